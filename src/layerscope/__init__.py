@@ -1,0 +1,55 @@
+"""The per-layer account of a neural network.
+
+A network in any form becomes a Graph (`load`, or a `Builder`); `analyze` walks it by the rules of
+`ops` and gives a Report, counted by a convention; notations and exports print the Report.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from layerscope.version import __version__
+
+if TYPE_CHECKING:
+    from layerscope.api import analyze, load
+    from layerscope.errors import LayerscopeError
+    from layerscope.graph import Graph, Node, Param, Tensor
+    from layerscope.graph.builder import Builder
+    from layerscope.report import Report
+
+# Loaded on first use: `layerscope --help` needs none of them.
+PUBLIC = {
+    "analyze": "layerscope.api",
+    "load": "layerscope.api",
+    "Builder": "layerscope.graph.builder",
+    "Graph": "layerscope.graph",
+    "LayerscopeError": "layerscope.errors",
+    "Node": "layerscope.graph",
+    "Param": "layerscope.graph",
+    "Report": "layerscope.report",
+    "Tensor": "layerscope.graph",
+}
+
+__all__ = [
+    "Builder",
+    "Graph",
+    "LayerscopeError",
+    "Node",
+    "Param",
+    "Report",
+    "Tensor",
+    "__version__",
+    "analyze",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'layerscope' has no attribute {name!r}")
+    return getattr(import_module(PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,30 @@
+"""Operations of the backward pass: gradients of parameters, and of inputs where anything needs them."""
+
+from __future__ import annotations
+
+from layerscope.analysis.costs import Cost
+from layerscope.analysis.shapes import Shapes
+from layerscope.graph.types import Graph
+from layerscope.ops import FREE, RULES, Ops
+
+
+def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, Ops]:
+    """Backward operations of every node; no gradient flows back to the network's own inputs."""
+    needs: set[str] = {param.name for param in graph.params if param.learnable}
+    counted: dict[int, tuple[Ops, Ops]] = {}
+    found: dict[str, Ops] = {}
+    for node in graph.nodes:
+        call = shapes.calls.get(node.name)
+        learns = any(param.learnable for param in costs[node.name].params)
+        flows = any(name in needs for name in node.inputs)
+        if learns or flows:
+            needs.update(node.outputs)
+        if call is None or not (learns or flows):
+            found[node.name] = FREE
+            continue
+        parts = counted.get(id(call))
+        if parts is None:
+            parts = counted[id(call)] = RULES[node.op].backward(call)
+        for_inputs, for_params = parts
+        found[node.name] = (for_inputs if flows else FREE) + (for_params if learns else FREE)
+    return found

@@ -1,0 +1,72 @@
+"""Shape inference: every tensor's shape and every node's call, checked on the way."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from layerscope.errors import ShapeError
+from layerscope.graph.types import Graph, Node, Shape, Tensor
+from layerscope.ops import RULES, Call
+
+
+class Shapes(Struct, frozen=True, gc=False):
+    """What inference found. A node without a call is unknown, and `notes` says why."""
+
+    tensors: dict[str, Tensor]
+    calls: dict[str, Call]
+    notes: dict[str, str]
+
+
+def infer(graph: Graph) -> Shapes:
+    """Walk the graph once in execution order. Nodes alike in op, attributes and shapes share a call."""
+    tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in graph.inputs}
+    for param in graph.params:
+        tensors[param.name] = Tensor(param.name, param.shape, param.dtype)
+    for tensor in graph.inputs:
+        if tensor.shape is not None and min(tensor.shape, default=1) < 1:
+            raise ShapeError(f"{graph.name}: input {tensor.name} has shape {tensor.shape}")
+    calls: dict[str, Call] = {}
+    notes: dict[str, str] = {}
+    seen: dict[tuple[str, int, tuple[Shape, ...]], Call] = {}
+    for node in graph.nodes:
+        known = [tensors[name] for name in node.inputs]
+        dtype = known[0].dtype if known else "fp32"
+        shapes = tuple([tensor.shape for tensor in known if tensor.shape is not None])
+        note = ""
+        if node.op not in RULES:
+            note = f"no rule for op {node.op}"
+        elif len(shapes) != len(known):
+            blank = next(tensor.name for tensor in known if tensor.shape is None)
+            note = f"shape of {blank} is unknown"
+        if note:
+            notes[node.name] = note
+            for name in node.outputs:
+                tensors[name] = Tensor(name, None, dtype)
+            continue
+        # The graph keeps its attributes alive, so an id stands for a value here.
+        key = (node.op, id(node.attributes), shapes)
+        call = seen.get(key)
+        if call is None:
+            call = seen[key] = _call(graph, node, shapes)
+        calls[node.name] = call
+        for name, shape in zip(node.outputs, call.outputs, strict=True):
+            tensors[name] = Tensor(name, shape, dtype)
+    return Shapes(tensors, calls, notes)
+
+
+def _call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
+    rule = RULES[node.op]
+    least, most = rule.arity
+    where = f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
+    if len(shapes) < least or (most is not None and len(shapes) > most):
+        expected = f"{least}" if least == most else f"{least} to {most or 'any number'}"
+        raise ShapeError(f"{where}: {node.op} of {len(shapes)} inputs, expected {expected}")
+    try:
+        outputs = rule.shape(Call(node.attributes, shapes))
+    except ShapeError as error:
+        raise ShapeError(f"{where}: {error}") from None
+    if len(outputs) != len(node.outputs):
+        raise ShapeError(
+            f"{where}: {node.op} makes {len(outputs)} tensors, {len(node.outputs)} are named"
+        )
+    return Call(node.attributes, shapes, outputs)

@@ -1,0 +1,21 @@
+"""Named ways to count. The default, `exact`, says all; the others say what other systems say."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from layerscope.conventions.convention import Convention
+from layerscope.errors import UnknownName
+
+CONVENTIONS = ("exact", "matconvnet", "netscope", "cs231n", "boda")
+
+
+def convention(name: str) -> Convention:
+    """The convention of that name; its file is loaded on first use."""
+    if name not in CONVENTIONS:
+        raise UnknownName("convention", name, CONVENTIONS, f"; known: {', '.join(CONVENTIONS)}")
+    found: Convention = import_module(f"layerscope.conventions.{name}").CONVENTION
+    return found
+
+
+__all__ = ["CONVENTIONS", "Convention", "convention"]

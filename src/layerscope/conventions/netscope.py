@@ -1,0 +1,96 @@
+"""Netscope's counting, its approximations included: macc, comp, add, div, exp per Caffe layer."""
+
+from __future__ import annotations
+
+from layerscope.analysis.costs import Cost
+from layerscope.conventions.convention import Convention, Recount
+from layerscope.graph.types import Node, elements
+from layerscope.ops import FREE, Call, Ops
+
+
+def _per_element(**kinds: int) -> Recount:
+    unit = Ops(**kinds)
+    return lambda call, ops: unit * elements(call.outputs[0])
+
+
+def _products(call: Call, ops: Ops) -> Ops:
+    """Convolution and inner product: the bias addition is not counted."""
+    return Ops(mac=ops.mac)
+
+
+def _deconvolution(call: Call, ops: Ops) -> Ops:
+    """An approximation: the output's positions times (k/stride)², groups and dilation ignored."""
+    w = call.attributes.window
+    macs = call.x[1] * elements(call.y)
+    for kernel in w.kernel:
+        macs *= kernel
+    for stride in w.stride:
+        macs //= stride
+    return Ops(mac=macs)
+
+
+def _pool(kind: str) -> Recount:
+    """Output elements times kernel positions, as comparisons or additions."""
+    return lambda call, ops: Ops(
+        **{kind: elements(call.outputs[0]) * call.attributes.window.positions}
+    )
+
+
+def _global_pool(kind: str) -> Recount:
+    return lambda call, ops: Ops(**{kind: elements(call.inputs[0])})
+
+
+def _lrn(call: Call, ops: Ops) -> Ops:
+    size = elements(call.outputs[0])
+    return Ops(mac=size * call.attributes.size, add=size, exp=size, div=2 * size)
+
+
+def _softmax(call: Call, ops: Ops) -> Ops:
+    return Ops(add=1, div=1, exp=1) * elements(call.inputs[0])
+
+
+def _params(node: Node, call: Call | None, cost: Cost) -> int:
+    """Slopes and Scale layers not counted; batch norm two per channel; LRN two."""
+    if node.op == "lrn":
+        return 2
+    if node.op == "batch_norm" and call is not None:
+        return 2 * call.x[1]
+    if node.op in ("conv", "conv_transpose", "linear"):
+        return cost.param_count
+    return 0
+
+
+def _activations(node: Node, call: Call, written: int) -> int:
+    """Every row's output, in place or not."""
+    return 0 if node.op in ("permute", "reshape") else sum(map(elements, call.outputs))
+
+
+COMPARED = ("relu", "relu6", "elu", "prelu", "leaky_relu", "dropout")
+
+CONVENTION = Convention(
+    name="netscope",
+    says="macc without bias, pooling and activations one per element and position, PReLU and Scale without parameters",
+    figure="macc",
+    headline=lambda ops: ops.mac,
+    ops={
+        **dict.fromkeys(("conv", "linear"), _products),
+        "conv_transpose": _deconvolution,
+        "max_pool": _pool("comp"),
+        "avg_pool": _pool("add"),
+        "global_max_pool": _global_pool("comp"),
+        "global_avg_pool": _global_pool("add"),
+        "adaptive_max_pool": _global_pool("comp"),
+        "adaptive_avg_pool": _global_pool("add"),
+        **dict.fromkeys(COMPARED, _per_element(comp=1)),
+        "batch_norm": _per_element(add=1, div=1),
+        "scale": _per_element(mac=1),
+        "lrn": _lrn,
+        "softmax": _softmax,
+        "softmax_loss": _softmax,
+        "add": _per_element(add=1),
+    },
+    other=lambda call, ops: FREE,
+    params=_params,
+    activations=_activations,
+    counts_inputs=True,
+)

@@ -1,0 +1,72 @@
+"""Every error layerscope raises on purpose, each with the exit code the command line gives it.
+
+LayerscopeError                 3
+├── UsageError                  2   an argument that cannot be meant
+│   ├── UnknownName             2   no such network, column, notation or convention; says what is near
+│   └── OutputError             2   the result cannot be written where it was asked for
+├── InputError                  3   a file or network that cannot be read
+│   ├── GraphError              3   the structure is broken: names, order, missing tensors
+│   └── ShapeError              3   shapes do not agree, or a window does not fit
+├── MissingExtra                4   an optional dependency is needed; the message is the pip command
+└── StrictError                 1   --strict, and something is unknown
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class LayerscopeError(Exception):
+    """Anything that went wrong in a way the user can act on, told in one line."""
+
+    exit_code = 3
+
+
+class UsageError(LayerscopeError):
+    """An argument that cannot be meant."""
+
+    exit_code = 2
+
+
+class UnknownName(UsageError):
+    """A name that is not in a table; the message offers the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.lower(), list(known), n=3, cutoff=0.6)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"unknown {kind} {name!r}{meant}{hint if not near else ''}")
+        self.name = name
+        self.near = near
+
+
+class OutputError(UsageError):
+    """The result cannot be written where it was asked for."""
+
+
+class InputError(LayerscopeError):
+    """A file or network that cannot be read."""
+
+
+class GraphError(InputError):
+    """A graph whose structure is broken."""
+
+
+class ShapeError(InputError):
+    """Shapes that do not agree, or a window that does not fit its input."""
+
+
+class MissingExtra(LayerscopeError):
+    """An optional dependency is needed."""
+
+    exit_code = 4
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an extra: pip install 'layerscope[{extra}]'")
+
+
+class StrictError(LayerscopeError):
+    """Something is unknown and the caller asked for none of it."""
+
+    exit_code = 1

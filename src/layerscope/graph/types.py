@@ -1,0 +1,119 @@
+"""The network as data: a frozen, topologically ordered graph that knows nothing of files or costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from layerscope.errors import UnknownName
+
+Shape = tuple[int, ...]
+Role = Literal["weight", "bias", "scale", "slope", "embedding", "statistic"]
+
+DTYPE_BITS: Mapping[str, int] = {
+    "fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8,
+    "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "int4": 4, "bool": 8,
+}  # fmt: skip
+
+
+def elements(shape: Shape) -> int:
+    """Count the numbers a tensor of this shape holds."""
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def storage_bytes(count: int, dtype: str) -> int:
+    """Bytes that `count` numbers take, packed: two int4 share a byte."""
+    bits = DTYPE_BITS.get(dtype)
+    if bits is None:
+        raise UnknownName("dtype", dtype, DTYPE_BITS)
+    return (count * bits + 7) // 8
+
+
+class Source(Struct, frozen=True, gc=False):
+    """Where a node was described: every row and every error can point back to it."""
+
+    file: str = ""
+    line: int = 0
+    op: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class Tensor(Struct, frozen=True, gc=False):
+    """A value that flows between nodes; shape None means it could not be inferred."""
+
+    name: str
+    shape: Shape | None
+    dtype: str = "fp32"
+
+    @property
+    def elements(self) -> int:
+        """Numbers held, 0 only where the shape is unknown (the row is then marked unknown)."""
+        return elements(self.shape) if self.shape is not None else 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held, packed."""
+        return storage_bytes(self.elements, self.dtype)
+
+
+class Param(Struct, frozen=True, gc=False):
+    """A stored array of a node. Two with the same storage are tied and counted once."""
+
+    name: str
+    shape: Shape
+    role: Role = "weight"
+    dtype: str = "fp32"
+    storage: str = ""
+
+    @property
+    def elements(self) -> int:
+        """Numbers stored."""
+        return elements(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes stored, packed."""
+        return storage_bytes(self.elements, self.dtype)
+
+    @property
+    def learnable(self) -> bool:
+        """False for statistics, which are buffers and not parameters."""
+        return self.role != "statistic"
+
+
+class Node(Struct, frozen=True, gc=False):
+    """One operation. `params` None asks the op's rule, which knows them from the input shapes."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Any = None
+    params: tuple[Param, ...] | None = None
+    scope: tuple[str, ...] = ()  # path of the modules around it, outermost first
+    module: str = ""  # path of the module that is this operation; "" for a bare function call
+    ties: Mapping[str, str] | None = None  # param name -> storage shared with another node
+    source: Source | None = None
+
+
+class Graph(Struct, frozen=True, gc=False):
+    """A network. `params` are stored arrays that nodes take as ordinary inputs, by name."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    params: tuple[Param, ...] = ()
+    modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
+
+    def __post_init__(self) -> None:
+        from layerscope.graph.checks import check
+
+        check(self)

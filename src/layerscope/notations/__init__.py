@@ -1,0 +1,64 @@
+"""Tables as people in this field write them. One file a style; this is the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from layerscope.errors import UnknownName
+
+if TYPE_CHECKING:
+    from layerscope.report import Report
+
+
+class Notation(Struct, frozen=True):
+    """Where a style's writer is, and the convention it counts in unless told otherwise."""
+
+    module: str
+    function: str
+    like: str
+    says: str
+
+
+NOTATIONS = {
+    "matconvnet": Notation("matconvnet", "write", "matconvnet", "MatConvNet's network display"),
+    "matconvnet.csv": Notation("matconvnet", "write_csv", "matconvnet", "the same as csv"),
+    "matconvnet.latex": Notation("matconvnet", "write_latex", "matconvnet", "the same as LaTeX"),
+    "matconvnet.dilation": Notation(
+        "matconvnet", "write_dilation", "matconvnet", "the same with the filt dilat row"
+    ),
+    "netscope": Notation("netscope", "write", "netscope", "Netscope's table"),
+    "netscope.folded": Notation(
+        "netscope", "write_folded", "netscope", "the same, layers alike before a / in one row"
+    ),
+    "backbone": Notation("backbone", "write", "cs231n", "the Markdown sheet of backbone notes"),
+    "cs231n": Notation("cs231n", "write", "cs231n", "the course notes' text block"),
+    "cs231n.md": Notation("cs231n", "write_markdown", "cs231n", "the course notes' Markdown table"),
+    "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
+    "module": Notation("module", "write", "exact", "what PyTorch prints for a model"),
+    "boda": Notation("boda", "write", "boda", "Boda's per-layer profile"),
+}
+
+
+def notation(name: str) -> Notation:
+    """The notation of that name."""
+    if name not in NOTATIONS:
+        raise UnknownName("notation", name, NOTATIONS, f"; known: {', '.join(NOTATIONS)}")
+    return NOTATIONS[name]
+
+
+def writer(name: str) -> Callable[..., str]:
+    """The function that prints a report in that notation; its file is loaded on first use."""
+    found = notation(name)
+    function: Callable[..., str] = getattr(
+        import_module(f"layerscope.notations.{found.module}"), found.function
+    )
+    return function
+
+
+def write(report: Report, name: str, **options: object) -> str:
+    """The report in that notation, the table alone."""
+    return writer(name)(report, **options)

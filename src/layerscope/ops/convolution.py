@@ -1,0 +1,147 @@
+"""Convolution and transposed convolution of any rank: N x C x spatial axes."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Conv, TransposedConv
+from layerscope.graph.types import Param, Shape, elements
+from layerscope.ops.reach import SAME, Map, Reach, Slide, Spread
+from layerscope.ops.rule import Call, Gemm, Ops, Rule, need_rank, param, product_backward
+
+
+def _channels(call: Call) -> tuple[int, int]:
+    """Input and output channels of one group."""
+    a: Conv | TransposedConv = call.attributes
+    need_rank(call, 3, "convolution")
+    if a.groups < 1:
+        raise ShapeError(f"groups {a.groups}, expected at least 1")
+    if a.out_channels < 1:
+        raise ShapeError(f"{a.out_channels} output channels, expected at least 1")
+    for what, channels in (("input", call.x[1]), ("output", a.out_channels)):
+        if channels % a.groups:
+            raise ShapeError(f"{channels} {what} channels cannot be cut into {a.groups} groups")
+    return call.x[1] // a.groups, a.out_channels // a.groups
+
+
+def conv_shape(call: Call) -> tuple[Shape, ...]:
+    _channels(call)
+    a: Conv = call.attributes
+    return ((call.x[0], a.out_channels, *a.window.slide(call.x[2:])),)
+
+
+def conv_ops(call: Call) -> Ops:
+    a: Conv = call.attributes
+    out = elements(call.y)
+    return Ops(mac=out * (call.x[1] // a.groups) * a.window.positions, add=out if a.bias else 0)
+
+
+def conv_params(call: Call) -> tuple[Param, ...]:
+    a: Conv = call.attributes
+    weight = param("weight", (a.out_channels, call.x[1] // a.groups, *a.window.kernel), "weight")
+    return (weight, param("bias", (a.out_channels,), "bias")) if a.bias else (weight,)
+
+
+def conv_gemm(call: Call) -> Gemm:
+    a: Conv = call.attributes
+    rows = call.y[0] * elements(call.y[2:])
+    depth = call.x[1] // a.groups * a.window.positions
+    return Gemm(m=rows, n=a.out_channels // a.groups, k=depth, count=a.groups)
+
+
+def window_reach(call: Call) -> tuple[Reach, ...]:
+    """Spatial axes under a window, batch in its place, channels as a whole."""
+    w = call.attributes.window
+    reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
+    for n, (begin, _) in enumerate(w.resolve(call.x[2:])):
+        reach[n + 2] = (n + 2, Slide(w.kernel[n], w.stride[n], w.dilation[n], begin))
+    return (reach,)
+
+
+def transposed_shape(call: Call) -> tuple[Shape, ...]:
+    _channels(call)
+    a: TransposedConv = call.attributes
+    w = a.window
+    sizes = call.x[2:]
+    if len(sizes) != w.rank:
+        raise ShapeError(f"a window of {w.rank} axes over {len(sizes)} spatial axes {sizes}")
+    extra = a.output_padding or (0,) * w.rank
+    if len(extra) != w.rank or any(
+        not 0 <= e < max(s, d) for e, s, d in zip(extra, w.stride, w.dilation, strict=True)
+    ):
+        raise ShapeError(f"output padding {extra}, expected from 0 to below stride or dilation")
+    out = []
+    for n, size in enumerate(sizes):
+        if isinstance(w.pads, str):  # SAME: the output is the input times the stride
+            out.append(size * w.stride[n])
+            continue
+        begin, end = w.pads[n]
+        length = (size - 1) * w.stride[n] - begin - end + w.extents[n] + extra[n]
+        if length < 1:
+            raise ShapeError(f"pads {begin}, {end} leave nothing of a transposed convolution")
+        out.append(length)
+    return ((call.x[0], a.out_channels, *out),)
+
+
+def transposed_ops(call: Call) -> Ops:
+    a: TransposedConv = call.attributes
+    mac = elements(call.x) * (a.out_channels // a.groups) * a.window.positions
+    return Ops(mac=mac, add=elements(call.y) if a.bias else 0)
+
+
+def transposed_params(call: Call) -> tuple[Param, ...]:
+    a: TransposedConv = call.attributes
+    weight = param("weight", (call.x[1], a.out_channels // a.groups, *a.window.kernel), "weight")
+    return (weight, param("bias", (a.out_channels,), "bias")) if a.bias else (weight,)
+
+
+def transposed_gemm(call: Call) -> Gemm:
+    a: TransposedConv = call.attributes
+    rows = call.x[0] * elements(call.x[2:])
+    columns = a.out_channels // a.groups * a.window.positions
+    return Gemm(m=rows, n=columns, k=call.x[1] // a.groups, count=a.groups)
+
+
+def transposed_reach(call: Call) -> tuple[Reach, ...]:
+    w = call.attributes.window
+    reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
+    for n in range(w.rank):
+        begin = _transposed_begin(call, n)
+        reach[n + 2] = (n + 2, Spread(w.kernel[n], w.stride[n], w.dilation[n], begin))
+    return (reach,)
+
+
+def _transposed_begin(call: Call, n: int) -> int:
+    """Begin pad of one axis; SAME cuts what exceeds input · stride, less of it first if upper."""
+    w = call.attributes.window
+    if not isinstance(w.pads, str):
+        begin: int = w.pads[n][0]
+        return begin
+    total = max(w.extents[n] - w.stride[n], 0)
+    less: int = total // 2
+    return less if w.pads == "same_upper" else total - less
+
+
+def _bias_sums(call: Call) -> int:
+    return call.out_elements if call.attributes.bias else 0
+
+
+RULES = {
+    "conv": Rule(
+        family="convolution",
+        shape=conv_shape,
+        ops=conv_ops,
+        params=conv_params,
+        gemm=conv_gemm,
+        reach=window_reach,
+        backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
+    ),
+    "conv_transpose": Rule(
+        family="convolution",
+        shape=transposed_shape,
+        ops=transposed_ops,
+        params=transposed_params,
+        gemm=transposed_gemm,
+        reach=transposed_reach,
+        backward=lambda call: product_backward(transposed_ops(call).mac, _bias_sums(call)),
+    ),
+}

@@ -1,0 +1,130 @@
+"""Matrix products: linear layers and the product of two tensors."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Linear, MatMul
+from layerscope.graph.types import Param, Shape, elements
+from layerscope.ops.reach import Reach, keep, pointwise
+from layerscope.ops.rule import (
+    FREE,
+    Call,
+    Gemm,
+    Ops,
+    Rule,
+    broadcast,
+    need_rank,
+    param,
+    product_backward,
+)
+
+
+def _features(call: Call) -> int:
+    a: Linear = call.attributes
+    return elements(call.x[1:]) if a.flatten else call.x[-1]
+
+
+def _linear_shape(call: Call) -> tuple[Shape, ...]:
+    a: Linear = call.attributes
+    need_rank(call, 2 if a.flatten else 1, "a linear layer")
+    if a.out_features < 1:
+        raise ShapeError(f"{a.out_features} output features, expected at least 1")
+    lead = call.x[:1] if a.flatten else call.x[:-1]
+    return ((*lead, a.out_features),)
+
+
+def _linear_ops(call: Call) -> Ops:
+    out = elements(call.y)
+    return Ops(mac=out * _features(call), add=out if call.attributes.bias else 0)
+
+
+def _linear_params(call: Call) -> tuple[Param, ...]:
+    a: Linear = call.attributes
+    weight = param("weight", (a.out_features, _features(call)), "weight")
+    return (weight, param("bias", (a.out_features,), "bias")) if a.bias else (weight,)
+
+
+def _linear_gemm(call: Call) -> Gemm:
+    return Gemm(m=elements(call.y[:-1]), n=call.y[-1], k=_features(call))
+
+
+def _linear_reach(call: Call) -> tuple[Reach, ...]:
+    return (keep(range(1 if call.attributes.flatten else len(call.x) - 1)),)
+
+
+def _linear_backward(call: Call) -> tuple[Ops, Ops]:
+    ops = _linear_ops(call)
+    return product_backward(ops.mac, ops.add)
+
+
+def _matrices(call: Call) -> tuple[Shape, Shape]:
+    """Both operands as batches of m x k and k x n."""
+    a: MatMul = call.attributes or MatMul()
+    left, right = call.inputs
+    left = (1, *left) if len(left) == 1 else left
+    right = (*right, 1) if len(right) == 1 else right
+    if a.transpose_a:
+        left = (*left[:-2], left[-1], left[-2])
+    if a.transpose_b:
+        right = (*right[:-2], right[-1], right[-2])
+    return left, right
+
+
+def _matmul_shape(call: Call) -> tuple[Shape, ...]:
+    if not call.inputs[0] or not call.inputs[1]:
+        raise ShapeError("a matrix product needs at least one axis on each side")
+    left, right = _matrices(call)
+    if left[-1] != right[-2]:
+        told = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"matrix product of {told}: {left[-1]} and {right[-2]} do not agree")
+    batch = broadcast((left[:-2], right[:-2])) if len(left) > 2 or len(right) > 2 else ()
+    rows = () if len(call.inputs[0]) == 1 else (left[-2],)
+    columns = () if len(call.inputs[1]) == 1 else (right[-1],)
+    return ((*batch, *rows, *columns),)
+
+
+def _matmul_ops(call: Call) -> Ops:
+    return Ops(mac=elements(call.y) * _matrices(call)[0][-1])
+
+
+def _matmul_gemm(call: Call) -> Gemm:
+    left, right = _matrices(call)
+    m, n = left[-2], right[-1]
+    return Gemm(m=m, n=n, k=left[-1], count=elements(call.y) // (m * n))
+
+
+def _matmul_reach(call: Call) -> tuple[Reach, ...]:
+    """Batch axes in their place; rows come from the left, columns from the right."""
+    a: MatMul = call.attributes or MatMul()
+    reaches: list[Reach] = []
+    for side, shape in enumerate(call.inputs):
+        if len(shape) < 2 or len(call.inputs[1 - side]) < 2:
+            reaches.append({})
+            continue
+        batch = pointwise((shape[:-2],), call.y[:-2])[0]
+        swapped = a.transpose_b if side else a.transpose_a
+        kept = len(shape) - (1 if swapped != bool(side) else 2)
+        reaches.append({**batch, kept: (len(call.y) - (1 if side else 2), keep((0,))[0][1])})
+    return tuple(reaches)
+
+
+RULES = {
+    "linear": Rule(
+        family="linear",
+        shape=_linear_shape,
+        ops=_linear_ops,
+        params=_linear_params,
+        gemm=_linear_gemm,
+        reach=_linear_reach,
+        backward=_linear_backward,
+    ),
+    "matmul": Rule(
+        family="linear",
+        shape=_matmul_shape,
+        ops=_matmul_ops,
+        gemm=_matmul_gemm,
+        reach=_matmul_reach,
+        backward=lambda call: (_matmul_ops(call) * 2, FREE),
+        arity=(2, 2),
+    ),
+}

@@ -1,0 +1,206 @@
+"""Normalisations: by stored statistics, by those of the input, by neighbours, by length."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import (
+    BatchNorm,
+    GroupNorm,
+    L2Norm,
+    LayerNorm,
+    LocalResponseNorm,
+    Scale,
+)
+from layerscope.graph.types import Param, Shape, elements
+from layerscope.ops.reach import Map, Reach, Slide, keep, pointwise
+from layerscope.ops.rule import Call, Ops, Rule, axis_of, need_rank, param, same
+
+PLAIN = BatchNorm()
+
+
+def _affine(shape: Shape, bias: bool = True) -> tuple[Param, ...]:
+    scale = param("weight", shape, "scale")
+    return (scale, param("bias", shape, "bias")) if bias else (scale,)
+
+
+def _batch_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 2, "batch norm")
+    return same(call)
+
+
+def _batch_ops(call: Call) -> Ops:
+    """Statistics and affine part fold into one multiply and one add."""
+    return Ops(mul=1, add=1) * elements(call.y)
+
+
+def _batch_params(call: Call) -> tuple[Param, ...]:
+    a: BatchNorm = call.attributes or PLAIN
+    channels = (call.x[1],)
+    statistics = (
+        param("running_mean", channels, "statistic"),
+        param("running_var", channels, "statistic"),
+    )
+    return (*_affine(channels), *statistics) if a.affine else statistics
+
+
+def _layer_axes(call: Call) -> int:
+    return axis_of((call.attributes or LayerNorm()).axis, len(call.x))
+
+
+def _layer_ops(call: Call) -> Ops:
+    a: LayerNorm = call.attributes or LayerNorm()
+    size = elements(call.y)
+    ops = _statistics_ops(size, elements(call.x[: _layer_axes(call)]))
+    if a.affine:
+        ops += Ops(mul=size, add=size if a.bias else 0)
+    return ops
+
+
+def _statistics_ops(size: int, groups: int) -> Ops:
+    """Mean, variance and division by its root for `size` elements in `groups`."""
+    return Ops(add=3, mul=2) * size + Ops(div=2, add=1, exp=1) * groups
+
+
+def _layer_params(call: Call) -> tuple[Param, ...]:
+    a: LayerNorm = call.attributes or LayerNorm()
+    return _affine(call.x[_layer_axes(call) :], a.bias) if a.affine else ()
+
+
+def _layer_shape(call: Call) -> tuple[Shape, ...]:
+    _layer_axes(call)
+    return same(call)
+
+
+def _group_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 2, "group norm")
+    groups = call.attributes.groups
+    if groups < 1 or call.x[1] % groups:
+        raise ShapeError(f"{call.x[1]} channels cannot be cut into {groups} groups")
+    return same(call)
+
+
+def _group_ops(call: Call) -> Ops:
+    a: GroupNorm = call.attributes
+    size = elements(call.y)
+    ops = _statistics_ops(size, call.x[0] * a.groups)
+    return ops + Ops(mul=size, add=size) if a.affine else ops
+
+
+def _lrn_ops(call: Call) -> Ops:
+    """Squares and scaling mul 2, the sum and the constant add n, a power, a division."""
+    a: LocalResponseNorm = call.attributes
+    neighbours = a.size ** len(call.x[2:]) if a.within_channel else a.size
+    return Ops(mul=2, add=neighbours, exp=1, div=1) * elements(call.y)
+
+
+def _lrn_reach(call: Call) -> tuple[Reach, ...]:
+    a: LocalResponseNorm = call.attributes
+    if not a.within_channel:
+        return (keep((0, *range(2, len(call.x)))),)
+    near: Map = Slide(taps=a.size, begin=(a.size - 1) // 2)
+    return ({axis: (axis, near) for axis in range(2, len(call.x))},)
+
+
+def _l2_axes(call: Call) -> tuple[int, ...]:
+    a: L2Norm = call.attributes or L2Norm()
+    return tuple(axis_of(axis, len(call.x)) for axis in a.axes)
+
+
+def _l2_shape(call: Call) -> tuple[Shape, ...]:
+    _l2_axes(call)
+    return same(call)
+
+
+def _l2_ops(call: Call) -> Ops:
+    a: L2Norm = call.attributes or L2Norm()
+    size = elements(call.y)
+    length = elements(tuple(call.x[axis] for axis in _l2_axes(call)))
+    ops = Ops(mul=1, add=1, div=1) * size + Ops(exp=size // length)
+    return ops + Ops(mul=size) if a.scale else ops
+
+
+def _l2_params(call: Call) -> tuple[Param, ...]:
+    a: L2Norm = call.attributes or L2Norm()
+    if not a.scale:
+        return ()
+    return (param("weight", (1,) if a.shared_scale else (call.x[1],), "scale"),)
+
+
+def _without(axes: tuple[int, ...], call: Call) -> tuple[Reach, ...]:
+    return (keep(tuple(axis for axis in range(len(call.x)) if axis not in axes)),)
+
+
+def _scale_axis(call: Call) -> int:
+    return axis_of((call.attributes or Scale()).axis, len(call.x))
+
+
+def _scale_ops(call: Call) -> Ops:
+    a: Scale = call.attributes or Scale()
+    return Ops(mul=1, add=1 if a.bias else 0) * elements(call.y)
+
+
+def _scale_params(call: Call) -> tuple[Param, ...]:
+    return _affine((call.x[_scale_axis(call)],), (call.attributes or Scale()).bias)
+
+
+def _scale_shape(call: Call) -> tuple[Shape, ...]:
+    _scale_axis(call)
+    return same(call)
+
+
+def _norm_backward(call: Call) -> tuple[Ops, Ops]:
+    """Inputs: the two sums over a group and the combination; params: a product and two sums."""
+    size = elements(call.y)
+    return Ops(mul=3, add=3) * size, Ops(mul=1, add=2) * size
+
+
+RULES = {
+    "batch_norm": Rule(
+        family="normalization",
+        shape=_batch_shape,
+        ops=_batch_ops,
+        params=_batch_params,
+        backward=_norm_backward,
+        in_place=True,
+    ),
+    "layer_norm": Rule(
+        family="normalization",
+        shape=_layer_shape,
+        ops=_layer_ops,
+        params=_layer_params,
+        reach=lambda call: (keep(range(_layer_axes(call))),),
+        backward=_norm_backward,
+    ),
+    "group_norm": Rule(
+        family="normalization",
+        shape=_group_shape,
+        ops=_group_ops,
+        params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
+        reach=lambda call: (keep((0,)),),
+        backward=_norm_backward,
+    ),
+    "lrn": Rule(
+        family="normalization",
+        shape=_batch_shape,
+        ops=_lrn_ops,
+        reach=_lrn_reach,
+        backward=lambda call: (_lrn_ops(call) * 2, Ops()),
+    ),
+    "l2_norm": Rule(
+        family="normalization",
+        shape=_l2_shape,
+        ops=_l2_ops,
+        params=_l2_params,
+        reach=lambda call: _without(_l2_axes(call), call),
+        backward=_norm_backward,
+    ),
+    "scale": Rule(
+        family="normalization",
+        shape=_scale_shape,
+        ops=_scale_ops,
+        params=_scale_params,
+        reach=lambda call: pointwise(call.inputs, call.y),
+        backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=2) * call.out_elements),
+        in_place=True,
+    ),
+}

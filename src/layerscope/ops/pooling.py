@@ -1,0 +1,131 @@
+"""Max, average and Lp pooling: under a window, over everything, or into a fixed number of bins."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import AdaptivePool, Pool
+from layerscope.graph.types import Shape, elements
+from layerscope.ops.convolution import window_reach
+from layerscope.ops.reach import SAME, Bins, Map, Reach, keep
+from layerscope.ops.rule import FREE, BackwardRule, Call, Ops, OpsRule, Rule, merge, need_rank
+
+
+def _max(outputs: int, positions: int, p: int) -> Ops:
+    return Ops(comp=positions - outputs)
+
+
+def _average(outputs: int, positions: int, p: int) -> Ops:
+    return Ops(add=positions - outputs, div=outputs)
+
+
+def _lp(outputs: int, positions: int, p: int) -> Ops:
+    if p == 1:  # absolute values, summed
+        return Ops(comp=positions, add=positions - outputs)
+    if p == 2:
+        return Ops(mul=positions, add=positions - outputs, exp=outputs)
+    return Ops(exp=positions + outputs, add=positions - outputs)
+
+
+KINDS = {"max": _max, "avg": _average, "lp": _lp}
+
+
+def _window_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 3, "pooling")
+    a: Pool = call.attributes
+    return ((*call.x[:2], *a.window.slide(call.x[2:])),)
+
+
+def _window_ops(kind: str) -> OpsRule:
+    def ops(call: Call) -> Ops:
+        a: Pool = call.attributes
+        outputs = elements(call.y)
+        return KINDS[kind](outputs, outputs * a.window.positions, a.p)
+
+    return ops
+
+
+def _global_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 3, "global pooling")
+    return ((*call.x[:2], *(1 for _ in call.x[2:])),)
+
+
+def _global_ops(kind: str) -> OpsRule:
+    return lambda call: KINDS[kind](
+        elements(call.y), elements(call.x), getattr(call.attributes, "p", 2)
+    )
+
+
+def _adaptive_shape(call: Call) -> tuple[Shape, ...]:
+    a: AdaptivePool = call.attributes
+    need_rank(call, len(a.output) + 1, "adaptive pooling")
+    lead = len(call.x) - len(a.output)
+    bins = tuple(
+        size if bins is None else bins for bins, size in zip(a.output, call.x[lead:], strict=True)
+    )
+    if min(bins) < 1:
+        raise ShapeError(f"adaptive pooling into {bins}, expected at least 1 everywhere")
+    return ((*call.x[:lead], *bins),)
+
+
+def _adaptive_positions(call: Call) -> int:
+    """Input positions read by all bins together: bins may overlap by one."""
+    positions = 1
+    for size, bins in zip(call.x, call.y, strict=True):
+        positions *= sum(-(-(i + 1) * size // bins) - i * size // bins for i in range(bins))
+    return positions
+
+
+def _adaptive_ops(kind: str) -> OpsRule:
+    return lambda call: KINDS[kind](elements(call.y), _adaptive_positions(call), 2)
+
+
+def _adaptive_reach(call: Call) -> tuple[Reach, ...]:
+    reach: dict[int, tuple[int, Map]] = {}
+    for axis, (size, bins) in enumerate(zip(call.x, call.y, strict=True)):
+        reach[axis] = (axis, SAME if size == bins else Bins(size, bins))
+    return (reach,)
+
+
+def _backward(kind: str) -> BackwardRule:
+    """Max: each gradient is added where its maximum was. Average, Lp: it is spread over the bin."""
+
+    def backward(call: Call) -> tuple[Ops, Ops]:
+        if kind == "max":
+            return Ops(add=elements(call.y)), FREE
+        scaled = Ops(div=elements(call.y), add=elements(call.x))
+        return scaled + Ops(mul=elements(call.x) if kind == "lp" else 0), FREE
+
+    return backward
+
+
+RULES = merge(
+    *(
+        {
+            f"{kind}_pool": Rule(
+                family="pooling",
+                shape=_window_shape,
+                ops=_window_ops(kind),
+                reach=window_reach,
+                backward=_backward(kind),
+            ),
+            f"global_{kind}_pool": Rule(
+                family="pooling",
+                shape=_global_shape,
+                ops=_global_ops(kind),
+                reach=lambda call: (keep((0, 1)),),
+                backward=_backward(kind),
+            ),
+        }
+        for kind in KINDS
+    ),
+    {
+        f"adaptive_{kind}_pool": Rule(
+            family="pooling",
+            shape=_adaptive_shape,
+            ops=_adaptive_ops(kind),
+            reach=_adaptive_reach,
+            backward=_backward(kind),
+        )
+        for kind in ("max", "avg")
+    },
+)

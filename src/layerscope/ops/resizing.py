@@ -1,0 +1,91 @@
+"""Resampling the spatial axes, and moving channels into space."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import PixelShuffle, Resize
+from layerscope.graph.types import Shape
+from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide
+from layerscope.ops.rule import FREE, Call, Ops, Rule, free, need_rank, passes
+
+TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
+
+
+def _resize_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 3, "resizing")
+    a: Resize = call.attributes
+    spatial = call.x[2:]
+    if a.size:
+        sizes = a.size if len(a.size) == len(spatial) else a.size * len(spatial)
+    else:
+        scale = a.scale if len(a.scale) == len(spatial) else a.scale * len(spatial)
+        sizes = tuple(size * up // down for size, (up, down) in zip(spatial, scale, strict=False))
+    if len(sizes) != len(spatial) or min(sizes) < 1:
+        raise ShapeError(f"resizing {spatial} to {sizes}")
+    return ((*call.x[:2], *sizes),)
+
+
+def _resize_ops(call: Call) -> Ops:
+    """A weighted sum of taps^rank neighbours; nearest only copies."""
+    taps = TAPS[call.attributes.mode]
+    if taps == 1:
+        return FREE
+    neighbours: int = taps ** len(call.x[2:])
+    return Ops(mul=neighbours, add=neighbours - 1) * call.out_elements
+
+
+def _resize_reach(call: Call) -> tuple[Reach, ...]:
+    a: Resize = call.attributes
+    reach: dict[int, tuple[int, Map]] = {0: (0, SAME), 1: (1, SAME)}
+    for n in range(2, len(call.x)):
+        up, down = call.y[n], call.x[n]
+        if a.align_corners and a.mode != "nearest":
+            up, down = max(up - 1, 1), down - 1
+        common = gcd(up, down) or 1
+        taps = TAPS[a.mode]
+        reach[n] = (n, Resample(up // common, down // common, taps, half=not a.align_corners))
+    return (reach,)
+
+
+def _shuffle_shape(call: Call) -> tuple[Shape, ...]:
+    a: PixelShuffle = call.attributes
+    need_rank(call, 4, "pixel shuffle")
+    batch, channels, *sizes = call.x
+    block = a.factor ** len(sizes)
+    if a.factor < 1:
+        raise ShapeError(f"pixel shuffle by {a.factor}, expected at least 1")
+    if a.inverse:
+        if any(size % a.factor for size in sizes):
+            raise ShapeError(f"{sizes} cannot be cut into blocks of {a.factor}")
+        return ((batch, channels * block, *(size // a.factor for size in sizes)),)
+    if channels % block:
+        raise ShapeError(f"{channels} channels cannot be moved into blocks of {block}")
+    return ((batch, channels // block, *(size * a.factor for size in sizes)),)
+
+
+def _shuffle_reach(call: Call) -> tuple[Reach, ...]:
+    """Forward, output i reads input i // factor; inverse, some channel reads each of the block."""
+    a: PixelShuffle = call.attributes
+    f = a.factor
+    spatial: Map = Slide(taps=f, stride=f) if a.inverse else Resample(up=f, down=1)
+    reach: dict[int, tuple[int, Map]] = {n: (n, spatial) for n in range(2, len(call.x))}
+    return ({0: (0, SAME), **reach},)
+
+
+RULES = {
+    "resize": Rule(
+        family="resizing",
+        shape=_resize_shape,
+        ops=_resize_ops,
+        reach=_resize_reach,
+        backward=lambda call: (
+            _resize_ops(call) if call.attributes.mode != "nearest" else Ops(add=call.out_elements),
+            FREE,
+        ),
+    ),
+    "pixel_shuffle": Rule(
+        family="resizing", shape=_shuffle_shape, ops=free, reach=_shuffle_reach, backward=passes
+    ),
+}

@@ -1,0 +1,186 @@
+"""What a rule is: pure functions from shapes to shapes, counts, parameters, bytes, GEMM and reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from layerscope.errors import ShapeError
+from layerscope.graph.types import Param, Role, Shape, elements
+from layerscope.ops.reach import Reach, pointwise
+
+
+class Ops(Struct, frozen=True, gc=False):
+    """Operations by kind, exact. FLOPs come out of it only through a convention."""
+
+    mac: int = 0
+    add: int = 0
+    mul: int = 0
+    comp: int = 0
+    div: int = 0
+    exp: int = 0
+
+    def __add__(self, other: Ops) -> Ops:
+        return Ops(
+            self.mac + other.mac,
+            self.add + other.add,
+            self.mul + other.mul,
+            self.comp + other.comp,
+            self.div + other.div,
+            self.exp + other.exp,
+        )
+
+    def __mul__(self, times: int) -> Ops:
+        return Ops(
+            self.mac * times,
+            self.add * times,
+            self.mul * times,
+            self.comp * times,
+            self.div * times,
+            self.exp * times,
+        )
+
+    @property
+    def flops(self) -> int:
+        """2 per multiply-add, 1 per everything else."""
+        return 2 * self.mac + self.add + self.mul + self.comp + self.div + self.exp
+
+
+FREE = Ops()
+
+
+class Gemm(Struct, frozen=True, gc=False):
+    """The matrix product an operation amounts to: `count` times (m x k) by (k x n)."""
+
+    m: int
+    n: int
+    k: int
+    count: int = 1
+
+
+class Call(Struct, frozen=True, gc=False):
+    """One use of an op: what it was told, and the shapes around it."""
+
+    attributes: Any
+    inputs: tuple[Shape, ...]
+    outputs: tuple[Shape, ...] = ()
+
+    @property
+    def x(self) -> Shape:
+        """Shape of the first input."""
+        return self.inputs[0]
+
+    @property
+    def y(self) -> Shape:
+        """Shape of the first output."""
+        return self.outputs[0]
+
+    @property
+    def out_elements(self) -> int:
+        """Numbers in all outputs."""
+        return sum(map(elements, self.outputs))
+
+    @property
+    def in_elements(self) -> int:
+        """Numbers in all inputs."""
+        return sum(map(elements, self.inputs))
+
+
+ShapeRule = Callable[[Call], tuple[Shape, ...]]
+OpsRule = Callable[[Call], Ops]
+BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
+ReachRule = Callable[[Call], tuple[Reach, ...]]
+ParamsRule = Callable[[Call], tuple[Param, ...]]
+
+
+class Rule(Struct, frozen=True, gc=False):
+    """All that is known of one op. What is left out has the default said beside it."""
+
+    family: str
+    shape: ShapeRule
+    ops: OpsRule
+    params: ParamsRule = lambda call: ()
+    gemm: Callable[[Call], Gemm | None] = lambda call: None
+    reach: ReachRule = lambda call: pointwise(call.inputs, call.y)
+    elements_read: Callable[[Call], int] = lambda call: call.in_elements
+    elements_written: Callable[[Call], int] = lambda call: call.out_elements
+    backward: BackwardRule = lambda call: (Ops(mul=call.out_elements), FREE)
+    arity: tuple[int, int | None] = (1, 1)  # least and most inputs; None for any number
+    in_place: bool = False  # may write its output over its first input
+    estimate: str = ""  # why its counts are a bound rather than exact, if they are
+    view: bool = False  # its output is its first input, under another shape
+
+
+def same(call: Call) -> tuple[Shape, ...]:
+    """The output has the shape of the first input."""
+    return (call.x,)
+
+
+def free(call: Call) -> Ops:
+    """No arithmetic at all, on purpose."""
+    return FREE
+
+
+def passes(call: Call) -> tuple[Ops, Ops]:
+    """Gradients go through untouched."""
+    return FREE, FREE
+
+
+def product_backward(mac: int, bias: int) -> tuple[Ops, Ops]:
+    """A product with weights: one like it for the input, one for the weights, sums for the bias."""
+    return Ops(mac=mac), Ops(mac=mac, add=bias)
+
+
+def none(call: Call) -> int:
+    """No element is moved, on purpose."""
+    return 0
+
+
+def each(**kinds: int) -> OpsRule:
+    """So many operations of each kind per output element."""
+    unit = Ops(**kinds)
+    return lambda call: unit * call.out_elements
+
+
+def param(name: str, shape: Shape, role: Role) -> Param:
+    """A parameter whose storage and dtype the analysis fills in."""
+    return Param(name, shape, role)
+
+
+def need_rank(call: Call, least: int, what: str) -> None:
+    """Raise unless the first input has at least `least` axes."""
+    if len(call.x) < least:
+        raise ShapeError(f"{what} needs an input of at least {least} axes, got {call.x}")
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the front; raises where there is no such axis."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"axis {axis} of a tensor with {rank} axes")
+    return axis % rank
+
+
+def broadcast(shapes: tuple[Shape, ...]) -> Shape:
+    """The common shape of tensors whose axes agree or are 1, aligned at the last axis."""
+    rank = max(map(len, shapes))
+    result = []
+    for axis in range(-rank, 0):
+        sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        if len(sizes) > 1:
+            told = " and ".join("x".join(map(str, shape)) for shape in shapes)
+            raise ShapeError(f"shapes {told} do not agree")
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def merge(*tables: Mapping[str, Rule]) -> dict[str, Rule]:
+    """One table of all; an op with two rules is a mistake."""
+    merged: dict[str, Rule] = {}
+    for table in tables:
+        for op, rule in table.items():
+            if op in merged:
+                raise ValueError(f"op {op!r} has two rules: {merged[op].family}, {rule.family}")
+            merged[op] = rule
+    return merged

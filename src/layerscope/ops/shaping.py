@@ -1,0 +1,264 @@
+"""Moving and naming elements without arithmetic: joins, cuts, new shapes, padding."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import (
+    Concat,
+    Crop,
+    Flatten,
+    Pad,
+    Permute,
+    Reshape,
+    Slice,
+    Split,
+)
+from layerscope.graph.types import Shape, elements
+from layerscope.ops.reach import SAME, Map, Reach, Segment, Slide, pointwise
+from layerscope.ops.rule import (
+    Call,
+    ReachRule,
+    Rule,
+    ShapeRule,
+    axis_of,
+    free,
+    none,
+    passes,
+    same,
+)
+
+
+def _text(shape: Shape) -> str:
+    return "x".join(map(str, shape)) or "a scalar"
+
+
+def _concat_shape(call: Call) -> tuple[Shape, ...]:
+    a: Concat = call.attributes or Concat()
+    axis = axis_of(a.axis, len(call.x))
+    rest = {(*shape[:axis], *shape[axis + 1 :]) for shape in call.inputs}
+    if len(rest) > 1 or len({len(shape) for shape in call.inputs}) > 1:
+        told = ", ".join(map(_text, call.inputs))
+        raise ShapeError(f"joining {told} along axis {axis}: the other axes do not agree")
+    total = sum(shape[axis] for shape in call.inputs)
+    return ((*call.x[:axis], total, *call.x[axis + 1 :]),)
+
+
+def _concat_reach(call: Call) -> tuple[Reach, ...]:
+    axis = axis_of((call.attributes or Concat()).axis, len(call.x))
+    start = 0
+    reaches: list[Reach] = []
+    for shape in call.inputs:
+        reach: dict[int, tuple[int, Map]] = {a: (a, SAME) for a in range(len(shape)) if a != axis}
+        reach[axis] = (axis, Segment(start, shape[axis]))
+        start += shape[axis]
+        reaches.append(reach)
+    return tuple(reaches)
+
+
+def _split_shape(call: Call) -> tuple[Shape, ...]:
+    a: Split = call.attributes
+    axis = axis_of(a.axis, len(call.x))
+    if sum(a.sizes) != call.x[axis] or min(a.sizes, default=0) < 1:
+        raise ShapeError(f"cutting {call.x[axis]} into {a.sizes}, which add up to {sum(a.sizes)}")
+    return tuple((*call.x[:axis], size, *call.x[axis + 1 :]) for size in a.sizes)
+
+
+def _split_reach(call: Call) -> tuple[Reach, ...]:
+    """Said of the first piece; the analysis asks for no other along a spatial axis."""
+    a: Split = call.attributes
+    axis = axis_of(a.axis, len(call.x))
+    return ({n: (n, SAME) for n in range(len(call.x)) if n != axis},)
+
+
+def _ranges(call: Call) -> dict[int, range]:
+    a: Slice = call.attributes
+    steps = a.steps or (1,) * len(a.axes)
+    ranges = {}
+    for axis, start, end, step in zip(a.axes, a.starts, a.ends, steps, strict=True):
+        if step == 0:
+            raise ShapeError("a slice with step 0")
+        n = axis_of(axis, len(call.x))
+        ranges[n] = range(*slice(start, end, step).indices(call.x[n]))
+        if not ranges[n]:
+            raise ShapeError(f"slice {start}:{end}:{step} of {call.x[n]} elements is empty")
+    return ranges
+
+
+def _slice_shape(call: Call) -> tuple[Shape, ...]:
+    ranges = _ranges(call)
+    return (tuple(len(ranges[n]) if n in ranges else size for n, size in enumerate(call.x)),)
+
+
+def _slice_reach(call: Call) -> tuple[Reach, ...]:
+    ranges = _ranges(call)
+    reach: dict[int, tuple[int, Map]] = {}
+    for n in range(len(call.x)):
+        taken = ranges.get(n)
+        reach[n] = (n, SAME if taken is None else Slide(stride=taken.step, begin=-taken.start))
+    return (reach,)
+
+
+def _reshape_shape(call: Call) -> tuple[Shape, ...]:
+    a: Reshape = call.attributes
+    total = elements(call.x)
+    for n, size in enumerate(a.shape):
+        if size == 0 and n >= len(call.x):
+            raise ShapeError(f"reshape {a.shape} keeps axis {n} of {_text(call.x)}, which has none")
+    shape = [call.x[n] if size == 0 else size for n, size in enumerate(a.shape)]
+    if shape.count(-1) > 1 or any(size < -1 for size in shape):
+        raise ShapeError(f"reshape to {a.shape}: at most one -1, nothing below it")
+    if -1 in shape:
+        known = -elements(tuple(shape))
+        if known == 0 or total % known:
+            raise ShapeError(f"{_text(call.x)} cannot be reshaped to {a.shape}")
+        shape[shape.index(-1)] = total // known
+    if elements(tuple(shape)) != total:
+        raise ShapeError(f"{_text(call.x)} cannot be reshaped to {_text(tuple(shape))}")
+    return (tuple(shape),)
+
+
+def _flatten_shape(call: Call) -> tuple[Shape, ...]:
+    a: Flatten = call.attributes or Flatten()
+    rank = len(call.x)
+    if a.start == rank:  # nothing to merge: an axis of one is added
+        return ((*call.x, 1),)
+    start, end = axis_of(a.start, rank), axis_of(a.end, rank)
+    if start > end:
+        raise ShapeError(f"flattening from axis {start} to {end}")
+    return ((*call.x[:start], elements(call.x[start : end + 1]), *call.x[end + 1 :]),)
+
+
+def _same_elements_reach(call: Call) -> tuple[Reach, ...]:
+    """An axis is still itself if as many elements stand before it and after it as did."""
+    places = {}
+    for m, size in enumerate(call.y):
+        places[(elements(call.y[:m]), size)] = m
+    reach: dict[int, tuple[int, Map]] = {}
+    for n, size in enumerate(call.x):
+        m = places.get((elements(call.x[:n]), size))
+        if m is not None and size > 1:
+            reach[n] = (m, SAME)
+    return (reach,)
+
+
+def _permute_shape(call: Call) -> tuple[Shape, ...]:
+    order = call.attributes.order
+    if sorted(order) != list(range(len(call.x))):
+        raise ShapeError(f"order {order} of a tensor with {len(call.x)} axes")
+    return (tuple(call.x[n] for n in order),)
+
+
+def _permute_reach(call: Call) -> tuple[Reach, ...]:
+    a: Permute = call.attributes
+    return ({n: (m, SAME) for m, n in enumerate(a.order)},)
+
+
+def _pad_shape(call: Call) -> tuple[Shape, ...]:
+    a: Pad = call.attributes
+    if len(a.pads) != len(call.x):
+        raise ShapeError(f"pads for {len(a.pads)} axes of a tensor with {len(call.x)}")
+    shape = tuple(
+        size + before + after for size, (before, after) in zip(call.x, a.pads, strict=True)
+    )
+    if min(shape) < 1:
+        raise ShapeError(f"padding {_text(call.x)} by {a.pads} leaves {_text(shape)}")
+    return (shape,)
+
+
+def _pad_reach(call: Call) -> tuple[Reach, ...]:
+    a: Pad = call.attributes
+    return ({n: (n, Slide(begin=before)) for n, (before, _) in enumerate(a.pads)},)
+
+
+def _crop_offsets(call: Call) -> dict[int, int]:
+    a: Crop = call.attributes or Crop()
+    axis = axis_of(a.axis, len(call.x))
+    axes = range(axis, len(call.x))
+    offsets = a.offsets if len(a.offsets) == len(axes) else a.offsets * len(axes)
+    if len(offsets) != len(axes):
+        raise ShapeError(f"{len(a.offsets)} crop offsets for {len(axes)} axes")
+    return dict(zip(axes, offsets, strict=True))
+
+
+def _crop_shape(call: Call) -> tuple[Shape, ...]:
+    source, like = call.inputs
+    if len(source) != len(like):
+        raise ShapeError(f"cropping {_text(source)} to {_text(like)}: different numbers of axes")
+    shape = list(source)
+    for axis, offset in _crop_offsets(call).items():
+        if offset < 0 or offset + like[axis] > source[axis]:
+            raise ShapeError(
+                f"cropping {_text(source)} to {_text(like)}: axis {axis} has {source[axis]}, "
+                f"{offset + like[axis]} needed"
+            )
+        shape[axis] = like[axis]
+    return (tuple(shape),)
+
+
+def _crop_reach(call: Call) -> tuple[Reach, ...]:
+    offsets = _crop_offsets(call)
+    reach: dict[int, tuple[int, Map]] = {
+        n: (n, Slide(begin=-offsets.get(n, 0))) for n in range(len(call.x))
+    }
+    return (reach, NOT_READ)
+
+
+NOT_READ: Reach = {-1: (-1, SAME)}  # only the shape of this input matters
+
+
+def _view(shape: ShapeRule, reach: ReachRule) -> Rule:
+    """An op whose output is its input under another name: nothing moves."""
+    return Rule(
+        family="shaping",
+        shape=shape,
+        ops=free,
+        reach=reach,
+        elements_read=none,
+        elements_written=none,
+        backward=passes,
+        view=True,
+    )
+
+
+def _moved(call: Call) -> int:
+    return call.out_elements
+
+
+RULES = {
+    "reshape": _view(_reshape_shape, _same_elements_reach),
+    "flatten": _view(_flatten_shape, _same_elements_reach),
+    "identity": _view(same, lambda call: pointwise(call.inputs, call.y)),
+    "dropout": _view(same, lambda call: pointwise(call.inputs, call.y)),
+    "concat": Rule(
+        family="shaping",
+        shape=_concat_shape,
+        ops=free,
+        reach=_concat_reach,
+        backward=passes,
+        arity=(1, None),
+    ),
+    "split": Rule(
+        family="shaping", shape=_split_shape, ops=free, reach=_split_reach, backward=passes
+    ),
+    "slice": Rule(
+        family="shaping",
+        shape=_slice_shape,
+        ops=free,
+        reach=_slice_reach,
+        elements_read=_moved,
+        backward=passes,
+    ),
+    "permute": Rule(
+        family="shaping", shape=_permute_shape, ops=free, reach=_permute_reach, backward=passes
+    ),
+    "pad": Rule(family="shaping", shape=_pad_shape, ops=free, reach=_pad_reach, backward=passes),
+    "crop": Rule(
+        family="shaping",
+        shape=_crop_shape,
+        ops=free,
+        reach=_crop_reach,
+        elements_read=_moved,
+        backward=passes,
+        arity=(2, 2),
+    ),
+}

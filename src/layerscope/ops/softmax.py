@@ -1,0 +1,116 @@
+"""Softmax and the losses of training."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Softmax
+from layerscope.graph.types import Shape, elements
+from layerscope.ops.reach import everything, keep
+from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of, same
+
+
+def _axis(call: Call) -> int:
+    return axis_of((call.attributes or Softmax()).axis, len(call.x))
+
+
+def _rows(call: Call) -> int:
+    return elements(call.x) // call.x[_axis(call)]
+
+
+def _shape(call: Call) -> tuple[Shape, ...]:
+    _axis(call)
+    return same(call)
+
+
+def _softmax(call: Call) -> Ops:
+    """The maximum, its subtraction, exponentials, their sum, a division."""
+    return Ops(comp=1, add=2, exp=1, div=1) * elements(call.x)
+
+
+def _log_softmax(call: Call) -> Ops:
+    """As softmax, with a logarithm per row and a subtraction in place of the division."""
+    return Ops(comp=1, add=3, exp=1) * elements(call.x) + Ops(exp=_rows(call))
+
+
+def _mean(count: int) -> Ops:
+    return Ops(add=count - 1, div=1)
+
+
+def _scalar(call: Call) -> tuple[Shape, ...]:
+    return ((),)
+
+
+def _paired(call: Call) -> tuple[Shape, ...]:
+    if len(call.inputs) == 2 and elements(call.inputs[0]) != elements(call.inputs[1]):
+        told = " and ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"a loss of {told}: the two do not agree")
+    return ((),)
+
+
+def _labelled(call: Call) -> tuple[Shape, ...]:
+    _axis(call)
+    if len(call.inputs) == 2 and elements(call.inputs[1]) != _rows(call):
+        told = " and ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"a loss of {told}: expected one label for each of {_rows(call)} rows")
+    return ((),)
+
+
+def _nll(call: Call) -> Ops:
+    """One log-probability a row, negated, and their mean."""
+    return Ops(mul=_rows(call)) + _mean(_rows(call))
+
+
+def _loss(per_element: Ops) -> OpsRule:
+    return lambda call: per_element * elements(call.x) + _mean(elements(call.x))
+
+
+LOSSES = {
+    "mse_loss": Ops(add=1, mul=1),
+    "l1_loss": Ops(add=1, comp=1),
+    "hinge_loss": Ops(mul=1, add=1, comp=1),
+    # max(x, 0) − x·t + log(1 + exp(−|x|))
+    "sigmoid_cross_entropy": Ops(comp=2, mul=2, add=3, exp=2),
+}
+
+RULES = {
+    "softmax": Rule(
+        family="softmax",
+        shape=_shape,
+        ops=_softmax,
+        reach=lambda call: (keep(tuple(a for a in range(len(call.x)) if a != _axis(call))),),
+        backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
+    ),
+    "log_softmax": Rule(
+        family="softmax",
+        shape=_shape,
+        ops=_log_softmax,
+        reach=lambda call: (keep(tuple(a for a in range(len(call.x)) if a != _axis(call))),),
+        backward=lambda call: (Ops(exp=1, mul=1, add=2) * elements(call.x), FREE),
+    ),
+    "softmax_loss": Rule(
+        family="loss",
+        shape=_labelled,
+        ops=lambda call: _log_softmax(call) + _nll(call),
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (Ops(exp=1, add=1, mul=1) * elements(call.x), FREE),
+        arity=(1, 2),
+    ),
+    "nll_loss": Rule(
+        family="loss",
+        shape=_labelled,
+        ops=_nll,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (Ops(mul=_rows(call)), FREE),
+        arity=(1, 2),
+    ),
+} | {
+    op: Rule(
+        family="loss",
+        shape=_paired,
+        ops=_loss(per_element),
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (Ops(mul=2) * elements(call.x), FREE),
+        arity=(1, 2),
+    )
+    for op, per_element in LOSSES.items()
+}

@@ -1,0 +1,253 @@
+"""The account of a network: one Layer a node, totals, and what they were counted by."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+
+from msgspec import Struct
+
+from layerscope.analysis.backward import backward
+from layerscope.analysis.costs import Cost, Status
+from layerscope.analysis.fields import Field
+from layerscope.analysis.memory import Memory
+from layerscope.analysis.shapes import Shapes
+from layerscope.conventions.convention import Convention
+from layerscope.graph.types import Graph, Node, Shape, Tensor
+from layerscope.ops import FREE, Call, Gemm, Ops
+
+
+class Layer(Struct, frozen=True, gc=False):
+    """One node's account, counted by the report's convention."""
+
+    node: Node
+    call: Call | None  # None: shapes or rule unknown
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    ops: Ops
+    params: int
+    activations: int  # elements
+    cost: Cost  # always exact
+    field: Field | None
+    backward: Ops
+
+    @property
+    def name(self) -> str:
+        """Unique name."""
+        return self.node.name
+
+    @property
+    def op(self) -> str:
+        """Kind of operation."""
+        return self.node.op
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """Modules around it, outermost first."""
+        return self.node.scope
+
+    @property
+    def status(self) -> Status:
+        """Whether its figures are exact, a bound or unknown."""
+        return self.cost.status
+
+    @property
+    def output(self) -> Shape | None:
+        """Shape of its first output."""
+        return self.outputs[0].shape
+
+    @property
+    def gemm(self) -> Gemm | None:
+        """The matrix product it amounts to."""
+        return self.cost.gemm
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes read and written, parameters included."""
+        return self.cost.read_bytes + self.cost.write_bytes
+
+    @property
+    def param_bytes(self) -> int:
+        """Bytes of all stored arrays it uses."""
+        return sum(param.bytes for param in self.cost.params)
+
+    @property
+    def intensity(self) -> Fraction | None:
+        """FLOPs per byte moved."""
+        return Fraction(self.ops.flops, self.moved_bytes) if self.moved_bytes else None
+
+
+class Totals(Struct, frozen=True):
+    """Sums over all layers, and the peak."""
+
+    params: int
+    buffers: int
+    ops: Ops
+    convention_ops: int | None
+    activations: int
+    read_bytes: int
+    write_bytes: int
+    param_bytes: int
+    peak_activation_bytes: int
+    backward: Ops
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds."""
+        return self.ops.mac
+
+    @property
+    def flops(self) -> int:
+        """2 per multiply-add, 1 per everything else."""
+        return self.ops.flops
+
+    @property
+    def intensity(self) -> Fraction | None:
+        """FLOPs per byte moved."""
+        moved = self.read_bytes + self.write_bytes
+        return Fraction(self.flops, moved) if moved else None
+
+
+class Coverage(Struct, frozen=True):
+    """How much of the network is known."""
+
+    known: int
+    total: int
+    unknown: dict[str, int]  # op -> how many nodes of it have no figures
+    estimated: int
+
+    def __str__(self) -> str:
+        line = f"ops known: {self.known} of {self.total}"
+        if self.unknown:
+            told = ", ".join(f"{op} ×{count}" for op, count in self.unknown.items())
+            line += f"; unknown: {told}"
+        if self.estimated:
+            line += f"; bounds: {self.estimated}"
+        return line
+
+
+class Report(Struct, frozen=True, dict=True):
+    """Everything known about a network on given inputs, under one convention."""
+
+    graph: Graph
+    shapes: Shapes
+    costs: dict[str, Cost]
+    fields: dict[str, tuple[Field, ...]]
+    memory: Memory
+    convention: Convention
+    version: str
+
+    @property
+    def name(self) -> str:
+        """The network's name."""
+        return self.graph.name
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor by name, shapes inferred."""
+        return self.shapes.tensors
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The network's inputs."""
+        return self.graph.inputs
+
+    @property
+    def batch(self) -> int:
+        """Size of the first axis of the first input."""
+        shape = self.graph.inputs[0].shape
+        return shape[0] if shape else 1
+
+    @property
+    def dtype(self) -> str:
+        """Number type of the first input."""
+        return self.graph.inputs[0].dtype
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """One a node, in execution order."""
+        calls, tensors, rules = self.shapes.calls, self.tensors, self.convention
+        back = backward(self.graph, self.shapes, self.costs)
+        rows = []
+        for node in self.graph.nodes:
+            call = calls.get(node.name)
+            cost = self.costs[node.name]
+            fields = self.fields.get(node.outputs[0])
+            written = self.memory.written[node.name]
+            rows.append(
+                Layer(
+                    node,
+                    call,
+                    tuple([tensors[name] for name in node.inputs]),
+                    tuple([tensors[name] for name in node.outputs]),
+                    FREE if call is None else rules.recount(node.op, call, cost.ops),
+                    rules.params(node, call, cost),
+                    0 if call is None else rules.activations(node, call, written),
+                    cost,
+                    fields[0] if fields else None,
+                    back[node.name],
+                )
+            )
+        return tuple(rows)
+
+    @cached_property
+    def by_name(self) -> dict[str, Layer]:
+        """Layers by their unique names."""
+        return {layer.name: layer for layer in self.layers}
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Sums over all layers; tied parameters once, the peak by liveness."""
+        ops = sum_ops([layer.ops for layer in self.layers])
+        inputs = sum(tensor.elements for tensor in self.inputs)
+        stored = {p.storage or p.name: p for cost in self.costs.values() for p in cost.params}
+        return Totals(
+            params=sum([layer.params for layer in self.layers]),
+            buffers=sum([layer.cost.buffer_count for layer in self.layers]),
+            ops=ops,
+            convention_ops=self.convention.headline(ops),
+            activations=sum([layer.activations for layer in self.layers])
+            + (inputs if self.convention.counts_inputs else 0),
+            read_bytes=sum([layer.cost.read_bytes for layer in self.layers]),
+            write_bytes=sum([layer.cost.write_bytes for layer in self.layers]),
+            param_bytes=sum(param.bytes for param in stored.values()),
+            peak_activation_bytes=self.memory.peak_bytes,
+            backward=sum_ops([layer.backward for layer in self.layers]),
+        )
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """How many nodes have figures, and which ops have none."""
+        unknown: dict[str, int] = {}
+        estimated = 0
+        for layer in self.layers:
+            if layer.status == "unknown":
+                unknown[layer.op] = unknown.get(layer.op, 0) + 1
+            elif layer.status == "estimate":
+                estimated += 1
+        total = len(self.layers)
+        return Coverage(total - sum(unknown.values()), total, unknown, estimated)
+
+    @property
+    def stamp(self) -> str:
+        """One line that makes the figures reproducible: version, inputs, batch, dtype, convention."""
+        shapes = ", ".join(
+            f"{tensor.name} {'x'.join(map(str, tensor.shape or ('?',)))}" for tensor in self.inputs
+        )
+        place = " · in place" if self.memory.in_place else ""
+        return (
+            f"layerscope {self.version} · {self.name} · input {shapes} · batch {self.batch} · "
+            f"{self.dtype}{place} · convention {self.convention.name}: {self.convention.says}"
+        )
+
+
+def sum_ops(many: list[Ops]) -> Ops:
+    """Add up kinds one by one, which is quicker than adding values of them."""
+    return Ops(
+        sum([ops.mac for ops in many]),
+        sum([ops.add for ops in many]),
+        sum([ops.mul for ops in many]),
+        sum([ops.comp for ops in many]),
+        sum([ops.div for ops in many]),
+        sum([ops.exp for ops in many]),
+    )
