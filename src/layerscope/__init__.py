@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.api import analyze, load
+    from layerscope.api import Report, analyze, load
     from layerscope.errors import LayerscopeError
     from layerscope.graph import Graph, Node, Param, Tensor
     from layerscope.graph.builder import Builder
-    from layerscope.report import Report
 
 # Loaded on first use: `layerscope --help` needs none of them.
 PUBLIC = {
@@ -27,7 +26,7 @@ PUBLIC = {
     "LayerscopeError": "layerscope.errors",
     "Node": "layerscope.graph",
     "Param": "layerscope.graph",
-    "Report": "layerscope.report",
+    "Report": "layerscope.api",
     "Tensor": "layerscope.graph",
 }
 

@@ -2,7 +2,7 @@
 
 LayerscopeError                 3
 ├── UsageError                  2   an argument that cannot be meant
-│   ├── UnknownName             2   no such network, column, notation or convention; says what is near
+│   ├── UnknownName             2   no such network, column or form; says what is near
 │   └── OutputError             2   the result cannot be written where it was asked for
 ├── InputError                  3   a file or network that cannot be read
 │   ├── GraphError              3   the structure is broken: names, order, missing tensors

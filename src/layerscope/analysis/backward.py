@@ -1,4 +1,4 @@
-"""Operations of the backward pass: gradients of parameters, and of inputs where anything needs them."""
+"""Operations of the backward pass: gradients of parameters, and of inputs where needed."""
 
 from __future__ import annotations
 

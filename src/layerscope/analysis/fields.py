@@ -1,7 +1,7 @@
 """Receptive fields, exact, per axis and per input, on graphs with branches.
 
-An axis of a field tells which stretch of the network's input each position of a tensor looks at. Along a
-regular axis that stretch repeats: after `period` positions it has moved by `advance` inputs. The
+An axis of a field tells which stretch of the network's input each position of a tensor looks at.
+Along a regular axis it repeats: after `period` positions it has moved by `advance` inputs. The
 period is 1 until something upsamples; then positions differ by phase, and each phase is kept.
 """
 
@@ -25,10 +25,10 @@ Stretch = tuple[int, int] | None  # first and last input position, None if it lo
 
 
 class Axis(Struct, frozen=True, gc=False):
-    """What positions along one tensor axis see of one input axis; `carrier` None: all see the same."""
+    """What positions along one tensor axis (the carrier) see of one axis of an input."""
 
     length: int  # of the network's input along this axis
-    carrier: int | None
+    carrier: int | None  # None: all positions see the same
     stretches: tuple[Stretch, ...]  # one per phase, or per position if not regular
     advance: int = 0  # inputs moved per period
     aligned: bool = True
@@ -92,7 +92,7 @@ class Field(Struct, frozen=True, gc=False):
 
     @property
     def offset(self) -> tuple[Number | None, ...]:
-        """Centre of position 0 per axis, counted from 0; None after a layer that sees everything."""
+        """Centre of position 0 per axis, counted from 0; None where everything is seen."""
         return tuple(None if axis.everything else axis.offset for axis in self.axes)
 
     @property

@@ -22,9 +22,9 @@ class Memory(Struct, frozen=True, gc=False):
 
 
 def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
-    """Follow storages through the graph: views share theirs; with `in_place` so do ops that may.
+    """Follow storages through the graph: views share theirs, with `in_place` so do ops that may.
 
-    An op works in place only if nobody reads its input afterwards and the input is not the caller's.
+    An op works in place only if nobody reads its input later and that is not the network's own.
     """
     end = len(graph.nodes)
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}

@@ -18,7 +18,7 @@ class Shapes(Struct, frozen=True, gc=False):
 
 
 def infer(graph: Graph) -> Shapes:
-    """Walk the graph once in execution order. Nodes alike in op, attributes and shapes share a call."""
+    """Walk the graph once in its order; nodes alike in op, attributes and shapes share a call."""
     tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in graph.inputs}
     for param in graph.params:
         tensors[param.name] = Tensor(param.name, param.shape, param.dtype)

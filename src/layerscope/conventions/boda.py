@@ -12,7 +12,7 @@ def _products(call: Call, ops: Ops) -> Ops:
 
 CONVENTION = Convention(
     name="boda",
-    says="2 FLOPs per multiply-add of convolutions and linear layers; bias, pooling, activations not counted",
+    says="2 FLOPs per multiply-add of convolutions and linear layers, nothing else counted",
     figure="FLOPs",
     headline=lambda ops: 2 * ops.mac,
     ops=dict.fromkeys(("conv", "conv_transpose", "linear"), _products),

@@ -28,7 +28,7 @@ def _activations(node: Node, call: Call, written: int) -> int:
 
 CONVENTION = Convention(
     name="cs231n",
-    says="weights without biases, elements of convolutions, pools and fully connected layers and the input",
+    says="weights without biases; elements of the input and of layers not done in place",
     figure="",
     headline=no_figure,
     params=_weights,

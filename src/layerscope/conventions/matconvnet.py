@@ -5,7 +5,9 @@ from __future__ import annotations
 from layerscope.analysis.costs import Cost
 from layerscope.conventions.convention import Convention, no_figure
 from layerscope.graph.types import Node, elements
-from layerscope.ops import Call
+from layerscope.ops import RULES, Call
+
+NO_LAYER = ("flatten", "reshape", "identity")  # views that only rename: MatConvNet has none
 
 
 def _stored(node: Node, call: Call | None, cost: Cost) -> int:
@@ -13,13 +15,22 @@ def _stored(node: Node, call: Call | None, cost: Cost) -> int:
     return cost.param_count + cost.buffer_count
 
 
+def _data(node: Node, call: Call, written: int) -> int:
+    """Every layer's output, in place or not; a loss leaves one number a position."""
+    if node.op in NO_LAYER:
+        return 0
+    if RULES[node.op].family == "loss":
+        return elements(call.x[2:])
+    return sum(map(elements, call.outputs))
+
+
 CONVENTION = Convention(
     name="matconvnet",
-    says="parameters with biases and moments, data of every layer and the input; operations not counted",
+    says="parameters with biases and moments; data of every layer and the input; no operations",
     figure="",
     headline=no_figure,
     params=_stored,
-    activations=lambda node, call, written: sum(map(elements, call.outputs)),
+    activations=_data,
     counts_inputs=True,
     counts_ops=False,
 )

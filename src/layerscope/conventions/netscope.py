@@ -45,31 +45,46 @@ def _lrn(call: Call, ops: Ops) -> Ops:
     return Ops(mac=size * call.attributes.size, add=size, exp=size, div=2 * size)
 
 
+def _l2_norm(call: Call, ops: Ops) -> Ops:
+    """As LRN over one neighbour."""
+    return Ops(mac=1, add=1, exp=1, div=2) * elements(call.outputs[0])
+
+
 def _softmax(call: Call, ops: Ops) -> Ops:
     return Ops(add=1, div=1, exp=1) * elements(call.inputs[0])
 
 
+def _roi_pool(call: Call, ops: Ops) -> Ops:
+    """One of each per region for its edges, and the whole map compared for every region."""
+    regions = call.y[0]
+    return Ops(mac=regions, add=regions, div=regions, comp=regions * elements(call.x[1:]))
+
+
 def _params(node: Node, call: Call | None, cost: Cost) -> int:
-    """Slopes and Scale layers not counted; batch norm two per channel; LRN two."""
-    if node.op == "lrn":
+    """Slopes and Scale layers not counted; batch norm two per channel; LRN two; ties not known."""
+    if node.op in ("lrn", "l2_norm"):
         return 2
     if node.op == "batch_norm" and call is not None:
         return 2 * call.x[1]
-    if node.op in ("conv", "conv_transpose", "linear"):
-        return cost.param_count
+    if node.op == "conv_transpose" and call is not None:  # bias and groups ignored
+        return call.x[1] * call.attributes.out_channels * call.attributes.window.positions
+    if node.op in ("conv", "linear"):
+        return sum(param.elements for param in cost.params if param.learnable)
     return 0
 
 
 def _activations(node: Node, call: Call, written: int) -> int:
-    """Every row's output, in place or not."""
-    return 0 if node.op in ("permute", "reshape") else sum(map(elements, call.outputs))
+    """Every row's output, in place or not; a loss is taken to give out what it reads."""
+    if node.op in ("permute", "reshape"):
+        return 0
+    return sum(map(elements, call.inputs[:1] if node.op == "softmax_loss" else call.outputs))
 
 
 COMPARED = ("relu", "relu6", "elu", "prelu", "leaky_relu", "dropout")
 
 CONVENTION = Convention(
     name="netscope",
-    says="macc without bias, pooling and activations one per element and position, PReLU and Scale without parameters",
+    says="macc without bias, one comp per element and position, no PReLU or Scale parameters",
     figure="macc",
     headline=lambda ops: ops.mac,
     ops={
@@ -87,7 +102,11 @@ CONVENTION = Convention(
         "lrn": _lrn,
         "softmax": _softmax,
         "softmax_loss": _softmax,
-        "add": _per_element(add=1),
+        **dict.fromkeys(("add", "sub"), _per_element(add=1)),
+        "mul": _per_element(mac=1),
+        "max": _per_element(comp=1),
+        "l2_norm": _l2_norm,
+        "roi_pool": _roi_pool,
     },
     other=lambda call, ops: FREE,
     params=_params,

@@ -90,9 +90,10 @@ class Window(Struct, frozen=True, gc=False):
             begin, end = pads[axis]
             room = size + begin + end - extent
             if room < 0:
+                padded_to = tuple(s + b + e for s, (b, e) in zip(sizes, pads, strict=True))
                 raise ShapeError(
                     f"kernel {_times(self.extents)} does not fit input {_times(sizes)} "
-                    f"padded to {_times(tuple(s + b + e for s, (b, e) in zip(sizes, pads, strict=True)))}"
+                    f"padded to {_times(padded_to)}"
                 )
             count = (room if self.rounding == "floor" else room + step - 1) // step + 1
             clips = self.rounding == "torch" or (self.rounding == "caffe" and padded)

@@ -22,7 +22,8 @@ Padding = Sizes | Sequence[tuple[int, int]] | str
 
 # Bare function calls in the frameworks: they belong to no module.
 FUNCTIONS = frozenset(
-    "add sub mul div pow max min compare concat split slice reshape flatten permute pad crop".split()
+    ("add", "sub", "mul", "div", "pow", "max", "min", "compare")
+    + ("concat", "split", "slice", "reshape", "flatten", "permute", "pad", "crop")
 )
 
 
@@ -78,10 +79,11 @@ class Builder:
         *,
         name: str | None = None,
         outputs: int = 1,
+        module: bool = True,
         ties: Mapping[str, str] | None = None,
         source: Source | None = None,
     ) -> tuple[str, ...]:
-        """Add any op, known or not; return the names of its outputs."""
+        """Add any op, known or not, as a module or a bare call; return the names of its outputs."""
         path = self._prefix + (name if name is not None else self._fresh(op))
         full = path
         if full in self._names:
@@ -91,14 +93,20 @@ class Builder:
         self._names.add(full)
         if attributes is not None:
             attributes = self._same.setdefault(attributes, attributes)
-        module = ""
-        if op not in FUNCTIONS:
-            module = path
-            if self._modules.get(path) is None:
-                self._modules[path] = ""
+        module = module and op not in FUNCTIONS
+        if module and self._modules.get(path) is None:
+            self._modules[path] = ""
         made = (full,) if outputs == 1 else tuple(f"{full}:{n}" for n in range(outputs))
         node = Node(
-            full, op, tuple(inputs), made, attributes, None, self._scope, module, ties, source
+            name=full,
+            op=op,
+            inputs=tuple(inputs),
+            outputs=made,
+            attributes=attributes,
+            scope=self._scope,
+            module=path if module else "",
+            ties=ties,
+            source=source,
         )
         self._nodes.append(node)
         return made
@@ -151,7 +159,7 @@ class Builder:
         if padding == "same":
             pads = "same_upper"
         elif not isinstance(padding, str):
-            each = _sizes(padding, rank) if not _paired(padding) else padding
+            each: Any = padding if _paired(padding) else _sizes(padding, rank)
             pads = tuple((p, p) if isinstance(p, int) else tuple(p) for p in each)
         return at.Window(
             _sizes(kernel, rank), _sizes(stride, rank), pads, _sizes(dilation, rank), rounding
@@ -309,9 +317,11 @@ class Builder:
         """Local response normalisation over `size` neighbours."""
         return self._one("lrn", x, at.LocalResponseNorm(size, alpha, beta, k, within_channel), name)
 
-    def relu(self, x: str, *, in_place: bool = False, name: str | None = None) -> str:
-        """Rectified linear unit."""
-        return self.activation("relu", x, in_place=in_place, name=name)
+    def relu(
+        self, x: str, *, in_place: bool = False, name: str | None = None, module: bool = True
+    ) -> str:
+        """Rectified linear unit; `module` False where it is a bare function call."""
+        return self.activation("relu", x, in_place=in_place, name=name, module=module)
 
     def activation(
         self,
@@ -322,9 +332,11 @@ class Builder:
         beta: float | None = None,
         in_place: bool = False,
         name: str | None = None,
+        module: bool = True,
     ) -> str:
         """Any element-wise function by its op name: relu6, sigmoid, tanh, gelu, silu …"""
-        return self._one(op, x, at.Activation(alpha, beta, in_place), name)
+        attributes = at.Activation(alpha, beta, in_place)
+        return self.add_node(op, (x,), attributes, name=name, module=module)[0]
 
     def prelu(self, x: str, *, shared: bool = False, name: str | None = None) -> str:
         """ReLU with a learned slope, one per channel or one in all."""

@@ -1,4 +1,4 @@
-"""What makes a graph well formed. Shapes are not looked at here: the analysis infers and checks them."""
+"""What makes a graph well formed. Shapes are not looked at here: the analysis checks them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check(graph: Graph) -> None:
-    """Raise GraphError unless names are unique, order is topological and every input is produced."""
+    """Raise unless names are unique, the order topological and every input produced."""
     known: set[str] = set()
     for kind, items in (("input", graph.inputs), ("param", graph.params)):
         for item in items:

@@ -1,4 +1,4 @@
-"""The network as data: a frozen, topologically ordered graph that knows nothing of files or costs."""
+"""The network as data: a frozen, ordered graph that knows nothing of files or costs."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def _shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _ops(unit: Ops) -> OpsRule:
-    """n inputs take n − 1 operations per output element; a lone input meets a constant."""
+    """N inputs take n − 1 operations per output element; a lone input meets a constant."""
     return lambda call: unit * (call.out_elements * max(len(call.inputs) - 1, 1))
 
 

@@ -82,7 +82,10 @@ def _adaptive_ops(kind: str) -> OpsRule:
 def _adaptive_reach(call: Call) -> tuple[Reach, ...]:
     reach: dict[int, tuple[int, Map]] = {}
     for axis, (size, bins) in enumerate(zip(call.x, call.y, strict=True)):
-        reach[axis] = (axis, SAME if size == bins else Bins(size, bins))
+        if size == bins:
+            reach[axis] = (axis, SAME)
+        elif bins > 1:  # a single bin sees everything
+            reach[axis] = (axis, Bins(size, bins))
     return (reach,)
 
 

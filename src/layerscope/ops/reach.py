@@ -1,6 +1,6 @@
-"""Which input positions an output position looks at, axis by axis: the vocabulary of receptive fields.
+"""Which input positions an output position looks at, axis by axis.
 
-A reach tells, for one input of an op, where each of its axes goes: `{input axis: (output axis, map)}`.
+A reach tells, for one input of an op, where each of its axes goes: `{axis: (output axis, map)}`.
 An axis that is absent is looked at as a whole by every output element.
 """
 
@@ -35,7 +35,7 @@ class Slide(Struct, frozen=True, gc=False):
 
 
 class Spread(Struct, frozen=True, gc=False):
-    """The transpose of a slide: output i looks at every input j with j·stride − begin + t·dilation = i."""
+    """A slide transposed: output i looks at inputs j with j·stride − begin + t·dilation = i."""
 
     taps: int
     stride: int = 1
@@ -73,8 +73,8 @@ class Spread(Struct, frozen=True, gc=False):
 class Resample(Struct, frozen=True, gc=False):
     """Output i looks at `taps` inputs around i·down/up, as resizing by up/down does.
 
-    `half` is the pixel-centre rule (i + ½)·down/up − ½; otherwise i·down/up. One tap is the floor of
-    i·down/up, the nearest-neighbour rule of the engines.
+    `half` is the pixel-centre rule (i + ½)·down/up − ½; otherwise i·down/up. One tap is the floor
+    of i·down/up, the nearest-neighbour rule of the engines.
     """
 
     up: int
@@ -150,7 +150,7 @@ SAME = Slide()
 
 
 def pointwise(inputs: tuple[Shape, ...], output: Shape) -> tuple[Reach, ...]:
-    """Each output element looks at the element in its place, or at the only one of a broadcast axis."""
+    """Each output element looks at the one in its place, or at the only one of a broadcast axis."""
     return tuple(
         {
             axis: (axis + len(output) - len(shape), SAME)

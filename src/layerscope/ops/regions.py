@@ -20,7 +20,7 @@ def _roi_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _roi_ops(call: Call) -> Ops:
-    """The bound: a region as large as the whole map, its bins sharing a row or column at each edge."""
+    """The bound: a region as large as the whole map, bins sharing a row or column at an edge."""
     positions = 1
     for size, bins in zip(call.x[2:], call.y[2:], strict=True):
         positions *= sum(-(-(i + 1) * size // bins) - i * size // bins for i in range(bins))

@@ -1,4 +1,4 @@
-"""What a rule is: pure functions from shapes to shapes, counts, parameters, bytes, GEMM and reach."""
+"""What a rule is: pure functions from shapes to shapes, counts, parameters, bytes and reach."""
 
 from __future__ import annotations
 

@@ -135,9 +135,9 @@ def _same_elements_reach(call: Call) -> tuple[Reach, ...]:
         places[(elements(call.y[:m]), size)] = m
     reach: dict[int, tuple[int, Map]] = {}
     for n, size in enumerate(call.x):
-        m = places.get((elements(call.x[:n]), size))
-        if m is not None and size > 1:
-            reach[n] = (m, SAME)
+        place = places.get((elements(call.x[:n]), size))
+        if place is not None and size > 1:
+            reach[n] = (place, SAME)
     return (reach,)
 
 

@@ -230,7 +230,7 @@ class Report(Struct, frozen=True, dict=True):
 
     @property
     def stamp(self) -> str:
-        """One line that makes the figures reproducible: version, inputs, batch, dtype, convention."""
+        """One line that makes the figures reproducible: version, inputs, dtype, convention."""
         shapes = ", ".join(
             f"{tensor.name} {'x'.join(map(str, tensor.shape or ('?',)))}" for tensor in self.inputs
         )

@@ -1,0 +1,56 @@
+# make run          the account of vgg16 (NET=resnet50 for another)
+# make test         every test that needs no network
+# make check        format, lint, types, import direction, smoke test
+# make bench        speed and start-up figures
+# make goldens      write the golden tables anew, then read the diff
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+NET ?= vgg16
+ARGS ?=
+
+.PHONY: setup run test check bench goldens docs clean
+
+setup: $(VENV)/base
+
+$(VENV)/pip:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Compiled here because an editable install is not, and start-up would pay for it every time.
+$(VENV)/base: $(VENV)/pip pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable .
+	@$(BIN)/python -m compileall -q src
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+run: setup
+	@$(BIN)/layerscope show $(NET) $(ARGS)
+
+test: $(VENV)/dev
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest -m smoke
+
+bench: $(VENV)/dev
+	$(BIN)/python bench/startup.py
+	$(BIN)/python bench/chain.py
+
+goldens: $(VENV)/dev
+	$(BIN)/pytest --refresh-goldens
+
+docs: $(VENV)/dev
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

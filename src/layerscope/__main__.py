@@ -1,0 +1,5 @@
+"""python -m layerscope."""
+
+from layerscope.cli import main
+
+main()

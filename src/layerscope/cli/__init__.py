@@ -1,0 +1,108 @@
+"""The command line: one file a command, loaded when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from layerscope.errors import LayerscopeError
+from layerscope.version import __version__
+
+COMMANDS = {
+    "show": "Print the account of a network.",
+    "zoo": "List the networks that come with layerscope.",
+    "completion": "Print the script that completes commands in your shell.",
+}
+
+EXAMPLES = """\b
+Examples:
+  layerscope show vgg16
+  layerscope show resnet50 --batch 32 --dtype fp16 --sort macs --top 10
+  layerscope show vgg19 --as cs231n.md
+  layerscope zoo
+"""
+
+
+class Lazy(click.Group):
+    """A group that loads a command's file only when that command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"layerscope.cli.{cmd_name}").command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command asked for, or an error that offers the nearest one."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from layerscope.errors import UnknownName
+
+            raise UnknownName("command", args[0], COMMANDS, "; see layerscope --help")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List commands from the table, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXAMPLES,
+)
+@click.version_option(__version__, "-V", "--version", message="layerscope %(version)s")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+def group(debug: bool) -> None:
+    """The per-layer account of a neural network: shapes, parameters, operations, memory, fields."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(args))
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line; every foreseen error is one line on stderr and an exit code."""
+    given = list(sys.argv[1:] if args is None else args)
+    try:
+        code = group.main(args=given, prog_name="layerscope", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:
+        # The reader has what it wanted; keep the interpreter from complaining at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        if sys.stdout.closed or error.filename is not None:
+            raise
+        return _complain(f"cannot write the output: {error.strerror}", 2, given)
+    except LayerscopeError as error:
+        return _complain(str(error), error.exit_code, given)
+    except click.UsageError as error:
+        where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
+        return _complain(error.format_message().rstrip(".") + where, 2, given)
+    except click.ClickException as error:
+        return _complain(error.format_message(), 2, given)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted", 130, given)
+
+
+def _complain(message: str, code: int, args: list[str]) -> int:
+    if "--debug" in args:
+        import traceback
+
+        traceback.print_exc()
+    click.echo(f"layerscope: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,46 @@
+"""The NET argument and the shapes that go with it, for every command that takes them."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from layerscope.errors import UsageError
+
+
+class Network(click.ParamType):  # type: ignore[type-arg]
+    """The name of a network of the zoo."""
+
+    name = "network"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Zoo names that begin so."""
+        from click.shell_completion import CompletionItem
+
+        from layerscope.zoo import NAMES
+
+        return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
+
+
+NETWORK = Network()
+
+
+def parse_shapes(given: tuple[str, ...]) -> dict[str, tuple[int, ...]] | None:
+    """Shapes of inputs from 3x227x227 or NAME=1x3x227x227; "" is the first input."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in given:
+        name, _, sizes = text.rpartition("=")
+        parts = re.split("[x×,]", sizes.strip())
+        try:
+            shape = tuple(int(part) for part in parts)
+        except ValueError:
+            raise UsageError(f"--input {text}: expected sizes such as 3x224x224") from None
+        if min(shape) < 1:
+            raise UsageError(f"--input {text}: expected every size to be at least 1")
+        if name in shapes:
+            raise UsageError(f"--input is given twice for {name or 'the first input'}")
+        shapes[name] = shape
+    return shapes or None

@@ -1,0 +1,175 @@
+"""layerscope show: the account of one network, in any form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from layerscope.cli.network import NETWORK, parse_shapes
+from layerscope.cli.output import deliver, terminal
+from layerscope.conventions import CONVENTIONS
+from layerscope.errors import StrictError, UnknownName, UsageError
+from layerscope.export import FORMS, SUFFIXES
+from layerscope.notations import NOTATIONS
+
+EXAMPLES = """\b
+Examples:
+  layerscope show vgg16
+  layerscope show resnet50 --input 3x288x288 --batch 8 --depth 2
+  layerscope show resnet50 --columns name,output,macs,field --sort macs --top 5
+  layerscope show vgg16 --as netscope --like exact
+  layerscope show vgg16 --total
+  layerscope show googlenet --as json -o googlenet.json
+"""
+
+
+def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Forms that begin so."""
+    return [name for name in (*FORMS, *NOTATIONS) if name.startswith(incomplete)]
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("network", metavar="NET", type=NETWORK)
+@click.option(
+    "--as",
+    "form",
+    metavar="FORM",
+    shell_complete=complete_forms,
+    help=f"{', '.join(FORMS)}, or a notation: {', '.join(NOTATIONS)}.  [default: text]",
+)
+@click.option(
+    "--like",
+    metavar="CONVENTION",
+    help=f"Count as another system does: {', '.join(CONVENTIONS)}.  "
+    "[default: exact, or the notation's own]",
+)
+@click.option(
+    "--batch", "-b", type=int, metavar="N", help="Batch size.  [default: the network's, 1]"
+)
+@click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="SHAPE",
+    help="Input shape, 3x227x227 or 1x3x227x227; NAME=SHAPE for one of several inputs.",
+)
+@click.option("--dtype", metavar="TYPE", help="Number type: fp32, fp16, bf16, int8, int4.")
+@click.option(
+    "--depth", type=int, metavar="N", help="Levels of the module tree to open.  [default: all]"
+)
+@click.option("--columns", metavar="A,B,…", help="Columns, by name; a wrong one lists them all.")
+@click.option("--sort", metavar="COLUMN", help="Layers by one column, largest first.")
+@click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--total", is_flag=True, help="One line: params, MACs, FLOPs, peak memory.")
+@click.option(
+    "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
+)
+@click.option("--parts", metavar="A,B,…", help="Parts of the boda notation: layers, info, totals.")
+@click.option("--strict", is_flag=True, help="Fail (exit 1) if anything is unknown.")
+@click.option(
+    "--no-stamp", is_flag=True, help="Leave out the stamp and what stands under the table."
+)
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix chooses the form.")
+def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
+    """Print the account of NET: every layer's shapes, parameters, operations, memory and field."""
+    from layerscope.api import analyze
+    from layerscope.notations import notation
+
+    form = form or _form_of(output)
+    if form not in FORMS and form not in NOTATIONS:
+        raise UnknownName(
+            "form", form, (*FORMS, *NOTATIONS), f"; known: {', '.join((*FORMS, *NOTATIONS))}"
+        )
+    _check_options(form, options)
+    like = options["like"] or (notation(form).like if form in NOTATIONS else "exact")
+    report = analyze(
+        network,
+        input=parse_shapes(options["inputs"]),
+        batch=options["batch"],
+        dtype=options["dtype"],
+        like=like,
+        in_place=options["in_place"],
+    )
+    deliver(_render(report, form, options, to_file=bool(output)), output)
+    if options["strict"] and report.coverage.unknown:
+        raise StrictError(f"--strict: {report.coverage}")
+
+
+def _form_of(output: str | None) -> str:
+    from os.path import splitext
+
+    return SUFFIXES.get(splitext(output)[1].lower(), "text") if output else "text"
+
+
+def _check_options(form: str, options: dict[str, Any]) -> None:
+    """Raise for an option that the form would silently ignore."""
+    shaped = [name for name in ("depth", "columns", "sort", "top") if options[name] is not None]
+    if shaped and (form in NOTATIONS or form == "json" or options["total"]):
+        what = "--total" if options["total"] else f"--as {form}"
+        raise UsageError(f"--{shaped[0]} does not go with {what}")
+    if options["total"] and form not in ("text", "json"):
+        raise UsageError(f"--total does not go with --as {form}")
+    if options["parts"] is not None and form != "boda":
+        raise UsageError("--parts goes with --as boda only")
+
+
+def _render(report: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:
+    from layerscope.export.table import View
+
+    stamp = not options["no_stamp"]
+    if form == "json":
+        from layerscope.export.json import write as write_json
+
+        return write_json(report, stamp=stamp, totals_only=options["total"])
+    if options["total"]:
+        from layerscope.export.text import total_line
+
+        return total_line(report)
+    if form in NOTATIONS:
+        from layerscope.notations import write as write_notation
+
+        parts = options["parts"]
+        told = {} if parts is None else {"parts": tuple(_names(parts))}
+        text = write_notation(report, form, **told)
+        return text + _footer(report, form) if stamp else text
+    view = View(
+        tuple(_names(options["columns"])) if options["columns"] is not None else (),
+        options["depth"],
+        options["sort"] or "",
+        options["top"],
+    )
+    if options["columns"] is not None and not view.columns:
+        raise UsageError("--columns is empty; a wrong name lists them all")
+    if form == "text":
+        from layerscope.export.text import write as write_text
+
+        width, style = terminal(to_file)
+        text = write_text(report, view, width=width, style=style)
+    else:
+        from importlib import import_module
+
+        text = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
+    return text + _footer(report, form) if stamp else text
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _footer(report: Any, form: str) -> str:
+    """One empty line, then findings, stamp and coverage, in the form's own comments."""
+    from layerscope.report.findings import findings
+
+    if form in ("csv", "html", "matconvnet.csv"):
+        return ""
+    lines = [report.stamp, str(report.coverage)]
+    if form in ("latex", "matconvnet.latex"):
+        return "".join(f"% {line}\n" for line in lines)
+    found = list(findings(report)) if form in ("text", "markdown") else []
+    mark = "- " if form == "markdown" else ""
+    blocks = ["".join(f"{mark}{line}\n" for line in found)] if found else []
+    end = "  " if form == "markdown" else ""  # keep the two lines two in Markdown
+    blocks.append("".join(f"{line}{end}\n" for line in lines))
+    return "\n" + "\n".join(blocks)

@@ -1,0 +1,289 @@
+"""A report as JSON. The types here are the schema; docs/report.schema.json is made from them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from msgspec import Struct
+
+from layerscope.analysis.costs import Status
+from layerscope.analysis.fields import Field as FieldOf
+from layerscope.graph.types import Role
+from layerscope.graph.types import Tensor as TensorOf
+from layerscope.ops import Gemm
+from layerscope.ops import Ops as OpsOf
+from layerscope.report.numbers import decimal
+from layerscope.report.types import Layer as LayerOf
+from layerscope.report.types import Report as ReportOf
+
+Number = int | float | str  # a fraction that is no decimal is text, such as "1/3"
+
+
+class Tensor(Struct):
+    """A tensor; shape null where it could not be inferred."""
+
+    name: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    bytes: int | None
+
+
+class Ops(Struct):
+    """Operations by kind."""
+
+    mac: int
+    add: int
+    mul: int
+    comp: int
+    div: int
+    exp: int
+
+
+class Field(Struct):
+    """Receptive field per spatial axis of the input it is of."""
+
+    input: str
+    size: list[int | Literal["everything"]]
+    stride: list[Number | None]
+    offset: list[Number | None]
+    aligned: bool
+
+
+class Param(Struct):
+    """A stored array; arrays of the same storage are tied and counted once."""
+
+    name: str
+    role: Role
+    shape: tuple[int, ...]
+    dtype: str
+    storage: str
+
+
+class Layer(Struct):
+    """One layer. Figures are null where status is unknown."""
+
+    name: str
+    type: str
+    scope: list[str]
+    module: str
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    params: int | None
+    buffers: int | None
+    weights: list[Param]
+    ops: Ops | None
+    flops: int | None
+    activations: int | None
+    read_bytes: int | None
+    write_bytes: int | None
+    intensity: float | None
+    gemm: Gemm | None
+    field: Field | None
+    fields: list[Field]
+    backward_ops: Ops | None
+    status: Status
+    note: str
+    source: str
+
+
+class Alive(Struct):
+    """A tensor that is held at the peak."""
+
+    tensor: str
+    bytes: int
+
+
+class Peak(Struct):
+    """Where activation memory peaks, and what is held there."""
+
+    layer: str
+    bytes: int
+    alive: list[Alive]
+    in_place: bool
+    complete: bool
+
+
+class Totals(Struct):
+    """Sums over all layers; unknown layers are left out of them (see coverage)."""
+
+    params: int
+    buffers: int
+    macs: int
+    flops: int
+    convention_ops: int | None
+    ops: Ops
+    activations: int
+    peak_activation_bytes: int
+    param_bytes: int
+    read_bytes: int
+    write_bytes: int
+    intensity: float | None
+    backward_ops: Ops
+    complete: bool
+
+
+class Coverage(Struct):
+    """How many layers have figures."""
+
+    known: int
+    total: int
+    unknown: dict[str, int]
+    estimated: int
+
+
+class Stamp(Struct):
+    """What makes the figures reproducible."""
+
+    version: str
+    convention: str
+    counts: str
+    figure: str | None
+    batch: int
+    dtype: str
+    text: str
+
+
+class Report(Struct):
+    """The whole account."""
+
+    network: str
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    totals: Totals
+    memory: Peak
+    layers: list[Layer]
+    stamp: Stamp | None
+    coverage: Coverage
+    findings: list[str]
+
+
+def write(report: ReportOf, *, stamp: bool = True, totals_only: bool = False) -> str:
+    """The account as JSON text, indented."""
+    import msgspec
+
+    if totals_only:
+        data = msgspec.json.encode(_totals(report))
+    else:
+        data = msgspec.json.encode(document(report, stamp=stamp))
+    return msgspec.json.format(data, indent=2).decode() + "\n"
+
+
+def schema() -> str:
+    """The JSON Schema of what `write` gives."""
+    import msgspec
+
+    found = msgspec.json.schema(Report)
+    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+
+
+def document(report: ReportOf, *, stamp: bool = True) -> Report:
+    """The account as plain values."""
+    from layerscope.report.findings import findings
+
+    memory, coverage = report.memory, report.coverage
+    return Report(
+        network=report.name,
+        inputs=[_tensor(tensor) for tensor in report.inputs],
+        outputs=[_tensor(report.tensors[name]) for name in report.graph.outputs],
+        totals=_totals(report),
+        memory=Peak(
+            memory.peak_node,
+            memory.peak_bytes,
+            [Alive(name, size) for name, size in memory.peak_alive],
+            memory.in_place,
+            memory.complete,
+        ),
+        layers=[_layer(layer, report) for layer in report.layers],
+        stamp=_stamp(report) if stamp else None,
+        coverage=Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated),
+        findings=list(findings(report)),
+    )
+
+
+def _totals(report: ReportOf) -> Totals:
+    totals = report.totals
+    return Totals(
+        params=totals.params,
+        buffers=totals.buffers,
+        macs=totals.macs,
+        flops=totals.flops,
+        convention_ops=totals.convention_ops,
+        ops=_ops(totals.ops),
+        activations=totals.activations,
+        peak_activation_bytes=totals.peak_activation_bytes,
+        param_bytes=totals.param_bytes,
+        read_bytes=totals.read_bytes,
+        write_bytes=totals.write_bytes,
+        intensity=_float(totals.intensity),
+        backward_ops=_ops(totals.backward),
+        complete=not report.coverage.unknown,
+    )
+
+
+def _stamp(report: ReportOf) -> Stamp:
+    counted = report.convention
+    return Stamp(
+        version=report.version,
+        convention=counted.name,
+        counts=counted.says,
+        figure=counted.figure or None,
+        batch=report.batch,
+        dtype=report.dtype,
+        text=report.stamp,
+    )
+
+
+def _layer(layer: LayerOf, report: ReportOf) -> Layer:
+    known = layer.status != "unknown"
+    told = known or bool(layer.cost.params)  # a format may state weights of an op without a rule
+    source = layer.node.source
+    return Layer(
+        name=layer.name,
+        type=layer.op,
+        scope=list(layer.scope),
+        module=layer.node.module,
+        inputs=[_tensor(tensor) for tensor in layer.inputs],
+        outputs=[_tensor(tensor) for tensor in layer.outputs],
+        params=layer.params if told else None,
+        buffers=layer.cost.buffer_count if told else None,
+        weights=[
+            Param(p.name, p.role, p.shape, p.dtype, p.storage or p.name) for p in layer.cost.params
+        ],
+        ops=_ops(layer.ops) if known else None,
+        flops=layer.ops.flops if known else None,
+        activations=layer.activations if known else None,
+        read_bytes=layer.cost.read_bytes if known else None,
+        write_bytes=layer.cost.write_bytes if known else None,
+        intensity=_float(layer.intensity) if known else None,
+        gemm=layer.gemm,
+        field=_field(layer.field) if layer.field else None,
+        fields=[_field(field) for field in report.fields.get(layer.node.outputs[0], ())],
+        backward_ops=_ops(layer.backward) if known else None,
+        status=layer.status,
+        note=layer.cost.note,
+        source=str(source) if source else "",
+    )
+
+
+def _tensor(tensor: TensorOf) -> Tensor:
+    size = tensor.bytes if tensor.shape is not None else None
+    return Tensor(tensor.name, tensor.shape, tensor.dtype, size)
+
+
+def _ops(ops: OpsOf) -> Ops:
+    return Ops(ops.mac, ops.add, ops.mul, ops.comp, ops.div, ops.exp)
+
+
+def _field(field: FieldOf) -> Field:
+    return Field(
+        field.input,
+        [size if isinstance(size, int) else "everything" for size in field.size],
+        [decimal(value) for value in field.stride],
+        [decimal(value) for value in field.offset],
+        field.aligned,
+    )
+
+
+def _float(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)

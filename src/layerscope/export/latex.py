@@ -1,0 +1,42 @@
+"""A report as a LaTeX table in the booktabs style."""
+
+from __future__ import annotations
+
+from layerscope.export.table import View, table
+from layerscope.report.numbers import cell_text
+from layerscope.report.types import Report
+
+COLUMNS = ("name", "type", "window", "output", "params", "params%", "macs", "macs%")
+
+ESCAPES = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "×": r"$\times$", "<": r"$<$", ">": r"$>$",
+}  # fmt: skip
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    return "".join(ESCAPES.get(sign, sign) for sign in " ".join(text.split()))
+
+
+def write(report: Report, view: View | None = None) -> str:
+    """A tabular of the tree with rules above, below and before the total; needs booktabs."""
+    grid = table(report, view or View(), COLUMNS, tree=True)
+    align = "".join("l" if column.kind == "text" else "r" for column in grid.columns)
+    lines = [rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
+    lines.append(" & ".join(escape(column.title) for column in grid.columns) + r" \\")
+    lines.append(r"\midrule")
+    for row in [*grid.rows, grid.total]:
+        if row.kind == "total":
+            lines.append(r"\midrule")
+        cells = []
+        for column, value in zip(grid.columns, grid.cells(row), strict=True):
+            text = escape(cell_text(value, column.kind))
+            if column.name == "name":
+                text = r"\quad " * row.depth + (
+                    rf"\textbf{{{text}}}" if row.kind != "layer" else text
+                )
+            cells.append(text)
+        lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"

@@ -1,0 +1,45 @@
+"""A report as a Markdown table."""
+
+from __future__ import annotations
+
+from layerscope.export.table import View, table
+from layerscope.report.numbers import cell_text
+from layerscope.report.types import Report
+
+COLUMNS = (
+    "name",
+    "type",
+    "window",
+    "output",
+    "params",
+    "params%",
+    "macs",
+    "macs%",
+    "memory",
+    "field",
+)
+
+
+def write(report: Report, view: View | None = None) -> str:
+    """The tree as a table, scopes in bold, the total last."""
+    grid = table(report, view or View(), COLUMNS, tree=True)
+    lines = [
+        "| " + " | ".join(_escape(column.title) for column in grid.columns) + " |",
+        "|" + "|".join(" :--- " if c.kind == "text" else " ---: " for c in grid.columns) + "|",
+    ]
+    for row in [*grid.rows, grid.total]:
+        cells = []
+        for column, value in zip(grid.columns, grid.cells(row), strict=True):
+            text = _escape(cell_text(value, column.kind))
+            if column.name == "name":
+                text = f"**{text}**" if row.kind != "layer" else text
+                text = "&emsp;" * row.depth + text
+            cells.append(text)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    for sign in "\\|*_`<>[]":
+        text = text.replace(sign, "\\" + sign)
+    return " ".join(text.split())

@@ -1,0 +1,62 @@
+"""A report as a grid of columns and rows, before any format prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from layerscope.errors import UsageError
+from layerscope.report.columns import Column, cell, choose, sort_rows
+from layerscope.report.tree import Row, layer_rows, total_row, tree_rows
+from layerscope.report.types import Report
+
+
+class View(Struct, frozen=True):
+    """What of a report is asked for. Empty columns mean the format's own choice."""
+
+    columns: tuple[str, ...] = ()
+    depth: int | None = None
+    sort: str = ""
+    top: int | None = None
+    fold: bool = True
+
+
+class Table(Struct, frozen=True):
+    """Chosen columns, rows and the total, with a note where rows were left out."""
+
+    columns: tuple[Column, ...]
+    rows: list[Row]
+    total: Row
+    report: Report
+    note: str = ""
+
+    def cells(self, row: Row) -> list[Any]:
+        """Values of one row, in the order of the columns."""
+        return [cell(column, row, self.report) for column in self.columns]
+
+
+def table(report: Report, view: View, default: Sequence[str], *, tree: bool) -> Table:
+    """The grid of a view: a tree unless sorted or cut, which need single layers."""
+    if view.top is not None and view.top < 1:
+        raise UsageError(f"--top {view.top}, expected at least 1")
+    if view.depth is not None and view.depth < 0:
+        raise UsageError(f"--depth {view.depth}, expected at least 0")
+    columns = choose(view.columns or default)
+    note = ""
+    if view.sort or view.top is not None:
+        rows = (
+            layer_rows(report) if view.depth is None else tree_rows(report, view.depth, fold=False)
+        )
+        count = len(rows)
+        if view.sort:
+            rows = sort_rows(rows, view.sort, report)
+        if view.top is not None and view.top < count:
+            rows = rows[: view.top]
+            note = f"{view.top} of {count} rows"
+    elif tree or view.depth is not None:
+        rows = tree_rows(report, view.depth, fold=view.fold)
+    else:
+        rows = layer_rows(report)
+    return Table(columns, rows, total_row(report), report, note)

@@ -1,0 +1,201 @@
+"""The columns any table of ours can have: a name, a title, a value of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from layerscope.errors import UnknownName, UsageError
+from layerscope.graph.attributes import Window
+from layerscope.graph.types import storage_bytes
+from layerscope.report.numbers import decimal
+from layerscope.report.tree import Row
+from layerscope.report.types import Report
+
+Kind = Literal["text", "count", "bytes", "percent", "ratio"]
+
+
+class Column(Struct, frozen=True):
+    """How to get one figure out of a row; a value of None is a blank cell."""
+
+    name: str
+    title: str
+    kind: Kind
+    says: str
+    value: Callable[[Row, Report], Any]
+
+
+def shape_text(shape: Iterable[Any] | None) -> str:
+    """Sizes joined by x, `?` where unknown, `scalar` where there are none."""
+    if shape is None:
+        return "?"
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _type(row: Row, report: Report) -> str:
+    if row.layer is not None:
+        return row.layer.op
+    return report.graph.modules.get(row.name, "") if row.kind == "scope" else ""
+
+
+def _window(row: Row, report: Report) -> str | None:
+    window = getattr(row.layer.node.attributes, "window", None) if row.layer else None
+    if not isinstance(window, Window):
+        return None
+    text = _once(window.kernel)
+    if set(window.stride) != {1}:
+        text += "/" + _once(window.stride, all_if_equal=False)
+    if set(window.dilation) != {1}:
+        text += " d" + _once(window.dilation, all_if_equal=False)
+    groups = getattr(row.layer.node.attributes, "groups", 1) if row.layer else 1
+    return text + (f" g{groups}" if groups > 1 else "")
+
+
+def _once(sizes: tuple[int, ...], *, all_if_equal: bool = True) -> str:
+    if not all_if_equal and len(set(sizes)) == 1:
+        return str(sizes[0])
+    return "x".join(map(str, sizes))
+
+
+def _share(part: Callable[[Row], int], whole: Callable[[Report], int]) -> Callable[..., Any]:
+    def share(row: Row, report: Report) -> Fraction | None:
+        total = whole(report)
+        return Fraction(part(row), total) if total else None
+
+    return share
+
+
+def _field(which: str) -> Callable[[Row, Report], Any]:
+    def value(row: Row, report: Report) -> str | None:
+        field = row.layer.field if row.layer else None
+        if field is None:
+            return None
+        parts = ["-" if part is None else str(decimal(part)) for part in getattr(field, which)]
+        text = parts[0] if len(set(parts)) == 1 else "x".join(parts)
+        return text if field.aligned or which != "size" else f"{text} misaligned"
+
+    return value
+
+
+def _gemm(row: Row, report: Report) -> str | None:
+    gemm = row.layer.gemm if row.layer else None
+    if gemm is None:
+        return None
+    times = f" × {gemm.count}" if gemm.count > 1 else ""
+    return f"{gemm.m}x{gemm.n}x{gemm.k}{times}"
+
+
+def _inputs(row: Row, report: Report) -> str | None:
+    if row.layer is None:
+        return None
+    return " ".join(shape_text(tensor.shape) for tensor in row.layer.inputs)
+
+
+def _output(row: Row, report: Report) -> str | None:
+    if row.kind == "total":
+        return None
+    if row.layer is None:
+        return shape_text(row.output)
+    return " ".join(shape_text(tensor.shape) for tensor in row.layer.outputs)
+
+
+def _intensity(row: Row, report: Report) -> Fraction | None:
+    return Fraction(row.ops.flops, row.moved_bytes) if row.moved_bytes else None
+
+
+def _kind(kind: str) -> Column:
+    return Column(
+        kind, kind, "count", f"operations of kind {kind}", lambda row, r: getattr(row.ops, kind)
+    )
+
+
+def _activation_bytes(row: Row, report: Report) -> int:
+    return storage_bytes(row.activations, report.dtype)
+
+
+COLUMNS = {
+    column.name: column
+    for column in (
+        Column("name", "layer", "text", "name, indented in a tree", lambda row, r: row.label),
+        Column("type", "type", "text", "kind of operation, or the scope's class", _type),
+        Column("scope", "scope", "text", "modules around it",
+               lambda row, r: ".".join(row.layer.scope) if row.layer else None),
+        Column("window", "window", "text", "kernel/stride, d dilation, g groups", _window),
+        Column("input", "input", "text", "input shapes", _inputs),
+        Column("output", "output", "text", "output shapes", _output),
+        Column("params", "params", "count", "learnable numbers, tied ones once",
+               lambda row, r: row.params),
+        Column("params%", "%", "percent", "share of all parameters",
+               _share(lambda row: row.params, lambda r: r.totals.params)),
+        Column("buffers", "buffers", "count", "stored numbers that are not learned",
+               lambda row, r: row.buffers),
+        Column("weights", "weights", "bytes", "bytes of all stored arrays",
+               lambda row, r: row.param_bytes),
+        Column("macs", "MACs", "count", "multiply-adds", lambda row, r: row.ops.mac),
+        Column("macs%", "%", "percent", "share of all multiply-adds",
+               _share(lambda row: row.ops.mac, lambda r: r.totals.macs)),
+        Column("flops", "FLOPs", "count", "2 per MAC and 1 per other operation",
+               lambda row, r: row.ops.flops),
+        _kind("add"), _kind("mul"), _kind("comp"), _kind("div"), _kind("exp"),
+        Column("activations", "activations", "count", "numbers of new storage it makes",
+               lambda row, r: row.activations),
+        Column("activations%", "%", "percent", "share of all activations",
+               _share(lambda row: row.activations, lambda r: r.totals.activations)),
+        Column("memory", "memory", "bytes", "bytes of new storage it makes", _activation_bytes),
+        Column("read", "read", "bytes", "bytes read, parameters included",
+               lambda row, r: row.read_bytes),
+        Column("write", "write", "bytes", "bytes written", lambda row, r: row.write_bytes),
+        Column("intensity", "FLOP/B", "ratio", "FLOPs per byte read or written", _intensity),
+        Column("gemm", "MxNxK", "text", "the matrix product it amounts to", _gemm),
+        Column("field", "field", "text", "receptive field: inputs seen per axis", _field("size")),
+        Column("field_stride", "stride", "text", "inputs moved per position", _field("stride")),
+        Column("field_offset", "centre", "text", "centre of position 0, from 0", _field("offset")),
+        Column("backward_macs", "bwd MACs", "count", "multiply-adds of the backward pass",
+               lambda row, r: row.backward.mac),
+        Column("backward_flops", "bwd FLOPs", "count", "FLOPs of the backward pass",
+               lambda row, r: row.backward.flops),
+        Column("status", "status", "text", "exact, estimate (a bound) or unknown",
+               lambda row, r: row.layer.status if row.layer else None),
+        Column("note", "note", "text", "why, where there is something to say",
+               lambda row, r: row.layer.cost.note if row.layer else None),
+    )
+}  # fmt: skip
+
+KNOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
+
+
+def choose(names: Iterable[str]) -> tuple[Column, ...]:
+    """The columns of these names, in this order."""
+    chosen = []
+    for name in names:
+        if name not in COLUMNS:
+            raise UnknownName("column", name, COLUMNS, f"; known: {', '.join(COLUMNS)}")
+        chosen.append(COLUMNS[name])
+    if not chosen:
+        raise UsageError(f"no columns chosen; known: {', '.join(COLUMNS)}")
+    return tuple(chosen)
+
+
+def cell(column: Column, row: Row, report: Report) -> Any:
+    """A row's value; "?" where the row's figures are unknown."""
+    if row.layer is not None and row.unknown and column.name not in KNOWN_WHEN_UNKNOWN:
+        known_params = column.name in ("params", "buffers", "weights") and row.layer.cost.params
+        if not known_params:
+            return "?"
+    return column.value(row, report)
+
+
+def sort_rows(rows: list[Row], name: str, report: Report) -> list[Row]:
+    """Rows by one column: figures largest first, text as in a dictionary; unknown ones last."""
+    column = choose((name,))[0]
+    figures = [(cell(column, row, report), row) for row in rows]
+    known = [(value, row) for value, row in figures if value not in (None, "?")]
+    rest = [row for value, row in figures if value in (None, "?")]
+    if column.kind == "text":
+        known.sort(key=lambda item: str(item[0]))
+    else:
+        known.sort(key=lambda item: item[0], reverse=True)
+    return [row for _, row in known] + rest
