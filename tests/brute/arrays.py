@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any
 
 from layerscope.graph.types import Shape
-
 from tests.brute.scalar import BORDER, Scalar, Tally
 
 Index = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""A number that tallies, by kind, every operation done with it, and remembers what it was made of."""
+"""A number that tallies every operation done with it, and remembers what it was made of."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ class Scalar:
     def smaller(self, other: Scalar | float) -> Scalar:
         return self._made("comp", min(self.value, _value(other)), other)
 
-    def above(self, other: Scalar | float, then: Scalar | float, otherwise: Scalar | float) -> Scalar:
+    def above(
+        self, other: Scalar | float, then: Scalar | float, otherwise: Scalar | float
+    ) -> Scalar:
         """One comparison that picks between two values already there."""
         taken = then if self.value > _value(other) else otherwise
         return self._made("comp", _value(taken), other, then, otherwise)

@@ -8,7 +8,6 @@ from itertools import product
 
 from layerscope.graph.attributes import AdaptivePool, Conv, GlobalPool, Pool, TransposedConv, Window
 from layerscope.graph.types import Shape
-
 from tests.brute.arrays import Array, Index, Run, fill, greatest, places, total
 from tests.brute.scalar import BORDER, Scalar
 
@@ -45,9 +44,9 @@ def placements(sizes: Shape, window: Window) -> tuple[list[int], ...]:
             found = [0]
             while found[-1] + extent < room:
                 found.append(found[-1] + step)
-            if window.rounding == "torch" or (window.rounding == "caffe" and padded):
-                if found[-1] >= begin + size:
-                    found.pop()
+            clips = window.rounding == "torch" or (window.rounding == "caffe" and padded)
+            if clips and found[-1] >= begin + size:
+                found.pop()
         starts.append([start - begin for start in found])
     return tuple(starts)
 
@@ -161,7 +160,7 @@ def _average(run: Run, numbers: list[Scalar], count: int) -> Scalar:
 
 def _lp(run: Run, numbers: list[Scalar], count: int) -> Scalar:
     """(Σ |x|^p)^(1/p): p 1 needs no powers, p 2 squares by multiplying, an even p no magnitudes."""
-    p = run.attributes.p
+    p: int = run.attributes.p
     if p == 1:
         return total(abs(number) for number in numbers)
     if p == 2:
@@ -218,7 +217,7 @@ def global_pool(kind: str) -> Callable[[Run], list[Array]]:
 
 
 def bin_of(i: int, bins: int, size: int) -> range:
-    """The positions that touch the i-th of `bins` equal parts of an axis: neighbours may share one."""
+    """Positions that touch the i-th of `bins` equal parts of an axis: neighbours may share one."""
     return range(math.floor(i * size / bins), math.ceil((i + 1) * size / bins))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ class Cost(Struct, frozen=True, gc=False):
     params: tuple[Param, ...]
     param_count: int
     buffer_count: int
+    stored_bytes: int
     read_bytes: int
     write_bytes: int
     gemm: Gemm | None = None
@@ -29,77 +31,87 @@ class Cost(Struct, frozen=True, gc=False):
 
 
 def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
-    """Cost of every node, by name."""
+    """Cost of every node, by name. Nodes that share a call and no stored array share a cost."""
     stored = {param.name: param for param in graph.params}
+    tied = bool(stored) or any(node.ties or node.params is not None for node in graph.nodes)
     seen: set[str] = set()
-    counted: dict[int, tuple[Ops, int, int, Gemm | None]] = {}
+    made: dict[tuple[int, str], Cost] = {}
     found: dict[str, Cost] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
-        params = node_params(node, call, shapes)
-        if stored:
-            params += tuple(stored[name] for name in node.inputs if name in stored)
-        param_count = buffer_count = 0
-        shared = ""
-        for param in params:
-            key = param.storage or param.name
-            if key in seen:
-                shared = key
-                continue
-            seen.add(key)
-            if param.learnable:
-                param_count += param.elements
-            else:
-                buffer_count += param.elements
-        if call is None:
-            note = shapes.notes[node.name]
-            found[node.name] = Cost(
-                FREE, params, param_count, buffer_count, 0, 0, None, "unknown", note
-            )
+        if tied or call is None:
+            params = _stored(node, call, shapes, stored)
+            found[node.name] = _cost(node, call, shapes, params, seen)
             continue
-        facts = counted.get(id(call))
-        if facts is None:
-            facts = counted[id(call)] = _count(node, call, shapes)
-        ops, read, written, gemm = facts
-        own = sum([param.bytes for param in params if param.name not in node.inputs])
-        why = RULES[node.op].estimate
-        note = why or (f"shares {shared}" if shared else "")
-        found[node.name] = Cost(
-            ops,
-            params,
-            param_count,
-            buffer_count,
-            read + own,
-            written,
-            gemm,
-            "estimate" if why else "exact",
-            note,
-        )
+        dtype = shapes.tensors[node.outputs[0]].dtype
+        key = (id(call), dtype)
+        cost = made.get(key)
+        if cost is None:
+            params = _typed(RULES[node.op].params(call), dtype)
+            cost = made[key] = _cost(node, call, shapes, params, None)
+        found[node.name] = cost
     return found
 
 
-def _count(node: Node, call: Call, shapes: Shapes) -> tuple[Ops, int, int, Gemm | None]:
+def _cost(
+    node: Node,
+    call: Call | None,
+    shapes: Shapes,
+    params: tuple[Param, ...],
+    seen: set[str] | None,
+) -> Cost:
+    """One node's cost; with `seen`, arrays stored under a name met before are not counted again."""
+    counts = {True: 0, False: 0}
+    held = 0
+    shared = ""
+    for param in params:
+        if seen is not None:
+            if param.storage in seen:
+                shared = param.storage
+                continue
+            seen.add(param.storage)
+        counts[param.learnable] += param.elements
+        held += param.bytes
+    if call is None:
+        note = shapes.notes[node.name]
+        return Cost(FREE, params, counts[True], counts[False], held, 0, 0, None, "unknown", note)
     rule = RULES[node.op]
     dtype = shapes.tensors[node.outputs[0]].dtype
-    return (
-        rule.ops(call),
-        storage_bytes(rule.elements_read(call), dtype),
-        storage_bytes(rule.elements_written(call), dtype),
-        rule.gemm(call),
+    own = sum([param.bytes for param in params if param.name not in node.inputs])
+    return Cost(
+        ops=rule.ops(call),
+        params=params,
+        param_count=counts[True],
+        buffer_count=counts[False],
+        stored_bytes=held,
+        read_bytes=storage_bytes(rule.elements_read(call), dtype) + own,
+        write_bytes=storage_bytes(rule.elements_written(call), dtype),
+        gemm=rule.gemm(call),
+        status="estimate" if rule.estimate else "exact",
+        note=rule.estimate or (f"shares {shared}" if shared else ""),
     )
 
 
-def node_params(node: Node, call: Call | None, shapes: Shapes) -> tuple[Param, ...]:
-    """The stored arrays of a node: as its format states them, else as its rule derives them."""
+def _typed(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:
+    return tuple([replace(param, dtype=dtype) for param in params])
+
+
+def _stored(
+    node: Node, call: Call | None, shapes: Shapes, stored: dict[str, Param]
+) -> tuple[Param, ...]:
+    """The arrays a node uses, each with the name it is stored under."""
     if node.params is not None:
-        return node.params
-    if call is None:
-        return ()
-    made = RULES[node.op].params(call)
-    if not made:
-        return made
-    dtype = shapes.tensors[node.outputs[0]].dtype
+        own = node.params
+    elif call is not None:
+        own = _typed(RULES[node.op].params(call), shapes.tensors[node.outputs[0]].dtype)
+    else:
+        own = ()
     ties = node.ties or {}
-    return tuple(
-        [replace(p, dtype=dtype, storage=ties.get(p.name) or f"{node.name}.{p.name}") for p in made]
-    )
+    named = [replace(p, storage=storage_of(node, p, ties)) for p in own]
+    given = [replace(p, storage=p.storage or p.name) for n in node.inputs if (p := stored.get(n))]
+    return (*named, *given)
+
+
+def storage_of(node: Node, param: Param, ties: Mapping[str, str] | None = None) -> str:
+    """The name an array is stored under: as tied, as stated, else the node's and its own."""
+    return (ties or {}).get(param.name) or param.storage or f"{node.name}.{param.name}"

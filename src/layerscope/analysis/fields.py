@@ -112,6 +112,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         shape = tensor.shape or ()
         axes = tuple(Axis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
+    unchanged: set[int] = set()  # calls whose spatial axes all stay as they are
     reaches: dict[int, tuple[dict[int, tuple[int, Map]], ...]] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
@@ -121,8 +122,13 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         reach = reaches.get(id(call))
         if reach is None:
             reach = reaches[id(call)] = RULES[node.op].reach(call)
+            if all(reach[0].get(n) == (n, SAME) for n in range(2, len(call.x))):
+                unchanged.add(id(call))
         if len(node.inputs) == 1 and len(call.outputs) == 1:
             seen = found.get(node.inputs[0], ())
+            if id(call) in unchanged:
+                found[node.outputs[0]] = seen
+                continue
             found[node.outputs[0]] = tuple(
                 [Field(f.input, _through(f.axes, reach[0], call.x, call.y)) for f in seen]
             )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from msgspec import Struct
 
 from layerscope.analysis.shapes import Shapes
-from layerscope.graph.types import Graph
+from layerscope.graph.types import Graph, Tensor
 from layerscope.ops import RULES
 
 
@@ -29,50 +31,51 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     end = len(graph.nodes)
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
     last.update(dict.fromkeys(graph.outputs, end))
-    owner: dict[str, str] = {}  # tensor -> tensor that owns its storage
-    size: dict[str, int] = {}  # owner -> bytes
-    until: dict[str, int] = {}  # owner -> last node that needs it
-    born: dict[str, int] = {}
+    owner: dict[str, int] = {}  # tensor -> its storage, numbered
+    names: list[str] = []  # per storage: the tensor that made it, bytes, first and last node
+    size: list[int] = []
+    born: list[int] = []
+    until: list[int] = []
     written: dict[str, int] = {}
-    complete = True
-    callers = set()
+    blank = [tensor for tensor in shapes.tensors.values() if tensor.shape is None]
+
+    def store(tensor: Tensor, index: int) -> None:
+        owner[tensor.name] = len(names)
+        names.append(tensor.name)
+        size.append(tensor.bytes)
+        born.append(index)
+        until.append(last.get(tensor.name, index))
+
     for tensor in graph.inputs:
-        owner[tensor.name] = tensor.name
-        size[tensor.name] = tensor.bytes
-        born[tensor.name] = 0
-        until[tensor.name] = last.get(tensor.name, 0)
-        callers.add(tensor.name)
-        complete = complete and tensor.shape is not None
+        store(tensor, 0)
+    inputs = len(names)
     for index, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)
-        source = owner.get(node.inputs[0]) if node.inputs else None
+        view = rule is not None and rule.view
         made = 0
         for position, name in enumerate(node.outputs):
             tensor = shapes.tensors[name]
-            complete = complete and tensor.shape is not None
-            share = False
-            if rule is not None and source is not None and position == 0:
-                share = rule.view or (
-                    in_place
-                    and rule.in_place
-                    and source not in callers
-                    and until[source] == index
-                    and size[source] == tensor.bytes
-                )
-            ends = last.get(name, index)
-            if share and source is not None:
-                owner[name] = source
-                until[source] = max(until[source], ends)
-            else:
-                owner[name] = name
-                size[name] = tensor.bytes
-                born[name] = index
-                until[name] = ends
+            shared = None
+            if position == 0 and view:
+                shared = owner.get(node.inputs[0])
+            elif position == 0 and in_place and rule is not None and rule.in_place:
+                held = [owner[source] for source in node.inputs if source in owner]
+                free = [s for s in held if s >= inputs and until[s] == index]
+                shared = next((s for s in free if size[s] == tensor.bytes), None)
+            if shared is None:
+                store(tensor, index)
                 made += tensor.elements
+            else:
+                owner[name] = shared
+                until[shared] = max(until[shared], last.get(name, index))
         written[node.name] = made
     alive = _sum_alive(end, size, born, until)
     peak = max(range(end), key=alive.__getitem__) if end else 0
-    holding = [(t, size[t]) for t in size if born[t] <= peak <= until[t]]
+    holding = [
+        (name, held)
+        for name, held, first, final in zip(names, size, born, until, strict=True)
+        if first <= peak <= final
+    ]
     holding.sort(key=lambda item: -item[1])
     return Memory(
         written,
@@ -80,21 +83,15 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         alive[peak] if alive else 0,
         graph.nodes[peak].name if end else "",
         tuple(holding),
-        complete,
+        not blank,
         in_place,
     )
 
 
-def _sum_alive(
-    end: int, size: dict[str, int], born: dict[str, int], until: dict[str, int]
-) -> list[int]:
+def _sum_alive(end: int, size: list[int], born: list[int], until: list[int]) -> list[int]:
+    """Bytes held while each node runs."""
     change = [0] * (end + 2)
-    for tensor, held in size.items():
-        change[born[tensor]] += held
-        change[min(until[tensor], end) + 1] -= held
-    alive = []
-    now = 0
-    for delta in change[:end]:
-        now += delta
-        alive.append(now)
-    return alive
+    for held, first, final in zip(size, born, until, strict=True):
+        change[first] += held
+        change[final + 1] -= held
+    return list(accumulate(change[:end]))

@@ -104,5 +104,6 @@ def _complain(message: str, code: int, args: list[str]) -> int:
         import traceback
 
         traceback.print_exc()
-    click.echo(f"layerscope: {' '.join(message.split())}", err=True)
+    line = " ".join(message.split())
+    click.echo(f"layerscope: {''.join(c if c.isprintable() else '?' for c in line)}", err=True)
     return code

@@ -36,6 +36,17 @@ def _coloured(text: str, role: str) -> str:
     return click.style(text, **look) if look else text
 
 
+# Names come from strangers' files: no control character of theirs reaches a terminal.
+CONTROLS = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+
+
+def harmless(text: str) -> str:
+    """Text whose control characters are written out."""
+    return text.translate(CONTROLS)
+
+
 def deliver(text: str, output: str | None) -> None:
     """Print the text, or write the file whole or not at all."""
     if output is None or output == "-":

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, parse_shapes
-from layerscope.cli.output import deliver, terminal
+from layerscope.cli.output import deliver, harmless, terminal
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
 from layerscope.export import FORMS, SUFFIXES
@@ -133,7 +133,7 @@ def _render(report: Any, form: str, options: dict[str, Any], *, to_file: bool) -
         parts = options["parts"]
         told = {} if parts is None else {"parts": tuple(_names(parts))}
         text = write_notation(report, form, **told)
-        return text + _footer(report, form) if stamp else text
+        return harmless(text + _footer(report, form) if stamp else text)
     view = View(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
         options["depth"],
@@ -150,8 +150,8 @@ def _render(report: Any, form: str, options: dict[str, Any], *, to_file: bool) -
     else:
         from importlib import import_module
 
-        text = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    return text + _footer(report, form) if stamp else text
+        text = harmless(import_module(f"layerscope.export.{FORMS[form]}").write(report, view))
+    return text + harmless(_footer(report, form)) if stamp else text
 
 
 def _names(text: str) -> list[str]:

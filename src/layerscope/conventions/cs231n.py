@@ -7,19 +7,30 @@ from layerscope.conventions.convention import Convention, no_figure
 from layerscope.graph.types import Node, elements
 from layerscope.ops import RULES, Call
 
-IN_PLACE = ("normalization", "activation")  # families whose layers have no line on a sheet
+# Families whose layers have no line on a sheet: done in place, or after the scores.
+UNLISTED = ("normalization", "activation", "softmax", "loss")
 
 
-def has_line(node: Node, call: Call) -> bool:
+def has_line(node: Node, call: Call | None) -> bool:
     """Whether a sheet gives this layer a line: it makes new data, and not in place."""
-    rule = RULES[node.op]
-    if rule.view or rule.family in IN_PLACE:
+    rule = RULES.get(node.op)
+    if rule is None:
+        return True
+    if rule.view or rule.family in UNLISTED:
         return False
-    return not (rule.family == "pooling" and call.inputs[0] == call.outputs[0])
+    return not (rule.family == "pooling" and call is not None and _idle(call))
+
+
+def _idle(call: Call) -> bool:
+    """A pool whose every position reads only itself, such as 7x7 bins on a 7x7 map."""
+    window = getattr(call.attributes, "window", None)
+    return call.x == call.y and (window is None or window.positions == 1)
 
 
 def _weights(node: Node, call: Call | None, cost: Cost) -> int:
-    return sum(param.elements for param in cost.params if param.role == "weight")
+    """Weights first used here; where others are tied, what is left tells whether these are."""
+    weights = sum(param.elements for param in cost.params if param.role == "weight")
+    return weights if weights <= cost.param_count else 0
 
 
 def _activations(node: Node, call: Call, written: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from layerscope.analysis.costs import Cost
 from layerscope.conventions.convention import Convention, Recount
+from layerscope.graph.attributes import TransposedConv
 from layerscope.graph.types import Node, elements
 from layerscope.ops import FREE, Call, Ops
 
@@ -67,7 +68,8 @@ def _params(node: Node, call: Call | None, cost: Cost) -> int:
     if node.op == "batch_norm" and call is not None:
         return 2 * call.x[1]
     if node.op == "conv_transpose" and call is not None:  # bias and groups ignored
-        return call.x[1] * call.attributes.out_channels * call.attributes.window.positions
+        a: TransposedConv = call.attributes
+        return call.x[1] * a.out_channels * a.window.positions
     if node.op in ("conv", "linear"):
         return sum(param.elements for param in cost.params if param.learnable)
     return 0

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from layerscope.analysis.costs import Status
+from layerscope.analysis.costs import Status, storage_of
 from layerscope.analysis.fields import Field as FieldOf
 from layerscope.graph.types import Role
 from layerscope.graph.types import Tensor as TensorOf
@@ -16,6 +16,7 @@ from layerscope.ops import Ops as OpsOf
 from layerscope.report.numbers import decimal
 from layerscope.report.types import Layer as LayerOf
 from layerscope.report.types import Report as ReportOf
+from layerscope.report.types import sum_ops
 
 Number = int | float | str  # a fraction that is no decimal is text, such as "1/3"
 
@@ -216,7 +217,7 @@ def _totals(report: ReportOf) -> Totals:
         read_bytes=totals.read_bytes,
         write_bytes=totals.write_bytes,
         intensity=_float(totals.intensity),
-        backward_ops=_ops(totals.backward),
+        backward_ops=_ops(sum_ops(list(report.backward.values()))),
         complete=not report.coverage.unknown,
     )
 
@@ -248,7 +249,8 @@ def _layer(layer: LayerOf, report: ReportOf) -> Layer:
         params=layer.params if told else None,
         buffers=layer.cost.buffer_count if told else None,
         weights=[
-            Param(p.name, p.role, p.shape, p.dtype, p.storage or p.name) for p in layer.cost.params
+            Param(p.name, p.role, p.shape, p.dtype, storage_of(layer.node, p))
+            for p in layer.cost.params
         ],
         ops=_ops(layer.ops) if known else None,
         flops=layer.ops.flops if known else None,
@@ -259,7 +261,7 @@ def _layer(layer: LayerOf, report: ReportOf) -> Layer:
         gemm=layer.gemm,
         field=_field(layer.field) if layer.field else None,
         fields=[_field(field) for field in report.fields.get(layer.node.outputs[0], ())],
-        backward_ops=_ops(layer.backward) if known else None,
+        backward_ops=_ops(report.backward[layer.name]) if known else None,
         status=layer.status,
         note=layer.cost.note,
         source=str(source) if source else "",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from layerscope.export.table import Table, View, table
-from layerscope.report.columns import Column
-from layerscope.report.numbers import cell_text
-from layerscope.report.tree import Row
+from layerscope.report.columns import Column, cell, choose
+from layerscope.report.numbers import bytes_text, cell_text, exact_text
 from layerscope.report.types import Report
 
 # From the widest to the narrowest; the first that fits is taken, with all digits if they fit too.
@@ -23,7 +24,7 @@ LAYOUTS = (
     ("name", "params", "macs"),
 )  # fmt: skip
 ENOUGH = 5  # layouts worth losing digits for: below this many columns short numbers come first
-LEAST_NAME = 10
+LEAST_NAME = 4
 GAP = "  "
 
 Style = Callable[[str, str], str]  # text, role -> text with colour
@@ -40,63 +41,66 @@ def write(
     """The table within `width` columns (any if None), without stamp or findings."""
     view = view or View()
     layouts = (view.columns,) if view.columns else LAYOUTS
+    grid = table(report, view, layouts[0], tree=True)
+    exact: dict[str, list[str]] = {}
+    short: dict[str, list[str]] = {}
     if width is None:
-        return _lay_out(table(report, view, layouts[0], tree=True), False, None, style)
-    for short, choices in ((False, layouts[:ENOUGH]), (True, layouts)):
+        return _lay_out(grid, [_texts(grid, column, False) for column in grid.columns], style)
+    for digits, texts, choices in ((False, exact, layouts[:ENOUGH]), (True, short, layouts)):
         for names in choices:
-            grid = table(report, view, names, tree=True)
-            if sum(_widths(grid, short)) + len(GAP) * (len(names) - 1) <= width:
-                return _lay_out(grid, short, None, style)
-    grid = table(report, view, layouts[-1], tree=True)
-    return _lay_out(grid, True, width, style)
+            columns = choose(names)
+            for column in columns:
+                if column.name not in texts:
+                    texts[column.name] = _texts(grid, column, digits)
+            chosen = [texts[column.name] for column in columns]
+            if sum(map(_width, chosen)) + len(GAP) * (len(chosen) - 1) <= width:
+                return _lay_out(replace(grid, columns=columns), chosen, style)
+    columns = choose(layouts[-1])
+    chosen = _squeezed(columns, [short[column.name] for column in columns], width)
+    return _lay_out(replace(grid, columns=columns), chosen, style)
 
 
-def _label(row: Row, text: str) -> str:
-    return "  " * row.depth + text
-
-
-def _texts(grid: Table, row: Row, short: bool) -> list[str]:
-    texts = []
-    for column, value in zip(grid.columns, grid.cells(row), strict=True):
-        text = safe(cell_text(value, column.kind, short=short))
-        if row.unknown and row.kind != "layer" and text and column.kind in ("count", "bytes"):
+def _texts(grid: Table, column: Column, short: bool) -> list[str]:
+    """One column's cells: its title, those of the rows, that of the total."""
+    texts = [column.title]
+    for row in [*grid.rows, grid.total]:
+        text = safe(cell_text(cell(column, row, grid.report), column.kind, short=short))
+        if row.kind != "layer" and column.kind in ("count", "bytes") and text and row.unknown:
             text = "≥" + text
-        texts.append(_label(row, text) if column.name == "name" else text)
+        texts.append("  " * row.depth + text if column.name == "name" else text)
     return texts
 
 
-def _widths(grid: Table, short: bool) -> list[int]:
-    rows = [[column.title for column in grid.columns]]
-    rows += [_texts(grid, row, short) for row in [*grid.rows, grid.total]]
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+def _width(texts: list[str]) -> int:
+    return max(map(len, texts))
 
 
-def _lay_out(grid: Table, short: bool, width: int | None, style: Style) -> str:
-    widths = _widths(grid, short)
-    if width is not None:  # nothing narrower is left: names give way
-        spare = sum(widths) + len(GAP) * (len(widths) - 1) - width
-        place = next((n for n, c in enumerate(grid.columns) if c.name == "name"), None)
-        if place is not None and spare > 0:
-            widths[place] = max(widths[place] - spare, LEAST_NAME)
-    rule = style("─" * (sum(widths) + len(GAP) * (len(widths) - 1)), "rule")
-    head = [column.title for column in grid.columns]
-    lines = [style(_line(grid.columns, head, widths), "head"), rule]
-    for row in grid.rows:
-        line = _line(grid.columns, _texts(grid, row, short), widths)
-        lines.append(style(line, row.kind))
-    lines += [rule, style(_line(grid.columns, _texts(grid, grid.total, short), widths), "total")]
+def _squeezed(columns: tuple[Column, ...], texts: list[list[str]], width: int) -> list[list[str]]:
+    """Names cut to what the other columns leave: nothing narrower is to be had."""
+    spare = sum(map(_width, texts)) + len(GAP) * (len(texts) - 1) - width
+    result = []
+    for column, cells in zip(columns, texts, strict=True):
+        if column.name == "name":
+            room = max(_width(cells) - spare, LEAST_NAME)
+            cells = [text if len(text) <= room else text[: room - 1] + "…" for text in cells]
+        result.append(cells)
+    return result
+
+
+def _lay_out(grid: Table, texts: list[list[str]], style: Style) -> str:
+    padded = []
+    for column, cells in zip(grid.columns, texts, strict=True):
+        width = _width(cells)
+        pad = str.ljust if column.kind == "text" else str.rjust
+        padded.append([pad(text, width) for text in cells])
+    head, *body, total = [GAP.join(cells).rstrip() for cells in zip(*padded, strict=True)]
+    rule = style("─" * (sum(map(_width, texts)) + len(GAP) * (len(texts) - 1)), "rule")
+    lines = [style(head, "head"), rule]
+    lines += [style(line, row.kind) for line, row in zip(body, grid.rows, strict=True)]
+    lines += [rule, style(total, "total")]
     if grid.note:
         lines.append(style(grid.note, "note"))
     return "\n".join(lines) + "\n"
-
-
-def _line(columns: tuple[Column, ...], texts: list[str], widths: list[int]) -> str:
-    cells = []
-    for column, text, width in zip(columns, texts, widths, strict=True):
-        if len(text) > width:
-            text = text[: width - 1] + "…"
-        cells.append(text.ljust(width) if column.kind == "text" else text.rjust(width))
-    return GAP.join(cells).rstrip()
 
 
 def safe(text: str) -> str:
@@ -110,8 +114,6 @@ def safe(text: str) -> str:
 
 def total_line(report: Report) -> str:
     """The one line people ask for: parameters, MACs, FLOPs, peak memory."""
-    from layerscope.report.numbers import bytes_text, exact_text
-
     totals = report.totals
     least = "≥" if report.coverage.unknown else ""
     parts = [

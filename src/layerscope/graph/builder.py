@@ -21,10 +21,10 @@ Sizes = int | Sequence[int]
 Padding = Sizes | Sequence[tuple[int, int]] | str
 
 # Bare function calls in the frameworks: they belong to no module.
-FUNCTIONS = frozenset(
-    ("add", "sub", "mul", "div", "pow", "max", "min", "compare")
-    + ("concat", "split", "slice", "reshape", "flatten", "permute", "pad", "crop")
-)
+FUNCTIONS = frozenset((
+    "add", "sub", "mul", "div", "pow", "max", "min", "compare",
+    "concat", "split", "slice", "reshape", "flatten", "permute", "pad", "crop",
+))  # fmt: skip
 
 
 class Builder:
@@ -47,6 +47,7 @@ class Builder:
         self._names: set[str] = set()
         self._counts: dict[str, int] = {}
         self._same: dict[Any, Any] = {}
+        self._windows: dict[Any, at.Window] = {}
         self._modules: dict[str, str | None] = {"": module or name}
         self._modules.update(dict.fromkeys(order))
 
@@ -153,6 +154,23 @@ class Builder:
         rounding: at.Rounding = "floor",
     ) -> at.Window:
         """A window over the spatial axes: one number stands for every axis."""
+        asked = (kernel, stride, padding, dilation, rounding, self._rank())
+        if not all(isinstance(part, (int, str)) for part in asked):
+            return self._window(kernel, stride, padding, dilation, rounding)
+        window = self._windows.get(asked)
+        if window is None:
+            window = self._window(kernel, stride, padding, dilation, rounding)
+            self._windows[asked] = window
+        return window
+
+    def _window(
+        self,
+        kernel: Sizes,
+        stride: Sizes,
+        padding: Padding,
+        dilation: Sizes,
+        rounding: at.Rounding,
+    ) -> at.Window:
         given = (kernel, stride, dilation, padding)
         rank = next((len(v) for v in given if not isinstance(v, (int, str))), self._rank())
         pads: Any = padding

@@ -58,14 +58,16 @@ def _linear_backward(call: Call) -> tuple[Ops, Ops]:
 
 
 def _matrices(call: Call) -> tuple[Shape, Shape]:
-    """Both operands as batches of m x k and k x n."""
+    """Both operands as batches of m x k and k x n; a vector is never transposed."""
     a: MatMul = call.attributes or MatMul()
     left, right = call.inputs
-    left = (1, *left) if len(left) == 1 else left
-    right = (*right, 1) if len(right) == 1 else right
-    if a.transpose_a:
+    if len(left) == 1:
+        left = (1, *left)
+    elif a.transpose_a:
         left = (*left[:-2], left[-1], left[-2])
-    if a.transpose_b:
+    if len(right) == 1:
+        right = (*right, 1)
+    elif a.transpose_b:
         right = (*right[:-2], right[-1], right[-2])
     return left, right
 

@@ -19,11 +19,13 @@ def _average(outputs: int, positions: int, p: int) -> Ops:
 
 
 def _lp(outputs: int, positions: int, p: int) -> Ops:
-    if p == 1:  # absolute values, summed
-        return Ops(comp=positions, add=positions - outputs)
+    """Magnitudes (if p is odd) to the power p, their sum, its root."""
+    sums = Ops(comp=positions if p % 2 else 0, add=positions - outputs)
+    if p == 1:
+        return sums
     if p == 2:
-        return Ops(mul=positions, add=positions - outputs, exp=outputs)
-    return Ops(exp=positions + outputs, add=positions - outputs)
+        return sums + Ops(mul=positions, exp=outputs)
+    return sums + Ops(exp=positions + outputs)
 
 
 KINDS = {"max": _max, "avg": _average, "lp": _lp}

@@ -98,7 +98,7 @@ def _output(row: Row, report: Report) -> str | None:
     if row.kind == "total":
         return None
     if row.layer is None:
-        return shape_text(row.output)
+        return shape_text(row.members[-1].output)
     return " ".join(shape_text(tensor.shape) for tensor in row.layer.outputs)
 
 
@@ -112,8 +112,19 @@ def _kind(kind: str) -> Column:
     )
 
 
+def _activations(row: Row, report: Report) -> int:
+    if row.kind == "total":  # some conventions count the inputs too
+        return report.totals.activations
+    return row.sum(lambda layer: layer.activations)
+
+
+def _activation_share(row: Row, report: Report) -> Fraction | None:
+    total = report.totals.activations
+    return Fraction(_activations(row, report), total) if total else None
+
+
 def _activation_bytes(row: Row, report: Report) -> int:
-    return storage_bytes(row.activations, report.dtype)
+    return storage_bytes(_activations(row, report), report.dtype)
 
 
 COLUMNS = {
@@ -131,9 +142,9 @@ COLUMNS = {
         Column("params%", "%", "percent", "share of all parameters",
                _share(lambda row: row.params, lambda r: r.totals.params)),
         Column("buffers", "buffers", "count", "stored numbers that are not learned",
-               lambda row, r: row.buffers),
+               lambda row, r: row.sum(lambda layer: layer.cost.buffer_count)),
         Column("weights", "weights", "bytes", "bytes of all stored arrays",
-               lambda row, r: row.param_bytes),
+               lambda row, r: row.sum(lambda layer: layer.param_bytes)),
         Column("macs", "MACs", "count", "multiply-adds", lambda row, r: row.ops.mac),
         Column("macs%", "%", "percent", "share of all multiply-adds",
                _share(lambda row: row.ops.mac, lambda r: r.totals.macs)),
@@ -141,22 +152,22 @@ COLUMNS = {
                lambda row, r: row.ops.flops),
         _kind("add"), _kind("mul"), _kind("comp"), _kind("div"), _kind("exp"),
         Column("activations", "activations", "count", "numbers of new storage it makes",
-               lambda row, r: row.activations),
-        Column("activations%", "%", "percent", "share of all activations",
-               _share(lambda row: row.activations, lambda r: r.totals.activations)),
+               _activations),
+        Column("activations%", "%", "percent", "share of all activations", _activation_share),
         Column("memory", "memory", "bytes", "bytes of new storage it makes", _activation_bytes),
         Column("read", "read", "bytes", "bytes read, parameters included",
-               lambda row, r: row.read_bytes),
-        Column("write", "write", "bytes", "bytes written", lambda row, r: row.write_bytes),
+               lambda row, r: row.sum(lambda layer: layer.cost.read_bytes)),
+        Column("write", "write", "bytes", "bytes written",
+               lambda row, r: row.sum(lambda layer: layer.cost.write_bytes)),
         Column("intensity", "FLOP/B", "ratio", "FLOPs per byte read or written", _intensity),
         Column("gemm", "MxNxK", "text", "the matrix product it amounts to", _gemm),
         Column("field", "field", "text", "receptive field: inputs seen per axis", _field("size")),
         Column("field_stride", "stride", "text", "inputs moved per position", _field("stride")),
         Column("field_offset", "centre", "text", "centre of position 0, from 0", _field("offset")),
         Column("backward_macs", "bwd MACs", "count", "multiply-adds of the backward pass",
-               lambda row, r: row.backward.mac),
+               lambda row, r: row.sum(lambda layer: r.backward[layer.name].mac)),
         Column("backward_flops", "bwd FLOPs", "count", "FLOPs of the backward pass",
-               lambda row, r: row.backward.flops),
+               lambda row, r: row.sum(lambda layer: r.backward[layer.name].flops)),
         Column("status", "status", "text", "exact, estimate (a bound) or unknown",
                lambda row, r: row.layer.status if row.layer else None),
         Column("note", "note", "text", "why, where there is something to say",

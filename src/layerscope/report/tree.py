@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from layerscope.graph.types import Shape
 from layerscope.ops import Ops
 from layerscope.report.types import Layer, Report, sum_ops
+
+Kind = Literal["layer", "scope", "total"]
 
 
 class Row(Struct, frozen=True):
@@ -19,25 +19,44 @@ class Row(Struct, frozen=True):
     name: str  # full
     label: str  # as indented in a tree
     depth: int
-    kind: str  # layer | scope | total
-    layer: Layer | None
-    layers: int
-    times: int
-    output: Shape | None
-    params: int
-    buffers: int
-    ops: Ops
-    activations: int
-    read_bytes: int
-    write_bytes: int
-    param_bytes: int
-    backward: Ops
-    unknown: int  # layers in it without figures
+    kind: Kind
+    members: tuple[Layer, ...]  # of one copy
+    times: int = 1
+
+    @property
+    def layer(self) -> Layer | None:
+        """The layer, if it is the row of one."""
+        return self.members[0] if self.kind == "layer" else None
+
+    def sum(self, figure: Callable[[Layer], int]) -> int:
+        """A figure added up over all layers of all copies."""
+        if self.kind == "layer":
+            return figure(self.members[0])
+        return sum([figure(layer) for layer in self.members]) * self.times
+
+    @property
+    def params(self) -> int:
+        """Learnable numbers, as the convention counts them."""
+        return self.sum(lambda layer: layer.params)
+
+    @property
+    def ops(self) -> Ops:
+        """Operations by kind."""
+        if self.kind == "layer":
+            return self.members[0].ops
+        return sum_ops([layer.ops for layer in self.members]) * self.times
 
     @property
     def moved_bytes(self) -> int:
         """Bytes read and written, parameters included."""
-        return self.read_bytes + self.write_bytes
+        return self.sum(lambda layer: layer.moved_bytes)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a layer in it has no figures."""
+        if self.kind == "layer":
+            return self.members[0].cost.status == "unknown"
+        return any(layer.status == "unknown" for layer in self.members)
 
 
 class Branch(Struct):
@@ -49,14 +68,12 @@ class Branch(Struct):
 
 def layer_rows(report: Report) -> list[Row]:
     """One row a layer, without the tree."""
-    return [_layer_row(layer, layer.name, 0) for layer in report.layers]
+    return [Row(layer.name, layer.name, 0, "layer", (layer,)) for layer in report.layers]
 
 
 def total_row(report: Report) -> Row:
-    """The row of totals, parameters as the report's totals count them."""
-    row = _sum_row("total", "total", 0, "total", list(report.layers), 1)
-    totals = report.totals
-    return replace(row, activations=totals.activations, param_bytes=totals.param_bytes)
+    """The row of totals."""
+    return Row("total", "total", 0, "total", report.layers)
 
 
 def tree_rows(report: Report, depth: int | None = None, *, fold: bool = True) -> list[Row]:
@@ -97,7 +114,7 @@ def _walk(branch: Branch, level: int, depth: int | None, fold: bool, rows: list[
         if times > 1:
             name = f"{name}…{run[-1].path[-1]} × {times}"
         path = _full_path(child, inside[0])
-        rows.append(_sum_row(path, name, level, "scope", inside, times))
+        rows.append(Row(path, name, level, "scope", tuple(inside), times))
         if depth is None or level + 1 < depth:
             _walk(child, level + 1, depth, fold, rows)
 
@@ -153,26 +170,4 @@ def _layer_row(layer: Layer, name: str, level: int) -> Row:
         path = separator.join(layer.scope) + separator
         if level and name.startswith(path):
             label = name[len(path) :]
-    return _sum_row(name, label, level, "layer", [layer], 1)
-
-
-def _sum_row(name: str, label: str, level: int, kind: str, layers: list[Layer], times: int) -> Row:
-    return Row(
-        name=name,
-        label=label,
-        depth=level,
-        kind=kind,
-        layer=layers[0] if kind == "layer" else None,
-        layers=len(layers) * times,
-        times=times,
-        output=layers[-1].output if layers else None,
-        params=sum([layer.params for layer in layers]) * times,
-        buffers=sum([layer.cost.buffer_count for layer in layers]) * times,
-        ops=sum_ops([layer.ops for layer in layers]) * times,
-        activations=sum([layer.activations for layer in layers]) * times,
-        read_bytes=sum([layer.cost.read_bytes for layer in layers]) * times,
-        write_bytes=sum([layer.cost.write_bytes for layer in layers]) * times,
-        param_bytes=sum([layer.param_bytes for layer in layers]) * times,
-        backward=sum_ops([layer.backward for layer in layers]) * times,
-        unknown=sum([layer.status == "unknown" for layer in layers]) * times,
-    )
+    return Row(name, label, level, "layer", (layer,))

@@ -29,7 +29,6 @@ class Layer(Struct, frozen=True, gc=False):
     activations: int  # elements
     cost: Cost  # always exact
     field: Field | None
-    backward: Ops
 
     @property
     def name(self) -> str:
@@ -68,8 +67,8 @@ class Layer(Struct, frozen=True, gc=False):
 
     @property
     def param_bytes(self) -> int:
-        """Bytes of all stored arrays it uses."""
-        return sum(param.bytes for param in self.cost.params)
+        """Bytes of the stored arrays first used here."""
+        return self.cost.stored_bytes
 
     @property
     def intensity(self) -> Fraction | None:
@@ -89,7 +88,6 @@ class Totals(Struct, frozen=True):
     write_bytes: int
     param_bytes: int
     peak_activation_bytes: int
-    backward: Ops
 
     @property
     def macs(self) -> int:
@@ -167,7 +165,6 @@ class Report(Struct, frozen=True, dict=True):
     def layers(self) -> tuple[Layer, ...]:
         """One a node, in execution order."""
         calls, tensors, rules = self.shapes.calls, self.tensors, self.convention
-        back = backward(self.graph, self.shapes, self.costs)
         rows = []
         for node in self.graph.nodes:
             call = calls.get(node.name)
@@ -185,10 +182,14 @@ class Report(Struct, frozen=True, dict=True):
                     0 if call is None else rules.activations(node, call, written),
                     cost,
                     fields[0] if fields else None,
-                    back[node.name],
                 )
             )
         return tuple(rows)
+
+    @cached_property
+    def backward(self) -> dict[str, Ops]:
+        """Operations of the backward pass, by node."""
+        return backward(self.graph, self.shapes, self.costs)
 
     @cached_property
     def by_name(self) -> dict[str, Layer]:
@@ -200,7 +201,6 @@ class Report(Struct, frozen=True, dict=True):
         """Sums over all layers; tied parameters once, the peak by liveness."""
         ops = sum_ops([layer.ops for layer in self.layers])
         inputs = sum(tensor.elements for tensor in self.inputs)
-        stored = {p.storage or p.name: p for cost in self.costs.values() for p in cost.params}
         return Totals(
             params=sum([layer.params for layer in self.layers]),
             buffers=sum([layer.cost.buffer_count for layer in self.layers]),
@@ -210,9 +210,8 @@ class Report(Struct, frozen=True, dict=True):
             + (inputs if self.convention.counts_inputs else 0),
             read_bytes=sum([layer.cost.read_bytes for layer in self.layers]),
             write_bytes=sum([layer.cost.write_bytes for layer in self.layers]),
-            param_bytes=sum(param.bytes for param in stored.values()),
+            param_bytes=sum([layer.cost.stored_bytes for layer in self.layers]),
             peak_activation_bytes=self.memory.peak_bytes,
-            backward=sum_ops([layer.backward for layer in self.layers]),
         )
 
     @cached_property

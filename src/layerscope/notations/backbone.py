@@ -1,0 +1,80 @@
+"""The Markdown sheet of backbone notes: window, channels, size, parameters and memory a layer."""
+
+from __future__ import annotations
+
+from layerscope.graph.attributes import Window
+from layerscope.graph.types import Shape
+from layerscope.notations.sheet import (
+    Line,
+    lines,
+    memory_text,
+    once,
+    params_text,
+    pool_kind,
+    table,
+    total_text,
+)
+from layerscope.report import Report
+
+HEADER = ("name", "ksize", "stride", "padding", "**channel**", "size", "params", "memory(B)")
+
+
+def write(report: Report) -> str:
+    """The sheet: a size is written where it changes, parameters are cut and memory rounded."""
+    rows: list[tuple[str, ...]] = [HEADER]
+    before: Line | None = None
+    listed = lines(report)
+    for line in listed:
+        rows.append(_row(line, before))
+        before = line
+    rows.append(("",) * len(HEADER))
+    rest = "" if all(line.known for line in listed) else " + ?"
+    params = f"~{total_text(report.totals.params, cut=True)}{rest}"
+    memory = f"~{total_text(report.totals.activations)}{rest}"
+    rows.append(("`total`", "", "", "", "", "", params, memory))
+    return table(rows, centred=True)
+
+
+def _row(line: Line, before: Line | None) -> tuple[str, ...]:
+    window = line.window
+    return (
+        f"`{_name(line)}`",
+        once(window.kernel) if window else "",
+        once(window.stride) if window else "",
+        _padding(line, window) if window else "",
+        _channels(line, before),
+        _size(line.sizes, before),
+        "?" if line.weights is None else params_text(line.weights) if line.weights else "",
+        "?" if line.elements is None else memory_text(line.elements, tenths=True),
+    )
+
+
+def _name(line: Line) -> str:
+    if line.kind == "pool" and line.layer is not None:
+        return f"{pool_kind(line.layer)}pool"
+    return line.kind + line.number
+
+
+def _padding(line: Line, window: Window) -> str:
+    """Blank for a pool without any; begin:end where the two differ."""
+    if isinstance(window.pads, str):
+        return "same"
+    if line.kind == "pool" and not any(map(any, window.pads)):
+        return ""
+    return once([b if b == e else f"{b}:{e}" for b, e in window.pads])
+
+
+def _channels(line: Line, before: Line | None) -> str:
+    """Blank where a layer without channels of its own has those of the line before."""
+    own = line.kind in ("input", "conv", "deconv", "fc")
+    if not own and before is not None and line.channels == before.channels is not None:
+        return ""
+    return "?" if line.channels is None else str(line.channels)
+
+
+def _size(sizes: Shape | None, before: Line | None) -> str:
+    if sizes is None:
+        return "?"
+    if not sizes or (before is not None and sizes == before.sizes):
+        return ""
+    return "$" + r" \times ".join(map(str, sizes)) + "$"

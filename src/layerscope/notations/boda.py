@@ -1,0 +1,151 @@
+"""Boda's account of the convolutions: sizes, FLOPs, bytes, intensity, the matrix product of each.
+
+Linear layers stand as 1x1 filters on vectors. A grouped convolution prints the product of one group
+and how often it is done (`MxNxK=3136x4x36 x32`). Numbers are scaled before they are rounded, as
+Boda does it: 999,600 bytes are `1000KB`, 9,996 bytes `10.00KB`. Halves go to the even digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+
+from layerscope.errors import UnknownName, UsageError
+from layerscope.graph.types import Shape
+from layerscope.report import Layer, Report
+
+PARTS = ("layers", "info", "totals")
+MEASURED = ("profile", "timers")
+OPS = ("conv", "conv_transpose", "linear")
+PREFIXES = dict(enumerate("pnum_KMGTP", -4)) | {0: ""}
+
+
+class Row(Struct, frozen=True):
+    """The tensors of one convolution, as four or so sizes each, and their bytes."""
+
+    layer: Layer
+    input: Shape
+    filters: Shape
+    output: Shape
+    input_bytes: int
+    filter_bytes: int
+    output_bytes: int
+
+
+def write(report: Report, parts: Sequence[str] | str = PARTS) -> str:
+    """The chosen parts: `info` and `layers` side by side for each convolution, then `totals`."""
+    chosen = _check(parts)
+    rows = [_row(layer, report) for layer in report.layers if layer.op in OPS]
+    lines = []
+    for row in rows:
+        if "info" in chosen:
+            lines.append(_info(row))
+        if "layers" in chosen:
+            lines.append(_forward(row))
+    if "totals" in chosen:
+        lines += _totals(rows, report)
+    return "\n".join(lines) + "\n"
+
+
+def _check(parts: Sequence[str] | str) -> tuple[str, ...]:
+    chosen = tuple(parts.split(",")) if isinstance(parts, str) else tuple(parts)
+    for part in chosen:
+        if part in MEASURED:
+            raise UsageError(f"part {part!r} needs a measured run; without one: {', '.join(PARTS)}")
+        if part not in PARTS:
+            raise UnknownName("part", part, PARTS, f"; known: {', '.join(PARTS)}")
+    return chosen
+
+
+def _row(layer: Layer, report: Report) -> Row | Layer:
+    """The layer itself where its shapes are unknown."""
+    call = layer.call
+    weights = [param for param in layer.cost.params if param.role == "weight"]
+    if call is None or not weights:
+        return layer
+    given, filters, output = call.x, weights[0].shape, call.y
+    if layer.op == "conv_transpose":
+        filters = (filters[1], filters[0], *filters[2:])
+    if layer.op == "linear":
+        ones = (1,) * max(len(report.inputs[0].shape or ()) - 2, 0)
+        outs, features = filters
+        vectors = layer.outputs[0].elements // outs
+        given, output = (vectors, features, *ones), (vectors, outs, *ones)
+        filters = (outs, features, *ones)
+    return Row(
+        layer,
+        given,
+        filters,
+        output,
+        layer.inputs[0].bytes,
+        sum(param.bytes for param in weights),
+        layer.outputs[0].bytes,
+    )
+
+
+def _info(row: Row | Layer) -> str:
+    if isinstance(row, Layer):
+        return f"{row.name} input ? filts ? out ?"
+    return (
+        f"{row.layer.name} input {_dims(row.input, row.input_bytes)} "
+        f"filts {_dims(row.filters, row.filter_bytes)} out {_dims(row.output, row.output_bytes)}"
+    )
+
+
+def _forward(row: Row | Layer) -> str:
+    """Ends with the matrix product: a measured time is appended to it."""
+    if isinstance(row, Layer):
+        return f"{row.name} FWD ? ?  FWD_AI ?  MxNxK=?"
+    layer, gemm = row.layer, row.layer.gemm
+    assert gemm is not None
+    times = f" x{gemm.count}" if gemm.count > 1 else ""
+    return (
+        f"{layer.name} FWD {si_text(layer.ops.flops)}F {si_text(layer.moved_bytes)}B  "
+        f"FWD_AI {si_text(layer.intensity or 0)}F/B  MxNxK={gemm.m}x{gemm.n}x{gemm.k}{times}"
+    )
+
+
+def _totals(rows: Sequence[Row | Layer], report: Report) -> list[str]:
+    known = [row for row in rows if isinstance(row, Row)]
+    rest = "" if len(known) == len(rows) else "+?"
+    sums = [
+        f"fwd_{name}_bytes={si_text(sum(held))}B{rest}"
+        for name, held in (
+            ("input", [row.input_bytes for row in known]),
+            ("filt", [row.filter_bytes for row in known]),
+            ("output", [row.output_bytes for row in known]),
+        )
+    ]
+    flops = sum(row.layer.ops.flops for row in known)
+    moved = sum(row.layer.moved_bytes for row in known)
+    intensity = si_text(Fraction(flops, moved)) if moved else "0"
+    return [
+        *(f'-- "{t.name}" node dims:  {_dims(t.shape, t.bytes)}' for t in report.inputs),
+        f"- SUM-OVER-FWD-LAYERS-TOTALS: {' '.join(sums)}",
+        "--- FWD TOTALS ---",
+        f"{si_text(flops)}F{rest}",
+        f"{si_text(moved)}B{rest} AI={intensity}F/B",
+    ]
+
+
+def _dims(shape: Shape | None, held: int) -> str:
+    return "?" if shape is None else f"{'*'.join(map(str, shape)) or 1}={si_text(held)}B"
+
+
+def si_text(value: int | Fraction) -> str:
+    """Scaled by 1000 into 1 to 1000: two decimals below 10, one below 100, else none."""
+    scaled = Fraction(value)
+    if not scaled:
+        return "0"
+    power = 0
+    while scaled >= 1000 and power < 5:
+        scaled, power = scaled / 1000, power + 1
+    while scaled < 1 and power > -4:
+        scaled, power = scaled * 1000, power - 1
+    decimals = 2 if scaled < 10 else 1 if scaled < 100 else 0
+    digits = f"{round(scaled * 10**decimals):0{decimals + 1}d}"
+    point = len(digits) - decimals
+    text = f"{digits[:point]}.{digits[point:]}" if decimals else digits
+    return text + PREFIXES[power]

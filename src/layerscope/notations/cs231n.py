@@ -1,0 +1,154 @@
+"""The course notes' account of a network, every product written out: as text, and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from layerscope.graph.types import DTYPE_BITS, Shape, elements, storage_bytes
+from layerscope.notations.sheet import (
+    Line,
+    lines,
+    memory_text,
+    once,
+    pool_kind,
+    printed_total,
+    table,
+    total_text,
+)
+from layerscope.ops import RULES
+from layerscope.report import Layer, Report
+from layerscope.report.findings import findings
+
+HEADER = ("Layer", "Number of Activations (Memory)", "Parameters (Compute)")
+POOLS = {"max": "POOL", "avg": "AVGPOOL", "lp": "LPPOOL"}
+
+
+def write(report: Report) -> str:
+    """The text block with its totals, then what can be found in it, in words."""
+    listed = lines(report)
+    maps = _maps(report)
+    rows = [_text_line(line, maps) for line in listed]
+    rest = "" if all(line.known for line in listed) else " + ?"
+    memory = printed_total(report.totals.activations)
+    moved = storage_bytes(memory, report.dtype)
+    each = Fraction(DTYPE_BITS[report.dtype], 8)
+    images = "image" if report.batch == 1 else f"{report.batch} images"
+    rows += [
+        " ",
+        f"TOTAL memory: {total_text(memory)}{rest} * {each if each >= 1 else float(each)} bytes "
+        f"~= {total_text(moved)}B{rest} / {images} (only forward! ~*2 for bwd)",
+        f"TOTAL params: {total_text(report.totals.params, cut=True)}{rest} parameters",
+        "",
+        *(f"- {finding}" for finding in findings(report)),
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def write_markdown(report: Report) -> str:
+    """The Markdown table, its totals in full."""
+    listed = lines(report)
+    rows = [HEADER]
+    for line in listed:
+        memory, weights = _memory(line), _weights(line, {}, equals="=")
+        label = "Input" if line.kind == "input" else _label(line)
+        rows.append((_escape(label), _escape(memory), _escape(weights)))
+    rest = "" if all(line.known for line in listed) else " + ?"
+    totals = report.totals
+    rows.append(("TOTAL", f"{totals.activations:,}{rest}", f"{totals.params:,}{rest}"))
+    return table(rows)
+
+
+def _text_line(line: Line, maps: Mapping[str, Shape | None]) -> str:
+    sizes = None if line.sizes is None else (*line.sizes, line.channels)
+    batch = (line.batch,) if line.batch != 1 else ()
+    shape = "?" if sizes is None else "x".join(map(str, (*batch, *sizes)))
+    gap = " " * (8 if line.kind == "input" else 2)
+    memory = _memory(line)
+    weights = _weights(line, maps, equals=" = ")
+    before = " " * (3 if "=" in memory else 2)
+    return f"{_label(line)}: [{shape}]{gap}memory:  {memory}{before}weights: {weights}"
+
+
+def _label(line: Line) -> str:
+    """CONV3-64 is a 3x3 kernel and 64 channels, POOL2 a 2x2 window."""
+    kernel = "" if line.window is None else once(line.window.kernel)
+    if line.kind in ("conv", "deconv") and line.layer is not None:
+        a = line.layer.node.attributes
+        return f"{line.kind.upper()}{kernel}-{a.out_channels}{_notes(line.layer)}"
+    if line.kind == "pool" and line.layer is not None:
+        return POOLS[pool_kind(line.layer)] + kernel
+    return line.kind.upper() if line.kind in ("input", "fc") else line.kind
+
+
+def _notes(layer: Layer) -> str:
+    a = layer.node.attributes
+    notes = []
+    if a.groups > 1:
+        depthwise = layer.call is not None and layer.call.x[1] == a.groups
+        notes.append("depthwise" if depthwise else f"{a.groups} groups")
+    if max(a.window.dilation) > 1:
+        notes.append(f"dilation {once(a.window.dilation)}")
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _memory(line: Line) -> str:
+    if line.elements is None:
+        return "?"
+    product = "*".join(map(str, line.factors)) if len(line.factors) > 1 else ""
+    return f"{product}={memory_text(line.elements)}" if product else memory_text(line.elements)
+
+
+def _weights(line: Line, maps: Mapping[str, Shape | None], *, equals: str) -> str:
+    """The product and its value; what a convention counts beside the weights is added to it."""
+    if line.weights is None:
+        return "?"
+    if line.layer is None or line.layer.call is None:
+        return f"{line.weights:,}"
+    if line.kind in ("conv", "deconv"):
+        inner, outer = _filters(line.layer)
+        product, count = f"({'*'.join(map(str, inner))})*{outer}", elements(inner) * outer
+    elif line.kind == "fc":
+        factors = _matrix(line.layer, maps)
+        product, count = "*".join(map(str, factors)), elements(factors)
+    else:
+        return f"{line.weights:,}"
+    if line.weights < count:  # tied: counted where they were first used
+        return f"{line.weights:,}"
+    more = f" + {line.weights - count}" if line.weights > count else ""
+    return f"{product}{more}{equals}{line.weights:,}"
+
+
+def _filters(layer: Layer) -> tuple[Shape, int]:
+    """The numbers of one filter, and how many there are; transposed, groups cut the latter."""
+    assert layer.call is not None
+    a = layer.node.attributes
+    if layer.op == "conv":
+        return (*a.window.kernel, layer.call.x[1] // a.groups), a.out_channels
+    return (*a.window.kernel, layer.call.x[1]), a.out_channels // a.groups
+
+
+def _matrix(layer: Layer, maps: Mapping[str, Shape | None]) -> Shape:
+    """Features in and out; those that were a map as its sizes and channels."""
+    assert layer.call is not None
+    a = layer.node.attributes
+    features = elements(layer.call.x[1:]) if a.flatten else layer.call.x[-1]
+    shape = maps.get(layer.node.inputs[0])
+    if shape is None or elements(shape[1:]) != features or elements(shape[2:]) == 1:
+        return (features, a.out_features)
+    return (*shape[2:], shape[1], a.out_features)
+
+
+def _maps(report: Report) -> dict[str, Shape | None]:
+    """The shape each tensor had before it was flattened or otherwise only looked at anew."""
+    shapes = {tensor.name: tensor.shape for tensor in report.inputs}
+    for layer in report.layers:
+        rule = RULES.get(layer.op)
+        passed = rule is not None and (rule.view or rule.family in ("activation", "normalization"))
+        for tensor in layer.outputs:
+            shapes[tensor.name] = shapes.get(layer.node.inputs[0]) if passed else tensor.shape
+    return shapes
+
+
+def _escape(cell: str) -> str:
+    return cell.replace("*", r"\*").replace("_", r"\_")

@@ -1,0 +1,60 @@
+"""The sheet of a course exercise: patch, stride, output size, memory, parameters with shares."""
+
+from __future__ import annotations
+
+from layerscope.notations.sheet import Line, lines, pool_kind, table
+from layerscope.report import Report
+
+AXES = {1: ("Length",), 2: ("Height", "Width"), 3: ("Depth", "Height", "Width")}
+POOLS = {"max": "Pool", "avg": "AvgPool", "lp": "LPPool"}
+TYPES = {"input": "Input", "conv": "Conv", "deconv": "Deconv", "fc": "FC"}
+
+
+def write(report: Report) -> str:
+    """The sheet, figures in full, the share of parameters to two decimals, a row of totals."""
+    listed = lines(report)
+    rank = max((len(line.sizes) for line in listed if line.sizes is not None), default=0)
+    axes = AXES.get(rank, tuple(f"Axis {n + 1}" for n in range(rank)))
+    rows = [
+        (
+            *("Layer ID", "Type"),
+            *(f"{what} ({axis})" for what in ("Patch Size", "Stride") for axis in axes),
+            *(f"Output Size ({axis})" for axis in (*axes, "Channel")),
+            *("Memory", "Params", "Ratio"),
+        )
+    ]
+    total = report.totals.params
+    rows += [_row(index, line, rank, total) for index, line in enumerate(listed)]
+    rest = "" if all(line.known for line in listed) else " + ?"
+    figures = (f"{report.totals.activations:,}{rest}", f"{total:,}{rest}", "")
+    rows.append(("Total", *("",) * (3 * rank + 2), *figures))
+    return table(rows)
+
+
+def _row(index: int, line: Line, rank: int, total: int) -> tuple[str, ...]:
+    blank = ("",) * rank
+    window = line.window
+    sizes = ("?",) * rank if line.sizes is None else map(str, line.sizes)
+    return (
+        str(index),
+        _type(line).replace("_", r"\_"),
+        *(blank if window is None else map(str, window.kernel)),
+        *(blank if window is None else map(str, window.stride)),
+        *sizes,
+        "?" if line.channels is None else str(line.channels),
+        "?" if line.elements is None else f"{line.elements:,}",
+        "?" if line.weights is None else f"{line.weights:,}" if line.weights else "",
+        _ratio(line.weights, total) if line.weights else "",
+    )
+
+
+def _type(line: Line) -> str:
+    if line.kind == "pool" and line.layer is not None:
+        return POOLS[pool_kind(line.layer)] + line.number
+    return TYPES.get(line.kind, line.kind) + line.number
+
+
+def _ratio(part: int, total: int) -> str:
+    """Percent to two decimals, halves up, in integers."""
+    hundredths = (20_000 * part + total) // (2 * total)
+    return f"{hundredths // 100}.{hundredths % 100:02d}%"

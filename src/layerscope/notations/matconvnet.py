@@ -1,0 +1,300 @@
+r"""Prints MatConvNet's network display: layers are columns, in blocks of 18, as text, csv or LaTeX.
+
+Layers come in execution order. Where a network has what MatConvNet has not:
+- views that only rename (flatten, reshape, identity) have no column, and data keeps its size
+  through them; a linear layer is a convolution as large as the map it reads, with stride 1;
+- a 1-D network has height L and width 1; of a 3-D one all axes are written, pads as six numbers;
+- global and adaptive pools have support and stride of their bins (uneven: the largest, the mean);
+  what enlarges has stride 1/factor, and a transposed convolution has its crop as pad;
+- past a layer that sees everything, rf size and offset are those of all positions together and rf
+  stride goes on as the product of strides; where branches of different centres met the offset is
+  `n/a`, and where positions do not move evenly the stride too;
+- several inputs are several columns, with their names; what is unknown is `?`, in totals `+ ?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.analysis.fields import Axis, Number
+from layerscope.conventions.matconvnet import NO_LAYER
+from layerscope.graph.types import Shape, elements, storage_bytes
+from layerscope.ops import RULES, Call
+from layerscope.ops.reach import Bins
+from layerscope.report import Report
+from layerscope.report.types import Layer
+
+MOST_COLUMNS = 18  # in a block
+TYPES = {
+    "conv": "conv", "linear": "conv", "conv_transpose": "convt", "lrn": "norm",
+    "batch_norm": "bnorm", "softmax": "softmx", "softmax_loss": "softmxl", "add": "sum",
+    "max_pool": "mpool", "global_max_pool": "mpool", "adaptive_max_pool": "mpool",
+    "avg_pool": "apool", "global_avg_pool": "apool", "adaptive_avg_pool": "apool",
+}  # fmt: skip
+RULE, NONE = "-", "n/a"
+FILTER = ("filt dim", "filt dilat", "num filts")
+FIELD = ("rf size", "rf offset", "rf stride")
+DATA = ("data size", "data depth", "data num")
+MEMORY = ("data mem", "param mem")
+WINDOW = ("support", *FILTER, "stride", "pad")
+NEWER = ("layer", "type", "name", RULE, *WINDOW, RULE, *FIELD, RULE, *DATA, RULE, *MEMORY)
+ROWS = tuple(row for row in NEWER if row != "filt dilat")
+
+Numbers = Sequence[Number | None]
+Table = list[list[str]]
+
+
+class Slid(Struct, frozen=True):
+    """How a layer slides over its input, per axis; None is not known."""
+
+    support: Numbers = (1,)
+    stride: Numbers = (1,)
+    pads: Numbers = (0, 0)  # top, bottom, left, right
+
+
+class Held(Struct, frozen=True):
+    """A tensor as MatConvNet has it."""
+
+    data: Shape | None = None  # num, depth, sizes
+    axes: tuple[Axis, ...] = ()  # what it sees of the network's input
+    moved: Numbers = ()  # rf stride along these
+
+
+def write(report: Report) -> str:
+    """The display as text, as documents of its time have it."""
+    return _join(report, ROWS, _ascii)
+
+
+def write_dilation(report: Report) -> str:
+    """The display as text with the row `filt dilat` of newer versions."""
+    return _join(report, NEWER, _ascii)
+
+
+def write_csv(report: Report) -> str:
+    """The display as csv, each cell quoted and followed by a comma."""
+    return _join(report, ROWS, _csv)
+
+
+def write_latex(report: Report) -> str:
+    """The display as LaTeX tabulars."""
+    return _join(report, ROWS, _latex)
+
+
+def _join(report: Report, rows: Sequence[str], style: Callable[[Table], str]) -> str:
+    columns = _columns(report)
+    blocks = [columns[n : n + MOST_COLUMNS] for n in range(0, len(columns), MOST_COLUMNS)]
+    tables = [[[row, *(column[row] for column in block)] for row in rows] for block in blocks]
+    return "\n".join(map(style, [*tables, _totals(report)]))
+
+
+def _ascii(table: Table) -> str:
+    text = ""
+    for row in _aligned(table):
+        text += "".join(f"{cell}|" for cell in row) + "\n"
+    return text
+
+
+def _csv(table: Table) -> str:
+    text = ""
+    for row in table:
+        if row[0] != RULE:
+            text += "".join('"' + cell.replace('"', '""') + '",' for cell in row) + "\n"
+    return text
+
+
+def _latex(table: Table) -> str:
+    text = rf"\begin{{tabular}}{{{'c' * len(table[0])}}}" + "\n"
+    for row in _aligned(table, lambda cell: cell.replace("\\", r"\\").replace("_", r"\char`_")):
+        text += "\\hline\n" if row[0].startswith(RULE) else "&".join(row) + "\\\\\n"
+    return text + "\\end{tabular}\n"
+
+
+def _aligned(table: Table, escape: Callable[[str], str] = str) -> Iterator[list[str]]:
+    """Cells as wide as the widest of their column, which is told before they are escaped."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        fill = RULE if row[0] == RULE else " "
+        yield [escape(cell).rjust(width, fill) for cell, width in zip(row, widths, strict=True)]
+
+
+def _columns(report: Report) -> list[dict[str, str]]:
+    """One column an input and a layer, each a cell by the name of its row."""
+    held: dict[str, Held] = {}
+    columns: list[dict[str, str]] = []
+    for tensor in report.inputs:
+        axes = report.fields[tensor.name][0].axes if report.fields[tensor.name] else ()
+        now = held[tensor.name] = Held(_padded(tensor.shape), axes, (1,) * len(axes))
+        column = dict.fromkeys((*WINDOW, *FIELD, *MEMORY), NONE)
+        column |= {"type": "input", "name": tensor.name if len(report.inputs) > 1 else NONE}
+        column |= _data_cells(now.data)
+        column["data mem"] = memory_text(None if tensor.shape is None else tensor.bytes)
+        columns.append(column)
+    for layer in report.layers:
+        sources = [held.get(tensor.name, Held()) for tensor in layer.inputs] or [Held()]
+        given = sources[0].data
+        slid = _slid(layer, given)
+        now = _after(layer, slid.stride, sources)
+        for output in layer.outputs:
+            held[output.name] = replace(now, data=_padded(output.shape))
+        held[layer.outputs[0].name] = now
+        if layer.op in NO_LAYER:
+            continue
+        column = {"type": TYPES.get(layer.op, layer.op), "name": layer.name}
+        column |= {"support": _dims(slid.support), "stride": _dims(slid.stride)}
+        column["pad"] = _dims(slid.pads if len(slid.pads) != 2 else (*slid.pads, 0, 0))
+        column |= _filter_cells(layer, given) | _rf_cells(now) | _data_cells(now.data)
+        column |= zip(MEMORY, map(memory_text, _bytes(layer)), strict=True)
+        columns.append(column)
+    return [{"layer": str(n), RULE: RULE, **column} for n, column in enumerate(columns)]
+
+
+def _padded(shape: Shape | None) -> Shape | None:
+    """Num, depth and sizes: a vector is a map of one position, a scalar one number."""
+    return None if shape is None else (*shape, *(1,) * (2 - len(shape)))
+
+
+def _after(layer: Layer, own: Numbers, sources: list[Held]) -> Held:
+    """What a layer makes. Nothing is ever flattened: maps stay maps up to a linear layer."""
+    call, given = layer.call, sources[0].data
+    if call is None:
+        return Held()
+    made = _padded(call.y)
+    if layer.op == "linear":
+        made = (*call.y[:1], call.y[-1], *call.y[1:-1])
+    elif given is not None and RULES[layer.op].family == "loss":
+        made = (1, 1, *given[2:])
+    elif given != made and (call.y == call.x or (layer.op in NO_LAYER and len(call.y) <= 2)):
+        return sources[0]
+    axes = layer.field.axes if layer.field is not None else ()
+    befores = (source.moved for source in sources if len(source.moved) == len(axes))
+    before = next(befores, (None,) * len(axes))
+    steps = own if len(own) == len(axes) else (1,) * len(axes)
+    moved: list[Number | None] = []
+    for axis, earlier, step in zip(axes, before, steps, strict=True):
+        if axis.stride is not None or not axis.regular or earlier is None or step is None:
+            moved.append(axis.stride)
+        else:
+            moved.append(earlier * step)
+    return Held(made, axes, moved)
+
+
+def _slid(layer: Layer, given: Shape | None) -> Slid:
+    op, call, a = layer.op, layer.call, layer.node.attributes
+    window = getattr(a, "window", None)
+    if window is not None:
+        back = op == "conv_transpose"
+        stride = [Fraction(1, s) for s in window.stride] if back else window.stride
+        pads: Sequence[tuple[int | None, ...]] = ((None,),)  # depend on a size not known
+        if call is not None:
+            pads = window.resolve((call.y if back else call.x)[2:])
+        elif not isinstance(window.pads, str):
+            pads = window.pads
+        return Slid(window.extents, stride, [p for pair in pads for p in pair])
+    if call is None:
+        return Slid((None,), (None,), (None,))
+    family, sizes = RULES[op].family, list(zip(call.x[2:], call.y[2:], strict=False))
+    if op == "linear":
+        return Slid(_flattened(call, given)[1])
+    if family == "pooling":
+        bins = [Bins(size, count) for size, count in sizes]
+        support = [max(len(b.at(i)) for i in range(b.count)) for b in bins]
+        return Slid(support, [Fraction(b.size, b.count) for b in bins])
+    if family == "resizing":
+        return Slid(stride=[Fraction(before, after) for before, after in sizes])
+    if op == "pad":
+        return Slid(pads=[p for pair in a.pads[2:] for p in pair])
+    return Slid()
+
+
+def _flattened(call: Call, given: Shape | None) -> tuple[int, Shape]:
+    """Depth and sizes that a linear layer reads at once."""
+    whole = call.attributes.flatten or len(call.x) <= 2
+    if whole and given is not None and elements(given[1:]) == elements(call.x[1:]):
+        return given[1], given[2:]
+    return call.x[-1], ()
+
+
+def _filter_cells(layer: Layer, given: Shape | None) -> dict[str, str]:
+    op, call, a = layer.op, layer.call, layer.node.attributes
+    if op == "linear":
+        depth = "?" if call is None else str(_flattened(call, given)[0])
+        cells = depth, "1", str(a.out_features)
+    elif op in ("conv", "conv_transpose"):
+        depth = "?" if call is None else str(call.x[1] // a.groups)
+        cells = depth, _dims(a.window.dilation), str(a.out_channels)
+    else:
+        return dict.fromkeys(FILTER, NONE if op in RULES else "?")
+    return dict(zip(FILTER, cells, strict=True))
+
+
+def _rf_cells(now: Held) -> dict[str, str]:
+    if now.data is None:
+        return dict.fromkeys(FIELD, "?")
+    centres = [axis.offset if axis.aligned and axis.regular else None for axis in now.axes]
+    places = [None if centre is None else centre + 1 for centre in centres]
+    rows: tuple[Numbers, ...] = ([axis.size for axis in now.axes], places, now.moved)
+    return {name: _dims(row, NONE) for name, row in zip(FIELD, rows, strict=True)}
+
+
+def _data_cells(data: Shape | None) -> dict[str, str]:
+    if data is None:
+        return dict.fromkeys(DATA, "?")
+    return dict(zip(DATA, (_dims(data[2:]), str(data[1]), str(data[0])), strict=True))
+
+
+def _bytes(layer: Layer) -> tuple[int | None, int | None]:
+    """Bytes of what a layer makes and of what it stores."""
+    stored = layer.cost.params
+    params = storage_bytes(layer.params, stored[0].dtype if stored else "fp32")
+    if layer.call is None:
+        return None, None if layer.node.params is None else params
+    return storage_bytes(layer.activations, layer.outputs[0].dtype), params
+
+
+def _totals(report: Report) -> Table:
+    layers = [layer for layer in report.layers if layer.op not in NO_LAYER]
+    data = [None if tensor.shape is None else tensor.bytes for tensor in report.inputs]
+    data += [_bytes(layer)[0] for layer in layers]
+    params = [_bytes(layer)[1] for layer in layers]
+    count = number_text(sum(layer.params for layer in layers), 2)
+    texts = []
+    for parts in (params, data):
+        more = " + ?" if None in parts else ""
+        texts.append(memory_text(sum(part or 0 for part in parts)) + more)
+    more = " + ?" if None in params else ""
+    return [
+        ["parameter memory", f"{texts[0]} ({count}{more} parameters)"],
+        ["data memory", f"{texts[1]} (for batch size {report.batch})"],
+    ]
+
+
+def _dims(values: Numbers, blank: str = "?") -> str:
+    """Height and width at least, once if all are equal; `blank` if one is None."""
+    told = [value for value in values if value is not None]
+    if len(told) < len(values):
+        return blank
+    told += [1] * (2 - len(told))
+    return "x".join(number_text(value, 4) for value in (told if len(set(told)) > 1 else told[:1]))
+
+
+@lru_cache(4096)
+def number_text(value: Number, digits: int) -> str:
+    """A number as C's %g with so many significant digits, halves away from zero."""
+    with localcontext(prec=digits, rounding=ROUND_HALF_UP):
+        near = Decimal(value.numerator) / Decimal(value.denominator)
+    return f"{float(near):.{digits}g}"
+
+
+def memory_text(size_bytes: int | None) -> str:
+    """Bytes as B, KB, MB or GB by 1024 without decimals, halves away from zero."""
+    if size_bytes is None:
+        return "?"
+    power = min((max(size_bytes, 1).bit_length() - 1) // 10, 3)
+    unit = 1024**power
+    return f"{(2 * size_bytes + unit) // (2 * unit)}{('B', 'KB', 'MB', 'GB')[power]}"

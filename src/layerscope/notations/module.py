@@ -1,0 +1,285 @@
+"""What PyTorch prints for a model: the tree of its modules, each with what it was told.
+
+Lines are those of torch 2.13, which tells the bias of norms. An op that is no module of PyTorch
+stands under its own name; a network without modules, or with names that PyTorch could not have
+(`inception_3a/1x1`), is one flat module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from layerscope.graph.attributes import Activation, BatchNorm, Dropout, Flatten, LayerNorm, Window
+from layerscope.graph.types import elements
+from layerscope.ops import Call
+from layerscope.report import Layer, Report
+
+Text = tuple[str, str]  # class, and what stands in its brackets
+Printer = Callable[[Any, Call | None], Text]  # of attributes and call
+
+
+def write(report: Report) -> str:
+    """The printed module; a path that several calls share stands once."""
+    graph = report.graph
+    modules = dict(graph.modules)
+    leaves: dict[str, Text] = {}
+    for layer in report.layers:
+        path = layer.node.module if graph.modules else layer.name
+        if path:
+            leaves.setdefault(path, leaf_text(layer))
+            modules.setdefault(path, "")
+    children: dict[str, list[str]] = {}
+    folders = {path[:end] for path in modules for end, c in enumerate(path) if c == "/"}
+    for path in modules:
+        if path and (path in leaves or path not in folders):
+            children.setdefault(_parent(path, modules), []).append(path)
+    kinds = {"": graph.name} | {path: kind for path, kind in modules.items() if kind}
+    return _print("", kinds, leaves, children) + "\n"
+
+
+def _parent(path: str, modules: dict[str, str]) -> str:
+    while path:
+        path = path.rpartition(".")[0]
+        if path in modules:
+            break
+    return path
+
+
+def _print(
+    path: str, kinds: dict[str, str], leaves: dict[str, Text], children: dict[str, list[str]]
+) -> str:
+    inside = children.get(path, [])
+    if path in leaves and not inside:
+        kind, told = leaves[path]
+        return f"{kinds.get(path, kind)}({told})"
+    kind = kinds.get(path, "Module")
+    if not inside:
+        return f"{kind}()"
+    start = len(path) + 1 if path else 0
+    shown = [(child[start:], _print(child, kinds, leaves, children)) for child in inside]
+    lines = [
+        f"({name}): {text}" for name, text in (_repeats(shown) if kind == "ModuleList" else shown)
+    ]
+    return "\n  ".join([f"{kind}(", *(line.replace("\n", "\n  ") for line in lines)]) + "\n)"
+
+
+def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """A ModuleList prints equal neighbours once, with their range and number."""
+    runs: list[tuple[int, int, str]] = []
+    for place, (_, text) in enumerate(shown):
+        if runs and runs[-1][2] == text:
+            runs[-1] = (runs[-1][0], place, text)
+        else:
+            runs.append((place, place, text))
+    return [
+        (f"{first}-{last}", f"{last - first + 1} x {text}") if first != last else (str(first), text)
+        for first, last, text in runs
+    ]
+
+
+def leaf_text(layer: Layer) -> Text:
+    """The class of an operation in PyTorch, and its arguments as that prints them."""
+    printer = PRINTERS.get(layer.op)
+    return (layer.op, "") if printer is None else printer(layer.node.attributes, layer.call)
+
+
+def _once(sizes: tuple[Any, ...]) -> Any:
+    return sizes[0] if len(set(sizes)) == 1 else sizes
+
+
+def _pads(window: Window) -> Any:
+    if isinstance(window.pads, str):
+        return window.pads.removesuffix("_upper")
+    even = all(begin == end for begin, end in window.pads)
+    return tuple(begin if even else (begin, end) for begin, end in window.pads)
+
+
+def _channels(call: Call | None) -> int | str:
+    return "?" if call is None else call.x[1]
+
+
+def _rank(call: Call | None) -> int | str:
+    return "?" if call is None else max(len(call.x) - 2, 1)
+
+
+def _conv(kind: str) -> Printer:
+    def text(a: Any, call: Call | None) -> Text:
+        w, rank = a.window, a.window.rank
+        extra = getattr(a, "output_padding", ()) or (0,) * rank
+        told = f"{_channels(call)}, {a.out_channels}, kernel_size={w.kernel}, stride={w.stride}"
+        told += f", padding={_pads(w)}" if _pads(w) != (0,) * rank else ""
+        told += f", dilation={w.dilation}" if w.dilation != (1,) * rank else ""
+        told += f", output_padding={extra}" if extra != (0,) * rank else ""
+        told += f", groups={a.groups}" if a.groups != 1 else ""
+        return f"{kind}{rank}d", told + ("" if a.bias else ", bias=False")
+
+    return text
+
+
+def _linear(a: Any, call: Call | None) -> Text:
+    features: int | str = "?"
+    if call is not None:
+        features = elements(call.x[1:]) if a.flatten else call.x[-1]
+    return "Linear", f"in_features={features}, out_features={a.out_features}, bias={a.bias}"
+
+
+def _pool(kind: str) -> Printer:
+    def text(a: Any, call: Call | None) -> Text:
+        w: Window = a.window
+        sizes = {"kernel_size": w.kernel, "stride": w.stride, "padding": _pads(w)}
+        if kind != "Avg" or w.rank > 1:  # AvgPool1d keeps its sizes as tuples
+            sizes = {name: _once(value) for name, value in sizes.items()}
+        told = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        if kind == "Max":
+            told += f", dilation={_once(w.dilation)}, ceil_mode={w.rounding != 'floor'}"
+        return f"{kind}Pool{w.rank}d", told
+
+    return text
+
+
+def _lp_pool(a: Any, call: Call | None) -> Text:
+    """PyTorch's has no padding, and prints a stride that was left out as None."""
+    w: Window = a.window
+    stride = None if w.stride == w.kernel else _once(w.stride)
+    told = f"norm_type={a.p}, kernel_size={_once(w.kernel)}, stride={stride}"
+    if isinstance(w.pads, str) or any(map(any, w.pads)):
+        return "lp_pool", f"{told}, padding={_once(_pads(w))}"
+    return f"LPPool{w.rank}d", f"{told}, ceil_mode={w.rounding != 'floor'}"
+
+
+def _adaptive_pool(kind: str) -> Printer:
+    def text(a: Any, call: Call | None) -> Text:
+        rank = len(a.output)
+        return f"Adaptive{kind}Pool{rank}d", f"output_size={a.output[0] if rank == 1 else a.output}"
+
+    return text
+
+
+def _global_pool(kind: str) -> Printer:
+    return lambda a, call: (f"Adaptive{kind}Pool{_rank(call)}d", "output_size=1")
+
+
+def _batch_norm(a: Any, call: Call | None) -> Text:
+    a = a or BatchNorm()
+    return f"BatchNorm{_rank(call)}d", (
+        f"{_channels(call)}, eps={a.eps}, momentum={a.momentum}, affine={a.affine}, "
+        f"bias={a.affine}, track_running_stats=True"
+    )
+
+
+def _layer_norm(a: Any, call: Call | None) -> Text:
+    a = a or LayerNorm()
+    shape = "?" if call is None else call.x[a.axis :]
+    bias = a.affine and a.bias
+    return "LayerNorm", f"{shape}, eps={a.eps}, elementwise_affine={a.affine}, bias={bias}"
+
+
+def _group_norm(a: Any, call: Call | None) -> Text:
+    told = f"{a.groups}, {_channels(call)}, eps={a.eps}, affine={a.affine}, bias={a.affine}"
+    return "GroupNorm", told
+
+
+def _lrn(a: Any, call: Call | None) -> Text:
+    """Within a channel it is no module of PyTorch."""
+    kind = "lrn" if a.within_channel else "LocalResponseNorm"
+    return kind, f"{a.size}, alpha={a.alpha}, beta={a.beta}, k={a.k}"
+
+
+def _plain(kind: str, told: str = "") -> Printer:
+    return lambda a, call: (kind, told)
+
+
+def _activation(kind: str, *constants: tuple[str, float]) -> Printer:
+    """`inplace` is printed only where it is so."""
+
+    def text(a: Any, call: Call | None) -> Text:
+        a = a or Activation()
+        given = (a.alpha, a.beta)
+        told = [
+            f"{name}={default if value is None else value}"
+            for (name, default), value in zip(constants, given, strict=False)
+        ]
+        return kind, ", ".join([*told, "inplace=True"] if a.in_place else told)
+
+    return text
+
+
+def _prelu(a: Any, call: Call | None) -> Text:
+    return "PReLU", f"num_parameters={1 if a is not None and a.shared else _channels(call)}"
+
+
+def _softmax(kind: str) -> Printer:
+    return lambda a, call: (kind, f"dim={1 if a is None else a.axis}")
+
+
+def _dropout(a: Any, call: Call | None) -> Text:
+    a = a or Dropout()
+    return "Dropout", f"p={a.p}, inplace={a.in_place}"
+
+
+def _flatten(a: Any, call: Call | None) -> Text:
+    a = a or Flatten()
+    return "Flatten", f"start_dim={a.start}, end_dim={a.end}"
+
+
+def _upsample(a: Any, call: Call | None) -> Text:
+    factors = tuple(up / down for up, down in a.scale)
+    size = f"size={a.size}" if a.size else f"scale_factor={_once(factors)}"
+    linear = {1: "linear", 3: "trilinear"}.get(len(call.x) - 2 if call else 2, "bilinear")
+    return "Upsample", f"{size}, mode={linear if a.mode == 'bilinear' else a.mode!r}"
+
+
+def _pixel_shuffle(a: Any, call: Call | None) -> Text:
+    if a.inverse:
+        return "PixelUnshuffle", f"downscale_factor={a.factor}"
+    return "PixelShuffle", f"upscale_factor={a.factor}"
+
+
+def _roi_pool(a: Any, call: Call | None) -> Text:
+    return "RoIPool", f"output_size={a.output}, spatial_scale={a.scale}"
+
+
+PRINTERS: dict[str, Printer] = {
+    "conv": _conv("Conv"),
+    "conv_transpose": _conv("ConvTranspose"),
+    "linear": _linear,
+    "max_pool": _pool("Max"),
+    "avg_pool": _pool("Avg"),
+    "lp_pool": _lp_pool,
+    "adaptive_max_pool": _adaptive_pool("Max"),
+    "adaptive_avg_pool": _adaptive_pool("Avg"),
+    "global_max_pool": _global_pool("Max"),
+    "global_avg_pool": _global_pool("Avg"),
+    "batch_norm": _batch_norm,
+    "layer_norm": _layer_norm,
+    "group_norm": _group_norm,
+    "lrn": _lrn,
+    "relu": _activation("ReLU"),
+    "relu6": _activation("ReLU6"),
+    "leaky_relu": _activation("LeakyReLU", ("negative_slope", 0.01)),
+    "prelu": _prelu,
+    "elu": _activation("ELU", ("alpha", 1.0)),
+    "selu": _activation("SELU"),
+    "silu": _activation("SiLU"),
+    "softplus": _activation("Softplus", ("beta", 1.0), ("threshold", 20.0)),
+    "sigmoid": _plain("Sigmoid"),
+    "tanh": _plain("Tanh"),
+    "gelu": _plain("GELU", "approximate='none'"),
+    "gelu_tanh": _plain("GELU", "approximate='tanh'"),
+    "hard_swish": _plain("Hardswish"),
+    "hard_sigmoid": _plain("Hardsigmoid"),
+    "softmax": _softmax("Softmax"),
+    "log_softmax": _softmax("LogSoftmax"),
+    "dropout": _dropout,
+    "identity": _plain("Identity"),
+    "flatten": _flatten,
+    "resize": _upsample,
+    "pixel_shuffle": _pixel_shuffle,
+    "roi_pool": _roi_pool,
+    "softmax_loss": _plain("CrossEntropyLoss"),
+    "nll_loss": _plain("NLLLoss"),
+    "mse_loss": _plain("MSELoss"),
+    "l1_loss": _plain("L1Loss"),
+    "sigmoid_cross_entropy": _plain("BCEWithLogitsLoss"),
+}

@@ -1,0 +1,241 @@
+"""Prints Netscope's Markdown table: one row a layer with Caffe's type names, and a TOTAL of sums.
+
+- Rows are in Netscope's order for a network whose inputs are declared ahead of its layers: depth
+  first, later branches first. The inputs come first of all.
+- A number strictly above a thousand, million … is divided by it and rounded to two decimals, halves
+  up as JavaScript's Math.round does. The division is exact here; Netscope divides binary fractions
+  first, so that a few of its halves fall a hundredth lower (1005 is `1k` there and `1.01k` here).
+- DIM is width x height; a 1-D map is L x 1, a 3-D one width x height x depth, a vector 1x1.
+- What is unknown is `?`, in sums an entry `?` beside what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.graph.types import Graph, Node, Shape
+from layerscope.ops import FREE, Ops
+from layerscope.report import Report
+from layerscope.report.types import Layer, sum_ops
+
+HEAD = "| ID | Name | Type | Input CH | Input DIM | Output CH | Output DIM | OPS | Mem |"
+ALIGN = "| -- | :--- | :--- | :--- | :--- | :--- |:--- | :--- | :--- | "
+UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+
+# op -> Caffe's layer type; any other op goes by the name its file gave it, else its own
+TYPES = {
+    "conv": "Convolution",
+    "conv_transpose": "Deconvolution",
+    "linear": "InnerProduct",
+    **{
+        f"{where}{kind}_pool": "Pooling"
+        for where in ("", "global_", "adaptive_")
+        for kind in ("max", "avg")
+    },
+    "relu": "ReLU",
+    "leaky_relu": "ReLU",
+    "relu6": "ReLU6",
+    "prelu": "PReLU",
+    "elu": "ELU",
+    "sigmoid": "Sigmoid",
+    "tanh": "TanH",
+    "exp": "Exp",
+    "log": "Log",
+    "abs": "AbsVal",
+    "pow": "Power",
+    "softplus": "BNLL",
+    "threshold": "Threshold",
+    "batch_norm": "BatchNorm",
+    "scale": "Scale",
+    "lrn": "LRN",
+    "l2_norm": "Normalize",
+    "softmax": "Softmax",
+    "softmax_loss": "SoftmaxWithLoss",
+    "mse_loss": "EuclideanLoss",
+    "hinge_loss": "HingeLoss",
+    "sigmoid_cross_entropy": "SigmoidCrossEntropyLoss",
+    **dict.fromkeys(("add", "sub", "mul", "max"), "Eltwise"),
+    "concat": "Concat",
+    "split": "Slice",
+    "slice": "Slice",
+    "flatten": "Flatten",
+    "reshape": "Reshape",
+    "permute": "Permute",
+    "crop": "Crop",
+    "dropout": "Dropout",
+    "roi_pool": "ROIPooling",
+}
+
+
+class Row(Struct, frozen=True):
+    """One row: what it is called, what goes in and out (CH, DIM), and what it costs."""
+
+    name: str
+    type: str
+    before: tuple[str, str]
+    after: tuple[str, str]
+    ops: Ops
+    activation: int
+    param: int
+    no_ops: bool = False  # operations unknown
+    no_mem: bool = False  # memory unknown
+
+
+def write(report: Report) -> str:
+    """The table, one row an input and a layer."""
+    return _table(_rows(report))
+
+
+def write_folded(report: Report) -> str:
+    """The table with neighbours whose names begin alike before a `/` in one submodule(n) row."""
+    return _table(_fold(_rows(report)))
+
+
+def _table(rows: list[Row]) -> str:
+    lines = [HEAD, ALIGN]
+    for number, row in enumerate(rows, 1):
+        name = row.name.replace("|", "\\|")
+        lines.append(_line(str(number), name, row.type, *row.before, *row.after, *_costs(row)))
+    total = _sum(Row("", "", ("", ""), ("", ""), FREE, 0, 0), rows)
+    lines.append(_line("TOTAL", *[""] * 6, *_costs(total)))
+    return "\n".join(lines) + "\n"
+
+
+def _line(*cells: str) -> str:
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
+
+
+def _costs(row: Row) -> tuple[str, str]:
+    ops = row.ops
+    counts = {"macc": ops.mac, "comp": ops.comp, "add": ops.add, "div": ops.div, "exp": ops.exp}
+    counts["mul"] = ops.mul  # Netscope itself counts none
+    held = {"activation": row.activation, "param": row.param}
+    return _entries(counts, row.no_ops), _entries(held, row.no_mem)
+
+
+def _entries(counts: dict[str, int], unknown: bool) -> str:
+    """Every count but zeros, one below the other."""
+    told = [f"{kind}\t{number_text(count)}" for kind, count in counts.items() if count]
+    return "<br>".join([*told, "?"] if unknown else told)
+
+
+def number_text(count: int) -> str:
+    """A count with at most two decimals and k, M, G or T from strictly above a thousand on."""
+    for factor, unit in UNITS:
+        if count > factor:
+            whole, rest = divmod((200 * count + factor) // (2 * factor), 100)
+            return f"{whole}.{rest:02}".rstrip("0").rstrip(".") + unit
+    return str(count)
+
+
+# -- rows
+
+
+def _rows(report: Report) -> list[Row]:
+    rows = []
+    for tensor in report.inputs:
+        place = _place(tensor.shape)
+        row = Row(tensor.name, "data", place, place, FREE, tensor.elements, 0)
+        rows.append(replace(row, no_mem=tensor.shape is None))
+    layers = report.layers
+    return rows + [_row(layers[index]) for index in depth_first(report.graph)]
+
+
+def _row(layer: Layer) -> Row:
+    before = _place(layer.inputs[0].shape if layer.inputs else None)
+    after = _place(layer.output)
+    if layer.op == "concat" and layer.call is not None and before[1] == after[1]:
+        before = after  # Netscope adds up the channels of what is joined
+    if layer.op == "softmax_loss":
+        after = before  # and has a loss hand on what it reads
+    unknown = layer.call is None
+    return Row(
+        layer.name,
+        _type(layer.node),
+        before,
+        after,
+        layer.ops,
+        layer.activations,
+        layer.params,
+        unknown,
+        unknown,
+    )
+
+
+def _type(node: Node) -> str:
+    own = node.source.op if node.source is not None and node.source.op else node.op
+    return TYPES.get(node.op, own)
+
+
+def _place(shape: Shape | None) -> tuple[str, str]:
+    """Channels and WxH of a tensor."""
+    if shape is None:
+        return "?", "?"
+    sizes = (*shape[:1:-1], 1, 1)[: max(len(shape) - 2, 2)]
+    return str(shape[1] if len(shape) > 1 else 1), "x".join(map(str, sizes))
+
+
+def depth_first(graph: Graph) -> Iterator[int]:
+    """Numbers of the nodes in Netscope's order: a depth-first post-order, backwards.
+
+    It starts from the inputs, the last first, and goes to readers in the order of declaration;
+    nodes that no input reaches come before the others.
+    """
+    readers: dict[str, list[int]] = {}
+    for index, node in enumerate(graph.nodes):
+        for name in dict.fromkeys(node.inputs):
+            readers.setdefault(name, []).append(index)
+    done: list[int] = []
+    met: set[int] = set()
+    starts = [readers.get(tensor.name, []) for tensor in reversed(graph.inputs)]
+    for start in (*starts, range(len(graph.nodes) - 1, -1, -1)):
+        path = [(-1, iter(start))]
+        while path:
+            index, ahead = path[-1]
+            child = next((i for i in ahead if i not in met), None)
+            if child is None:
+                path.pop()
+                if index >= 0:
+                    done.append(index)
+            else:
+                met.add(child)
+                outputs = graph.nodes[child].outputs
+                path.append((child, iter(sorted({i for o in outputs for i in readers.get(o, ())}))))
+    return reversed(done)
+
+
+# -- sums
+
+
+def _fold(rows: list[Row]) -> list[Row]:
+    """Runs of rows alike before the first `/`; a row without company stays as it is."""
+    runs: list[list[Row]] = []
+    for row in rows:
+        module, slash, _ = row.name.partition("/")
+        if slash and module and runs and runs[-1][-1].name.partition("/")[0] == module:
+            runs[-1].append(row)
+        else:
+            runs.append([row])
+    return [_submodule(run) if len(run) > 1 else run[0] for run in runs]
+
+
+def _submodule(run: list[Row]) -> Row:
+    module = run[0].name.partition("/")[0]
+    return _sum(
+        Row(module, f"submodule({len(run)})", run[0].before, run[-1].after, FREE, 0, 0), run
+    )
+
+
+def _sum(total: Row, rows: Iterable[Row]) -> Row:
+    parts = list(rows)
+    return replace(
+        total,
+        ops=sum_ops([row.ops for row in parts]),
+        activation=sum(row.activation for row in parts),
+        param=sum(row.param for row in parts),
+        no_ops=any(row.no_ops for row in parts),
+        no_mem=any(row.no_mem for row in parts),
+    )

@@ -1,0 +1,235 @@
+"""What the course sheets share: which layers have lines, their stages and numbers, number texts.
+
+A sheet lists what makes new data: convolutions, pools, linear layers, joins. Stages count changes
+of the convolutions' resolution on the way from the input, so that VGG and ResNet come out with the
+names of their papers; a convolution on a single position (squeeze and excitation, a head after
+global pooling) stays in its stage, and a join takes the stage of the inputs that have its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from layerscope.conventions.cs231n import has_line
+from layerscope.graph.attributes import Window
+from layerscope.graph.types import Shape, elements
+from layerscope.ops import RULES
+from layerscope.report import Layer, Report
+
+KINDS = {"conv": "conv", "conv_transpose": "deconv", "linear": "fc"}
+CHANNELS_LAST = ("linear", "matmul")
+UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
+IN_FULL = 10_000  # memory below it is written out
+
+
+class Line(Struct, frozen=True):
+    """One line of a sheet; None where a figure is unknown."""
+
+    kind: str  # input, conv, deconv, pool, fc, or the op of anything else
+    number: str  # 1_1 for conv and deconv, 1 for pool and fc (1_2 where a stage has several)
+    layer: Layer | None  # None for an input of the network
+    batch: int
+    sizes: Shape | None  # spatial, as many axes as the network has
+    channels: int | None
+    window: Window | None
+    elements: int | None
+    weights: int | None
+
+    @property
+    def known(self) -> bool:
+        """Whether all of its figures are."""
+        return self.elements is not None and self.weights is not None
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """Sizes whose product is its elements, channels last; () where that is not so."""
+        if self.sizes is None or self.channels is None:
+            return ()
+        batch = (self.batch,) if self.batch != 1 else ()
+        sizes = () if self.kind == "fc" and elements(self.sizes) == 1 else self.sizes
+        factors = (*batch, *sizes, self.channels)
+        return factors if elements(factors) == self.elements else ()
+
+
+def lines(report: Report) -> tuple[Line, ...]:
+    """The lines of a sheet: the inputs, then layers in execution order."""
+    listed = [layer for layer in report.layers if _listed(layer)]
+    shapes = [tensor.shape for tensor in report.inputs] + [layer.output for layer in listed]
+    rank = max([len(shape) - 2 for shape in shapes if shape is not None], default=0)
+    numbers = _numbers(report, listed)
+    made = []
+    for tensor in report.inputs:
+        batch, sizes, channels = _layout(tensor.shape, max(rank, 0), "")
+        count = None if tensor.shape is None else tensor.elements
+        counted = count if report.convention.counts_inputs else 0
+        made.append(Line("input", "", None, batch, sizes, channels, None, counted, 0))
+    for layer in listed:
+        batch, sizes, channels = _layout(layer.output, max(rank, 0), layer.op)
+        unknown = layer.status == "unknown"
+        made.append(
+            Line(
+                kind=line_kind(layer),
+                number=numbers.get(layer.name, ""),
+                layer=layer,
+                batch=batch,
+                sizes=sizes,
+                channels=channels,
+                window=_window(layer),
+                elements=None if unknown else layer.activations,
+                weights=None if unknown and not layer.cost.params else layer.params,
+            )
+        )
+    return tuple(made)
+
+
+def line_kind(layer: Layer) -> str:
+    """What a sheet calls this layer: conv, deconv, pool, fc, or its op."""
+    rule = RULES.get(layer.op)
+    if rule is not None and rule.family == "pooling":
+        return "pool"
+    return KINDS.get(layer.op, layer.op)
+
+
+def pool_kind(layer: Layer) -> str:
+    """Which pooling it is: max, avg or lp."""
+    return layer.op.removesuffix("_pool").rpartition("_")[2]
+
+
+def _listed(layer: Layer) -> bool:
+    """Conventions other than the sheets' own may count layers that otherwise have no line."""
+    return has_line(layer.node, layer.call) or bool(layer.activations or layer.params)
+
+
+def _layout(shape: Shape | None, rank: int, op: str) -> tuple[int, Shape | None, int | None]:
+    """Batch, spatial sizes filled up to `rank` with ones, channels."""
+    if shape is None:
+        return 1, None, None
+    batch, rest = (shape[0], shape[1:]) if len(shape) > 1 else (1, shape or (1,))
+    channels, sizes = (rest[-1], rest[:-1]) if op in CHANNELS_LAST else (rest[0], rest[1:])
+    return batch, (1,) * (rank - len(sizes)) + sizes, channels
+
+
+def _numbers(report: Report, listed: Iterable[Layer]) -> dict[str, str]:
+    stages = _stages(report)
+    counts: dict[tuple[str, int], int] = {}
+    places: dict[str, tuple[str, int, int]] = {}
+    for layer in listed:
+        kind = line_kind(layer)
+        if kind in ("conv", "deconv", "pool", "fc"):
+            stage = 0 if kind == "fc" else stages[layer.name]
+            counts[kind, stage] = counts.get((kind, stage), 0) + 1
+            places[layer.name] = (kind, stage, counts[kind, stage])
+    numbers = {}
+    for name, (kind, stage, place) in places.items():
+        alone = kind == "pool" and counts[kind, stage] == 1
+        numbers[name] = str(place) if kind == "fc" else f"{stage}" if alone else f"{stage}_{place}"
+    return numbers
+
+
+def _stages(report: Report) -> dict[str, int]:
+    """Per layer, how often the resolution of convolutions has changed on the longest way to it."""
+    start: tuple[int, Shape | None] = (0, None)
+    reached = {tensor.name: start for tensor in report.inputs}  # stage, resolution of its last conv
+    stages = {}
+    for layer in report.layers:
+        output = layer.output
+        sizes = output[2:] if output is not None else None
+        ways = [t for t in layer.inputs if t.shape is not None and t.shape[2:] == sizes]
+        came = [reached.get(t.name, start) for t in ways or layer.inputs]
+        stage, resolution = max(came, key=lambda way: way[0], default=start)
+        if layer.op in ("conv", "conv_transpose") and layer.call is not None:
+            single = stage and elements(layer.call.x[2:]) == 1
+            if sizes != resolution and not single:
+                stage, resolution = stage + 1, sizes
+        stages[layer.name] = stage + (line_kind(layer) == "pool" and _pooled(layer, resolution))
+        reached.update(dict.fromkeys(layer.node.outputs, (stage, resolution)))
+    return stages
+
+
+def _pooled(layer: Layer, resolution: Shape | None) -> bool:
+    """Whether a pool's input was pooled already, so that it belongs to the stage to come."""
+    shape = layer.inputs[0].shape
+    return resolution is not None and shape is not None and shape[2:] != resolution
+
+
+def _window(layer: Layer) -> Window | None:
+    """The window it slides, padding worked out; for global pools and even bins the one they are."""
+    window = getattr(layer.node.attributes, "window", None)
+    if layer.call is None or len(layer.call.x) < 3:
+        return window if isinstance(window, Window) else None
+    sizes, out = layer.call.x[2:], layer.call.y[2:]
+    if isinstance(window, Window):
+        if not isinstance(window.pads, str) or layer.op == "conv_transpose":
+            return window
+        return Window(window.kernel, window.stride, window.resolve(sizes), window.dilation)
+    if line_kind(layer) != "pool" or any(
+        size % bins for size, bins in zip(sizes, out, strict=True)
+    ):
+        return None
+    kernel = tuple(size // bins for size, bins in zip(sizes, out, strict=True))
+    stride = tuple(1 if bins == 1 else k for k, bins in zip(kernel, out, strict=True))
+    return Window(kernel, stride, ((0, 0),) * len(sizes), (1,) * len(sizes))
+
+
+def once(sizes: Sequence[object]) -> str:
+    """Sizes along all axes: one number where they are equal, else joined by x."""
+    texts = list(map(str, sizes))
+    return texts[0] if len(set(texts)) == 1 else "x".join(texts)
+
+
+def memory_text(count: int, *, tenths: bool = False) -> str:
+    """Two significant figures, below 10,000 in full; with `tenths` also 0.8M in place of 800K."""
+    if count < IN_FULL:
+        return str(count)
+    step = 10 ** (len(str(count)) - 2)
+    rounded = (2 * count + step) // (2 * step) * step
+    if tenths and 10**5 <= rounded < 10**6 and rounded % 10**5 == 0:
+        return _cut(rounded, "M", 10**6)
+    return _in_units(rounded)
+
+
+def params_text(count: int) -> str:
+    """Cut, not rounded: one decimal below 10K and from 1M on, none between, `.0` dropped."""
+    return f"{count // 1000}K" if IN_FULL <= count < 10**6 else _in_units(count)
+
+
+def printed_total(count: int, *, cut: bool = False) -> int:
+    """A total to the figures a sheet prints: whole units from ten on, one decimal below."""
+    if count < IN_FULL:
+        return count
+    size: int = 1000 ** ((len(str(count)) - 1) // 3)
+    step = size if count >= 10 * size else size // 10
+    return count // step * step if cut else (2 * count + step) // (2 * step) * step
+
+
+def total_text(count: int, *, cut: bool = False) -> str:
+    """A total in the largest unit; below 10,000 in full."""
+    return str(count) if count < IN_FULL else _in_units(printed_total(count, cut=cut))
+
+
+def _in_units(count: int) -> str:
+    for unit, size in UNITS:
+        if count >= size:
+            return _cut(count, unit, size)
+    return str(count)
+
+
+def _cut(count: int, unit: str, size: int) -> str:
+    whole, tenth = divmod(10 * count // size, 10)
+    return f"{whole}.{tenth}{unit}" if tenth else f"{whole}{unit}"
+
+
+def table(rows: Sequence[Sequence[str]], *, centred: bool = False) -> str:
+    """A Markdown table, each column as wide as its widest cell; the first row is the header."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = [f":{'-' * (width - 2)}:" if centred else "-" * width for width in widths]
+    made = []
+    for row in (rows[0], rule, *rows[1:]):
+        cells = []
+        for cell, width in zip(row, widths, strict=True):
+            left = (width - len(cell)) // 2 if centred else 0
+            cells.append(" " * left + cell + " " * (width - len(cell) - left))
+        made.append(f"| {' | '.join(cells)} |\n")
+    return "".join(made)

@@ -1,0 +1,17 @@
+"""Every op worked out with plain loops from its definition: what the rules must agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.brute import losses, moves, norms, pointwise, products, windows
+from tests.brute.arrays import Array, Run
+
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    **windows.BRUTE,
+    **products.BRUTE,
+    **norms.BRUTE,
+    **pointwise.BRUTE,
+    **losses.BRUTE,
+    **moves.BRUTE,
+}
