@@ -1,14 +1,22 @@
-"""Every rule against a loop that does the arithmetic, and against onnxruntime, which runs the op."""
+"""Every rule against a loop that does its arithmetic, and against onnxruntime, which runs it."""
 
 from __future__ import annotations
 
 import pytest
 
-from layerscope.ops import RULES
-from tests.brute import BRUTE
-from tests.brute.cases import CASES, Case
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape, elements
+from layerscope.ops import RULES, Call
+from tests.brute import BRUTE, onnx_elements, onnx_layers
+from tests.brute.case import Case, window
+from tests.brute.cases import CASES
 from tests.brute.engine import Model, farthest
-from tests.brute.onnx_ops import WRITERS, names
+
+WRITERS = {**onnx_layers.WRITERS, **onnx_elements.WRITERS}
+
+# Rules that cannot be tested one way or the other, and why.
+NOT_COUNTED: dict[str, str] = {}
+NOT_RUN: dict[str, str] = {}
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -17,7 +25,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 def test_counts_are_those_of_the_loop(case: Case) -> None:
     run = case.run()
     made = BRUTE[case.op](run)
-    assert tuple(y.shape for y in made) == case.call.outputs
+    assert case.call.outputs == tuple(y.shape for y in made)
     assert RULES[case.op].ops(case.call) == run.tally.ops()
 
 
@@ -26,7 +34,157 @@ def test_shape_and_numbers_are_those_of_onnxruntime(case: Case) -> None:
     run = case.run()
     made = BRUTE[case.op](run)
     model = Model(case.attributes, run.inputs, run.params, case.whole)
-    results = model.run(names(WRITERS[case.op](model)))
+    written = WRITERS[case.op](model)
+    results = model.run((written,) if isinstance(written, str) else written)
     assert case.call.outputs == tuple(shape for shape, _ in results)
     for ours, (_, theirs) in zip(made, results, strict=True):
         assert farthest(ours.values(), theirs) < 1e-5
+
+
+# That their shapes are right, onnxruntime shows: it refuses any other, and params it has no use for.
+ROLES = {
+    "conv": {"weight": "weight", "bias": "bias"},
+    "conv_transpose": {"weight": "weight", "bias": "bias"},
+    "linear": {"weight": "weight", "bias": "bias"},
+    "batch_norm": {
+        "weight": "scale",
+        "bias": "bias",
+        "running_mean": "statistic",
+        "running_var": "statistic",
+    },
+    "layer_norm": {"weight": "scale", "bias": "bias"},
+    "group_norm": {"weight": "scale", "bias": "bias"},
+    "l2_norm": {"weight": "scale"},
+    "scale": {"weight": "scale", "bias": "bias"},
+    "prelu": {"weight": "slope"},
+}
+
+
+@every_case
+def test_params_have_the_role_they_play(case: Case) -> None:
+    roles = ROLES.get(case.op, {})
+    params = RULES[case.op].params(case.call)
+    assert {p.name: p.role for p in params} == {
+        name: role for name, role in roles.items() if name in _wanted(case)
+    }
+    assert all(p.learnable == (p.role != "statistic") for p in params)
+
+
+def _wanted(case: Case) -> set[str]:
+    """The params that an op has under what it was told."""
+    told = case.attributes
+    default = {"scale": at.Scale(), "l2_norm": at.L2Norm()}.get(case.op)
+    told = told or default
+    names = set(ROLES.get(case.op, ()))
+    if getattr(told, "affine", True) is False or getattr(told, "scale", True) is False:
+        names -= {"weight", "bias"}
+    if getattr(told, "bias", True) is False:
+        names -= {"bias"}
+    return names
+
+
+PRODUCTS = ("conv", "conv_transpose", "linear", "matmul")
+
+
+@every_case
+def test_a_gemm_has_as_many_products_as_the_loop(case: Case) -> None:
+    run = case.run()
+    BRUTE[case.op](run)
+    gemm = RULES[case.op].gemm(case.call)
+    macs = run.tally.ops().mac
+    assert (gemm is not None) == (case.op in PRODUCTS) == (macs > 0)
+    if gemm is not None:
+        assert gemm.m * gemm.n * gemm.k * gemm.count == macs
+
+
+VIEWS = ("reshape", "flatten", "identity", "dropout")
+PARTIAL = ("slice", "crop")  # read only what they give on
+
+
+@every_case
+def test_elements_read_and_written(case: Case) -> None:
+    """All of every input once, all of every output once; a view moves nothing."""
+    rule = RULES[case.op]
+    read = sum(map(elements, case.inputs))
+    written = sum(map(elements, case.call.outputs))
+    if case.op in VIEWS:
+        read = written = 0
+    if case.op in PARTIAL:
+        read = written
+    assert rule.view == (case.op in VIEWS)
+    assert (rule.elements_read(case.call), rule.elements_written(case.call)) == (read, written)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+@pytest.mark.parametrize("pad", [0, 1, 2])
+def test_roundings_that_no_engine_has(kernel: int, step: int, pad: int) -> None:
+    """Caffe's and the plain ceiling, placement by placement: see `placements` in brute/windows."""
+    for size in range(max(kernel - 2 * pad, 1), 12):
+        told = [window([kernel], step, pad, 1, rounding) for rounding in ("ceil", "caffe")]
+        for asked in told:
+            case = Case("max_pool", at.Pool(asked), ((1, 1, size),))
+            run = case.run()
+            assert (BRUTE["max_pool"](run)[0].shape,) == case.call.outputs
+            assert RULES["max_pool"].ops(case.call) == run.tally.ops()
+
+
+def _caffe(size: int, kernel: int, step: int, pad: int) -> int:
+    """As pooling_layer.cpp has it."""
+    pooled = -(-(size + 2 * pad - kernel) // step) + 1
+    if pad and (pooled - 1) * step >= size + pad:
+        pooled -= 1
+    return pooled
+
+
+@pytest.mark.parametrize(
+    "size, kernel, step, pad, rounding, length",
+    [
+        (6, 3, 2, 0, "floor", 2),
+        (6, 3, 2, 0, "ceil", 3),  # the last hangs over by one
+        (5, 1, 3, 0, "ceil", 3),  # the last starts past the end …
+        (5, 1, 3, 0, "caffe", 3),  # … which Caffe allows where nothing is padded
+        (5, 1, 3, 0, "torch", 2),  # and torch never
+        (3, 2, 2, 1, "ceil", 3),
+        (3, 2, 2, 1, "caffe", 2),  # starts in the end padding
+        (3, 2, 2, 1, "torch", 2),
+        (7, 3, 2, 1, "caffe", 4),
+    ],
+)
+def test_roundings_by_hand(
+    size: int, kernel: int, step: int, pad: int, rounding: at.Rounding, length: int
+) -> None:
+    assert window([kernel], step, pad, 1, rounding).slide((size,)) == (length,)
+    if rounding == "caffe":
+        assert _caffe(size, kernel, step, pad) == length
+
+
+def test_caffe_clips_every_axis_once_any_is_padded() -> None:
+    """Its condition is pad_h or pad_w, and then both are clipped."""
+    asked = window([1, 2], [3, 2], [(0, 0), (1, 1)], 1, "caffe")
+    assert asked.slide((5, 3)) == (2, 2)
+
+
+def test_same_transposed_below_the_stride_is_still_input_times_stride() -> None:
+    """ONNX says input · stride, and so does TensorFlow. onnxruntime clamps the (negative) padding
+    at nought and gives (input − 1)·stride + extent: 5 here, against its own specification."""
+    asked = at.TransposedConv(window([1], 2, "same_upper"), 1)
+    assert Case("conv_transpose", asked, ((1, 1, 3),)).call.y == (1, 1, 6)
+
+
+def _shape(op: str, attributes: object, *inputs: Shape) -> tuple[Shape, ...]:
+    return RULES[op].shape(Call(attributes, inputs))
+
+
+def test_every_rule_was_counted_and_run(capsys: pytest.CaptureFixture[str]) -> None:
+    tested = {case.op for case in CASES}
+    counted = {op for op in RULES if op in tested and op in BRUTE}
+    ran = {op for op in RULES if op in tested and op in WRITERS}
+    assert tested <= set(RULES)
+    assert set(RULES) - counted == set(NOT_COUNTED)
+    assert set(RULES) - ran == set(NOT_RUN)
+    with capsys.disabled():
+        print(
+            f"\n{len(counted)} of {len(RULES)} rules counted against a loop, {len(ran)} run in "
+            f"onnxruntime, in {len(CASES)} cases"
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from onnx import TensorProto, helper  # noqa: TID251
 from layerscope.graph.types import Shape
 from tests.brute.arrays import Array
 
-OPSET = 22
+OPSET = 21  # of GlobalLpPool and MaxRoiPool onnxruntime has no later version
 FATAL = 4  # errors come as exceptions; warnings on stderr tell nothing a test could use
 
 
@@ -98,6 +98,21 @@ class Model:
         return [
             (tuple(result.shape), result.astype(np.float64).ravel().tolist()) for result in results
         ]
+
+
+Writer = Callable[[Model], str | tuple[str, ...]]  # an op in ONNX: the names of its outputs
+
+
+def plain(op: str, **told: object) -> Writer:
+    """One ONNX operator of the first input."""
+    return lambda m: m.node(op, m.x, **told)
+
+
+def along_axis(m: Model, param: str, axis: int, shared: bool = False) -> str:
+    """A param of one value per place of an axis, shaped to broadcast; Reshape checks its size."""
+    axis %= len(m.shape)
+    size = 1 if shared else m.shape[axis]
+    return m.node("Reshape", param, m.ints(size, *(1 for _ in m.shape[axis + 1 :])))
 
 
 def _numpy(x: Array) -> Any:

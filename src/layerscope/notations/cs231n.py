@@ -29,19 +29,21 @@ def write(report: Report) -> str:
     listed = lines(report)
     maps = _maps(report)
     rows = [_text_line(line, maps) for line in listed]
-    rest = "" if all(line.known for line in listed) else " + ?"
+    known = all(line.known for line in listed)
     memory = printed_total(report.totals.activations)
-    moved = storage_bytes(memory, report.dtype)
+    held, moved = total_text(memory), total_text(storage_bytes(memory, report.dtype))
+    rest = "" if known else " + ?"
     each = Fraction(DTYPE_BITS[report.dtype], 8)
+    size = f"{each if each >= 1 else float(each)} bytes"
     images = "image" if report.batch == 1 else f"{report.batch} images"
     rows += [
         " ",
-        f"TOTAL memory: {total_text(memory)}{rest} * {each if each >= 1 else float(each)} bytes "
-        f"~= {total_text(moved)}B{rest} / {images} (only forward! ~*2 for bwd)",
+        f"TOTAL memory: {held if known else f'({held} + ?)'} * {size} ~= {moved}B{rest} / {images} "
+        "(only forward! ~*2 for bwd)",
         f"TOTAL params: {total_text(report.totals.params, cut=True)}{rest} parameters",
-        "",
-        *(f"- {finding}" for finding in findings(report)),
     ]
+    found = findings(report)
+    rows += ["", *(f"- {finding}" for finding in found)] if found else []
     return "\n".join(rows) + "\n"
 
 

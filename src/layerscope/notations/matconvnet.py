@@ -172,8 +172,7 @@ def _after(layer: Layer, own: Numbers, sources: list[Held]) -> Held:
     elif given != made and (call.y == call.x or (layer.op in NO_LAYER and len(call.y) <= 2)):
         return sources[0]
     axes = layer.field.axes if layer.field is not None else ()
-    befores = (source.moved for source in sources if len(source.moved) == len(axes))
-    before = next(befores, (None,) * len(axes))
+    before = next((s.moved for s in sources if len(s.moved) == len(axes)), (None,) * len(axes))
     steps = own if len(own) == len(axes) else (1,) * len(axes)
     moved: list[Number | None] = []
     for axis, earlier, step in zip(axes, before, steps, strict=True):

@@ -19,7 +19,6 @@ from layerscope.ops import RULES
 from layerscope.report import Layer, Report
 
 KINDS = {"conv": "conv", "conv_transpose": "deconv", "linear": "fc"}
-CHANNELS_LAST = ("linear", "matmul")
 UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
 IN_FULL = 10_000  # memory below it is written out
 
@@ -59,14 +58,15 @@ def lines(report: Report) -> tuple[Line, ...]:
     shapes = [tensor.shape for tensor in report.inputs] + [layer.output for layer in listed]
     rank = max([len(shape) - 2 for shape in shapes if shape is not None], default=0)
     numbers = _numbers(report, listed)
+    axes = _channel_axes(report)
     made = []
     for tensor in report.inputs:
-        batch, sizes, channels = _layout(tensor.shape, max(rank, 0), "")
+        batch, sizes, channels = _layout(tensor.shape, 1, max(rank, 0))
         count = None if tensor.shape is None else tensor.elements
         counted = count if report.convention.counts_inputs else 0
         made.append(Line("input", "", None, batch, sizes, channels, None, counted, 0))
     for layer in listed:
-        batch, sizes, channels = _layout(layer.output, max(rank, 0), layer.op)
+        batch, sizes, channels = _layout(layer.output, axes[layer.node.outputs[0]], max(rank, 0))
         unknown = layer.status == "unknown"
         made.append(
             Line(
@@ -102,13 +102,34 @@ def _listed(layer: Layer) -> bool:
     return has_line(layer.node, layer.call) or bool(layer.activations or layer.params)
 
 
-def _layout(shape: Shape | None, rank: int, op: str) -> tuple[int, Shape | None, int | None]:
-    """Batch, spatial sizes filled up to `rank` with ones, channels."""
+def _layout(shape: Shape | None, axis: int, rank: int) -> tuple[int, Shape | None, int | None]:
+    """Batch, spatial sizes filled up to `rank` with ones, channels (which stand on `axis`)."""
     if shape is None:
         return 1, None, None
-    batch, rest = (shape[0], shape[1:]) if len(shape) > 1 else (1, shape or (1,))
-    channels, sizes = (rest[-1], rest[:-1]) if op in CHANNELS_LAST else (rest[0], rest[1:])
-    return batch, (1,) * (rank - len(sizes)) + sizes, channels
+    if len(shape) < 2:
+        return 1, (1,) * rank, elements(shape)
+    sizes = shape[1:axis] + shape[axis + 1 :]
+    return shape[0], (1,) * (rank - len(sizes)) + sizes, shape[axis]
+
+
+def _channel_axes(report: Report) -> dict[str, int]:
+    """Which axis of each tensor is the channels: the second, until something moves them."""
+    axes: dict[str, int] = {}
+    for layer in report.layers:
+        given, output = layer.inputs[0].shape if layer.inputs else None, layer.output
+        axis = axes.get(layer.node.inputs[0], 1) if layer.inputs else 1
+        rule = RULES.get(layer.op)
+        if given is None or output is None or rule is None or len(output) < 2:
+            axis = 1
+        elif rule.family == "linear":
+            axis = len(output) - 1
+        elif layer.op == "permute":
+            axis = max(layer.node.attributes.order.index(axis), 1)
+        elif rule.family in ("convolution", "pooling") or len(given) != len(output):
+            last = axis == len(given) - 1 and given[-1] == output[-1]
+            axis = len(output) - 1 if rule.view and last else 1
+        axes.update(dict.fromkeys(layer.node.outputs, axis))
+    return axes
 
 
 def _numbers(report: Report, listed: Iterable[Layer]) -> dict[str, str]:

@@ -8,54 +8,68 @@ from fractions import Fraction
 from layerscope.report.numbers import percent_text
 from layerscope.report.types import Report
 
-FEW = 3  # names that a sentence can hold
+FEW_LAYERS, FEW_PARTS = 5, 3  # as many names as a sentence can hold
 
-Part = tuple[str, tuple[str, ...], int]  # name, paths of the scopes around it, figure
+Holder = tuple[str, tuple[str, ...], int]  # layer, paths of the scopes around it, figure
 
 
 def findings(report: Report) -> tuple[str, ...]:
     """One sentence a finding: activations, parameters, multiply-adds, the peak of memory."""
-    scopes = {layer.name: _paths(layer.name, layer.scope) for layer in report.layers}
-    activations = [(la.name, scopes[la.name], la.activations) for la in report.layers]
+    paths = {layer.name: _paths(layer.name, layer.scope) for layer in report.layers}
+    inputs: list[Holder] = [(tensor.name, (), tensor.elements) for tensor in report.inputs]
+    activations = [(layer.name, paths[layer.name], layer.activations) for layer in report.layers]
+    params = [(layer.name, paths[layer.name], layer.params) for layer in report.layers]
+    macs = [(layer.name, paths[layer.name], layer.ops.mac) for layer in report.layers]
     if report.convention.counts_inputs:
-        activations = [(t.name, (), t.elements) for t in report.inputs] + activations
-    params = [(la.name, scopes[la.name], la.params) for la in report.layers]
-    macs = [(la.name, scopes[la.name], la.ops.mac) for la in report.layers]
+        activations = inputs + activations
     known = " known" if report.coverage.unknown else ""
     sentences = [
-        _most(figure, parts, known)
-        for figure, parts in (("activations", activations), ("parameters", params), ("MACs", macs))
-        if any(count for _, _, count in parts)
+        _most(figure, [holder for holder in holders if holder[2]], known)
+        for figure, holders in (
+            ("activations", activations),
+            ("parameters", params),
+            ("MACs", macs),
+        )
+        if any(holder[2] for holder in holders)
     ]
     return (*sentences, _peak(report)) if report.memory.peak_bytes else tuple(sentences)
 
 
-def _most(figure: str, parts: Sequence[Part], known: str) -> str:
-    """The few layers that hold more than half, else the innermost scope that does, else the top."""
-    holders = sorted((part for part in parts if part[2]), key=lambda part: -part[2])
+def _most(figure: str, holders: Sequence[Holder], known: str) -> str:
+    """A few layers with more than half of it, else a scope, else a few parts, else the largest."""
     total = sum(count for _, _, count in holders)
     whole = f"{total:,}{known}"
-    needed = held = 0
-    while 2 * held <= total:
-        held += holders[needed][2]
-        needed += 1
-    if needed <= FEW:
-        names = _listing([name for name, _, _ in holders[:needed]])
-        return f"Most {figure} are in {names}: {_percent(held, total)} of {whole}."
-    scope = _innermost(holders, total)
-    if scope is not None:
-        inside = [count for _, paths, count in holders if scope in paths]
-        share = _percent(sum(inside), total)
-        return f"Most {figure} are in {scope} ({len(inside)} layers): {share} of {whole}."
-    first, _, largest = holders[0]
+    layers = {name: count for name, _, count in holders}
+    half = _half(layers)
+    if len(half) <= FEW_LAYERS:
+        return f"Most {figure} are in {_listing(half)}: {_share(half, layers)} of {whole}."
+    parts = _innermost(holders, total) or _outermost(holders)
+    half = _half(parts)
+    if len(half) <= FEW_PARTS and len(half) < len(parts):
+        sizes = {name: sum(name in paths for _, paths, _ in holders) for name in half}
+        named = [f"{name} ({size} layers)" if size > 1 else name for name, size in sizes.items()]
+        return f"Most {figure} are in {_listing(named)}: {_share(half, parts)} of {whole}."
+    largest = max(layers, key=layers.__getitem__)
     return (
-        f"No part holds most {figure}: half of {whole} takes {needed} of {len(holders)} layers, "
-        f"the largest being {first} with {_percent(largest, total)}."
+        f"No part holds most {figure}: half of {whole} takes {len(_half(layers))} of {len(layers)} "
+        f"layers, the largest being {largest} with {_share([largest], layers)}."
     )
 
 
-def _innermost(holders: Sequence[Part], total: int) -> str | None:
-    """The deepest scope with more than half of the total, unless it simply has all of it."""
+def _half(figures: dict[str, int]) -> list[str]:
+    """The fewest that hold more than half of the sum, in their own order."""
+    total, held = sum(figures.values()), 0
+    chosen = set()
+    for name in sorted(figures, key=lambda name: -figures[name]):
+        chosen.add(name)
+        held += figures[name]
+        if 2 * held > total:
+            break
+    return [name for name in figures if name in chosen]
+
+
+def _innermost(holders: Sequence[Holder], total: int) -> dict[str, int]:
+    """The deepest scope with more than half of it against the rest, unless it simply has all."""
     sums: dict[str, int] = {}
     depths: dict[str, int] = {}
     for _, paths, count in holders:
@@ -63,19 +77,31 @@ def _innermost(holders: Sequence[Part], total: int) -> str | None:
             sums[path] = sums.get(path, 0) + count
             depths[path] = depth
     most = [path for path, held in sums.items() if total < 2 * held < 2 * total]
-    return max(most, key=depths.__getitem__, default=None)
+    if not most:
+        return {}
+    scope = max(most, key=depths.__getitem__)
+    return {scope: sums[scope], "": total - sums[scope]}
+
+
+def _outermost(holders: Sequence[Holder]) -> dict[str, int]:
+    """The parts the network itself consists of: scopes, and layers in none."""
+    sums: dict[str, int] = {}
+    for name, paths, count in holders:
+        part = paths[0] if paths else name
+        sums[part] = sums.get(part, 0) + count
+    return sums
 
 
 def _peak(report: Report) -> str:
     memory = report.memory
-    alive = memory.peak_alive
-    parts = [f"{name} {_percent(held, memory.peak_bytes)}" for name, held in alive[:FEW]]
-    if len(alive) > FEW:
-        parts.append(f"{len(alive) - FEW} more")
+    alive = [(name, held) for name, held in memory.peak_alive if held]
+    told = [f"{name} {_percent(held, memory.peak_bytes)}" for name, held in alive[:FEW_PARTS]]
+    if len(alive) > FEW_PARTS:
+        told.append(f"{len(alive) - FEW_PARTS} more")
     least = "" if memory.complete else "at least "
     return (
         f"Memory peaks at {memory.peak_node}, with {least}{memory.peak_bytes:,} bytes alive: "
-        f"{_listing(parts)}."
+        f"{_listing(told)}."
     )
 
 
@@ -87,6 +113,10 @@ def _paths(name: str, scope: tuple[str, ...]) -> tuple[str, ...]:
 
 def _listing(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _share(names: Sequence[str], figures: dict[str, int]) -> str:
+    return _percent(sum(figures[name] for name in names), sum(figures.values()))
 
 
 def _percent(part: int, total: int) -> str:

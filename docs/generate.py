@@ -1,0 +1,122 @@
+"""Writes the parts of the documentation that come out of the program, so that they stay true.
+
+`make docs` writes them; a test fails when one is stale.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stdout
+from html import escape
+from pathlib import Path
+
+import layerscope
+from layerscope.cli import COMMANDS, run
+from layerscope.conventions import CONVENTIONS, convention
+from layerscope.export.json import schema
+from layerscope.notations import NOTATIONS
+from layerscope.report.columns import COLUMNS
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"(<!-- output: layerscope (.+?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
+
+
+def output(*args: str) -> str:
+    """What the command prints into a pipe."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        assert run(args) == 0
+    return out.getvalue()
+
+
+def columns() -> str:
+    """The page of columns."""
+    rows = "".join(f"| `{c.name}` | {c.title} | {c.says} |\n" for c in COLUMNS.values())
+    return (
+        "# Columns\n\nNames for `--columns` and `--sort`.\n\n"
+        f"| name | title | what it is |\n| --- | --- | --- |\n{rows}"
+    )
+
+
+def commands() -> str:
+    """The page of commands: the help of each."""
+    pages = ["# Commands\n", f"```text\n{output('--help')}```\n"]
+    pages += [
+        f"## layerscope {name}\n\n```text\n{output(name, '--help')}```\n" for name in COMMANDS
+    ]
+    return "\n".join(pages)
+
+
+def forms() -> str:
+    """The page of notations and conventions."""
+    told = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
+    counted = "".join(
+        f"| `{name}` | {convention(name).says} | {convention(name).figure or 'none'} |\n"
+        for name in CONVENTIONS
+    )
+    return (
+        "# Notations and conventions\n\n"
+        "A notation is a table style (`--as`), a convention a way to count (`--like`). A notation\n"
+        "counts in its own convention unless told otherwise; the stamp says which.\n\n"
+        f"| notation | what it prints | counts as |\n| --- | --- | --- |\n{told}\n"
+        f"| convention | what it counts | its one figure |\n| --- | --- | --- |\n{counted}"
+    )
+
+
+def picture() -> str:
+    """The terminal table of vgg16 as an SVG."""
+    text = layerscope.analyze("vgg16").to_text(width=108)
+    lines = [
+        "$ layerscope show vgg16",
+        "",
+        *text.splitlines(),
+        "",
+        *layerscope.analyze("vgg16").findings(),
+    ]
+    height = 17
+    body = []
+    for n, line in enumerate(lines):
+        bold = n == 2 or (line[:1] not in ("", " ", "─", "$") and n < len(lines) - 6)
+        strong = ' font-weight="bold"' if bold and not line.startswith("─") else ""
+        colour = "#7d8590" if line.startswith(("─", "$")) else "#e6edf3"
+        place = 24 + height * (n + 1)
+        body.append(
+            f'<text x="20" y="{place}" fill="{colour}"{strong} xml:space="preserve">'
+            f"{escape(line)}</text>"
+        )
+    width = 40 + round(7.83 * max(map(len, lines)))
+    tall = 40 + height * (len(lines) + 1)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{tall}" '
+        f'viewBox="0 0 {width} {tall}" font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans '
+        f'Mono\', monospace" font-size="13">\n<rect width="100%" height="100%" rx="10" '
+        'fill="#0d1117"/>\n' + "\n".join(body) + "\n</svg>\n"
+    )
+
+
+def readme() -> str:
+    """README.md with its output blocks made anew."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return BLOCK.sub(lambda m: m[1] + output(*m[2].split()) + m[4], text)
+
+
+PAGES = {
+    "docs/columns.md": columns,
+    "docs/commands.md": commands,
+    "docs/forms.md": forms,
+    "docs/report.schema.json": schema,
+    "docs/vgg16.svg": picture,
+    "README.md": readme,
+}
+
+
+def main() -> None:
+    """Write every page."""
+    for name, make in PAGES.items():
+        (ROOT / name).write_text(make(), encoding="utf-8")
+        print(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""One case of an op: what it is told, the shapes it is given, and numbers to run it on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape
+from layerscope.ops import RULES, Call
+from tests.brute.arrays import Array, Run, fill, places
+from tests.brute.scalar import Scalar, Tally
+
+# What the n-th input of an op has to be like, where any number will not do.
+DOMAINS: dict[str, tuple[str, ...]] = {
+    "log": ("positive",),
+    "sqrt": ("positive",),
+    "div": ("any", "positive"),
+    "pow": ("positive", "any"),
+    "softmax_loss": ("any", "labels"),
+    "nll_loss": ("any", "labels"),
+    "roi_pool": ("any", "regions"),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One op told something, on inputs of these shapes."""
+
+    op: str
+    attributes: Any
+    inputs: tuple[Shape, ...]
+    note: str = ""
+
+    def __str__(self) -> str:
+        shapes = ",".join("x".join(map(str, shape)) for shape in self.inputs)
+        return f"{self.op}-{shapes}" + (f"-{self.note}" if self.note else "")
+
+    @property
+    def call(self) -> Call:
+        """The op's use, with the outputs its rule says."""
+        given = Call(self.attributes, self.inputs)
+        return Call(self.attributes, self.inputs, RULES[self.op].shape(given))
+
+    def domain(self, n: int) -> str:
+        domains = DOMAINS.get(self.op, ())
+        return domains[n] if n < len(domains) else "any"
+
+    @property
+    def whole(self) -> frozenset[int]:
+        """Which inputs are whole numbers."""
+        return frozenset(n for n in range(len(self.inputs)) if self.domain(n) == "labels")
+
+    def run(self) -> Run:
+        """Inputs and params of random numbers, the same for every call."""
+        tally = Tally()
+        luck = random.Random(str(self))
+        inputs = [self._input(n, luck, tally) for n in range(len(self.inputs))]
+        params = {
+            p.name: _random(p.shape, luck, tally, positive=p.role == "statistic")
+            for p in RULES[self.op].params(self.call)
+        }
+        return Run(self.attributes, inputs, params, tally)
+
+    def _input(self, n: int, luck: random.Random, tally: Tally) -> Array:
+        shape = self.inputs[n]
+        if self.domain(n) == "labels":
+            axis = (self.attributes or at.Softmax()).axis
+            classes = self.inputs[0][axis]
+            return fill(shape, lambda index: Scalar(luck.randrange(classes), tally))
+        if self.domain(n) == "regions":  # each as large as the map of its image
+            images, _, height, width = self.inputs[0]
+            scale = self.attributes.scale
+            corners = [0, 0, (width - 1) / scale, (height - 1) / scale]
+            region = [[i % images, *corners] for i in range(shape[0])]
+            values = iter([number for row in region for number in row])
+            return Array(shape, {i: Scalar(float(next(values)), tally) for i in places(shape)})
+        return _random(shape, luck, tally, positive=self.domain(n) == "positive")
+
+
+def _random(shape: Shape, luck: random.Random, tally: Tally, *, positive: bool) -> Array:
+    """Multiples of 1/64, which every float holds exactly, none of them nought."""
+
+    def cell(index: tuple[int, ...]) -> Scalar:
+        size = luck.randint(1, 128) / 64
+        return Scalar(size if positive or luck.random() < 0.5 else -size, tally)
+
+    return fill(shape, cell)
+
+
+def window(
+    kernel: Sequence[int],
+    stride: Sequence[int] | int = 1,
+    pads: Any = 0,
+    dilation: Sequence[int] | int = 1,
+    rounding: at.Rounding = "floor",
+) -> at.Window:
+    """A window; one number stands for every axis, and a number for both ends of an axis."""
+    rank = len(kernel)
+
+    def each(value: Any) -> tuple[Any, ...]:
+        return (value,) * rank if isinstance(value, int) else tuple(value)
+
+    if not isinstance(pads, str):
+        pads = tuple((p, p) if isinstance(p, int) else p for p in each(pads))
+    return at.Window(tuple(kernel), each(stride), pads, each(dilation), rounding)

@@ -1,0 +1,51 @@
+"""Documentation that the program writes is fresh, and nothing that users can type is left out."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layerscope.cli import COMMANDS
+from layerscope.conventions import CONVENTIONS
+from layerscope.notations import NOTATIONS
+from layerscope.ops import RULES
+
+ROOT = Path(__file__).parent.parent
+
+
+def generator() -> Any:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", generator().PAGES)
+def test_pages_are_fresh(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    made = generator().PAGES[page]()
+    assert (ROOT / page).read_text(encoding="utf-8") == made, f"{page} is stale: run make docs"
+
+
+def test_every_op_is_in_the_table_of_counts() -> None:
+    page = (ROOT / "docs" / "counting.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`([a-z0-9_]+)`", page))
+    assert set(RULES) <= told
+
+
+def test_the_readme_names_every_command_and_form() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in (*COMMANDS, *NOTATIONS, *CONVENTIONS):
+        assert f"`{name}`" in text or f"layerscope {name}" in text, name
+
+
+def test_no_page_links_to_a_missing_file() -> None:
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
