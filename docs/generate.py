@@ -15,6 +15,7 @@ import layerscope
 from layerscope.cli import COMMANDS, run
 from layerscope.conventions import CONVENTIONS, convention
 from layerscope.export.json import schema
+from layerscope.export.text import write as write_text
 from layerscope.notations import NOTATIONS
 from layerscope.report.columns import COLUMNS
 
@@ -66,24 +67,19 @@ def forms() -> str:
 
 def picture() -> str:
     """The terminal table of vgg16 as an SVG."""
-    text = layerscope.analyze("vgg16").to_text(width=108)
-    lines = [
-        "$ layerscope show vgg16",
-        "",
-        *text.splitlines(),
-        "",
-        *layerscope.analyze("vgg16").findings(),
-    ]
+    report = layerscope.analyze("vgg16")
+    table = write_text(report, width=108, style=lambda text, role: f"{role}\t{text}")
+    marked = ["rule\t$ layerscope show vgg16", "note\t", *table.splitlines(), "note\t"]
+    marked += [f"note\t{finding}" for finding in report.findings()]
     height = 17
-    body = []
-    for n, line in enumerate(lines):
-        bold = n == 2 or (line[:1] not in ("", " ", "─", "$") and n < len(lines) - 6)
-        strong = ' font-weight="bold"' if bold and not line.startswith("─") else ""
-        colour = "#7d8590" if line.startswith(("─", "$")) else "#e6edf3"
-        place = 24 + height * (n + 1)
+    lines, body = [], []
+    for n, (role, line) in enumerate(text.split("\t", 1) for text in marked):
+        weight = ' font-weight="bold"' if role in ("head", "scope", "total") else ""
+        colour = "#7d8590" if role == "rule" else "#e6edf3"
+        lines.append(line)
         body.append(
-            f'<text x="20" y="{place}" fill="{colour}"{strong} xml:space="preserve">'
-            f"{escape(line)}</text>"
+            f'<text x="20" y="{24 + height * (n + 1)}" fill="{colour}"{weight} '
+            f'xml:space="preserve">{escape(line)}</text>'
         )
     width = 40 + round(7.83 * max(map(len, lines)))
     tall = 40 + height * (len(lines) + 1)

@@ -49,3 +49,17 @@ def test_no_page_links_to_a_missing_file() -> None:
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_python_of_the_readme_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        lines = block.splitlines()
+        names: dict[str, Any] = {}
+        for line in lines:
+            code, _, expected = line.partition("  # ")
+            if expected.strip().startswith("("):
+                assert repr(eval(code, names)) == expected.strip()
+            else:
+                exec(code, names)
