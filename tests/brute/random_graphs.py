@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
+
 from layerscope.errors import ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
-
 from tests.brute.case import window
 
 LONGEST = 48

@@ -13,7 +13,6 @@ from layerscope.analysis.fields import Axis, Field, Stretch, fields
 from layerscope.analysis.shapes import infer
 from layerscope.graph.types import Graph, Shape
 from layerscope.ops import RULES
-
 from tests.brute import BRUTE
 from tests.brute.arrays import Array, Index, Run, fill, places
 from tests.brute.scalar import BORDER, Scalar, Tally
@@ -53,9 +52,7 @@ def _bits(shape: Shape, first: int, tally: Tally) -> Array:
 
 def hull(seen: int, first: int, spatial: Shape, axis: int) -> Stretch:
     """First and last place along an axis of an input of which any position was seen."""
-    found = [
-        at[axis] for n, at in enumerate(places(spatial)) if seen >> (first + n) & 1
-    ]
+    found = [at[axis] for n, at in enumerate(places(spatial)) if seen >> (first + n) & 1]
     return (min(found), max(found)) if found else None
 
 

@@ -9,179 +9,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from layerscope.errors import GraphError, ShapeError
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
-
-Sizes = int | Sequence[int]
-Padding = Sizes | Sequence[tuple[int, int]] | str
-
-# Bare function calls in the frameworks: they belong to no module.
-FUNCTIONS = frozenset((
-    "add", "sub", "mul", "div", "pow", "max", "min", "compare",
-    "concat", "split", "slice", "reshape", "flatten", "permute", "pad", "crop",
-))  # fmt: skip
+from layerscope.graph.assembly import Assembly, Padding, Sizes, sizes
 
 
-class Builder:
-    """Collects nodes in execution order; `build` checks and freezes them."""
-
-    def __init__(
-        self,
-        name: str,
-        module: str = "",
-        *,
-        order: Sequence[str] = (),
-        separator: str = ".",
-    ) -> None:
-        self.name = name
-        self._separator = separator
-        self._inputs: list[Tensor] = []
-        self._nodes: list[Node] = []
-        self._scope: tuple[str, ...] = ()
-        self._prefix = ""
-        self._names: set[str] = set()
-        self._counts: dict[str, int] = {}
-        self._same: dict[Any, Any] = {}
-        self._windows: dict[Any, at.Window] = {}
-        self._modules: dict[str, str | None] = {"": module or name}
-        self._modules.update(dict.fromkeys(order))
-
-    # -- structure
-
-    def input(self, name: str, shape: Shape, dtype: str = "fp32") -> str:
-        """Declare an input; the batch is its first axis."""
-        self._inputs.append(Tensor(name, tuple(shape), dtype))
-        return name
-
-    @contextmanager
-    def scope(self, name: str, module: str = "", *, order: Sequence[str] = ()) -> Iterator[None]:
-        """Name what is added inside after a module; `order` is that of its declaration."""
-        outer, prefix = self._scope, self._prefix
-        self._scope = (*outer, name)
-        self._prefix = prefix + name + self._separator
-        self._modules[self._prefix[: -len(self._separator)]] = module
-        for child in order:
-            self._modules.setdefault(self._prefix + child, None)
-        try:
-            yield
-        finally:
-            self._scope, self._prefix = outer, prefix
-
-    def add_node(
-        self,
-        op: str,
-        inputs: Sequence[str],
-        attributes: Any = None,
-        *,
-        name: str | None = None,
-        outputs: int = 1,
-        module: bool = True,
-        ties: Mapping[str, str] | None = None,
-        source: Source | None = None,
-    ) -> tuple[str, ...]:
-        """Add any op, known or not, as a module or a bare call; return the names of its outputs."""
-        path = self._prefix + (name if name is not None else self._fresh(op))
-        full = path
-        if full in self._names:
-            if attributes is not None and not isinstance(attributes, (at.Activation, at.Dropout)):
-                raise GraphError(f"{self.name}: two nodes are named {full!r}")
-            full = self._again(path)  # a module without parameters, called once more
-        self._names.add(full)
-        if attributes is not None:
-            attributes = self._same.setdefault(attributes, attributes)
-        module = module and op not in FUNCTIONS
-        if module and self._modules.get(path) is None:
-            self._modules[path] = ""
-        made = (full,) if outputs == 1 else tuple(f"{full}:{n}" for n in range(outputs))
-        node = Node(
-            name=full,
-            op=op,
-            inputs=tuple(inputs),
-            outputs=made,
-            attributes=attributes,
-            scope=self._scope,
-            module=path if module else "",
-            ties=ties,
-            source=source,
-        )
-        self._nodes.append(node)
-        return made
-
-    def _fresh(self, op: str) -> str:
-        key = self._prefix + op
-        self._counts[key] = self._counts.get(key, 0) + 1
-        return f"{op}{self._counts[key]}"
-
-    def _again(self, path: str) -> str:
-        count = self._counts.get(path, 0)
-        while True:
-            count += 1
-            if f"{path}_{count}" not in self._names:
-                self._counts[path] = count
-                return f"{path}_{count}"
-
-    def build(self, *outputs: str) -> Graph:
-        """Freeze the graph; without outputs named, whatever nobody reads is an output."""
-        if not outputs:
-            read = {tensor for node in self._nodes for tensor in node.inputs}
-            made = (tensor for node in self._nodes for tensor in node.outputs)
-            outputs = tuple(tensor for tensor in made if tensor not in read)
-        return Graph(
-            name=self.name,
-            inputs=tuple(self._inputs),
-            nodes=tuple(self._nodes),
-            outputs=outputs,
-            modules={path: kind for path, kind in self._modules.items() if kind is not None},
-        )
-
-    # -- windows
-
-    def _rank(self) -> int:
-        shape = self._inputs[0].shape if self._inputs else None
-        return max(len(shape) - 2, 1) if shape is not None else 2
-
-    def window(
-        self,
-        kernel: Sizes,
-        stride: Sizes = 1,
-        padding: Padding = 0,
-        dilation: Sizes = 1,
-        rounding: at.Rounding = "floor",
-    ) -> at.Window:
-        """A window over the spatial axes: one number stands for every axis."""
-        asked = (kernel, stride, padding, dilation, rounding, self._rank())
-        if not all(isinstance(part, (int, str)) for part in asked):
-            return self._window(kernel, stride, padding, dilation, rounding)
-        window = self._windows.get(asked)
-        if window is None:
-            window = self._window(kernel, stride, padding, dilation, rounding)
-            self._windows[asked] = window
-        return window
-
-    def _window(
-        self,
-        kernel: Sizes,
-        stride: Sizes,
-        padding: Padding,
-        dilation: Sizes,
-        rounding: at.Rounding,
-    ) -> at.Window:
-        given = (kernel, stride, dilation, padding)
-        rank = next((len(v) for v in given if not isinstance(v, (int, str))), self._rank())
-        pads: Any = padding
-        if padding == "same":
-            pads = "same_upper"
-        elif not isinstance(padding, str):
-            each: Any = padding if _paired(padding) else _sizes(padding, rank)
-            pads = tuple((p, p) if isinstance(p, int) else tuple(p) for p in each)
-        return at.Window(
-            _sizes(kernel, rank), _sizes(stride, rank), pads, _sizes(dilation, rank), rounding
-        )
+class Builder(Assembly):
+    """Every op as a method; ops without one go in by `add_node`."""
 
     def conv(
         self,
@@ -216,7 +52,7 @@ class Builder:
     ) -> str:
         """Transposed convolution into so many channels."""
         window = self.window(kernel, stride, padding, dilation)
-        extra = _sizes(output_padding, window.rank)
+        extra = sizes(output_padding, window.rank)
         attributes = at.TransposedConv(window, channels, groups, bias, extra)
         return self._one("conv_transpose", x, attributes, name)
 
@@ -335,6 +171,16 @@ class Builder:
         """Local response normalisation over `size` neighbours."""
         return self._one("lrn", x, at.LocalResponseNorm(size, alpha, beta, k, within_channel), name)
 
+    def l2_norm(
+        self, x: str, *, axes: Sequence[int] = (1,), scale: bool = False, name: str | None = None
+    ) -> str:
+        """Division by the Euclidean norm over `axes`, with an optional learned scale."""
+        return self._one("l2_norm", x, at.L2Norm(tuple(axes), scale), name)
+
+    def scale(self, x: str, *, axis: int = 1, bias: bool = False, name: str | None = None) -> str:
+        """Multiplication by a learned value per channel, with an optional learned shift."""
+        return self._one("scale", x, at.Scale(axis, bias), name)
+
     def relu(
         self, x: str, *, in_place: bool = False, name: str | None = None, module: bool = True
     ) -> str:
@@ -384,6 +230,14 @@ class Builder:
         """Product of tensors, broadcast."""
         return self.add_node("mul", xs, None, name=name)[0]
 
+    def sub(self, a: str, b: str, *, name: str | None = None) -> str:
+        """Difference of two tensors, broadcast."""
+        return self.add_node("sub", (a, b), None, name=name)[0]
+
+    def div(self, a: str, b: str, *, name: str | None = None) -> str:
+        """Quotient of two tensors, broadcast."""
+        return self.add_node("div", (a, b), None, name=name)[0]
+
     def concat(self, *xs: str, axis: int = 1, name: str | None = None) -> str:
         """Join along one axis."""
         return self.add_node("concat", xs, at.Concat(axis), name=name)[0]
@@ -408,6 +262,41 @@ class Builder:
         """Put the axes in a new order."""
         return self._one("permute", x, at.Permute(tuple(order)), name)
 
+    def slice(
+        self,
+        x: str,
+        axis: int,
+        start: int,
+        end: int,
+        step: int = 1,
+        *,
+        name: str | None = None,
+    ) -> str:
+        """A range of one axis, ends as Python's slices take them."""
+        return self._one("slice", x, at.Slice((axis,), (start,), (end,), (step,)), name)
+
+    def pad(self, x: str, pads: Sequence[tuple[int, int]], *, name: str | None = None) -> str:
+        """Zeros before and after each axis."""
+        return self._one("pad", x, at.Pad(tuple(pads)), name)
+
+    def crop(
+        self, x: str, like: str, *, axis: int = 2, offset: int = 0, name: str | None = None
+    ) -> str:
+        """Cut to the sizes of another tensor from `axis` on."""
+        return self.add_node("crop", (x, like), at.Crop(axis, (offset,)), name=name)[0]
+
+    def roi_pool(
+        self,
+        x: str,
+        regions: str,
+        output: tuple[int, int],
+        *,
+        scale: float = 1.0,
+        name: str | None = None,
+    ) -> str:
+        """Max pooling of each region (R x 5) into a grid of bins."""
+        return self.add_node("roi_pool", (x, regions), at.RoIPool(output, scale), name=name)[0]
+
     def resize(self, x: str, factor: int, *, mode: Any = "nearest", name: str | None = None) -> str:
         """Enlarge every spatial axis by a whole factor."""
         return self._one("resize", x, at.Resize(mode, scale=((factor, 1),)), name)
@@ -420,14 +309,3 @@ class Builder:
 
     def _one(self, op: str, x: str, attributes: Any, name: str | None) -> str:
         return self.add_node(op, (x,), attributes, name=name)[0]
-
-
-def _sizes(value: Any, rank: int) -> tuple[int, ...]:
-    sizes = (value,) * rank if isinstance(value, int) else tuple(value)
-    if len(sizes) != rank:
-        raise ShapeError(f"{sizes} for a window of {rank} axes")
-    return sizes
-
-
-def _paired(padding: Any) -> bool:
-    return not isinstance(padding, int) and any(not isinstance(p, int) for p in padding)
