@@ -145,9 +145,10 @@ def _join(
     found: dict[str, tuple[Field, ...]],
 ) -> None:
     call = shapes.calls[node.name]
-    for name, output in zip(node.outputs, call.outputs, strict=True):
+    for n, (name, output) in enumerate(zip(node.outputs, call.outputs, strict=True)):
+        told = reach if len(call.outputs) == 1 else (reach[n],)
         parts: dict[str, list[tuple[Axis, ...]]] = {}
-        for source, mapped, shape in zip(node.inputs, reach, call.inputs, strict=True):
+        for source, mapped, shape in zip(node.inputs, told, call.inputs, strict=True):
             if -1 in mapped:  # only the shape of this input matters
                 continue
             for field in found.get(source, ()):

@@ -47,6 +47,13 @@ def harmless(text: str) -> str:
     return text.translate(CONTROLS)
 
 
+def wrapped(text: str, width: int) -> str:
+    """Lines broken between words where they are longer than `width`."""
+    from textwrap import fill
+
+    return "\n".join(fill(line, max(width, 20)) for line in text.splitlines()) + "\n"
+
+
 def deliver(text: str, output: str | None) -> None:
     """Print the text, or write the file whole or not at all."""
     if output is None or output == "-":

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, parse_shapes
-from layerscope.cli.output import deliver, harmless, terminal
+from layerscope.cli.output import deliver, harmless, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
 from layerscope.export import FORMS, SUFFIXES
@@ -147,11 +147,12 @@ def _render(report: Any, form: str, options: dict[str, Any], *, to_file: bool) -
 
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
-    else:
-        from importlib import import_module
+        below = harmless(_footer(report, form)) if stamp else ""
+        return text + (wrapped(below, width) if width else below)
+    from importlib import import_module
 
-        text = harmless(import_module(f"layerscope.export.{FORMS[form]}").write(report, view))
-    return text + harmless(_footer(report, form)) if stamp else text
+    text = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
+    return harmless(text + _footer(report, form) if stamp else text)
 
 
 def _names(text: str) -> list[str]:

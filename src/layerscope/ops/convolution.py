@@ -116,7 +116,8 @@ def _transposed_begin(call: Call, n: int) -> int:
     if not isinstance(w.pads, str):
         begin: int = w.pads[n][0]
         return begin
-    total = max(w.extents[n] - w.stride[n], 0)
+    extra = call.attributes.output_padding
+    total = max(w.extents[n] + (extra[n] if extra else 0) - w.stride[n], 0)
     less: int = total // 2
     return less if w.pads == "same_upper" else total - less
 

@@ -91,7 +91,7 @@ class Call(Struct, frozen=True, gc=False):
 ShapeRule = Callable[[Call], tuple[Shape, ...]]
 OpsRule = Callable[[Call], Ops]
 BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
-ReachRule = Callable[[Call], tuple[Reach, ...]]
+ReachRule = Callable[[Call], tuple[Reach, ...]]  # one an input; of several outputs, one an output
 ParamsRule = Callable[[Call], tuple[Param, ...]]
 
 

@@ -64,10 +64,17 @@ def _split_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _split_reach(call: Call) -> tuple[Reach, ...]:
-    """Said of the first piece; the analysis asks for no other along a spatial axis."""
+    """One reach a piece: each begins where the one before it ends."""
     a: Split = call.attributes
     axis = axis_of(a.axis, len(call.x))
-    return ({n: (n, SAME) for n in range(len(call.x)) if n != axis},)
+    start = 0
+    reaches: list[Reach] = []
+    for size in a.sizes:
+        reach: dict[int, tuple[int, Map]] = {n: (n, SAME) for n in range(len(call.x))}
+        reach[axis] = (axis, Slide(begin=-start))
+        start += size
+        reaches.append(reach)
+    return tuple(reaches)
 
 
 def _ranges(call: Call) -> dict[int, range]:
