@@ -212,6 +212,7 @@ def test_the_table_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     assert run(["show", name, "--no-stamp"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith("tot")
     assert max(map(len, lines)) <= max(width, 24)
     assert len({len(line) for line in lines if line.startswith("─")}) == 1
 

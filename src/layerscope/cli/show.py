@@ -148,7 +148,7 @@ def _render(report: Any, form: str, options: dict[str, Any], *, to_file: bool) -
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
         below = harmless(_footer(report, form)) if stamp else ""
-        return text + (wrapped(below, width) if width else below)
+        return text + (wrapped(below, width) if below and width else below)
     from importlib import import_module
 
     text = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
