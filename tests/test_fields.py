@@ -7,7 +7,7 @@ from tests.brute.seen import check_fields
 COUNTS = [0, 0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=3000, deadline=None)
 @given(lines())
 def test_lines(graph: Graph) -> None:
     a, b = check_fields(graph)
@@ -15,7 +15,7 @@ def test_lines(graph: Graph) -> None:
     COUNTS[1] += b
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(planes())
 def test_planes(graph: Graph) -> None:
     a, b = check_fields(graph)

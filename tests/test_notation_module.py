@@ -293,12 +293,12 @@ def test_names_with_slashes_are_flat() -> None:
 
 def test_without_modules_every_node_has_a_line() -> None:
     nodes = (
-        Node("c.1", "conv", ("data",), ("y",), at.Conv(_one_by_one(), 4)),
-        Node("join", "concat", ("y", "y"), ("z",), at.Concat()),
+        Node("c1", "conv", ("data",), ("y",), at.Conv(_one_by_one(), 4)),
+        Node("c1.cat", "concat", ("y", "y"), ("z",), at.Concat()),
     )
     graph = Graph("bare", (Tensor("data", (1, 3, 8, 8)),), nodes, ("z",))
     assert write(analyze(graph), "module") == (
-        "bare(\n  (c.1): Conv2d(3, 4, kernel_size=(1, 1), stride=(1, 1))\n  (join): concat()\n)\n"
+        "bare(\n  (c1): Conv2d(3, 4, kernel_size=(1, 1), stride=(1, 1))\n  (c1.cat): concat()\n)\n"
     )
 
 

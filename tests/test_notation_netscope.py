@@ -72,7 +72,8 @@ def shortened(count: int) -> str:
     """A count as the table writes it, by another way than the writer's."""
     for unit, power in (("T", 12), ("G", 9), ("M", 6), ("k", 3)):
         if count > 10**power:
-            near = (Decimal(count) / 10**power).quantize(Decimal("0.01"), ROUND_HALF_UP)
+            hundredths = Decimal(count / 10**power * 100)  # the double that JavaScript has too
+            near = hundredths.quantize(Decimal(1), ROUND_HALF_UP) / 100
             return f"{near.normalize():f}{unit}"
     return str(count)
 
@@ -389,7 +390,9 @@ def test_folding_takes_neighbours_only() -> None:
         (999, "999"),
         (1000, "1000"),
         (1001, "1k"),
-        (1005, "1.01k"),  # halves up, exactly
+        (1005, "1k"),  # as JavaScript has it: 1.005 * 100 is 100.49999999999999
+        (1015, "1.01k"),
+        (1025, "1.02k"),
         (12955, "12.96k"),
         (12954, "12.95k"),
         (57600, "57.6k"),

@@ -104,13 +104,13 @@ def lrn(run: Run) -> list[Array]:
 
 
 def l2_norm(run: Run) -> list[Array]:
-    """x / √(Σ x²), the sum from an accumulator that starts at nought (or at an epsilon)."""
+    """x / √(ε + Σ x²), the sum from an accumulator that starts at epsilon."""
     a: L2Norm = run.attributes or L2Norm()
     x = run.x
     cells: dict[Index, Scalar] = {}
     for group in split_axes(x.shape, [axis % len(x.shape) for axis in a.axes]):
         squares = (x[index] * x[index] for index in group)
-        length = accumulate(run.number(0.0), squares).apply(math.sqrt)
+        length = accumulate(run.number(a.eps), squares).apply(math.sqrt)
         for index in group:
             cells[index] = x[index] / length
             if a.scale:

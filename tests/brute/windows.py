@@ -186,7 +186,8 @@ def window_pool(kind: str) -> Callable[[Run], list[Array]]:
             under = [where for _, where in taps(w, place)]
             numbers = [x.get((*index[:2], *where), blank) for where in under]
             counted = sum(_inside(where, x.shape[2:], pads, a.count_include_pad) for where in under)
-            return BINS[kind](run, numbers, counted)
+            # A placement wholly outside, which the plain ceiling allows, has nothing to average.
+            return BINS[kind](run, numbers, max(counted, 1))
 
         return [fill((*x.shape[:2], *map(len, starts)), cell)]
 

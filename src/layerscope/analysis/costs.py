@@ -16,10 +16,11 @@ Status = Literal["exact", "estimate", "unknown"]
 
 
 class Cost(Struct, frozen=True, gc=False):
-    """What one node costs. `params` are all it uses; the counts are of those first used here."""
+    """What one node costs. `params` are all it uses, `first` those that nothing before it used."""
 
     ops: Ops
     params: tuple[Param, ...]
+    first: tuple[Param, ...]
     param_count: int
     buffer_count: int
     stored_bytes: int
@@ -61,26 +62,26 @@ def _cost(
     seen: set[str] | None,
 ) -> Cost:
     """One node's cost; with `seen`, arrays stored under a name met before are not counted again."""
-    counts = {True: 0, False: 0}
-    held = 0
+    first = params
     shared = ""
-    for param in params:
-        if seen is not None:
-            if param.storage in seen:
-                shared = param.storage
-                continue
-            seen.add(param.storage)
+    if seen is not None:
+        first = tuple([param for param in params if param.storage not in seen])
+        shared = next((param.storage for param in params if param.storage in seen), "")
+        seen.update([param.storage for param in params])
+    counts = {True: 0, False: 0}
+    for param in first:
         counts[param.learnable] += param.elements
-        held += param.bytes
+    held = sum([param.bytes for param in first])
     if call is None:
         note = shapes.notes[node.name]
-        return Cost(FREE, params, counts[True], counts[False], held, 0, 0, None, "unknown", note)
+        return Cost(FREE, params, first, counts[True], counts[False], held, 0, 0, None, "unknown", note)
     rule = RULES[node.op]
     dtype = shapes.tensors[node.outputs[0]].dtype
     own = sum([param.bytes for param in params if param.name not in node.inputs])
     return Cost(
         ops=rule.ops(call),
         params=params,
+        first=first,
         param_count=counts[True],
         buffer_count=counts[False],
         stored_bytes=held,

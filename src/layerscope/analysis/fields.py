@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node
 from layerscope.ops import RULES
-from layerscope.ops.reach import SAME, Map, Slide
+from layerscope.ops.reach import SAME, Map, Reach, Segment, Slide
 
 MOST_PHASES = 4096  # past this many phases an axis is summed up as one stretch
 
@@ -112,8 +112,8 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         shape = tensor.shape or ()
         axes = tuple(Axis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
-    unchanged: set[int] = set()  # calls whose spatial axes all stay as they are
-    reaches: dict[int, tuple[dict[int, tuple[int, Map]], ...]] = {}
+    unchanged: set[int] = set()  # calls whose axes all stay as they are
+    reaches: dict[int, tuple[Reach, ...]] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None:
@@ -122,7 +122,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         reach = reaches.get(id(call))
         if reach is None:
             reach = reaches[id(call)] = RULES[node.op].reach(call)
-            if all(reach[0].get(n) == (n, SAME) for n in range(2, len(call.x))):
+            if all(reach[0].get(n) == (n, SAME) for n in range(len(call.x))):
                 unchanged.add(id(call))
         if len(node.inputs) == 1 and len(call.outputs) == 1:
             seen = found.get(node.inputs[0], ())
@@ -141,29 +141,55 @@ def _join(
     graph: Graph,
     node: Node,
     shapes: Shapes,
-    reach: tuple[dict[int, tuple[int, Map]], ...],
+    reach: tuple[Reach, ...],
     found: dict[str, tuple[Field, ...]],
 ) -> None:
     call = shapes.calls[node.name]
     for n, (name, output) in enumerate(zip(node.outputs, call.outputs, strict=True)):
         told = reach if len(call.outputs) == 1 else (reach[n],)
-        parts: dict[str, list[tuple[Axis, ...]]] = {}
+        parts: dict[str, list[tuple[tuple[Axis, ...], Reach]]] = {}
         for source, mapped, shape in zip(node.inputs, told, call.inputs, strict=True):
             if -1 in mapped:  # only the shape of this input matters
                 continue
             for field in found.get(source, ()):
-                parts.setdefault(field.input, []).append(
-                    _through(field.axes, mapped, shape, output)
-                )
+                through = _through(field.axes, mapped, shape, output)
+                parts.setdefault(field.input, []).append((through, mapped))
         found[name] = tuple(
-            Field(origin, tuple(_union(axes, output) for axes in zip(*branches, strict=True)))
-            for origin, branches in parts.items()
+            Field(origin, _unite(branches, output)) for origin, branches in parts.items()
         )
+
+
+def _unite(
+    branches: list[tuple[tuple[Axis, ...], Reach]], output: tuple[int, ...]
+) -> tuple[Axis, ...]:
+    """What is seen through any of the branches, axis by axis."""
+    axes, reaches = zip(*branches, strict=True)
+    return tuple(
+        _union(_in_their_parts(each, reaches, output), output) for each in zip(*axes, strict=True)
+    )
+
+
+def _in_their_parts(
+    axes: tuple[Axis, ...], reaches: tuple[Reach, ...], output: tuple[int, ...]
+) -> tuple[Axis, ...]:
+    """A part of a join in which all positions see the same is still seen only from that part."""
+    carriers = {axis.carrier for axis in axes}
+    if None not in carriers or len(carriers) == 1:
+        return axes
+    placed = list(axes)
+    for n, axis in enumerate(axes):
+        for place, mapped in reaches[n].values():
+            part = axis.carrier is None and isinstance(mapped, Segment) and place in carriers
+            if part and output[place] <= MOST_PHASES:
+                only = axis.stretches[0]
+                seen = tuple(only if mapped.at(i) else None for i in range(output[place]))
+                placed[n] = replace(axis, carrier=place, stretches=seen, regular=False)
+    return tuple(placed)
 
 
 def _through(
     axes: tuple[Axis, ...],
-    reach: dict[int, tuple[int, Map]],
+    reach: Reach,
     shape: tuple[int, ...],
     output: tuple[int, ...],
 ) -> tuple[Axis, ...]:
@@ -186,11 +212,10 @@ def _map(axis: Axis, mapped: Map, place: int, size: int, length: int) -> Axis:
         return axis
     only = axis.stretches[0]
     if len(axis.stretches) == 1 and axis.regular and type(mapped) is Slide and only is not None:
-        first = only[0] - mapped.begin * axis.advance
-        last = only[1] + ((mapped.taps - 1) * mapped.dilation - mapped.begin) * axis.advance
-        return Axis(
-            axis.length, place, ((first, last),), axis.advance * mapped.stride, axis.aligned
-        )
+        near = -mapped.begin * axis.advance
+        far = near + (mapped.taps - 1) * mapped.dilation * axis.advance
+        stretch = only[0] + min(near, far), only[1] + max(near, far)  # far is first if reversed
+        return Axis(axis.length, place, (stretch,), axis.advance * mapped.stride, axis.aligned)
     if not axis.regular or mapped.period == 0:
         seen = tuple(_hull(axis, mapped.at(i)) for i in range(min(length, MOST_PHASES + 1)))
         if length > MOST_PHASES:

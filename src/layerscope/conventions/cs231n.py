@@ -28,9 +28,7 @@ def _idle(call: Call) -> bool:
 
 
 def _weights(node: Node, call: Call | None, cost: Cost) -> int:
-    """Weights first used here; where others are tied, what is left tells whether these are."""
-    weights = sum(param.elements for param in cost.params if param.role == "weight")
-    return weights if weights <= cost.param_count else 0
+    return sum(param.elements for param in cost.first if param.role == "weight")
 
 
 def _activations(node: Node, call: Call, written: int) -> int:

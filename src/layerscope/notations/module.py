@@ -30,18 +30,19 @@ def write(report: Report) -> str:
             leaves.setdefault(path, leaf_text(layer))
             modules.setdefault(path, "")
     children: dict[str, list[str]] = {}
+    homes = {path for path, kind in modules.items() if kind or path not in leaves}
     folders = {path[:end] for path in modules for end, c in enumerate(path) if c == "/"}
     for path in modules:
         if path and (path in leaves or path not in folders):
-            children.setdefault(_parent(path, modules), []).append(path)
+            children.setdefault(_parent(path, homes), []).append(path)
     kinds = {"": graph.name} | {path: kind for path, kind in modules.items() if kind}
     return _print("", kinds, leaves, children) + "\n"
 
 
-def _parent(path: str, modules: dict[str, str]) -> str:
+def _parent(path: str, homes: set[str]) -> str:
     while path:
         path = path.rpartition(".")[0]
-        if path in modules:
+        if path in homes:
             break
     return path
 

@@ -2,9 +2,9 @@
 
 - Rows are in Netscope's order for a network whose inputs are declared ahead of its layers: depth
   first, later branches first. The inputs come first of all.
-- A number strictly above a thousand, million … is divided by it and rounded to two decimals, halves
-  up as JavaScript's Math.round does. The division is exact here; Netscope divides binary fractions
-  first, so that a few of its halves fall a hundredth lower (1005 is `1k` there and `1.01k` here).
+- A number strictly above a thousand, million … is divided by it and rounded to two decimals, in
+  binary fractions as Netscope's JavaScript does it, so that a few halves fall lower (1005 is `1k`).
+- A submodule(n) row holds n layers; Netscope itself prints one less.
 - DIM is width x height; a 1-D map is L x 1, a 3-D one width x height x depth, a vector 1x1.
 - What is unknown is `?`, in sums an entry `?` beside what is known.
 """
@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import floor
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -126,8 +127,8 @@ def number_text(count: int) -> str:
     """A count with at most two decimals and k, M, G or T from strictly above a thousand on."""
     for factor, unit in UNITS:
         if count > factor:
-            whole, rest = divmod((200 * count + factor) // (2 * factor), 100)
-            return f"{whole}.{rest:02}".rstrip("0").rstrip(".") + unit
+            rounded = floor(count / factor * 100 + 0.5) / 100  # JavaScript's Math.round
+            return f"{rounded:.2f}".rstrip("0").rstrip(".") + unit
     return str(count)
 
 

@@ -37,12 +37,14 @@ def _resize_ops(call: Call) -> Ops:
 
 
 def _resize_reach(call: Call) -> tuple[Reach, ...]:
+    """A scale steps by itself, even where the output was rounded down to a whole size."""
     a: Resize = call.attributes
+    scale = a.scale if len(a.scale) == len(call.x) - 2 else a.scale * (len(call.x) - 2)
     reach: dict[int, tuple[int, Map]] = {0: (0, SAME), 1: (1, SAME)}
     for n in range(2, len(call.x)):
-        up, down = call.y[n], call.x[n]
+        up, down = (call.y[n], call.x[n]) if a.size else scale[n - 2]
         if a.align_corners and a.mode != "nearest":
-            up, down = max(up - 1, 1), down - 1
+            up, down = max(call.y[n] - 1, 1), call.x[n] - 1
         common = gcd(up, down) or 1
         taps = TAPS[a.mode]
         reach[n] = (n, Resample(up // common, down // common, taps, half=not a.align_corners))
