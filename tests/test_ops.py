@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Shape, elements
-from layerscope.ops import RULES, Call
+from layerscope.graph.types import elements
+from layerscope.ops import RULES
 from tests.brute import BRUTE, onnx_elements, onnx_layers
 from tests.brute.case import Case, window
 from tests.brute.cases import CASES
@@ -41,7 +43,7 @@ def test_shape_and_numbers_are_those_of_onnxruntime(case: Case) -> None:
         assert farthest(ours.values(), theirs) < 1e-5
 
 
-# That their shapes are right, onnxruntime shows: it refuses any other, and params it has no use for.
+# That their shapes are right, onnxruntime shows: it refuses any other, and what it has no use for.
 ROLES = {
     "conv": {"weight": "weight", "bias": "bias"},
     "conv_transpose": {"weight": "weight", "bias": "bias"},
@@ -165,15 +167,45 @@ def test_caffe_clips_every_axis_once_any_is_padded() -> None:
     assert asked.slide((5, 3)) == (2, 2)
 
 
+@pytest.mark.parametrize("size, step", [(2, 2), (1, 3)])
+@pytest.mark.parametrize("rounding", ["ceil", "caffe", "torch"])
+def test_a_ceiling_keeps_even_a_first_placement_that_hangs_over(
+    rounding: at.Rounding, size: int, step: int
+) -> None:
+    """ceil((size − 3) / step) + 1 is 1 here: so in Caffe, in torch and in onnxruntime."""
+    case = Case("max_pool", at.Pool(window([3], step, 0, 1, rounding)), ((1, 1, size),))
+    run = case.run()
+    model = Model(case.attributes, run.inputs)
+    ((shape, numbers),) = model.run([str(WRITERS["max_pool"](model))])
+    assert (shape, numbers) == ((1, 1, 1), [max(run.x.values())])
+    assert case.call.outputs == (shape,)
+
+
+def test_ceil_mode_is_torchs_rounding_everywhere() -> None:
+    """A placement that starts in the end padding is dropped by onnxruntime 1.31 as by torch."""
+    for k, step, d, begin, end, size in product((2, 3), (1, 2, 3, 4), (1, 2), (0, 1), (0, 1),
+                                                range(3, 9)):  # fmt: skip
+        if size + begin + end < (k - 1) * d + 1:
+            continue
+        told = window([k], step, [(begin, end)], d, "torch")
+        case = Case("max_pool", at.Pool(told), ((1, 1, size),))
+        run = case.run()
+        model = Model(case.attributes, run.inputs)
+        ((shape, numbers),) = model.run([str(WRITERS["max_pool"](model))])
+        assert case.call.outputs == (shape,)
+        assert BRUTE["max_pool"](run)[0].values() == numbers
+
+
 def test_same_transposed_below_the_stride_is_still_input_times_stride() -> None:
     """ONNX says input · stride, and so does TensorFlow. onnxruntime clamps the (negative) padding
     at nought and gives (input − 1)·stride + extent: 5 here, against its own specification."""
-    asked = at.TransposedConv(window([1], 2, "same_upper"), 1)
-    assert Case("conv_transpose", asked, ((1, 1, 3),)).call.y == (1, 1, 6)
-
-
-def _shape(op: str, attributes: object, *inputs: Shape) -> tuple[Shape, ...]:
-    return RULES[op].shape(Call(attributes, inputs))
+    case = Case("conv_transpose", at.TransposedConv(window([1], 2, "same_upper"), 1), ((1, 1, 3),))
+    assert case.call.y == (1, 1, 6)
+    run = case.run()
+    assert BRUTE[case.op](run)[0].shape == (1, 1, 6)
+    model = Model(case.attributes, run.inputs, run.params)
+    ((shape, _),) = model.run([str(WRITERS[case.op](model))])
+    assert shape == (1, 1, 5)
 
 
 def test_every_rule_was_counted_and_run(capsys: pytest.CaptureFixture[str]) -> None:

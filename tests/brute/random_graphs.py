@@ -14,7 +14,6 @@ from layerscope.ops import RULES, Call
 from tests.brute.case import window
 
 LONGEST = 48
-CHANNELS = 4
 
 
 class Growing:
@@ -38,6 +37,10 @@ class Growing:
         return str(self.pick(*self.shapes))
 
     @property
+    def channels(self) -> int:
+        return self.shapes["data"][1]
+
+    @property
     def rank(self) -> int:
         return len(self.shapes["data"]) - 2
 
@@ -58,7 +61,7 @@ class Growing:
     def keep_channels(self, names: tuple[str, ...]) -> None:
         """Bring a tensor of other channels back to the common number."""
         for name in names:
-            self.add("conv", (name,), at.Conv(window([1] * self.rank), CHANNELS))
+            self.add("conv", (name,), at.Conv(window([1] * self.rank), self.channels))
             del self.shapes[name]
 
     def build(self) -> Graph:
@@ -80,7 +83,7 @@ def _window(g: Growing, most: int, *, rounding: at.Rounding = "floor") -> at.Win
 
 
 def conv(g: Growing) -> None:
-    g.add("conv", (g.tensor(),), at.Conv(_window(g, 5), CHANNELS, g.pick(1, 2, CHANNELS)))
+    g.add("conv", (g.tensor(),), at.Conv(_window(g, 5), g.channels, g.pick(1, 2)))
 
 
 def pool(g: Growing) -> None:
@@ -95,7 +98,7 @@ def transposed(g: Growing) -> None:
     if g.rank > 1:  # no holes: on one axis they hide what the other sees
         w = at.Window(tuple(map(max, w.kernel, w.stride)), w.stride, w.pads, (1,) * g.rank)
     g.add("conv_transpose", (g.tensor(),),
-          at.TransposedConv(w, CHANNELS, g.pick(1, 2), output_padding=extra))  # fmt: skip
+          at.TransposedConv(w, g.channels, g.pick(1, 2), output_padding=extra))  # fmt: skip
 
 
 def resize(g: Growing) -> None:
@@ -200,7 +203,7 @@ TWO: tuple[Step, ...] = (
 @st.composite
 def lines(draw: Any) -> Graph:
     """A 1-D network with branches."""
-    g = Growing((1, CHANNELS, draw(st.integers(8, 40))), draw)
+    g = Growing((1, 2, draw(st.integers(8, 40))), draw)
     for step in draw(st.lists(st.sampled_from(ONE), min_size=1, max_size=7)):
         step(g)
     return g.build()
@@ -210,7 +213,7 @@ def lines(draw: Any) -> Graph:
 def planes(draw: Any) -> Graph:
     """A 2-D network with branches."""
     sizes = draw(st.tuples(st.integers(5, 12), st.integers(5, 12)))
-    g = Growing((1, CHANNELS, *sizes), draw)
+    g = Growing((1, 4, *sizes), draw)  # four channels make a 2 x 2 block
     for step in draw(st.lists(st.sampled_from(TWO), min_size=1, max_size=4)):
         step(g)
     return g.build()

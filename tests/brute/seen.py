@@ -1,13 +1,14 @@
 """Receptive fields by experiment: the brute-force interpreters run on numbers that remember.
 
-Every position of an input is one bit. What an element depends on is what its number has seen, exactly,
-whatever the values. Padding, and inputs that would stand outside a tensor, leave the bit BORDER.
+Every position of an input is one bit. What an element depends on is what its number has seen,
+exactly, whatever the values. Padding, and inputs that would stand outside a tensor, leave the bit
+BORDER.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
+from functools import cache
 
 from layerscope.analysis.fields import Axis, Field, Stretch, fields
 from layerscope.analysis.shapes import infer
@@ -52,8 +53,17 @@ def _bits(shape: Shape, first: int, tally: Tally) -> Array:
 
 def hull(seen: int, first: int, spatial: Shape, axis: int) -> Stretch:
     """First and last place along an axis of an input of which any position was seen."""
-    found = [at[axis] for n, at in enumerate(places(spatial)) if seen >> (first + n) & 1]
+    found = [place for place, slab in enumerate(_slabs(first, spatial, axis)) if seen & slab]
     return (min(found), max(found)) if found else None
+
+
+@cache
+def _slabs(first: int, spatial: Shape, axis: int) -> tuple[int, ...]:
+    """The bits of all positions at each place along an axis."""
+    slabs = [0] * spatial[axis]
+    for n, at in enumerate(places(spatial)):
+        slabs[at[axis]] |= 1 << (first + n)
+    return tuple(slabs)
 
 
 def clipped(stretch: Stretch, length: int) -> Stretch:
@@ -89,8 +99,9 @@ def check_fields(graph: Graph) -> tuple[int, int]:
     shapes = infer(graph)
     made = run_graph(graph)
     exact = loose = 0
-    for name, found in fields(graph, shapes).items():
-        for field in found:
+    found = fields(graph, shapes)
+    for name in [name for node in graph.nodes for name in node.outputs]:
+        for field in found[name]:
             counts = _check(graph, name, made[name], field)
             exact += counts[0]
             loose += counts[1]
@@ -125,12 +136,3 @@ def _input(graph: Graph, name: str) -> tuple[int, Shape]:
             return first, tensor.shape[2:]
         first += _positions(tensor.shape)
     raise AssertionError(name)
-
-
-def all_seen(graph: Graph, name: str) -> set[Index]:
-    """Positions of the only input that any element of a tensor depends on."""
-    first, spatial = _input(graph, graph.inputs[0].name)
-    seen = 0
-    for number in run_graph(graph)[name].cells.values():
-        seen |= number.seen
-    return {at for n, at in enumerate(product(*map(range, spatial))) if seen >> (first + n) & 1}

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+from layerscope.ops.rule import all_inputs
 
 Status = Literal["exact", "estimate", "unknown"]
 
@@ -36,7 +37,7 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     stored = {param.name: param for param in graph.params}
     tied = bool(stored) or any(node.ties or node.params is not None for node in graph.nodes)
     seen: set[str] = set()
-    made: dict[tuple[int, str], Cost] = {}
+    made: dict[tuple[int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
@@ -44,11 +45,11 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
             params = _stored(node, call, shapes, stored)
             found[node.name] = _cost(node, call, shapes, params, seen)
             continue
-        dtype = shapes.tensors[node.outputs[0]].dtype
-        key = (id(call), dtype)
+        tensors = [shapes.tensors[name] for name in (*node.inputs, *node.outputs)]
+        key = (id(call), tuple([tensor.dtype for tensor in tensors]))
         cost = made.get(key)
         if cost is None:
-            params = _typed(RULES[node.op].params(call), dtype)
+            params = _typed(RULES[node.op].params(call), tensors[-1].dtype)
             cost = made[key] = _cost(node, call, shapes, params, None)
         found[node.name] = cost
     return found
@@ -74,10 +75,18 @@ def _cost(
     held = sum([param.bytes for param in first])
     if call is None:
         note = shapes.notes[node.name]
-        return Cost(FREE, params, first, counts[True], counts[False], held, 0, 0, None, "unknown", note)
+        return Cost(
+            FREE, params, first, counts[True], counts[False], held, 0, 0, None, "unknown", note
+        )
     rule = RULES[node.op]
+    inputs = [shapes.tensors[name] for name in node.inputs]
+    read = sum([tensor.bytes for tensor in inputs])
+    written = rule.elements_written(call)
     dtype = shapes.tensors[node.outputs[0]].dtype
-    own = sum([param.bytes for param in params if param.name not in node.inputs])
+    if rule.elements_read is not all_inputs:
+        read = storage_bytes(rule.elements_read(call), dtype)
+    if rule.reads_params:
+        read += sum([param.bytes for param in params if param.name not in node.inputs])
     return Cost(
         ops=rule.ops(call),
         params=params,
@@ -85,8 +94,8 @@ def _cost(
         param_count=counts[True],
         buffer_count=counts[False],
         stored_bytes=held,
-        read_bytes=storage_bytes(rule.elements_read(call), dtype) + own,
-        write_bytes=storage_bytes(rule.elements_written(call), dtype),
+        read_bytes=read,
+        write_bytes=sum([shapes.tensors[name].bytes for name in node.outputs]) if written else 0,
         gemm=rule.gemm(call),
         status="estimate" if rule.estimate else "exact",
         note=rule.estimate or (f"shares {shared}" if shared else ""),

@@ -48,7 +48,9 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
 
     for tensor in graph.inputs:
         store(tensor, 0)
-    inputs = len(names)
+    for param in graph.params:  # a view of a stored array holds no activation
+        store(Tensor(param.name, (0,), param.dtype), 0)
+    given = len(names)
     for index, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)
         view = rule is not None and rule.view
@@ -60,7 +62,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
                 shared = owner.get(node.inputs[0])
             elif position == 0 and in_place and rule is not None and rule.in_place:
                 held = [owner[source] for source in node.inputs if source in owner]
-                free = [s for s in held if s >= inputs and until[s] == index]
+                free = [s for s in held if s >= given and until[s] == index]
                 shared = next((s for s in free if size[s] == tensor.bytes), None)
             if shared is None:
                 store(tensor, index)
@@ -74,7 +76,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     holding = [
         (name, held)
         for name, held, first, final in zip(names, size, born, until, strict=True)
-        if first <= peak <= final
+        if held and first <= peak <= final
     ]
     holding.sort(key=lambda item: -item[1])
     return Memory(

@@ -7,6 +7,7 @@ from msgspec import Struct
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
+from layerscope.ops.rule import Made
 
 
 class Shapes(Struct, frozen=True, gc=False):
@@ -30,7 +31,7 @@ def infer(graph: Graph) -> Shapes:
     seen: dict[tuple[str, int, tuple[Shape, ...]], Call] = {}
     for node in graph.nodes:
         known = [tensors[name] for name in node.inputs]
-        dtype = known[0].dtype if known else "fp32"
+        dtype = known[0].dtype if known else graph.dtype
         shapes = tuple([tensor.shape for tensor in known if tensor.shape is not None])
         note = ""
         if node.op not in RULES:
@@ -49,15 +50,38 @@ def infer(graph: Graph) -> Shapes:
         if call is None:
             call = seen[key] = _call(graph, node, shapes)
         calls[node.name] = call
-        for name, shape in zip(node.outputs, call.outputs, strict=True):
-            tensors[name] = Tensor(name, shape, dtype)
+        if len(call.outputs) != len(node.outputs):
+            raise ShapeError(
+                f"{_where(graph, node)}: {node.op} makes {len(call.outputs)} tensors, "
+                f"{len(node.outputs)} are named"
+            )
+        makes = RULES[node.op].makes
+        for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
+            made = _made(makes[n], node, dtype, graph.dtype) if n < len(makes) else dtype
+            tensors[name] = Tensor(name, shape, made)
     return Shapes(tensors, calls, notes)
+
+
+def _made(kind: Made, node: Node, given: str, floating: str) -> str:
+    """Number type of an output."""
+    if kind == "input":
+        return given
+    if kind == "float":
+        return floating
+    if kind == "told":
+        told: str = node.attributes.dtype
+        return told
+    return kind
+
+
+def _where(graph: Graph, node: Node) -> str:
+    return f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
 
 
 def _call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
     rule = RULES[node.op]
     least, most = rule.arity
-    where = f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
+    where = _where(graph, node)
     if len(shapes) < least or (most is not None and len(shapes) > most):
         expected = f"{least}" if least == most else f"{least} to {most or 'any number'}"
         raise ShapeError(f"{where}: {node.op} of {len(shapes)} inputs, expected {expected}")
@@ -65,8 +89,4 @@ def _call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
         outputs = rule.shape(Call(node.attributes, shapes))
     except ShapeError as error:
         raise ShapeError(f"{where}: {error}") from None
-    if len(outputs) != len(node.outputs):
-        raise ShapeError(
-            f"{where}: {node.op} makes {len(outputs)} tensors, {len(node.outputs)} are named"
-        )
     return Call(node.attributes, shapes, outputs)

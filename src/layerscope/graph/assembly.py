@@ -20,6 +20,14 @@ FUNCTIONS = frozenset((
 ))  # fmt: skip
 
 
+# Modules that hold arrays: called again they would share them, which must be said (`ties`).
+WITH_PARAMS = (
+    at.Conv, at.TransposedConv, at.Linear, at.BatchNorm, at.LayerNorm, at.GroupNorm,
+    at.InstanceNorm, at.RMSNorm, at.L2Norm, at.Scale, at.PReLU, at.Embedding, at.Table,
+    at.Recurrent, at.Quantize,
+)  # fmt: skip
+
+
 class Assembly:
     """Collects nodes in execution order; `build` checks and freezes them."""
 
@@ -79,7 +87,7 @@ class Assembly:
         path = self._prefix + (name if name is not None else self._fresh(op))
         full = path
         if full in self._names:
-            if attributes is not None and not isinstance(attributes, (at.Activation, at.Dropout)):
+            if isinstance(attributes, WITH_PARAMS):
                 raise GraphError(f"{self.name}: two nodes are named {full!r}")
             full = self._again(path)  # a module without parameters, called once more
         self._names.add(full)

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.graph import attributes as at
-from layerscope.graph.assembly import Assembly, Padding, Sizes, sizes
+from layerscope.graph.assembly import Padding, Sizes, sizes
+from layerscope.graph.sequences import Sequences
 
 
-class Builder(Assembly):
+class Builder(Sequences):
     """Every op as a method; ops without one go in by `add_node`."""
 
     def conv(
@@ -130,10 +131,16 @@ class Builder(Assembly):
         *,
         bias: bool = True,
         flatten: bool = False,
+        tied: str = "",
         name: str | None = None,
     ) -> str:
-        """A matrix applied to the last axis, or with `flatten` to all but the first."""
-        return self._one("linear", x, at.Linear(features, bias, flatten), name)
+        """A matrix applied to the last axis, or with `flatten` to all but the first.
+
+        `tied` names the storage that the matrix shares with another layer, such as `wte.weight`.
+        """
+        ties = {"weight": tied} if tied else None
+        attributes = at.Linear(features, bias, flatten)
+        return self.add_node("linear", (x,), attributes, name=name, ties=ties)[0]
 
     def matmul(self, a: str, b: str, *, name: str | None = None) -> str:
         """Product of two tensors over their last two axes."""

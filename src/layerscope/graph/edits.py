@@ -34,7 +34,10 @@ def bind(
         if name not in names:
             raise UnknownName("input", name, names, f"; {graph.name} has {', '.join(names)}")
     inputs = tuple(_bound(tensor, given.get(tensor.name), batch, dtype) for tensor in graph.inputs)
-    return graph if inputs == graph.inputs else replace(graph, inputs=inputs)
+    made = dtype or graph.dtype
+    if inputs == graph.inputs and made == graph.dtype:
+        return graph
+    return replace(graph, inputs=inputs, dtype=made)
 
 
 def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | None) -> Tensor:

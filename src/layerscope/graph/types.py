@@ -112,6 +112,7 @@ class Graph(Struct, frozen=True, gc=False):
     outputs: tuple[str, ...]
     params: tuple[Param, ...] = ()
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
+    dtype: str = "fp32"  # of what is made of integers, such as embeddings
 
     def __post_init__(self) -> None:
         from layerscope.graph.checks import check

@@ -28,5 +28,7 @@ RULES = merge(
     resizing.RULES,
     regions.RULES,
 )
+for _later in ("roi_align", "nms", "prior_box", "grid_sample", "instance_norm", "rms_norm"):
+    RULES.pop(_later)
 
 __all__ = ["FREE", "RULES", "Call", "Gemm", "Ops", "Rule"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from layerscope.graph.attributes import PReLU
-from layerscope.graph.types import Param, Shape
+from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.rule import Call, Ops, Rule, each, need_rank, param, same
+from layerscope.ops.saved import FIRST, NOTHING, RESULT, Saved, SavesRule
 
 COSTS = {
     "relu": Ops(comp=1),
@@ -30,6 +31,25 @@ COSTS = {
 }
 
 
+# Gradients told by the output alone, so that it is the output that is kept.
+BY_RESULT = ("relu", "sigmoid", "tanh", "exp", "sqrt")
+# These are too when they work in place; others must then keep a copy of their input.
+BY_RESULT_IN_PLACE = (*BY_RESULT, "relu6", "clip", "leaky_relu", "elu", "selu", "threshold")
+
+
+def _saves(op: str) -> SavesRule:
+    def saves(call: Call) -> Saved:
+        if op == "neg":
+            return NOTHING
+        if op in BY_RESULT:
+            return RESULT
+        if not getattr(call.attributes, "in_place", False):
+            return FIRST
+        return RESULT if op in BY_RESULT_IN_PLACE else Saved(extra=((elements(call.x), ""),))
+
+    return saves
+
+
 def _prelu_shape(call: Call) -> tuple[Shape, ...]:
     need_rank(call, 1 if call.attributes and call.attributes.shared else 2, "PReLU")
     return same(call)
@@ -47,6 +67,7 @@ RULES = {
         ops=each(
             mac=cost.mac, add=cost.add, mul=cost.mul, comp=cost.comp, div=cost.div, exp=cost.exp
         ),
+        saves=_saves(op),
         in_place=True,
     )
     for op, cost in COSTS.items()

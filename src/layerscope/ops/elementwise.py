@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from layerscope.graph.types import Shape
 from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, broadcast, passes
+from layerscope.ops.saved import every_input, nothing
 
 KINDS = {
     "add": Ops(add=1),
@@ -47,8 +48,10 @@ def _rule(op: str, unit: Ops) -> Rule:
         shape=_shape,
         ops=_ops(unit),
         backward=backward,
+        saves=nothing if backward is passes else every_input,
         arity=(1, None if op in ANY_NUMBER else 2),
-        in_place=True,
+        in_place=op != "compare",
+        makes=("bool",) if op == "compare" else (),
     )
 
 

@@ -17,6 +17,7 @@ from layerscope.ops.rule import (
     param,
     product_backward,
 )
+from layerscope.ops.saved import every_input
 
 
 def _features(call: Call) -> int:
@@ -127,6 +128,7 @@ RULES = {
         gemm=_matmul_gemm,
         reach=_matmul_reach,
         backward=lambda call: (_matmul_ops(call) * 2, FREE),
+        saves=every_input,
         arity=(2, 2),
     ),
 }

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import (
     BatchNorm,
     GroupNorm,
+    InstanceNorm,
     L2Norm,
     LayerNorm,
     LocalResponseNorm,
+    RMSNorm,
     Scale,
 )
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.reach import Map, Reach, Slide, keep, pointwise
 from layerscope.ops.rule import Call, Ops, Rule, axis_of, need_rank, param, same
+from layerscope.ops.saved import Saved, SavesRule
 
 PLAIN = BatchNorm()
 
@@ -86,6 +91,41 @@ def _group_ops(call: Call) -> Ops:
     return ops + Ops(mul=size, add=size) if a.affine else ops
 
 
+def _instance_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 3, "instance norm")
+    return same(call)
+
+
+def _instance_ops(call: Call) -> Ops:
+    size = elements(call.y)
+    ops = _statistics_ops(size, elements(call.x[:2]))
+    affine = (call.attributes or InstanceNorm()).affine
+    return ops + Ops(mul=size, add=size) if affine else ops
+
+
+def _rms_axis(call: Call) -> int:
+    return axis_of((call.attributes or RMSNorm()).axis, len(call.x))
+
+
+def _rms_ops(call: Call) -> Ops:
+    """Squares, their sum and the scaling; per group a mean, the constant and a root."""
+    a: RMSNorm = call.attributes or RMSNorm()
+    size = elements(call.y)
+    ops = Ops(add=1, mul=2) * size
+    ops += Ops(div=1, add=1, exp=1) * elements(call.x[: _rms_axis(call)])
+    return ops + Ops(mul=size) if a.scale else ops
+
+
+def _rms_shape(call: Call) -> tuple[Shape, ...]:
+    _rms_axis(call)
+    return same(call)
+
+
+def _rms_params(call: Call) -> tuple[Param, ...]:
+    a: RMSNorm = call.attributes or RMSNorm()
+    return _affine(call.x[_rms_axis(call) :], bias=False) if a.scale else ()
+
+
 def _lrn_ops(call: Call) -> Ops:
     """Squares and scaling mul 2, the sum and the constant add n, a power, a division."""
     a: LocalResponseNorm = call.attributes
@@ -98,7 +138,7 @@ def _lrn_reach(call: Call) -> tuple[Reach, ...]:
     if not a.within_channel:
         return (keep((0, *range(2, len(call.x)))),)
     near: Map = Slide(taps=a.size, begin=(a.size - 1) // 2)
-    return ({axis: (axis, near) for axis in range(2, len(call.x))},)
+    return ({**keep((0, 1)), **{axis: (axis, near) for axis in range(2, len(call.x))}},)
 
 
 def _l2_axes(call: Call) -> tuple[int, ...]:
@@ -148,6 +188,18 @@ def _scale_shape(call: Call) -> tuple[Shape, ...]:
     return same(call)
 
 
+def _with_statistics(count: Callable[[Call], int]) -> SavesRule:
+    """The input, and the mean and deviation of every group."""
+    return lambda call: Saved(inputs=(0,), extra=((2 * count(call), ""),))
+
+
+def _lrn_saves(call: Call) -> Saved:
+    """Besides the input the padded squares, the sum and its power, as it is made of single ops."""
+    size = elements(call.x)
+    padded = size // call.x[1] * (call.x[1] + call.attributes.size - 1)
+    return Saved(inputs=(0,), extra=((padded + 2 * size, ""),))
+
+
 def _norm_backward(call: Call) -> tuple[Ops, Ops]:
     """Inputs: the two sums over a group and the combination; params: a product and two sums."""
     size = elements(call.y)
@@ -162,6 +214,7 @@ RULES = {
         params=_batch_params,
         backward=_norm_backward,
         in_place=True,
+        saves=_with_statistics(lambda call: call.x[1]),
     ),
     "layer_norm": Rule(
         family="normalization",
@@ -170,6 +223,7 @@ RULES = {
         params=_layer_params,
         reach=lambda call: (keep(range(_layer_axes(call))),),
         backward=_norm_backward,
+        saves=_with_statistics(lambda call: elements(call.x[: _layer_axes(call)])),
     ),
     "group_norm": Rule(
         family="normalization",
@@ -178,6 +232,27 @@ RULES = {
         params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
         reach=lambda call: (keep((0,)),),
         backward=_norm_backward,
+        saves=_with_statistics(lambda call: call.x[0] * call.attributes.groups),
+    ),
+    "instance_norm": Rule(
+        family="normalization",
+        shape=_instance_shape,
+        ops=_instance_ops,
+        params=lambda call: (
+            _affine((call.x[1],)) if (call.attributes or InstanceNorm()).affine else ()
+        ),
+        saves=_with_statistics(lambda call: elements(call.x[:2])),
+        reach=lambda call: (keep((0, 1)),),
+        backward=_norm_backward,
+    ),
+    "rms_norm": Rule(
+        family="normalization",
+        shape=_rms_shape,
+        ops=_rms_ops,
+        params=_rms_params,
+        reach=lambda call: (keep(range(_rms_axis(call))),),
+        backward=_norm_backward,
+        saves=lambda call: Saved(inputs=(0,), extra=((elements(call.x[: _rms_axis(call)]), ""),)),
     ),
     "lrn": Rule(
         family="normalization",
@@ -185,6 +260,7 @@ RULES = {
         ops=_lrn_ops,
         reach=_lrn_reach,
         backward=lambda call: (_lrn_ops(call) * 2, Ops()),
+        saves=_lrn_saves,
     ),
     "l2_norm": Rule(
         family="normalization",

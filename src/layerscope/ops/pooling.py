@@ -8,6 +8,7 @@ from layerscope.graph.types import Shape, elements
 from layerscope.ops.convolution import window_reach
 from layerscope.ops.reach import SAME, Bins, Map, Reach, keep
 from layerscope.ops.rule import FREE, BackwardRule, Call, Ops, OpsRule, Rule, merge, need_rank
+from layerscope.ops.saved import FIRST, NOTHING, Saved, SavesRule
 
 
 def _max(outputs: int, positions: int, p: int) -> Ops:
@@ -44,6 +45,11 @@ def _window_ops(kind: str) -> OpsRule:
         return KINDS[kind](outputs, outputs * a.window.positions, a.p)
 
     return ops
+
+
+def _window_reach(call: Call) -> tuple[Reach, ...]:
+    """As a convolution's, but each channel for itself."""
+    return ({**window_reach(call)[0], 1: (1, SAME)},)
 
 
 def _global_shape(call: Call) -> tuple[Shape, ...]:
@@ -103,6 +109,19 @@ def _backward(kind: str) -> BackwardRule:
     return backward
 
 
+def _saves(kind: str) -> SavesRule:
+    """Max keeps where each maximum was. A mean over everything needs no tensor at all."""
+
+    def saves(call: Call) -> Saved:
+        if kind == "max":
+            return Saved(inputs=(0,), extra=((elements(call.y), "int64"),))
+        if kind == "avg" and set(call.y[2:]) == {1} and not isinstance(call.attributes, Pool):
+            return NOTHING
+        return FIRST
+
+    return saves
+
+
 RULES = merge(
     *(
         {
@@ -110,8 +129,9 @@ RULES = merge(
                 family="pooling",
                 shape=_window_shape,
                 ops=_window_ops(kind),
-                reach=window_reach,
+                reach=_window_reach,
                 backward=_backward(kind),
+                saves=_saves(kind),
             ),
             f"global_{kind}_pool": Rule(
                 family="pooling",
@@ -119,6 +139,7 @@ RULES = merge(
                 ops=_global_ops(kind),
                 reach=lambda call: (keep((0, 1)),),
                 backward=_backward(kind),
+                saves=_saves(kind),
             ),
         }
         for kind in KINDS
@@ -130,6 +151,7 @@ RULES = merge(
             ops=_adaptive_ops(kind),
             reach=_adaptive_reach,
             backward=_backward(kind),
+            saves=_saves(kind),
         )
         for kind in ("max", "avg")
     },

@@ -147,6 +147,7 @@ Map = Slide | Spread | Resample | Bins | Segment
 Reach = dict[int, tuple[int, Map]]
 
 SAME = Slide()
+NOT_READ: Reach = {-1: (-1, SAME)}  # only the shape of this input matters
 
 
 def pointwise(inputs: tuple[Shape, ...], output: Shape) -> tuple[Reach, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import RoIPool
+from layerscope.graph.attributes import NonMaxSuppression, PriorBox, RoIAlign, RoIPool
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import everything
-from layerscope.ops.rule import FREE, Call, Ops, Rule
+from layerscope.ops.reach import NOT_READ, everything
+from layerscope.ops.rule import FREE, Call, Ops, Rule, none, passes
+from layerscope.ops.saved import Saved, nothing
 
 
 def _roi_shape(call: Call) -> tuple[Shape, ...]:
@@ -27,10 +28,97 @@ def _roi_ops(call: Call) -> Ops:
     return Ops(comp=call.y[0] * call.y[1] * positions - elements(call.y))
 
 
+def _align_shape(call: Call) -> tuple[Shape, ...]:
+    a: RoIAlign = call.attributes
+    features, regions = call.inputs[:2]
+    if len(features) != 4 or len(regions) != 2 or regions[1] not in (4, 5):
+        raise ShapeError(f"RoI align takes N x C x H x W and R x 5, got {features} and {regions}")
+    if min(a.output) < 1 or a.samples < 1:
+        raise ShapeError(f"RoI align into {a.output} of {a.samples} samples, expected at least 1")
+    return ((regions[0], features[1], *a.output),)
+
+
+def _align_ops(call: Call) -> Ops:
+    """Bilinear samples in every bin, and their mean."""
+    a: RoIAlign = call.attributes
+    samples = a.samples * a.samples
+    each = Ops(mul=4 * samples, add=3 * samples + samples - 1, div=1)
+    return each * elements(call.y)
+
+
+def _boxes(call: Call) -> tuple[int, int, int]:
+    """Images, boxes and classes of suppression."""
+    boxes, scores = call.inputs[:2]
+    if len(boxes) != 3 or boxes[2] != 4 or len(scores) != 3 or scores[2] != boxes[1]:
+        raise ShapeError(f"suppression takes N x B x 4 and N x C x B, got {boxes} and {scores}")
+    return boxes[0], boxes[1], scores[1]
+
+
+def _nms_shape(call: Call) -> tuple[Shape, ...]:
+    images, boxes, classes = _boxes(call)
+    return ((images * classes * min(call.attributes.most, boxes), 3),)
+
+
+def _nms_ops(call: Call) -> Ops:
+    """The bound: every box of a class meets every kept one, each an overlap and a comparison."""
+    images, boxes, classes = _boxes(call)
+    a: NonMaxSuppression = call.attributes
+    kept = min(a.most, boxes)
+    overlap = Ops(comp=4, add=6, mul=2, div=1) + Ops(comp=1)
+    return overlap * (images * classes * boxes * kept)
+
+
+def _prior_shape(call: Call) -> tuple[Shape, ...]:
+    if len(call.x) != 4:
+        raise ShapeError(f"prior boxes of {call.x}, expected N x C x H x W")
+    return ((1, 2, 4 * call.attributes.boxes * call.x[2] * call.x[3]),)
+
+
+def _prior_ops(call: Call) -> Ops:
+    """Centres, then four edges a box from its centre and size, scaled by the image's."""
+    a: PriorBox = call.attributes
+    places = call.x[2] * call.x[3]
+    return Ops(add=2, mul=2) * places + Ops(add=4, div=4) * (places * a.boxes)
+
+
 RULES = {
+    "roi_align": Rule(
+        family="regions",
+        shape=_align_shape,
+        saves=lambda call: Saved(inputs=(1,)),
+        ops=_align_ops,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (
+            Ops(mul=4, add=4) * (call.attributes.samples**2 * elements(call.y)),
+            FREE,
+        ),
+        arity=(2, 3),
+    ),
+    "nms": Rule(
+        family="regions",
+        shape=_nms_shape,
+        saves=nothing,
+        ops=_nms_ops,
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        arity=(2, 2),
+        makes=("int64",),
+        estimate="bound: as many boxes kept as may be",
+    ),
+    "prior_box": Rule(
+        family="regions",
+        shape=_prior_shape,
+        saves=nothing,
+        ops=_prior_ops,
+        reach=lambda call: (NOT_READ, NOT_READ),
+        elements_read=none,
+        backward=passes,
+        arity=(2, 2),
+    ),
     "roi_pool": Rule(
         family="regions",
         shape=_roi_shape,
+        saves=lambda call: Saved(inputs=(0, 1), extra=((elements(call.y), "int32"),)),
         ops=_roi_ops,
         reach=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(add=call.out_elements), FREE),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import gcd
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import PixelShuffle, Resize
+from layerscope.graph.attributes import GridSample, PixelShuffle, Resize
 from layerscope.graph.types import Shape
-from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide
+from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide, everything
 from layerscope.ops.rule import FREE, Call, Ops, Rule, free, need_rank, passes
+from layerscope.ops.saved import every_input, nothing
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
@@ -21,7 +22,9 @@ def _resize_shape(call: Call) -> tuple[Shape, ...]:
         sizes = a.size if len(a.size) == len(spatial) else a.size * len(spatial)
     else:
         scale = a.scale if len(a.scale) == len(spatial) else a.scale * len(spatial)
-        sizes = tuple(size * up // down for size, (up, down) in zip(spatial, scale, strict=False))
+        if len(scale) != len(spatial):
+            raise ShapeError(f"{len(a.scale)} scales for {len(spatial)} spatial axes")
+        sizes = tuple(size * up // down for size, (up, down) in zip(spatial, scale, strict=True))
     if len(sizes) != len(spatial) or min(sizes) < 1:
         raise ShapeError(f"resizing {spatial} to {sizes}")
     return ((*call.x[:2], *sizes),)
@@ -76,10 +79,35 @@ def _shuffle_reach(call: Call) -> tuple[Reach, ...]:
     return ({0: (0, SAME), **reach},)
 
 
+def _grid_shape(call: Call) -> tuple[Shape, ...]:
+    x, grid = call.inputs
+    if len(x) != 4 or len(grid) != 4 or grid[3] != 2 or grid[0] != x[0]:
+        raise ShapeError(f"grid sampling takes N x C x H x W and N x h x w x 2, got {x} and {grid}")
+    return ((*x[:2], *grid[1:3]),)
+
+
+def _grid_ops(call: Call) -> Ops:
+    """A weighted sum of neighbours for every output; nearest only copies."""
+    taps = TAPS[(call.attributes or GridSample()).mode]
+    if taps == 1:
+        return FREE
+    return Ops(mul=taps * taps, add=taps * taps - 1) * call.out_elements
+
+
 RULES = {
+    "grid_sample": Rule(
+        family="resizing",
+        shape=_grid_shape,
+        saves=every_input,
+        ops=_grid_ops,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (_grid_ops(call) * 2, FREE),
+        arity=(2, 2),
+    ),
     "resize": Rule(
         family="resizing",
         shape=_resize_shape,
+        saves=nothing,
         ops=_resize_ops,
         reach=_resize_reach,
         backward=lambda call: (
@@ -88,6 +116,11 @@ RULES = {
         ),
     ),
     "pixel_shuffle": Rule(
-        family="resizing", shape=_shuffle_shape, ops=free, reach=_shuffle_reach, backward=passes
+        family="resizing",
+        shape=_shuffle_shape,
+        ops=free,
+        reach=_shuffle_reach,
+        backward=passes,
+        saves=nothing,
     ),
 }

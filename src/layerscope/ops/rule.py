@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Param, Role, Shape, elements
 from layerscope.ops.reach import Reach, pointwise
+from layerscope.ops.saved import SavesRule, first_input
 
 
 class Ops(Struct, frozen=True, gc=False):
@@ -90,9 +91,15 @@ class Call(Struct, frozen=True, gc=False):
 
 ShapeRule = Callable[[Call], tuple[Shape, ...]]
 OpsRule = Callable[[Call], Ops]
+Made = Literal["input", "float", "int64", "int32", "bool", "told"]  # told: by the attributes
 BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
 ReachRule = Callable[[Call], tuple[Reach, ...]]  # one an input; of several outputs, one an output
 ParamsRule = Callable[[Call], tuple[Param, ...]]
+
+
+def all_inputs(call: Call) -> int:
+    """Every element of every input is read."""
+    return call.in_elements
 
 
 class Rule(Struct, frozen=True, gc=False):
@@ -104,9 +111,12 @@ class Rule(Struct, frozen=True, gc=False):
     params: ParamsRule = lambda call: ()
     gemm: Callable[[Call], Gemm | None] = lambda call: None
     reach: ReachRule = lambda call: pointwise(call.inputs, call.y)
-    elements_read: Callable[[Call], int] = lambda call: call.in_elements
+    elements_read: Callable[[Call], int] = all_inputs
     elements_written: Callable[[Call], int] = lambda call: call.out_elements
+    reads_params: bool = True  # False: what it reads of them is in elements_read
+    makes: tuple[Made, ...] = ()  # dtype of each output; that of the first input if not said
     backward: BackwardRule = lambda call: (Ops(mul=call.out_elements), FREE)
+    saves: SavesRule = first_input  # for the backward pass
     arity: tuple[int, int | None] = (1, 1)  # least and most inputs; None for any number
     in_place: bool = False  # may write its output over its first input
     estimate: str = ""  # why its counts are a bound rather than exact, if they are

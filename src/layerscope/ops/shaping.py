@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import (
     Concat,
@@ -14,7 +16,7 @@ from layerscope.graph.attributes import (
     Split,
 )
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import SAME, Map, Reach, Segment, Slide, pointwise
+from layerscope.ops.reach import NOT_READ, SAME, Map, Reach, Segment, Slide, pointwise
 from layerscope.ops.rule import (
     Call,
     ReachRule,
@@ -26,6 +28,7 @@ from layerscope.ops.rule import (
     passes,
     same,
 )
+from layerscope.ops.saved import Saved, nothing
 
 
 def _text(shape: Shape) -> str:
@@ -210,9 +213,6 @@ def _crop_reach(call: Call) -> tuple[Reach, ...]:
     return (reach, NOT_READ)
 
 
-NOT_READ: Reach = {-1: (-1, SAME)}  # only the shape of this input matters
-
-
 def _view(shape: ShapeRule, reach: ReachRule) -> Rule:
     """An op whose output is its input under another name: nothing moves."""
     return Rule(
@@ -223,6 +223,7 @@ def _view(shape: ShapeRule, reach: ReachRule) -> Rule:
         elements_read=none,
         elements_written=none,
         backward=passes,
+        saves=nothing,
         view=True,
     )
 
@@ -235,17 +236,27 @@ RULES = {
     "reshape": _view(_reshape_shape, _same_elements_reach),
     "flatten": _view(_flatten_shape, _same_elements_reach),
     "identity": _view(same, lambda call: pointwise(call.inputs, call.y)),
-    "dropout": _view(same, lambda call: pointwise(call.inputs, call.y)),
+    "dropout": replace(
+        _view(same, lambda call: pointwise(call.inputs, call.y)),
+        # in training a factor for each element, zero or 1 / (1 − p)
+        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
+    ),
     "concat": Rule(
         family="shaping",
         shape=_concat_shape,
         ops=free,
         reach=_concat_reach,
         backward=passes,
+        saves=nothing,
         arity=(1, None),
     ),
     "split": Rule(
-        family="shaping", shape=_split_shape, ops=free, reach=_split_reach, backward=passes
+        family="shaping",
+        shape=_split_shape,
+        ops=free,
+        reach=_split_reach,
+        backward=passes,
+        saves=nothing,
     ),
     "slice": Rule(
         family="shaping",
@@ -254,11 +265,24 @@ RULES = {
         reach=_slice_reach,
         elements_read=_moved,
         backward=passes,
+        saves=nothing,
     ),
     "permute": Rule(
-        family="shaping", shape=_permute_shape, ops=free, reach=_permute_reach, backward=passes
+        family="shaping",
+        shape=_permute_shape,
+        ops=free,
+        reach=_permute_reach,
+        backward=passes,
+        saves=nothing,
     ),
-    "pad": Rule(family="shaping", shape=_pad_shape, ops=free, reach=_pad_reach, backward=passes),
+    "pad": Rule(
+        family="shaping",
+        shape=_pad_shape,
+        ops=free,
+        reach=_pad_reach,
+        backward=passes,
+        saves=nothing,
+    ),
     "crop": Rule(
         family="shaping",
         shape=_crop_shape,
@@ -266,6 +290,7 @@ RULES = {
         reach=_crop_reach,
         elements_read=_moved,
         backward=passes,
+        saves=nothing,
         arity=(2, 2),
     ),
 }

@@ -7,6 +7,7 @@ from layerscope.graph.attributes import Softmax
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import everything, keep
 from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of, same
+from layerscope.ops.saved import Saved, result
 
 
 def _axis(call: Call) -> int:
@@ -79,6 +80,7 @@ RULES = {
         ops=_softmax,
         reach=lambda call: (keep(tuple(a for a in range(len(call.x)) if a != _axis(call))),),
         backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
+        saves=result,
     ),
     "log_softmax": Rule(
         family="softmax",
@@ -86,6 +88,7 @@ RULES = {
         ops=_log_softmax,
         reach=lambda call: (keep(tuple(a for a in range(len(call.x)) if a != _axis(call))),),
         backward=lambda call: (Ops(exp=1, mul=1, add=2) * elements(call.x), FREE),
+        saves=result,
     ),
     "softmax_loss": Rule(
         family="loss",
@@ -94,6 +97,7 @@ RULES = {
         reach=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(exp=1, add=1, mul=1) * elements(call.x), FREE),
         arity=(1, 2),
+        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
     ),
     "nll_loss": Rule(
         family="loss",

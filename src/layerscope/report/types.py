@@ -158,8 +158,9 @@ class Report(Struct, frozen=True, dict=True):
 
     @property
     def dtype(self) -> str:
-        """Number type of the first input."""
-        return self.graph.inputs[0].dtype
+        """Number type of the activations: of the first input that is not of integers."""
+        kinds = [tensor.dtype for tensor in self.inputs if not tensor.dtype.startswith("int")]
+        return kinds[0] if kinds else self.graph.dtype
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:

@@ -1,0 +1,59 @@
+"""Attention, recurrence, tables."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Einsum(Struct, frozen=True, gc=False):
+    """A product of tensors told by letters for their axes, such as `bij,bjk->bik`."""
+
+    equation: str
+
+
+class Attention(Struct, frozen=True, gc=False):
+    """softmax(Q·Kᵀ·scale)·V per head, on N x T x (heads · size) or N x heads x T x size.
+
+    With fewer `kv_heads` each serves several query heads. `past` is the length of a cache of keys
+    and values that stand before the given ones; `cached` says that such a cache may be put in.
+    """
+
+    heads: int
+    kv_heads: int = 0  # 0: as many as heads
+    causal: bool = False
+    cached: bool = False
+    past: int = 0
+
+
+class Rotary(Struct, frozen=True, gc=False):
+    """Rotation of pairs of features of each head by their position."""
+
+    heads: int
+
+
+class Embedding(Struct, frozen=True, gc=False):
+    """A table of `rows` vectors of `features`, looked up by index."""
+
+    rows: int
+    features: int
+
+
+class Table(Struct, frozen=True, gc=False):
+    """A learned array that is no weight of a product, repeated for the batch if `batched`."""
+
+    shape: tuple[int, ...]
+    batched: bool = False
+
+
+class Recurrent(Struct, frozen=True, gc=False):
+    """RNN, LSTM or GRU over T x N x features (N first with `batch_first`)."""
+
+    hidden: int
+    layers: int = 1
+    bidirectional: bool = False
+    bias: bool = True
+    batch_first: bool = False
+    projection: int = 0  # LSTM: size its output is projected to, 0 for none
+    activation: Literal["tanh", "relu"] = "tanh"

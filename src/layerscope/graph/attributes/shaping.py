@@ -1,0 +1,127 @@
+"""Joins, cuts, new shapes, resampling, indices, number types."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from layerscope.graph.attributes.windows import Pads
+
+
+class Concat(Struct, frozen=True, gc=False):
+    """Joining along one axis."""
+
+    axis: int = 1
+
+
+class Split(Struct, frozen=True, gc=False):
+    """Cutting along one axis into pieces of these sizes."""
+
+    axis: int
+    sizes: tuple[int, ...]
+
+
+class Slice(Struct, frozen=True, gc=False):
+    """A range with a step on each named axis, ends as Python's slices take them."""
+
+    axes: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    steps: tuple[int, ...] = ()
+
+
+class Reshape(Struct, frozen=True, gc=False):
+    """A new shape for the same elements; 0 keeps an axis, one -1 takes what is left."""
+
+    shape: tuple[int, ...]
+
+
+class Flatten(Struct, frozen=True, gc=False):
+    """Merging the axes from `start` to `end` into one."""
+
+    start: int = 1
+    end: int = -1
+
+
+class Permute(Struct, frozen=True, gc=False):
+    """A new order of the axes."""
+
+    order: tuple[int, ...]
+
+
+class Pad(Struct, frozen=True, gc=False):
+    """Elements added (or, below zero, cut) before and after each axis."""
+
+    pads: Pads
+    mode: Literal["constant", "reflect", "edge"] = "constant"
+
+
+class Crop(Struct, frozen=True, gc=False):
+    """Cutting the first input to the sizes of the second from `axis` on."""
+
+    axis: int = 2
+    offsets: tuple[int, ...] = (0,)
+
+
+class Resize(Struct, frozen=True, gc=False):
+    """Resampling the spatial axes to `size`, or by `scale` (numerator, denominator) per axis."""
+
+    mode: Literal["nearest", "bilinear", "bicubic"] = "nearest"
+    size: tuple[int, ...] = ()
+    scale: tuple[tuple[int, int], ...] = ()
+    align_corners: bool = False
+
+
+class PixelShuffle(Struct, frozen=True, gc=False):
+    """Moving blocks of `factor` x `factor` channels into space, or back with `inverse`."""
+
+    factor: int
+    inverse: bool = False
+
+
+class Reduce(Struct, frozen=True, gc=False):
+    """Reduction over `axes` (all if empty), kept as axes of one if `keep`."""
+
+    axes: tuple[int, ...] = ()
+    keep: bool = False
+
+
+class Gather(Struct, frozen=True, gc=False):
+    """Taking slices of one axis by index, or single elements along it if `elements`."""
+
+    axis: int = 0
+    elements: bool = False
+
+
+class Scatter(Struct, frozen=True, gc=False):
+    """Writing updates (third input) into a copy of the first input at indices along `axis`."""
+
+    axis: int = 0
+    add: bool = False
+
+
+class Expand(Struct, frozen=True, gc=False):
+    """Repeating axes of one up to `shape`; 0 or -1 keeps an axis, -1 in front adds none."""
+
+    shape: tuple[int, ...]
+
+
+class TopK(Struct, frozen=True, gc=False):
+    """The k largest along one axis, and where they are."""
+
+    k: int
+    axis: int = -1
+
+
+class Quantize(Struct, frozen=True, gc=False):
+    """Rounding to a narrow number type, or back from it."""
+
+    dtype: str = "int8"
+    per_channel: bool = False
+
+
+class Cast(Struct, frozen=True, gc=False):
+    """A change of number type."""
+
+    dtype: str

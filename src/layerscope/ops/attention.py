@@ -1,0 +1,206 @@
+"""Attention as one op, einsum, and the rotation of positions."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Attention, Einsum, Rotary
+from layerscope.graph.types import Shape, elements
+from layerscope.ops.reach import Reach, everything, keep
+from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, broadcast, need_rank, same
+from layerscope.ops.saved import Saved, every_input, nothing
+
+
+class Sizes:
+    """What an attention works on: batch, query heads, both lengths, sizes of keys and values."""
+
+    def __init__(self, call: Call) -> None:
+        a: Attention = call.attributes
+        q, k, v = call.inputs[:3]
+        told = ", ".join("x".join(map(str, shape)) for shape in (q, k, v))
+        kv_heads = a.kv_heads or a.heads
+        if a.heads < 1 or a.heads % kv_heads:
+            raise ShapeError(f"{a.heads} heads cannot share {kv_heads} heads of keys and values")
+        if len(q) == 3:
+            widths = (q[2], k[2], v[2]) if len(k) == len(v) == 3 else ()
+            if not widths or widths[0] % a.heads or widths[1] % kv_heads or widths[2] % kv_heads:
+                raise ShapeError(f"attention of {told} with {a.heads} heads, {kv_heads} of keys")
+            q, k, v = (
+                (shape[0], heads, shape[1], shape[2] // heads)
+                for shape, heads in ((q, a.heads), (k, kv_heads), (v, kv_heads))
+            )
+        if len(q) != 4 or len(k) != 4 or len(v) != 4:
+            raise ShapeError(f"attention takes three or four axes, got {told}")
+        agree = q[3] == k[3] and k[2] == v[2] and q[0] == k[0] == v[0]
+        if not agree or q[1] != a.heads or k[1] != kv_heads or v[1] != kv_heads:
+            raise ShapeError(f"attention of {told}: sizes do not agree")
+        self.batch, self.heads, self.queries, self.key_size = q
+        self.kv_heads, self.keys, self.value_size = kv_heads, k[2] + a.past, v[3]
+        self.scores = self.batch * self.heads * self.queries * self.keys
+
+
+def _attention_shape(call: Call) -> tuple[Shape, ...]:
+    s = Sizes(call)
+    if len(call.inputs) == 4:
+        scores = (s.batch, s.heads, s.queries, s.keys)
+        if broadcast((call.inputs[3], scores)) != scores:
+            raise ShapeError(f"a mask of {call.inputs[3]} on scores of {scores}")
+    if len(call.x) == 3:
+        return ((s.batch, s.queries, s.heads * s.value_size),)
+    return ((s.batch, s.heads, s.queries, s.value_size),)
+
+
+def _attention_ops(call: Call) -> Ops:
+    """Both products in full, masked places included; scaling, mask and softmax of the scores."""
+    s = Sizes(call)
+    masked = (1 if len(call.inputs) == 4 else 0, 1 if call.attributes.causal else 0)
+    softmax = Ops(comp=1 + masked[1], add=2 + masked[0], exp=1, div=1, mul=1)
+    return Ops(mac=s.scores * (s.key_size + s.value_size)) + softmax * s.scores
+
+
+def _attention_read(call: Call) -> int:
+    s = Sizes(call)
+    a: Attention = call.attributes
+    cache = a.past * s.batch * s.kv_heads * (s.key_size + s.value_size)
+    return call.in_elements + cache
+
+
+def _attention_gemm(call: Call) -> Gemm:
+    """The first of the two products; the second is its like with the sizes turned."""
+    s = Sizes(call)
+    return Gemm(m=s.queries, n=s.keys, k=s.key_size, count=s.batch * s.heads)
+
+
+def _attention_backward(call: Call) -> tuple[Ops, Ops]:
+    s = Sizes(call)
+    return Ops(mac=2 * s.scores * (s.key_size + s.value_size)) + Ops(mul=3, add=2) * s.scores, FREE
+
+
+def _attention_saves(call: Call) -> Saved:
+    """Fused: all inputs, the output, and the logarithm of each row's sum."""
+    s = Sizes(call)
+    rows = s.batch * s.heads * s.queries
+    return Saved(tuple(range(len(call.inputs))), True, ((rows, "fp32"),))
+
+
+def _batch_only(call: Call) -> tuple[Reach, ...]:
+    return tuple(keep((0,)) for _ in call.inputs)
+
+
+def _terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
+    """Letters of each operand, of the result, and the size each letter stands for."""
+    a: Einsum = call.attributes
+    left, arrow, right = a.equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(call.inputs):
+        raise ShapeError(f"einsum {a.equation!r} of {len(call.inputs)} operands")
+    if "." in left:
+        terms, right = _spell_out(terms, right, call)
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, call.inputs, strict=True):
+        if len(term) != len(shape):
+            raise ShapeError(f"einsum {a.equation!r}: {term!r} for a tensor of {len(shape)} axes")
+        for letter, size in zip(term, shape, strict=True):
+            known = sizes.setdefault(letter, size)
+            if known == 1:
+                sizes[letter] = size
+            elif size not in (1, known):
+                raise ShapeError(f"einsum {a.equation!r}: {letter} is {known} and {size}")
+    if not arrow:
+        joined = "".join(terms)
+        right = "".join(sorted(letter for letter in set(joined) if joined.count(letter) == 1))
+    missing = [letter for letter in right if letter not in sizes]
+    if missing:
+        raise ShapeError(f"einsum {a.equation!r}: {missing[0]} stands in no operand")
+    return terms, right, sizes
+
+
+def _spell_out(terms: list[str], right: str, call: Call) -> tuple[list[str], str]:
+    """Letters in place of `...`, the last axes alike."""
+    spare = [chr(code) for code in range(0x100, 0x140)]
+    widest = 0
+    spelt = []
+    for term, shape in zip(terms, call.inputs, strict=True):
+        hidden = len(shape) - len(term.replace("...", ""))
+        widest = max(widest, hidden)
+        spelt.append(term.replace("...", "".join(spare[64 - hidden :])))
+    return spelt, right.replace("...", "".join(spare[64 - widest :]))
+
+
+def _einsum_shape(call: Call) -> tuple[Shape, ...]:
+    _, right, sizes = _terms(call)
+    return (tuple(sizes[letter] for letter in right),)
+
+
+def _einsum_ops(call: Call) -> Ops:
+    """Operands are joined from the left, what no later one needs being summed at once."""
+    terms, right, sizes = _terms(call)
+    total = FREE
+    joined = terms[0]
+    for n, term in enumerate(terms[1:], 2):
+        needed = set(right).union(*terms[n:])
+        letters = set(joined) | set(term)
+        kept = letters & needed
+        work = elements(tuple(sizes[letter] for letter in letters))
+        total += Ops(mac=work) if letters - kept else Ops(mul=work)
+        joined = "".join(sorted(kept))
+    if len(terms) == 1:
+        work = elements(tuple(sizes[letter] for letter in set(joined)))
+        total += Ops(add=work - elements(tuple(sizes[letter] for letter in right)))
+    return total
+
+
+def _einsum_gemm(call: Call) -> Gemm | None:
+    """Of two operands: shared letters that stay are the batch, those that go the inner size."""
+    terms, right, sizes = _terms(call)
+    if len(terms) != 2:
+        return None
+    left, other = set(terms[0]), set(terms[1])
+    inner, batch = (left & other) - set(right), left & other & set(right)
+    if not inner or (left - other - set(right)) or (other - left - set(right)):
+        return None
+
+    def size(letters: set[str]) -> int:
+        return elements(tuple(sizes[letter] for letter in letters))
+
+    return Gemm(m=size(left - other), n=size(other - left), k=size(inner), count=size(batch))
+
+
+def _rotary_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 3, "a rotary embedding")
+    a: Rotary = call.attributes
+    if a.heads < 1 or (len(call.x) == 3 and call.x[-1] % a.heads):
+        raise ShapeError(f"{call.x[-1]} features cannot be cut into {a.heads} heads")
+    return same(call)
+
+
+RULES = {
+    "attention": Rule(
+        family="attention",
+        shape=_attention_shape,
+        saves=_attention_saves,
+        ops=_attention_ops,
+        gemm=_attention_gemm,
+        reach=_batch_only,
+        elements_read=_attention_read,
+        backward=_attention_backward,
+        arity=(3, 4),
+    ),
+    "einsum": Rule(
+        family="attention",
+        shape=_einsum_shape,
+        saves=every_input,
+        ops=_einsum_ops,
+        gemm=_einsum_gemm,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (_einsum_ops(call) * 2, FREE),
+        arity=(1, None),
+    ),
+    # x·cos + turned(x)·sin, with tables of sines that are made once
+    "rotary": Rule(
+        family="attention",
+        shape=_rotary_shape,
+        saves=nothing,
+        ops=lambda call: Ops(mul=2, add=1) * elements(call.y),
+        backward=lambda call: (Ops(mul=2, add=1) * elements(call.y), FREE),
+    ),
+}

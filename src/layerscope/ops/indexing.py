@@ -1,0 +1,211 @@
+"""Choosing, placing and repeating elements by index: no arithmetic, only bytes."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Embedding, Expand, Gather, Scatter, Table, TopK
+from layerscope.graph.types import Param, Shape, elements
+from layerscope.ops.reach import SAME, Map, Reach, everything, keep, pointwise
+from layerscope.ops.rule import (
+    FREE,
+    Call,
+    Ops,
+    Rule,
+    axis_of,
+    broadcast,
+    free,
+    param,
+    passes,
+    same,
+)
+from layerscope.ops.saved import Saved, first_input, nothing
+
+
+def _text(shape: Shape) -> str:
+    return "x".join(map(str, shape)) or "a scalar"
+
+
+def _gather_shape(call: Call) -> tuple[Shape, ...]:
+    a: Gather = call.attributes or Gather()
+    data, indices = call.inputs
+    axis = axis_of(a.axis, len(data))
+    if not a.elements:
+        return ((*data[:axis], *indices, *data[axis + 1 :]),)
+    if len(indices) != len(data):
+        raise ShapeError(f"gathering {_text(data)} by {_text(indices)}: different numbers of axes")
+    return (indices,)
+
+
+def _scatter_shape(call: Call) -> tuple[Shape, ...]:
+    a: Scatter = call.attributes or Scatter()
+    data, indices, updates = call.inputs
+    axis_of(a.axis, len(data))
+    if indices != updates or len(indices) != len(data):
+        told = ", ".join(map(_text, call.inputs))
+        raise ShapeError(f"scattering {told}: indices and updates do not agree")
+    return (data,)
+
+
+def _expand_shape(call: Call) -> tuple[Shape, ...]:
+    a: Expand = call.attributes
+    padded = (1,) * (len(a.shape) - len(call.x)) + call.x
+    wanted = tuple(
+        have if want in (0, -1) else want for have, want in zip(padded, a.shape, strict=False)
+    )
+    if len(padded) != len(a.shape) or broadcast((padded, wanted)) != wanted:
+        raise ShapeError(f"{_text(call.x)} cannot be expanded to {a.shape}")
+    return (wanted,)
+
+
+def _expand_reach(call: Call) -> tuple[Reach, ...]:
+    return pointwise(call.inputs, call.y)
+
+
+def _where_shape(call: Call) -> tuple[Shape, ...]:
+    return (broadcast(call.inputs),)
+
+
+def _top_k_shape(call: Call) -> tuple[Shape, ...]:
+    a: TopK = call.attributes
+    axis = axis_of(a.axis, len(call.x))
+    if not 1 <= a.k <= call.x[axis]:
+        raise ShapeError(f"the {a.k} largest of {call.x[axis]}")
+    shape = (*call.x[:axis], a.k, *call.x[axis + 1 :])
+    return (shape, shape)
+
+
+def _top_k_ops(call: Call) -> Ops:
+    """A heap of the k best: every element is compared with its least, log2(k) deep."""
+    k = call.attributes.k
+    return Ops(comp=elements(call.x) * max((k - 1).bit_length(), 1))
+
+
+def _top_k_reach(call: Call) -> tuple[Reach, ...]:
+    axis = axis_of(call.attributes.axis, len(call.x))
+    kept = keep(tuple(n for n in range(len(call.x)) if n != axis))
+    return (kept, kept)
+
+
+def _embedding_shape(call: Call) -> tuple[Shape, ...]:
+    a: Embedding = call.attributes
+    if a.rows < 1 or a.features < 1:
+        raise ShapeError(f"a table of {a.rows} x {a.features}, expected at least 1 each")
+    return ((*call.x, a.features),)
+
+
+def _embedding_params(call: Call) -> tuple[Param, ...]:
+    a: Embedding = call.attributes
+    return (param("weight", (a.rows, a.features), "embedding"),)
+
+
+def _table_shape(call: Call) -> tuple[Shape, ...]:
+    a: Table = call.attributes
+    return ((call.x[0], *a.shape[1:]) if a.batched else a.shape,)
+
+
+def _table_params(call: Call) -> tuple[Param, ...]:
+    return (param("weight", call.attributes.shape, "embedding"),)
+
+
+def _positions_shape(call: Call) -> tuple[Shape, ...]:
+    if len(call.x) < 2:
+        raise ShapeError(f"positions of {_text(call.x)}, expected N x T")
+    return ((1, call.x[1]),)
+
+
+def _roll_reach(call: Call) -> tuple[Reach, ...]:
+    reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
+    return (reach,)
+
+
+RULES = {
+    "gather": Rule(
+        family="indexing",
+        shape=_gather_shape,
+        ops=free,
+        reach=lambda call: everything(call.inputs),
+        elements_read=lambda call: call.out_elements,
+        backward=lambda call: (Ops(add=call.out_elements), FREE),
+        arity=(2, 2),
+        saves=lambda call: Saved(inputs=(1,)),
+    ),
+    "scatter": Rule(
+        family="indexing",
+        shape=_scatter_shape,
+        ops=lambda call: Ops(
+            add=elements(call.inputs[2]) if call.attributes and call.attributes.add else 0
+        ),
+        saves=lambda call: Saved(inputs=(1,)),
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        arity=(3, 3),
+    ),
+    "expand": Rule(
+        family="indexing",
+        shape=_expand_shape,
+        ops=free,
+        reach=_expand_reach,
+        backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
+        saves=nothing,
+    ),
+    "where": Rule(
+        family="indexing",
+        shape=_where_shape,
+        ops=lambda call: Ops(comp=call.out_elements),
+        backward=passes,
+        arity=(3, 3),
+        saves=first_input,
+    ),
+    "top_k": Rule(
+        family="indexing",
+        shape=_top_k_shape,
+        ops=_top_k_ops,
+        reach=_top_k_reach,
+        backward=passes,
+        makes=("input", "int64"),
+        saves=lambda call: Saved(extra=((elements(call.y), "int64"),)),
+    ),
+    "embedding": Rule(
+        family="indexing",
+        shape=_embedding_shape,
+        ops=free,
+        params=_embedding_params,
+        reach=lambda call: (keep(range(len(call.x))),),
+        elements_read=lambda call: call.out_elements,
+        reads_params=False,
+        backward=lambda call: (FREE, Ops(add=call.out_elements)),
+        makes=("float",),
+        saves=first_input,
+    ),
+    # a learned array, such as a class token or a table of positions, read as it is
+    "table": Rule(
+        family="indexing",
+        shape=_table_shape,
+        ops=free,
+        params=_table_params,
+        reach=lambda call: everything(call.inputs),
+        elements_read=lambda call: elements(call.attributes.shape),
+        reads_params=False,
+        backward=lambda call: (FREE, FREE),
+        makes=("float",),
+        saves=nothing,
+    ),
+    "positions": Rule(
+        family="indexing",
+        shape=_positions_shape,
+        ops=free,
+        reach=lambda call: everything(call.inputs),
+        elements_read=lambda call: 0,
+        backward=passes,
+        makes=("int64",),
+        saves=nothing,
+    ),
+    "roll": Rule(
+        family="indexing",
+        shape=same,
+        ops=free,
+        reach=_roll_reach,
+        backward=passes,
+        saves=nothing,
+    ),
+}

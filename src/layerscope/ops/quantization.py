@@ -1,0 +1,41 @@
+"""Changes of number type: rounding to narrow integers and back, casts."""
+
+from __future__ import annotations
+
+from layerscope.graph.attributes import Quantize
+from layerscope.graph.types import Param
+from layerscope.ops.rule import Call, Rule, each, free, param, passes, same
+from layerscope.ops.saved import nothing
+
+
+def _scales(call: Call) -> tuple[Param, ...]:
+    """Scale and zero point, which calibration sets and training does not learn."""
+    a: Quantize = call.attributes or Quantize()
+    shape = (call.x[1],) if a.per_channel and len(call.x) > 1 else (1,)
+    return (param("scale", shape, "statistic"), param("zero_point", shape, "statistic"))
+
+
+RULES = {
+    # round(x / scale) + zero point, clipped at both ends
+    "quantize": Rule(
+        family="quantization",
+        shape=same,
+        ops=each(div=1, add=1, comp=2),
+        params=_scales,
+        backward=passes,
+        saves=nothing,
+        makes=("told",),
+    ),
+    "dequantize": Rule(
+        family="quantization",
+        shape=same,
+        ops=each(add=1, mul=1),
+        params=_scales,
+        backward=passes,
+        saves=nothing,
+        makes=("float",),
+    ),
+    "cast": Rule(
+        family="quantization", shape=same, ops=free, backward=passes, saves=nothing, makes=("told",)
+    ),
+}

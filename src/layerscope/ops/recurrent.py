@@ -1,0 +1,146 @@
+"""RNN, LSTM and GRU: several layers, both directions, the last step as well as the sequence."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Recurrent
+from layerscope.graph.types import Param, Shape
+from layerscope.ops.rule import (
+    BackwardRule,
+    Call,
+    Ops,
+    OpsRule,
+    ParamsRule,
+    Rule,
+    ShapeRule,
+    param,
+    product_backward,
+)
+from layerscope.ops.saved import Saved, SavesRule
+
+GATES = {"rnn": 1, "lstm": 4, "gru": 3}
+
+SIGMOID = Ops(exp=1, add=1, div=1)
+TANH = Ops(exp=1, add=2, div=1)
+RELU = Ops(comp=1)
+
+
+class Run:
+    """Sizes of one use: steps, batch, directions, and the features each layer reads."""
+
+    def __init__(self, call: Call) -> None:
+        a: Recurrent = call.attributes
+        if len(call.x) != 3:
+            raise ShapeError(f"a recurrent layer takes T x N x features, got {call.x}")
+        if a.hidden < 1 or a.layers < 1 or not 0 <= a.projection < a.hidden:
+            raise ShapeError(
+                f"{a.layers} layers of {a.hidden} projected to {a.projection}, expected at least 1"
+            )
+        self.batch, self.steps = call.x[:2] if a.batch_first else (call.x[1], call.x[0])
+        self.directions = 2 if a.bidirectional else 1
+        self.state = a.projection or a.hidden
+        inner = self.state * self.directions
+        self.features = (call.x[2], *[inner] * (a.layers - 1))
+
+
+def _shape(kind: str) -> ShapeRule:
+    def shape(call: Call) -> tuple[Shape, ...]:
+        """The sequence, the last state of every layer and direction, and for LSTM the cells."""
+        a: Recurrent = call.attributes
+        run = Run(call)
+        lead = (run.batch, run.steps) if a.batch_first else (run.steps, run.batch)
+        states = a.layers * run.directions
+        shapes = ((*lead, run.state * run.directions), (states, run.batch, run.state))
+        return (*shapes, (states, run.batch, a.hidden)) if kind == "lstm" else shapes
+
+    return shape
+
+
+def _macs(kind: str, call: Call) -> int:
+    """The matrices of all gates, layers and directions, at every step."""
+    a: Recurrent = call.attributes
+    run = Run(call)
+    per_step = 0
+    for features in run.features:
+        per_step += GATES[kind] * a.hidden * (features + run.state) + a.hidden * a.projection
+    return per_step * run.directions * run.steps * run.batch
+
+
+def _cell(kind: str, a: Recurrent) -> Ops:
+    """Per hidden unit and step: both products joined, biases, gates, and the new state."""
+    if kind == "rnn":
+        ops = Ops(add=1) + (TANH if a.activation == "tanh" else RELU)
+    elif kind == "lstm":  # c = f·c + i·g, h = o·tanh(c)
+        ops = Ops(add=4) + SIGMOID * 3 + TANH * 2 + Ops(mul=3, add=1)
+    else:  # n = tanh(x + r·h), h = (1 − z)·n + z·h
+        ops = Ops(add=3) + SIGMOID * 2 + TANH + Ops(mul=3, add=2)
+    return ops + Ops(add=2 * GATES[kind]) if a.bias else ops
+
+
+def _ops(kind: str) -> OpsRule:
+    def ops(call: Call) -> Ops:
+        a: Recurrent = call.attributes
+        run = Run(call)
+        cells = a.hidden * a.layers * run.directions * run.steps * run.batch
+        return Ops(mac=_macs(kind, call)) + _cell(kind, a) * cells
+
+    return ops
+
+
+def _params(kind: str) -> ParamsRule:
+    def params(call: Call) -> tuple[Param, ...]:
+        a: Recurrent = call.attributes
+        run = Run(call)
+        rows = GATES[kind] * a.hidden
+        made = []
+        for layer, features in enumerate(run.features):
+            for end in ("", "_reverse")[: run.directions]:
+                tail = f"_l{layer}{end}"
+                made.append(param(f"weight_ih{tail}", (rows, features), "weight"))
+                made.append(param(f"weight_hh{tail}", (rows, run.state), "weight"))
+                if a.bias:
+                    made.append(param(f"bias_ih{tail}", (rows,), "bias"))
+                    made.append(param(f"bias_hh{tail}", (rows,), "bias"))
+                if a.projection:
+                    made.append(param(f"weight_hr{tail}", (a.projection, a.hidden), "weight"))
+        return tuple(made)
+
+    return params
+
+
+def _backward(kind: str) -> BackwardRule:
+    def backward(call: Call) -> tuple[Ops, Ops]:
+        """Half of the forward products again for each gradient, and the cells twice."""
+        forward = _ops(kind)(call)
+        macs = _macs(kind, call)
+        cells = Ops(mul=2 * (forward.mul + forward.div), add=2 * forward.add)
+        for_inputs, for_params = product_backward(macs, 0)
+        return for_inputs + cells, for_params
+
+    return backward
+
+
+def _saves(kind: str) -> SavesRule:
+    """The input, and at every step all gates, the state and for LSTM the cell."""
+
+    def saves(call: Call) -> Saved:
+        a: Recurrent = call.attributes
+        run = Run(call)
+        units = a.hidden * a.layers * run.directions * run.steps * run.batch
+        return Saved(inputs=(0,), extra=((units * (GATES[kind] + 1), ""),))
+
+    return saves
+
+
+RULES = {
+    kind: Rule(
+        family="recurrent",
+        shape=_shape(kind),
+        ops=_ops(kind),
+        params=_params(kind),
+        reach=lambda call: tuple({} for _ in call.outputs),
+        backward=_backward(kind),
+        saves=_saves(kind),
+    )
+    for kind in GATES
+}

@@ -1,0 +1,14 @@
+"""What the catalogue keeps of a network: where it is written, and a line about it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Entry(Struct, frozen=True):
+    """The function in a file of this folder that builds a network, and what to call it with."""
+
+    file: str
+    function: str
+    says: str
+    arguments: tuple[object, ...] = ()
