@@ -11,7 +11,7 @@ VIEWS = ("reshape", "flatten", "identity", "dropout")
 IN_PLACE = (
     "relu", "relu6", "clip", "abs", "threshold", "leaky_relu", "elu", "selu", "sigmoid", "tanh",
     "silu", "hard_sigmoid", "hard_swish", "gelu", "gelu_tanh", "softplus", "exp", "log", "sqrt",
-    "neg", "prelu", "add", "sub", "mul", "div", "pow", "max", "min", "compare", "batch_norm",
+    "neg", "prelu", "add", "sub", "mul", "div", "pow", "max", "min", "batch_norm",
     "scale",
 )  # fmt: skip
 
