@@ -1,5 +1,6 @@
 # make run          the account of vgg16 (NET=resnet50 for another)
 # make test         every test that needs no network
+# make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
 # make goldens      write the golden tables anew, then read the diff
@@ -11,7 +12,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 NET ?= vgg16
 ARGS ?=
 
-.PHONY: setup run test check bench goldens docs clean
+.PHONY: setup run test test-torch check bench goldens docs clean
 
 setup: $(VENV)/base
 
@@ -34,6 +35,15 @@ run: setup
 
 test: $(VENV)/dev
 	$(BIN)/pytest $(ARGS)
+
+# torchvision has no CPU build and would pull another torch, hence --no-deps.
+$(VENV)/torch: $(VENV)/dev
+	$(PIP) install --constraint constraints.txt torch pillow
+	$(PIP) install --constraint constraints.txt --no-deps torchvision
+	@touch $@
+
+test-torch: $(VENV)/torch
+	$(BIN)/pytest tests/test_training_torch.py $(ARGS)
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .

@@ -71,7 +71,7 @@ def test_public_names() -> None:
 
     assert sorted(layerscope.__all__) == [
         "Builder", "Graph", "LayerscopeError", "Node", "Param", "Report", "Tensor",
-        "__version__", "analyze", "load",
+        "__version__", "analyze", "fit", "load",
     ]  # fmt: skip
     for name in layerscope.__all__:
         assert getattr(layerscope, name) is not None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.api import Report, analyze, load
+    from layerscope.api import Report, analyze, fit, load
     from layerscope.errors import LayerscopeError
     from layerscope.graph import Graph, Node, Param, Tensor
     from layerscope.graph.builder import Builder
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 # Loaded on first use: `layerscope --help` needs none of them.
 PUBLIC = {
     "analyze": "layerscope.api",
+    "fit": "layerscope.api",
     "load": "layerscope.api",
     "Builder": "layerscope.graph.builder",
+    "Comparison": "layerscope.api",
     "Graph": "layerscope.graph",
     "LayerscopeError": "layerscope.errors",
     "Node": "layerscope.graph",
@@ -32,6 +34,7 @@ PUBLIC = {
 
 __all__ = [
     "Builder",
+    "Comparison",
     "Graph",
     "LayerscopeError",
     "Node",
@@ -40,6 +43,7 @@ __all__ = [
     "Tensor",
     "__version__",
     "analyze",
+    "fit",
     "load",
 ]
 

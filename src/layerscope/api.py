@@ -10,9 +10,13 @@ from layerscope.analysis.costs import costs
 from layerscope.analysis.fields import fields
 from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import infer
+from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import convention
+from layerscope.errors import UnknownName, UsageError
 from layerscope.graph import Graph, Shape
 from layerscope.graph.edits import bind
+from layerscope.report import compare as side_by_side
+from layerscope.report.training import Fit
 from layerscope.version import __version__
 
 Input = Shape | Mapping[str, Shape]
@@ -79,6 +83,21 @@ class Report(report.Report, frozen=True, dict=True):
 
         return write(self, name, **options)
 
+    def training(
+        self, optimizer: str = "adam", *, mixed: bool = False, checkpoint: bool = False
+    ) -> Training:
+        """Memory of one training step, by what holds it; `mixed` needs a half-precision report."""
+        if optimizer not in STATES:
+            raise UnknownName("optimizer", optimizer, STATES, f"; known: {', '.join(STATES)}")
+        return training(
+            self.graph,
+            self.shapes,
+            self.costs,
+            optimizer=optimizer,
+            mixed=mixed,
+            checkpoint=checkpoint,
+        )
+
     def findings(self) -> tuple[str, ...]:
         """Which layers hold most, and where memory peaks, in words."""
         from layerscope.report.findings import findings
@@ -124,3 +143,76 @@ def analyze(
         convention=counted_by,
         version=__version__,
     )
+
+
+def fit(
+    network: str | Graph,
+    memory_bytes: int,
+    *,
+    train: str | None = None,
+    mixed: bool = False,
+    checkpoint: bool = False,
+    **options: Any,
+) -> Fit:
+    """The largest batch whose training step (or, without `train`, inference) fits in memory.
+
+    Inference holds the weights and the peak of activations; other options are those of `analyze`.
+    """
+    if memory_bytes < 1:
+        raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
+    graph = load(network) if isinstance(network, str) else network
+
+    def needed(batch: int) -> int:
+        report = analyze(graph, batch=batch, **options)
+        if train is None:
+            return report.totals.param_bytes + report.totals.peak_activation_bytes
+        return report.training(train, mixed=mixed, checkpoint=checkpoint).total_bytes
+
+    high = 1
+    while high < MOST_BATCH and needed(high) <= memory_bytes:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if needed(middle) <= memory_bytes else (low, middle)
+    return Fit(low, needed(low) if low else 0, needed(high), memory_bytes)
+
+
+MOST_BATCH = 2**40  # a network whose memory does not grow with the batch would fit forever
+
+
+class Comparison(side_by_side.Comparison, frozen=True):
+    """Networks side by side, with every way to print it."""
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, *, everything: bool = False, width: int | None = None) -> str:
+        """Totals with ratios and the layers that differ; `everything` lists equal ones too."""
+        from layerscope.export.comparison import write_text
+
+        return write_text(self, everything=everything, width=width)
+
+    def to_markdown(self, *, everything: bool = False) -> str:
+        """The same as Markdown tables."""
+        from layerscope.export.comparison import write_markdown
+
+        return write_markdown(self, everything=everything)
+
+    def to_json(self, *, everything: bool = False) -> str:
+        """Totals, ratios and differences as JSON."""
+        from layerscope.export.comparison import write_json
+
+        return write_json(self, everything=everything)
+
+
+def compare(
+    first: str | Graph | Report, *others: str | Graph | Report, **options: Any
+) -> Comparison:
+    """Networks against the first one; options are those of `analyze`, for all but reports."""
+    reports = [
+        each if isinstance(each, report.Report) else analyze(each, **options)
+        for each in (first, *others)
+    ]
+    found = side_by_side.compare(reports)
+    return Comparison(found.reports, found.figures, found.pairs)

@@ -14,6 +14,9 @@ from layerscope.version import __version__
 
 COMMANDS = {
     "show": "Print the account of a network.",
+    "compare": "Show how networks differ: totals side by side, layers that changed.",
+    "check": "Fail when a network outgrows its budget.",
+    "export": "Write a network for other programs: graphs, tables, simulators.",
     "zoo": "List the networks that come with layerscope.",
     "completion": "Print the script that completes commands in your shell.",
 }
@@ -23,6 +26,9 @@ Examples:
   layerscope show vgg16
   layerscope show resnet50 --batch 32 --dtype fp16 --sort macs --top 10
   layerscope show vgg19 --as cs231n.md
+  layerscope compare resnet50 resnet101
+  layerscope check resnet18 --max-params 12M --max-macs 2G
+  layerscope export resnet18 --to dot -o resnet18.dot
   layerscope zoo
 """
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 from layerscope.errors import UsageError
+
+Command = Callable[..., Any]
 
 
 class Network(click.ParamType):  # type: ignore[type-arg]
@@ -26,6 +30,26 @@ class Network(click.ParamType):  # type: ignore[type-arg]
 
 
 NETWORK = Network()
+
+
+def input_options(command: Command) -> Command:
+    """Add --batch, --input and --dtype, which every command takes that analyzes networks."""
+    for option in (
+        click.option("--dtype", metavar="TYPE", help="Number type: fp32, fp16, bf16, int8, int4."),
+        click.option(
+            "--input",
+            "-i",
+            "inputs",
+            multiple=True,
+            metavar="SHAPE",
+            help="Input shape, 3x227x227 or 1x3x227x227; NAME=SHAPE for one of several inputs.",
+        ),
+        click.option(
+            "--batch", "-b", type=int, metavar="N", help="Batch size.  [default: the network's, 1]"
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def parse_shapes(given: tuple[str, ...]) -> dict[str, tuple[int, ...]] | None:

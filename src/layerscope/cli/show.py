@@ -66,6 +66,12 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option(
     "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
 )
+@click.option(
+    "--train", metavar="OPTIMIZER", help="Memory of a training step: sgd, momentum, adam."
+)
+@click.option("--mixed", is_flag=True, help="With --train: half precision beside fp32 weights.")
+@click.option("--checkpoint", is_flag=True, help="With --train: keep few activations, recompute.")
+@click.option("--fit", metavar="SIZE", help="The largest batch that fits in SIZE, such as 8GB.")
 @click.option("--parts", metavar="A,B,…", help="Parts of the boda notation: layers, info, totals.")
 @click.option("--strict", is_flag=True, help="Fail (exit 1) if anything is unknown.")
 @click.option(
@@ -83,16 +89,17 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
             "form", form, (*FORMS, *NOTATIONS), f"; known: {', '.join((*FORMS, *NOTATIONS))}"
         )
     _check_options(form, options)
+    _read_training(options)
     like = options["like"] or (notation(form).like if form in NOTATIONS else "exact")
-    report = analyze(
-        network,
-        input=parse_shapes(options["inputs"]),
-        batch=options["batch"],
-        dtype=options["dtype"],
-        like=like,
-        in_place=options["in_place"],
-    )
-    deliver(_render(report, form, options, to_file=bool(output)), output)
+    told = {
+        "input": parse_shapes(options["inputs"]),
+        "dtype": options["dtype"],
+        "like": like,
+        "in_place": options["in_place"],
+    }
+    report = analyze(network, batch=options["batch"], **told)
+    asked = _answers(report, options, told)
+    deliver(_render(report, form, options, asked, to_file=bool(output)), output)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
 
@@ -103,6 +110,39 @@ def _form_of(output: str | None) -> str:
     return SUFFIXES.get(splitext(output)[1].lower(), "text") if output else "text"
 
 
+def _read_training(options: dict[str, Any]) -> None:
+    """Sizes as numbers, and half precision where mixed precision asks for it."""
+    from layerscope.analysis.training import STATES
+    from layerscope.report.numbers import parse_bytes
+
+    if options["train"] is not None and options["train"] not in STATES:
+        raise UnknownName("optimizer", options["train"], STATES, f"; known: {', '.join(STATES)}")
+    for name in ("mixed", "checkpoint"):
+        if options[name] and options["train"] is None:
+            raise UsageError(f"--{name} goes with --train")
+    if options["mixed"]:
+        options["dtype"] = options["dtype"] or "fp16"
+        if options["dtype"] not in ("fp16", "bf16"):
+            raise UsageError(f"--mixed with --dtype {options['dtype']}, expected fp16 or bf16")
+    if options["fit"] is not None:
+        options["fit"] = parse_bytes(options["fit"])
+
+
+def _answers(report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
+    """What was asked beyond the table: memory of training, the batch that fits."""
+    from layerscope.export.answers import Answers
+
+    how = {name: options[name] for name in ("mixed", "checkpoint")}
+    training = fitting = None
+    if options["train"] is not None:
+        training = report.training(options["train"], **how)
+    if options["fit"] is not None:
+        from layerscope.api import fit
+
+        fitting = fit(report.graph, options["fit"], train=options["train"], **how, **told)
+    return Answers(training, fitting)
+
+
 def _check_options(form: str, options: dict[str, Any]) -> None:
     """Raise for an option that the form would silently ignore."""
     shaped = [name for name in ("depth", "columns", "sort", "top") if options[name] is not None]
@@ -111,22 +151,25 @@ def _check_options(form: str, options: dict[str, Any]) -> None:
         raise UsageError(f"--{shaped[0]} does not go with {what}")
     if options["total"] and form not in ("text", "json"):
         raise UsageError(f"--total does not go with --as {form}")
+    asked = [name for name in ("train", "fit") if options[name] is not None]
+    if asked and form not in ("text", "markdown", "json"):
+        raise UsageError(f"--{asked[0]} does not go with --as {form}")
     if options["parts"] is not None and form != "boda":
         raise UsageError("--parts goes with --as boda only")
 
 
-def _render(report: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:
+def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_file: bool) -> str:
     from layerscope.export.table import View
 
     stamp = not options["no_stamp"]
     if form == "json":
         from layerscope.export.json import write as write_json
 
-        return write_json(report, stamp=stamp, totals_only=options["total"])
+        return write_json(report, stamp=stamp, totals_only=options["total"], asked=asked)
     if options["total"]:
         from layerscope.export.text import total_line
 
-        return total_line(report)
+        return harmless(total_line(report) + _lines(asked.lines(report), form))
     if form in NOTATIONS:
         from layerscope.notations import write as write_notation
 
@@ -147,12 +190,23 @@ def _render(report: Any, form: str, options: dict[str, Any], *, to_file: bool) -
 
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
-        below = harmless(_footer(report, form)) if stamp else ""
+        below = harmless(_below(report, form, asked, stamp))
         return text + (wrapped(below, width) if below and width else below)
     from importlib import import_module
 
     text = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    return harmless(text + _footer(report, form) if stamp else text)
+    return harmless(text + _below(report, form, asked, stamp))
+
+
+def _below(report: Any, form: str, asked: Any, stamp: bool) -> str:
+    """What was asked beyond the table is told even where the stamp is not wanted."""
+    lines = _lines(asked.lines(report), form)
+    return ("\n" + lines if lines else "") + (_footer(report, form) if stamp else "")
+
+
+def _lines(lines: tuple[str, ...], form: str) -> str:
+    mark = "- " if form == "markdown" else ""
+    return "".join(f"{mark}{line}\n" for line in lines)
 
 
 def _names(text: str) -> list[str]:
@@ -169,8 +223,7 @@ def _footer(report: Any, form: str) -> str:
     if form in ("latex", "matconvnet.latex"):
         return "".join(f"% {line}\n" for line in lines)
     found = list(findings(report)) if form in ("text", "markdown") else []
-    mark = "- " if form == "markdown" else ""
-    blocks = ["".join(f"{mark}{line}\n" for line in found)] if found else []
+    blocks = [_lines(tuple(found), form)] if found else []
     end = "  " if form == "markdown" else ""  # keep the two lines two in Markdown
     blocks.append("".join(f"{line}{end}\n" for line in lines))
     return "\n" + "\n".join(blocks)

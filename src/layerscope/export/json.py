@@ -9,15 +9,19 @@ from msgspec import Struct
 
 from layerscope.analysis.costs import Status, storage_of
 from layerscope.analysis.fields import Field as FieldOf
+from layerscope.analysis.training import Training as TrainingOf
+from layerscope.export.answers import Answers
 from layerscope.graph.types import Role
 from layerscope.graph.types import Tensor as TensorOf
 from layerscope.ops import Gemm
 from layerscope.ops import Ops as OpsOf
 from layerscope.report.numbers import decimal
+from layerscope.report.training import Fit
 from layerscope.report.types import Layer as LayerOf
 from layerscope.report.types import Report as ReportOf
 from layerscope.report.types import sum_ops
 
+NONE_ASKED = Answers()
 Number = int | float | str  # a fraction that is no decimal is text, such as "1/3"
 
 
@@ -145,6 +149,21 @@ class Stamp(Struct):
     text: str
 
 
+class Training(Struct):
+    """Bytes of one training step, by what holds them."""
+
+    optimizer: str
+    total_bytes: int
+    weights_bytes: int
+    half_copy_bytes: int
+    gradient_bytes: int
+    state_bytes: int
+    kept_bytes: int
+    working_bytes: int
+    checkpoints: int
+    complete: bool
+
+
 class Report(Struct):
     """The whole account."""
 
@@ -157,16 +176,24 @@ class Report(Struct):
     stamp: Stamp | None
     coverage: Coverage
     findings: list[str]
+    training: Training | None = None
+    fit: Fit | None = None
 
 
-def write(report: ReportOf, *, stamp: bool = True, totals_only: bool = False) -> str:
+def write(
+    report: ReportOf,
+    *,
+    stamp: bool = True,
+    totals_only: bool = False,
+    asked: Answers = NONE_ASKED,
+) -> str:
     """The account as JSON text, indented."""
     import msgspec
 
     if totals_only:
         data = msgspec.json.encode(_totals(report))
     else:
-        data = msgspec.json.encode(document(report, stamp=stamp))
+        data = msgspec.json.encode(document(report, stamp=stamp, asked=asked))
     return msgspec.json.format(data, indent=2).decode() + "\n"
 
 
@@ -178,7 +205,7 @@ def schema() -> str:
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
 
 
-def document(report: ReportOf, *, stamp: bool = True) -> Report:
+def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKED) -> Report:
     """The account as plain values."""
     from layerscope.report.findings import findings
 
@@ -199,6 +226,25 @@ def document(report: ReportOf, *, stamp: bool = True) -> Report:
         stamp=_stamp(report) if stamp else None,
         coverage=Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated),
         findings=list(findings(report)),
+        training=_training(asked.training),
+        fit=asked.fit,
+    )
+
+
+def _training(training: TrainingOf | None) -> Training | None:
+    if training is None:
+        return None
+    return Training(
+        training.optimizer,
+        training.total_bytes,
+        training.weights_bytes,
+        training.half_copy_bytes,
+        training.gradient_bytes,
+        training.state_bytes,
+        training.kept_bytes,
+        training.working_bytes,
+        training.checkpoints,
+        training.complete,
     )
 
 

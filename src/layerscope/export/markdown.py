@@ -24,13 +24,13 @@ def write(report: Report, view: View | None = None) -> str:
     """The tree as a table, scopes in bold, the total last."""
     grid = table(report, view or View(), COLUMNS, tree=True)
     lines = [
-        "| " + " | ".join(_escape(column.title) for column in grid.columns) + " |",
+        "| " + " | ".join(escape(column.title) for column in grid.columns) + " |",
         "|" + "|".join(" :--- " if c.kind == "text" else " ---: " for c in grid.columns) + "|",
     ]
     for row in [*grid.rows, grid.total]:
         cells = []
         for column, value in zip(grid.columns, grid.cells(row), strict=True):
-            text = _escape(cell_text(value, column.kind))
+            text = escape(cell_text(value, column.kind))
             if column.name == "name":
                 text = f"**{text}**" if row.kind != "layer" else text
                 text = "&emsp;" * row.depth + text
@@ -39,7 +39,8 @@ def write(report: Report, view: View | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Text that Markdown prints as it is, in one line."""
     for sign in "\\|*_`<>[]":
         text = text.replace(sign, "\\" + sign)
     return " ".join(text.split())

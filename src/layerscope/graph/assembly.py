@@ -8,7 +8,7 @@ from typing import Any
 
 from layerscope.errors import GraphError, ShapeError
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
+from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor
 
 Sizes = int | Sequence[int]
 Padding = Sizes | Sequence[tuple[int, int]] | str
@@ -42,6 +42,7 @@ class Assembly:
         self.name = name
         self._separator = separator
         self._inputs: list[Tensor] = []
+        self._params: list[Param] = []
         self._nodes: list[Node] = []
         self._scope: tuple[str, ...] = ()
         self._prefix = ""
@@ -56,6 +57,11 @@ class Assembly:
         """Declare an input; the batch is its first axis."""
         self._inputs.append(Tensor(name, tuple(shape), dtype))
         return name
+
+    def stored(self, name: str, shape: Shape, role: Role, dtype: str = "fp32") -> str:
+        """Declare an array that nodes take as an input; one of role `statistic` is a buffer."""
+        self._params.append(Param(self._prefix + name, tuple(shape), role, dtype))
+        return self._params[-1].name
 
     @contextmanager
     def scope(self, name: str, module: str = "", *, order: Sequence[str] = ()) -> Iterator[None]:
@@ -138,6 +144,7 @@ class Assembly:
             inputs=tuple(self._inputs),
             nodes=tuple(self._nodes),
             outputs=outputs,
+            params=tuple(self._params),
             modules={path: kind for path, kind in self._modules.items() if kind is not None},
         )
 

@@ -153,10 +153,16 @@ class Builder(Sequences):
         return self._one("batch_norm", x, at.BatchNorm(affine, eps), name)
 
     def layer_norm(
-        self, x: str, *, axis: int = -1, affine: bool = True, name: str | None = None
+        self,
+        x: str,
+        *,
+        axis: int = -1,
+        affine: bool = True,
+        eps: float = 1e-5,
+        name: str | None = None,
     ) -> str:
         """Normalisation over the axes from `axis` on."""
-        return self._one("layer_norm", x, at.LayerNorm(axis, affine), name)
+        return self._one("layer_norm", x, at.LayerNorm(axis, affine, eps=eps), name)
 
     def group_norm(
         self, x: str, groups: int, *, affine: bool = True, name: str | None = None

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
-from layerscope.graph.types import DTYPE_BITS, Graph, Shape, Tensor
+from layerscope.graph.attributes import Attention, Embedding
+from layerscope.graph.types import DTYPE_BITS, Graph, Node, Shape, Tensor
 
 FLOATS = ("fp64", "fp32", "fp16", "bf16")
 
@@ -59,3 +60,55 @@ def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | 
         declared = (batch, *declared[1:])
     floating = dtype is not None and tensor.dtype in FLOATS
     return Tensor(tensor.name, declared, dtype if floating and dtype else tensor.dtype)
+
+
+def token_inputs(graph: Graph) -> tuple[Tensor, ...]:
+    """The inputs that are tokens: int64, N x T."""
+    return tuple(t for t in graph.inputs if t.dtype == "int64" and len(t.shape or ()) == 2)
+
+
+def is_cached(node: Node) -> bool:
+    """Whether a node is an attention that may keep the keys and values of earlier steps."""
+    return isinstance(node.attributes, Attention) and node.attributes.cached
+
+
+def with_tokens(graph: Graph, tokens: int) -> Graph:
+    """The same network on so many tokens at once in every input of tokens: a prefill."""
+    if tokens < 1:
+        raise UsageError(f"{tokens} tokens, expected at least 1")
+    given = token_inputs(graph)
+    if not given:
+        raise UsageError(f"{graph.name} takes no tokens: it has no input of int64, N x T")
+    _check_places(graph, tokens)
+    shapes = {tensor.name: (tensor.shape[0], tokens) for tensor in given if tensor.shape}
+    return bind(graph, shapes)
+
+
+def with_cache(graph: Graph, length: int) -> Graph:
+    """One decoding step: a single token after `length` others, whose keys and values are kept."""
+    if length < 0:
+        raise UsageError(f"a cache of {length} tokens, expected at least 0")
+    if not any(map(is_cached, graph.nodes)):
+        raise UsageError(
+            f"{graph.name} has no attention that keeps keys and values, which decoding needs"
+        )
+    _check_places(graph, length + 1)
+    graph = with_tokens(graph, 1)
+    kept: dict[Attention, Attention] = {}  # one value for all alike, as the Builder has it
+    nodes = []
+    for node in graph.nodes:
+        if is_cached(node):
+            told: Attention = node.attributes
+            node = replace(node, attributes=kept.setdefault(told, replace(told, past=length)))
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _check_places(graph: Graph, tokens: int) -> None:
+    """Raise where a table of positions has fewer rows than tokens would be placed by it."""
+    places = {name for node in graph.nodes if node.op == "positions" for name in node.outputs}
+    for node in graph.nodes:
+        if isinstance(node.attributes, Embedding) and places.intersection(node.inputs):
+            rows = node.attributes.rows
+            if rows < tokens:
+                raise UsageError(f"{graph.name}: {tokens} tokens, but {node.name} places {rows}")

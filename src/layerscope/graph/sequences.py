@@ -15,12 +15,21 @@ class Sequences(Assembly):
     """Ops of language models and of whatever else reads tokens."""
 
     def embedding(
-        self, ids: str, rows: int, features: int, *, tied: str = "", name: str | None = None
+        self,
+        ids: str,
+        rows: int,
+        features: int,
+        *,
+        tied: str = "",
+        name: str | None = None,
+        module: bool = True,
     ) -> str:
         """Vectors looked up by index; `tied` names the storage it shares."""
         ties = {"weight": tied} if tied else None
         attributes = at.Embedding(rows, features)
-        return self.add_node("embedding", (ids,), attributes, name=name, ties=ties)[0]
+        return self.add_node("embedding", (ids,), attributes, name=name, module=module, ties=ties)[
+            0
+        ]
 
     def table(
         self, x: str, shape: Sequence[int], *, batched: bool = False, name: str | None = None
@@ -44,11 +53,12 @@ class Sequences(Assembly):
         mask: str | None = None,
         causal: bool = False,
         cached: bool = False,
+        scaled: bool = True,
         name: str | None = None,
     ) -> str:
         """softmax(Q·Kᵀ·scale + mask)·V per head; `cached` lets keys of earlier steps be put in."""
         inputs = (q, k, v) if mask is None else (q, k, v, mask)
-        attributes = at.Attention(heads, kv_heads, causal, cached)
+        attributes = at.Attention(heads, kv_heads, causal, cached, scaled=scaled)
         return self.add_node("attention", inputs, attributes, name=name, module=False)[0]
 
     def rotary(self, x: str, *, heads: int, name: str | None = None) -> str:

@@ -53,16 +53,21 @@ def _print(
     inside = children.get(path, [])
     if path in leaves and not inside:
         kind, told = leaves[path]
-        return f"{kinds.get(path, kind)}({told})"
+        return _leaf(kinds.get(path, kind), told)
     kind = kinds.get(path, "Module")
     if not inside:
-        return f"{kind}()"
+        return _leaf(kind, "")
     start = len(path) + 1 if path else 0
     shown = [(child[start:], _print(child, kinds, leaves, children)) for child in inside]
     lines = [
         f"({name}): {text}" for name, text in (_repeats(shown) if kind == "ModuleList" else shown)
     ]
     return "\n  ".join([f"{kind}(", *(line.replace("\n", "\n  ") for line in lines)]) + "\n)"
+
+
+def _leaf(kind: str, told: str) -> str:
+    """A module that came with its arguments, such as `StochasticDepth(p=0.1)`, keeps them."""
+    return kind if kind.endswith(")") else f"{kind}({told})"
 
 
 def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:

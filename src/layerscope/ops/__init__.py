@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from layerscope.ops import (
     activation,
+    attention,
     convolution,
     elementwise,
+    indexing,
     linear,
     normalization,
     pooling,
+    quantization,
+    recurrent,
+    reduction,
     regions,
     resizing,
     shaping,
@@ -27,8 +32,11 @@ RULES = merge(
     shaping.RULES,
     resizing.RULES,
     regions.RULES,
+    reduction.RULES,
+    indexing.RULES,
+    attention.RULES,
+    recurrent.RULES,
+    quantization.RULES,
 )
-for _later in ("roi_align", "nms", "prior_box", "grid_sample", "instance_norm", "rms_norm"):
-    RULES.pop(_later)
 
 __all__ = ["FREE", "RULES", "Call", "Gemm", "Ops", "Rule"]

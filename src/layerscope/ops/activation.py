@@ -34,7 +34,7 @@ COSTS = {
 # Gradients told by the output alone, so that it is the output that is kept.
 BY_RESULT = ("relu", "sigmoid", "tanh", "exp", "sqrt")
 # These are too when they work in place; others must then keep a copy of their input.
-BY_RESULT_IN_PLACE = (*BY_RESULT, "relu6", "clip", "leaky_relu", "elu", "selu", "threshold")
+BY_RESULT_IN_PLACE = (*BY_RESULT, "leaky_relu", "elu", "selu")
 
 
 def _saves(op: str) -> SavesRule:

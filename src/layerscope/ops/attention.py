@@ -52,8 +52,9 @@ def _attention_shape(call: Call) -> tuple[Shape, ...]:
 def _attention_ops(call: Call) -> Ops:
     """Both products in full, masked places included; scaling, mask and softmax of the scores."""
     s = Sizes(call)
-    masked = (1 if len(call.inputs) == 4 else 0, 1 if call.attributes.causal else 0)
-    softmax = Ops(comp=1 + masked[1], add=2 + masked[0], exp=1, div=1, mul=1)
+    a: Attention = call.attributes
+    masked = len(call.inputs) == 4
+    softmax = Ops(comp=1 + a.causal, add=2 + masked, exp=1, div=1, mul=int(a.scaled))
     return Ops(mac=s.scores * (s.key_size + s.value_size)) + softmax * s.scores
 
 

@@ -45,7 +45,10 @@ def _batch_params(call: Call) -> tuple[Param, ...]:
         param("running_mean", channels, "statistic"),
         param("running_var", channels, "statistic"),
     )
-    return (*_affine(channels), *statistics) if a.affine else statistics
+    if not a.affine:
+        return statistics
+    learned = _affine(channels)
+    return (*(learned if a.scale else learned[1:]), *statistics)
 
 
 def _layer_axes(call: Call) -> int:
@@ -166,6 +169,14 @@ def _l2_params(call: Call) -> tuple[Param, ...]:
     return (param("weight", (1,) if a.shared_scale else (call.x[1],), "scale"),)
 
 
+def _l2_saves(call: Call) -> Saved:
+    """The input, its norms before and after they are kept from zero; a scale needs the quotient."""
+    a: L2Norm = call.attributes or L2Norm()
+    size = elements(call.x)
+    norms = size // elements(tuple(call.x[axis] for axis in _l2_axes(call)))
+    return Saved(inputs=(0,), extra=((2 * norms + (size if a.scale else 0), ""),))
+
+
 def _without(axes: tuple[int, ...], call: Call) -> tuple[Reach, ...]:
     return (keep(tuple(axis for axis in range(len(call.x)) if axis not in axes)),)
 
@@ -269,6 +280,7 @@ RULES = {
         params=_l2_params,
         reach=lambda call: _without(_l2_axes(call), call),
         backward=_norm_backward,
+        saves=_l2_saves,
     ),
     "scale": Rule(
         family="normalization",

@@ -117,6 +117,8 @@ def _saves(kind: str) -> SavesRule:
             return Saved(inputs=(0,), extra=((elements(call.y), "int64"),))
         if kind == "avg" and set(call.y[2:]) == {1} and not isinstance(call.attributes, Pool):
             return NOTHING
+        if kind == "lp":  # made of single ops: the powers, then the sum's way back to a root
+            return Saved(inputs=(0,), extra=((elements(call.x) + 4 * elements(call.y), ""),))
         return FIRST
 
     return saves

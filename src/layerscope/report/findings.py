@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from layerscope.report.numbers import percent_text
-from layerscope.report.types import Report
+from layerscope.report.types import Layer, Report
 
 FEW_LAYERS, FEW_PARTS = 5, 3  # as many names as a sentence can hold
 
@@ -15,7 +15,7 @@ Holder = tuple[str, tuple[str, ...], int]  # layer, paths of the scopes around i
 
 def findings(report: Report) -> tuple[str, ...]:
     """One sentence a finding: activations, parameters, multiply-adds, the peak of memory."""
-    paths = {layer.name: _paths(layer.name, layer.scope) for layer in report.layers}
+    paths = {layer.name: scope_paths(layer) for layer in report.layers}
     inputs: list[Holder] = [(tensor.name, (), tensor.elements) for tensor in report.inputs]
     activations = [(layer.name, paths[layer.name], layer.activations) for layer in report.layers]
     params = [(layer.name, paths[layer.name], layer.params) for layer in report.layers]
@@ -105,9 +105,10 @@ def _peak(report: Report) -> str:
     )
 
 
-def _paths(name: str, scope: tuple[str, ...]) -> tuple[str, ...]:
+def scope_paths(layer: Layer) -> tuple[str, ...]:
     """Every scope around a layer, outermost first, with the separator its name has."""
-    separator = "/" if name.startswith("/".join(scope) + "/") else "."
+    scope = layer.scope
+    separator = "/" if layer.name.startswith("/".join(scope) + "/") else "."
     return tuple(separator.join(scope[: end + 1]) for end in range(len(scope)))
 
 

@@ -1,4 +1,8 @@
-"""ResNet of He, Zhang, Ren and Sun 2015 as torchvision has it, ResNet-50 also as in the paper."""
+"""ResNet of He, Zhang, Ren and Sun 2015 as torchvision has it, ResNet-50 also as in the paper.
+
+ResNeXt of Xie and others 2016 groups the 3x3 convolutions, wide ResNet of Zagoruyko and Komodakis
+2016 widens them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ class Block(Struct, frozen=True):
     kernels: tuple[int, ...]
     strided: int
     expansion: int  # of the channels in its last convolution
+    groups: int = 1
+    per_group: int = 64  # channels in each of them where the width is 64
 
 
 BASIC = Block("BasicBlock", ("conv1", "bn1", "relu", "conv2", "bn2", "downsample"), (3, 3), 0, 1)
@@ -60,6 +66,31 @@ def resnet50_v1() -> Graph:
     return network("resnet50-v1", replace(BOTTLENECK, strided=0), (3, 4, 6, 3))
 
 
+def resnext50_32x4d() -> Graph:
+    """ResNeXt-50 with 32 groups of 4 channels."""
+    return network("resnext50_32x4d", grouped(32, 4), (3, 4, 6, 3))
+
+
+def resnext101_32x8d() -> Graph:
+    """ResNeXt-101 with 32 groups of 8 channels."""
+    return network("resnext101_32x8d", grouped(32, 8), (3, 4, 23, 3))
+
+
+def wide_resnet50_2() -> Graph:
+    """ResNet-50 with twice the channels inside its bottlenecks."""
+    return network("wide_resnet50_2", grouped(1, 128), (3, 4, 6, 3))
+
+
+def wide_resnet101_2() -> Graph:
+    """ResNet-101 with twice the channels inside its bottlenecks."""
+    return network("wide_resnet101_2", grouped(1, 128), (3, 4, 23, 3))
+
+
+def grouped(groups: int, per_group: int) -> Block:
+    """A bottleneck with so many groups, and that many channels in each in the first layer."""
+    return replace(BOTTLENECK, groups=groups, per_group=per_group)
+
+
 def network(name: str, block: Block, depths: tuple[int, ...], *, stem: int = 7) -> Graph:
     """A ResNet of so many blocks in each layer; `stem` is the window of the first convolution."""
     b = Builder(name, "ResNet")
@@ -81,6 +112,7 @@ def network(name: str, block: Block, depths: tuple[int, ...], *, stem: int = 7) 
 def _residual(b: Builder, x: str, block: Block, width: int, stride: int, projected: bool) -> str:
     y, shortcut = x, x
     wide = width * block.expansion
+    width = width * block.per_group // 64 * block.groups
     last = len(block.kernels)
     for n, kernel in enumerate(block.kernels, 1):
         y = b.conv(
@@ -89,6 +121,7 @@ def _residual(b: Builder, x: str, block: Block, width: int, stride: int, project
             kernel,
             stride=stride if n == block.strided + 1 else 1,
             padding=kernel // 2,
+            groups=block.groups if kernel > 1 else 1,
             bias=False,
             name=f"conv{n}",
         )

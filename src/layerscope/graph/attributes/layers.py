@@ -26,6 +26,7 @@ class BatchNorm(Struct, frozen=True, gc=False):
     affine: bool = True
     eps: float = 1e-5
     momentum: float = 0.1
+    scale: bool = True  # False: the affine part only shifts
 
 
 class InstanceNorm(Struct, frozen=True, gc=False):

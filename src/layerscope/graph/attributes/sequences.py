@@ -25,6 +25,7 @@ class Attention(Struct, frozen=True, gc=False):
     causal: bool = False
     cached: bool = False
     past: int = 0
+    scaled: bool = True  # False: scores are taken as they are
 
 
 class Rotary(Struct, frozen=True, gc=False):

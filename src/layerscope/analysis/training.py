@@ -1,0 +1,184 @@
+"""Memory of training: what is kept for the backward pass, gradients, optimiser state.
+
+Kept tensors are what PyTorch's autograd saves on a CPU: each storage once, parameters apart. A
+layer that the network declares in place shares its input's storage, as it does there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from layerscope.analysis.costs import Cost
+from layerscope.analysis.shapes import Shapes
+from layerscope.graph.types import Graph, Node, storage_bytes
+from layerscope.ops import RULES
+
+Optimizer = Literal["sgd", "momentum", "adam"]
+STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}  # numbers kept per parameter
+
+
+class Kept(Struct, frozen=True):
+    """Bytes kept for the backward pass: per node, what it is the first to keep."""
+
+    by_node: dict[str, int]
+    total_bytes: int
+    input_bytes: int  # of the network's own inputs, in the total
+    complete: bool  # False if a layer is unknown
+
+
+class Training(Struct, frozen=True):
+    """Bytes of one training step, by what holds them."""
+
+    optimizer: str
+    weights_bytes: int
+    half_copy_bytes: int  # of the weights, in mixed precision
+    gradient_bytes: int
+    state_bytes: int
+    kept_bytes: int
+    working_bytes: int  # gradients of activations at the widest layer
+    checkpoints: int  # 0: everything is kept
+    complete: bool
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it."""
+        return (
+            self.weights_bytes
+            + self.half_copy_bytes
+            + self.gradient_bytes
+            + self.state_bytes
+            + self.kept_bytes
+            + self.working_bytes
+        )
+
+
+def kept(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> Kept:
+    """Walk the graph as autograd does: only what leads back to a parameter keeps anything."""
+    owner = {tensor.name: tensor.name for tensor in graph.inputs}
+    size = {tensor.name: tensor.bytes for tensor in graph.inputs}
+    needs = {param.name for param in graph.params if param.learnable}
+    stored = {param.name for param in graph.params}
+    holding: set[str] = set()
+    by_node: dict[str, int] = {}
+    complete = True
+    for node in graph.nodes:
+        call = shapes.calls.get(node.name)
+        rule = RULES.get(node.op)
+        shared = _shares(node) and bool(node.inputs)
+        for n, name in enumerate(node.outputs):
+            owner[name] = owner.get(node.inputs[0], name) if shared and n == 0 else name
+            size.setdefault(owner[name], shapes.tensors[name].bytes)
+        learns = any(param.learnable for param in costs[node.name].params)
+        by_node[node.name] = 0
+        if not learns and not any(name in needs for name in node.inputs):
+            continue
+        needs.update(node.outputs)
+        if call is None or rule is None:
+            complete = False
+            continue
+        saved = rule.saves(call)
+        names = [node.inputs[n] for n in saved.inputs] + ([node.outputs[0]] if saved.output else [])
+        for storage in (owner[name] for name in names if name not in stored):
+            if storage not in holding:
+                holding.add(storage)
+                by_node[node.name] += size[storage]
+        floating = shapes.tensors[node.outputs[0]].dtype
+        by_node[node.name] += sum(storage_bytes(n, kind or floating) for n, kind in saved.extra)
+    own = sum(tensor.bytes for tensor in graph.inputs if tensor.name in holding)
+    return Kept(by_node, sum(by_node.values()), own, complete)
+
+
+def _shares(node: Node) -> bool:
+    """Whether the output is the input's storage in training: views, and what says in place."""
+    if node.op == "dropout":  # active now: it makes something new unless told otherwise
+        return bool(node.attributes is not None and node.attributes.in_place)
+    rule = RULES.get(node.op)
+    return rule is not None and (rule.view or bool(getattr(node.attributes, "in_place", False)))
+
+
+def training(
+    graph: Graph,
+    shapes: Shapes,
+    costs: dict[str, Cost],
+    *,
+    optimizer: str,
+    mixed: bool = False,
+    checkpoint: bool = False,
+) -> Training:
+    """Bytes of a training step.
+
+    Mixed precision keeps weights, gradients and state in fp32 beside a half-precision copy of the
+    weights; the activations are those of the graph, which is then to be bound to fp16 or bf16.
+    """
+    params = [param for cost in costs.values() for param in cost.first]
+    held = [storage_bytes(p.elements, "fp32") if mixed else p.bytes for p in params]
+    learned = sum(n for n, param in zip(held, params, strict=True) if param.learnable)
+    saved = kept(graph, shapes, costs)
+    kept_bytes, checkpoints = saved.total_bytes, 0
+    if checkpoint:
+        kept_bytes, checkpoints = _checkpointed(graph, shapes, saved)
+    return Training(
+        optimizer=optimizer,
+        weights_bytes=sum(held),
+        half_copy_bytes=sum(p.elements * 2 for p in params if p.learnable) if mixed else 0,
+        gradient_bytes=learned,
+        state_bytes=STATES[optimizer] * learned,
+        kept_bytes=kept_bytes,
+        working_bytes=_working(graph, shapes),
+        checkpoints=checkpoints,
+        complete=saved.complete,
+    )
+
+
+def _working(graph: Graph, shapes: Shapes) -> int:
+    """The largest gradients held at once: of a layer's outputs and of its inputs."""
+    most = 0
+    for node in graph.nodes:
+        names = (*node.inputs, *node.outputs)
+        most = max(most, sum(shapes.tensors[name].bytes for name in names))
+    return most
+
+
+def _checkpointed(graph: Graph, shapes: Shapes, saved: Kept) -> tuple[int, int]:
+    """Kept bytes when only the tensors between segments are, the rest being computed again.
+
+    Cuts are made where a single tensor is alive. For each of many limits on a segment's size cuts
+    are as few as can be; the one that keeps least (tensors between, largest segment) is taken.
+    """
+    places = _narrow_places(graph, shapes)
+    sizes = [saved.by_node[node.name] for node in graph.nodes]
+    best = (saved.total_bytes, 0)
+    limit = saved.total_bytes
+    while limit > 0:
+        between = largest = running = pending = cuts = 0
+        candidate: tuple[int, int] | None = None  # running bytes up to it, bytes of its tensor
+        for index, size in enumerate(sizes):
+            if running + size > limit and candidate is not None:
+                largest = max(largest, candidate[0])
+                between += candidate[1]
+                running -= candidate[0]
+                cuts += 1
+                candidate = None
+            running += size
+            if index in places:
+                candidate = (running, places[index])
+            pending = running
+        largest = max(largest, pending)
+        best = min(best, (between + largest, cuts))
+        limit = min(limit * 9 // 10, largest - 1)
+    return best
+
+
+def _narrow_places(graph: Graph, shapes: Shapes) -> dict[int, int]:
+    """Nodes after which one tensor alone is still needed, and its bytes."""
+    last = {name: n for n, node in enumerate(graph.nodes) for name in node.inputs}
+    alive: set[str] = {tensor.name for tensor in graph.inputs if tensor.name in last}
+    places: dict[int, int] = {}
+    for index, node in enumerate(graph.nodes):
+        alive.update(name for name in node.outputs if last.get(name, index) > index)
+        alive -= {name for name in node.inputs if last[name] <= index}
+        if len(alive) == 1:
+            places[index] = shapes.tensors[next(iter(alive))].bytes
+    return places

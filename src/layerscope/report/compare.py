@@ -1,0 +1,206 @@
+"""Two or more reports side by side: their totals, and the layers in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from layerscope.errors import UsageError
+from layerscope.graph.attributes import Window
+from layerscope.report.align import Item, Pairs, align
+from layerscope.report.columns import shape_text
+from layerscope.report.types import Layer, Report
+
+Kind = Literal["equal", "changed", "only_first", "only_second"]
+Unit = Literal["count", "bytes"]
+
+
+class Figure(Struct, frozen=True):
+    """One total of every network, in their order, with ratios to the first (None: to nothing)."""
+
+    name: str
+    title: str
+    unit: Unit
+    values: tuple[int, ...]
+
+    @property
+    def ratios(self) -> tuple[Fraction | None, ...]:
+        """Each value by that of the first network."""
+        base = self.values[0]
+        return tuple(Fraction(value, base) if base else None for value in self.values)
+
+
+class Change(Struct, frozen=True):
+    """One thing in which two layers differ; figures are ints, None where unknown."""
+
+    what: str
+    first: int | str | None
+    second: int | str | None
+
+
+class Match(Struct, frozen=True):
+    """A layer of one network and what it is in the other; one of the two may be missing."""
+
+    kind: Kind
+    first: Layer | None
+    second: Layer | None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def layer(self) -> Layer:
+        """The layer, that of the second network where there are two."""
+        found = self.second or self.first
+        assert found is not None
+        return found
+
+
+class Pair(Struct, frozen=True):
+    """The first network against another, layer by layer, in the order of execution."""
+
+    first: Report
+    second: Report
+    matches: tuple[Match, ...]
+
+    def count(self, kind: Kind) -> int:
+        """How many matches are of that kind."""
+        return sum(match.kind == kind for match in self.matches)
+
+
+class Comparison(Struct, frozen=True):
+    """Totals of all networks, and each of them against the first."""
+
+    reports: tuple[Report, ...]
+    figures: tuple[Figure, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether every network is made of the same layers."""
+        return all(match.kind == "equal" for pair in self.pairs for match in pair.matches)
+
+
+def compare(reports: Sequence[Report]) -> Comparison:
+    """Put reports side by side; they must be counted by the same convention."""
+    if len(reports) < 2:
+        raise UsageError(f"{len(reports)} network to compare, expected at least 2")
+    counted = dict.fromkeys(report.convention.name for report in reports)
+    if len(counted) > 1:
+        raise UsageError(f"reports counted by {' and '.join(counted)} cannot be compared")
+    first = reports[0]
+    return Comparison(
+        tuple(reports), _figures(reports), tuple(_pair(first, other) for other in reports[1:])
+    )
+
+
+def _figures(reports: Sequence[Report]) -> tuple[Figure, ...]:
+    totals = [report.totals for report in reports]
+    return (
+        Figure("params", "params", "count", tuple(t.params for t in totals)),
+        Figure("macs", "MACs", "count", tuple(t.macs for t in totals)),
+        Figure("flops", "FLOPs", "count", tuple(t.flops for t in totals)),
+        Figure("activations", "activations", "count", tuple(t.activations for t in totals)),
+        Figure(
+            "peak_activation_bytes",
+            "peak memory",
+            "bytes",
+            tuple(t.peak_activation_bytes for t in totals),
+        ),
+        Figure("param_bytes", "weights", "bytes", tuple(t.param_bytes for t in totals)),
+    )
+
+
+def _pair(first: Report, second: Report) -> Pair:
+    ours, theirs = first.layers, second.layers
+    known: dict[Hashable, int] = {}
+    found = align(
+        [_item(layer, known) for layer in ours], [_item(layer, known) for layer in theirs]
+    )
+    back = {j: i for i, j in found.items()}
+    matches: list[Match] = []
+    added: list[Match] = []
+    i = 0
+    for j, layer in enumerate(theirs):
+        if j not in back:
+            added.append(Match("only_second", None, layer))
+            continue
+        at = back[j]
+        matches += _removed(ours[i : max(i, at)], i, found)
+        matches += added
+        matches.append(_match(ours[at], layer))
+        added = []
+        i = max(i, at + 1)
+    return Pair(first, second, (*matches, *_removed(ours[i:], i, found), *added))
+
+
+def _removed(layers: Sequence[Layer], start: int, found: Pairs) -> list[Match]:
+    """Those of some layers that are nowhere in the second network."""
+    return [
+        Match("only_first", layer, None) for n, layer in enumerate(layers, start) if n not in found
+    ]
+
+
+def _item(layer: Layer, known: dict[Hashable, int]) -> Item:
+    """What a layer is matched by; `known` numbers what was seen."""
+    shapes = tuple([tensor.shape for tensor in (*layer.inputs, *layer.outputs)])
+    whole = (layer.op, layer.node.attributes, shapes, layer.params, layer.ops, layer.status)
+    like = (layer.op, layer.output)
+    signature, likeness = (known.setdefault(what, len(known)) for what in (whole, like))
+    return Item(layer.name, layer.op, signature, likeness)
+
+
+def _match(first: Layer, second: Layer) -> Match:
+    changes = tuple(_changes(first, second))
+    return Match("changed" if changes else "equal", first, second, changes)
+
+
+def _changes(first: Layer, second: Layer) -> Iterable[Change]:
+    """What differs, from what a layer was told to what it costs."""
+    if first.op != second.op:
+        yield Change("type", first.op, second.op)
+    elif first.node.attributes != second.node.attributes:
+        yield from _told(first.node.attributes, second.node.attributes)
+    for what in ("inputs", "outputs"):
+        shapes = [_shapes(getattr(layer, what)) for layer in (first, second)]
+        if shapes[0] != shapes[1]:
+            yield Change("input" if what == "inputs" else "output", *shapes)
+    for what, values in (
+        ("params", (first.params, second.params)),
+        ("MACs", (first.ops.mac, second.ops.mac)),
+        ("FLOPs", (first.ops.flops, second.ops.flops)),
+    ):
+        mine, other = (
+            None if layer.status == "unknown" else value
+            for layer, value in zip((first, second), values, strict=True)
+        )
+        if mine != other:
+            yield Change(what, mine, other)
+
+
+def _shapes(tensors: Iterable[Any]) -> str:
+    return " ".join(shape_text(tensor.shape) for tensor in tensors)
+
+
+def _told(first: Any, second: Any) -> Iterable[Change]:
+    """Differing attributes by name, those of windows one by one."""
+    if type(first) is not type(second) or not isinstance(first, Struct):
+        yield Change("attributes", str(first), str(second))
+        return
+    for name in first.__struct_fields__:
+        mine, other = getattr(first, name), getattr(second, name)
+        if mine == other:
+            continue
+        if isinstance(mine, Window) and isinstance(other, Window):
+            yield from _told(mine, other)
+        else:
+            yield Change(name.replace("_", " "), _value(mine), _value(other))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, tuple) and all(isinstance(part, int) for part in value):
+        return shape_text(value)
+    if isinstance(value, tuple) and all(isinstance(part, tuple) for part in value):
+        return ",".join("/".join(map(str, dict.fromkeys(part))) for part in value)
+    return str(value)

@@ -1,0 +1,102 @@
+"""Figures of a language model: memory of its weights and its cache, work for each token.
+
+The cache of a prefill holds its tokens, that of a decoding step the tokens before the new one,
+which attends to itself too: to one key more than were kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from msgspec import Struct
+
+from layerscope.graph.edits import is_cached, token_inputs
+from layerscope.graph.types import elements, storage_bytes
+from layerscope.report.numbers import bytes_text, exact_text, ratio_text, short_text
+from layerscope.report.types import Report
+
+PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
+
+
+class Language(Struct, frozen=True):
+    """What a network takes for its tokens. Bytes are by precision."""
+
+    tokens: int  # read at once in each sequence, those of its longest input
+    past: int  # tokens before them, of which keys and values are kept
+    macs_per_token: Fraction
+    intensity: Fraction | None  # FLOPs per byte moved
+    weight_bytes: Mapping[str, int]
+    cache_tokens: int
+    cache_bytes: Mapping[str, int] | None  # of all sequences; None: it keeps no keys and values
+
+
+def language(report: Report) -> Language | None:
+    """The figures of a network that takes tokens, None for any other."""
+    lengths = [tensor.shape[1] for tensor in token_inputs(report.graph) if tensor.shape]
+    if not lengths:
+        return None
+    tokens = max(lengths)
+    cached = [node for node in report.graph.nodes if is_cached(node)]
+    past = max([node.attributes.past for node in cached], default=0)
+    held = past or tokens
+    macs = sum([cost.ops.mac for cost in report.costs.values()])
+    params = sum([cost.param_count for cost in report.costs.values()])
+    kept = sum([_kept_per_token(report, node.name) for node in cached]) * held
+    return Language(
+        tokens=tokens,
+        past=past,
+        macs_per_token=Fraction(macs, tokens * report.batch),
+        intensity=report.totals.intensity,
+        weight_bytes=_by_precision(params),
+        cache_tokens=held if cached else 0,
+        cache_bytes=_by_precision(kept) if cached else None,
+    )
+
+
+def _kept_per_token(report: Report, name: str) -> int:
+    """Numbers of keys and values that one position of all sequences leaves in a layer."""
+    call = report.shapes.calls.get(name)
+    if call is None:
+        return 0
+    return sum(elements(shape) // shape[-2] for shape in call.inputs[1:3])
+
+
+def _by_precision(count: int) -> dict[str, int]:
+    return {dtype: storage_bytes(count, dtype) for dtype in PRECISIONS}
+
+
+def lines(report: Report) -> tuple[str, ...]:
+    """What stands under the table of a language model: work, weights, cache."""
+    found = language(report)
+    if found is None:
+        return ()
+    told = [_work(found), f"Weights: {_sizes(found.weight_bytes)}."]
+    if found.cache_bytes is not None:
+        many = f" in each of {report.batch} sequences" if report.batch > 1 else ""
+        whose = f"{_tokens(found.cache_tokens)}{many}"
+        told.append(f"Cache of keys and values, {whose}: {_sizes(found.cache_bytes)}.")
+    return tuple(told)
+
+
+def _work(found: Language) -> str:
+    macs = found.macs_per_token
+    count = exact_text(int(macs)) if macs.denominator == 1 else short_text(macs)
+    work = f"{count} MACs a token, {ratio_text(found.intensity)} FLOPs a byte"
+    if found.past:
+        keys = f"{exact_text(found.past)} kept keys and its own"
+        return f"Decoding one token, which attends to {keys}: {work}."
+    kind = "Prefill of" if found.cache_bytes is not None else "Reading"
+    return f"{kind} {_tokens(found.tokens)}: {work}."
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{exact_text(count)} tokens"
+
+
+def _sizes(by_precision: Mapping[str, int]) -> str:
+    """Precisions of one size together: 27.0 GB in fp32, 13.5 GB in fp16 or bf16 …"""
+    alike: dict[int, list[str]] = {}
+    for dtype, size in by_precision.items():
+        alike.setdefault(size, []).append(dtype)
+    return ", ".join(f"{bytes_text(size)} in {' or '.join(names)}" for size, names in alike.items())

@@ -1,0 +1,45 @@
+"""Training memory and fit in words."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from layerscope.analysis.training import Training
+from layerscope.report.numbers import bytes_text
+
+
+def training_line(training: Training, batch: int) -> str:
+    """The bytes of a training step and what they are made of."""
+    parts = {
+        "weights": training.weights_bytes,
+        "half-precision copy": training.half_copy_bytes,
+        "gradients": training.gradient_bytes,
+        "optimizer state": training.state_bytes,
+        "kept activations": training.kept_bytes,
+        "working gradients": training.working_bytes,
+    }
+    told = " + ".join(f"{name} {bytes_text(held)}" for name, held in parts.items() if held)
+    least = "" if training.complete else "at least "
+    again = f", {training.checkpoints} checkpoints" if training.checkpoints else ""
+    total = bytes_text(training.total_bytes)
+    return f"Training with {training.optimizer}, batch {batch}{again}: {least}{total} = {told}."
+
+
+class Fit(Struct, frozen=True):
+    """The largest batch that fits, and the bytes that it and the next one take."""
+
+    batch: int  # 0: not even one
+    bytes: int
+    next_bytes: int
+    memory_bytes: int
+
+
+def fit_line(fit: Fit, what: str) -> str:
+    """The largest batch that fits, and why not one more."""
+    room = bytes_text(fit.memory_bytes)
+    if fit.batch == 0:
+        return f"No batch fits in {room}: {what} of one takes {bytes_text(fit.next_bytes)}."
+    return (
+        f"Batch {fit.batch} is the largest that fits in {room}: {what} takes "
+        f"{bytes_text(fit.bytes)}, with one more {bytes_text(fit.next_bytes)}."
+    )

@@ -1,0 +1,166 @@
+"""EfficientNet of Tan and Le 2019 (B0 to B7) and 2021 (V2), as torchvision has them."""
+
+from __future__ import annotations
+
+from itertools import count
+from math import ceil
+from typing import NamedTuple
+
+from layerscope.graph.attributes import BatchNorm
+from layerscope.graph.builder import Builder
+from layerscope.graph.types import Graph
+from layerscope.zoo.blocks import conv_norm, residual, rounded, squeeze_excite, stochastic_depth
+
+
+class Stage(NamedTuple):
+    """Blocks of one kind, the first of which takes the stride."""
+
+    block: str
+    expansion: int
+    kernel: int
+    stride: int
+    channels: int
+    depth: int
+
+
+MB, FUSED = "MBConv", "FusedMBConv"
+B = (
+    Stage(MB, 1, 3, 1, 16, 1),
+    Stage(MB, 6, 3, 2, 24, 2),
+    Stage(MB, 6, 5, 2, 40, 2),
+    Stage(MB, 6, 3, 2, 80, 3),
+    Stage(MB, 6, 5, 1, 112, 3),
+    Stage(MB, 6, 5, 2, 192, 4),
+    Stage(MB, 6, 3, 1, 320, 1),
+)
+V2_S = (
+    Stage(FUSED, 1, 3, 1, 24, 2),
+    Stage(FUSED, 4, 3, 2, 48, 4),
+    Stage(FUSED, 4, 3, 2, 64, 4),
+    Stage(MB, 4, 3, 2, 128, 6),
+    Stage(MB, 6, 3, 1, 160, 9),
+    Stage(MB, 6, 3, 2, 256, 15),
+)
+V2_M = (
+    Stage(FUSED, 1, 3, 1, 24, 3),
+    Stage(FUSED, 4, 3, 2, 48, 5),
+    Stage(FUSED, 4, 3, 2, 80, 5),
+    Stage(MB, 4, 3, 2, 160, 7),
+    Stage(MB, 6, 3, 1, 176, 14),
+    Stage(MB, 6, 3, 2, 304, 18),
+    Stage(MB, 6, 3, 1, 512, 5),
+)
+V2_L = (
+    Stage(FUSED, 1, 3, 1, 32, 4),
+    Stage(FUSED, 4, 3, 2, 64, 7),
+    Stage(FUSED, 4, 3, 2, 96, 7),
+    Stage(MB, 4, 3, 2, 192, 10),
+    Stage(MB, 6, 3, 1, 224, 19),
+    Stage(MB, 6, 3, 2, 384, 25),
+    Stage(MB, 6, 3, 1, 640, 7),
+)
+PLAIN = BatchNorm()
+SLOW = BatchNorm(eps=0.001, momentum=0.01)
+SAFE = BatchNorm(eps=0.001)
+DROP = 0.2  # of residual branches at the end, growing from none at the beginning
+
+
+class Plan(NamedTuple):
+    """A whole network: input size, dropout, channels of the stem, stages, what ends it, norm."""
+
+    size: int
+    dropout: float
+    stem: int
+    stages: tuple[Stage, ...]
+    last: int = 0  # channels before the classes, 0 for four times those of the last stage
+    norm: BatchNorm = PLAIN
+
+
+def scaled(width: float, depth: float) -> tuple[Stage, ...]:
+    """The stages of B0 with channels and depths multiplied."""
+    return tuple(
+        stage._replace(channels=rounded(stage.channels * width), depth=ceil(stage.depth * depth))
+        for stage in B
+    )
+
+
+PLANS = {
+    "efficientnet_b0": Plan(224, 0.2, 32, B),
+    "efficientnet_b1": Plan(240, 0.2, 32, scaled(1.0, 1.1)),
+    "efficientnet_b2": Plan(288, 0.3, 32, scaled(1.1, 1.2)),
+    "efficientnet_b3": Plan(300, 0.3, 40, scaled(1.2, 1.4)),
+    "efficientnet_b4": Plan(380, 0.4, 48, scaled(1.4, 1.8)),
+    "efficientnet_b5": Plan(456, 0.4, 48, scaled(1.6, 2.2), norm=SLOW),
+    "efficientnet_b6": Plan(528, 0.5, 56, scaled(1.8, 2.6), norm=SLOW),
+    "efficientnet_b7": Plan(600, 0.5, 64, scaled(2.0, 3.1), norm=SLOW),
+    "efficientnet_v2_s": Plan(384, 0.2, 24, V2_S, 1280, SAFE),
+    "efficientnet_v2_m": Plan(480, 0.3, 24, V2_M, 1280, SAFE),
+    "efficientnet_v2_l": Plan(480, 0.4, 32, V2_L, 1280, SAFE),
+}
+
+
+def efficientnet(name: str) -> Graph:
+    """The EfficientNet of that name."""
+    return network(name, PLANS[name])
+
+
+def network(name: str, plan: Plan) -> Graph:
+    """An EfficientNet by its plan."""
+    b = Builder(name, "EfficientNet")
+    x = b.input("data", (1, 3, plan.size, plan.size))
+    norm, into = plan.norm, plan.stem
+    blocks = sum(stage.depth for stage in plan.stages)
+    done = 0
+    with b.scope("features", "Sequential"):
+        x = conv_norm(b, x, into, 3, "0", stride=2, activation="silu", norm=norm)
+        for n, stage in enumerate(plan.stages, 1):
+            with b.scope(str(n), "Sequential"):
+                for m in range(stage.depth):
+                    stage = stage._replace(stride=1) if m else stage
+                    with b.scope(str(m), stage.block):
+                        x = _block(b, x, into, stage, norm, DROP * float(done) / blocks)
+                    into = stage.channels
+                    done += 1
+        end = str(len(plan.stages) + 1)
+        x = conv_norm(b, x, plan.last or 4 * into, 1, end, activation="silu", norm=norm)
+    x = b.flatten(b.global_pool(x, name="avgpool"), name="flatten")
+    with b.scope("classifier", "Sequential"):
+        x = b.linear(b.dropout(x, plan.dropout, in_place=True, name="0"), 1000, name="1")
+    return b.build(x)
+
+
+def _block(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm, drop: float) -> str:
+    with b.scope("block", "Sequential"):
+        y = (_inverted if stage.block == MB else _fused)(b, x, into, stage, norm)
+    if stage.stride == 1 and into == stage.channels:
+        return residual(b, y, x, drop)
+    stochastic_depth(b, drop)
+    return y
+
+
+def _inverted(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm) -> str:
+    wide = rounded(into * stage.expansion)
+    place = map(str, count())
+    if wide != into:
+        x = conv_norm(b, x, wide, 1, next(place), activation="silu", norm=norm)
+    x = conv_norm(
+        b,
+        x,
+        wide,
+        stage.kernel,
+        next(place),
+        stride=stage.stride,
+        groups=wide,
+        activation="silu",
+        norm=norm,
+    )
+    x = squeeze_excite(b, x, wide, max(1, into // 4), next(place), inner="silu", in_place=True)
+    return conv_norm(b, x, stage.channels, 1, next(place), norm=norm)
+
+
+def _fused(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm) -> str:
+    """One whole convolution in place of the 1x1 and the depthwise one, no excitation."""
+    wide = rounded(into * stage.expansion)
+    first = stage.channels if wide == into else wide
+    x = conv_norm(b, x, first, stage.kernel, "0", stride=stage.stride, activation="silu", norm=norm)
+    return x if wide == into else conv_norm(b, x, stage.channels, 1, "1", norm=norm)

@@ -1,0 +1,34 @@
+"""AlexNet of Krizhevsky 2014, one tower, as TF-Slim's alexnet_v2 has it: linear layers as windows."""
+
+from __future__ import annotations
+
+from layerscope.graph.builder import Builder
+from layerscope.graph.types import Graph
+from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, pool
+
+# channels, kernel, stride, padding
+CONVS = (
+    (64, 11, 4, VALID),
+    (192, 5, 1, SAME),
+    (384, 3, 1, SAME),
+    (384, 3, 1, SAME),
+    (256, 3, 1, SAME),
+)
+POOLED = (1, 2, 5)
+
+
+def alexnet_v2() -> Graph:
+    """alexnet_v2 on 224x224; its end points are named under alexnet_v2/."""
+    b = Builder("alexnet_v2-slim", separator="/")
+    x = b.input("data", (1, 3, 224, 224))
+    with b.scope("alexnet_v2"):
+        for n, (channels, kernel, stride, padding) in enumerate(CONVS, 1):
+            shape = channels, kernel
+            x = conv(b, x, shape, f"conv{n}", Style(), stride=stride, padding=padding)
+            if n in POOLED:
+                x = pool(b, x, "max", f"pool{n}", stride=2, padding=VALID)
+        x = conv(b, x, (4096, 5), "fc6", Style(), padding=VALID)
+        x = conv(b, b.dropout(x, name="dropout6"), (4096, 1), "fc7", Style())
+        x = conv(b, b.dropout(x, name="dropout7"), (1000, 1), "fc8", Style(activation=""))
+        x = b.flatten(x, name="squeezed")
+    return b.build(x)

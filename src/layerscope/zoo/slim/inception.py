@@ -1,0 +1,70 @@
+"""What TF-Slim's Inceptions share: blocks of branches, told as tables, that end in a concat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from layerscope.graph.attributes import BatchNorm
+from layerscope.graph.builder import Builder
+from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, pool
+
+STYLE = Style(BatchNorm(eps=0.001, scale=False))
+
+
+class Step(Struct, frozen=True):
+    """One layer of a branch: a convolution, or a pool if it has no channels."""
+
+    name: str
+    kernel: int | tuple[int, int]
+    channels: int = 0
+    stride: int = 1
+    padding: str | int = SAME
+    kind: Literal["max", "avg"] = "max"
+
+
+Fork = tuple[Step, ...]  # steps side by side
+Branch = tuple[Step | Fork, ...]
+Branches = tuple[Branch, ...]
+
+
+def average(name: str = "AvgPool_0a_3x3") -> Step:
+    """The average pool of 3x3 that begins the last branch of most blocks."""
+    return Step(name, 3, kind="avg")
+
+
+def chain(b: Builder, x: str, steps: Sequence[Step | Fork]) -> str:
+    """Steps one after the other."""
+    for step in steps:
+        if isinstance(step, tuple):
+            x = b.concat(*[_step(b, x, part) for part in step], name="concat")
+        else:
+            x = _step(b, x, step)
+    return x
+
+
+def mixed(b: Builder, x: str, name: str, branches: Branches) -> str:
+    """A block of branches; the concat that ends it bears its name."""
+    ends = []
+    with b.scope(name):
+        for n, branch in enumerate(branches):
+            with b.scope(f"Branch_{n}"):
+                ends.append(chain(b, x, branch))
+    return b.concat(*ends, name=name)
+
+
+def _step(b: Builder, x: str, step: Step) -> str:
+    if not step.channels:
+        kernel = step.kernel if isinstance(step.kernel, int) else step.kernel[0]
+        return pool(
+            b, x, step.kind, step.name, kernel=kernel, stride=step.stride, padding=step.padding
+        )
+    shape = step.channels, step.kernel
+    return conv(b, x, shape, step.name, STYLE, stride=step.stride, padding=step.padding)
+
+
+def halving(name: str, channels: int = 0, *, padding: str | int = VALID) -> Step:
+    """A window of 3x3 that takes every second position: a convolution, or a max pool."""
+    return Step(name, 3, channels, 2, padding)

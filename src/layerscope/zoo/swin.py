@@ -1,0 +1,129 @@
+"""Swin Transformer of Liu et al. 2021 as torchvision has it; the image is fixed at 224x224."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from layerscope.graph.attributes import Slice
+from layerscope.graph.builder import Builder
+from layerscope.graph.types import Graph
+from layerscope.zoo.vit import mlp
+
+IMAGE, PATCH, WINDOW = 224, 4, 7
+TOKENS = WINDOW**2
+BLOCK = ("norm1", "attn", "stochastic_depth", "norm2", "mlp")  # as torchvision declares its parts
+
+
+class Sizes(Struct, frozen=True):
+    """What tells one Swin from another; width and heads double from stage to stage."""
+
+    width: int
+    heads: int
+    depths: tuple[int, ...]
+
+
+SIZES = {
+    "swin_t": Sizes(width=96, heads=3, depths=(2, 2, 6, 2)),
+    "swin_s": Sizes(width=96, heads=3, depths=(2, 2, 18, 2)),
+    "swin_b": Sizes(width=128, heads=4, depths=(2, 2, 18, 2)),
+}
+
+
+def swin(name: str) -> Graph:
+    """The Swin Transformer of that name."""
+    return network(name, SIZES[name])
+
+
+def network(name: str, sizes: Sizes, image: int = IMAGE) -> Graph:
+    """A Swin Transformer of these sizes."""
+    b = Builder(name, "SwinTransformer")
+    x = b.input("data", (1, 3, image, image))
+    side, width, heads = image // PATCH, sizes.width, sizes.heads
+    with b.scope("features", "Sequential"):
+        with b.scope("0", "Sequential"):
+            x = b.conv(x, width, PATCH, stride=PATCH, name="0")
+            x = b.layer_norm(b.permute(x, (0, 2, 3, 1), name="1"), name="2")
+        for stage, depth in enumerate(sizes.depths):
+            if stage > 0:
+                with b.scope(str(2 * stage), "PatchMerging", order=("reduction", "norm")):
+                    x = _merge(b, x, side, width)
+                side, width, heads = -(-side // 2), width * 2, heads * 2
+            with b.scope(str(2 * stage + 1), "Sequential"):
+                for n in range(depth):
+                    with b.scope(str(n), "SwinTransformerBlock", order=BLOCK):
+                        x = _block(b, x, side, width, heads, shifted=n % 2 == 1)
+    x = b.permute(b.layer_norm(x, name="norm"), (0, 3, 1, 2), name="permute")
+    x = b.flatten(b.adaptive_pool(x, 1, name="avgpool"), name="flatten")
+    return b.build(b.linear(x, 1000, name="head"))
+
+
+def _block(b: Builder, x: str, side: int, width: int, heads: int, *, shifted: bool) -> str:
+    y = b.layer_norm(x, name="norm1")
+    with b.scope("attn", "ShiftedWindowAttention"):
+        y = _attention(b, y, side, width, heads, shifted=shifted)
+    x = b.add(x, _stochastic_depth(b, y))
+    y = b.layer_norm(x, name="norm2")
+    with b.scope("mlp", "MLP"):
+        y = mlp(b, y, 4 * width, width)
+    return b.add(x, _stochastic_depth(b, y))
+
+
+def _stochastic_depth(b: Builder, x: str) -> str:
+    """Nothing at inference."""
+    return b.add_node("identity", (x,), name="stochastic_depth")[0]
+
+
+def _attention(b: Builder, x: str, side: int, width: int, heads: int, *, shifted: bool) -> str:
+    """Attention within windows, moved by half a window in every other block."""
+    spare = -side % WINDOW
+    across = (side + spare) // WINDOW  # windows along one axis
+    if spare:
+        x = b.pad(x, ((0, 0), (0, spare), (0, spare), (0, 0)))
+    if across == 1:  # there is nothing to move
+        shifted = False
+    if shifted:
+        x = b.roll(x)
+    x = b.reshape(x, (-1, across, WINDOW, across, WINDOW, width))
+    x = b.reshape(b.permute(x, (0, 1, 3, 2, 4, 5)), (-1, TOKENS, width))
+    mask = _position_bias(b, heads)
+    if shifted:
+        mask = b.add(mask, _shift_mask(b, x))
+    q, k, v = b.split(b.linear(x, 3 * width, name="qkv"), (width,) * 3, axis=-1)
+    x = b.attention(q, k, v, heads=heads, mask=mask, name="attention")
+    x = b.linear(x, width, name="proj")
+    x = b.reshape(x, (-1, across, across, WINDOW, WINDOW, width))
+    x = b.reshape(b.permute(x, (0, 1, 3, 2, 4, 5)), (-1, side + spare, side + spare, width))
+    if shifted:
+        x = b.roll(x)
+    if spare:
+        x = b.add_node("slice", (x,), Slice((1, 2), (0, 0), (side, side)))[0]
+    return x
+
+
+def _position_bias(b: Builder, heads: int) -> str:
+    """Heads x tokens x tokens, looked up in a table of all distances within a window."""
+    index = b.stored("relative_position_index", (TOKENS**2,), "statistic", "int64")
+    distances = (2 * WINDOW - 1) ** 2
+    x = b.embedding(index, distances, heads, module=False, name="relative_position_bias_table")
+    return b.permute(b.reshape(x, (TOKENS, TOKENS, heads)), (2, 0, 1))
+
+
+def _shift_mask(b: Builder, x: str) -> str:
+    """Windows x 1 x tokens x tokens: which tokens of a window come from different places."""
+    places = b.slice(x, 2, 0, 1)  # stands for the numbers of the places, one a token
+    apart = b.sub(b.reshape(places, (0, 1, TOKENS)), places)
+    mask = b.activation("threshold", apart, name="masked_fill", module=False)
+    return b.reshape(mask, (0, 1, TOKENS, TOKENS))
+
+
+def _merge(b: Builder, x: str, side: int, width: int) -> str:
+    """Four neighbours joined, normalised and reduced to twice the width."""
+    if side % 2:
+        x = b.pad(x, ((0, 0), (0, 1), (0, 1), (0, 0)))
+    end = side + side % 2
+    parts = [
+        b.add_node("slice", (x,), Slice((1, 2), (row, column), (end, end), (2, 2)))[0]
+        for row, column in ((0, 0), (1, 0), (0, 1), (1, 1))
+    ]
+    x = b.layer_norm(b.concat(*parts, axis=-1), name="norm")
+    return b.linear(x, 2 * width, bias=False, name="reduction")

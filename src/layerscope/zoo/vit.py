@@ -1,0 +1,86 @@
+"""ViT of Dosovitskiy et al. 2020 as torchvision has it; the table of positions fixes the image."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from layerscope.graph.attributes import Linear
+from layerscope.graph.builder import Builder
+from layerscope.graph.types import Graph
+
+EPS = 1e-6
+
+
+class Sizes(Struct, frozen=True):
+    """What tells one ViT from another."""
+
+    patch: int
+    layers: int
+    heads: int
+    width: int
+    hidden: int
+
+
+SIZES = {
+    "vit_b_16": Sizes(patch=16, layers=12, heads=12, width=768, hidden=3072),
+    "vit_b_32": Sizes(patch=32, layers=12, heads=12, width=768, hidden=3072),
+    "vit_l_16": Sizes(patch=16, layers=24, heads=16, width=1024, hidden=4096),
+    "vit_l_32": Sizes(patch=32, layers=24, heads=16, width=1024, hidden=4096),
+    "vit_h_14": Sizes(patch=14, layers=32, heads=16, width=1280, hidden=5120),
+}
+BLOCK = ("ln_1", "self_attention", "dropout", "ln_2", "mlp")  # as torchvision declares its parts
+
+
+def vit(name: str, image: int = 224) -> Graph:
+    """The ViT of that name for images of that many pixels a side."""
+    return network(name, SIZES[name], image)
+
+
+def network(name: str, sizes: Sizes, image: int) -> Graph:
+    """A ViT of these sizes."""
+    b = Builder(name, "VisionTransformer")
+    x = b.input("data", (1, 3, image, image))
+    x = b.conv(x, sizes.width, sizes.patch, stride=sizes.patch, name="conv_proj")
+    x = b.permute(b.reshape(x, (0, sizes.width, -1)), (0, 2, 1))
+    first = b.table(x, (1, 1, sizes.width), batched=True, name="class_token")
+    x = b.concat(first, x, axis=1)
+    with b.scope("encoder", "Encoder", order=("dropout", "layers", "ln")):
+        tokens = (image // sizes.patch) ** 2 + 1
+        positions = b.table(x, (1, tokens, sizes.width), name="pos_embedding")
+        x = b.dropout(b.add(x, positions, name="add"), 0.0, name="dropout")
+        with b.scope("layers", "Sequential"):
+            for n in range(sizes.layers):
+                with b.scope(f"encoder_layer_{n}", "EncoderBlock", order=BLOCK):
+                    x = _block(b, x, sizes)
+        x = b.layer_norm(x, eps=EPS, name="ln")
+    x = b.flatten(b.slice(x, 1, 0, 1), name="flatten")
+    with b.scope("heads", "Sequential"):
+        x = b.linear(x, 1000, name="head")
+    return b.build(x)
+
+
+def _block(b: Builder, x: str, sizes: Sizes) -> str:
+    y = b.layer_norm(x, eps=EPS, name="ln_1")
+    with b.scope("self_attention", "MultiheadAttention"):
+        y = _attention(b, y, sizes)
+    x = b.add(b.dropout(y, 0.0, name="dropout"), x)
+    y = b.layer_norm(x, eps=EPS, name="ln_2")
+    with b.scope("mlp", "MLPBlock"):
+        y = mlp(b, y, sizes.hidden, sizes.width)
+    return b.add(x, y)
+
+
+def _attention(b: Builder, x: str, sizes: Sizes) -> str:
+    """nn.MultiheadAttention: one matrix for queries, keys and values, which is no module."""
+    made = Linear(3 * sizes.width)
+    packed = b.add_node("linear", (x,), made, name="in_proj", module=False)[0]
+    q, k, v = b.split(packed, (sizes.width,) * 3, axis=-1, name="split")
+    x = b.attention(q, k, v, heads=sizes.heads, name="attention")
+    return b.linear(x, sizes.width, name="out_proj")
+
+
+def mlp(b: Builder, x: str, hidden: int, width: int) -> str:
+    """Torchvision's MLP: two linear layers with GELU between them."""
+    x = b.activation("gelu", b.linear(x, hidden, name="0"), name="1")
+    x = b.linear(b.dropout(x, 0.0, name="2"), width, name="3")
+    return b.dropout(x, 0.0, name="4")

@@ -1,0 +1,162 @@
+"""Memory of training by hand, and the batch that fits by trying them all."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import layerscope
+from layerscope import Builder, Graph
+from layerscope.analysis.training import kept
+from layerscope.cli import run
+from layerscope.errors import UnknownName, UsageError
+from layerscope.report.numbers import parse_bytes, parse_count
+
+
+def small(in_place: bool = False) -> Graph:
+    """1x2x4x4 → conv to 3 → bn → relu → max pool → dropout → linear to 5."""
+    b = Builder("small")
+    x = b.conv(b.input("data", (1, 2, 4, 4)), 3, 3, padding=1, name="conv")
+    x = b.relu(b.batch_norm(x, name="bn"), in_place=in_place, name="relu")
+    x = b.dropout(b.flatten(b.max_pool(x, 2, name="pool"), name="flat"), name="drop")
+    return b.build(b.linear(x, 5, name="fc"))
+
+
+def keeps(graph: Graph) -> dict[str, int]:
+    report = layerscope.analyze(graph)
+    return kept(report.graph, report.shapes, report.costs).by_node
+
+
+def test_what_each_layer_keeps() -> None:
+    assert keeps(small()) == {
+        "conv": 4 * 32,  # its input
+        "bn": 4 * 48 + 4 * 2 * 3,  # its input, mean and deviation
+        "relu": 4 * 48,  # its output
+        "pool": 8 * 12,  # its input is relu's output already; places of the maxima
+        "flat": 0,
+        "drop": 4 * 12,  # a factor for each element
+        "fc": 4 * 12,  # its input, which dropout made
+    }
+
+
+def test_in_place_shares_the_storage() -> None:
+    """The norm's output is overwritten: relu keeps it as its own result, once."""
+    assert sum(keeps(small(in_place=True)).values()) == sum(keeps(small()).values())
+    b = Builder("net")
+    x = b.conv(b.input("data", (1, 2, 4, 4)), 3, 1, name="conv")
+    x = b.activation("hard_swish", x, in_place=True, name="act")
+    b.conv(x, 2, 1, name="conv2")
+    assert keeps(b.build())["act"] == 4 * 48  # a copy: its gradient needs the input
+    assert keeps(b.build())["conv2"] == 4 * 48
+
+
+def test_nothing_is_kept_before_the_first_parameter() -> None:
+    b = Builder("net")
+    x = b.relu(b.input("data", (1, 2, 4, 4)), name="relu")
+    b.conv(x, 3, 1, name="conv")
+    assert keeps(b.build()) == {"relu": 0, "conv": 4 * 32}
+
+
+def test_optimizers_and_mixed_precision() -> None:
+    report = layerscope.analyze("resnet18")
+    params, buffers = report.totals.params, report.totals.buffers
+    for optimizer, states in {"sgd": 0, "momentum": 1, "adam": 2}.items():
+        step = report.training(optimizer)
+        assert step.weights_bytes == 4 * (params + buffers)
+        assert step.gradient_bytes == 4 * params
+        assert step.state_bytes == 4 * params * states
+        assert step.half_copy_bytes == 0
+    half = layerscope.analyze("resnet18", dtype="fp16").training("adam", mixed=True)
+    assert half.weights_bytes == 4 * (params + buffers)
+    assert half.half_copy_bytes == 2 * params
+    assert half.gradient_bytes == 4 * params
+    pure = layerscope.analyze("resnet18", dtype="fp16").training("adam")
+    assert pure.weights_bytes == 2 * (params + buffers)
+    assert pure.kept_bytes == half.kept_bytes < report.training("adam").kept_bytes
+    with pytest.raises(UnknownName, match="did you mean adam"):
+        report.training("adm")
+
+
+def test_checkpoints_keep_less_and_add_up() -> None:
+    """Twenty equal blocks of 3: with k cuts k tensors between, and the longest run of blocks."""
+    b = Builder("chain")
+    x = b.input("data", (1, 4, 8, 8))
+    for _ in range(20):
+        x = b.activation("sigmoid", b.conv(x, 4, 3, padding=1))
+    report = layerscope.analyze(b.build(x))
+    tensor = 4 * 4 * 64
+    plain = report.training("sgd")
+    assert plain.kept_bytes == 21 * tensor  # the input and every sigmoid's output
+    less = report.training("sgd", checkpoint=True)
+    assert less.checkpoints > 0
+    assert less.kept_bytes < plain.kept_bytes
+    best = min(k * tensor + -(-21 // (k + 1)) * tensor for k in range(20))
+    assert best <= less.kept_bytes <= best + 2 * tensor
+
+
+@pytest.mark.parametrize("options", [{}, {"train": "adam"}, {"train": "sgd", "checkpoint": True}])
+def test_fit_is_the_largest_batch(options: dict[str, object]) -> None:
+    graph = small()
+    memory = 20_000
+    found = layerscope.fit(graph, memory, **options)  # type: ignore[arg-type]
+
+    def needed(batch: int) -> int:
+        report = layerscope.analyze(graph, batch=batch)
+        if not options:
+            return report.totals.param_bytes + report.totals.peak_activation_bytes
+        step = report.training(str(options["train"]), checkpoint=bool(options.get("checkpoint")))
+        return step.total_bytes
+
+    assert found.batch == max(batch for batch in range(1, 60) if needed(batch) <= memory)
+    assert (
+        found.bytes == needed(found.batch) <= memory < found.next_bytes == needed(found.batch + 1)
+    )
+
+
+def test_nothing_fits_in_too_little() -> None:
+    assert layerscope.fit("vgg16", 10**6).batch == 0
+    with pytest.raises(UsageError):
+        layerscope.fit("vgg16", 0)
+
+
+def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "resnet18", "--total", "--train", "adam", "--fit", "8GB"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("Training with adam, batch 1: 216 MB = weights 46.8 MB + gradients")
+    assert lines[2].startswith("Batch 273 is the largest that fits in 8.00 GB: training takes")
+    assert run(["show", "resnet18", "--as", "json", "--train", "sgd", "--fit", "1GiB"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    step = document["training"]
+    assert step["total_bytes"] == sum(
+        held for name, held in step.items() if name.endswith("_bytes") and name != "total_bytes"
+    )
+    assert document["fit"]["memory_bytes"] == 2**30
+    assert run(["show", "vgg16", "--fit", "1MB", "--total"]) == 0
+    assert "No batch fits in 1.00 MB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--train", "adm"], "did you mean adam"),
+        (["--mixed"], "--mixed goes with --train"),
+        (["--train", "sgd", "--mixed", "--dtype", "int8"], "expected fp16 or bf16"),
+        (["--fit", "much"], "'much' is not a size such as 8GB"),
+        (["--fit", "8GB", "--as", "boda"], "--fit does not go with --as boda"),
+    ],
+)
+def test_wrong_arguments(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "lenet5", *args]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_sizes_and_counts() -> None:
+    assert parse_bytes("8GB") == 8 * 10**9
+    assert parse_bytes("1.5 MiB") == 3 * 2**19
+    assert parse_bytes("4,096") == 4096
+    assert parse_count("5.5k") == 5500
+    assert parse_count("405B") == 405 * 10**9
+    for wrong in ("", "-1", "1/2", "0.3", "5Q", "GB"):
+        with pytest.raises(UsageError):
+            parse_bytes(wrong)
