@@ -131,8 +131,8 @@ def test_branches_are_aligned_at_the_sizes_of_the_table(rows: tuple[Row, ...]) -
             assert field.aligned
 
 
-def test_nothing_else_would_match(rows: tuple[Row, ...]) -> None:
-    """At the other size of the table every row of open padding has another padding."""
+def test_open_paddings_differ_between_the_sizes_of_the_table(rows: tuple[Row, ...]) -> None:
+    """At the other size a row has another padding if, and only if, it is open without a size."""
     for row in rows:
         if row.resolution:
             (other,) = set(SIZES) - {row.size}
@@ -186,12 +186,11 @@ def test_flops_are_googles_to_every_printed_digit(rows: tuple[Row, ...]) -> None
         assert printed(flops, row.gflops) == row.gflops, row
         macs = sum(layer.ops.mac for layer in layers)
         macs_alone += printed(2 * macs, row.gflops) == row.gflops
-        assert 0 <= flops - 2 * macs < 0.03 * flops, row
     assert len(stated) == 246
     assert macs_alone == 7
 
 
-# -- the networks themselves: trainable parameters that Keras states of the same networks
+# -- the networks themselves
 
 
 @pytest.mark.parametrize(
@@ -205,4 +204,22 @@ def test_flops_are_googles_to_every_printed_digit(rows: tuple[Row, ...]) -> None
     ],
 )
 def test_params_are_those_of_keras(name: str, params: int) -> None:
+    """Keras has the same networks, and prints these as its trainable parameters."""
     assert analyze(name).totals.params == params
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("mobilenet_v1-slim", "MobileNetV1 1.0"), ("mobilenet_v1_050-slim", "MobileNetV1 0.5")],
+)
+def test_mobilenet_has_the_published_macs(name: str, model: str, shared: Path) -> None:
+    with (shared / "truth/papers.csv").open(encoding="utf-8", newline="") as file:
+        stated = [row for row in csv.DictReader(file) if row["model"] == model]
+    macs = {row["input"]: int(row["value"]) for row in stated if row["quantity"] == "macs"}
+    assert set(macs) == {"224x224", "192x192", "160x160", "128x128"}
+    for size, millions in macs.items():
+        height, width = map(int, size.split("x"))
+        account = analyze(name, input=(1, 3, height, width))
+        # The sums of the global pool are in it: without them 0.5 at 224x224 would be 149, not 150.
+        sums = account.by_name["Logits/AvgPool_1a"].ops.add
+        assert round((account.totals.macs + sums) / 1e6) == millions, size

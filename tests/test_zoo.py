@@ -103,17 +103,18 @@ def test_one_wider_kernel_changes_params_and_macs(name: str) -> None:
     place, node = next((n, node) for n, node in enumerate(graph.nodes) if node.op == "conv")
     before = analyze(graph)
     window = node.attributes.window
+    shape = before.by_name[node.name].inputs[0].shape or ()
     wider = replace(
         window,
         kernel=tuple(size + 2 for size in window.kernel),
-        pads=tuple((begin + 1, end + 1) for begin, end in window.pads),
+        pads=tuple((begin + 1, end + 1) for begin, end in window.resolve(shape[2:])),
     )
     changed = replace(node, attributes=replace(node.attributes, window=wider))
     after = analyze(
         replace(graph, nodes=(*graph.nodes[:place], changed, *graph.nodes[place + 1 :]))
     )
     n, out, height, width = before.by_name[node.name].output or ()
-    into = (before.by_name[node.name].inputs[0].shape or ())[1]
+    into = shape[1] // node.attributes.groups
     more = out * into * (wider.positions - window.positions)
     assert n == 1
     assert after.totals.params - before.totals.params == more

@@ -14,7 +14,7 @@ from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import convention
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph import Graph, Shape
-from layerscope.graph.edits import bind
+from layerscope.graph.edits import bind, with_cache, with_tokens
 from layerscope.report import compare as side_by_side
 from layerscope.report.training import Fit
 from layerscope.version import __version__
@@ -127,12 +127,21 @@ def analyze(
     dtype: str | None = None,
     like: str = "exact",
     in_place: bool = False,
+    tokens: int | None = None,
+    decode: int | None = None,
 ) -> Report:
-    """The per-layer account of a network, counted by the convention `like`."""
+    """The per-layer account of a network, counted by the convention `like`.
+
+    `tokens` reads so many at once; `decode` reads one after a cache of so many.
+    """
+    if tokens is not None and decode is not None:
+        raise UsageError("tokens does not go with decode, which is of one token")
     counted_by = convention(like)
     graph = load(network) if isinstance(network, str) else network
     shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}
     graph = bind(graph, shapes, batch, dtype)
+    graph = graph if tokens is None else with_tokens(graph, tokens)
+    graph = graph if decode is None else with_cache(graph, decode)
     inferred = infer(graph)
     return Report(
         graph=graph,

@@ -8,7 +8,8 @@ LayerscopeError                 3
 │   ├── GraphError              3   the structure is broken: names, order, missing tensors
 │   └── ShapeError              3   shapes do not agree, or a window does not fit
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
-└── StrictError                 1   --strict, and something is unknown
+├── StrictError                 1   --strict, and something is unknown
+└── OverBudget                  1   a figure exceeds its limit, or is unknown
 """
 
 from __future__ import annotations
@@ -68,5 +69,11 @@ class MissingExtra(LayerscopeError):
 
 class StrictError(LayerscopeError):
     """Something is unknown and the caller asked for none of it."""
+
+    exit_code = 1
+
+
+class OverBudget(LayerscopeError):
+    """A network exceeds a limit, or what is limited is not wholly known."""
 
     exit_code = 1

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.brute import losses, moves, norms, pointwise, products, windows
+from tests.brute import (
+    attention,
+    indexing,
+    losses,
+    moves,
+    norms,
+    pointwise,
+    products,
+    recurrent,
+    reductions,
+    sampling,
+    windows,
+)
 from tests.brute.arrays import Array, Run
 
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
@@ -14,4 +26,9 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     **pointwise.BRUTE,
     **losses.BRUTE,
     **moves.BRUTE,
+    **reductions.BRUTE,
+    **indexing.BRUTE,
+    **attention.BRUTE,
+    **recurrent.BRUTE,
+    **sampling.BRUTE,
 }

@@ -8,22 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Shape
+from layerscope.graph.types import Param, Shape
 from layerscope.ops import RULES, Call
 from tests.brute.arrays import Array, Run, fill, places
+from tests.brute.domains import DOMAINS, FILLERS, WHOLE
 from tests.brute.scalar import Scalar, Tally
-
-# What the n-th input of an op has to be like, where any number will not do.
-DOMAINS: dict[str, tuple[str, ...]] = {
-    "log": ("positive",),
-    "sqrt": ("positive",),
-    "div": ("any", "positive"),
-    "pow": ("positive", "any"),
-    "softmax_loss": ("any", "labels"),
-    "nll_loss": ("any", "labels"),
-    "roi_pool": ("any", "regions"),
-}
-
 
 @dataclass(frozen=True)
 class Case:
@@ -51,33 +40,29 @@ class Case:
     @property
     def whole(self) -> frozenset[int]:
         """Which inputs are whole numbers."""
-        return frozenset(n for n in range(len(self.inputs)) if self.domain(n) == "labels")
+        return frozenset(n for n in range(len(self.inputs)) if self.domain(n) in WHOLE)
 
     def run(self) -> Run:
         """Inputs and params of random numbers, the same for every call."""
         tally = Tally()
         luck = random.Random(str(self))
         inputs = [self._input(n, luck, tally) for n in range(len(self.inputs))]
-        params = {
-            p.name: _random(p.shape, luck, tally, positive=p.role == "statistic")
-            for p in RULES[self.op].params(self.call)
-        }
+        params = {p.name: _param(p, luck, tally) for p in RULES[self.op].params(self.call)}
         return Run(self.attributes, inputs, params, tally)
 
     def _input(self, n: int, luck: random.Random, tally: Tally) -> Array:
-        shape = self.inputs[n]
-        if self.domain(n) == "labels":
-            axis = (self.attributes or at.Softmax()).axis
-            classes = self.inputs[0][axis]
-            return fill(shape, lambda index: Scalar(luck.randrange(classes), tally))
-        if self.domain(n) == "regions":  # each as large as the map of its image
-            images, _, height, width = self.inputs[0]
-            scale = self.attributes.scale
-            corners = [0, 0, (width - 1) / scale, (height - 1) / scale]
-            region = [[i % images, *corners] for i in range(shape[0])]
-            values = iter([number for row in region for number in row])
-            return Array(shape, {i: Scalar(float(next(values)), tally) for i in places(shape)})
-        return _random(shape, luck, tally, positive=self.domain(n) == "positive")
+        domain = self.domain(n)
+        if domain not in FILLERS:
+            return _random(self.inputs[n], luck, tally, positive=domain == "positive")
+        values = FILLERS[domain](self.attributes, self.inputs, n, luck)
+        cells = zip(places(self.inputs[n]), values, strict=True)
+        return Array(self.inputs[n], {index: Scalar(value, tally) for index, value in cells})
+
+
+def _param(param: Param, luck: random.Random, tally: Tally) -> Array:
+    if param.name == "zero_point":
+        return fill(param.shape, lambda index: Scalar(luck.randint(0, 9), tally))
+    return _random(param.shape, luck, tally, positive=param.role == "statistic")
 
 
 def _random(shape: Shape, luck: random.Random, tally: Tally, *, positive: bool) -> Array:

@@ -15,6 +15,12 @@ from layerscope.graph.types import Shape
 from tests.brute.arrays import Array
 
 OPSET = 21  # of GlobalLpPool and MaxRoiPool onnxruntime has no later version
+NEWER = 23  # attention, rotary embedding, RMS norm
+TYPES = {
+    "fp32": TensorProto.FLOAT, "fp64": TensorProto.DOUBLE, "fp16": TensorProto.FLOAT16,
+    "int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "int16": TensorProto.INT16,
+    "int32": TensorProto.INT32, "int64": TensorProto.INT64, "bool": TensorProto.BOOL,
+}  # fmt: skip
 FATAL = 4  # errors come as exceptions; warnings on stderr tell nothing a test could use
 
 
@@ -28,6 +34,7 @@ class Model:
     whole: frozenset[int] = frozenset()  # which inputs are int64
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
+    opset: int = OPSET
 
     @property
     def x(self) -> str:
@@ -58,6 +65,12 @@ class Model:
     def numbers(self, values: Sequence[float]) -> str:
         return self._constant(np.array(values, np.float32))
 
+    def tensor(self, values: Sequence[float], shape: Shape) -> str:
+        return self._constant(np.array(values, np.float32).reshape(shape))
+
+    def cast(self, name: str, dtype: str) -> str:
+        return self.node("Cast", name, to=TYPES[dtype])
+
     def _constant(self, values: Any) -> str:
         name = f"c{len(self.constants)}"
         self.constants.append(onnx.numpy_helper.from_array(values, name))
@@ -86,7 +99,7 @@ class Model:
             ],
         )
         model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10
+            graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=10
         )
         options = onnxruntime.SessionOptions()
         options.log_severity_level = FATAL

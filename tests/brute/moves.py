@@ -152,7 +152,7 @@ def pixel_shuffle(run: Run) -> list[Array]:
     return [Array(shape, cells)]
 
 
-def _cubic(t: Fraction) -> float:
+def cubic(t: Fraction) -> float:
     """Keys' kernel with a = −0.75, as the engines have it."""
     a, t = Fraction(-3, 4), abs(t)
     if t <= 1:
@@ -206,7 +206,7 @@ def _neighbours(a: Resize, i: int, size: int, to: int, factor: Fraction) -> Weig
     low = math.floor(place)
     if a.mode == "bilinear":
         return [(low, float(1 - (place - low))), (low + 1, float(place - low))]
-    return [(low + n, _cubic(place - low - n)) for n in (-1, 0, 1, 2)]
+    return [(low + n, cubic(place - low - n)) for n in (-1, 0, 1, 2)]
 
 
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {

@@ -8,9 +8,11 @@ from itertools import product
 from layerscope.graph.attributes import (
     BatchNorm,
     GroupNorm,
+    InstanceNorm,
     L2Norm,
     LayerNorm,
     LocalResponseNorm,
+    RMSNorm,
     Scale,
 )
 from tests.brute.arrays import Array, Index, Run, accumulate, fill, split_axes, total
@@ -80,6 +82,36 @@ def group_norm(run: Run) -> list[Array]:
     return [Array(run.x.shape, cells)]
 
 
+def instance_norm(run: Run) -> list[Array]:
+    a: InstanceNorm = run.attributes or InstanceNorm()
+    cells: dict[Index, Scalar] = {}
+    for group in split_axes(run.x.shape, range(2, len(run.x.shape))):
+        for index, number in _standardised(run, group, a.eps).items():
+            if a.affine:
+                at = (index[1],)
+                number = number * run.params["weight"][at] + run.params["bias"][at]
+            cells[index] = number
+    return [Array(run.x.shape, cells)]
+
+
+def rms_norm(run: Run) -> list[Array]:
+    """x / √(ε + Σ x² / n), the sum from an accumulator that starts at nought."""
+    a: RMSNorm = run.attributes or RMSNorm()
+    x = run.x
+    rank = len(x.shape)
+    axis = a.axis % rank
+    cells: dict[Index, Scalar] = {}
+    for group in split_axes(x.shape, range(axis, rank)):
+        squares = (x[index] * x[index] for index in group)
+        mean = accumulate(run.number(0.0), squares) / float(len(group))
+        inverse = (mean + a.eps).apply(lambda v: 1 / math.sqrt(v))
+        for index in group:
+            cells[index] = x[index] * inverse
+            if a.scale:
+                cells[index] = cells[index] * run.params["weight"][index[axis:]]
+    return [Array(x.shape, cells)]
+
+
 def lrn(run: Run) -> list[Array]:
     """x / (k + α/n · Σ of n squares)^β; squares are made once, missing neighbours are noughts."""
     a: LocalResponseNorm = run.attributes
@@ -134,6 +166,8 @@ BRUTE = {
     "batch_norm": batch_norm,
     "layer_norm": layer_norm,
     "group_norm": group_norm,
+    "instance_norm": instance_norm,
+    "rms_norm": rms_norm,
     "lrn": lrn,
     "l2_norm": l2_norm,
     "scale": scale,

@@ -21,6 +21,7 @@ Examples:
   layerscope show vgg16 --as netscope --like exact
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
+  layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
 """
 
 
@@ -66,6 +67,10 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option(
     "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
 )
+@click.option("--tokens", type=int, metavar="N", help="Read N tokens at once (prefill).")
+@click.option(
+    "--decode", type=int, metavar="LENGTH", help="Read one token after a cache of LENGTH."
+)
 @click.option(
     "--train", metavar="OPTIMIZER", help="Memory of a training step: sgd, momentum, adam."
 )
@@ -96,6 +101,8 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         "dtype": options["dtype"],
         "like": like,
         "in_place": options["in_place"],
+        "tokens": options["tokens"],
+        "decode": options["decode"],
     }
     report = analyze(network, batch=options["batch"], **told)
     asked = _answers(report, options, told)
@@ -154,6 +161,8 @@ def _check_options(form: str, options: dict[str, Any]) -> None:
     asked = [name for name in ("train", "fit") if options[name] is not None]
     if asked and form not in ("text", "markdown", "json"):
         raise UsageError(f"--{asked[0]} does not go with --as {form}")
+    if asked and options["decode"] is not None:  # its memory would lack the cache
+        raise UsageError(f"--{asked[0]} does not go with --decode")
     if options["parts"] is not None and form != "boda":
         raise UsageError("--parts goes with --as boda only")
 
@@ -216,14 +225,15 @@ def _names(text: str) -> list[str]:
 def _footer(report: Any, form: str) -> str:
     """One empty line, then findings, stamp and coverage, in the form's own comments."""
     from layerscope.report.findings import findings
+    from layerscope.report.language import lines as language
 
     if form in ("csv", "html", "matconvnet.csv"):
         return ""
     lines = [report.stamp, str(report.coverage)]
     if form in ("latex", "matconvnet.latex"):
         return "".join(f"% {line}\n" for line in lines)
-    found = list(findings(report)) if form in ("text", "markdown") else []
-    blocks = [_lines(tuple(found), form)] if found else []
+    found = (*findings(report), *language(report)) if form in ("text", "markdown") else ()
+    blocks = [_lines(found, form)] if found else []
     end = "  " if form == "markdown" else ""  # keep the two lines two in Markdown
     blocks.append("".join(f"{line}{end}\n" for line in lines))
     return "\n" + "\n".join(blocks)

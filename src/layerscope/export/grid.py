@@ -10,7 +10,8 @@ from layerscope.export.markdown import escape
 from layerscope.export.text import Style
 
 GAP = "  "
-LEAST = 16  # columns that a broken last one keeps, and names that are cut
+INDENT = " " * 5
+LEAST = 4  # signs that a cut column keeps
 
 
 class Cell(Struct, frozen=True):
@@ -29,27 +30,31 @@ Rows = Sequence[Sequence[Cell]]
 
 
 def lay_out(
-    rows: Rows, width: int | None, style: Style, shorter: Rows = (), *, wrap: bool = False
+    rows: Rows,
+    width: int | None,
+    style: Style,
+    shorter: Rows = (),
+    below: Sequence[str] = (),
 ) -> str:
-    """Columns under a head and a rule; the shorter rows, broken or cut, if those do not fit."""
-    chosen = rows
-    if width is not None and _total(rows, wrap) > width and shorter:
-        chosen = shorter
-    widths = _widths(chosen)
-    if width is not None:
-        widths = _fitted(widths, width, wrap)
+    """Columns under a head and a rule, texts of `below` under their rows.
+
+    Where the rows are too wide, the shorter ones are taken, and then the widest column is cut.
+    """
+    chosen = shorter if shorter and not fits(rows, width) else rows
+    widths = _fitted(_widths(chosen), width)
     lines = []
     for n, row in enumerate(chosen):
-        for line in _broken(row, widths, wrap):
-            lines.append(style(line, "head" if n == 0 else "layer"))
+        lines.append(style(_line(row, widths), "layer" if n else "head"))
         if n == 0:
-            lines.append(style("─" * (sum(widths) + len(GAP) * (len(widths) - 1)), "rule"))
+            lines.append(style("─" * _sum(widths), "rule"))
+        elif n < len(below) and below[n]:
+            lines += [style(line, "note") for line in _broken(below[n], width)]
     return "\n".join(lines) + "\n"
 
 
 def fits(rows: Rows, width: int | None) -> bool:
     """Whether the rows need nothing cut."""
-    return width is None or _total(rows, False) <= width
+    return width is None or _sum(_widths(rows)) <= width
 
 
 def markdown(rows: Rows) -> str:
@@ -66,36 +71,29 @@ def _widths(rows: Rows) -> list[int]:
     return [max(len(cell.text) for cell in column) for column in zip(*rows, strict=True)]
 
 
-def _total(rows: Rows, wrap: bool) -> int:
-    widths = _widths(rows)
-    if wrap:
-        widths[-1] = min(widths[-1], LEAST)
+def _sum(widths: list[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def _fitted(widths: list[int], width: int, wrap: bool) -> list[int]:
-    """Widths that fit: the last column is broken, then the widest one is cut."""
+def _fitted(widths: list[int], width: int | None) -> list[int]:
+    """Widths that fit, the widest column losing first."""
     widths = list(widths)
-    room = width - len(GAP) * (len(widths) - 1)
-    if wrap:
-        widths[-1] = min(widths[-1], max(room - sum(widths[:-1]), LEAST))
-    while sum(widths) > room and max(widths) > 4:
-        at = widths.index(max(widths))
-        widths[at] = max(widths[at] - (sum(widths) - room), 4, sorted(widths)[-2] - 1)
+    while width is not None and _sum(widths) > width and max(widths) > LEAST:
+        widths[widths.index(max(widths))] -= 1
     return widths
 
 
-def _broken(row: Sequence[Cell], widths: list[int], wrap: bool) -> list[str]:
-    """The lines of a row: more than one where the last cell is broken between words."""
-    from textwrap import wrap as broken
+def _line(row: Sequence[Cell], widths: list[int]) -> str:
+    texts = []
+    for cell, width in zip(row, widths, strict=True):
+        text = cell.text if len(cell.text) <= width else cell.text[: width - 1] + "…"
+        texts.append(text.ljust(width) if cell.left else text.rjust(width))
+    return GAP.join(texts).rstrip()
 
-    texts = [cell.text for cell in row]
-    more: list[str] = []
-    if wrap and len(texts[-1]) > widths[-1]:
-        texts[-1], *more = broken(texts[-1], widths[-1])
-    line = []
-    for cell, text, width in zip(row, texts, widths, strict=True):
-        cut = text if len(text) <= width else text[: width - 1] + "…"
-        line.append(cut.ljust(width) if cell.left else cut.rjust(width))
-    indent = " " * (sum(widths[:-1]) + len(GAP) * (len(widths) - 1))
-    return [GAP.join(line).rstrip(), *(indent + rest for rest in more)]
+
+def _broken(text: str, width: int | None) -> list[str]:
+    """Lines of a text that stands under a row."""
+    from textwrap import wrap
+
+    room = max(width or 100, 40) - len(INDENT)
+    return [INDENT + line for line in wrap(text, room)]

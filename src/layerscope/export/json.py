@@ -15,6 +15,8 @@ from layerscope.graph.types import Role
 from layerscope.graph.types import Tensor as TensorOf
 from layerscope.ops import Gemm
 from layerscope.ops import Ops as OpsOf
+from layerscope.report.language import Language as LanguageOf
+from layerscope.report.language import language
 from layerscope.report.numbers import decimal
 from layerscope.report.training import Fit
 from layerscope.report.types import Layer as LayerOf
@@ -164,6 +166,18 @@ class Training(Struct):
     complete: bool
 
 
+class Language(Struct):
+    """Figures of a network that takes tokens; cache_bytes null where it keeps no keys."""
+
+    tokens: int
+    past: int
+    macs_per_token: int | float
+    intensity: float | None
+    weight_bytes: dict[str, int]
+    cache_tokens: int
+    cache_bytes: dict[str, int] | None
+
+
 class Report(Struct):
     """The whole account."""
 
@@ -176,6 +190,7 @@ class Report(Struct):
     stamp: Stamp | None
     coverage: Coverage
     findings: list[str]
+    language: Language | None = None
     training: Training | None = None
     fit: Fit | None = None
 
@@ -226,8 +241,24 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
         stamp=_stamp(report) if stamp else None,
         coverage=Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated),
         findings=list(findings(report)),
+        language=_language(language(report)),
         training=_training(asked.training),
         fit=asked.fit,
+    )
+
+
+def _language(found: LanguageOf | None) -> Language | None:
+    if found is None:
+        return None
+    macs = found.macs_per_token
+    return Language(
+        tokens=found.tokens,
+        past=found.past,
+        macs_per_token=int(macs) if macs.denominator == 1 else float(macs),
+        intensity=_float(found.intensity),
+        weight_bytes=dict(found.weight_bytes),
+        cache_tokens=found.cache_tokens,
+        cache_bytes=None if found.cache_bytes is None else dict(found.cache_bytes),
     )
 
 

@@ -177,6 +177,8 @@ def _changes(first: Layer, second: Layer) -> Iterable[Change]:
         )
         if mine != other:
             yield Change(what, mine, other)
+            if what == "MACs":  # FLOPs then say nothing new
+                return
 
 
 def _shapes(tensors: Iterable[Any]) -> str:

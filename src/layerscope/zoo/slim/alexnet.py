@@ -1,4 +1,4 @@
-"""AlexNet of Krizhevsky 2014, one tower, as TF-Slim's alexnet_v2 has it: linear layers as windows."""
+"""AlexNet of Krizhevsky 2014, one tower, as TF-Slim has it: no linear layer, windows instead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from layerscope.graph.types import Graph
 from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, pool
 
 # channels, kernel, stride, padding
-CONVS = (
+CONVS: tuple[tuple[int, int, int, str | int], ...] = (
     (64, 11, 4, VALID),
     (192, 5, 1, SAME),
     (384, 3, 1, SAME),

@@ -28,19 +28,16 @@ def resnet(version: int, depth: int) -> Graph:
     b = Builder(f"{name}-slim", separator="/")
     x = b.input("data", (1, 3, 224, 224))
     with b.scope(name):
-        stem = NORMED if version == 1 else BARE
-        x = conv(b, x, (64, 7), "conv1", stem, stride=2, padding=3)
+        x = conv(b, x, (64, 7), "conv1", NORMED if version == 1 else BARE, stride=2, padding=3)
         x = pool(b, x, "max", "pool1", stride=2)
-        inputs = 64
         for n, ((width, stride), units) in enumerate(zip(BLOCKS, UNITS[depth], strict=True), 1):
-            for m in range(1, units + 1):
-                # the last unit's output is the block's, and bears its name
-                unit = f"block{n}/unit_{m}"
-                out = f"block{n}" if m == units else unit
-                step = stride if m == units else 1
-                make = _unit_v1 if version == 1 else _unit_v2
-                x = make(b, x, (unit, out), width, step, projected=inputs != width * EXPANSION)
-                inputs = width * EXPANSION
+            with b.scope(f"block{n}"):
+                for m in range(1, units):
+                    with b.scope(f"unit_{m}"):
+                        x = _joined(b, version, _unit(b, x, version, width, 1, projected=m == 1))
+                with b.scope(f"unit_{units}"):
+                    ends = _unit(b, x, version, width, stride, projected=False)
+            x = _joined(b, version, ends, f"block{n}")
         if version == 2:
             x = b.relu(norm(b, x, NORM, "postnorm/BatchNorm"), name="postnorm")
         x = conv(b, b.global_pool(x, name="pool5"), (1000, 1), "logits", BARE)
@@ -48,40 +45,28 @@ def resnet(version: int, depth: int) -> Graph:
     return b.build(x)
 
 
-def _unit_v1(
-    b: Builder, x: str, names: tuple[str, str], width: int, stride: int, *, projected: bool
-) -> str:
-    unit, out = names
-    y = _narrow(b, x, unit, width, stride)
-    y = conv(b, y, (width * EXPANSION, 1), f"{unit}/conv3", LINEAR)
-    shortcut = _shortcut(b, x, x, unit, LINEAR if projected else None, width, stride)
-    return b.relu(b.add(shortcut, y, name=f"{unit}/add"), name=out)
-
-
-def _unit_v2(
-    b: Builder, x: str, names: tuple[str, str], width: int, stride: int, *, projected: bool
-) -> str:
-    unit, out = names
-    ready = b.relu(norm(b, x, NORM, f"{unit}/preact/BatchNorm"), name=f"{unit}/preact")
-    y = _narrow(b, ready, unit, width, stride)
-    y = conv(b, y, (width * EXPANSION, 1), f"{unit}/conv3", BARE)
-    shortcut = _shortcut(b, x, ready, unit, BARE if projected else None, width, stride)
-    return b.add(shortcut, y, name=out)
-
-
-def _narrow(b: Builder, x: str, unit: str, width: int, stride: int) -> str:
-    x = conv(b, x, (width, 1), f"{unit}/conv1", NORMED)
+def _unit(
+    b: Builder, x: str, version: int, width: int, stride: int, *, projected: bool
+) -> tuple[str, str]:
+    """A bottleneck and its shortcut, not yet added."""
+    ready, style = x, LINEAR
+    if version == 2:
+        ready, style = b.relu(norm(b, x, NORM, "preact/BatchNorm"), name="preact"), BARE
+    wide = width * EXPANSION
+    shortcut = x
+    if projected:
+        shortcut = conv(b, ready, (wide, 1), "shortcut", style, stride=stride)
+    elif stride > 1:
+        shortcut = pool(b, x, "max", "shortcut", kernel=1, stride=stride, padding=VALID)
+    y = conv(b, ready, (width, 1), "conv1", NORMED)
     padding = SAME if stride == 1 else 1
-    return conv(b, x, (width, 3), f"{unit}/conv2", NORMED, stride=stride, padding=padding)
+    y = conv(b, y, (width, 3), "conv2", NORMED, stride=stride, padding=padding)
+    return shortcut, conv(b, y, (wide, 1), "conv3", style)
 
 
-def _shortcut(
-    b: Builder, x: str, ready: str, unit: str, style: Style | None, width: int, stride: int
-) -> str:
-    """The input itself, every other position of it, or with a style a projection."""
-    name = f"{unit}/shortcut"
-    if style:
-        return conv(b, ready, (width * EXPANSION, 1), name, style, stride=stride)
-    if stride == 1:
-        return x
-    return pool(b, x, "max", name, kernel=1, stride=stride, padding=VALID)
+def _joined(b: Builder, version: int, ends: tuple[str, str], block: str = "") -> str:
+    """The sum, rectified in version 1; that of a block's last unit bears the block's name."""
+    if version == 2:
+        return b.add(*ends, name=block or "add")
+    total = b.add(*ends, name=f"{block}/add" if block else "add")
+    return b.relu(total, name=block or "Relu")

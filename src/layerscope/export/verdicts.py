@@ -1,0 +1,175 @@
+"""Budgets and how networks stand to them: as text, Markdown, JSON, and JUnit XML for CI systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from layerscope.export.grid import Cell, lay_out, markdown, named
+from layerscope.export.markdown import escape
+from layerscope.export.text import Style, plain, safe
+from layerscope.report.budgets import Check, Verdict
+from layerscope.report.numbers import bytes_text, percent_text, short_text
+
+
+def sentences(verdict: Verdict) -> list[str]:
+    """What is wrong, one sentence a figure; none where all is well."""
+    name = safe(verdict.budget.name)
+    found = [f"{name}: {_overrun(check, verdict)}" for check in verdict.checks if check.over]
+    return [*found, f"{name}: {_unknown(verdict)}"] if verdict.unknown else found
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """How many budgets are kept, in one line."""
+    bad = sum(not verdict.ok for verdict in verdicts)
+    budgets = "budget" if len(verdicts) == 1 else "budgets"
+    return f"{bad} of {len(verdicts)} {budgets} not kept" if bad else f"{len(verdicts)} kept"
+
+
+def write_text(
+    verdicts: Sequence[Verdict], *, width: int | None = None, style: Style = plain
+) -> str:
+    """A line a limit, then a sentence for each that is not kept."""
+    exact, short = (_rows(verdicts, digits) for digits in (False, True))
+    table = lay_out(exact, width, style, short)
+    told = [line for verdict in verdicts for line in sentences(verdict)]
+    if not told:
+        return table
+    from textwrap import fill
+
+    return (
+        table
+        + "\n"
+        + "".join((fill(line, max(width, 20)) if width else line) + "\n" for line in told)
+    )
+
+
+def write_markdown(verdicts: Sequence[Verdict]) -> str:
+    """The same as a Markdown table and a list."""
+    told = [line for verdict in verdicts for line in sentences(verdict)]
+    below = "\n" + "".join(f"- {escape(line)}\n" for line in told) if told else ""
+    return markdown(_rows(verdicts, short=False)) + below
+
+
+def write_json(verdicts: Sequence[Verdict], *, stamp: bool = True) -> str:
+    """Every limit with what was found, and whether all are kept."""
+    import msgspec
+
+    document = {
+        "ok": all(verdict.ok for verdict in verdicts),
+        "budgets": [_document(verdict, stamp) for verdict in verdicts],
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def write_junit(verdicts: Sequence[Verdict]) -> str:
+    """A test suite a network, a test case a limit, a failure an overrun."""
+    suites = []
+    tests = failures = 0
+    for verdict in verdicts:
+        name = _xml(verdict.budget.name)
+        cases = []
+        for check in verdict.checks:
+            message = _overrun(check, verdict) if check.over else ""
+            cases.append(_case(f"max-{check.figure.name}", name, message))
+        if verdict.report.coverage.unknown:
+            message = _unknown(verdict) if verdict.unknown else ""
+            cases.append(_case("all figures known", name, message))
+        bad = sum("<failure" in case for case in cases)
+        suites.append(
+            f'  <testsuite name="{name}" tests="{len(cases)}" failures="{bad}" errors="0" '
+            f'skipped="0">\n{"".join(cases)}  </testsuite>\n'
+        )
+        tests, failures = tests + len(cases), failures + bad
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuites name="layerscope check" tests="{tests}" failures="{failures}" errors="0">\n'
+        f"{''.join(suites)}</testsuites>\n"
+    )
+
+
+def _case(name: str, network: str, message: str) -> str:
+    head = f'    <testcase classname="layerscope.{network}" name="{name}"'
+    if not message:
+        return f"{head}/>\n"
+    text = _xml(message)
+    return (
+        f'{head}>\n      <failure type="OverBudget" message="{text}">{text}</failure>\n'
+        "    </testcase>\n"
+    )
+
+
+def _xml(text: str) -> str:
+    from html import escape
+
+    return escape(safe(text))
+
+
+def _number(value: int, check: Check, short: bool = False) -> str:
+    if not short:
+        return f"{value:,}" + (" B" if check.figure.unit == "bytes" else "")
+    return bytes_text(value) if check.figure.unit == "bytes" else short_text(value)
+
+
+def _least(verdict: Verdict) -> str:
+    return "≥" if verdict.report.coverage.unknown else ""
+
+
+def _rows(verdicts: Sequence[Verdict], short: bool) -> list[list[Cell]]:
+    titles = [named("network"), named("figure"), Cell("found"), Cell("limit"), Cell("used")]
+    rows = [[*titles, named("")]]
+    for verdict in verdicts:
+        for check in verdict.checks:
+            over = f"over by {_number(check.over, check, short)}"
+            rows.append([
+                named(safe(verdict.budget.name)), named(check.figure.title),
+                Cell(_least(verdict) + _number(check.found, check, short)),
+                Cell(_number(check.limit, check, short)), Cell(_used(check)),
+                named(over if check.over else "unknown" if verdict.unknown else "ok"),
+            ])  # fmt: skip
+    return rows
+
+
+def _used(check: Check) -> str:
+    share = percent_text(Fraction(check.found, check.limit)) if check.limit else ""
+    return f"{share}%" if share else "0%" if not check.found else ""
+
+
+def _overrun(check: Check, verdict: Verdict) -> str:
+    by = f" ({percent_text(Fraction(check.over, check.limit))}%)" if check.limit else ""
+    most = ", ".join(
+        f"{safe(name)} {percent_text(Fraction(held, check.found))}%" for name, held in check.most
+    )
+    return (
+        f"{check.figure.title} {_least(verdict)}{_number(check.found, check)}, "
+        f"over the limit of {_number(check.limit, check)} by {_number(check.over, check)}{by}"
+        f"{f'; most in {most}' if most else ''}"
+    )
+
+
+def _unknown(verdict: Verdict) -> str:
+    return f"{safe(str(verdict.report.coverage))}; --allow-unknown leaves them out"
+
+
+def _document(verdict: Verdict, stamp: bool) -> dict[str, Any]:
+    return {
+        "name": verdict.budget.name,
+        "network": verdict.report.name,
+        "ok": verdict.ok,
+        "unknown": verdict.report.coverage.unknown,
+        "allow_unknown": verdict.budget.allow_unknown,
+        "checks": [
+            {
+                "figure": check.figure.name,
+                "unit": check.figure.unit,
+                "found": check.found,
+                "limit": check.limit,
+                "over": check.over,
+                "ok": not check.over,
+                "most": [{"layer": name, "held": held} for name, held in check.most],
+            }
+            for check in verdict.checks
+        ],
+        "stamp": verdict.report.stamp if stamp else None,
+    }

@@ -1,0 +1,193 @@
+"""Attention, products told by letters, and the rotation of positions, from their definitions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from itertools import product
+
+from layerscope.graph.attributes import Attention, Einsum, Rotary, Softmax
+from layerscope.graph.types import Shape, elements
+from tests.brute.arrays import Array, Index, Run, fill, places, total
+from tests.brute.losses import softmax
+from tests.brute.scalar import Scalar
+
+
+def cache(a: Attention, shape: Shape, which: str) -> list[float]:
+    """The keys or values of earlier steps, which are no input of the op."""
+    luck = random.Random(which)
+    return [luck.randint(-128, 128) / 64 for _ in range(elements(cache_shape(a, shape)))]
+
+
+def cache_shape(a: Attention, shape: Shape) -> Shape:
+    """That of N x heads x T x size for the keys or values of this shape, packed or not."""
+    heads = a.kv_heads or a.heads
+    return (shape[0], heads, a.past, shape[-1] // (heads if len(shape) == 3 else 1))
+
+
+def unpacked(x: Array, heads: int) -> Array:
+    """N x T x (heads · size) as N x heads x T x size."""
+    if len(x.shape) == 4:
+        return x
+    n, length, width = x.shape
+    size = width // heads
+    return fill((n, heads, length, size), lambda i: x[(i[0], i[2], i[1] * size + i[3])])
+
+
+def _with_past(run: Run, x: Array, which: str) -> Array:
+    """Earlier keys or values in front of the given ones."""
+    a: Attention = run.attributes
+    now = unpacked(x, a.kv_heads or a.heads)
+    before = cache_shape(a, x.shape)
+    numbers = zip(places(before), cache(a, x.shape, which), strict=True)
+    cells = {index: run.number(value) for index, value in numbers}
+    for (n, h, t, i), number in now.cells.items():
+        cells[(n, h, t + a.past, i)] = number
+    return Array((*now.shape[:2], now.shape[2] + a.past, now.shape[3]), cells)
+
+
+def attention(run: Run) -> list[Array]:
+    """softmax(Q·Kᵀ·scale + mask)·V: all scores are made, also those that are masked."""
+    a: Attention = run.attributes
+    q = unpacked(run.inputs[0], a.heads)
+    k, v = (_with_past(run, run.inputs[n], "qkv"[n]) for n in (1, 2))
+    shared = a.heads // (a.kv_heads or a.heads)
+    scale = 1 / math.sqrt(q.shape[3])
+
+    def score(index: Index) -> Scalar:
+        n, h, t, s = index
+        result = run.number(0.0)
+        for i in range(q.shape[3]):
+            result = result.mac(q[(n, h, t, i)], k[(n, h // shared, s, i)])
+        result = result * scale
+        if len(run.inputs) == 4:
+            mask = run.inputs[3]
+            own = index[4 - len(mask.shape) :]
+            result = result + mask[tuple(i % m for i, m in zip(own, mask.shape, strict=True))]
+        if a.causal:
+            result = run.number(s).above(t + a.past, -math.inf, result)
+        return result
+
+    scores = fill((*q.shape[:3], k.shape[2]), score)
+    (weights,) = softmax(Run(Softmax(-1), [scores], {}, run.tally))
+
+    def cell(index: Index) -> Scalar:
+        n, h, t, i = index
+        result = run.number(0.0)
+        for s in range(k.shape[2]):
+            result = result.mac(weights[(n, h, t, s)], v[(n, h // shared, s, i)])
+        return result
+
+    y = fill((*q.shape[:3], v.shape[3]), cell)
+    if len(run.x.shape) == 4:
+        return [y]
+    n, heads, length, size = y.shape
+    packed = {(n, t, h * size + i): number for (n, h, t, i), number in y.cells.items()}
+    return [Array((n, length, heads * size), packed)]
+
+
+Lettered = tuple[str, Array]
+
+
+def einsum(run: Run) -> list[Array]:
+    """Joined in pairs from the left; what no later operand nor the result has is summed at once."""
+    a: Einsum = run.attributes
+    terms, right = letters(a.equation, [x.shape for x in run.inputs])
+    operands = list(zip(terms, run.inputs, strict=True))
+    if len(operands) == 1:
+        return [_summed(operands[0], right)]
+    joined = operands[0]
+    for n, operand in enumerate(operands[1:], 1):
+        later = set(right).union(*terms[n + 1 :])
+        last = n == len(operands) - 1
+        kept = "".join(sorted((set(joined[0]) | set(operand[0])) & later))
+        joined = _joined(run, joined, operand, right if last else kept)
+    return [joined[1]]
+
+
+def letters(equation: str, shapes: Iterable[Shape]) -> tuple[list[str], str]:
+    """A letter for every axis; digits, counted from the last axis, for those under an ellipsis."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms, hidden = [], ""
+    for term, shape in zip(left.split(","), shapes, strict=True):
+        under = "3210"[4 - (len(shape) - len(term.replace("...", ""))) :] if "..." in term else ""
+        hidden = max(hidden, under, key=len)
+        terms.append(term.replace("...", under))
+    if not arrow:
+        once = [name for name in "".join(terms) if "".join(terms).count(name) == 1]
+        right = "..." + "".join(sorted(name for name in once if name.isalpha()))
+    return terms, right.replace("...", hidden)
+
+
+def _sizes(*operands: Lettered) -> dict[str, int]:
+    """An axis of one stands for as many as the other side has."""
+    sizes: dict[str, int] = {}
+    for names, x in operands:
+        for name, size in zip(names, x.shape, strict=True):
+            sizes[name] = max(size, sizes.get(name, 1))
+    return sizes
+
+
+def _element(operand: Lettered, at: dict[str, int]) -> Scalar:
+    names, x = operand
+    return x[tuple(at[name] % size for name, size in zip(names, x.shape, strict=True))]
+
+
+def _over(names: Iterable[str], sizes: dict[str, int]) -> Iterable[dict[str, int]]:
+    told = list(names)
+    for at in product(*(range(sizes[name]) for name in told)):
+        yield dict(zip(told, at, strict=True))
+
+
+def _summed(operand: Lettered, right: str) -> Array:
+    sizes = _sizes(operand)
+    gone = [name for name in sizes if name not in right]
+
+    def cell(index: Index) -> Scalar:
+        at = dict(zip(right, index, strict=True))
+        return total(_element(operand, {**at, **rest}) for rest in _over(gone, sizes))
+
+    return fill(tuple(sizes[name] for name in right), cell)
+
+
+def _joined(run: Run, one: Lettered, other: Lettered, kept: str) -> Lettered:
+    sizes = _sizes(one, other)
+    gone = [name for name in sizes if name not in kept]
+
+    def cell(index: Index) -> Scalar:
+        at = dict(zip(kept, index, strict=True))
+        if not gone:
+            return _element(one, at) * _element(other, at)
+        result = run.number(0.0)
+        for rest in _over(gone, sizes):
+            result = result.mac(_element(one, {**at, **rest}), _element(other, {**at, **rest}))
+        return result
+
+    return kept, fill(tuple(sizes[name] for name in kept), cell)
+
+
+def angle(position: int, pair: int) -> float:
+    """How far a pair of features is turned; nowhere by nought, so that every term counts."""
+    return (position + 1) * 0.5 / (pair + 1)
+
+
+def rotary(run: Run) -> list[Array]:
+    """x·cos + turned(x)·sin, a feature's partner half a head away; the tables are made before."""
+    a: Rotary = run.attributes
+    x = run.x
+    size = x.shape[-1] // (a.heads if len(x.shape) == 3 else 1)
+    half = size // 2
+
+    def cell(index: Index) -> Scalar:
+        *lead, i = index
+        within = i % size
+        partner = i + half if within < half else i - half
+        turn = angle(index[-2], within % half)
+        sine = -math.sin(turn) if within < half else math.sin(turn)
+        return x[index] * math.cos(turn) + x[(*lead, partner)] * sine
+
+    return [fill(x.shape, cell)]
+
+
+BRUTE = {"attention": attention, "einsum": einsum, "rotary": rotary}

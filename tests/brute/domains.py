@@ -1,0 +1,117 @@
+"""What the numbers of an input have to be like, where any will not do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape, elements
+from tests.brute.arrays import places, split_axes
+
+DOMAINS: dict[str, tuple[str, ...]] = {
+    "log": ("positive",),
+    "sqrt": ("positive",),
+    "div": ("any", "positive"),
+    "pow": ("positive", "any"),
+    "softmax_loss": ("any", "labels"),
+    "nll_loss": ("any", "labels"),
+    "roi_pool": ("any", "regions"),
+    "roi_align": ("any", "boxes", "images"),
+    "nms": ("apart", "positive"),
+    "grid_sample": ("any", "grid"),
+    "gather": ("any", "indices"),
+    "scatter": ("any", "indices", "any"),
+    "where": ("flags", "any", "any"),
+    "embedding": ("rows",),
+    "positions": ("rows",),
+    "dequantize": ("narrow",),
+}
+WHOLE = ("labels", "indices", "rows", "images")  # int64
+RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
+
+# Numbers of the n-th input, row by row, from what the op was told and the shapes of all inputs.
+Filler = Callable[[Any, tuple[Shape, ...], int, random.Random], list[float]]
+
+
+def labels(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    classes = inputs[0][(told or at.Softmax()).axis]
+    return [luck.randrange(classes) for _ in range(elements(inputs[n]))]
+
+
+def regions(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Each as large as the map of its image."""
+    images, _, height, width = inputs[0]
+    corners = [0, 0, (width - 1) / told.scale, (height - 1) / told.scale]
+    return [number for i in range(inputs[n][0]) for number in (i % images, *corners)]
+
+
+def boxes(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Some reach over the edge of the map; in front of five columns, the image."""
+    images, _, *sizes = inputs[0]
+    made: list[float] = []
+    for i in range(inputs[n][0]):
+        made += [i % images] * (inputs[n][1] == 5)
+        first = [luck.randint(-16, 16 * size) / 16 for size in reversed(sizes)]
+        last = [start + luck.randint(16, 64) / 16 for start in first]
+        made += [corner / told.scale for corner in (*first, *last)]
+    return made
+
+
+def images(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randrange(inputs[0][0]) for _ in range(elements(inputs[n]))]
+
+
+def apart(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Boxes of which no two overlap, so that as many are kept as may be."""
+    count, each, _ = inputs[n]
+    return [
+        number for _ in range(count) for i in range(each) for number in (i, i, i + 0.75, i + 0.5)
+    ]
+
+
+def grid(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """From −1 at one edge of the map to 1 at the other, and a little past them."""
+    return [luck.randint(-80, 80) / 64 for _ in range(elements(inputs[n]))]
+
+
+def indices(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Along the axis, none twice where that may be: which of two writes wins is not defined."""
+    axis = told.axis if told else 0
+    size, shape = inputs[0][axis], inputs[n]
+    if len(shape) != len(inputs[0]):
+        return [luck.randrange(size) for _ in range(elements(shape))]
+    made: dict[tuple[int, ...], float] = {}
+    for group in split_axes(shape, [axis % len(shape)]):
+        several = len(group) > size
+        chosen = luck.choices(range(size), k=len(group)) if several else None
+        made.update(zip(group, chosen or luck.sample(range(size), len(group)), strict=True))
+    return [made[index] for index in places(shape)]
+
+
+def rows(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randrange(told.rows if told else 9) for _ in range(elements(inputs[n]))]
+
+
+def flags(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randrange(2) for _ in range(elements(inputs[n]))]
+
+
+def narrow(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    low, high = RANGES[told.dtype if told else "int8"]
+    return [luck.randint(low, high) for _ in range(elements(inputs[n]))]
+
+
+FILLERS: dict[str, Filler] = {
+    "labels": labels,
+    "regions": regions,
+    "boxes": boxes,
+    "images": images,
+    "apart": apart,
+    "grid": grid,
+    "indices": indices,
+    "rows": rows,
+    "flags": flags,
+    "narrow": narrow,
+}

@@ -1,0 +1,115 @@
+"""RNN, LSTM and GRU step by step, in torch's formulas, order of gates and names of params."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from layerscope.graph.attributes import Recurrent
+from tests.brute.arrays import Array, Run
+from tests.brute.pointwise import sigmoid, tanh
+from tests.brute.scalar import Scalar
+
+Vector = list[Scalar]
+State = tuple[Vector, Vector]  # what goes out, and what only LSTM keeps
+
+
+def _product(run: Run, weight: Array, x: Vector) -> Vector:
+    made = []
+    for row in range(weight.shape[0]):
+        result = run.number(0.0)
+        for column, number in enumerate(x):
+            result = result.mac(number, weight[(row, column)])
+        made.append(result)
+    return made
+
+
+def _affine(run: Run, which: str, tail: str, x: Vector) -> Vector:
+    """One of the two products of a step, with its own bias vector."""
+    made = _product(run, run.params[f"weight_{which}{tail}"], x)
+    if not run.attributes.bias:
+        return made
+    bias = run.params[f"bias_{which}{tail}"]
+    return [number + bias[(row,)] for row, number in enumerate(made)]
+
+
+def _rnn(run: Run, tail: str, x: Vector, state: State) -> State:
+    """h = f(Wx + Uh)."""
+    pairs = zip(_affine(run, "ih", tail, x), _affine(run, "hh", tail, state[0]), strict=True)
+    relu = run.attributes.activation == "relu"
+    return [(a + b).larger(0.0) if relu else tanh(a + b) for a, b in pairs], state[1]
+
+
+def _lstm(run: Run, tail: str, x: Vector, state: State) -> State:
+    """c = f·c + i·g, h = o·tanh(c), which is projected where that is asked for."""
+    size = run.attributes.hidden
+    pairs = zip(_affine(run, "ih", tail, x), _affine(run, "hh", tail, state[0]), strict=True)
+    gates = [a + b for a, b in pairs]
+    given, kept, made, out = (gates[n * size : (n + 1) * size] for n in range(4))
+    cells = [
+        sigmoid(f) * c + sigmoid(i) * tanh(g)
+        for i, f, g, c in zip(given, kept, made, state[1], strict=True)
+    ]
+    hidden = [sigmoid(o) * tanh(c) for o, c in zip(out, cells, strict=True)]
+    if run.attributes.projection:
+        hidden = _product(run, run.params[f"weight_hr{tail}"], hidden)
+    return hidden, cells
+
+
+def _gru(run: Run, tail: str, x: Vector, state: State) -> State:
+    """n = tanh(Wx + r·Uh), h = (1 − z)·n + z·h; the reset comes after the product."""
+    size = run.attributes.hidden
+    wide, deep = _affine(run, "ih", tail, x), _affine(run, "hh", tail, state[0])
+    hidden = []
+    for i, before in enumerate(state[0]):
+        reset = sigmoid(wide[i] + deep[i])
+        update = sigmoid(wide[size + i] + deep[size + i])
+        new = tanh(wide[2 * size + i] + reset * deep[2 * size + i])
+        hidden.append((1.0 - update) * new + update * before)
+    return hidden, state[1]
+
+
+STEPS = {"rnn": _rnn, "lstm": _lstm, "gru": _gru}
+
+
+def recurrent(kind: str) -> Callable[[Run], list[Array]]:
+    def run_it(run: Run) -> list[Array]:
+        a: Recurrent = run.attributes
+        first, second, features = run.x.shape
+        steps, batch = (second, first) if a.batch_first else (first, second)
+
+        def place(t: int, n: int, i: int) -> tuple[int, int, int]:
+            return (n, t, i) if a.batch_first else (t, n, i)
+
+        size = a.projection or a.hidden
+        wide = size * (1 + a.bidirectional)
+        sequence: dict[tuple[int, ...], Scalar] = {}
+        last: dict[tuple[int, ...], Scalar] = {}
+        cells: dict[tuple[int, ...], Scalar] = {}
+        for n in range(batch):
+            rows = [[run.x[place(t, n, i)] for i in range(features)] for t in range(steps)]
+            for layer in range(a.layers):
+                made: list[Vector] = [[] for _ in range(steps)]
+                for back in range(1 + a.bidirectional):
+                    tail = f"_l{layer}" + "_reverse" * back
+                    blank = [run.number(0.0) for _ in range(a.hidden)]
+                    state = (blank[:size], blank)
+                    for t in reversed(range(steps)) if back else range(steps):
+                        state = STEPS[kind](run, tail, rows[t], state)
+                        made[t] += state[0]
+                    number = layer * (1 + a.bidirectional) + back
+                    last.update({(number, n, i): h for i, h in enumerate(state[0])})
+                    cells.update({(number, n, i): c for i, c in enumerate(state[1])})
+                rows = made
+            sequence.update({place(t, n, i): rows[t][i] for t in range(steps) for i in range(wide)})
+        states = a.layers * (1 + a.bidirectional)
+        made_all = [
+            Array((*run.x.shape[:2], wide), sequence),
+            Array((states, batch, size), last),
+            Array((states, batch, a.hidden), cells),
+        ]
+        return made_all if kind == "lstm" else made_all[:2]
+
+    return run_it
+
+
+BRUTE = {kind: recurrent(kind) for kind in STEPS}

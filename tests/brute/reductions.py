@@ -1,0 +1,82 @@
+"""Reductions over axes, from their definitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from layerscope.graph.attributes import Reduce
+from tests.brute.arrays import Array, Index, Run, greatest, split_axes, total
+from tests.brute.scalar import Scalar
+
+Join = Callable[[Run, list[Scalar]], Scalar]
+
+
+def _smallest(run: Run, numbers: list[Scalar]) -> Scalar:
+    result = numbers[0]
+    for number in numbers[1:]:
+        result = result.smaller(number)
+    return result
+
+
+def _product(run: Run, numbers: list[Scalar]) -> Scalar:
+    result = numbers[0]
+    for number in numbers[1:]:
+        result = result * number
+    return result
+
+
+def _where(sign: float) -> Join:
+    """The place of the first that none exceeds: one comparison less than numbers."""
+
+    def place(run: Run, numbers: list[Scalar]) -> Scalar:
+        best, found = numbers[0], run.number(0.0)
+        found.seen = best.seen
+        for n, number in enumerate(numbers[1:], 1):
+            better = sign * number.value > sign * best.value
+            if sign > 0:
+                found = number.above(best, float(n), found)
+            else:
+                found = best.above(number, float(n), found)
+            found.seen |= number.seen
+            best = number if better else best
+        return found
+
+    return place
+
+
+JOINS: dict[str, Join] = {
+    "reduce_sum": lambda run, numbers: total(numbers),
+    "reduce_mean": lambda run, numbers: total(numbers) / float(len(numbers)),
+    "reduce_max": lambda run, numbers: greatest(numbers),
+    "reduce_min": _smallest,
+    "reduce_prod": _product,
+    "reduce_l1": lambda run, numbers: total(abs(number) for number in numbers),
+    "reduce_l2": lambda run, numbers: total(n * n for n in numbers).apply(math.sqrt),
+    "arg_max": _where(1.0),
+    "arg_min": _where(-1.0),
+}
+
+
+def reduction(op: str) -> Callable[[Run], list[Array]]:
+    def run_it(run: Run) -> list[Array]:
+        a: Reduce = run.attributes or Reduce()
+        rank = len(run.x.shape)
+        axes = {axis % rank for axis in a.axes} or set(range(rank))
+
+        def left(index: Index, kept: int) -> Index:
+            return tuple(
+                kept if axis in axes else size
+                for axis, size in enumerate(index)
+                if a.keep or axis not in axes
+            )
+
+        cells = {}
+        for group in split_axes(run.x.shape, axes):
+            cells[left(group[0], 0)] = JOINS[op](run, [run.x[index] for index in group])
+        return [Array(left(run.x.shape, 1), cells)]
+
+    return run_it
+
+
+BRUTE = {op: reduction(op) for op in JOINS}

@@ -1,0 +1,167 @@
+"""Sampling at places that data decides, and what is done with boxes, from their definitions.
+
+Where to sample, and the weights there, are worked out beforehand and not counted, as for resizing.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+from layerscope.graph.attributes import GridSample, NonMaxSuppression, PriorBox, RoIAlign
+from tests.brute.arrays import Array, Index, Run, fill, total
+from tests.brute.moves import cubic
+from tests.brute.scalar import Scalar
+
+OVERLAP = 0.5  # from where on a box gives way to a better one
+STEP = 8.0  # of prior boxes, in pixels of the image
+
+
+def _around(place: float, mode: str) -> list[tuple[int, float]]:
+    """Neighbours along one axis, and their weights."""
+    low = math.floor(place)
+    if mode == "nearest":
+        return [(round(place), 1.0)]
+    if mode == "bilinear":
+        return [(low, 1 - (place - low)), (low + 1, place - low)]
+    return [(low + n, cubic(Fraction(place) - low - n)) for n in (-1, 0, 1, 2)]
+
+
+def grid_sample(run: Run) -> list[Array]:
+    """The grid tells x and y from −1 to 1, edge to edge; outside the map there are noughts."""
+    a: GridSample = run.attributes or GridSample()
+    x, grid = run.inputs
+    height, width = x.shape[2:]
+
+    def cell(index: Index) -> Scalar:
+        n, channel, i, j = index
+        told = grid[(n, i, j, 0)], grid[(n, i, j, 1)]
+        across = ((told[0].value + 1) * width - 1) / 2
+        down = ((told[1].value + 1) * height - 1) / 2
+        terms = []
+        for (row, by), (column, also_by) in product(_around(down, a.mode), _around(across, a.mode)):
+            taken = x.get((n, channel, row, column), run.border())
+            terms.append(taken if a.mode == "nearest" else taken * (by * also_by))
+        made = total(terms)
+        return Scalar(made.value, run.tally, made.seen | told[0].seen | told[1].seen)
+
+    return [fill((*x.shape[:2], *grid.shape[1:3]), cell)]
+
+
+def _corner(place: float, size: int) -> list[tuple[int, float]]:
+    """Two neighbours of a place on the map, the last twice at its end."""
+    place = max(place, 0.0)
+    low = min(math.floor(place), size - 1)
+    part = place - low if low < size - 1 else 0.0
+    return [(low, 1 - part), (min(low + 1, size - 1), part)]
+
+
+def roi_align(run: Run) -> list[Array]:
+    """Means of bilinear samples, evenly spread over each bin; a sample off the map is nought."""
+    a: RoIAlign = run.attributes
+    x, regions = run.inputs[:2]
+    sizes, bins = x.shape[2:], a.output
+
+    def start_and_length(region: int, axis: int) -> tuple[float, float]:
+        column = regions.shape[1] - 4 + (1 - axis)  # x before y
+        first, last = (regions[(region, column + n)].value * a.scale - 0.5 for n in (0, 2))
+        return first, last - first
+
+    def sample(image: int, channel: int, at: list[float]) -> Scalar:
+        off = any(p < -1 or p > size for p, size in zip(at, sizes, strict=True))
+        terms = []
+        for corner in product(*map(_corner, at, sizes)):
+            place = (image, channel, *(i for i, _ in corner))
+            taken = run.border() if off else x[place]
+            terms.append(taken * math.prod(weight for _, weight in corner))
+        return total(terms)
+
+    def cell(index: Index) -> Scalar:
+        region, channel, *bin_at = index
+        image = 0
+        if regions.shape[1] == 5:
+            image = round(regions[(region, 0)].value)
+        elif len(run.inputs) == 3:
+            image = round(run.inputs[2][(region,)].value)
+        along = []
+        for axis, b in enumerate(bin_at):
+            start, length = start_and_length(region, axis)
+            parts = [(b + (s + 0.5) / a.samples) / bins[axis] for s in range(a.samples)]
+            along.append([start + part * length for part in parts])
+        samples = [sample(image, channel, list(at)) for at in product(*along)]
+        return total(samples) / float(len(samples))
+
+    return [fill((regions.shape[0], x.shape[1], *bins), cell)]
+
+
+def _side(low: Scalar, high: Scalar) -> Scalar:
+    return (high - low).larger(0.0)
+
+
+def nms(run: Run) -> list[Array]:
+    """The best that is left is kept, and all that overlap it too much go, in whole rows.
+
+    Every round looks at all boxes, those gone as well, as vector code does; areas are made once.
+    """
+    a: NonMaxSuppression = run.attributes
+    boxes, scores = run.inputs
+    images, count, _ = boxes.shape
+    kept: list[tuple[int, int, int]] = []
+    for n in range(images):
+        edges = [[boxes[(n, b, i)] for i in range(4)] for b in range(count)]
+        areas = [(bottom - top) * (right - left) for top, left, bottom, right in edges]
+        for c in range(scores.shape[1]):
+            left_over = [scores[(n, c, b)] for b in range(count)]
+            for _ in range(min(a.most, count)):
+                best = 0
+                for b in range(1, count):
+                    left_over[b].larger(left_over[best])
+                    best = b if left_over[b].value > left_over[best].value else best
+                if left_over[best].value == -math.inf:
+                    break
+                kept.append((n, c, best))
+                for b in range(count):
+                    top, left = (edges[b][i].larger(edges[best][i]) for i in (0, 1))
+                    bottom, right = (edges[b][i].smaller(edges[best][i]) for i in (2, 3))
+                    shared = _side(top, bottom) * _side(left, right)
+                    overlap = shared / (areas[b] + areas[best] - shared)
+                    left_over[b] = overlap.above(OVERLAP, -math.inf, left_over[b])
+    cells = {(row, i): run.number(kept[row][i]) for row in range(len(kept)) for i in range(3)}
+    return [Array((len(kept), 3), cells)]
+
+
+def half_sizes(boxes: int) -> list[tuple[float, float]]:
+    """Half the width and height of each default box, known before anything runs."""
+    return [(4.0 + 3 * n, 5.0 + 2 * n) for n in range(boxes)]
+
+
+VARIANCES = (0.1, 0.1, 0.2, 0.2)
+
+
+def prior_box(run: Run) -> list[Array]:
+    """Edges of boxes around every place, in parts of the image; then a copy of the variances."""
+    a: PriorBox = run.attributes
+    (height, width), image = run.inputs[0].shape[2:], run.inputs[1].shape[2:]
+    edges = []
+    for i, j in product(range(height), range(width)):
+        down = (run.number(i) + 0.5) * STEP
+        across = (run.number(j) + 0.5) * STEP
+        for half_width, half_height in half_sizes(a.boxes):
+            edges += [
+                (across - half_width) / float(image[1]),
+                (down - half_height) / float(image[0]),
+                (across + half_width) / float(image[1]),
+                (down + half_height) / float(image[0]),
+            ]
+    cells = {(0, 0, n): number for n, number in enumerate(edges)}
+    cells.update({(0, 1, n): run.number(VARIANCES[n % 4]) for n in range(len(edges))})
+    return [Array((1, 2, len(edges)), cells)]
+
+
+BRUTE = {
+    "grid_sample": grid_sample,
+    "roi_align": roi_align,
+    "nms": nms,
+    "prior_box": prior_box,
+}
