@@ -84,7 +84,7 @@ def test_every_network_is_known_throughout(name: str) -> None:
     assert report.coverage.estimated == 0
     assert len({node.name.lower() for node in graph.nodes}) == len(graph.nodes)
     assert report.totals.params == sum(
-        param.elements for cost in report.costs.values() for param in cost.params if param.learnable
+        param.elements for cost in report.costs.values() for param in cost.first if param.learnable
     )
 
 
@@ -96,7 +96,26 @@ def test_a_network_built_twice_is_equal(name: str) -> None:
     assert list(first.modules) == list(second.modules)
 
 
-@pytest.mark.parametrize("name", NAMES)
+def having(op: str) -> list[str]:
+    return [name for name in NAMES if any(node.op == op for node in build(name).nodes)]
+
+
+def test_every_network_has_a_convolution_or_reads_tokens() -> None:
+    assert {*having("conv"), *having("embedding")} == set(NAMES)
+
+
+@pytest.mark.parametrize("name", having("embedding"))
+def test_one_more_token_changes_params_alone(name: str) -> None:
+    graph = build(name)
+    place, node = next((n, node) for n, node in enumerate(graph.nodes) if node.op == "embedding")
+    more = replace(node, attributes=replace(node.attributes, rows=node.attributes.rows + 1))
+    nodes = (*graph.nodes[:place], more, *graph.nodes[place + 1 :])
+    before, after = analyze(graph).totals, analyze(replace(graph, nodes=nodes)).totals
+    assert after.params - before.params == node.attributes.features
+    assert after.macs == before.macs
+
+
+@pytest.mark.parametrize("name", having("conv"))
 def test_one_wider_kernel_changes_params_and_macs(name: str) -> None:
     """The first convolution, wider by one and padded by one on every side, keeps its output."""
     graph = build(name)

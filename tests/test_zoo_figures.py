@@ -319,64 +319,6 @@ def test_vgg_configurations_have_the_papers_parameters() -> None:
         assert round(analyze(vgg.network("x", stages)).totals.params / 1e6) == millions
 
 
-# -- other independent figures
-
-
-@pytest.mark.parametrize(
-    ("name", "model"),
-    [
-        ("alexnet-caffe", "caffenet"),  # pools before it normalises: the same arrays
-        ("vgg16", "vgg-vd-16"),
-        ("vgg19", "vgg-vd-19"),
-        ("resnet18", "resnet18"),
-        ("resnet50-v1", "resnet-50"),
-        ("resnet101", "resnet-101"),
-        ("resnet152", "resnet-152"),
-    ],
-)
-def test_parameter_memory_is_convnet_burdens(name: str, model: str, shared: Path) -> None:
-    """Stored arrays, statistics of batch norm included, in MB by 1024."""
-    rows = table(shared / "truth/convnet_burden.csv")
-    (stated,) = (x["param_mem_4B"] for x in rows if (x["source"], x["model"]) == ("readme", model))
-    assert f"{round(analyze(name).totals.param_bytes / 2**20)} MB" == stated
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "layers"),
-    [
-        (
-            "alexnet-caffe",
-            "alexnet_v2",
-            {x: x for x in ("conv1", "pool1", "conv2", "conv3", "conv4", "conv5", "pool5")},
-        ),
-        (
-            "resnet50-v1",
-            "resnet_v1_50",
-            {
-                "layer1.2.add": "block1",
-                "layer2.3.add": "block2",
-                "layer3.5.add": "block3",
-                "layer4.2.add": "block4",
-            },
-        ),
-    ],
-)
-def test_receptive_fields_are_googles(
-    name: str, model: str, layers: dict[str, str], shared: Path
-) -> None:
-    """Sizes; strides of ResNet differ, as theirs is taken in the last block of a layer."""
-    stated = {
-        row["endpoint"]: int(row["receptive_field"])
-        for row in table(shared / "truth/receptive_field.csv")
-        if row["model"] == model and not row["resolution"]
-    }
-    report = analyze(name)
-    for layer, endpoint in layers.items():
-        field = report.by_name[layer].field
-        assert field is not None
-        assert field.size == (stated[f"{model}/{endpoint}"],) * 2
-
-
 # -- the patch classifier's display
 
 
