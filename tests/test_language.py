@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from layerscope import Builder, Graph, Report, analyze
+from layerscope import Builder, Graph, Report, analyze, fit
 from layerscope.cli import run
 from layerscope.errors import UsageError
 from layerscope.graph.edits import token_inputs, with_cache, with_tokens
@@ -218,9 +218,21 @@ def test_the_command_line_takes_tokens_or_a_cache(capsys: pytest.CaptureFixture[
     assert "takes no tokens" in capsys.readouterr().err
     assert run(["show", "gpt2", "--tokens", "5", "--decode", "5"]) == 2
     assert "does not go with" in capsys.readouterr().err
-    for asked in (["--fit", "8GB"], ["--train", "adam"]):
-        assert run(["show", "gpt2", "--decode", "5", *asked]) == 2
-        assert f"{asked[0]} does not go with --decode" in capsys.readouterr().err
+    assert run(["show", "gpt2", "--decode", "5", "--train", "adam"]) == 2
+    assert "--train does not go with --decode" in capsys.readouterr().err
+
+
+def test_the_cache_is_stamped_and_takes_its_room() -> None:
+    report = analyze("gpt2", decode=100, batch=3, dtype="fp16")
+    assert " · fp16 · cache of 100 · " in report.stamp
+    per_sequence = 2 * 12 * 768 * 100 * 2  # keys and values, layers, features, tokens, bytes
+    assert report.cache_bytes == 3 * per_sequence
+    assert analyze("gpt2").cache_bytes == 0
+    weights = analyze("gpt2", dtype="fp16").totals.param_bytes
+    peak = analyze("gpt2", decode=100, dtype="fp16").totals.peak_activation_bytes
+    room = weights + 40 * (per_sequence + peak)
+    assert fit("gpt2", room, decode=100, dtype="fp16").batch == 40
+    assert fit("gpt2", room - 1, decode=100, dtype="fp16").batch == 39
 
 
 def test_json_has_the_figures_or_null() -> None:

@@ -9,12 +9,25 @@ import pytest
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
 from layerscope.ops import RULES
-from tests.brute import BRUTE, onnx_elements, onnx_layers
+from tests.brute import (
+    BRUTE,
+    cases,
+    more_cases,
+    onnx_elements,
+    onnx_indices,
+    onnx_layers,
+    onnx_sequences,
+)
 from tests.brute.case import Case, window
-from tests.brute.cases import CASES
 from tests.brute.engine import Model, farthest
 
-WRITERS = {**onnx_layers.WRITERS, **onnx_elements.WRITERS}
+CASES = [*cases.CASES, *more_cases.CASES]
+WRITERS = {
+    **onnx_layers.WRITERS,
+    **onnx_elements.WRITERS,
+    **onnx_sequences.WRITERS,
+    **onnx_indices.WRITERS,
+}
 
 # Rules that cannot be tested one way or the other, and why.
 NOT_COUNTED: dict[str, str] = {}

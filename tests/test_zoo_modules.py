@@ -92,5 +92,5 @@ def test_stochastic_depth_runs_only_beside_a_shortcut() -> None:
     declared = {path for path in graph.modules if path.endswith(".stochastic_depth")}
     run = {node.name for node in graph.nodes if node.op == "identity"}
     assert len(declared) == 16
-    assert {path.split(".")[1:3] == ["2", "1"] for path in run} == {True, False}
+    assert run < declared
     assert declared - run == {f"features.{n}.0.stochastic_depth" for n in range(1, 8)}

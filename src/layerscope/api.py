@@ -165,7 +165,8 @@ def fit(
 ) -> Fit:
     """The largest batch whose training step (or, without `train`, inference) fits in memory.
 
-    Inference holds the weights and the peak of activations; other options are those of `analyze`.
+    Inference holds the weights, the peak of activations and a cache of keys and values if there is
+    one; other options are those of `analyze`.
     """
     if memory_bytes < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
@@ -174,7 +175,8 @@ def fit(
     def needed(batch: int) -> int:
         report = analyze(graph, batch=batch, **options)
         if train is None:
-            return report.totals.param_bytes + report.totals.peak_activation_bytes
+            held = report.totals.param_bytes + report.totals.peak_activation_bytes
+            return held + report.cache_bytes
         return report.training(train, mixed=mixed, checkpoint=checkpoint).total_bytes
 
     high = 1

@@ -35,13 +35,13 @@ def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Any]:
 def _budget(network: Any, allow_unknown: bool, options: dict[str, Any], root: Any) -> Any:
     from layerscope.errors import UnknownName, UsageError
     from layerscope.report.budget_file import TABLE, find, read
-    from layerscope.report.budgets import KEYS, Budget, limits
+    from layerscope.report.budgets import COUNTED, Budget, limits
 
     name = network if isinstance(network, str) else network.name
     told = {key: options.pop(key) for key in list(options) if key.startswith("max_")}
     for key in options:
-        if key not in KEYS:
-            raise UnknownName("option", key, [*KEYS[1:5]], f"; known: {', '.join(KEYS[1:5])}")
+        if key not in COUNTED:
+            raise UnknownName("option", key, COUNTED, f"; known: {', '.join(COUNTED)}")
     if told:
         found = limits({key.replace("_", "-"): value for key, value in told.items()}, "")
         return Budget(name, network, found, **options, allow_unknown=allow_unknown)

@@ -14,6 +14,7 @@ from tests.brute.arrays import Array, Run, fill, places
 from tests.brute.domains import DOMAINS, FILLERS, WHOLE
 from tests.brute.scalar import Scalar, Tally
 
+
 @dataclass(frozen=True)
 class Case:
     """One op told something, on inputs of these shapes."""

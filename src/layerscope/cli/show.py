@@ -161,8 +161,8 @@ def _check_options(form: str, options: dict[str, Any]) -> None:
     asked = [name for name in ("train", "fit") if options[name] is not None]
     if asked and form not in ("text", "markdown", "json"):
         raise UsageError(f"--{asked[0]} does not go with --as {form}")
-    if asked and options["decode"] is not None:  # its memory would lack the cache
-        raise UsageError(f"--{asked[0]} does not go with --decode")
+    if options["train"] is not None and options["decode"] is not None:
+        raise UsageError("--train does not go with --decode")
     if options["parts"] is not None and form != "boda":
         raise UsageError("--parts goes with --as boda only")
 

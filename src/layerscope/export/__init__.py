@@ -16,4 +16,13 @@ SUFFIXES = {
     ".html": "html",
 }  # fmt: skip
 
-__all__ = ["FORMS", "SUFFIXES"]
+# what `export --to` writes beside these -> module, function, what it is
+TARGETS = {
+    "dot": ("dot", "write", "a Graphviz digraph, for dot -Tsvg"),
+    "scalesim": ("scalesim", "write", "SCALE-Sim's topology of convolutions"),
+    "scalesim.gemm": ("scalesim", "write_gemm", "the same as products M, N, K, for -i gemm"),
+    "timeloop": ("timeloop", "write", "Timeloop problems, a file a layer into a folder"),
+    "zigzag": ("zigzag", "write", "ZigZag's workload of layers"),
+}
+
+__all__ = ["FORMS", "SUFFIXES", "TARGETS"]

@@ -10,7 +10,15 @@ from layerscope.export.grid import Cell, lay_out, markdown, named
 from layerscope.export.markdown import escape
 from layerscope.export.text import Style, plain, safe
 from layerscope.report.budgets import Check, Verdict
-from layerscope.report.numbers import bytes_text, percent_text, short_text
+from layerscope.report.numbers import (
+    bytes_text,
+    exact_text,
+    percent_text,
+    ratio_text,
+    short_text,
+)
+
+MANY = 10  # times the limit, from which on percents are hard to read
 
 
 def sentences(verdict: Verdict) -> list[str]:
@@ -132,12 +140,21 @@ def _rows(verdicts: Sequence[Verdict], short: bool) -> list[list[Cell]]:
 
 
 def _used(check: Check) -> str:
-    share = percent_text(Fraction(check.found, check.limit)) if check.limit else ""
-    return f"{share}%" if share else "0%" if not check.found else ""
+    if not check.limit:
+        return "" if check.found else "0%"
+    share = Fraction(check.found, check.limit)
+    return _times(share) if share >= MANY else f"{percent_text(share) or 0}%"
+
+
+def _times(share: Fraction) -> str:
+    return f"×{exact_text(int(share)) if share >= 100 else ratio_text(share)}"
 
 
 def _overrun(check: Check, verdict: Verdict) -> str:
-    by = f" ({percent_text(Fraction(check.over, check.limit))}%)" if check.limit else ""
+    by = ""
+    if check.limit:
+        share = Fraction(check.found, check.limit)
+        by = f" ({_times(share) if share >= MANY else percent_text(share - 1) + '%'})"
     most = ", ".join(
         f"{safe(name)} {percent_text(Fraction(held, check.found))}%" for name, held in check.most
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Attention, Einsum, Rotary
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import Reach, everything, keep
+from layerscope.ops.reach import SAME, Reach, keep
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, broadcast, need_rank, same
 from layerscope.ops.saved import Saved, every_input, nothing
 
@@ -18,8 +20,10 @@ class Sizes:
         q, k, v = call.inputs[:3]
         told = ", ".join("x".join(map(str, shape)) for shape in (q, k, v))
         kv_heads = a.kv_heads or a.heads
-        if a.heads < 1 or a.heads % kv_heads:
+        if a.heads < 1 or kv_heads < 1 or a.heads % kv_heads:
             raise ShapeError(f"{a.heads} heads cannot share {kv_heads} heads of keys and values")
+        if a.past < 0:
+            raise ShapeError(f"a cache of {a.past} steps, expected at least 0")
         if len(q) == 3:
             widths = (q[2], k[2], v[2]) if len(k) == len(v) == 3 else ()
             if not widths or widths[0] % a.heads or widths[1] % kv_heads or widths[2] % kv_heads:
@@ -83,8 +87,29 @@ def _attention_saves(call: Call) -> Saved:
     return Saved(tuple(range(len(call.inputs))), True, ((rows, "fp32"),))
 
 
-def _batch_only(call: Call) -> tuple[Reach, ...]:
-    return tuple(keep((0,)) for _ in call.inputs)
+def _attention_reach(call: Call) -> tuple[Reach, ...]:
+    """A query sees all keys and values, and nothing of other queries; heads stay apart."""
+    s = Sizes(call)
+    packed = len(call.x) == 3
+    alike = s.heads == s.kv_heads
+    q, k = (keep((0, 1)), keep((0,))) if packed else (keep((0, 1, 2)), keep((0, 1)))
+    last = len(call.x) - 1
+    v = {**k, last: (last, SAME)}  # a feature of the result is a mean of that feature of values
+    if not alike:
+        k, v = keep((0,)), keep((0,)) if packed else keep((0, last))
+    if len(call.inputs) == 3:
+        return (q, k, v)
+    mask = call.inputs[3]
+    places = {0: 0, 2: 1} if packed else {0: 0, 1: 1, 2: 2}  # axes of scores in the result
+    sizes = (s.batch, s.heads, s.queries)
+    reach: Reach = {}
+    for axis, size in enumerate(mask, 4 - len(mask)):
+        if axis in places and size == sizes[axis]:
+            reach[axis - 4 + len(mask)] = (places[axis], SAME)
+    return (q, k, v, reach)
+
+
+SPARE = "".join(chr(code) for code in range(0x100, 0x140))  # letters for axes under an ellipsis
 
 
 def _terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
@@ -94,37 +119,43 @@ def _terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
     terms = left.split(",")
     if len(terms) != len(call.inputs):
         raise ShapeError(f"einsum {a.equation!r} of {len(call.inputs)} operands")
+    for term in (*terms, right):
+        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
+            raise ShapeError(f"einsum {a.equation!r}: {term!r}, expected letters and one ellipsis")
+    if not arrow:
+        once = (letter for letter in sorted(set(left)) if left.count(letter) == 1)
+        right = ("..." if "." in left else "") + "".join(filter(str.isalpha, once))
     if "." in left:
         terms, right = _spell_out(terms, right, call)
     sizes: dict[str, int] = {}
     for term, shape in zip(terms, call.inputs, strict=True):
         if len(term) != len(shape):
             raise ShapeError(f"einsum {a.equation!r}: {term!r} for a tensor of {len(shape)} axes")
+        own: dict[str, int] = {}
         for letter, size in zip(term, shape, strict=True):
-            known = sizes.setdefault(letter, size)
-            if known == 1:
-                sizes[letter] = size
-            elif size not in (1, known):
-                raise ShapeError(f"einsum {a.equation!r}: {letter} is {known} and {size}")
-    if not arrow:
-        joined = "".join(terms)
-        right = "".join(sorted(letter for letter in set(joined) if joined.count(letter) == 1))
-    missing = [letter for letter in right if letter not in sizes]
-    if missing:
-        raise ShapeError(f"einsum {a.equation!r}: {missing[0]} stands in no operand")
+            before = own.setdefault(letter, size)  # on the diagonal no axis of one is repeated
+            known = sizes.get(letter, 1)
+            if size != before or (known != 1 and size not in (1, known)):
+                both = (before, size) if size != before else (known, size)
+                raise ShapeError(f"einsum {a.equation!r}: {letter} is {both[0]} and {both[1]}")
+            sizes[letter] = max(known, size)
+    for letter in right:
+        if letter not in sizes or right.count(letter) > 1:
+            what = "stands in no operand" if letter not in sizes else "is twice in the result"
+            raise ShapeError(f"einsum {a.equation!r}: {letter} {what}")
     return terms, right, sizes
 
 
 def _spell_out(terms: list[str], right: str, call: Call) -> tuple[list[str], str]:
-    """Letters in place of `...`, the last axes alike."""
-    spare = [chr(code) for code in range(0x100, 0x140)]
-    widest = 0
+    """Letters in place of `...`, the last axes alike; not in the result, they are summed."""
+    widest = ""
     spelt = []
     for term, shape in zip(terms, call.inputs, strict=True):
-        hidden = len(shape) - len(term.replace("...", ""))
-        widest = max(widest, hidden)
-        spelt.append(term.replace("...", "".join(spare[64 - hidden :])))
-    return spelt, right.replace("...", "".join(spare[64 - widest :]))
+        count = len(shape) - len(term.replace("...", ""))
+        hidden = SPARE[len(SPARE) - count :] if "..." in term and count > 0 else ""
+        widest = max(widest, hidden, key=len)
+        spelt.append(term.replace("...", hidden))
+    return spelt, right.replace("...", widest)
 
 
 def _einsum_shape(call: Call) -> tuple[Shape, ...]:
@@ -135,19 +166,37 @@ def _einsum_shape(call: Call) -> tuple[Shape, ...]:
 def _einsum_ops(call: Call) -> Ops:
     """Operands are joined from the left, what no later one needs being summed at once."""
     terms, right, sizes = _terms(call)
-    total = FREE
-    joined = terms[0]
-    for n, term in enumerate(terms[1:], 2):
-        needed = set(right).union(*terms[n:])
-        letters = set(joined) | set(term)
-        kept = letters & needed
-        work = elements(tuple(sizes[letter] for letter in letters))
-        total += Ops(mac=work) if letters - kept else Ops(mul=work)
-        joined = "".join(sorted(kept))
     if len(terms) == 1:
-        work = elements(tuple(sizes[letter] for letter in set(joined)))
-        total += Ops(add=work - elements(tuple(sizes[letter] for letter in right)))
+        return Ops(add=elements(tuple(sizes.values())) - elements(call.y))
+    total = FREE
+    joined = dict(zip(terms[0], call.x, strict=True))  # letters so far, and their sizes
+    for n, term in enumerate(terms[1:], 1):
+        for letter, size in zip(term, call.inputs[n], strict=True):
+            joined[letter] = max(size, joined.get(letter, 1))
+        work = elements(tuple(joined.values()))
+        needed = set(right).union(*terms[n + 1 :])
+        kept = {letter: size for letter, size in joined.items() if letter in needed}
+        total += Ops(mul=work) if len(kept) == len(joined) else Ops(mac=work)
+        joined = kept
     return total
+
+
+def _einsum_reach(call: Call) -> tuple[Reach, ...]:
+    """Letters of the result are followed, the others looked at as a whole."""
+    terms, right, sizes = _terms(call)
+    return tuple(
+        {
+            axis: (right.index(letter), SAME)
+            for axis, letter in enumerate(term)
+            if letter in right and shape[axis] == sizes[letter]
+        }
+        for term, shape in zip(terms, call.inputs, strict=True)
+    )
+
+
+def _einsum_backward(call: Call) -> tuple[Ops, Ops]:
+    """A product for each side; what was only summed is given back as it is."""
+    return (_einsum_ops(call) * 2 if len(call.inputs) > 1 else FREE), FREE
 
 
 def _einsum_gemm(call: Call) -> Gemm | None:
@@ -171,6 +220,9 @@ def _rotary_shape(call: Call) -> tuple[Shape, ...]:
     a: Rotary = call.attributes
     if a.heads < 1 or (len(call.x) == 3 and call.x[-1] % a.heads):
         raise ShapeError(f"{call.x[-1]} features cannot be cut into {a.heads} heads")
+    size = call.x[-1] // (a.heads if len(call.x) == 3 else 1)
+    if size % 2:
+        raise ShapeError(f"rotating heads of {size} features, expected pairs")
     return same(call)
 
 
@@ -181,7 +233,7 @@ RULES = {
         saves=_attention_saves,
         ops=_attention_ops,
         gemm=_attention_gemm,
-        reach=_batch_only,
+        reach=_attention_reach,
         elements_read=_attention_read,
         backward=_attention_backward,
         arity=(3, 4),
@@ -192,8 +244,8 @@ RULES = {
         saves=every_input,
         ops=_einsum_ops,
         gemm=_einsum_gemm,
-        reach=lambda call: everything(call.inputs),
-        backward=lambda call: (_einsum_ops(call) * 2, FREE),
+        reach=_einsum_reach,
+        backward=_einsum_backward,
         arity=(1, None),
     ),
     # x·cos + turned(x)·sin, with tables of sines that are made once
@@ -202,6 +254,7 @@ RULES = {
         shape=_rotary_shape,
         saves=nothing,
         ops=lambda call: Ops(mul=2, add=1) * elements(call.y),
+        reach=lambda call: (keep(range(len(call.x) - 1)),),
         backward=lambda call: (Ops(mul=2, add=1) * elements(call.y), FREE),
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Embedding, Expand, Gather, Scatter, Table, TopK
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import SAME, Map, Reach, everything, keep, pointwise
+from layerscope.ops.reach import NOT_READ, SAME, Map, Reach, Segment, keep, pointwise
 from layerscope.ops.rule import (
     FREE,
     Call,
@@ -33,21 +33,61 @@ def _gather_shape(call: Call) -> tuple[Shape, ...]:
         return ((*data[:axis], *indices, *data[axis + 1 :]),)
     if len(indices) != len(data):
         raise ShapeError(f"gathering {_text(data)} by {_text(indices)}: different numbers of axes")
+    _need_room(data, indices, axis)
     return (indices,)
+
+
+def _need_room(data: Shape, indices: Shape, axis: int) -> None:
+    """Only along its own axis may there be more indices than data."""
+    for n, (size, count) in enumerate(zip(data, indices, strict=True)):
+        if n != axis and count > size:
+            raise ShapeError(f"indices {_text(indices)} do not fit {_text(data)} on axis {n}")
+
+
+def _gather_reach(call: Call) -> tuple[Reach, ...]:
+    """Which slice is taken, data decides; the other axes stay, those behind it moved."""
+    a: Gather = call.attributes or Gather()
+    data, indices = call.inputs
+    axis = axis_of(a.axis, len(data))
+    others = tuple(n for n in range(len(data)) if n != axis)
+    if a.elements:
+        return (keep(others), keep(range(len(indices))))
+    moved = len(indices) - 1
+    return (
+        {n: (n if n < axis else n + moved, SAME) for n in others},
+        {n: (axis + n, SAME) for n in range(len(indices))},
+    )
 
 
 def _scatter_shape(call: Call) -> tuple[Shape, ...]:
     a: Scatter = call.attributes or Scatter()
     data, indices, updates = call.inputs
-    axis_of(a.axis, len(data))
+    axis = axis_of(a.axis, len(data))
     if indices != updates or len(indices) != len(data):
         told = ", ".join(map(_text, call.inputs))
         raise ShapeError(f"scattering {told}: indices and updates do not agree")
+    _need_room(data, indices, axis)
     return (data,)
+
+
+def _scatter_reach(call: Call) -> tuple[Reach, ...]:
+    """Where along its axis an update goes, data decides."""
+    a: Scatter = call.attributes or Scatter()
+    data, indices, _ = call.inputs
+    axis = axis_of(a.axis, len(data))
+    written: Reach = {
+        n: (n, SAME if count == data[n] else Segment(0, count))
+        for n, count in enumerate(indices)
+        if n != axis
+    }
+    return (keep(range(len(data))), written, written)
 
 
 def _expand_shape(call: Call) -> tuple[Shape, ...]:
     a: Expand = call.attributes
+    new = a.shape[: max(len(a.shape) - len(call.x), 0)]
+    if any(size < 1 for size in new):
+        raise ShapeError(f"{_text(call.x)} cannot be expanded to {a.shape}: new axes need sizes")
     padded = (1,) * (len(a.shape) - len(call.x)) + call.x
     wanted = tuple(
         have if want in (0, -1) else want for have, want in zip(padded, a.shape, strict=False)
@@ -100,6 +140,10 @@ def _embedding_params(call: Call) -> tuple[Param, ...]:
 
 def _table_shape(call: Call) -> tuple[Shape, ...]:
     a: Table = call.attributes
+    if not a.shape or min(a.shape) < 1:
+        raise ShapeError(f"a table of {_text(a.shape)}, expected at least 1 everywhere")
+    if a.batched and a.shape[0] != 1:
+        raise ShapeError(f"a table of {_text(a.shape)} repeated for a batch, expected 1 in front")
     return ((call.x[0], *a.shape[1:]) if a.batched else a.shape,)
 
 
@@ -123,7 +167,7 @@ RULES = {
         family="indexing",
         shape=_gather_shape,
         ops=free,
-        reach=lambda call: everything(call.inputs),
+        reach=_gather_reach,
         elements_read=lambda call: call.out_elements,
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         arity=(2, 2),
@@ -136,7 +180,7 @@ RULES = {
             add=elements(call.inputs[2]) if call.attributes and call.attributes.add else 0
         ),
         saves=lambda call: Saved(inputs=(1,)),
-        reach=lambda call: everything(call.inputs),
+        reach=_scatter_reach,
         backward=passes,
         arity=(3, 3),
     ),
@@ -154,6 +198,7 @@ RULES = {
         ops=lambda call: Ops(comp=call.out_elements),
         backward=passes,
         arity=(3, 3),
+        makes=("float",),  # the first input is the condition
         saves=first_input,
     ),
     "top_k": Rule(
@@ -183,7 +228,7 @@ RULES = {
         shape=_table_shape,
         ops=free,
         params=_table_params,
-        reach=lambda call: everything(call.inputs),
+        reach=lambda call: (NOT_READ,),
         elements_read=lambda call: elements(call.attributes.shape),
         reads_params=False,
         backward=lambda call: (FREE, FREE),
@@ -194,7 +239,7 @@ RULES = {
         family="indexing",
         shape=_positions_shape,
         ops=free,
-        reach=lambda call: everything(call.inputs),
+        reach=lambda call: (NOT_READ,),
         elements_read=lambda call: 0,
         backward=passes,
         makes=("int64",),

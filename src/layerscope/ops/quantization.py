@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Quantize
-from layerscope.graph.types import Param
+from layerscope.graph.types import Param, Shape
 from layerscope.ops.rule import Call, Rule, each, free, param, passes, same
 from layerscope.ops.saved import nothing
 
@@ -15,11 +16,17 @@ def _scales(call: Call) -> tuple[Param, ...]:
     return (param("scale", shape, "statistic"), param("zero_point", shape, "statistic"))
 
 
+def _told(call: Call) -> tuple[Shape, ...]:
+    if call.attributes is None:
+        raise ShapeError("a change of number type without the type it makes")
+    return same(call)
+
+
 RULES = {
     # round(x / scale) + zero point, clipped at both ends
     "quantize": Rule(
         family="quantization",
-        shape=same,
+        shape=_told,
         ops=each(div=1, add=1, comp=2),
         params=_scales,
         backward=passes,
@@ -36,6 +43,11 @@ RULES = {
         makes=("float",),
     ),
     "cast": Rule(
-        family="quantization", shape=same, ops=free, backward=passes, saves=nothing, makes=("told",)
+        family="quantization",
+        shape=_told,
+        ops=free,
+        backward=passes,
+        saves=nothing,
+        makes=("told",),
     ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Recurrent
 from layerscope.graph.types import Param, Shape
+from layerscope.ops.reach import SAME, Reach, keep
 from layerscope.ops.rule import (
     BackwardRule,
     Call,
@@ -48,6 +49,8 @@ def _shape(kind: str) -> ShapeRule:
         """The sequence, the last state of every layer and direction, and for LSTM the cells."""
         a: Recurrent = call.attributes
         run = Run(call)
+        if a.projection and kind != "lstm":
+            raise ShapeError(f"a projection of {kind}, which only lstm has")
         lead = (run.batch, run.steps) if a.batch_first else (run.steps, run.batch)
         states = a.layers * run.directions
         shapes = ((*lead, run.state * run.directions), (states, run.batch, run.state))
@@ -132,13 +135,20 @@ def _saves(kind: str) -> SavesRule:
     return saves
 
 
+def _reach(call: Call) -> tuple[Reach, ...]:
+    """Every step sees all steps and features of its own sequence."""
+    batch = 0 if call.attributes.batch_first else 1
+    states = len(call.outputs) - 1
+    return (keep((batch,)), *({batch: (1, SAME)} for _ in range(states)))
+
+
 RULES = {
     kind: Rule(
         family="recurrent",
         shape=_shape(kind),
         ops=_ops(kind),
         params=_params(kind),
-        reach=lambda call: tuple({} for _ in call.outputs),
+        reach=_reach,
         backward=_backward(kind),
         saves=_saves(kind),
     )

@@ -33,6 +33,8 @@ def _align_shape(call: Call) -> tuple[Shape, ...]:
     features, regions = call.inputs[:2]
     if len(features) != 4 or len(regions) != 2 or regions[1] not in (4, 5):
         raise ShapeError(f"RoI align takes N x C x H x W and R x 5, got {features} and {regions}")
+    if len(call.inputs) == 3 and call.inputs[2] != regions[:1]:
+        raise ShapeError(f"RoI align of {regions[0]} regions in images {call.inputs[2]}")
     if min(a.output) < 1 or a.samples < 1:
         raise ShapeError(f"RoI align into {a.output} of {a.samples} samples, expected at least 1")
     return ((regions[0], features[1], *a.output),)
@@ -49,8 +51,10 @@ def _align_ops(call: Call) -> Ops:
 def _boxes(call: Call) -> tuple[int, int, int]:
     """Images, boxes and classes of suppression."""
     boxes, scores = call.inputs[:2]
-    if len(boxes) != 3 or boxes[2] != 4 or len(scores) != 3 or scores[2] != boxes[1]:
+    if len(boxes) != 3 or boxes[2] != 4 or len(scores) != 3 or scores[::2] != boxes[:2]:
         raise ShapeError(f"suppression takes N x B x 4 and N x C x B, got {boxes} and {scores}")
+    if call.attributes.most < 1:
+        raise ShapeError(f"suppression to {call.attributes.most} boxes, expected at least 1")
     return boxes[0], boxes[1], scores[1]
 
 
@@ -60,17 +64,24 @@ def _nms_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _nms_ops(call: Call) -> Ops:
-    """The bound: every box of a class meets every kept one, each an overlap and a comparison."""
+    """The bound: each kept box is the best of all and meets all, those gone as well.
+
+    An overlap is the edges shared (comp 4), their distances (add 2), none below 0 (comp 2), the
+    area (mul 1), that of both together (add 2), a division and a comparison. Areas are made once.
+    """
     images, boxes, classes = _boxes(call)
     a: NonMaxSuppression = call.attributes
-    kept = min(a.most, boxes)
-    overlap = Ops(comp=4, add=6, mul=2, div=1) + Ops(comp=1)
-    return overlap * (images * classes * boxes * kept)
+    rounds = images * classes * min(a.most, boxes)
+    overlap = Ops(comp=7, add=4, mul=1, div=1)
+    areas = Ops(add=2, mul=1) * (images * boxes)
+    return areas + overlap * (rounds * boxes) + Ops(comp=rounds * (boxes - 1))
 
 
 def _prior_shape(call: Call) -> tuple[Shape, ...]:
     if len(call.x) != 4:
         raise ShapeError(f"prior boxes of {call.x}, expected N x C x H x W")
+    if call.attributes.boxes < 1:
+        raise ShapeError(f"{call.attributes.boxes} prior boxes a place, expected at least 1")
     return ((1, 2, 4 * call.attributes.boxes * call.x[2] * call.x[3]),)
 
 

@@ -7,7 +7,7 @@ from math import gcd
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import GridSample, PixelShuffle, Resize
 from layerscope.graph.types import Shape
-from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide, everything
+from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide, keep
 from layerscope.ops.rule import FREE, Call, Ops, Rule, free, need_rank, passes
 from layerscope.ops.saved import every_input, nothing
 
@@ -100,7 +100,7 @@ RULES = {
         shape=_grid_shape,
         saves=every_input,
         ops=_grid_ops,
-        reach=lambda call: everything(call.inputs),
+        reach=lambda call: (keep((0, 1)), {0: (0, SAME), 1: (2, SAME), 2: (3, SAME)}),
         backward=lambda call: (_grid_ops(call) * 2, FREE),
         arity=(2, 2),
     ),

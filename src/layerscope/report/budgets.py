@@ -43,7 +43,8 @@ FIGURES = {
     )
 }  # fmt: skip
 
-KEYS = ("network", "batch", "input", "dtype", "like", "allow-unknown")
+COUNTED = ("batch", "input", "dtype", "like")  # how the network is analyzed
+KEYS = ("network", *COUNTED, "allow-unknown")
 
 
 class Budget(Struct, frozen=True):

@@ -13,7 +13,7 @@ from layerscope.analysis.fields import Field
 from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
 from layerscope.conventions.convention import Convention
-from layerscope.graph.types import Graph, Node, Shape, Tensor
+from layerscope.graph.types import Graph, Node, Shape, Tensor, elements, storage_bytes
 from layerscope.ops import FREE, Call, Gemm, Ops
 
 
@@ -163,6 +163,20 @@ class Report(Struct, frozen=True, dict=True):
         return kinds[0] if kinds else self.graph.dtype
 
     @cached_property
+    def past(self) -> int:
+        """Length of the cache of keys and values put in, 0 without one."""
+        return max([getattr(n.attributes, "past", 0) for n in self.graph.nodes], default=0)
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the cache of keys and values put in, in the report's number type."""
+        kept = 0
+        for call in self.shapes.calls.values() if self.past else ():
+            past = getattr(call.attributes, "past", 0)
+            kept += sum(elements(shape) // shape[-2] * past for shape in call.inputs[1:3] if past)
+        return storage_bytes(kept, self.dtype)
+
+    @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """One a node, in execution order."""
         calls, tensors, rules = self.shapes.calls, self.tensors, self.convention
@@ -235,6 +249,7 @@ class Report(Struct, frozen=True, dict=True):
             f"{tensor.name} {'x'.join(map(str, tensor.shape or ('?',)))}" for tensor in self.inputs
         )
         place = " · in place" if self.memory.in_place else ""
+        place += f" · cache of {self.past}" if self.past else ""
         return (
             f"layerscope {self.version} · {self.name} · input {shapes} · batch {self.batch} · "
             f"{self.dtype}{place} · convention {self.convention.name}: {self.convention.says}"

@@ -1,0 +1,105 @@
+"""layerscope export: a network for other programs."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+import click
+
+from layerscope.cli.network import NETWORK, input_options, parse_shapes
+from layerscope.cli.output import deliver, harmless
+from layerscope.errors import OutputError, UnknownName, UsageError
+from layerscope.export import FORMS, SUFFIXES, TARGETS
+
+TABLES = {form: module for form, module in FORMS.items() if form != "text"}
+KNOWN = (*TARGETS, *TABLES)
+BY_SUFFIX = {**SUFFIXES, ".dot": "dot", ".gv": "dot"}
+
+EXAMPLES = """\b
+Examples:
+  layerscope export resnet18 -o resnet18.dot && dot -Tsvg resnet18.dot -o resnet18.svg
+  layerscope export resnet50 --to scalesim -o resnet50.csv
+  layerscope export resnet50 --to timeloop -o problems/       # a file a layer
+  layerscope export resnet50 --to zigzag --dtype int8 -o resnet50.yaml
+  layerscope export vgg16 --to json | jq .totals
+
+\b
+Simulators take products only: convolutions, linear layers, attention. What is left out is
+counted on stderr.
+"""
+
+
+def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Targets that begin so."""
+    return [name for name in KNOWN if name.startswith(incomplete)]
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("network", metavar="NET", type=NETWORK)
+@click.option(
+    "--to",
+    "target",
+    metavar="TARGET",
+    shell_complete=complete_targets,
+    help=f"{', '.join(KNOWN)}.  [default: by the suffix of FILE]",
+)
+@input_options
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE, or of timeloop to a folder.")
+def command(network: str, target: str | None, output: str | None, **options: Any) -> None:
+    """Write NET in a form that other programs read: a graph, a table, a simulator's workload."""
+    from layerscope.api import analyze
+
+    target = target or _target_of(output)
+    if target not in KNOWN:
+        raise UnknownName("target", target, KNOWN, f"; known: {', '.join(KNOWN)}")
+    report = analyze(
+        network,
+        input=parse_shapes(options["inputs"]),
+        batch=options["batch"],
+        dtype=options["dtype"],
+    )
+    if target == "timeloop" and output and _is_folder(output):
+        from layerscope.export.timeloop import files
+
+        _deliver_all(files(report), output)
+    else:
+        deliver(_text(report, target), output)
+    if target in TARGETS and target != "dot":
+        from layerscope.export.nests import left_out
+
+        line = left_out(report)
+        if line:
+            click.echo(f"layerscope: {harmless(line)}", err=True)
+
+
+def _target_of(output: str | None) -> str:
+    suffix = os.path.splitext(output or "")[1].lower()
+    found = BY_SUFFIX.get(suffix, "text")
+    if found == "text":
+        raise UsageError(f"--to is missing; known: {', '.join(KNOWN)}")
+    return found
+
+
+def _text(report: Any, target: str) -> str:
+    if target in TARGETS:
+        module, function, _ = TARGETS[target]
+        text: str = getattr(import_module(f"layerscope.export.{module}"), function)(report)
+        return text
+    table: str = import_module(f"layerscope.export.{TABLES[target]}").write(report)
+    return table if target == "json" else harmless(table)
+
+
+def _is_folder(output: str) -> bool:
+    """Whether a path is one of a folder: it is there, or its name has no suffix."""
+    return output != "-" and (os.path.isdir(output) or not os.path.splitext(output.rstrip("/"))[1])
+
+
+def _deliver_all(files: dict[str, str], folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write {folder}: {error.strerror}") from None
+    for name, text in files.items():
+        deliver(text, os.path.join(folder, name))

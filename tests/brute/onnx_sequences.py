@@ -1,0 +1,144 @@
+"""How onnxruntime runs attention, products told by letters, rotations and recurrence."""
+
+from __future__ import annotations
+
+import math
+
+from layerscope.graph.attributes import Attention, Recurrent, RMSNorm, Rotary
+from tests.brute.attention import angle, cache, cache_shape
+from tests.brute.engine import NEWER, Model, Writer
+
+
+def attention(m: Model) -> str:
+    """Keys and values of earlier steps are inputs of ONNX's operator, here constants."""
+    a: Attention = m.attributes
+    m.opset = NEWER
+    names = [m.of(n) for n in range(len(m.inputs))]
+    if a.past:
+        names += [""] * (4 - len(names))
+        for n in (1, 2):
+            shape = m.inputs[n].shape
+            names.append(m.tensor(cache(a, shape, "qkv"[n]), cache_shape(a, shape)))
+    told: dict[str, object] = {"is_causal": int(a.causal)}
+    if len(m.shape) == 3:
+        told.update(q_num_heads=a.heads, kv_num_heads=a.kv_heads or a.heads)
+    return m.several("Attention", *names, outputs=3 if a.past else 1, **told)[0]
+
+
+def einsum(m: Model) -> str:
+    names = [m.of(n) for n in range(len(m.inputs))]
+    return m.node("Einsum", *names, equation=m.attributes.equation)
+
+
+def rotary(m: Model) -> str:
+    a: Rotary = m.attributes
+    m.opset = NEWER
+    packed = len(m.shape) == 3
+    length, half = m.shape[-2], m.shape[-1] // (a.heads if packed else 1) // 2
+    turns = [angle(t, i) for t in range(length) for i in range(half)]
+    tables = [
+        m.tensor([wave(turn) for turn in turns], (length, half)) for wave in (math.cos, math.sin)
+    ]
+    batch = [m.ints(*range(length)) for _ in range(m.shape[0])]
+    places = m.node("Reshape", m.node("Concat", *batch, axis=0), m.ints(m.shape[0], length))
+    told = {"num_heads": a.heads} if packed else {}
+    return m.node("RotaryEmbedding", m.x, *tables, places, **told)
+
+
+def rms_norm(m: Model) -> str:
+    a: RMSNorm = m.attributes or RMSNorm()
+    m.opset = NEWER
+    rest = m.shape[a.axis :]
+    scale = "weight" if a.scale else m.tensor([1.0] * math.prod(rest), rest)
+    return m.node("RMSNormalization", m.x, scale, axis=a.axis, epsilon=a.eps)
+
+
+# Where ONNX's gates stand in torch's: rnn h; lstm i o f c of i f g o; gru z r h of r z n.
+ORDER = {"rnn": (0,), "lstm": (0, 3, 1, 2), "gru": (1, 0, 2)}
+
+
+def _gates(m: Model, kind: str, name: str) -> str:
+    """A param with its gates in ONNX's order, and an axis for the direction in front."""
+    size = m.attributes.hidden
+    rows = [gate * size + i for gate in ORDER[kind] for i in range(size)]
+    return m.node("Unsqueeze", m.node("Gather", name, m.ints(*rows), axis=0), m.ints(0))
+
+
+def _stacked(m: Model, parts: list[str], axis: int = 0) -> str:
+    return m.node("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
+
+
+def _layer(m: Model, kind: str, x: str, tails: list[str]) -> tuple[str, ...]:
+    """One layer in ONNX: T x directions x N x hidden, and the last states."""
+    a: Recurrent = m.attributes
+    names = [_stacked(m, [_gates(m, kind, f"weight_{w}{t}") for t in tails]) for w in ("ih", "hh")]
+    if a.bias:
+        both = [
+            m.node("Concat", *(_gates(m, kind, f"bias_{w}{t}") for w in ("ih", "hh")), axis=1)
+            for t in tails
+        ]
+        names.append(_stacked(m, both))
+    told: dict[str, object] = {"hidden_size": a.hidden}
+    told["direction"] = "bidirectional" if len(tails) == 2 else "forward"
+    if kind == "rnn":
+        told["activations"] = [a.activation.capitalize()] * len(tails)
+    if kind == "gru":
+        told["linear_before_reset"] = 1
+    return m.several(kind.upper(), x, *names, outputs=3 if kind == "lstm" else 2, **told)
+
+
+def recurrent(kind: str) -> Writer:
+    def write(m: Model) -> tuple[str, ...]:
+        a: Recurrent = m.attributes
+        x = m.node("Transpose", m.x, perm=[1, 0, 2]) if a.batch_first else m.x
+        last: list[list[str]] = [[], []]
+        for layer in range(a.layers):
+            tails = [f"_l{layer}", f"_l{layer}_reverse"][: 1 + a.bidirectional]
+            if a.projection:
+                x, *states = _unrolled(m, x, tails)
+            else:
+                y, *states = _layer(m, kind, x, tails)
+                turned = m.node("Transpose", y, perm=[0, 2, 1, 3])
+                x = m.node("Reshape", turned, m.ints(0, 0, a.hidden * len(tails)))
+            for kept, state in zip(last, states, strict=False):
+                kept.append(state)
+        y = m.node("Transpose", x, perm=[1, 0, 2]) if a.batch_first else x
+        return (y, *(_stacked(m, states) for states in last if states))
+
+    return write
+
+
+def _unrolled(m: Model, x: str, tails: list[str]) -> tuple[str, str, str]:
+    """An LSTM layer whose output is projected, which ONNX does not have: all its steps in a row."""
+    a: Recurrent = m.attributes
+    steps, batch = (m.shape[1], m.shape[0]) if a.batch_first else m.shape[:2]
+    sequences, last, cells = [], [], []
+    for back, tail in enumerate(tails):
+        h = m.tensor([0.0] * (batch * a.projection), (batch, a.projection))
+        c = m.tensor([0.0] * (batch * a.hidden), (batch, a.hidden))
+        made = [""] * steps
+        for t in reversed(range(steps)) if back else range(steps):
+            row = m.node("Gather", x, m.node("Squeeze", m.ints(t)), axis=0)
+            biases = [f"bias_{w}{tail}" for w in ("ih", "hh")] if a.bias else ["", ""]
+            wide = m.node("Gemm", row, f"weight_ih{tail}", biases[0], transB=1)
+            deep = m.node("Gemm", h, f"weight_hh{tail}", biases[1], transB=1)
+            gates = m.several("Split", m.node("Add", wide, deep), outputs=4, axis=1, num_outputs=4)
+            i, f, o = (m.node("Sigmoid", gates[n]) for n in (0, 1, 3))
+            new = m.node("Mul", i, m.node("Tanh", gates[2]))
+            c = m.node("Add", m.node("Mul", f, c), new)
+            hidden = m.node("Mul", o, m.node("Tanh", c))
+            h = m.node("Gemm", hidden, f"weight_hr{tail}", transB=1)
+            made[t] = m.node("Unsqueeze", h, m.ints(0))
+        sequences.append(_stacked(m, made))
+        last.append(m.node("Unsqueeze", h, m.ints(0)))
+        cells.append(m.node("Unsqueeze", c, m.ints(0)))
+    return _stacked(m, sequences, 2), _stacked(m, last), _stacked(m, cells)
+
+
+WRITERS: dict[str, Writer] = {
+    "attention": attention,
+    "einsum": einsum,
+    "rotary": rotary,
+    "rms_norm": rms_norm,
+    **{kind: recurrent(kind) for kind in ORDER},
+}
