@@ -112,8 +112,12 @@ def _view(options: dict[str, Any]) -> Any:
     return View(columns=tuple(columns), **options)
 
 
-def load(network: str) -> Graph:
-    """The network of that zoo name."""
+def load(network: str, **options: Any) -> Graph:
+    """The network of that zoo name, or in that file; options are those of its format."""
+    from layerscope import formats
+
+    if formats.looks_like_a_file(network):
+        return formats.read(network, formats.Options(**options))
     from layerscope.zoo import build
 
     return build(network)

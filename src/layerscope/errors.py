@@ -5,6 +5,7 @@ LayerscopeError                 3
 │   ├── UnknownName             2   no such network, column or form; says what is near
 │   └── OutputError             2   the result cannot be written where it was asked for
 ├── InputError                  3   a file or network that cannot be read
+│   ├── FormatError             3   a file is not what it should be; says where
 │   ├── GraphError              3   the structure is broken: names, order, missing tensors
 │   └── ShapeError              3   shapes do not agree, or a window does not fit
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
@@ -48,6 +49,10 @@ class OutputError(UsageError):
 
 class InputError(LayerscopeError):
     """A file or network that cannot be read."""
+
+
+class FormatError(InputError):
+    """A file that is not what it should be: `file:line:column: found, expected`."""
 
 
 class GraphError(InputError):

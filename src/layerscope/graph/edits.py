@@ -59,7 +59,8 @@ def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | 
     if batch is not None and declared:
         declared = (batch, *declared[1:])
     floating = dtype is not None and tensor.dtype in FLOATS
-    return Tensor(tensor.name, declared, dtype if floating and dtype else tensor.dtype)
+    kind = dtype if floating and dtype else tensor.dtype
+    return Tensor(tensor.name, declared, kind, tensor.source)
 
 
 def token_inputs(graph: Graph) -> tuple[Tensor, ...]:

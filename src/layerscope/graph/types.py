@@ -51,6 +51,7 @@ class Tensor(Struct, frozen=True, gc=False):
     name: str
     shape: Shape | None
     dtype: str = "fp32"
+    source: Source | None = None  # of an input that a file describes
 
     @property
     def elements(self) -> int:

@@ -58,21 +58,35 @@ def _concat_reach(call: Call) -> tuple[Reach, ...]:
     return tuple(reaches)
 
 
-def _split_shape(call: Call) -> tuple[Shape, ...]:
+def _pieces(call: Call) -> tuple[int, tuple[int, ...]]:
+    """The axis that is cut, and the size of every piece."""
     a: Split = call.attributes
     axis = axis_of(a.axis, len(call.x))
-    if sum(a.sizes) != call.x[axis] or min(a.sizes, default=0) < 1:
-        raise ShapeError(f"cutting {call.x[axis]} into {a.sizes}, which add up to {sum(a.sizes)}")
-    return tuple((*call.x[:axis], size, *call.x[axis + 1 :]) for size in a.sizes)
+    whole = call.x[axis]
+    sizes = a.sizes
+    if not sizes:
+        if a.parts < 1 or whole % a.parts:
+            raise ShapeError(f"{whole} cannot be cut into {a.parts} equal parts")
+        return axis, (whole // a.parts,) * a.parts
+    if sizes.count(-1) == 1:
+        rest = whole - sum(size for size in sizes if size != -1)
+        sizes = tuple(rest if size == -1 else size for size in sizes)
+    if sum(sizes) != whole or min(sizes) < 1:
+        raise ShapeError(f"cutting {whole} into {a.sizes}, which add up to {sum(sizes)}")
+    return axis, sizes
+
+
+def _split_shape(call: Call) -> tuple[Shape, ...]:
+    axis, sizes = _pieces(call)
+    return tuple((*call.x[:axis], size, *call.x[axis + 1 :]) for size in sizes)
 
 
 def _split_reach(call: Call) -> tuple[Reach, ...]:
     """One reach a piece: each begins where the one before it ends."""
-    a: Split = call.attributes
-    axis = axis_of(a.axis, len(call.x))
+    axis, sizes = _pieces(call)
     start = 0
     reaches: list[Reach] = []
-    for size in a.sizes:
+    for size in sizes:
         reach: dict[int, tuple[int, Map]] = {n: (n, SAME) for n in range(len(call.x))}
         reach[axis] = (axis, Slide(begin=-start))
         start += size

@@ -16,10 +16,14 @@ class Concat(Struct, frozen=True, gc=False):
 
 
 class Split(Struct, frozen=True, gc=False):
-    """Cutting along one axis into pieces of these sizes."""
+    """Cutting along one axis into pieces of these sizes, one -1 taking what is left.
+
+    Without sizes it is cut into `parts` of equal size.
+    """
 
     axis: int
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...] = ()
+    parts: int = 0
 
 
 class Slice(Struct, frozen=True, gc=False):

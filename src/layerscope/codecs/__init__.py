@@ -1,0 +1,1 @@
+"""Bytes and text as structures that know nothing of networks."""

@@ -1,0 +1,72 @@
+"""Networks in files. One file a format; this is the table of them."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Literal
+
+from msgspec import Struct
+
+from layerscope.errors import FormatError
+from layerscope.graph.types import Graph
+
+HEAD_BYTES = 4096  # enough of a file to tell what it is
+
+
+class Format(Struct, frozen=True):
+    """A kind of file: where its reader is, and what its names end with.
+
+    Its module has `recognise(head: bytes) -> bool` and `read(path: str, options: Options)`.
+    """
+
+    name: str
+    module: str
+    suffixes: tuple[str, ...]
+    says: str
+
+
+class Options(Struct, frozen=True):
+    """What a reader may be told; each format heeds what it knows of."""
+
+    phase: Literal["test", "train"] = "test"
+    proposals: int = 300  # regions that a detector's proposal layer hands on
+    weights: str | None = None  # file of the weights, where they are apart
+
+
+FORMATS = (
+    Format("caffe", "caffe.prototxt", (".prototxt", ".prototext", ".pbtxt"), "Caffe's text"),
+    Format("caffemodel", "caffe.caffemodel", (".caffemodel",), "Caffe's weights"),
+    Format("matconvnet", "matconvnet", (".mat",), "MatConvNet's networks"),
+)
+DEFAULTS = Options()
+
+
+def looks_like_a_file(name: str) -> bool:
+    """Whether a network is meant by its path rather than by a name."""
+    suffixes = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
+    return os.path.sep in name or name.lower().endswith(suffixes) or os.path.isfile(name)
+
+
+def read(path: str, options: Options = DEFAULTS) -> Graph:
+    """The network in a file, by what the file begins with, else by what its name ends with."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror}") from None
+    kind = recognise(path, head)
+    if kind is None:
+        known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
+        raise FormatError(f"{path}: no network that is known here; known files end in {known}")
+    graph: Graph = import_module(f"layerscope.formats.{kind.module}").read(path, options)
+    return graph
+
+
+def recognise(path: str, head: bytes) -> Format | None:
+    """The kind of a file: of those its name fits the one that knows the head, else the first."""
+    named = [kind for kind in FORMATS if path.lower().endswith(kind.suffixes)]
+    for kind in (*named, *FORMATS):
+        if import_module(f"layerscope.formats.{kind.module}").recognise(head):
+            return kind
+    return named[0] if named else None
