@@ -14,6 +14,7 @@ from pathlib import Path
 import layerscope
 from layerscope.cli import COMMANDS, run
 from layerscope.conventions import CONVENTIONS, convention
+from layerscope.export import TARGETS
 from layerscope.export.json import schema
 from layerscope.export.text import write as write_text
 from layerscope.notations import NOTATIONS
@@ -52,6 +53,7 @@ def commands() -> str:
 def forms() -> str:
     """The page of notations and conventions."""
     told = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
+    targets = "".join(f"| `{name}` | {says} |\n" for name, (_, _, says) in TARGETS.items())
     counted = "".join(
         f"| `{name}` | {convention(name).says} | {convention(name).figure or 'none'} |\n"
         for name in CONVENTIONS
@@ -61,7 +63,10 @@ def forms() -> str:
         "A notation is a table style (`--as`), a convention a way to count (`--like`). A notation\n"
         "counts in its own convention unless told otherwise; the stamp says which.\n\n"
         f"| notation | what it prints | counts as |\n| --- | --- | --- |\n{told}\n"
-        f"| convention | what it counts | its one figure |\n| --- | --- | --- |\n{counted}"
+        f"| convention | what it counts | its one figure |\n| --- | --- | --- |\n{counted}\n"
+        "`export --to` writes these beside csv, JSON, Markdown, LaTeX and HTML; simulators get\n"
+        "the products of a network, and what is left out is counted on stderr.\n\n"
+        f"| target | what it is |\n| --- | --- |\n{targets}"
     )
 
 

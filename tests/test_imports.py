@@ -70,8 +70,8 @@ def test_public_names() -> None:
     import layerscope
 
     assert sorted(layerscope.__all__) == [
-        "Builder", "Graph", "LayerscopeError", "Node", "Param", "Report", "Tensor",
-        "__version__", "analyze", "fit", "load",
+        "Builder", "Comparison", "Graph", "LayerscopeError", "Node", "Param", "Report", "Tensor",
+        "__version__", "analyze", "compare", "fit", "load",
     ]  # fmt: skip
     for name in layerscope.__all__:
         assert getattr(layerscope, name) is not None

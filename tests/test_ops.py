@@ -18,6 +18,7 @@ from tests.brute import (
     onnx_layers,
     onnx_sequences,
 )
+from tests.brute.attention import cache_shape, letters
 from tests.brute.case import Case, window
 from tests.brute.engine import Model, farthest
 
@@ -72,12 +73,19 @@ ROLES = {
     "l2_norm": {"weight": "scale"},
     "scale": {"weight": "scale", "bias": "bias"},
     "prelu": {"weight": "slope"},
+    "instance_norm": {"weight": "scale", "bias": "bias"},
+    "rms_norm": {"weight": "scale"},
+    "embedding": {"weight": "embedding"},
+    "table": {"weight": "embedding"},
+    "quantize": {"scale": "statistic", "zero_point": "statistic"},
+    "dequantize": {"scale": "statistic", "zero_point": "statistic"},
 }
+RECURRENT = ("rnn", "lstm", "gru")
 
 
 @every_case
 def test_params_have_the_role_they_play(case: Case) -> None:
-    roles = ROLES.get(case.op, {})
+    roles = _recurrent_roles(case.attributes) if case.op in RECURRENT else ROLES.get(case.op, {})
     params = RULES[case.op].params(case.call)
     assert {p.name: p.role for p in params} == {
         name: role for name, role in roles.items() if name in _wanted(case)
@@ -85,11 +93,28 @@ def test_params_have_the_role_they_play(case: Case) -> None:
     assert all(p.learnable == (p.role != "statistic") for p in params)
 
 
+def _recurrent_roles(told: at.Recurrent) -> dict[str, str]:
+    """By torch's names: two matrices a layer and direction, two biases, and a projection."""
+    kinds = {"weight_ih": "weight", "weight_hh": "weight"}
+    kinds |= {"bias_ih": "bias", "bias_hh": "bias"} if told.bias else {}
+    kinds |= {"weight_hr": "weight"} if told.projection else {}
+    tails = ["", "_reverse"] if told.bidirectional else [""]
+    return {
+        f"{kind}_l{layer}{tail}": role
+        for layer in range(told.layers)
+        for tail in tails
+        for kind, role in kinds.items()
+    }
+
+
+DEFAULTS = {"scale": at.Scale(), "l2_norm": at.L2Norm(), "instance_norm": at.InstanceNorm()}
+
+
 def _wanted(case: Case) -> set[str]:
     """The params that an op has under what it was told."""
-    told = case.attributes
-    default = {"scale": at.Scale(), "l2_norm": at.L2Norm()}.get(case.op)
-    told = told or default
+    if case.op in RECURRENT:
+        return set(_recurrent_roles(case.attributes))
+    told = case.attributes or DEFAULTS.get(case.op)
     names = set(ROLES.get(case.op, ()))
     if getattr(told, "affine", True) is False or getattr(told, "scale", True) is False:
         names -= {"weight", "bias"}
@@ -99,6 +124,23 @@ def _wanted(case: Case) -> set[str]:
 
 
 PRODUCTS = ("conv", "conv_transpose", "linear", "matmul")
+NO_ONE_PRODUCT = dict.fromkeys(RECURRENT, "products of unlike sizes, step after step")
+
+
+def _parts_of_products(case: Case) -> tuple[int, int] | None:
+    """Which part of all products the GEMM of a case is, as a fraction; None if it has none."""
+    if case.op == "attention":  # the first of two, over the size of keys; the other over values'
+        told: at.Attention = case.attributes
+        heads = (told.kv_heads or told.heads) if len(case.inputs[0]) == 3 else 1
+        key, value = case.inputs[1][-1] // heads, case.inputs[2][-1] // heads
+        return key, key + value
+    if case.op == "einsum":  # of two operands that sum over letters of both, and of none alone
+        terms, right = letters(case.attributes.equation, case.inputs)
+        if len(terms) != 2:
+            return None
+        gone = (set(terms[0]) | set(terms[1])) - set(right)
+        return (1, 1) if gone and gone <= set(terms[0]) & set(terms[1]) else None
+    return (1, 1) if case.op in PRODUCTS else None
 
 
 @every_case
@@ -107,13 +149,17 @@ def test_a_gemm_has_as_many_products_as_the_loop(case: Case) -> None:
     BRUTE[case.op](run)
     gemm = RULES[case.op].gemm(case.call)
     macs = run.tally.ops().mac
-    assert (gemm is not None) == (case.op in PRODUCTS) == (macs > 0)
-    if gemm is not None:
-        assert gemm.m * gemm.n * gemm.k * gemm.count == macs
+    part = _parts_of_products(case)
+    assert (gemm is not None) == (part is not None)
+    if case.op != "einsum":
+        assert (macs > 0) == (part is not None or case.op in NO_ONE_PRODUCT)
+    if gemm is not None and part is not None:
+        assert gemm.m * gemm.n * gemm.k * gemm.count * part[1] == macs * part[0]
 
 
 VIEWS = ("reshape", "flatten", "identity", "dropout")
-PARTIAL = ("slice", "crop")  # read only what they give on
+PARTIAL = ("slice", "crop", "gather", "embedding")  # read only what they give on
+SHAPES_ONLY = ("positions", "prior_box")
 
 
 @every_case
@@ -126,6 +172,12 @@ def test_elements_read_and_written(case: Case) -> None:
         read = written = 0
     if case.op in PARTIAL:
         read = written
+    if case.op in SHAPES_ONLY:
+        read = 0
+    if case.op == "table":  # the array, not what it stands beside
+        read = elements(case.attributes.shape)
+    if case.op == "attention":  # and keys and values of earlier steps
+        read += sum(elements(cache_shape(case.attributes, shape)) for shape in case.inputs[1:3])
     assert rule.view == (case.op in VIEWS)
     assert (rule.elements_read(case.call), rule.elements_written(case.call)) == (read, written)
 

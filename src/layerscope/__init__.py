@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.api import Report, analyze, fit, load
+    from layerscope.api import Report, analyze, compare, fit, load
     from layerscope.errors import LayerscopeError
+    from layerscope.export.comparison import Comparison
     from layerscope.graph import Graph, Node, Param, Tensor
     from layerscope.graph.builder import Builder
 
 # Loaded on first use: `layerscope --help` needs none of them.
 PUBLIC = {
     "analyze": "layerscope.api",
+    "compare": "layerscope.api",
     "fit": "layerscope.api",
     "load": "layerscope.api",
     "Builder": "layerscope.graph.builder",
-    "Comparison": "layerscope.api",
+    "Comparison": "layerscope.export.comparison",
     "Graph": "layerscope.graph",
     "LayerscopeError": "layerscope.errors",
     "Node": "layerscope.graph",
@@ -43,6 +45,7 @@ __all__ = [
     "Tensor",
     "__version__",
     "analyze",
+    "compare",
     "fit",
     "load",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layerscope import report
 from layerscope.analysis.costs import costs
@@ -15,9 +15,11 @@ from layerscope.conventions import convention
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph import Graph, Shape
 from layerscope.graph.edits import bind, with_cache, with_tokens
-from layerscope.report import compare as side_by_side
 from layerscope.report.training import Fit
 from layerscope.version import __version__
+
+if TYPE_CHECKING:
+    from layerscope.export.comparison import Comparison
 
 Input = Shape | Mapping[str, Shape]
 
@@ -196,38 +198,16 @@ def fit(
 MOST_BATCH = 2**40  # a network whose memory does not grow with the batch would fit forever
 
 
-class Comparison(side_by_side.Comparison, frozen=True):
-    """Networks side by side, with every way to print it."""
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def to_text(self, *, everything: bool = False, width: int | None = None) -> str:
-        """Totals with ratios and the layers that differ; `everything` lists equal ones too."""
-        from layerscope.export.comparison import write_text
-
-        return write_text(self, everything=everything, width=width)
-
-    def to_markdown(self, *, everything: bool = False) -> str:
-        """The same as Markdown tables."""
-        from layerscope.export.comparison import write_markdown
-
-        return write_markdown(self, everything=everything)
-
-    def to_json(self, *, everything: bool = False) -> str:
-        """Totals, ratios and differences as JSON."""
-        from layerscope.export.comparison import write_json
-
-        return write_json(self, everything=everything)
-
-
 def compare(
     first: str | Graph | Report, *others: str | Graph | Report, **options: Any
 ) -> Comparison:
     """Networks against the first one; options are those of `analyze`, for all but reports."""
+    from layerscope.export.comparison import Comparison
+    from layerscope.report.compare import compare as compared
+
     reports = [
         each if isinstance(each, report.Report) else analyze(each, **options)
         for each in (first, *others)
     ]
-    found = side_by_side.compare(reports)
+    found = compared(reports)
     return Comparison(found.reports, found.figures, found.pairs)

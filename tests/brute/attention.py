@@ -83,8 +83,7 @@ def attention(run: Run) -> list[Array]:
     if len(run.x.shape) == 4:
         return [y]
     n, heads, length, size = y.shape
-    packed = {(n, t, h * size + i): number for (n, h, t, i), number in y.cells.items()}
-    return [Array((n, length, heads * size), packed)]
+    return [fill((n, length, heads * size), lambda i: y[(i[0], i[2] // size, i[1], i[2] % size)])]
 
 
 Lettered = tuple[str, Array]

@@ -153,7 +153,7 @@ def _channel(run: Run, index: Index) -> Index:
 
 
 def quantize(run: Run) -> list[Array]:
-    """round(x / scale) + zero point, clipped at both ends; rounding goes with the change of type."""
+    """round(x / scale) + zero point, clipped at both ends; the rounding is a change of type."""
     a: Quantize = run.attributes
     low, high = RANGES[a.dtype]
 

@@ -21,6 +21,8 @@ SEQUENCES = [
     Case("attention", A(2), ((2, 2, 3, 2),) * 3 + ((2, 1, 1, 3),), "masked-keys"),
     Case("attention", A(2, causal=True), ((1, 3, 4),) * 3 + ((3, 3),), "masked-causal"),
     Case("attention", A(2, past=3), ((2, 2, 2, 3),) * 3, "cached"),
+    Case("attention", A(2, past=2, causal=True), ((1, 2, 3, 2),) * 3, "cached-causal"),
+    Case("attention", A(1, causal=True), ((1, 3, 2), (1, 5, 2), (1, 5, 2)), "cross-causal"),
     Case("attention", A(4, 2, True, True, 4), ((1, 1, 8), (1, 1, 4), (1, 1, 4)), "cached-step"),
     Case("attention", A(2, past=2), ((1, 2, 3, 2), (1, 2, 3, 2), (1, 2, 3, 4), (3, 5)),
          "cached-masked"),
@@ -60,15 +62,14 @@ SEQUENCES = [
     Case("rotary", at.Rotary(2), ((2, 3, 8),), "packed"),
     Case("rotary", at.Rotary(3), ((2, 3, 4, 6),), "heads-apart"),
     Case("rotary", at.Rotary(1), ((1, 2, 2),), "one-pair"),
-    *(Case(kind, at.Recurrent(**told), (shape,), note)
+    *(Case(kind, told, (shape,), note)
       for kind in ("rnn", "lstm", "gru")
       for told, shape, note in [
-          ({"hidden": 3}, (4, 2, 2), "plain"),
-          ({"hidden": 2, "bias": False}, (3, 2, 4), "no-bias"),
-          ({"hidden": 3, "bidirectional": True}, (3, 2, 2), "both-ways"),
-          ({"hidden": 2, "layers": 3}, (3, 1, 4), "deep"),
-          ({"hidden": 2, "layers": 2, "bidirectional": True, "batch_first": True}, (2, 3, 3),
-           "deep-both-ways-batch-first"),
+          (at.Recurrent(3), (4, 2, 2), "plain"),
+          (at.Recurrent(2, bias=False), (3, 2, 4), "no-bias"),
+          (at.Recurrent(3, bidirectional=True), (3, 2, 2), "both-ways"),
+          (at.Recurrent(2, layers=3), (3, 1, 4), "deep"),
+          (at.Recurrent(2, 2, True, batch_first=True), (2, 3, 3), "deep-both-ways-batch-first"),
       ]),
     Case("rnn", at.Recurrent(3, activation="relu"), ((3, 2, 2),), "relu"),
     Case("rnn", at.Recurrent(2, 2, True, activation="relu"), ((3, 2, 2),), "relu-deep-both-ways"),

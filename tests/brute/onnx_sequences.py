@@ -14,6 +14,9 @@ def attention(m: Model) -> str:
     a: Attention = m.attributes
     m.opset = NEWER
     names = [m.of(n) for n in range(len(m.inputs))]
+    if len(names) == 4 and m.inputs[3].shape[-2] == 1:  # onnxruntime wants a row for every query
+        rank, queries = len(m.inputs[3].shape), m.shape[-2]
+        names[3] = m.node("Expand", names[3], m.ints(*[1] * (rank - 2), queries, 1))
     if a.past:
         names += [""] * (4 - len(names))
         for n in (1, 2):

@@ -180,6 +180,11 @@ def plain(g: Growing) -> None:
         ("group_norm", at.GroupNorm(2)),
         ("layer_norm", at.LayerNorm(affine=False)),
         ("dropout", at.Dropout()),
+        ("instance_norm", at.InstanceNorm()),
+        ("rms_norm", at.RMSNorm(scale=False)),
+        ("roll", None),
+        ("reduce_mean", at.Reduce((-1,), keep=True)),
+        ("reduce_max", at.Reduce((2,), keep=True)),
     )
     g.add(op, (g.tensor(),), attributes)
 

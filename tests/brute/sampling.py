@@ -127,8 +127,7 @@ def nms(run: Run) -> list[Array]:
                     shared = _side(top, bottom) * _side(left, right)
                     overlap = shared / (areas[b] + areas[best] - shared)
                     left_over[b] = overlap.above(OVERLAP, -math.inf, left_over[b])
-    cells = {(row, i): run.number(kept[row][i]) for row in range(len(kept)) for i in range(3)}
-    return [Array((len(kept), 3), cells)]
+    return [fill((len(kept), 3), lambda index: run.number(kept[index[0]][index[1]]))]
 
 
 def half_sizes(boxes: int) -> list[tuple[float, float]]:
@@ -154,9 +153,8 @@ def prior_box(run: Run) -> list[Array]:
                 (across + half_width) / float(image[1]),
                 (down + half_height) / float(image[0]),
             ]
-    cells = {(0, 0, n): number for n, number in enumerate(edges)}
-    cells.update({(0, 1, n): run.number(VARIANCES[n % 4]) for n in range(len(edges))})
-    return [Array((1, 2, len(edges)), cells)]
+    rows = edges, [run.number(VARIANCES[n % 4]) for n in range(len(edges))]
+    return [fill((1, 2, len(edges)), lambda index: rows[index[1]][index[2]])]
 
 
 BRUTE = {

@@ -9,8 +9,9 @@ from typing import Any
 from layerscope.export.grid import Cell, fits, lay_out, markdown, named
 from layerscope.export.markdown import escape
 from layerscope.export.text import Style, plain, safe
+from layerscope.report import compare
 from layerscope.report.columns import shape_text
-from layerscope.report.compare import Change, Comparison, Figure, Pair
+from layerscope.report.compare import Change, Figure, Pair
 from layerscope.report.differences import Line, folded, listed
 from layerscope.report.numbers import bytes_text, exact_text, ratio_text, short_text
 from layerscope.report.types import Layer, Report
@@ -18,8 +19,27 @@ from layerscope.report.types import Layer, Report
 MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
 
 
+class Comparison(compare.Comparison, frozen=True):
+    """Networks side by side, with every way to print it."""
+
+    def __str__(self) -> str:
+        return write_text(self)
+
+    def to_text(self, *, everything: bool = False, width: int | None = None) -> str:
+        """Totals with ratios and the layers that differ; `everything` lists equal ones too."""
+        return write_text(self, everything=everything, width=width)
+
+    def to_markdown(self, *, everything: bool = False) -> str:
+        """The same as Markdown tables."""
+        return write_markdown(self, everything=everything)
+
+    def to_json(self, *, everything: bool = False) -> str:
+        """Totals, ratios and differences as JSON."""
+        return write_json(self, everything=everything)
+
+
 def write_text(
-    comparison: Comparison,
+    comparison: compare.Comparison,
     *,
     everything: bool = False,
     width: int | None = None,
@@ -37,7 +57,7 @@ def write_text(
     return "\n".join(blocks)
 
 
-def write_markdown(comparison: Comparison, *, everything: bool = False) -> str:
+def write_markdown(comparison: compare.Comparison, *, everything: bool = False) -> str:
     """The same as Markdown tables."""
     others = range(1, len(comparison.reports))
     blocks = [markdown(_totals(comparison, others, False))]
@@ -50,7 +70,9 @@ def write_markdown(comparison: Comparison, *, everything: bool = False) -> str:
     return "\n".join(blocks)
 
 
-def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool = True) -> str:
+def write_json(
+    comparison: compare.Comparison, *, everything: bool = False, stamp: bool = True
+) -> str:
     """Figures and every differing layer, with `everything` the equal ones too."""
     import msgspec
 
@@ -108,7 +130,7 @@ def _side(layer: Layer | None) -> dict[str, Any] | None:
     }
 
 
-def _beside(comparison: Comparison, width: int | None, style: Style) -> list[str]:
+def _beside(comparison: compare.Comparison, width: int | None, style: Style) -> list[str]:
     """Tables of totals, each with the first network and as many others as fit beside it."""
     waiting = list(range(1, len(comparison.reports)))
     tables = []
@@ -122,7 +144,7 @@ def _beside(comparison: Comparison, width: int | None, style: Style) -> list[str
     return tables
 
 
-def _totals(comparison: Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
+def _totals(comparison: compare.Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
     """A row a figure: the first network's value, then of each other the value and the ratio."""
     reports = comparison.reports
     rows = [[named(""), Cell(safe(reports[0].name))]]
@@ -198,4 +220,5 @@ def _told(change: Change) -> str:
 
 
 def _changes(line: Line) -> str:
-    return ", ".join(_told(change) for change in line.changes)
+    was = [f"was {safe(line.was)}"] if line.was else []
+    return ", ".join([*was, *(_told(change) for change in line.changes)])

@@ -46,7 +46,7 @@ def write(report: Report) -> str:
     for n, name in enumerate(report.graph.outputs):
         label = _tensor(report.tensors[name])
         lines.append(f"  o{n} [label={label}, shape=ellipse, fillcolor=white];")
-        lines.append(f"  {ids[name]} -> o{n};")
+        lines += [f"  {ids[name]} -> o{n};"] if name in ids else []
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -86,7 +86,8 @@ def _scope(path: str, around: str, report: Report) -> str:
 
 def _own(name: str, around: str) -> str:
     """A name without the path of the frame it stands in."""
-    return name[len(around) + 1 :] if around and name.startswith(around) else name
+    inside = around and name.startswith((f"{around}.", f"{around}/"))
+    return name[len(around) + 1 :] if inside else name
 
 
 def _look(layer: Layer, around: str, report: Report) -> str:

@@ -15,7 +15,6 @@ from layerscope.ops.rule import (
     Rule,
     ShapeRule,
     param,
-    product_backward,
 )
 from layerscope.ops.saved import Saved, SavesRule
 
@@ -113,12 +112,17 @@ def _params(kind: str) -> ParamsRule:
 
 def _backward(kind: str) -> BackwardRule:
     def backward(call: Call) -> tuple[Ops, Ops]:
-        """Half of the forward products again for each gradient, and the cells twice."""
+        """The forward products twice, and the cells twice.
+
+        The input's own gradient is only that of the first layer's input matrices: what goes back
+        through time and from layer to layer, the params need as well.
+        """
+        a: Recurrent = call.attributes
+        run = Run(call)
         forward = _ops(kind)(call)
-        macs = _macs(kind, call)
         cells = Ops(mul=2 * (forward.mul + forward.div), add=2 * forward.add)
-        for_inputs, for_params = product_backward(macs, 0)
-        return for_inputs + cells, for_params
+        entry = GATES[kind] * a.hidden * run.features[0] * run.directions * run.steps * run.batch
+        return Ops(mac=entry), Ops(mac=2 * forward.mac - entry) + cells
 
     return backward
 
@@ -138,8 +142,8 @@ def _saves(kind: str) -> SavesRule:
 def _reach(call: Call) -> tuple[Reach, ...]:
     """Every step sees all steps and features of its own sequence."""
     batch = 0 if call.attributes.batch_first else 1
-    states = len(call.outputs) - 1
-    return (keep((batch,)), *({batch: (1, SAME)} for _ in range(states)))
+    states: Reach = {batch: (1, SAME)}
+    return (keep((batch,)), *[states] * (len(call.outputs) - 1))
 
 
 RULES = {

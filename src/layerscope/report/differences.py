@@ -25,6 +25,7 @@ class Line(Struct, frozen=True):
     macs: int
     known: bool = True
     changes: tuple[Change, ...] = ()
+    was: str = ""  # its name in the first network, if that is another
     layers: int = 0  # how many a scope holds
 
 
@@ -32,18 +33,17 @@ def listed(matches: Iterable[Match]) -> Iterator[Line]:
     """A line a layer."""
     for match in matches:
         layer = match.layer
-        name = layer.name
-        if match.first is not None and match.first.name != name:
-            name = f"{match.first.name} → {name}"
+        was = match.first.name if match.first else layer.name
         yield Line(
             match.kind,
-            name,
+            layer.name,
             layer.op,
             layer.output,
             layer.params,
             layer.ops.mac,
             layer.status != "unknown",
             match.changes,
+            "" if was == layer.name else was,
         )
 
 

@@ -1,0 +1,144 @@
+"""Protobuf's wire format, read where it lies: fields one by one, payloads as untouched spans."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from layerscope.errors import FormatError
+
+VARINT, FIXED64, SPAN, GROUP, GROUP_END, FIXED32 = range(6)
+Field = tuple[int, int, int, int]  # number, wire type, value (of VARINT) or start, end
+
+MOST_FIELDS = 10_000_000  # some seconds; a large network has a hundred thousand
+MOST_TEXT = 1 << 20
+MOST_NUMBER = (1 << 29) - 1
+RELEASE_BYTES = 16 << 20  # of the file that stay mapped behind the reader
+
+
+class Wire:
+    """The bytes of a message: the name errors give them, and how many fields may yet be read."""
+
+    __slots__ = ("_release_at", "data", "left", "name", "size")
+
+    def __init__(self, data: bytes | mmap.mmap, name: str, most: int = MOST_FIELDS) -> None:
+        self.data = data
+        self.name = name
+        self.size = len(data)
+        self.left = most
+        self._release_at = RELEASE_BYTES
+
+    def error(self, at: int, what: str) -> FormatError:
+        """What is wrong at a byte, as an error to raise."""
+        return FormatError(f"{self.name}: byte {at}: {what}")
+
+    def fields(self, start: int = 0, end: int | None = None) -> Iterator[Field]:
+        """Every field of the message in a span, in the order of the file; payloads stay unread."""
+        data = self.data
+        end = self.size if end is None else end
+        at = start
+        while at < end:
+            begin = at
+            tag = data[at]
+            at += 1
+            if tag > 127:
+                tag, at = self.varint(begin, end)
+            number, wire = tag >> 3, tag & 7
+            if not 0 < number <= MOST_NUMBER:
+                raise self.error(begin, f"field number {number}, expected 1 to {MOST_NUMBER}")
+            self.left -= 1
+            if self.left < 0:
+                raise self.error(begin, "too many fields, this is no network")
+            if wire == VARINT:
+                value, at = self.varint(at, end)
+                yield number, wire, value, at
+                continue
+            if wire == SPAN:
+                value, at = self.varint(at, end)
+            elif wire == FIXED32:
+                value = 4
+            elif wire == FIXED64:
+                value = 8
+            else:
+                what = "a group" if wire in (GROUP, GROUP_END) else f"wire type {wire}"
+                raise self.error(begin, f"{what} in field {number}, expected wire type 0, 1, 2, 5")
+            if value > end - at:
+                raise self.error(
+                    begin, f"field {number} of {value} bytes, but only {end - at} are left"
+                )
+            yield number, wire, at, at + value
+            at += value
+            if at > self._release_at:
+                self._release(at)
+
+    def varint(self, at: int, end: int) -> tuple[int, int]:
+        """The number that begins at a byte, and where the next thing begins."""
+        data = self.data
+        begin = at
+        value = shift = 0
+        while at < end:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                if value >> 64:
+                    raise self.error(begin, "a number of more than 64 bits")
+                return value, at
+            shift += 7
+            if shift > 63:
+                raise self.error(begin, "a number of more than 10 bytes")
+        raise self.error(begin, "a number that is cut off")
+
+    def varints(self, start: int, end: int) -> Iterator[int]:
+        """The numbers packed in a span."""
+        while start < end:
+            self.left -= 1
+            if self.left < 0:
+                raise self.error(start, "too many numbers, this is no network")
+            value, start = self.varint(start, end)
+            yield value
+
+    def floats(self, start: int, end: int, wide: bool = False) -> tuple[float, ...]:
+        """The numbers of 4 bytes (of 8 if `wide`) in a span."""
+        size, code = (8, "d") if wide else (4, "f")
+        count, rest = divmod(end - start, size)
+        if rest:
+            raise self.error(start, f"{end - start} bytes, expected a multiple of {size}")
+        self.left -= count
+        if self.left < 0:
+            raise self.error(start, "too many numbers, this is no network")
+        return struct.unpack(f"<{count}{code}", self.data[start:end])
+
+    def text(self, start: int, end: int) -> str:
+        """The UTF-8 text in a span; bytes that are none are escaped."""
+        if end - start > MOST_TEXT:
+            raise self.error(start, f"a text of {end - start} bytes, expected at most {MOST_TEXT}")
+        return self.data[start:end].decode("utf-8", "backslashreplace")
+
+    def _release(self, at: int) -> None:
+        """Let go of mapped pages, so that memory does not grow with the file."""
+        self._release_at = at + RELEASE_BYTES
+        if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            self.data.madvise(mmap.MADV_DONTNEED)
+
+
+def signed(value: int) -> int:
+    """The int64 (or int32, or enum) that a varint stands for."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+@contextmanager
+def mapped(path: str) -> Iterator[Wire]:
+    """A file as a message, mapped and not read."""
+    try:
+        with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                yield Wire(b"", path)
+                return
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                yield Wire(data, path)
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror or error}") from None

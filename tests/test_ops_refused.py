@@ -1,0 +1,71 @@
+"""Uses of ops on sequences, indices and regions that must raise a named error, not miscount."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from layerscope.errors import ShapeError
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape
+from layerscope.ops import RULES, Call
+
+
+@pytest.mark.parametrize(
+    "op, told, inputs, match",
+    [
+        ("attention", at.Attention(3), [(1, 2, 8)] * 3, "with 3 heads"),
+        ("attention", at.Attention(4, 3), [(1, 2, 12)] * 3, "cannot share"),
+        ("attention", at.Attention(4, -2), [(1, 2, 12)] * 3, "cannot share"),
+        ("attention", at.Attention(2, past=-1), [(1, 2, 4)] * 3, "cache of -1"),
+        ("attention", at.Attention(2), [(1, 2, 4), (1, 3, 4), (1, 2, 4)], "do not agree"),
+        ("attention", at.Attention(2), [(1, 2, 4), (2, 2, 4), (2, 2, 4)], "do not agree"),
+        ("attention", at.Attention(2), [(1, 2, 4)] * 3 + [(3, 2)], "do not agree"),
+        ("attention", at.Attention(2), [(1, 2, 4)] * 3 + [(5, 1, 2, 2, 2)], "mask"),
+        ("einsum", at.Einsum("ij,jk->ik"), [(2, 3)], "of 1 operands"),
+        ("einsum", at.Einsum("ij,jk->ik"), [(2, 3), (4, 5)], "j is 3 and 4"),
+        ("einsum", at.Einsum("ij->k"), [(2, 3)], "stands in no operand"),
+        ("einsum", at.Einsum("i->ii"), [(2,)], "twice in the result"),
+        ("einsum", at.Einsum("ii->i"), [(1, 3)], "i is 1 and 3"),
+        ("einsum", at.Einsum("ii->i"), [(3, 1)], "i is 3 and 1"),
+        ("einsum", at.Einsum("i->i"), [(2, 3)], "for a tensor of 2 axes"),
+        ("einsum", at.Einsum("...ijk->i"), [(2, 3)], "for a tensor of 2 axes"),
+        ("einsum", at.Einsum("i..j->i"), [(2, 3, 4, 5)], "one ellipsis"),
+        ("einsum", at.Einsum("...i...->i"), [(2, 3, 4)], "one ellipsis"),
+        ("einsum", at.Einsum("i->...i"), [(2,)], "stands in no operand"),
+        ("rotary", at.Rotary(2), [(1, 2, 6)], "pairs"),
+        ("rotary", at.Rotary(4), [(1, 2, 6)], "cannot be cut"),
+        ("reduce_sum", at.Reduce((2,)), [(2, 3)], "axis 2"),
+        ("gather", at.Gather(0, elements=True), [(4, 3), (2, 5)], "axis 1"),
+        ("gather", at.Gather(0, elements=True), [(4, 3), (2,)], "numbers of axes"),
+        ("scatter", None, [(4, 3), (2, 5), (2, 5)], "axis 1"),
+        ("scatter", None, [(4, 3), (2, 2), (2, 3)], "do not agree"),
+        ("expand", at.Expand((-1, 3)), [(3,)], "new axes need sizes"),
+        ("expand", at.Expand((2, 4)), [(2, 3)], "do not agree"),
+        ("expand", at.Expand((1, 3)), [(2, 3)], "cannot be expanded"),
+        ("expand", at.Expand((3,)), [(2, 3)], "cannot be expanded"),
+        ("where", None, [(2,), (3,), (3,)], "do not agree"),
+        ("top_k", at.TopK(4), [(2, 3)], "the 4 largest of 3"),
+        ("embedding", at.Embedding(0, 3), [(2,)], "at least 1"),
+        ("table", at.Table((2, 3), batched=True), [(4, 3)], "1 in front"),
+        ("table", at.Table((0, 3)), [(4, 3)], "at least 1"),
+        ("positions", None, [(4,)], "N x T"),
+        ("rnn", at.Recurrent(3, projection=2), [(2, 1, 3)], "only lstm"),
+        ("lstm", at.Recurrent(3, projection=3), [(2, 1, 3)], "projected"),
+        ("gru", at.Recurrent(3), [(2, 3)], "T x N x features"),
+        ("instance_norm", None, [(2, 3)], "at least 3 axes"),
+        ("grid_sample", None, [(2, 1, 3, 3), (1, 2, 2, 2)], "grid sampling takes"),
+        ("roi_align", at.RoIAlign((2, 2)), [(1, 1, 3, 3), (2, 6)], "R x 5"),
+        ("roi_align", at.RoIAlign((2, 2), 0), [(1, 1, 3, 3), (2, 5)], "0 samples"),
+        ("roi_align", at.RoIAlign((2, 2)), [(1, 1, 3, 3), (2, 4), (3,)], "2 regions in images"),
+        ("nms", at.NonMaxSuppression(2), [(2, 5, 4), (1, 3, 5)], "suppression takes"),
+        ("nms", at.NonMaxSuppression(0), [(1, 5, 4), (1, 3, 5)], "at least 1"),
+        ("prior_box", at.PriorBox(0), [(1, 2, 3, 3), (1, 3, 9, 9)], "at least 1"),
+        ("quantize", None, [(2, 3)], "number type"),
+        ("cast", None, [(2, 3)], "number type"),
+    ],
+)
+def test_what_does_not_fit_is_refused(op: str, told: Any, inputs: list[Shape], match: str) -> None:
+    with pytest.raises(ShapeError, match=match):
+        RULES[op].shape(Call(told, tuple(inputs)))
