@@ -135,9 +135,6 @@ def test_the_best_of_an_axis_see_all_of_it() -> None:
     assert values.size == indices.size == ("everything", 1)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="analysis/fields.py asks for NOT_READ only where inputs are joined"
-)
 @pytest.mark.parametrize("op", ["table", "positions"])
 def test_what_reads_only_a_shape_sees_nothing(op: str) -> None:
     b, x = started(1, 4, 6)

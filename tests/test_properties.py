@@ -205,7 +205,6 @@ def test_costs_are_linear_in_the_batch(times: int) -> None:
         assert rule.ops(many) == rule.ops(one) * times, case
         assert many.out_elements == one.out_elements * times, case
         assert rule.params(many) == rule.params(one), case
-        assert rule.elements_written(many) == rule.elements_written(one) * times
         for ahead, behind in zip(rule.backward(one), rule.backward(many), strict=True):
             assert behind == ahead * times, case
         checked.add(case.op)

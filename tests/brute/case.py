@@ -9,7 +9,7 @@ from typing import Any
 
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape
-from layerscope.ops import RULES, Call
+from layerscope.ops import RULES, Call, Rule
 from tests.brute.arrays import Array, Run, fill, places
 from tests.brute.domains import DOMAINS, FILLERS, WHOLE
 from tests.brute.scalar import Scalar, Tally
@@ -92,3 +92,9 @@ def window(
     if not isinstance(pads, str):
         pads = tuple((p, p) if isinstance(p, int) else p for p in each(pads))
     return at.Window(tuple(kernel), each(stride), pads, each(dilation), rounding)
+
+
+def moved(call: Call, rule: Rule) -> tuple[int, int]:
+    """Elements read of inputs, arrays aside, and written."""
+    stored = rule.stored_read(call) if rule.stored_read is not None else 0
+    return sum(rule.reads(call)) + stored, 0 if rule.view else call.out_elements

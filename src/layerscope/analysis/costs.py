@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
-from layerscope.ops.rule import all_inputs
 
 Status = Literal["exact", "estimate", "unknown"]
 
@@ -80,12 +79,11 @@ def _cost(
         )
     rule = RULES[node.op]
     inputs = [shapes.tensors[name] for name in node.inputs]
-    read = sum([tensor.bytes for tensor in inputs])
-    written = rule.elements_written(call)
-    dtype = shapes.tensors[node.outputs[0]].dtype
-    if rule.elements_read is not all_inputs:
-        read = storage_bytes(rule.elements_read(call), dtype)
-    if rule.reads_params:
+    read = sum([storage_bytes(n, t.dtype) for n, t in zip(rule.reads(call), inputs, strict=True)])
+    outputs = [shapes.tensors[name] for name in node.outputs]
+    if rule.stored_read is not None:
+        read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
+    else:
         read += sum([param.bytes for param in params if param.name not in node.inputs])
     return Cost(
         ops=rule.ops(call),
@@ -95,7 +93,7 @@ def _cost(
         buffer_count=counts[False],
         stored_bytes=held,
         read_bytes=read,
-        write_bytes=sum([shapes.tensors[name].bytes for name in node.outputs]) if written else 0,
+        write_bytes=0 if rule.view else sum([tensor.bytes for tensor in outputs]),
         gemm=rule.gemm(call),
         status="estimate" if rule.estimate else "exact",
         note=rule.estimate or (f"shares {shared}" if shared else ""),
@@ -103,7 +101,8 @@ def _cost(
 
 
 def _typed(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:
-    return tuple([replace(param, dtype=dtype) for param in params])
+    """Arrays in the number type around them, unless the rule says what they are in."""
+    return tuple([param if param.dtype else replace(param, dtype=dtype) for param in params])
 
 
 def _stored(

@@ -124,7 +124,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
             reach = reaches[id(call)] = RULES[node.op].reach(call)
             if all(reach[0].get(n) == (n, SAME) for n in range(len(call.x))):
                 unchanged.add(id(call))
-        if len(node.inputs) == 1 and len(call.outputs) == 1:
+        if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in reach[0]:
             seen = found.get(node.inputs[0], ())
             if id(call) in unchanged:
                 found[node.outputs[0]] = seen

@@ -57,15 +57,15 @@ def infer(graph: Graph) -> Shapes:
             )
         makes = RULES[node.op].makes
         for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-            made = _made(makes[n], node, dtype, graph.dtype) if n < len(makes) else dtype
+            made = _made(makes[n], node, known, graph.dtype) if n < len(makes) else dtype
             tensors[name] = Tensor(name, shape, made)
     return Shapes(tensors, calls, notes)
 
 
-def _made(kind: Made, node: Node, given: str, floating: str) -> str:
+def _made(kind: Made, node: Node, given: list[Tensor], floating: str) -> str:
     """Number type of an output."""
-    if kind == "input":
-        return given
+    if kind in ("input", "second"):
+        return given[0 if kind == "input" else 1].dtype
     if kind == "float":
         return floating
     if kind == "told":

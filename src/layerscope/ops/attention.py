@@ -62,11 +62,11 @@ def _attention_ops(call: Call) -> Ops:
     return Ops(mac=s.scores * (s.key_size + s.value_size)) + softmax * s.scores
 
 
-def _attention_read(call: Call) -> int:
+def _cache(call: Call) -> int:
+    """Keys and values of earlier steps."""
     s = Sizes(call)
     a: Attention = call.attributes
-    cache = a.past * s.batch * s.kv_heads * (s.key_size + s.value_size)
-    return call.in_elements + cache
+    return a.past * s.batch * s.kv_heads * (s.key_size + s.value_size)
 
 
 def _attention_gemm(call: Call) -> Gemm:
@@ -234,7 +234,7 @@ RULES = {
         ops=_attention_ops,
         gemm=_attention_gemm,
         reach=_attention_reach,
-        elements_read=_attention_read,
+        stored_read=_cache,
         backward=_attention_backward,
         arity=(3, 4),
     ),

@@ -13,7 +13,10 @@ def _scales(call: Call) -> tuple[Param, ...]:
     """Scale and zero point, which calibration sets and training does not learn."""
     a: Quantize = call.attributes or Quantize()
     shape = (call.x[1],) if a.per_channel and len(call.x) > 1 else (1,)
-    return (param("scale", shape, "statistic"), param("zero_point", shape, "statistic"))
+    return (
+        param("scale", shape, "statistic", "fp32"),
+        param("zero_point", shape, "statistic", a.dtype),
+    )
 
 
 def _told(call: Call) -> tuple[Shape, ...]:

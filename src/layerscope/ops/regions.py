@@ -6,7 +6,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import NonMaxSuppression, PriorBox, RoIAlign, RoIPool
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import NOT_READ, everything
-from layerscope.ops.rule import FREE, Call, Ops, Rule, none, passes
+from layerscope.ops.rule import FREE, Call, Ops, Rule, no_inputs, passes
 from layerscope.ops.saved import Saved, nothing
 
 
@@ -122,7 +122,7 @@ RULES = {
         saves=nothing,
         ops=_prior_ops,
         reach=lambda call: (NOT_READ, NOT_READ),
-        elements_read=none,
+        reads=no_inputs,
         backward=passes,
         arity=(2, 2),
     ),

@@ -91,15 +91,22 @@ class Call(Struct, frozen=True, gc=False):
 
 ShapeRule = Callable[[Call], tuple[Shape, ...]]
 OpsRule = Callable[[Call], Ops]
-Made = Literal["input", "float", "int64", "int32", "bool", "told"]  # told: by the attributes
+# of the first or second input, the graph's float type, what the attributes tell, or always so
+Made = Literal["input", "second", "float", "told", "int64", "int32", "bool"]
 BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
 ReachRule = Callable[[Call], tuple[Reach, ...]]  # one an input; of several outputs, one an output
+ReadsRule = Callable[[Call], tuple[int, ...]]
 ParamsRule = Callable[[Call], tuple[Param, ...]]
 
 
-def all_inputs(call: Call) -> int:
+def all_inputs(call: Call) -> tuple[int, ...]:
     """Every element of every input is read."""
-    return call.in_elements
+    return tuple(map(elements, call.inputs))
+
+
+def no_inputs(call: Call) -> tuple[int, ...]:
+    """No element is read: a view, or only shapes matter."""
+    return (0,) * len(call.inputs)
 
 
 class Rule(Struct, frozen=True, gc=False):
@@ -111,9 +118,8 @@ class Rule(Struct, frozen=True, gc=False):
     params: ParamsRule = lambda call: ()
     gemm: Callable[[Call], Gemm | None] = lambda call: None
     reach: ReachRule = lambda call: pointwise(call.inputs, call.y)
-    elements_read: Callable[[Call], int] = all_inputs
-    elements_written: Callable[[Call], int] = lambda call: call.out_elements
-    reads_params: bool = True  # False: what it reads of them is in elements_read
+    reads: ReadsRule = all_inputs  # elements of each input
+    stored_read: Callable[[Call], int] | None = None  # of its arrays or a cache; None: all of them
     makes: tuple[Made, ...] = ()  # dtype of each output; that of the first input if not said
     backward: BackwardRule = lambda call: (Ops(mul=call.out_elements), FREE)
     saves: SavesRule = first_input  # for the backward pass
@@ -143,20 +149,15 @@ def product_backward(mac: int, bias: int) -> tuple[Ops, Ops]:
     return Ops(mac=mac), Ops(mac=mac, add=bias)
 
 
-def none(call: Call) -> int:
-    """No element is moved, on purpose."""
-    return 0
-
-
 def each(**kinds: int) -> OpsRule:
     """So many operations of each kind per output element."""
     unit = Ops(**kinds)
     return lambda call: unit * call.out_elements
 
 
-def param(name: str, shape: Shape, role: Role) -> Param:
-    """A parameter whose storage and dtype the analysis fills in."""
-    return Param(name, shape, role)
+def param(name: str, shape: Shape, role: Role, dtype: str = "") -> Param:
+    """A parameter whose storage the analysis fills in, and its dtype where none is told."""
+    return Param(name, shape, role, dtype)
 
 
 def need_rank(call: Call, least: int, what: str) -> None:

@@ -24,7 +24,7 @@ from layerscope.ops.rule import (
     ShapeRule,
     axis_of,
     free,
-    none,
+    no_inputs,
     passes,
     same,
 )
@@ -234,16 +234,16 @@ def _view(shape: ShapeRule, reach: ReachRule) -> Rule:
         shape=shape,
         ops=free,
         reach=reach,
-        elements_read=none,
-        elements_written=none,
+        reads=no_inputs,
         backward=passes,
         saves=nothing,
         view=True,
     )
 
 
-def _moved(call: Call) -> int:
-    return call.out_elements
+def _moved(call: Call) -> tuple[int, ...]:
+    """What is kept of the first input; of a second only the shape matters."""
+    return (call.out_elements, *[0 for _ in call.inputs[1:]])
 
 
 RULES = {
@@ -277,7 +277,7 @@ RULES = {
         shape=_slice_shape,
         ops=free,
         reach=_slice_reach,
-        elements_read=_moved,
+        reads=_moved,
         backward=passes,
         saves=nothing,
     ),
@@ -302,7 +302,7 @@ RULES = {
         shape=_crop_shape,
         ops=free,
         reach=_crop_reach,
-        elements_read=_moved,
+        reads=_moved,
         backward=passes,
         saves=nothing,
         arity=(2, 2),
