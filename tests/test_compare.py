@@ -191,6 +191,15 @@ def test_large_spans_are_cut_soundly(letters: list[int], random: object) -> None
     assert len(set(found.values())) == len(found) == len(second)
 
 
+def test_renamed_layers_without_landmarks_are_followed() -> None:
+    first = [Item(f"a{n}", "op", n * n % 97, 0) for n in range(5_000)]
+    second = [Item(f"b{n}", item.op, item.signature, 1) for n, item in enumerate(first) if n % 10]
+    found = align(first, second)
+    assert len(found) > 4_000
+    assert len(set(found.values())) == len(found)
+    assert all(first[i].signature == second[j].signature for i, j in found.items())
+
+
 def test_conventions_must_agree() -> None:
     with pytest.raises(UsageError, match="counted by exact and netscope"):
         layerscope.compare("lenet5", layerscope.analyze("lenet5", like="netscope"))

@@ -12,7 +12,7 @@ ALLOWED = tuple(
     f"layerscope.{name}"
     for name in (
         "cli", "api", "errors", "version", "graph", "ops", "analysis", "conventions", "report",
-        "export", "notations", "zoo",
+        "export", "notations", "formats", "zoo",
     )
 )  # fmt: skip
 

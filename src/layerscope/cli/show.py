@@ -120,7 +120,7 @@ def _form_of(output: str | None) -> str:
 def _read_training(options: dict[str, Any]) -> None:
     """Sizes as numbers, and half precision where mixed precision asks for it."""
     from layerscope.analysis.training import STATES
-    from layerscope.report.numbers import parse_bytes
+    from layerscope.report.quantities import quantity
 
     if options["train"] is not None and options["train"] not in STATES:
         raise UnknownName("optimizer", options["train"], STATES, f"; known: {', '.join(STATES)}")
@@ -132,7 +132,7 @@ def _read_training(options: dict[str, Any]) -> None:
         if options["dtype"] not in ("fp16", "bf16"):
             raise UsageError(f"--mixed with --dtype {options['dtype']}, expected fp16 or bf16")
     if options["fit"] is not None:
-        options["fit"] = parse_bytes(options["fit"])
+        options["fit"] = quantity(options["fit"], "bytes", "--fit")
 
 
 def _answers(report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:

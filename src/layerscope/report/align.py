@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from msgspec import Struct
 
 CELLS = 1_000_000  # of all tables of scores together: about half a second
+AHEAD = 16  # layers looked ahead where even that is too little
 
 # What a pair is worth: the same in everything and by name, the same, the same name, like outputs.
 SAME_AND_NAMED, SAME, NAMED, LIKE = 6, 5, 4, 2
@@ -61,6 +62,8 @@ def align(first: Sequence[Item], second: Sequence[Item]) -> Pairs:
         if span.cells <= left:
             left -= span.cells
             _score(first, second, span, pairs)
+        else:
+            _follow(first, second, span, pairs)
     _by_name(first, second, pairs)
     return pairs
 
@@ -160,6 +163,26 @@ def _score(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pai
             i += 1
         else:
             j += 1
+
+
+def _follow(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pairs) -> None:
+    """Pair the same layers of a span too large for a table, looking a little ahead."""
+    i, j = span.start, span.other_start
+    while i < span.end and j < span.other_end:
+        mine, theirs = first[i].signature, second[j].signature
+        if mine != theirs:
+            for ahead in range(1, AHEAD + 1):
+                if i + ahead < span.end and first[i + ahead].signature == theirs:
+                    i += ahead
+                    break
+                if j + ahead < span.other_end and second[j + ahead].signature == mine:
+                    j += ahead
+                    break
+            else:
+                i, j = i + 1, j + 1
+                continue
+        pairs[i] = j
+        i, j = i + 1, j + 1
 
 
 def _worth(a: Item, b: Item) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from layerscope.errors import UsageError
-
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -83,33 +81,3 @@ def cell_text(value: Any, kind: str, *, short: bool = False) -> str:
     if kind == "bytes":
         return bytes_text(value)
     return short_text(value) if short else exact_text(value)
-
-
-COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "b": 10**9, "t": 10**12}
-BYTE_UNITS = {
-    "": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
-    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
-}  # fmt: skip
-
-
-def parse_count(text: str) -> int:
-    """A count such as 300M, 5.5k or 1,000,000."""
-    return _parse(text, COUNT_UNITS, "a count such as 300M")
-
-
-def parse_bytes(text: str) -> int:
-    """A size such as 8GB (by 1000), 2MiB (by 1024) or 4096."""
-    return _parse(text, BYTE_UNITS, "a size such as 8GB or 512MiB")
-
-
-def _parse(text: str, units: dict[str, int], expected: str) -> int:
-    bare = text.strip().replace(",", "").replace("_", "").replace(" ", "")
-    digits = bare.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    unit = units.get(bare[len(digits) :].lower())
-    try:
-        value = Fraction(digits) * (unit or 0)
-    except (ValueError, ZeroDivisionError):
-        value = Fraction(-1)
-    if unit is None or value < 0 or value.denominator != 1 or "/" in digits:
-        raise UsageError(f"{text!r} is not {expected}")
-    return value.numerator
