@@ -25,20 +25,24 @@ def write(report: Report, view: View | None = None) -> str:
     from html import escape
 
     grid = table(report, view or View(), COLUMNS, tree=True)
-    head = "".join(f"<th>{escape(column.title)}</th>" for column in grid.columns)
+    sides = ["left" if column.kind == "text" else "right" for column in grid.columns]
+    head = "".join(
+        f'<th style="text-align:{side};padding:.1em .6em">{escape(column.title)}</th>'
+        for side, column in zip(sides, grid.columns, strict=True)
+    )
     lines = [
-        f"<table><caption>{escape(report.name)}</caption><thead><tr>{head}</tr></thead><tbody>"
+        '<table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
+        f"<caption>{escape(report.name)}</caption><thead><tr>{head}</tr></thead><tbody>"
     ]
     for row in [*grid.rows, grid.total]:
+        strong = ";font-weight:bold" if row.kind != "layer" else ""
         cells = []
-        for column, value in zip(grid.columns, grid.cells(row), strict=True):
-            style = f"text-align:{'left' if column.kind == 'text' else 'right'}"
+        for side, column, value in zip(sides, grid.columns, grid.cells(row), strict=True):
+            style = f"text-align:{side};padding:.1em .6em{strong}"
             if column.name == "name":
-                style += f";padding-left:{0.5 + 1.2 * row.depth:g}em"
-            if row.kind != "layer":
-                style += ";font-weight:bold"
+                style += f";padding-left:{0.6 + 1.2 * row.depth:g}em"
             cells.append(f'<td style="{style}">{escape(cell_text(value, column.kind))}</td>')
         if row.kind == "total":
-            lines.append("</tbody><tfoot>")
+            lines.append('</tbody><tfoot style="border-top:1px solid">')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return "\n".join([*lines, "</tfoot></table>"]) + "\n"
