@@ -1,8 +1,10 @@
 # make run          the account of vgg16 (NET=resnet50 for another)
 # make test         every test that needs no network
+# make test-lower   the whole zoo as ONNX models in onnxruntime: minutes, and 8 GB of memory
 # make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
+# make fuzz         the readers of files against made-up bytes, SECONDS=300 each
 # make goldens      write the golden tables anew, then read the diff
 
 PYTHON ?= python3
@@ -10,9 +12,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 NET ?= vgg16
+SECONDS ?= 300
 ARGS ?=
 
-.PHONY: setup run test test-torch check bench goldens docs clean
+.PHONY: setup run test test-lower test-torch check bench fuzz goldens docs clean
 
 setup: $(VENV)/base
 
@@ -36,6 +39,9 @@ run: setup
 test: $(VENV)/dev
 	$(BIN)/pytest $(ARGS)
 
+test-lower: $(VENV)/dev
+	$(BIN)/pytest tests/test_lower.py -m slow $(ARGS)
+
 # torchvision has no CPU build and would pull another torch, hence --no-deps.
 $(VENV)/torch: $(VENV)/dev
 	$(PIP) install --constraint constraints.txt torch pillow
@@ -55,6 +61,17 @@ check: $(VENV)/dev
 bench: $(VENV)/dev
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/chain.py
+	$(BIN)/python bench/caffemodel.py
+
+$(VENV)/fuzz: $(VENV)/dev
+	$(PIP) install atheris
+	@touch $@
+
+fuzz: $(VENV)/fuzz
+	@mkdir -p .fuzz && $(BIN)/python -m tests.fuzz.seeds .fuzz
+	for target in protobuf prototxt; do PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_$$target.py \
+	  -max_len=2048 -timeout=20 -max_total_time=$(SECONDS) -artifact_prefix=.fuzz/ \
+	  -print_final_stats=1 .fuzz/$$target || exit 1; done
 
 goldens: $(VENV)/dev
 	$(BIN)/pytest --refresh-goldens
@@ -63,4 +80,4 @@ docs: $(VENV)/dev
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz

@@ -14,7 +14,7 @@ from pathlib import Path
 import layerscope
 from layerscope.cli import COMMANDS, run
 from layerscope.conventions import CONVENTIONS, convention
-from layerscope.export import TARGETS
+from layerscope.export import BINARY, TARGETS
 from layerscope.export.json import schema
 from layerscope.export.text import write as write_text
 from layerscope.notations import NOTATIONS
@@ -53,7 +53,8 @@ def commands() -> str:
 def forms() -> str:
     """The page of notations and conventions."""
     told = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
-    targets = "".join(f"| `{name}` | {says} |\n" for name, (_, _, says) in TARGETS.items())
+    says = {name: says for name, (_, _, says) in TARGETS.items()} | BINARY
+    targets = "".join(f"| `{name}` | {line} |\n" for name, line in says.items())
     counted = "".join(
         f"| `{name}` | {convention(name).says} | {convention(name).figure or 'none'} |\n"
         for name in CONVENTIONS

@@ -184,9 +184,10 @@ def _grown(case: Case, times: int) -> Case | None:
     first = {shape[0] for shape in case.inputs if len(shape) == rank}
     if case.op in NO_BATCH or len(first) != 1 or len(case.inputs[0]) < 2:
         return None
-    if getattr(told, "axis", 1) == 0 or getattr(told, "start", 1) == 0:
-        return None
-    if isinstance(told, at.Reshape) and told.shape[0] != 0:
+    if isinstance(told, at.Reshape):
+        if told.shape[0] != 0:
+            return None
+    elif getattr(told, "axis", 1) == 0 or getattr(told, "start", 1) == 0:
         return None
     shapes = tuple(
         (shape[0] * times, *shape[1:]) if len(shape) == rank else shape for shape in case.inputs

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from layerscope import report
 from layerscope.analysis.costs import costs
 from layerscope.analysis.fields import fields
 from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import infer
+from layerscope.analysis.stored import check_stored
 from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import convention
-from layerscope.errors import UnknownName, UsageError
+from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.graph import Graph, Shape
 from layerscope.graph.edits import bind, with_cache, with_tokens
+from layerscope.ops import RULES
 from layerscope.report.training import Fit
 from layerscope.version import __version__
 
@@ -118,11 +122,31 @@ def load(network: str, **options: Any) -> Graph:
     """The network of that zoo name, or in that file; options are those of its format."""
     from layerscope import formats
 
+    told = formats.options_of(**options)
     if formats.looks_like_a_file(network):
-        return formats.read(network, formats.Options(**options))
+        graph = formats.read(network, told)
+        return graph if told.weights is None else check_weights(graph, told.weights)
     from layerscope.zoo import build
 
-    return build(network)
+    graph = build(network)
+    if told != formats.DEFAULTS:
+        raise UsageError(f"{next(iter(options))} is of networks in files, {network} is of the zoo")
+    return graph
+
+
+def check_weights(graph: Graph, path: str) -> Graph:
+    """A graph with the arrays of a file, which must have the shapes that its layers need.
+
+    Layers without any keep what they would have, as in Caffe, and a note says which they are.
+    """
+    missing = check_stored(graph, infer(graph), path)
+    if not missing:
+        return graph
+    if not any(node.params for node in graph.nodes):
+        raise FormatError(f"{path}: weights of no layer of {graph.name}; is it of this network?")
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    note = f"no weights in {path} for {', '.join(missing[:5])}{more}"
+    return replace(graph, notes=(*graph.notes, note))
 
 
 def analyze(
@@ -135,20 +159,27 @@ def analyze(
     in_place: bool = False,
     tokens: int | None = None,
     decode: int | None = None,
+    **options: Any,
 ) -> Report:
     """The per-layer account of a network, counted by the convention `like`.
 
-    `tokens` reads so many at once; `decode` reads one after a cache of so many.
+    `tokens` reads so many at once; `decode` reads one after a cache of so many. Other options are
+    those of `load`.
     """
     if tokens is not None and decode is not None:
         raise UsageError("tokens does not go with decode, which is of one token")
     counted_by = convention(like)
-    graph = load(network) if isinstance(network, str) else network
+    if options and not isinstance(network, str):
+        raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
+    graph = load(network, **options) if isinstance(network, str) else network
     shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}
     graph = bind(graph, shapes, batch, dtype)
     graph = graph if tokens is None else with_tokens(graph, tokens)
     graph = graph if decode is None else with_cache(graph, decode)
+    _need_shapes(graph)
     inferred = infer(graph)
+    if any(node.params is not None for node in graph.nodes):
+        check_stored(graph, inferred)
     return Report(
         graph=graph,
         shapes=inferred,
@@ -158,6 +189,20 @@ def analyze(
         convention=counted_by,
         version=__version__,
     )
+
+
+def _need_shapes(graph: Graph) -> None:
+    """Raise where a file leaves the shape of an input open that a known op reads."""
+    blank = {t.name: t for t in graph.inputs if t.shape is None and t.source is not None}
+    if not blank:
+        return
+    for node in graph.nodes:
+        for name in node.inputs:
+            if name in blank and node.op in RULES:
+                raise FormatError(
+                    f"{blank[name].source}: the file tells no shape of input {name!r}, which "
+                    f"{node.name} reads; give it with --input {name}=1x3x224x224 or what it is"
+                )
 
 
 def fit(

@@ -7,7 +7,8 @@ LayerscopeError                 3
 ├── InputError                  3   a file or network that cannot be read
 │   ├── FormatError             3   a file is not what it should be; says where
 │   ├── GraphError              3   the structure is broken: names, order, missing tensors
-│   └── ShapeError              3   shapes do not agree, or a window does not fit
+│   ├── ShapeError              3   shapes do not agree, or a window does not fit
+│   └── CannotLower             3   a network that has no form an engine runs; names op and node
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
 ├── StrictError                 1   --strict, and something is unknown
 └── OverBudget                  1   a figure exceeds its limit, or is unknown
@@ -61,6 +62,10 @@ class GraphError(InputError):
 
 class ShapeError(InputError):
     """Shapes that do not agree, or a window that does not fit its input."""
+
+
+class CannotLower(InputError):
+    """A network that cannot be written in a form that an engine runs."""
 
 
 class MissingExtra(LayerscopeError):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.brute import (
     attention,
+    caffe,
     indexing,
     losses,
     moves,
@@ -31,4 +32,5 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     **attention.BRUTE,
     **recurrent.BRUTE,
     **sampling.BRUTE,
+    **caffe.BRUTE,
 }

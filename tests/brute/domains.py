@@ -17,6 +17,15 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "pow": ("positive", "any"),
     "softmax_loss": ("any", "labels"),
     "nll_loss": ("any", "labels"),
+    "accuracy": ("any", "labels"),
+    "log_loss": ("positive", "labels"),
+    "infogain_loss": ("any", "labels"),
+    "power": ("positive",),
+    "stochastic_pool": ("positive",),
+    "global_stochastic_pool": ("positive",),
+    "pyramid_stochastic_pool": ("positive",),
+    "unpool": ("any", "spots"),
+    "psroi_pool": ("any", "regions"),
     "roi_pool": ("any", "regions"),
     "roi_align": ("any", "boxes", "images"),
     "nms": ("apart", "positive"),
@@ -90,6 +99,14 @@ def indices(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -
     return [made[index] for index in places(shape)]
 
 
+def spots(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Places in a plane twice as wide and high, none twice, nor outside a shorter one."""
+    images, channels, height, width = inputs[n]
+    room = range(4 * height * width - 2 * width)
+    planes = (luck.sample(room, height * width) for _ in range(images * channels))
+    return [spot for plane in planes for spot in plane]
+
+
 def rows(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
     return [luck.randrange(told.rows if told else 9) for _ in range(elements(inputs[n]))]
 
@@ -112,6 +129,7 @@ FILLERS: dict[str, Filler] = {
     "grid": grid,
     "indices": indices,
     "rows": rows,
+    "spots": spots,
     "flags": flags,
     "narrow": narrow,
 }

@@ -68,6 +68,7 @@ def _cross_entropy(x: Scalar, t: Scalar) -> Scalar:
 PAIRS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
     "mse_loss": lambda x, t: _square(x - t),
     "l1_loss": lambda x, t: abs(x - t),
+    "smooth_l1_loss": lambda x, t: _smooth(x - t),
     "hinge_loss": lambda x, t: (1.0 - x * t).larger(0.0),
     "sigmoid_cross_entropy": _cross_entropy,
 }
@@ -75,6 +76,14 @@ PAIRS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
 
 def _square(x: Scalar) -> Scalar:
     return x * x
+
+
+def _smooth(gap: Scalar) -> Scalar:
+    """½·d² where |d| < 1, else |d| − ½."""
+    size = abs(gap)
+    line = size - 0.5
+    curve = gap * gap * 0.5
+    return size.above(1.0, line, curve)
 
 
 def paired(op: str) -> Callable[[Run], list[Array]]:

@@ -35,7 +35,11 @@ def _in_row_major_order(x: Array, shape: Shape) -> list[Array]:
 
 def reshape(run: Run) -> list[Array]:
     a: Reshape = run.attributes
-    shape = [run.x.shape[n] if size == 0 else size for n, size in enumerate(a.shape)]
+    old = run.x.shape
+    first = a.axis if a.axis >= 0 else len(old) + 1 + a.axis
+    last = len(old) if a.axes == -1 else first + a.axes
+    shape = [old[first + n] if size == 0 else size for n, size in enumerate(a.shape)]
+    shape = [*old[:first], *shape, *old[last:]]
     if -1 in shape:
         rest = math.prod(size for size in shape if size != -1)
         shape[shape.index(-1)] = len(run.x.cells) // rest

@@ -13,7 +13,6 @@ from layerscope.graph.attributes import (
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
-    Scale,
 )
 from tests.brute.arrays import Array, Index, Run, accumulate, fill, split_axes, total
 from tests.brute.scalar import Scalar
@@ -37,7 +36,9 @@ def batch_norm(run: Run) -> list[Array]:
     return [fill(run.x.shape, cell)]
 
 
-def _standardised(run: Run, group: list[Index], eps: float) -> dict[Index, Scalar]:
+def _standardised(
+    run: Run, group: list[Index], eps: float, *, variance: bool = True
+) -> dict[Index, Scalar]:
     """Two passes with accumulators from nought: the mean, then the deviations and their squares.
 
     Per element: sum 1, deviation 1, square 1, sum 1, product with the inverse root 1.
@@ -45,9 +46,11 @@ def _standardised(run: Run, group: list[Index], eps: float) -> dict[Index, Scala
     """
     mean = accumulate(run.number(0.0), (run.x[index] for index in group)) / float(len(group))
     deviations = {index: run.x[index] - mean for index in group}
+    if not variance:
+        return deviations
     squares = (deviation * deviation for deviation in deviations.values())
-    variance = accumulate(run.number(0.0), squares) / float(len(group))
-    inverse = (variance + eps).apply(lambda v: 1 / math.sqrt(v))
+    spread = accumulate(run.number(0.0), squares) / float(len(group))
+    inverse = (spread + eps).apply(lambda v: 1 / math.sqrt(v))
     return {index: deviation * inverse for index, deviation in deviations.items()}
 
 
@@ -57,7 +60,7 @@ def layer_norm(run: Run) -> list[Array]:
     axis = a.axis % rank
     cells: dict[Index, Scalar] = {}
     for group in split_axes(run.x.shape, range(axis, rank)):
-        for index, number in _standardised(run, group, a.eps).items():
+        for index, number in _standardised(run, group, a.eps, variance=a.variance).items():
             if a.affine:
                 number = number * run.params["weight"][index[axis:]]
                 if a.bias:
@@ -86,7 +89,7 @@ def instance_norm(run: Run) -> list[Array]:
     a: InstanceNorm = run.attributes or InstanceNorm()
     cells: dict[Index, Scalar] = {}
     for group in split_axes(run.x.shape, range(2, len(run.x.shape))):
-        for index, number in _standardised(run, group, a.eps).items():
+        for index, number in _standardised(run, group, a.eps, variance=a.variance).items():
             if a.affine:
                 at = (index[1],)
                 number = number * run.params["weight"][at] + run.params["bias"][at]
@@ -151,17 +154,6 @@ def l2_norm(run: Run) -> list[Array]:
     return [Array(x.shape, cells)]
 
 
-def scale(run: Run) -> list[Array]:
-    a: Scale = run.attributes or Scale()
-
-    def cell(index: Index) -> Scalar:
-        at = (index[a.axis],)
-        number = run.x[index] * run.params["weight"][at]
-        return number + run.params["bias"][at] if a.bias else number
-
-    return [fill(run.x.shape, cell)]
-
-
 BRUTE = {
     "batch_norm": batch_norm,
     "layer_norm": layer_norm,
@@ -170,5 +162,4 @@ BRUTE = {
     "rms_norm": rms_norm,
     "lrn": lrn,
     "l2_norm": l2_norm,
-    "scale": scale,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from layerscope.graph.attributes import Crop, Pad, Softmax
+from layerscope.graph.attributes import Crop, Pad, Reshape, Softmax, Sum
 from tests.brute.engine import Model, Writer, along_axis, plain
 from tests.brute.pointwise import CONSTANT
 
@@ -34,6 +34,9 @@ def elementwise(op: str, many: bool = False) -> Writer:
 
     def write(m: Model) -> str:
         names = [m.of(n) for n in range(len(m.inputs))]
+        if isinstance(m.attributes, Sum):
+            for n in range(m.attributes.scaled):
+                names[n] = m.node("Mul", names[n], m.number(CONSTANT))
         if len(names) == 1:
             names.append(m.number(CONSTANT))
         if many:
@@ -118,7 +121,12 @@ def flatten(m: Model) -> str:
 
 
 def reshape(m: Model) -> str:
-    return m.node("Reshape", m.x, m.ints(*m.attributes.shape))
+    """A shape for some axes is put between the others."""
+    a: Reshape = m.attributes
+    first = a.axis if a.axis >= 0 else len(m.shape) + 1 + a.axis
+    last = len(m.shape) if a.axes == -1 else first + a.axes
+    own = [m.shape[first + n] if size == 0 and first else size for n, size in enumerate(a.shape)]
+    return m.node("Reshape", m.x, m.ints(*m.shape[:first], *own, *m.shape[last:]))
 
 
 def pad(m: Model) -> str:

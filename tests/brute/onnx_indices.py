@@ -23,7 +23,8 @@ from tests.brute.sampling import OVERLAP, STEP, VARIANCES, half_sizes
 def reduction(op: str) -> Writer:
     def write(m: Model) -> str:
         a: Reduce = m.attributes or Reduce()
-        axes = (m.ints(*a.axes),) if a.axes else ()
+        over = range(a.axes[0], len(m.shape)) if a.tail else a.axes
+        axes = (m.ints(*over),) if over else ()
         return m.node(op, m.x, *axes, keepdims=int(a.keep))
 
     return write
@@ -95,6 +96,9 @@ def roll(m: Model) -> str:
 
 def instance_norm(m: Model) -> str:
     a: InstanceNorm = m.attributes or InstanceNorm()
+    if not a.variance:
+        places = m.ints(*range(2, len(m.shape)))
+        return m.node("Sub", m.x, m.node("ReduceMean", m.x, places, keepdims=1))
     names = list(m.params) or [m.numbers([1.0] * m.shape[1]), m.numbers([0.0] * m.shape[1])]
     return m.node("InstanceNormalization", m.x, *names, epsilon=a.eps)
 
@@ -162,6 +166,7 @@ WRITERS: dict[str, Writer] = {
     "reduce_min": reduction("ReduceMin"),
     "reduce_prod": reduction("ReduceProd"),
     "reduce_l1": reduction("ReduceL1"),
+    "reduce_sum_square": reduction("ReduceSumSquare"),
     "reduce_l2": reduction("ReduceL2"),
     "arg_max": place("ArgMax"),
     "arg_min": place("ArgMin"),

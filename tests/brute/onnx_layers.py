@@ -17,7 +17,6 @@ from layerscope.graph.attributes import (
     PixelShuffle,
     Pool,
     Resize,
-    Scale,
     TransposedConv,
     Window,
 )
@@ -60,7 +59,9 @@ def conv_transpose(m: Model) -> str:
 def linear(m: Model) -> str:
     a: Linear = m.attributes
     if a.flatten or len(m.shape) == 2:
-        return m.node("Gemm", m.node("Flatten", m.x, axis=1), *m.params, transB=1)
+        axis = a.axis % len(m.shape) if a.flatten else 1
+        y = m.node("Gemm", m.node("Flatten", m.x, axis=axis), *m.params, transB=1)
+        return m.node("Reshape", y, m.ints(*m.shape[:axis], a.out_features))
     y = m.node("MatMul", m.x, m.node("Transpose", "weight", perm=[1, 0]))
     return m.node("Add", y, "bias") if a.bias else y
 
@@ -129,6 +130,9 @@ def batch_norm(m: Model) -> str:
 
 def layer_norm(m: Model) -> str:
     a: LayerNorm = m.attributes or LayerNorm()
+    if not a.variance:
+        places = m.ints(*range(a.axis, len(m.shape)))
+        return m.node("Sub", m.x, m.node("ReduceMean", m.x, places, keepdims=1))
     names = list(m.params)
     if not names:
         rest = m.shape[a.axis :]
@@ -182,12 +186,6 @@ def l2_norm(m: Model) -> str:
     else:
         y = m.node("Div", m.x, m.node("ReduceL2", m.x, m.ints(*a.axes), keepdims=1))
     return m.node("Mul", y, along_axis(m, "weight", 1, a.shared_scale)) if a.scale else y
-
-
-def scale(m: Model) -> str:
-    a: Scale = m.attributes or Scale()
-    y = m.node("Mul", m.x, along_axis(m, "weight", a.axis))
-    return m.node("Add", y, along_axis(m, "bias", a.axis)) if a.bias else y
 
 
 def resize(m: Model) -> str:
@@ -259,7 +257,6 @@ WRITERS: dict[str, Writer] = {
     "group_norm": group_norm,
     "lrn": lrn,
     "l2_norm": l2_norm,
-    "scale": scale,
     "resize": resize,
     "pixel_shuffle": pixel_shuffle,
     "roi_pool": roi_pool,

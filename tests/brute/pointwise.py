@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from functools import reduce
 
-from layerscope.graph.attributes import Activation, PReLU
+from layerscope.graph.attributes import Activation, PReLU, Sum
 from tests.brute.arrays import Array, Index, Run, fill
 from tests.brute.scalar import Scalar
 
@@ -124,6 +124,9 @@ def elementwise(op: str) -> Callable[[Run], list[Array]]:
             for x in run.inputs:
                 own = index[rank - len(x.shape) :]
                 operands.append(x[tuple(i % n for i, n in zip(own, x.shape, strict=True))])
+            if isinstance(run.attributes, Sum):
+                scaled = run.attributes.scaled
+                operands[:scaled] = [operand * CONSTANT for operand in operands[:scaled]]
             if len(operands) == 1:
                 operands.append(run.number(CONSTANT))
             return reduce(PAIRS[op], operands)

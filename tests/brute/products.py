@@ -10,7 +10,7 @@ from tests.brute.scalar import Scalar
 def linear(run: Run) -> list[Array]:
     a: Linear = run.attributes
     x, weight = run.x, run.params["weight"]
-    lead = 1 if a.flatten else len(x.shape) - 1
+    lead = a.axis % len(x.shape) if a.flatten else len(x.shape) - 1
     rows = list(places(x.shape[lead:]))
 
     def cell(index: Index) -> Scalar:

@@ -52,6 +52,7 @@ JOINS: dict[str, Join] = {
     "reduce_min": _smallest,
     "reduce_prod": _product,
     "reduce_l1": lambda run, numbers: total(abs(number) for number in numbers),
+    "reduce_sum_square": lambda run, numbers: total(n * n for n in numbers),
     "reduce_l2": lambda run, numbers: total(n * n for n in numbers).apply(math.sqrt),
     "arg_max": _where(1.0),
     "arg_min": _where(-1.0),
@@ -63,6 +64,8 @@ def reduction(op: str) -> Callable[[Run], list[Array]]:
         a: Reduce = run.attributes or Reduce()
         rank = len(run.x.shape)
         axes = {axis % rank for axis in a.axes} or set(range(rank))
+        if a.tail:
+            axes = set(range(min(axes), rank))
 
         def left(index: Index, kept: int) -> Index:
             return tuple(

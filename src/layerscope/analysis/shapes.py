@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
 from layerscope.ops.rule import Made
@@ -41,8 +44,9 @@ def infer(graph: Graph) -> Shapes:
             note = f"shape of {blank} is unknown"
         if note:
             notes[node.name] = note
-            for name in node.outputs:
-                tensors[name] = Tensor(name, None, dtype)
+            told = node.attributes.shapes if isinstance(node.attributes, Opaque) else ()
+            for name, shape in zip_longest(node.outputs, told[: len(node.outputs)]):
+                tensors[name] = Tensor(name, shape, dtype)
             continue
         # The graph keeps its attributes alive, so an id stands for a value here.
         key = (node.op, id(node.attributes), shapes)

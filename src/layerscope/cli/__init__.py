@@ -16,7 +16,7 @@ COMMANDS = {
     "show": "Print the account of a network.",
     "compare": "Show how networks differ: totals side by side, layers that changed.",
     "check": "Fail when a network outgrows its budget.",
-    "export": "Write a network for other programs: graphs, tables, simulators.",
+    "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",
     "completion": "Print the script that completes commands in your shell.",
 }

@@ -11,11 +11,11 @@ import click
 from layerscope.cli.network import NETWORK, input_options, parse_shapes
 from layerscope.cli.output import deliver, harmless
 from layerscope.errors import OutputError, UnknownName, UsageError
-from layerscope.export import FORMS, SUFFIXES, TARGETS
+from layerscope.export import BINARY, FORMS, SUFFIXES, TARGETS
 
 TABLES = {form: module for form, module in FORMS.items() if form != "text"}
-KNOWN = (*TARGETS, *TABLES)
-BY_SUFFIX = {**SUFFIXES, ".dot": "dot", ".gv": "dot"}
+KNOWN = (*TARGETS, *BINARY, *TABLES)
+BY_SUFFIX = {**SUFFIXES, ".dot": "dot", ".gv": "dot", ".onnx": "onnx"}
 
 EXAMPLES = """\b
 Examples:
@@ -24,6 +24,8 @@ Examples:
   layerscope export resnet50 --to timeloop -o problems/       # a file a layer
   layerscope export resnet50 --to zigzag --dtype int8 -o resnet50.yaml
   layerscope export vgg16 --to json | jq .totals
+  layerscope export resnet18 -o resnet18.onnx                 # random weights, names as in show
+  layerscope export llama-3-405b --zero-weights -o llama.onnx # weights told, not stored
 
 \b
 Simulators take products only: convolutions, linear layers, attention. What is left out is
@@ -46,6 +48,8 @@ def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str
     help=f"{', '.join(KNOWN)}.  [default: by the suffix of FILE]",
 )
 @input_options
+@click.option("--seed", type=int, metavar="N", help="Of the random weights of onnx.  [default: 0]")
+@click.option("--zero-weights", is_flag=True, help="onnx: zeros, which are not stored.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE, or of timeloop to a folder.")
 def command(network: str, target: str | None, output: str | None, **options: Any) -> None:
     """Write NET in a form that other programs read: a graph, a table, a simulator's workload."""
@@ -54,12 +58,16 @@ def command(network: str, target: str | None, output: str | None, **options: Any
     target = target or _target_of(output)
     if target not in KNOWN:
         raise UnknownName("target", target, KNOWN, f"; known: {', '.join(KNOWN)}")
+    _check(target, output, options)
     report = analyze(
         network,
         input=parse_shapes(options["inputs"]),
         batch=options["batch"],
         dtype=options["dtype"],
     )
+    if target == "onnx" and output:
+        _save(report, output, options)
+        return
     if target == "timeloop" and output and _is_folder(output):
         from layerscope.export.timeloop import files
 
@@ -72,6 +80,31 @@ def command(network: str, target: str | None, output: str | None, **options: Any
         line = left_out(report)
         if line:
             click.echo(f"layerscope: {harmless(line)}", err=True)
+
+
+def _check(target: str, output: str | None, options: dict[str, Any]) -> None:
+    """Raise where options do not go with the target."""
+    if target in BINARY:
+        if output in (None, "-"):
+            raise UsageError(f"--to {target} is no text: say where it goes with -o FILE")
+        if options["zero_weights"] and options["seed"] is not None:
+            raise UsageError("--seed does not go with --zero-weights")
+    elif options["zero_weights"] or options["seed"] is not None:
+        given = "--zero-weights" if options["zero_weights"] else "--seed"
+        raise UsageError(f"{given} goes with --to onnx")
+
+
+def _save(report: Any, output: str, options: dict[str, Any]) -> None:
+    from layerscope.lower.onnx import save
+
+    save(
+        output,
+        report.graph,
+        report.shapes,
+        report.costs,
+        weights="zero" if options["zero_weights"] else "random",
+        seed=options["seed"] or 0,
+    )
 
 
 def _target_of(output: str | None) -> str:

@@ -52,6 +52,31 @@ def input_options(command: Command) -> Command:
     return command
 
 
+def file_options(command: Command) -> Command:
+    """Add what a reader of files may be told."""
+    for option in (
+        click.option(
+            "--keep-going", is_flag=True, help="Read on past what the format's program refuses."
+        ),
+        click.option("--weights", metavar="FILE", help="The file of the weights, if it is apart."),
+        click.option(
+            "--proposals",
+            type=int,
+            metavar="N",
+            help="Regions that a detector's proposal layer hands on.  [default: 300]",
+        ),
+        click.option("--phase", metavar="PHASE", help="test or train.  [default: test]"),
+    ):
+        command = option(command)
+    return command
+
+
+def reading(options: dict[str, Any]) -> dict[str, Any]:
+    """Those options of a command that are for the reader of a file, where they are given."""
+    names = ("phase", "proposals", "weights", "keep_going")
+    return {name: options[name] for name in names if options[name] not in (None, False)}
+
+
 def parse_shapes(given: tuple[str, ...]) -> dict[str, tuple[int, ...]] | None:
     """Shapes of inputs from 3x227x227 or NAME=1x3x227x227; "" is the first input."""
     shapes: dict[str, tuple[int, ...]] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, parse_shapes
+from layerscope.cli.network import NETWORK, file_options, parse_shapes, reading
 from layerscope.cli.output import deliver, harmless, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
@@ -21,6 +21,7 @@ Examples:
   layerscope show vgg16 --as netscope --like exact
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
+  layerscope show train_val.prototxt --phase train --as netscope
   layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
 """
 
@@ -57,6 +58,7 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
     help="Input shape, 3x227x227 or 1x3x227x227; NAME=SHAPE for one of several inputs.",
 )
 @click.option("--dtype", metavar="TYPE", help="Number type: fp32, fp16, bf16, int8, int4.")
+@file_options
 @click.option(
     "--depth", type=int, metavar="N", help="Levels of the module tree to open.  [default: all]"
 )
@@ -104,7 +106,7 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         "tokens": options["tokens"],
         "decode": options["decode"],
     }
-    report = analyze(network, batch=options["batch"], **told)
+    report = analyze(network, batch=options["batch"], **told, **reading(options))
     asked = _answers(report, options, told)
     deliver(_render(report, form, options, asked, to_file=bool(output)), output)
     if options["strict"] and report.coverage.unknown:
@@ -229,7 +231,7 @@ def _footer(report: Any, form: str) -> str:
 
     if form in ("csv", "html", "matconvnet.csv"):
         return ""
-    lines = [report.stamp, str(report.coverage)]
+    lines = [report.stamp, str(report.coverage), *report.graph.notes]
     if form in ("latex", "matconvnet.latex"):
         return "".join(f"% {line}\n" for line in lines)
     found = (*findings(report), *language(report)) if form in ("text", "markdown") else ()

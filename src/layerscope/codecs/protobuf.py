@@ -14,6 +14,7 @@ VARINT, FIXED64, SPAN, GROUP, GROUP_END, FIXED32 = range(6)
 Field = tuple[int, int, int, int]  # number, wire type, value (of VARINT) or start, end
 
 MOST_FIELDS = 10_000_000  # some seconds; a large network has a hundred thousand
+TOO_MANY = f"more than {MOST_FIELDS:,} fields and numbers, no network has"
 MOST_TEXT = 1 << 20
 MOST_NUMBER = (1 << 29) - 1
 RELEASE_BYTES = 16 << 20  # of the file that stay mapped behind the reader
@@ -35,6 +36,16 @@ class Wire:
         """What is wrong at a byte, as an error to raise."""
         return FormatError(f"{self.name}: byte {at}: {what}")
 
+    def line(self, at: int) -> int:
+        """There are no lines."""
+        return 0
+
+    def spend(self, at: int, fields: int) -> None:
+        """Take so many off the fields that may yet be read."""
+        self.left -= fields
+        if self.left < 0:
+            raise self.error(at, TOO_MANY)
+
     def fields(self, start: int = 0, end: int | None = None) -> Iterator[Field]:
         """Every field of the message in a span, in the order of the file; payloads stay unread."""
         data = self.data
@@ -51,7 +62,7 @@ class Wire:
                 raise self.error(begin, f"field number {number}, expected 1 to {MOST_NUMBER}")
             self.left -= 1
             if self.left < 0:
-                raise self.error(begin, "too many fields, this is no network")
+                raise self.error(begin, TOO_MANY)
             if wire == VARINT:
                 value, at = self.varint(at, end)
                 yield number, wire, value, at
@@ -95,9 +106,7 @@ class Wire:
     def varints(self, start: int, end: int) -> Iterator[int]:
         """The numbers packed in a span."""
         while start < end:
-            self.left -= 1
-            if self.left < 0:
-                raise self.error(start, "too many numbers, this is no network")
+            self.spend(start, 1)
             value, start = self.varint(start, end)
             yield value
 
@@ -107,9 +116,7 @@ class Wire:
         count, rest = divmod(end - start, size)
         if rest:
             raise self.error(start, f"{end - start} bytes, expected a multiple of {size}")
-        self.left -= count
-        if self.left < 0:
-            raise self.error(start, "too many numbers, this is no network")
+        self.spend(start, count)
         return struct.unpack(f"<{count}{code}", self.data[start:end])
 
     def text(self, start: int, end: int) -> str:
@@ -135,7 +142,7 @@ def mapped(path: str) -> Iterator[Wire]:
     """A file as a message, mapped and not read."""
     try:
         with open(path, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:
+            if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
                 yield Wire(b"", path)
                 return
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

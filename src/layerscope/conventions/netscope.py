@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.analysis.costs import Cost
 from layerscope.conventions.convention import Convention, Recount
-from layerscope.graph.attributes import TransposedConv
+from layerscope.graph.attributes import Power, TransposedConv
 from layerscope.graph.types import Node, elements
 from layerscope.ops import FREE, Call, Ops
 
@@ -61,6 +61,27 @@ def _roi_pool(call: Call, ops: Ops) -> Ops:
     return Ops(mac=regions, add=regions, div=regions, comp=regions * elements(call.x[1:]))
 
 
+def _power(call: Call, ops: Ops) -> Ops:
+    """A product for a scale, an addition for a shift, a power; of one image, however many."""
+    a: Power = call.attributes
+    unit = Ops(mac=a.scale != 1, add=a.shift != 0, exp=a.power != 1)
+    return unit * elements(call.y[1:])
+
+
+def _proposals(call: Call, ops: Ops) -> Ops:
+    """Nine anchors at every place of the map, and every two of the proposals compared."""
+    count, places = call.attributes.count, 9 * elements(call.x[2:])
+    pairs = count * (count - 1) // 2
+    anchors = call.x[0] * places
+    return Ops(
+        mac=8 * anchors + 2 * pairs,
+        add=10 * anchors + 6 * pairs,
+        comp=6 * anchors + places**2 + 7 * pairs,
+        exp=2 * anchors,
+        div=pairs,
+    )
+
+
 def _params(node: Node, call: Call | None, cost: Cost) -> int:
     """Slopes and Scale layers not counted; batch norm two per channel; LRN two; ties not known."""
     if node.op in ("lrn", "l2_norm"):
@@ -77,8 +98,10 @@ def _params(node: Node, call: Call | None, cost: Cost) -> int:
 
 def _activations(node: Node, call: Call, written: int) -> int:
     """Every row's output, in place or not; a loss is taken to give out what it reads."""
-    if node.op in ("permute", "reshape"):
+    if node.op in ("permute", "reshape", "accuracy", "prior_box"):
         return 0
+    if node.op == "power":
+        return elements(call.y[1:])
     return sum(map(elements, call.inputs[:1] if node.op == "softmax_loss" else call.outputs))
 
 
@@ -109,6 +132,8 @@ CONVENTION = Convention(
         "max": _per_element(comp=1),
         "l2_norm": _l2_norm,
         "roi_pool": _roi_pool,
+        "power": _power,
+        "proposals": _proposals,
     },
     other=lambda call, ops: FREE,
     params=_params,

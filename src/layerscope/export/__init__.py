@@ -24,5 +24,7 @@ TARGETS = {
     "timeloop": ("timeloop", "write", "Timeloop problems, a file a layer into a folder"),
     "zigzag": ("zigzag", "write", "ZigZag's workload of layers"),
 }
+# what it writes into a file only, by other ways -> what it is
+BINARY = {"onnx": "an ONNX model with random weights, which engines run; -o FILE is needed"}
 
-__all__ = ["FORMS", "SUFFIXES", "TARGETS"]
+__all__ = ["BINARY", "FORMS", "SUFFIXES", "TARGETS"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from layerscope.errors import FormatError
+from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.graph.types import Graph
 
 HEAD_BYTES = 4096  # enough of a file to tell what it is
@@ -32,6 +32,7 @@ class Options(Struct, frozen=True):
     phase: Literal["test", "train"] = "test"
     proposals: int = 300  # regions that a detector's proposal layer hands on
     weights: str | None = None  # file of the weights, where they are apart
+    keep_going: bool = False  # read on past what the format's own program refuses
 
 
 FORMATS = (
@@ -40,6 +41,20 @@ FORMATS = (
     Format("matconvnet", "matconvnet", (".mat",), "MatConvNet's networks"),
 )
 DEFAULTS = Options()
+
+
+def options_of(**told: Any) -> Options:
+    """What a reader is told, looked through: no word that none knows, no value that none takes."""
+    known = Options.__struct_fields__
+    for name in told:
+        if name not in known:
+            raise UnknownName("option", name, known, f"; known: {', '.join(known)}")
+    options = Options(**told)
+    if options.phase not in ("test", "train"):
+        raise UsageError(f"phase {options.phase!r}, expected test or train")
+    if not 1 <= options.proposals < 1 << 31:
+        raise UsageError(f"{options.proposals} proposals, expected at least 1")
+    return options
 
 
 def looks_like_a_file(name: str) -> bool:

@@ -36,9 +36,18 @@ def bind(
             raise UnknownName("input", name, names, f"; {graph.name} has {', '.join(names)}")
     inputs = tuple(_bound(tensor, given.get(tensor.name), batch, dtype) for tensor in graph.inputs)
     made = dtype or graph.dtype
-    if inputs == graph.inputs and made == graph.dtype:
+    nodes = graph.nodes if dtype is None else tuple(_typed(node, dtype) for node in graph.nodes)
+    if inputs == graph.inputs and made == graph.dtype and nodes == graph.nodes:
         return graph
-    return replace(graph, inputs=inputs, dtype=made)
+    return replace(graph, inputs=inputs, dtype=made, nodes=nodes)
+
+
+def _typed(node: Node, dtype: str) -> Node:
+    """The same node with its own arrays in another number type."""
+    if not node.params:
+        return node
+    params = [replace(p, dtype=dtype) if p.dtype in FLOATS else p for p in node.params]
+    return replace(node, params=tuple(params))
 
 
 def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | None) -> Tensor:

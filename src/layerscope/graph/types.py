@@ -40,6 +40,7 @@ class Source(Struct, frozen=True, gc=False):
     file: str = ""
     line: int = 0
     op: str = ""
+    name: str = ""  # what it is called there, if otherwise than here
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
@@ -114,6 +115,7 @@ class Graph(Struct, frozen=True, gc=False):
     params: tuple[Param, ...] = ()
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
     dtype: str = "fp32"  # of what is made of integers, such as embeddings
+    notes: tuple[str, ...] = ()  # what a reader has to say of the file
 
     def __post_init__(self) -> None:
         from layerscope.graph.checks import check

@@ -30,6 +30,9 @@ NOTATIONS = {
     "matconvnet.dilation": Notation(
         "matconvnet", "write_dilation", "matconvnet", "the same with the filt dilat row"
     ),
+    "matconvnet.dag": Notation(
+        "matconvnet_dag", "write", "matconvnet", "layers, parameters and variables of a DagNN"
+    ),
     "netscope": Notation("netscope", "write", "netscope", "Netscope's table"),
     "netscope.folded": Notation(
         "netscope", "write_folded", "netscope", "the same, layers alike before a / in one row"

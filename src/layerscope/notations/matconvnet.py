@@ -68,12 +68,12 @@ class Held(Struct, frozen=True):
 
 def write(report: Report) -> str:
     """The display as text, as documents of its time have it."""
-    return _join(report, ROWS, _ascii)
+    return _join(report, ROWS, text_table)
 
 
 def write_dilation(report: Report) -> str:
     """The display as text with the row `filt dilat` of newer versions."""
-    return _join(report, NEWER, _ascii)
+    return _join(report, NEWER, text_table)
 
 
 def write_csv(report: Report) -> str:
@@ -93,7 +93,8 @@ def _join(report: Report, rows: Sequence[str], style: Callable[[Table], str]) ->
     return "\n".join(map(style, [*tables, _totals(report)]))
 
 
-def _ascii(table: Table) -> str:
+def text_table(table: Table) -> str:
+    """Rows of cells, each right-aligned in its column and followed by a bar."""
     text = ""
     for row in _aligned(table):
         text += "".join(f"{cell}|" for cell in row) + "\n"

@@ -1,7 +1,9 @@
 """Prints Netscope's Markdown table: one row a layer with Caffe's type names, and a TOTAL of sums.
 
-- Rows are in Netscope's order for a network whose inputs are declared ahead of its layers: depth
-  first, later branches first. The inputs come first of all.
+- Rows are in Netscope's order: depth first from inputs declared ahead of the layers, later branches
+  first; as declared where a data layer is one of the layers. The inputs come first of all.
+- What a data layer gives besides its data has no row: labels are no layer. Netscope has rows called
+  implicit for blobs that no layer is named after; they repeat another row and are left out.
 - A number strictly above a thousand, million … is divided by it and rounded to two decimals, in
   binary fractions as Netscope's JavaScript does it, so that a few halves fall lower (1005 is `1k`).
 - A submodule(n) row holds n layers; Netscope itself prints one less.
@@ -17,7 +19,8 @@ from math import floor
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.graph.types import Graph, Node, Shape
+from layerscope.formats.caffe.names import NUMBERED, WORDS
+from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
 from layerscope.ops import FREE, Ops
 from layerscope.report import Report
 from layerscope.report.types import Layer, sum_ops
@@ -69,6 +72,9 @@ TYPES = {
     "dropout": "Dropout",
     "roi_pool": "ROIPooling",
 }
+
+# what a Caffe file itself may call a layer; the words of its older form are written small
+CAFFE = frozenset(WORDS) | frozenset(word.lower() for word in NUMBERED)
 
 
 class Row(Struct, frozen=True):
@@ -137,9 +143,15 @@ def number_text(count: int) -> str:
 
 def _rows(report: Report) -> list[Row]:
     rows = []
+    seen: set[Source] = set()
     for tensor in report.inputs:
+        source = tensor.source or Source()
+        if source.op and source in seen:
+            continue
+        seen.add(source)
         place = _place(tensor.shape)
-        row = Row(tensor.name, "data", place, place, FREE, tensor.elements, 0)
+        called, kind = source.name or tensor.name, source.op or "data"
+        row = Row(called, kind, place, place, FREE, tensor.elements, 0)
         rows.append(replace(row, no_mem=tensor.shape is None))
     layers = report.layers
     return rows + [_row(layers[index]) for index in depth_first(report.graph)]
@@ -167,8 +179,8 @@ def _row(layer: Layer) -> Row:
 
 
 def _type(node: Node) -> str:
-    own = node.source.op if node.source is not None and node.source.op else node.op
-    return TYPES.get(node.op, own)
+    own = node.source.op if node.source is not None else ""
+    return own if own in CAFFE else TYPES.get(node.op, own or node.op)
 
 
 def _place(shape: Shape | None) -> tuple[str, str]:
@@ -183,15 +195,19 @@ def depth_first(graph: Graph) -> Iterator[int]:
     """Numbers of the nodes in Netscope's order: a depth-first post-order, backwards.
 
     It starts from the inputs, the last first, and goes to readers in the order of declaration;
-    nodes that no input reaches come before the others.
+    nodes that no input reaches come before the others. Netscope joins layers by their names: the
+    blobs of a data layer are no inputs to it, but any blob that no layer is named after is one.
     """
     readers: dict[str, list[int]] = {}
+    roots = _roots(graph)
     for index, node in enumerate(graph.nodes):
         for name in dict.fromkeys(node.inputs):
-            readers.setdefault(name, []).append(index)
+            readers.setdefault(roots.get(name, name), []).append(index)
     done: list[int] = []
     met: set[int] = set()
-    starts = [readers.get(tensor.name, []) for tensor in reversed(graph.inputs)]
+    begins = [tensor.name for tensor in graph.inputs if not _made_by_a_layer(tensor)]
+    begins = list(dict.fromkeys([*begins, *roots.values()]))
+    starts = [readers.get(name, []) for name in reversed(begins)]
     for start in (*starts, range(len(graph.nodes) - 1, -1, -1)):
         path = [(-1, iter(start))]
         while path:
@@ -203,9 +219,29 @@ def depth_first(graph: Graph) -> Iterator[int]:
                     done.append(index)
             else:
                 met.add(child)
-                outputs = graph.nodes[child].outputs
+                outputs = [name for name in graph.nodes[child].outputs if name not in roots]
                 path.append((child, iter(sorted({i for o in outputs for i in readers.get(o, ())}))))
     return reversed(done)
+
+
+def _made_by_a_layer(tensor: Tensor) -> bool:
+    return tensor.source is not None and bool(tensor.source.op)
+
+
+def _roots(graph: Graph) -> dict[str, str]:
+    """Tensor -> blob, of the tensors of a Caffe file whose blob no layer is named after."""
+    data = [tensor for tensor in graph.inputs if _made_by_a_layer(tensor)]
+    nodes = [node for node in graph.nodes if node.source is not None and node.source.op in CAFFE]
+    named = {node.source.name or node.name for node in nodes if node.source is not None}
+    named |= {tensor.source.name for tensor in data if tensor.source is not None}
+    roots = {tensor.name: tensor.name for tensor in data if tensor.name not in named}
+    for node in nodes:
+        for name in node.outputs:
+            blob, _, writer = name.rpartition(":")  # written in place
+            blob = blob if blob and writer == node.name else name
+            if blob not in named:
+                roots[name] = blob
+    return roots
 
 
 # -- sums

@@ -18,6 +18,7 @@ from layerscope.ops import (
     resizing,
     shaping,
     softmax,
+    unrolled,
 )
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, merge
 
@@ -36,6 +37,7 @@ RULES = merge(
     indexing.RULES,
     attention.RULES,
     recurrent.RULES,
+    unrolled.RULES,
     quantization.RULES,
 )
 

@@ -6,7 +6,18 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Conv, TransposedConv
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.reach import SAME, Map, Reach, Slide, Spread
-from layerscope.ops.rule import Call, Gemm, Ops, Rule, need_rank, param, product_backward
+from layerscope.ops.rule import (
+    FREE,
+    Call,
+    Gemm,
+    Ops,
+    Rule,
+    free,
+    need_rank,
+    param,
+    product_backward,
+)
+from layerscope.ops.saved import nothing
 
 
 def _channels(call: Call) -> tuple[int, int]:
@@ -126,7 +137,21 @@ def _bias_sums(call: Call) -> int:
     return call.out_elements if call.attributes.bias else 0
 
 
+def _im2col_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 3, "im2col")
+    w = call.attributes.window
+    return ((call.x[0], call.x[1] * w.positions, *w.slide(call.x[2:])),)
+
+
 RULES = {
+    "im2col": Rule(
+        family="shaping",
+        shape=_im2col_shape,
+        ops=free,
+        reach=window_reach,
+        backward=lambda call: (Ops(add=call.out_elements), FREE),
+        saves=nothing,
+    ),
     "conv": Rule(
         family="convolution",
         shape=conv_shape,

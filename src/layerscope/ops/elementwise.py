@@ -1,9 +1,12 @@
-"""Element-wise functions of several tensors, broadcast against each other."""
+"""Element-wise functions of several tensors, broadcast against each other, and of constants."""
 
 from __future__ import annotations
 
-from layerscope.graph.types import Shape
-from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, broadcast, passes
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Power, Sum
+from layerscope.graph.types import Shape, elements
+from layerscope.ops.reach import SAME, Reach, keep
+from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, broadcast, passes, same
 from layerscope.ops.saved import every_input, nothing
 
 KINDS = {
@@ -25,7 +28,33 @@ def _shape(call: Call) -> tuple[Shape, ...]:
 
 def _ops(unit: Ops) -> OpsRule:
     """N inputs take n − 1 operations per output element; a lone input meets a constant."""
-    return lambda call: unit * (call.out_elements * max(len(call.inputs) - 1, 1))
+
+    def ops(call: Call) -> Ops:
+        made = unit * (call.out_elements * max(len(call.inputs) - 1, 1))
+        if isinstance(call.attributes, Sum):
+            made += Ops(mul=call.attributes.scaled * call.out_elements)
+        return made
+
+    return ops
+
+
+def _power_ops(call: Call) -> Ops:
+    a: Power = call.attributes
+    unit = Ops(mul=a.scale != 1, add=a.shift != 0, exp=a.power != 1)
+    return unit * call.out_elements
+
+
+def _axpy_shape(call: Call) -> tuple[Shape, ...]:
+    scale, x, y = call.inputs
+    if x != y or scale[:2] != x[:2] or elements(scale) != elements(x[:2]):
+        told = ", ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"scaling and adding {told}: expected N x C and twice N x C x …")
+    return (x,)
+
+
+def _axpy_reach(call: Call) -> tuple[Reach, ...]:
+    every = keep(range(len(call.y)))
+    return ({0: (0, SAME), 1: (1, SAME)}, every, every)
 
 
 def _backward(op: str) -> tuple[int, int]:
@@ -55,4 +84,21 @@ def _rule(op: str, unit: Ops) -> Rule:
     )
 
 
-RULES = {op: _rule(op, unit) for op, unit in KINDS.items()}
+RULES = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
+    "power": Rule(
+        family="elementwise",
+        shape=same,
+        ops=_power_ops,
+        backward=lambda call: (Ops(mul=2, exp=1) * call.out_elements, FREE),
+        in_place=True,
+    ),
+    "axpy": Rule(
+        family="elementwise",
+        shape=_axpy_shape,
+        ops=lambda call: Ops(mul=1, add=1) * call.out_elements,
+        reach=_axpy_reach,
+        backward=lambda call: (Ops(mul=2, add=1) * call.out_elements, FREE),
+        saves=every_input,
+        arity=(3, 3),
+    ),
+}

@@ -12,6 +12,7 @@ from layerscope.ops.rule import (
     Gemm,
     Ops,
     Rule,
+    axis_of,
     broadcast,
     need_rank,
     param,
@@ -20,18 +21,22 @@ from layerscope.ops.rule import (
 from layerscope.ops.saved import every_input
 
 
-def _features(call: Call) -> int:
+def _lead(call: Call) -> int:
+    """Number of axes that the matrix leaves alone."""
     a: Linear = call.attributes
-    return elements(call.x[1:]) if a.flatten else call.x[-1]
+    return axis_of(a.axis, len(call.x)) if a.flatten else len(call.x) - 1
+
+
+def _features(call: Call) -> int:
+    return elements(call.x[_lead(call) :])
 
 
 def _linear_shape(call: Call) -> tuple[Shape, ...]:
     a: Linear = call.attributes
-    need_rank(call, 2 if a.flatten else 1, "a linear layer")
+    need_rank(call, a.axis + 1 if a.flatten else 1, "a linear layer")
     if a.out_features < 1:
         raise ShapeError(f"{a.out_features} output features, expected at least 1")
-    lead = call.x[:1] if a.flatten else call.x[:-1]
-    return ((*lead, a.out_features),)
+    return ((*call.x[: _lead(call)], a.out_features),)
 
 
 def _linear_ops(call: Call) -> Ops:
@@ -50,7 +55,7 @@ def _linear_gemm(call: Call) -> Gemm:
 
 
 def _linear_reach(call: Call) -> tuple[Reach, ...]:
-    return (keep(range(1 if call.attributes.flatten else len(call.x) - 1)),)
+    return (keep(range(_lead(call))),)
 
 
 def _linear_backward(call: Call) -> tuple[Ops, Ops]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import (
     BatchNorm,
+    Bias,
     GroupNorm,
     InstanceNorm,
     L2Norm,
@@ -16,9 +17,9 @@ from layerscope.graph.attributes import (
     Scale,
 )
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import Map, Reach, Slide, keep, pointwise
-from layerscope.ops.rule import Call, Ops, Rule, axis_of, need_rank, param, same
-from layerscope.ops.saved import Saved, SavesRule
+from layerscope.ops.reach import SAME, Map, Reach, Slide, keep
+from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of, need_rank, param, same
+from layerscope.ops.saved import Saved, SavesRule, every_input, nothing
 
 PLAIN = BatchNorm()
 
@@ -58,14 +59,16 @@ def _layer_axes(call: Call) -> int:
 def _layer_ops(call: Call) -> Ops:
     a: LayerNorm = call.attributes or LayerNorm()
     size = elements(call.y)
-    ops = _statistics_ops(size, elements(call.x[: _layer_axes(call)]))
+    ops = _statistics_ops(size, elements(call.x[: _layer_axes(call)]), a.variance)
     if a.affine:
         ops += Ops(mul=size, add=size if a.bias else 0)
     return ops
 
 
-def _statistics_ops(size: int, groups: int) -> Ops:
+def _statistics_ops(size: int, groups: int, variance: bool = True) -> Ops:
     """Mean, variance and division by its root for `size` elements in `groups`."""
+    if not variance:
+        return Ops(add=2) * size + Ops(div=1) * groups
     return Ops(add=3, mul=2) * size + Ops(div=2, add=1, exp=1) * groups
 
 
@@ -100,10 +103,10 @@ def _instance_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _instance_ops(call: Call) -> Ops:
+    a: InstanceNorm = call.attributes or InstanceNorm()
     size = elements(call.y)
-    ops = _statistics_ops(size, elements(call.x[:2]))
-    affine = (call.attributes or InstanceNorm()).affine
-    return ops + Ops(mul=size, add=size) if affine else ops
+    ops = _statistics_ops(size, elements(call.x[:2]), a.variance)
+    return ops + Ops(mul=size, add=size) if a.affine else ops
 
 
 def _rms_axis(call: Call) -> int:
@@ -181,8 +184,30 @@ def _without(axes: tuple[int, ...], call: Call) -> tuple[Reach, ...]:
     return (keep(tuple(axis for axis in range(len(call.x)) if axis not in axes)),)
 
 
-def _scale_axis(call: Call) -> int:
-    return axis_of((call.attributes or Scale()).axis, len(call.x))
+def _values(call: Call) -> tuple[int, Shape]:
+    """The first axis along which values of Scale or Bias stand, and their shape."""
+    a: Scale | Bias = call.attributes or Scale()
+    given = call.inputs[1] if len(call.inputs) == 2 else None
+    if given == ():
+        return 0, ()
+    axis = axis_of(a.axis, len(call.x))
+    if given is None:
+        end = len(call.x) if a.axes == -1 else axis + a.axes
+        if not axis <= end <= len(call.x):
+            raise ShapeError(f"{a.axes} axes from {axis} on of a tensor with {len(call.x)}")
+        return axis, call.x[axis:end]
+    if call.x[axis : axis + len(given)] != given:
+        told = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"scaling or shifting {told} from axis {axis} on: they do not agree")
+    return axis, given
+
+
+def _values_reach(call: Call) -> tuple[Reach, ...]:
+    every = keep(range(len(call.y)))
+    if len(call.inputs) == 1:
+        return (every,)
+    axis, shape = _values(call)
+    return (every, {n: (axis + n, SAME) for n in range(len(shape))})
 
 
 def _scale_ops(call: Call) -> Ops:
@@ -191,11 +216,16 @@ def _scale_ops(call: Call) -> Ops:
 
 
 def _scale_params(call: Call) -> tuple[Param, ...]:
-    return _affine((call.x[_scale_axis(call)],), (call.attributes or Scale()).bias)
+    learned = _affine(_values(call)[1], (call.attributes or Scale()).bias)
+    return learned[1:] if len(call.inputs) == 2 else learned
+
+
+def _bias_params(call: Call) -> tuple[Param, ...]:
+    return () if len(call.inputs) == 2 else (param("bias", _values(call)[1], "bias"),)
 
 
 def _scale_shape(call: Call) -> tuple[Shape, ...]:
-    _scale_axis(call)
+    _values(call)
     return same(call)
 
 
@@ -287,8 +317,21 @@ RULES = {
         shape=_scale_shape,
         ops=_scale_ops,
         params=_scale_params,
-        reach=lambda call: pointwise(call.inputs, call.y),
+        reach=_values_reach,
         backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=2) * call.out_elements),
         in_place=True,
+        saves=every_input,
+        arity=(1, 2),
+    ),
+    "bias": Rule(
+        family="normalization",
+        shape=_scale_shape,
+        ops=lambda call: Ops(add=call.out_elements),
+        params=_bias_params,
+        reach=_values_reach,
+        backward=lambda call: (FREE, Ops(add=call.out_elements)),
+        in_place=True,
+        saves=nothing,
+        arity=(1, 2),
     ),
 }

@@ -1,14 +1,16 @@
-"""Max, average and Lp pooling: under a window, over everything, or into a fixed number of bins."""
+"""Pooling under a window, over everything, or into bins: maxima, means, norms, weighted means."""
 
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import AdaptivePool, Pool
+from layerscope.graph.attributes import AdaptivePool, Pool, Pyramid, Window
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.convolution import window_reach
 from layerscope.ops.reach import SAME, Bins, Map, Reach, keep
 from layerscope.ops.rule import FREE, BackwardRule, Call, Ops, OpsRule, Rule, merge, need_rank
 from layerscope.ops.saved import FIRST, NOTHING, Saved, SavesRule
+
+MOST_LEVELS = 20
 
 
 def _max(outputs: int, positions: int, p: int) -> Ops:
@@ -29,13 +31,19 @@ def _lp(outputs: int, positions: int, p: int) -> Ops:
     return sums + Ops(exp=positions + outputs)
 
 
-KINDS = {"max": _max, "avg": _average, "lp": _lp}
+def _stochastic(outputs: int, positions: int, p: int) -> Ops:
+    """At inference the mean weighted by the values themselves: their squares' sum by their sum."""
+    return Ops(mul=positions, add=2 * (positions - outputs), div=outputs)
+
+
+KINDS = {"max": _max, "avg": _average, "lp": _lp, "stochastic": _stochastic}
 
 
 def _window_shape(call: Call) -> tuple[Shape, ...]:
     need_rank(call, 3, "pooling")
     a: Pool = call.attributes
-    return ((*call.x[:2], *a.window.slide(call.x[2:])),)
+    shape = (*call.x[:2], *a.window.slide(call.x[2:]))
+    return (shape, shape) if a.indices else (shape,)
 
 
 def _window_ops(kind: str) -> OpsRule:
@@ -49,7 +57,8 @@ def _window_ops(kind: str) -> OpsRule:
 
 def _window_reach(call: Call) -> tuple[Reach, ...]:
     """As a convolution's, but each channel for itself."""
-    return ({**window_reach(call)[0], 1: (1, SAME)},)
+    reach: Reach = {**window_reach(call)[0], 1: (1, SAME)}
+    return (reach,) * max(len(call.outputs), 1)
 
 
 def _global_shape(call: Call) -> tuple[Shape, ...]:
@@ -95,6 +104,38 @@ def _adaptive_reach(call: Call) -> tuple[Reach, ...]:
         elif bins > 1:  # a single bin sees everything
             reach[axis] = (axis, Bins(size, bins))
     return (reach,)
+
+
+def levels(call: Call) -> list[Window]:
+    """The window of every level: as many bins as it has, partly over the edge where they must."""
+    a: Pyramid = call.attributes
+    if len(call.x) != 4 or not 1 <= a.levels <= MOST_LEVELS:
+        raise ShapeError(f"a pyramid of {a.levels} levels over {call.x}, expected N x C x H x W")
+    windows = []
+    for level in range(a.levels):
+        kernel = tuple(-(-size // 2**level) for size in call.x[2:])
+        rest = (k * 2**level - size for k, size in zip(kernel, call.x[2:], strict=True))
+        pads = tuple(((r + 1) // 2, (r + 1) // 2) for r in rest)
+        windows.append(Window(kernel, kernel, pads, (1, 1), "caffe"))
+    return windows
+
+
+def _pyramid_shape(call: Call) -> tuple[Shape, ...]:
+    bins = [window.slide(call.x[2:]) for window in levels(call)]
+    if len(bins) == 1:
+        return ((*call.x[:2], *bins[0]),)
+    return ((call.x[0], call.x[1] * sum(map(elements, bins))),)
+
+
+def _pyramid_ops(kind: str) -> OpsRule:
+    def ops(call: Call) -> Ops:
+        made = FREE
+        for window in levels(call):
+            outputs = elements(call.x[:2]) * elements(window.slide(call.x[2:]))
+            made += KINDS[kind](outputs, outputs * window.positions, 2)
+        return made
+
+    return ops
 
 
 def _backward(kind: str) -> BackwardRule:
@@ -156,5 +197,16 @@ RULES = merge(
             saves=_saves(kind),
         )
         for kind in ("max", "avg")
+    },
+    {
+        f"pyramid_{kind}_pool": Rule(
+            family="pooling",
+            shape=_pyramid_shape,
+            ops=_pyramid_ops(kind),
+            reach=lambda call: (keep((0,)),),
+            backward=_backward(kind),
+            saves=_saves(kind),
+        )
+        for kind in ("max", "avg", "stochastic")
     },
 )

@@ -12,6 +12,8 @@ from layerscope.ops.saved import Saved, nothing
 def _axes(call: Call) -> tuple[int, ...]:
     a: Reduce = call.attributes or Reduce()
     rank = len(call.x)
+    if a.tail:
+        return tuple(range(axis_of(a.axes[0], rank), rank))
     return tuple(axis_of(axis, rank) for axis in a.axes) if a.axes else tuple(range(rank))
 
 
@@ -43,6 +45,7 @@ KINDS = {
     "reduce_min": (Ops(comp=1), Ops(comp=-1)),
     "reduce_prod": (Ops(mul=1), Ops(mul=-1)),
     "reduce_l1": (Ops(comp=1, add=1), Ops(add=-1)),
+    "reduce_sum_square": (Ops(mul=1, add=1), Ops(add=-1)),
     "reduce_l2": (Ops(mul=1, add=1), Ops(add=-1, exp=1)),
     "arg_max": (Ops(comp=1), Ops(comp=-1)),
     "arg_min": (Ops(comp=1), Ops(comp=-1)),

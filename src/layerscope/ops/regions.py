@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import NonMaxSuppression, PriorBox, RoIAlign, RoIPool
+from layerscope.graph.attributes import (
+    Detections,
+    NonMaxSuppression,
+    PriorBox,
+    Proposals,
+    PSRoIPool,
+    RoIAlign,
+    RoIPool,
+)
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import NOT_READ, everything
 from layerscope.ops.rule import FREE, Call, Ops, Rule, no_inputs, passes
@@ -77,6 +85,87 @@ def _nms_ops(call: Call) -> Ops:
     return areas + overlap * (rounds * boxes) + Ops(comp=rounds * (boxes - 1))
 
 
+OVERLAP = Ops(comp=7, add=4, mul=1, div=1)  # of two boxes, as in _nms_ops
+# Centre and size of an anchor, moved and scaled by offsets, and its edges again.
+DECODE = Ops(add=10, mul=8, exp=2)
+
+
+def _proposals_shape(call: Call) -> tuple[Shape, ...]:
+    a: Proposals = call.attributes
+    scores, offsets = call.inputs
+    agree = len(scores) == len(offsets) == 4 and offsets[1] == 2 * scores[1]
+    if not agree or scores[2:] != offsets[2:] or offsets[1] % 4:
+        raise ShapeError(f"proposals of {scores} and {offsets}, expected N x 2A and N x 4A x H x W")
+    if min(a.count, a.before) < 1:
+        raise ShapeError(f"{a.count} proposals out of {a.before}, expected at least 1")
+    return ((a.count, 5),)
+
+
+def _proposals_ops(call: Call) -> Ops:
+    """The bound: every anchor moved, cut to the image and sorted; each kept box meets all left."""
+    a: Proposals = call.attributes
+    anchors = call.inputs[1][0] * call.inputs[1][1] // 4 * elements(call.inputs[1][2:])
+    left = min(a.before, anchors)
+    sort = Ops(comp=anchors * max((left - 1).bit_length(), 1))
+    each = DECODE + Ops(comp=4 + 2, add=2)  # edges within the image, sides not too small
+    return each * anchors + sort + OVERLAP * (min(a.count, left) * left)
+
+
+def _priors(call: Call) -> tuple[int, int, int]:
+    """Images, prior boxes and sets of offsets of detection output."""
+    a: Detections = call.attributes
+    offsets, scores, priors = (*call.inputs, ())[:3]
+    boxes = priors[2] // 4 if len(priors) == 3 else 0
+    sets = 1 if a.shared else a.classes
+    images = offsets[0] if offsets else 0
+    if (
+        a.classes < 1
+        or elements(offsets) != images * boxes * 4 * sets
+        or elements(scores) != images * boxes * a.classes
+        or not boxes
+    ):
+        raise ShapeError(
+            f"detections of {a.classes} classes from offsets {offsets}, scores {scores} and "
+            f"priors {priors}: they do not agree"
+        )
+    return images, boxes, sets
+
+
+def _detections_shape(call: Call) -> tuple[Shape, ...]:
+    a: Detections = call.attributes
+    images, boxes, _ = _priors(call)
+    most = a.classes * (boxes if a.top < 0 else min(a.top, boxes))
+    kept = most if a.keep < 0 else min(a.keep, most)
+    return ((1, 1, max(images * kept, 1), 7),)
+
+
+def _detections_ops(call: Call) -> Ops:
+    """The bound: every box moved, every class sorted, its best compared each with each."""
+    a: Detections = call.attributes
+    images, boxes, sets = _priors(call)
+    top = boxes if a.top < 0 else min(a.top, boxes)
+    sort = Ops(comp=boxes * max((top - 1).bit_length(), 1))
+    per_class = sort + OVERLAP * (top * (top - 1) // 2)
+    return DECODE * (images * boxes * sets) + per_class * (images * a.classes)
+
+
+def _ps_shape(call: Call) -> tuple[Shape, ...]:
+    a: PSRoIPool = call.attributes
+    features, regions = call.inputs
+    if len(features) != 4 or len(regions) < 2 or elements(regions[1:]) != 5:
+        raise ShapeError(f"RoI pooling takes N x C x H x W and R x 5, got {features} and {regions}")
+    if min(a.channels, a.group) < 1 or features[1] != a.channels * a.group**2:
+        raise ShapeError(
+            f"{features[1]} channels, expected {a.channels} for each of {a.group}x{a.group} bins"
+        )
+    return ((regions[0], a.channels, a.group, a.group),)
+
+
+def _ps_ops(call: Call) -> Ops:
+    """The bound, as for RoI pooling, with means in place of maxima."""
+    return Ops(add=_roi_ops(call).comp, div=elements(call.y))
+
+
 def _prior_shape(call: Call) -> tuple[Shape, ...]:
     if len(call.x) != 4:
         raise ShapeError(f"prior boxes of {call.x}, expected N x C x H x W")
@@ -125,6 +214,36 @@ RULES = {
         reads=no_inputs,
         backward=passes,
         arity=(2, 2),
+    ),
+    "proposals": Rule(
+        family="regions",
+        shape=_proposals_shape,
+        saves=nothing,
+        ops=_proposals_ops,
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        arity=(2, 2),
+        estimate="bound: as many boxes as may be, each compared with all",
+    ),
+    "detections": Rule(
+        family="regions",
+        shape=_detections_shape,
+        saves=nothing,
+        ops=_detections_ops,
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        arity=(3, 3),
+        estimate="bound: as many boxes as may be, each compared with all",
+    ),
+    "psroi_pool": Rule(
+        family="regions",
+        shape=_ps_shape,
+        saves=lambda call: Saved(inputs=(1,)),
+        ops=_ps_ops,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (Ops(add=_roi_ops(call).comp, div=elements(call.y)), FREE),
+        arity=(2, 2),
+        estimate="bound: every region covers the whole map",
     ),
     "roi_pool": Rule(
         family="regions",

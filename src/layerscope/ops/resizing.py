@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import gcd
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import GridSample, PixelShuffle, Resize
+from layerscope.graph.attributes import GridSample, Interp, PixelShuffle, Resize, Unpool
 from layerscope.graph.types import Shape
 from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide, keep
 from layerscope.ops.rule import FREE, Call, Ops, Rule, free, need_rank, passes
-from layerscope.ops.saved import every_input, nothing
+from layerscope.ops.saved import Saved, every_input, nothing
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 
@@ -52,6 +52,60 @@ def _resize_reach(call: Call) -> tuple[Reach, ...]:
         taps = TAPS[a.mode]
         reach[n] = (n, Resample(up // common, down // common, taps, half=not a.align_corners))
     return (reach,)
+
+
+def _interp_sizes(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The spatial axes that are resampled, cropped, and what they become."""
+    a: Interp = call.attributes
+    need_rank(call, 3, "interpolation")
+    cropped = tuple(size - sum(a.crop) for size in call.x[2:])
+    if min(a.crop) < 0 or min(cropped) < 1 or min(a.shrink, a.zoom) < 1:
+        raise ShapeError(
+            f"interpolating {call.x[2:]} cropped by {a.crop}, shrunk by {a.shrink}, zoomed by "
+            f"{a.zoom}"
+        )
+    sizes = a.size or tuple(((size - 1) // a.shrink) * a.zoom + 1 for size in cropped)
+    if len(sizes) != len(cropped) or min(sizes) < 1:
+        raise ShapeError(f"interpolating {call.x[2:]} to {sizes}")
+    return cropped, sizes
+
+
+def _interp_shape(call: Call) -> tuple[Shape, ...]:
+    return ((*call.x[:2], *_interp_sizes(call)[1]),)
+
+
+def _interp_ops(call: Call) -> Ops:
+    """A weighted sum of 2ⁿ neighbours; what keeps its size is copied."""
+    cropped, sizes = _interp_sizes(call)
+    if cropped == sizes:
+        return FREE
+    neighbours: int = 2 ** len(sizes)
+    return Ops(mul=neighbours, add=neighbours - 1) * call.out_elements
+
+
+def _interp_reach(call: Call) -> tuple[Reach, ...]:
+    a: Interp = call.attributes
+    cropped, sizes = _interp_sizes(call)
+    reach: dict[int, tuple[int, Map]] = {0: (0, SAME), 1: (1, SAME)}
+    if a.crop == (0, 0):
+        for n, (old, new) in enumerate(zip(cropped, sizes, strict=True), 2):
+            up, down = max(new - 1, 1), old - 1
+            common = gcd(up, down) or 1
+            reach[n] = (n, Resample(up // common, down // common, 2, half=False))
+    return (reach,)
+
+
+def _unpool_shape(call: Call) -> tuple[Shape, ...]:
+    a: Unpool = call.attributes
+    x, mask = call.inputs
+    if len(x) != 4 or x != mask:
+        raise ShapeError(f"unpooling takes twice N x C x H x W, got {x} and {mask}")
+    sizes = a.size or tuple(
+        size * by - less for size, by, less in zip(x[2:], a.scale, a.less, strict=True)
+    )
+    if len(sizes) != 2 or min(sizes) < 1:
+        raise ShapeError(f"unpooling {x[2:]} to {sizes}")
+    return ((*x[:2], *sizes),)
 
 
 def _shuffle_shape(call: Call) -> tuple[Shape, ...]:
@@ -114,6 +168,23 @@ RULES = {
             _resize_ops(call) if call.attributes.mode != "nearest" else Ops(add=call.out_elements),
             FREE,
         ),
+    ),
+    "interp": Rule(
+        family="resizing",
+        shape=_interp_shape,
+        saves=nothing,
+        ops=_interp_ops,
+        reach=_interp_reach,
+        backward=lambda call: (_interp_ops(call), FREE),
+    ),
+    "unpool": Rule(
+        family="resizing",
+        shape=_unpool_shape,
+        saves=lambda call: Saved(inputs=(1,)),
+        ops=free,
+        reach=lambda call: (keep((0, 1)), keep((0, 1))),
+        backward=passes,
+        arity=(2, 2),
     ),
     "pixel_shuffle": Rule(
         family="resizing",

@@ -14,11 +14,14 @@ from layerscope.graph.attributes import (
     Reshape,
     Slice,
     Split,
+    Tile,
 )
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import NOT_READ, SAME, Map, Reach, Segment, Slide, pointwise
+from layerscope.ops.reach import NOT_READ, SAME, Map, Reach, Segment, Slide, keep, pointwise
 from layerscope.ops.rule import (
+    FREE,
     Call,
+    Ops,
     ReachRule,
     Rule,
     ShapeRule,
@@ -122,13 +125,24 @@ def _slice_reach(call: Call) -> tuple[Reach, ...]:
     return (reach,)
 
 
+def _reshaped(a: Reshape, rank: int) -> tuple[int, int]:
+    """The range of axes that a new shape takes the place of."""
+    start = a.axis + rank + 1 if a.axis < 0 else a.axis
+    end = rank if a.axes == -1 else start + a.axes
+    if not 0 <= start <= end <= rank:
+        raise ShapeError(f"reshaping {a.axes} axes from {a.axis} on of a tensor with {rank}")
+    return start, end
+
+
 def _reshape_shape(call: Call) -> tuple[Shape, ...]:
     a: Reshape = call.attributes
     total = elements(call.x)
-    for n, size in enumerate(a.shape):
+    start, end = _reshaped(a, len(call.x))
+    for n, size in enumerate(a.shape, start):
         if size == 0 and n >= len(call.x):
             raise ShapeError(f"reshape {a.shape} keeps axis {n} of {_text(call.x)}, which has none")
-    shape = [call.x[n] if size == 0 else size for n, size in enumerate(a.shape)]
+    made = [call.x[n] if size == 0 else size for n, size in enumerate(a.shape, start)]
+    shape = [*call.x[:start], *made, *call.x[end:]]
     if shape.count(-1) > 1 or any(size < -1 for size in shape):
         raise ShapeError(f"reshape to {a.shape}: at most one -1, nothing below it")
     if -1 in shape:
@@ -209,8 +223,9 @@ def _crop_shape(call: Call) -> tuple[Shape, ...]:
     if len(source) != len(like):
         raise ShapeError(f"cropping {_text(source)} to {_text(like)}: different numbers of axes")
     shape = list(source)
+    fits = (call.attributes or Crop()).fits
     for axis, offset in _crop_offsets(call).items():
-        if offset < 0 or offset + like[axis] > source[axis]:
+        if fits and (offset < 0 or offset + like[axis] > source[axis]):
             raise ShapeError(
                 f"cropping {_text(source)} to {_text(like)}: axis {axis} has {source[axis]}, "
                 f"{offset + like[axis]} needed"
@@ -225,6 +240,26 @@ def _crop_reach(call: Call) -> tuple[Reach, ...]:
         n: (n, Slide(begin=-offsets.get(n, 0))) for n in range(len(call.x))
     }
     return (reach, NOT_READ)
+
+
+def _tile_shape(call: Call) -> tuple[Shape, ...]:
+    a: Tile = call.attributes
+    axis = axis_of(a.axis, len(call.x))
+    if a.times < 1:
+        raise ShapeError(f"{a.times} copies, expected at least 1")
+    return ((*call.x[:axis], call.x[axis] * a.times, *call.x[axis + 1 :]),)
+
+
+def _shuffle_shape(call: Call) -> tuple[Shape, ...]:
+    groups = call.attributes.groups
+    if len(call.x) < 2 or groups < 1 or call.x[1] % groups:
+        raise ShapeError(f"channels of {_text(call.x)} cannot be shuffled in {groups} groups")
+    return same(call)
+
+
+def _without(axis: int, call: Call) -> tuple[Reach, ...]:
+    axis = axis_of(axis, len(call.x))
+    return (keep(tuple(n for n in range(len(call.x)) if n != axis)),)
 
 
 def _view(shape: ShapeRule, reach: ReachRule) -> Rule:
@@ -286,6 +321,22 @@ RULES = {
         shape=_permute_shape,
         ops=free,
         reach=_permute_reach,
+        backward=passes,
+        saves=nothing,
+    ),
+    "tile": Rule(
+        family="shaping",
+        shape=_tile_shape,
+        ops=free,
+        reach=lambda call: _without(call.attributes.axis, call),
+        backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
+        saves=nothing,
+    ),
+    "channel_shuffle": Rule(
+        family="shaping",
+        shape=_shuffle_shape,
+        ops=free,
+        reach=lambda call: _without(1, call),
         backward=passes,
         saves=nothing,
     ),

@@ -6,8 +6,8 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Softmax
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import everything, keep
-from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of, same
-from layerscope.ops.saved import Saved, result
+from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of, passes, same
+from layerscope.ops.saved import Saved, nothing, result
 
 
 def _axis(call: Call) -> int:
@@ -65,9 +65,40 @@ def _loss(per_element: Ops) -> OpsRule:
     return lambda call: per_element * elements(call.x) + _mean(elements(call.x))
 
 
+def _accuracy(call: Call) -> Ops:
+    """Every score against the label's, its rank against k, and the mean of what was right."""
+    return Ops(comp=elements(call.x) + _rows(call)) + _mean(_rows(call))
+
+
+def _log_loss(call: Call) -> Ops:
+    """Of probabilities: one a row kept from zero, its logarithm, negated, and their mean."""
+    return Ops(comp=1, exp=1, mul=1) * _rows(call) + _mean(_rows(call))
+
+
+def _infogain(call: Call) -> Ops:
+    """Softmax, then the logarithm of every one kept from zero times its gain, added up."""
+    return _softmax(call) + Ops(comp=1, exp=1, mul=1, add=1) * elements(call.x) + Ops(div=1)
+
+
+def _pairs(call: Call) -> tuple[Shape, ...]:
+    a, b = call.inputs[:2]
+    if a != b or not a:
+        raise ShapeError(f"a loss of the pairs {a} and {b}: the two do not agree")
+    return ((),)
+
+
+def _contrastive(call: Call) -> Ops:
+    """Squared distances; a pair's root, its distance from the margin, none below 0, squared."""
+    pairs = call.x[0]
+    distances = Ops(add=2, mul=1) * elements(call.x) + Ops(add=-1) * pairs
+    return distances + Ops(exp=1, add=1, comp=1, mul=1) * pairs + _mean(pairs)
+
+
 LOSSES = {
     "mse_loss": Ops(add=1, mul=1),
     "l1_loss": Ops(add=1, comp=1),
+    # ½·d² where |d| < 1, else |d| − ½
+    "smooth_l1_loss": Ops(add=2, comp=2, mul=2),
     "hinge_loss": Ops(mul=1, add=1, comp=1),
     # max(x, 0) − x·t + log(1 + exp(−|x|))
     "sigmoid_cross_entropy": Ops(comp=2, mul=2, add=3, exp=2),
@@ -97,6 +128,41 @@ RULES = {
         reach=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(exp=1, add=1, mul=1) * elements(call.x), FREE),
         arity=(1, 2),
+        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
+    ),
+    "accuracy": Rule(
+        family="loss",
+        shape=_labelled,
+        ops=_accuracy,
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        arity=(1, 2),
+        saves=nothing,
+    ),
+    "log_loss": Rule(
+        family="loss",
+        shape=_labelled,
+        ops=_log_loss,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (Ops(div=_rows(call)), FREE),
+        arity=(1, 2),
+    ),
+    "infogain_loss": Rule(
+        family="loss",
+        shape=_labelled,
+        ops=_infogain,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
+        arity=(1, 2),
+        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
+    ),
+    "contrastive_loss": Rule(
+        family="loss",
+        shape=_pairs,
+        ops=_contrastive,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (Ops(mul=2) * elements(call.x), FREE),
+        arity=(2, 3),
         saves=lambda call: Saved(extra=((elements(call.x), ""),)),
     ),
     "nll_loss": Rule(

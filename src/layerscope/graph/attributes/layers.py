@@ -6,11 +6,12 @@ from msgspec import Struct
 
 
 class Linear(Struct, frozen=True, gc=False):
-    """A matrix applied to the last axis, or with `flatten` to all axes from the second on."""
+    """A matrix applied to the last axis, or with `flatten` to all axes from `axis` on."""
 
     out_features: int
     bias: bool = True
     flatten: bool = False
+    axis: int = 1
 
 
 class MatMul(Struct, frozen=True, gc=False):
@@ -34,6 +35,7 @@ class InstanceNorm(Struct, frozen=True, gc=False):
 
     affine: bool = False
     eps: float = 1e-5
+    variance: bool = True  # False: the mean is taken away, and that is all
 
 
 class LayerNorm(Struct, frozen=True, gc=False):
@@ -43,6 +45,7 @@ class LayerNorm(Struct, frozen=True, gc=False):
     affine: bool = True
     bias: bool = True
     eps: float = 1e-5
+    variance: bool = True  # False: the mean is taken away, and that is all
 
 
 class GroupNorm(Struct, frozen=True, gc=False):
@@ -81,10 +84,36 @@ class L2Norm(Struct, frozen=True, gc=False):
 
 
 class Scale(Struct, frozen=True, gc=False):
-    """Multiplication by a learned value per channel, with an optional learned shift."""
+    """Multiplication by a learned value per channel, with an optional learned shift.
+
+    Values stand along `axes` axes from `axis` on: -1 for all that are left, 0 for a single value.
+    A second input takes the place of the learned values, its axes those from `axis` on.
+    """
 
     axis: int = 1
     bias: bool = False
+    axes: int = 1
+
+
+class Bias(Struct, frozen=True, gc=False):
+    """Addition of a learned value per channel; `axes` and a second input as for Scale."""
+
+    axis: int = 1
+    axes: int = 1
+
+
+class Power(Struct, frozen=True, gc=False):
+    """(shift + scale · x) ^ power; what is neutral is not worked out."""
+
+    power: float = 1.0
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+class Sum(Struct, frozen=True, gc=False):
+    """Addition in which `scaled` of the inputs are first multiplied by a constant."""
+
+    scaled: int = 0
 
 
 class Activation(Struct, frozen=True, gc=False):

@@ -38,3 +38,30 @@ class PriorBox(Struct, frozen=True, gc=False):
     """`boxes` default boxes of 4 sizes and 4 variances at every position of the first input."""
 
     boxes: int
+
+
+class PSRoIPool(Struct, frozen=True, gc=False):
+    """Averages of each region, every bin of a `group` x `group` grid from channels of its own."""
+
+    channels: int
+    group: int
+    scale: float = 1.0
+
+
+class Proposals(Struct, frozen=True, gc=False):
+    """The `count` best boxes (R x 5) of scores and offsets of anchors, out of the `before` best."""
+
+    count: int
+    before: int = 6000
+
+
+class Detections(Struct, frozen=True, gc=False):
+    """At most `keep` boxes an image (7 numbers each) of offsets, scores and prior boxes.
+
+    Of every class the `top` best boxes are compared with each other; -1 is all of them.
+    """
+
+    classes: int
+    keep: int = -1
+    top: int = -1
+    shared: bool = True  # False: every class has offsets of its own

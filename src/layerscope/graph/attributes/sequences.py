@@ -58,3 +58,19 @@ class Recurrent(Struct, frozen=True, gc=False):
     batch_first: bool = False
     projection: int = 0  # LSTM: size its output is projected to, 0 for none
     activation: Literal["tanh", "relu"] = "tanh"
+
+
+class Unrolled(Struct, frozen=True, gc=False):
+    """Caffe's recurrent layers over T x N x features, and marks T x N of where sequences go on.
+
+    With `static` a third input, N x features, is seen at every step.
+    """
+
+    hidden: int
+    static: bool = False
+
+
+class Opaque(Struct, frozen=True, gc=False):
+    """Of an op without a rule: the shapes of its outputs, where they are known all the same."""
+
+    shapes: tuple[tuple[int, ...] | None, ...]

@@ -36,9 +36,15 @@ class Slice(Struct, frozen=True, gc=False):
 
 
 class Reshape(Struct, frozen=True, gc=False):
-    """A new shape for the same elements; 0 keeps an axis, one -1 takes what is left."""
+    """A new shape for the same elements; 0 keeps an axis, one -1 takes what is left.
+
+    It takes the place of `axes` axes from `axis` on (-1: of all that are left); below zero `axis`
+    counts from behind the last one.
+    """
 
     shape: tuple[int, ...]
+    axis: int = 0
+    axes: int = -1
 
 
 class Flatten(Struct, frozen=True, gc=False):
@@ -66,6 +72,20 @@ class Crop(Struct, frozen=True, gc=False):
 
     axis: int = 2
     offsets: tuple[int, ...] = (0,)
+    fits: bool = True  # False: taken at its word even where there is too little to cut from
+
+
+class Tile(Struct, frozen=True, gc=False):
+    """So many copies one behind the other along one axis."""
+
+    axis: int = 1
+    times: int = 1
+
+
+class ChannelShuffle(Struct, frozen=True, gc=False):
+    """The channels of `groups` groups dealt out in turn."""
+
+    groups: int
 
 
 class Resize(Struct, frozen=True, gc=False):
@@ -75,6 +95,19 @@ class Resize(Struct, frozen=True, gc=False):
     size: tuple[int, ...] = ()
     scale: tuple[tuple[int, int], ...] = ()
     align_corners: bool = False
+
+
+class Interp(Struct, frozen=True, gc=False):
+    """Bilinear resampling, corner on corner, of what is left after cropping `crop` at both ends.
+
+    To `size`, or each axis shrunk so that every n-th position stays, then zoomed so that n - 1 new
+    positions stand between two.
+    """
+
+    size: tuple[int, ...] = ()
+    shrink: int = 1
+    zoom: int = 1
+    crop: tuple[int, int] = (0, 0)
 
 
 class PixelShuffle(Struct, frozen=True, gc=False):
@@ -89,6 +122,7 @@ class Reduce(Struct, frozen=True, gc=False):
 
     axes: tuple[int, ...] = ()
     keep: bool = False
+    tail: bool = False  # over all axes from the one named on
 
 
 class Gather(Struct, frozen=True, gc=False):

@@ -127,11 +127,38 @@ class TransposedConv(Struct, frozen=True, gc=False):
 
 
 class Pool(Struct, frozen=True, gc=False):
-    """Pooling under a window; `p` is the norm of Lp pooling."""
+    """Pooling under a window; `p` is the norm of Lp pooling.
+
+    With `indices` max pooling also tells where each maximum was.
+    """
 
     window: Window
     count_include_pad: bool = True
     p: int = 2
+    indices: bool = False
+
+
+class Im2Col(Struct, frozen=True, gc=False):
+    """What stands under each placement of a window, written out along the channels."""
+
+    window: Window
+
+
+class Pyramid(Struct, frozen=True, gc=False):
+    """Pooling into 1, 2, 4 … bins an axis, one level after the other, joined to one vector."""
+
+    levels: int
+
+
+class Unpool(Struct, frozen=True, gc=False):
+    """Elements put back where their maxima were, as the second input tells.
+
+    The output is of `size`, or `scale` times the input and `less` shorter, per axis.
+    """
+
+    size: tuple[int, ...] = ()
+    scale: tuple[int, ...] = ()
+    less: tuple[int, ...] = (0, 0)
 
 
 class GlobalPool(Struct, frozen=True, gc=False):

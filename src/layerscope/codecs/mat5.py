@@ -1,0 +1,264 @@
+"""MATLAB's files of version 5 to 7, skimmed: large arrays are told by shape and never kept."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import BinaryIO, Protocol
+
+from layerscope.codecs.matlab import (
+    MOST_BYTES,
+    MOST_NESTED,
+    MOST_NUMBERS,
+    MOST_TEXT,
+    MOST_VALUES,
+    Array,
+    Other,
+    Value,
+)
+from layerscope.errors import FormatError
+
+HEADER_BYTES = 128
+MATRIX, COMPRESSED = 14, 15
+NUMBERS = {1: "b", 2: "B", 3: "h", 4: "H", 5: "i", 6: "I", 7: "f", 9: "d", 12: "q", 13: "Q"}
+TEXTS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
+CELL, STRUCT, OBJECT, CHAR, SPARSE, DOUBLE, UINT64, FUNCTION, OPAQUE = 1, 2, 3, 4, 5, 6, 15, 16, 17
+OTHERS = {OBJECT: "object", FUNCTION: "function", OPAQUE: "object"}
+STEP_BYTES = 1 << 18  # unpacked at a time
+
+
+class Bytes(Protocol):
+    """Bytes read one after the other."""
+
+    at: int
+
+    def read(self, count: int) -> bytes:
+        """Exactly so many bytes."""
+
+    def skip(self, count: int) -> None:
+        """Go on by so many bytes."""
+
+
+class Plain:
+    """The bytes of a file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = file.seek(0, 2)
+        self.at = 0
+        file.seek(0)
+
+    def read(self, count: int) -> bytes:
+        """Exactly so many bytes."""
+        data = self._file.read(count) if count <= self.size - self.at else b""
+        if len(data) < count:
+            raise FormatError(f"byte {self.at}: {count} bytes expected, the file ends before")
+        self.at += count
+        return data
+
+    def skip(self, count: int) -> None:
+        """Go on by so many bytes."""
+        if count > self.size - self.at:
+            raise FormatError(f"byte {self.at}: {count} bytes expected, the file ends before")
+        self.at = self._file.seek(self.at + count)
+
+
+class Packed:
+    """The bytes that a compressed stretch of the file unpacks to, a little at a time."""
+
+    def __init__(self, source: Plain, count: int, most: int) -> None:
+        self.at = 0
+        self._source, self._left, self._most = source, count, most
+        self._start = source.at
+        self._zip = zlib.decompressobj()
+        self._ready = b""
+
+    def read(self, count: int) -> bytes:
+        """Exactly so many bytes."""
+        parts = []
+        self.at += count
+        while count:
+            part = self._some(count)
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def skip(self, count: int) -> None:
+        """Go on by so many bytes."""
+        self.at += count
+        while count:
+            count -= len(self._some(count))
+
+    def _some(self, most: int) -> bytes:
+        if self.at > self._most:
+            raise FormatError(f"byte {self._start}: unpacks to more than {MOST_BYTES >> 30} GiB")
+        while not self._ready:
+            packed = self._zip.unconsumed_tail
+            if not packed and self._left:
+                packed = self._source.read(min(self._left, STEP_BYTES))
+                self._left -= len(packed)
+            try:
+                self._ready = self._zip.decompress(packed, STEP_BYTES)
+            except zlib.error as error:
+                raise FormatError(f"byte {self._start}: cannot be unpacked: {error}") from None
+            if not self._ready and (self._zip.eof or not (packed or self._left)):
+                raise FormatError(f"byte {self._start}: unpacks to less than it should")
+        part, self._ready = self._ready[:most], self._ready[most:]
+        return part
+
+
+def load(path: str, ignored: frozenset[str] = frozenset()) -> dict[str, Value]:
+    """The variables of a file by name, without the fields whose names are ignored."""
+    try:
+        with open(path, "rb") as file:
+            return _Skim(Plain(file), ignored).variables()
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror or error}") from None
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+class _Skim:
+    """One walk over a file; counts what it meets, so that no file is without an end."""
+
+    def __init__(self, source: Plain, ignored: frozenset[str]) -> None:
+        self.source, self.ignored = source, ignored
+        self.left = MOST_VALUES
+        self.unpacked = 0
+        head = source.read(HEADER_BYTES)
+        self.order = {b"IM": "<", b"MI": ">"}.get(head[126:128], "")
+        if not self.order or self.unpack("H", head[124:126])[0] >> 8 != 1:
+            raise FormatError("no MATLAB file of version 5 to 7.3")
+
+    def unpack(self, code: str, data: bytes) -> tuple[int, ...]:
+        return struct.unpack(f"{self.order}{code}", data)
+
+    def variables(self) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        source = self.source
+        while source.at < source.size:
+            kind, count, _ = self.tag(source)
+            end = source.at + count
+            if kind == MATRIX:
+                name, value = self.matrix(source, count, 0)
+                found[name] = value
+            elif kind == COMPRESSED:
+                inner = Packed(source, count, MOST_BYTES - self.unpacked)
+                kind, count, _ = self.tag(inner)
+                if kind == MATRIX:
+                    name, value = self.matrix(inner, count, 0)
+                    found[name] = value
+                self.unpacked += inner.at
+            source.skip(end - source.at)
+        return found
+
+    def tag(self, at: Bytes) -> tuple[int, int, bytes | None]:
+        """Kind and length of the next element; of a short one also its data."""
+        head = at.read(8)
+        kind, count = self.unpack("II", head)
+        if kind >> 16:
+            kind, count = kind & 0xFFFF, kind >> 16
+            if count > 4:
+                raise FormatError(f"a short element of {count} bytes, expected at most 4")
+            return kind, count, head[4 : 4 + count]
+        return kind, count, None
+
+    def element(self, at: Bytes, most: int) -> tuple[int, bytes | None]:
+        """Kind and data of the next element, None if it is of more bytes."""
+        kind, count, data = self.tag(at)
+        if data is not None:
+            return kind, data
+        data = at.read(count) if count <= most else None
+        at.skip(-count % 8 + (count if data is None else 0))
+        return kind, data
+
+    def integers(self, at: Bytes, what: str) -> tuple[int, ...]:
+        kind, data = self.element(at, 4 * MOST_NUMBERS)
+        if data is None or kind not in (5, 6) or len(data) % 4 or not data:
+            raise FormatError(f"no {what} where they should be")
+        return self.unpack(f"{len(data) // 4}{NUMBERS[kind]}", data)
+
+    def matrix(self, at: Bytes, count: int, nested: int) -> tuple[str, Value]:
+        """Name and value of the matrix of so many bytes that is next."""
+        self.left -= 1
+        if self.left < 0 or nested > MOST_NESTED:
+            raise FormatError("too many values, or too deep, for a network")
+        if not count:
+            return "", Array((0, 0), ())
+        end = at.at + count
+        kind = self.integers(at, "flags")[0] & 0xFF
+        name, value = self.named(at, kind, nested)
+        if at.at > end:
+            raise FormatError(f"a value of {count} bytes that holds more")
+        at.skip(end - at.at)
+        return name, value
+
+    def named(self, at: Bytes, kind: int, nested: int) -> tuple[str, Value]:
+        if kind in OTHERS:
+            return "", Other(OTHERS[kind])
+        shape = self.integers(at, "sizes")
+        if min(shape) < 0 or len(shape) < 2:
+            raise FormatError(f"an array of sizes {shape}")
+        name = (self.element(at, MOST_TEXT)[1] or b"").decode("utf-8", "replace")
+        return name, self.value(at, kind, shape, nested)
+
+    def value(self, at: Bytes, kind: int, shape: tuple[int, ...], nested: int) -> Value:
+        array = Array(shape)
+        if kind in (CELL, STRUCT) and array.elements > MOST_VALUES:
+            raise FormatError(f"{array.elements} values, too many for a network")
+        if kind == CELL:
+            return [self.inside(at, nested) for _ in range(array.elements)]
+        if kind == STRUCT:
+            return self.structs(at, array.elements, nested)
+        if kind == CHAR:
+            return self.text(at, shape)
+        if DOUBLE <= kind <= UINT64:
+            return self.numbers(at, array) if array.elements <= MOST_NUMBERS else array
+        return array if kind == SPARSE else Other("value")
+
+    def inside(self, at: Bytes, nested: int, wanted: bool = True) -> Value:
+        kind, count, _ = self.tag(at)
+        if kind != MATRIX:
+            raise FormatError(f"an element of kind {kind} in a cell or struct, expected {MATRIX}")
+        if wanted:
+            return self.matrix(at, count, nested + 1)[1]
+        at.skip(count)
+        return Other("ignored")
+
+    def structs(self, at: Bytes, count: int, nested: int) -> Value:
+        width = self.integers(at, "lengths of names")[0]
+        data = self.element(at, MOST_TEXT * MOST_NUMBERS)[1]
+        if data is None or not 0 < width <= MOST_TEXT or len(data) % width:
+            raise FormatError("a struct without the names of its fields")
+        parts = [data[n : n + width] for n in range(0, len(data), width)]
+        names = [part.split(b"\0")[0].decode("utf-8", "replace") for part in parts]
+        self.left -= count
+        many: list[Value] = []
+        for _ in range(count):
+            one: dict[str, Value] = {}
+            for name in names:
+                value = self.inside(at, nested, name not in self.ignored)
+                if name not in self.ignored:
+                    one[name] = value
+            many.append(one)
+        return many[0] if count == 1 else many
+
+    def text(self, at: Bytes, shape: tuple[int, ...]) -> Value:
+        kind, data = self.element(at, MOST_TEXT)
+        if data is None or (shape[0] > 1 and len(data) > 1):
+            return Other("text")
+        code = TEXTS.get(kind)
+        if code is None:
+            raise FormatError(f"a text of kind {kind}")
+        if code in ("utf-16", "utf-32"):
+            code += "-le" if self.order == "<" else "-be"
+        return data.decode(code, "replace")
+
+    def numbers(self, at: Bytes, array: Array) -> Array:
+        kind, data = self.element(at, 8 * MOST_NUMBERS)
+        if data is None or kind not in NUMBERS:
+            raise FormatError(f"an array of kind {kind}")
+        size = struct.calcsize(f"<{NUMBERS[kind]}")
+        if len(data) != size * array.elements:
+            raise FormatError(f"{len(data)} bytes for {array.elements} numbers of {size}")
+        return Array(array.shape, self.unpack(f"{array.elements}{NUMBERS[kind]}", data))

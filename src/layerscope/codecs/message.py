@@ -1,0 +1,216 @@
+"""Messages of named fields as text and wire decoders fill them, and typed looks into them.
+
+A field may have any number of values; one that should have a single value has the last of them.
+A wrong type is an error that says where it stands, what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from layerscope.errors import FormatError
+
+Kind = Literal["string", "number", "word"]
+TRUE = ("true", "True", "t", "1")
+FALSE = ("false", "False", "f", "0")
+MOST_DIGITS = 24  # 64 bits take 20, in octal 23
+LARGEST = 1 << 64
+ENDLESS = {"inf": "inf", "infinity": "inf", "nan": "nan"}
+ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})"
+                    rb"|U([0-9a-fA-F]{8})|(.))", re.DOTALL)  # fmt: skip
+LETTERS = {
+    b"n": b"\n",
+    b"t": b"\t",
+    b"r": b"\r",
+    b"a": b"\a",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"v": b"\v",
+}
+
+
+class Origin(Protocol):
+    """What was read: it turns an offset into a place that people can find."""
+
+    def line(self, at: int) -> int:
+        """The line of an offset, 0 where there are no lines."""
+
+    def error(self, at: int, what: str) -> FormatError:
+        """What is wrong at an offset, as an error to raise."""
+
+
+class Value(Struct, frozen=True, gc=False):
+    """One scalar as it was written, strings without their quotes, and where it stands."""
+
+    kind: Kind
+    text: str
+    at: int
+
+
+def unescape(body: bytes) -> str:
+    """The text that a quoted string means."""
+    if b"\\" in body:
+        body = ESCAPE.sub(_escaped, body)
+    return body.decode("utf-8", "replace")
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    octal, byte, short, long, letter = found.groups()
+    if octal or byte:
+        return bytes([int(octal or byte, 8 if octal else 16) & 255])
+    if short or long:
+        code = int(short or long, 16)
+        return (chr(code) if code < 0x110000 else "\ufffd").encode("utf-8", "replace")
+    return LETTERS.get(letter, letter)
+
+
+class Message:
+    """Fields in the order of their first use; `at` is where the message begins."""
+
+    __slots__ = ("at", "fields", "origin")
+
+    def __init__(self, origin: Origin, at: int = 0) -> None:
+        self.origin = origin
+        self.at = at
+        self.fields: dict[str, list[Value | Message]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+    @property
+    def line(self) -> int:
+        """The line it begins on."""
+        return self.origin.line(self.at)
+
+    def put(self, name: str, value: Value | Message) -> None:
+        """Add one value of a field."""
+        self.fields.setdefault(name, []).append(value)
+
+    def error(self, what: str, name: str = "") -> FormatError:
+        """What is wrong with the message, or with the last value of a field, as an error."""
+        at = self.fields[name][-1].at if name in self.fields else self.at
+        return self.origin.error(at, what)
+
+    # -- messages
+
+    def messages(self, name: str) -> list[Message]:
+        """Every message of a field."""
+        found = []
+        for value in self.fields.get(name, ()):
+            if not isinstance(value, Message):
+                raise self.origin.error(value.at, f"{name} {value.text!r}, expected a message")
+            found.append(value)
+        return found
+
+    def message(self, name: str) -> Message:
+        """The message of a field; an empty one where it is not."""
+        found = self.messages(name)
+        return found[-1] if found else Message(self.origin, self.at)
+
+    # -- scalars
+
+    def _scalars(self, name: str, wanted: str) -> list[Value]:
+        found = []
+        for value in self.fields.get(name, ()):
+            if isinstance(value, Message):
+                raise self.origin.error(value.at, f"{name} is a message, expected {wanted}")
+            found.append(value)
+        return found
+
+    def texts(self, name: str) -> list[str]:
+        """Every string of a field; words and numbers stand for themselves."""
+        return [value.text for value in self._scalars(name, "a string")]
+
+    def text(self, name: str, default: str = "") -> str:
+        """The string, or the word, of a field."""
+        found = self.texts(name)
+        return found[-1] if found else default
+
+    def wholes(self, name: str) -> list[int]:
+        """Every whole number of a field."""
+        return [self._whole(name, value) for value in self._scalars(name, "a whole number")]
+
+    def whole(self, name: str, default: int = 0) -> int:
+        """The whole number of a field."""
+        found = self.wholes(name)
+        return found[-1] if found else default
+
+    def numbers(self, name: str) -> list[float]:
+        """Every number of a field."""
+        return [self._number(name, value) for value in self._scalars(name, "a number")]
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """The number of a field."""
+        found = self.numbers(name)
+        return found[-1] if found else default
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """The truth of a field."""
+        found = self._scalars(name, "true or false")
+        if not found:
+            return default
+        if found[-1].text in TRUE:
+            return True
+        if found[-1].text not in FALSE:
+            raise self._wrong(name, found[-1], "true or false")
+        return False
+
+    def choice(self, name: str, words: tuple[str, ...], default: str) -> str:
+        """One of the words of an enumeration, given as such or by its number, counted from 0."""
+        found = self._scalars(name, " or ".join(words))
+        if not found:
+            return default
+        value = found[-1]
+        if value.text.upper() in words:
+            return value.text.upper()
+        if value.text.isascii() and value.text.isdigit() and len(value.text) < 6:
+            number = int(value.text)
+            if number < len(words) and words[number]:
+                return words[number]
+        raise self._wrong(name, value, " or ".join(word for word in words if word))
+
+    def _wrong(self, name: str, value: Value, wanted: str) -> FormatError:
+        shown = value.text if len(value.text) <= 60 else value.text[:60] + "…"
+        told = repr(shown) if value.kind == "string" else shown
+        return self.origin.error(value.at, f"{name} {told}, expected {wanted}")
+
+    def _whole(self, name: str, value: Value) -> int:
+        text = "".join(value.text.split()).lower()
+        sign = -1 if text.startswith("-") else 1
+        digits = text.lstrip("+-").rstrip("u")
+        try:
+            if not digits.isascii() or "_" in digits:
+                raise ValueError
+            if digits.startswith("0x"):
+                number = int(digits[2:][:MOST_DIGITS], 16)
+            elif digits.isdigit():
+                octal = len(digits) > 1 and digits[0] == "0" and not set(digits) & set("89")
+                number = int(digits[:MOST_DIGITS], 8 if octal else 10)
+            else:
+                number = int(real := float(digits.removesuffix("f")))
+                if number != real:
+                    raise ValueError
+        except (ValueError, OverflowError):
+            raise self._wrong(name, value, "a whole number") from None
+        if number >= LARGEST or (len(digits) > MOST_DIGITS and "." not in digits):
+            raise self._wrong(name, value, "at most 64 bits")
+        return sign * number
+
+    def _number(self, name: str, value: Value) -> float:
+        text = "".join(value.text.split()).lower()
+        bare = text.lstrip("+-")
+        try:
+            if "_" in bare:
+                raise ValueError
+            if bare in ENDLESS:
+                real = float(ENDLESS[bare])
+            elif bare.startswith("0x"):
+                real = float(int(bare[2:][:MOST_DIGITS], 16))
+            else:
+                real = float(bare.removesuffix("f"))
+        except (ValueError, OverflowError):
+            raise self._wrong(name, value, "a number") from None
+        return -real if text.startswith("-") else real

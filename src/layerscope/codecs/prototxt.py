@@ -1,0 +1,213 @@
+"""Protobuf's text format as nested messages that know where they stand; it needs no schema.
+
+Accepted is what protobuf's own parsers accept, and what people write who never met one: `:` before
+`{` or not, `{}` or `<>`, lists in `[]`, `,` and `;` between fields, both quotes, neighbouring
+strings joined, comments, extensions. The bytes are walked once and without recursion; what stands
+under a name of `skip` is passed over and not kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from mmap import mmap
+
+from msgspec import Struct
+
+from layerscope.codecs.message import Kind, Message, Value, unescape
+from layerscope.errors import FormatError
+
+MOST_DEPTH = 100
+MOST_VALUES = 1_000_000  # some hundred MB; the largest network known has a hundred thousand
+MOST_NAMES = 10_000  # that are kept ready as text
+PIECE = 1 << 20
+
+# Comments and blanks, possessively: they are never looked at twice.
+SPACE = rb"(?:\s++|\#[^\n]*+)*+"
+BLANK = rb"(?:[\s,;]++|\#[^\n]*+)*+"
+STRING = rb"(?P<string>\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')"
+FIELD = re.compile(
+    BLANK + rb"(?:(?P<name>[A-Za-z_][\w.\-]*+|\[[^\[\]\n\"'{}<>#]*+\])" + SPACE
+    + rb"(?P<colon>:?)" + SPACE + rb"(?P<open>[{<\[]?)|(?P<close>[}>])|(?P<end>\Z))"
+)  # fmt: skip
+SCALAR = re.compile(
+    SPACE + rb"(?:" + STRING + rb"|(?P<number>[+\-]?\s*+\.?[0-9](?:[eE][+\-]|[\w.])*+)"
+    rb"|(?P<word>-?\s*+[A-Za-z_][\w.\-]*+))",
+    re.DOTALL,
+)  # fmt: skip
+JOINED = re.compile(SPACE + STRING, re.DOTALL)
+LISTED = re.compile(BLANK + rb"(?:(?P<close>\])|(?P<open>[{<])|(?P<scalar>(?=[\"'\w.+\-])))")
+CLOSES = {b"{": b"}", b"<": b">", b"[": b"]"}
+
+
+class Text:
+    """The bytes that are read, their name in errors, and the way from an offset to a line."""
+
+    __slots__ = ("_line", "_seen", "data", "name")
+
+    def __init__(self, data: bytes | mmap, name: str) -> None:
+        self.data = data
+        self.name = name
+        self._seen = 0
+        self._line = 1
+
+    def line(self, at: int) -> int:
+        """The line of an offset, from 1; cheap where offsets are asked for in their order."""
+        if at < self._seen:
+            self._seen, self._line = 0, 1
+        for start in range(self._seen, at, PIECE):
+            self._line += self.data[start : min(start + PIECE, at)].count(b"\n")
+        self._seen = at
+        return self._line
+
+    def error(self, at: int, what: str) -> FormatError:
+        """What is wrong at an offset, as an error to raise."""
+        column = at - self.data.rfind(b"\n", 0, at)
+        return FormatError(f"{self.name}:{self.line(at)}:{column}: {what}")
+
+    def unexpected(self, at: int, wanted: str) -> FormatError:
+        """An error at the first thing from an offset on that is neither blank nor comment."""
+        found = re.compile(BLANK).match(self.data, at)
+        at = found.end() if found else at
+        piece = self.data[at : at + 20].decode("utf-8", "replace").split("\n")[0].strip()
+        return self.error(
+            at, f"found {piece!r}, expected {wanted}" if piece else f"expected {wanted}"
+        )
+
+
+class Frame(Struct, gc=False):
+    """A message, or with a label a list of values under that name, whose end is not read yet."""
+
+    message: Message
+    close: bytes
+    kept: bool
+    label: bytes = b""
+
+
+def parse(data: bytes | mmap, name: str, skip: Collection[str] = ()) -> Message:
+    """The message that a text is; raises FormatError with line and column where it is none."""
+    text = Text(data, name)
+    if b"\0" in data[:PIECE]:
+        raise text.error(data.find(b"\0"), "a zero byte, expected text")
+    return Parser(text, skip).run()
+
+
+class Parser:
+    """One walk over a text; `left` is how many values it may yet keep."""
+
+    def __init__(self, text: Text, skip: Collection[str] = ()) -> None:
+        self.text = text
+        self.skip = frozenset(word.encode() for word in skip)
+        self.left = MOST_VALUES
+        self.names: dict[bytes, str] = {}
+        self.stack: list[Frame] = []
+
+    def run(self) -> Message:
+        """The outermost message."""
+        at = 3 if self.text.data[:3] == b"\xef\xbb\xbf" else 0
+        root = Message(self.text, at)
+        self.stack = [Frame(root, b"", True)]
+        while self.stack:
+            at = self._in_list(at) if self.stack[-1].label else self._in_message(at)
+        return root
+
+    def _in_message(self, at: int) -> int:
+        """One field, or the end of the message; returns where the next thing begins."""
+        top = self.stack[-1]
+        found = FIELD.match(self.text.data, at)
+        if found is None:
+            raise self.text.unexpected(at, "the name of a field")
+        name = found["name"]
+        if name is None:
+            if found["end"] is not None and top.close:
+                what = f"the message that begins here has no {top.close.decode()}"
+                raise self.text.error(top.message.at, what)
+            return self._leave(found)
+        kept = top.kept and name not in self.skip
+        opened = found["open"]
+        if opened == b"[":
+            self._need_colon_or_message(found)
+            self._enter(Frame(top.message, b"]", kept, name), found.start("open"))
+        elif opened:
+            inner = Message(self.text, found.start("open"))
+            self._keep(top.message, name, inner, kept)
+            self._enter(Frame(inner, CLOSES[opened], kept), inner.at)
+        elif not found["colon"]:
+            raise self.text.unexpected(found.end(), f": or {{ after {_shown(name)}")
+        else:
+            return self._scalar(top.message, name, found.end(), kept)
+        return found.end()
+
+    def _need_colon_or_message(self, found: re.Match[bytes]) -> None:
+        if not found["colon"]:
+            following = LISTED.match(self.text.data, found.end())
+            if following is None or following["open"] is None:
+                raise self.text.error(
+                    found.start("open"), f"a list of {_shown(found['name'])} without :"
+                )
+
+    def _in_list(self, at: int) -> int:
+        """One value of a list, or its end."""
+        top = self.stack[-1]
+        found = LISTED.match(self.text.data, at)
+        if found is None:
+            raise self.text.unexpected(at, f"a value of {_shown(top.label)} or ]")
+        if found["close"] is not None:
+            return self._leave(found)
+        if found["open"] is None:
+            return self._scalar(top.message, top.label, found.end(), top.kept)
+        inner = Message(self.text, found.start("open"))
+        self._keep(top.message, top.label, inner, top.kept)
+        self._enter(Frame(inner, CLOSES[found["open"]], top.kept), inner.at)
+        return found.end()
+
+    def _enter(self, frame: Frame, at: int) -> None:
+        if len(self.stack) > MOST_DEPTH:
+            raise self.text.error(at, f"messages nested deeper than {MOST_DEPTH}")
+        self.stack.append(frame)
+
+    def _leave(self, found: re.Match[bytes]) -> int:
+        close, wanted = found["close"] or b"", self.stack[-1].close
+        if close != wanted:
+            told = f"expected {wanted.decode()}" if wanted else "which closes nothing"
+            raise self.text.error(found.start("close"), f"found {close.decode()}, {told}")
+        self.stack.pop()
+        return found.end()
+
+    def _scalar(self, outer: Message, name: bytes, at: int, kept: bool) -> int:
+        """One value from an offset on; returns where it ends."""
+        data = self.text.data
+        found = SCALAR.match(data, at)
+        if found is None:
+            raise self.text.unexpected(at, f"a value of {_shown(name)}")
+        kind: Kind = found.lastgroup  # type: ignore[assignment]
+        begin, end = found.span(kind)
+        if kind != "string":
+            self._keep(
+                outer, name, Value(kind, found[kind].decode("ascii", "replace"), begin), kept
+            )
+            return end
+        parts = [found[kind][1:-1]]
+        while (more := JOINED.match(data, end)) is not None:
+            parts.append(more["string"][1:-1])
+            end = more.end()
+        text = "".join(map(unescape, parts)) if kept else ""
+        self._keep(outer, name, Value(kind, text, begin), kept)
+        return end
+
+    def _keep(self, outer: Message, name: bytes, value: Value | Message, kept: bool) -> None:
+        if not kept:
+            return
+        self.left -= 1
+        if self.left < 0:
+            raise self.text.error(value.at, f"more than {MOST_VALUES:,} values: this is no network")
+        known = self.names.get(name)
+        if known is None:
+            known = name.decode("utf-8", "replace").strip("[] \t")
+            if len(self.names) < MOST_NAMES:
+                self.names[name] = known
+        outer.put(known, value)
+
+
+def _shown(name: bytes) -> str:
+    return name[:60].decode("utf-8", "replace")

@@ -1,0 +1,152 @@
+"""The two wrappers of MatConvNet, a chain and a graph, as one list of layers."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from msgspec import Struct
+
+from layerscope.codecs.matlab import Array, Value
+from layerscope.errors import FormatError
+from layerscope.formats.matconvnet.fields import (
+    Fields,
+    Layer,
+    items,
+    numbers,
+    struct,
+    text,
+    texts,
+    whole,
+)
+
+DATA = "data"  # what the input of a chain is called, which gives it no name
+Sizes = tuple[int, ...]  # height, width, depth, num, as far as they are told
+
+
+class Network(Struct, frozen=True):
+    """Layers in the order of the file, and the sizes of inputs as far as the file tells them."""
+
+    layers: tuple[Layer, ...]
+    inputs: dict[str, Sizes]  # by name; "" is the input whose name is not told
+    chain: bool
+
+
+def wrapped(net: Fields) -> Network:
+    """The layers of a SimpleNN, or of a DagNN as its `saveobj` makes it."""
+    found = items(net.get("layers"))
+    if not found:
+        raise FormatError("a network without layers")
+    structs = []
+    for n, value in enumerate(found, 1):
+        if not isinstance(value, dict):
+            raise FormatError(f"layer {n} is no struct")
+        structs.append(value)
+    graph = any("block" in value or "inputs" in value for value in structs)
+    layers = _graph(net, structs) if graph else _chain(structs)
+    return Network(tuple(layers), _inputs(net), not graph)
+
+
+def _chain(structs: list[dict[str, Value]]) -> list[Layer]:
+    layers: list[Layer] = []
+    before = DATA
+    names = {DATA}
+    for n, fields in enumerate(structs, 1):
+        name = _fresh(text(fields, "name", f"layer{n}"), names)
+        kind = text(fields, "type")
+        if not kind:
+            raise FormatError(f"layer {n} ({name}) has no type")
+        stored = items(fields.get("weights"))
+        if not stored:
+            stored = [fields[key] for key in ("filters", "biases") if key in fields]
+        arrays = tuple(value if isinstance(value, Array) else None for value in stored)
+        if kind == "loss" and layers and layers[-1].kind == "softmax":  # of probabilities
+            fields = {"loss": "log", **fields}
+        layers.append(Layer(name, kind, fields, arrays, (before,), (name,)))
+        before = name
+    return layers
+
+
+def _graph(net: Fields, structs: list[dict[str, Value]]) -> list[Layer]:
+    stored: dict[str, Array] = {}
+    for param in map(struct, items(net.get("params"))):
+        value = param.get("value")
+        if isinstance(value, Array):
+            stored[text(param, "name")] = value
+    layers: list[Layer] = []
+    names: set[str] = set()
+    for n, fields in enumerate(structs, 1):
+        name = _fresh(text(fields, "name", f"layer{n}"), names)
+        kind = text(fields, "type")
+        outputs, params = texts(fields.get("outputs")), texts(fields.get("params"))
+        if not kind or not outputs:
+            raise FormatError(f"layer {n} ({name}) has no {'outputs' if kind else 'type'}")
+        arrays = tuple(stored.get(param) for param in params)
+        block = struct(fields.get("block"))
+        inputs = texts(fields.get("inputs"))
+        layers.append(Layer(name, kind, block, arrays, inputs, outputs, params))
+    return _sorted(layers)
+
+
+def _fresh(name: str, names: set[str]) -> str:
+    found, count = name, 1
+    while found in names:
+        count += 1
+        found = f"{name}_{count}"
+    names.add(found)
+    return found
+
+
+def _sorted(layers: list[Layer]) -> list[Layer]:
+    """The layers in an order in which they can run, as near to the file's as may be."""
+    made = {name for layer in layers for name in layer.outputs}
+    readers: dict[str, list[int]] = {}
+    missing: list[int] = []
+    for n, layer in enumerate(layers):
+        needed = made.intersection(layer.inputs)
+        missing.append(len(needed))
+        for name in needed:
+            readers.setdefault(name, []).append(n)
+    ready = [n for n, count in enumerate(missing) if not count]
+    done: list[Layer] = []
+    while ready:
+        layer = layers[heappop(ready)]
+        done.append(layer)
+        for name in layer.outputs:
+            for n in readers.pop(name, ()):
+                missing[n] -= 1
+                if not missing[n]:
+                    heappush(ready, n)
+    if len(done) < len(layers):
+        stuck = next(layer for layer, count in zip(layers, missing, strict=True) if count)
+        raise FormatError(f"layer {stuck.name} waits for its own output")
+    return done
+
+
+def _inputs(net: Fields) -> dict[str, Sizes]:
+    """As MatConvNet's own display looks for them: inputSize before imageSize, meta before net."""
+    meta = struct(net.get("meta"))
+    told: dict[str, Sizes] = {}
+    for entry in map(struct, items(meta.get("inputs"))):
+        sizes = _sizes(numbers(entry, "size"))
+        if sizes:
+            told[text(entry, "name")] = sizes
+    places = (
+        numbers(meta, "inputSize"),
+        numbers(struct(meta.get("normalization")), "imageSize"),
+        numbers(struct(net.get("normalization")), "imageSize"),
+    )
+    sizes = next((found for place in places if (found := _sizes(place))), ())
+    if sizes:
+        told[""] = sizes
+    return told
+
+
+def _sizes(values: tuple[float, ...]) -> Sizes:
+    """Sizes that are told and not NaN."""
+    if len(values) < 2 or any(value != value for value in values[:3]):
+        return ()
+    values = tuple(1 if value != value else value for value in values[:4])
+    sizes = whole(values, "input size")
+    if 0 in sizes:
+        return ()
+    return sizes

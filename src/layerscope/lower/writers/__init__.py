@@ -1,0 +1,49 @@
+"""How each op is written in ONNX. To add one, write it in its family's file."""
+
+from __future__ import annotations
+
+from layerscope.lower.draft import Writer
+from layerscope.lower.writers import (
+    attention,
+    convolution,
+    elementwise,
+    indexing,
+    linear,
+    losses,
+    normalization,
+    pooling,
+    quantization,
+    recurrent,
+    reduction,
+    regions,
+    resizing,
+    shaping,
+    unrolled,
+)
+
+FAMILIES = (
+    convolution, linear, pooling, normalization, elementwise, losses, shaping, resizing, regions,
+    reduction, indexing, attention, recurrent, unrolled, quantization,
+)  # fmt: skip
+
+
+def _merged() -> dict[str, Writer]:
+    merged: dict[str, Writer] = {}
+    for family in FAMILIES:
+        for op, writer in family.WRITERS.items():
+            if op in merged:
+                raise ValueError(f"op {op!r} has two writers")
+            merged[op] = writer
+    return merged
+
+
+WRITERS = _merged()
+
+# Ops that ONNX has no form for, and why.
+REFUSED = {
+    "proposals": "boxes that data chooses",
+    "detections": "boxes that data chooses",
+    "psroi_pool": "ONNX has no pooling with channels of their own for every bin",
+}
+
+__all__ = ["REFUSED", "WRITERS"]

@@ -1,0 +1,243 @@
+"""Prints a DagNN as MatConvNet's `print(…, 'all', true)` does: one table under the other.
+
+Layers, parameters, variables, memory, receptive fields. Rows, order, widths, blocks of 18 and
+numbers follow print.m (vlfeat/matconvnet 0b18caf), getVarSizes.m and getVarReceptiveFields.m
+(8ccdc96), which were read and not run: there was no MATLAB and no printed document. What differs:
+- a loss reads `label` beside its data, as no file tells labels: sizes `n/a`, memory `NaN`;
+- the depth after a transposed convolution is right (MatConvNet takes a wrong side of the filters),
+  and layers whose sizes MatConvNet cannot tell have theirs; empty lines at the end are left out;
+- what is no layer of MatConvNet has its op as type; a linear layer is a Conv of 1x1 filters;
+- arrays of other networks are called as by `fromSimpleNN`: f, b; of batch norm m, b, x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from layerscope.analysis.costs import storage_of
+from layerscope.analysis.fields import Number
+from layerscope.graph.types import Param, Shape, elements, storage_bytes
+from layerscope.notations.matconvnet import MOST_COLUMNS, memory_text, number_text, text_table
+from layerscope.notations.matconvnet_fields import UNIT, fields
+from layerscope.ops import RULES
+from layerscope.report import Report
+from layerscope.report.types import Layer
+
+LABEL = "label"
+RULE, NONE = "-", "n/a"
+TYPES = {
+    "conv": "Conv", "linear": "Conv", "conv_transpose": "ConvTranspose", "batch_norm": "BatchNorm",
+    "max_pool": "Pooling", "avg_pool": "Pooling", "global_max_pool": "GlobalPooling",
+    "global_avg_pool": "GlobalPooling", "relu": "ReLU", "leaky_relu": "ReLU", "tanh": "Tanh",
+    "sigmoid": "Sigmoid", "lrn": "LRN", "softmax": "SoftMax", "dropout": "DropOut", "add": "Sum",
+    "concat": "Concat", "scale": "Scale", "crop": "Crop", "reshape": "Reshape",
+    "permute": "Permute", "flatten": "Flatten",
+    "roi_pool": "ROIPooling", "grid_sample": "BilinearSampler",
+}  # fmt: skip
+SUFFIXES = {
+    "batch_norm": {"weight": "m", "bias": "b"},
+    "": {"weight": "f", "bias": "b"},
+}
+MOMENTS = "x"
+FIRST_COLUMN = "(:,1)"  # of moments, in the name a reader gives their mean
+
+
+class Stored(Struct, frozen=True):
+    """An array as a DagNN has it, and how many layers use it."""
+
+    sizes: Shape
+    bytes: int
+    users: int = 1
+
+
+class Variable(Struct, frozen=True):
+    """A tensor as a DagNN has it; sizes are height, width, depth, num, None if not known."""
+
+    sizes: Shape | None
+    bytes: int | None
+    fanin: int
+    fanout: int
+
+
+def write(report: Report) -> str:
+    """The tables, one under the other."""
+    params: dict[str, Stored] = {}
+    layers = [_layer(layer, _params(layer, params), report) for layer in report.layers]
+    variables = _variables(report)
+    stored = sum(each.bytes for each in params.values())
+    held = sum(each.bytes or 0 for each in variables.values())
+    tables = [
+        [["func", RULE, "type", "inputs", "outputs", "params", "pad", "stride"], *layers],
+        [["param", RULE, "dims", "mem", "fanout"], *_param_columns(params)],
+        [["var", RULE, "dims", "mem", "fanin", "fanout"], *_variable_columns(variables)],
+        [["params", "vars", "total"], list(map(memory_text, (stored, held, stored + held)))],
+        *_fields(report, variables),
+    ]
+    return "".join(map(_table, tables)).rstrip("\n") + "\n"
+
+
+def _table(columns: list[list[str]]) -> str:
+    """Blocks of columns, an empty line after each and one more after the table."""
+    head, rest = columns[0], columns[1:]
+    blocks = [rest[n : n + MOST_COLUMNS] for n in range(0, len(rest), MOST_COLUMNS)]
+    texts = [text_table(list(map(list, zip(head, *block, strict=True)))) for block in blocks]
+    return "".join(text + "\n" for text in texts) + "\n"
+
+
+def _dims(values: Sequence[Number] | None) -> str:
+    """Sizes joined by x, one if all are equal."""
+    if values is None or not values:
+        return NONE
+    texts = [number_text(value, 4) for value in values]
+    return "x".join(texts) if len(set(values)) > 1 else texts[0]
+
+
+def _mem(size_bytes: int | None) -> str:
+    return "NaN" if size_bytes is None else memory_text(size_bytes)
+
+
+# -- layers
+
+
+def _layer(layer: Layer, params: list[str], report: Report) -> list[str]:
+    inputs, outputs = _inputs(layer, report), [tensor.name for tensor in layer.outputs]
+    pads, stride = _window(layer)
+    cells = [" ".join(inputs), " ".join(outputs), " ".join(params), _dims(pads), _dims(stride)]
+    return [layer.name, RULE, _type(layer), *cells]
+
+
+def _type(layer: Layer) -> str:
+    told = layer.node.source.op if layer.node.source is not None else ""
+    if told.startswith("dagnn."):
+        return told.removeprefix("dagnn.")
+    return "Loss" if _is_loss(layer) else TYPES.get(layer.op, layer.op)
+
+
+def _is_loss(layer: Layer) -> bool:
+    return layer.op in RULES and RULES[layer.op].family == "loss"
+
+
+def _inputs(layer: Layer, report: Report) -> list[str]:
+    stored = {param.name for param in report.graph.params}
+    names = [tensor.name for tensor in layer.inputs if tensor.name not in stored]
+    return [*names, LABEL] if _is_loss(layer) and len(names) == 1 else names
+
+
+def _window(layer: Layer) -> tuple[Sequence[int] | None, Sequence[int] | None]:
+    """Pads and strides of what MatConvNet calls a filter."""
+    if layer.op == "linear" or layer.op.startswith("global_"):
+        return (0, 0, 0, 0), (1, 1)
+    window = getattr(layer.node.attributes, "window", None)
+    if window is None or layer.op == "conv_transpose":
+        return None, None
+    stride = (*window.stride, 1)[: max(window.rank, 2)]
+    if isinstance(window.pads, str) and layer.call is None:
+        return None, stride
+    pads = window.resolve(layer.call.x[2:] if layer.call is not None else ())
+    flat = [pad for pair in pads for pad in pair]
+    return (*flat, 0, 0) if len(flat) == 2 else flat, stride
+
+
+# -- parameters
+
+
+def _params(layer: Layer, found: dict[str, Stored]) -> list[str]:
+    """The names of a layer's arrays; each is put among those found."""
+    names: list[str] = []
+    moments = [param for param in layer.cost.params if param.role == "statistic"]
+    for param in layer.cost.params:
+        if param in moments[1:]:
+            continue
+        paired = param in moments and len(moments) == 2
+        name = _name(layer, param, paired)
+        sizes = (*param.shape, 2) if paired else _sizes(layer, param)
+        held = sum(part.bytes for part in (moments if paired else [param]))
+        users = found[name].users + 1 if name in found else 1
+        found[name] = Stored(sizes, held, users)
+        names.append(name)
+    return names
+
+
+def _name(layer: Layer, param: Param, paired: bool) -> str:
+    storage = param.storage or storage_of(layer.node, param, layer.node.ties)
+    if storage != f"{layer.name}.{param.name}":
+        return storage.removesuffix(FIRST_COLUMN)
+    if paired:
+        return layer.name + MOMENTS
+    suffixes = SUFFIXES.get(layer.op, SUFFIXES[""])
+    return layer.name + suffixes.get(param.name, f"_{param.name}")
+
+
+def _sizes(layer: Layer, param: Param) -> Shape:
+    """As MATLAB has them: filters last, a vector as a column, no trailing ones past the second."""
+    shape = param.shape
+    if layer.op in ("conv", "conv_transpose") and len(shape) > 2:
+        shape = (*shape[2:], *(1,) * (4 - len(shape)), shape[1], shape[0])
+    elif layer.op == "linear" and len(shape) == 2:
+        shape = (1, 1, shape[1], shape[0])
+    while len(shape) > 2 and shape[-1] == 1:
+        shape = shape[:-1]
+    return (*shape, *(1,) * (2 - len(shape)))
+
+
+def _param_columns(params: Mapping[str, Stored]) -> list[list[str]]:
+    return [
+        [name, RULE, _dims(each.sizes), _mem(each.bytes), str(each.users)]
+        for name, each in params.items()
+    ]
+
+
+# -- variables
+
+
+def _variables(report: Report) -> dict[str, Variable]:
+    """One a tensor, in the order in which layers name them."""
+    fanin: dict[str, int] = {}
+    fanout: dict[str, int] = {}
+    planes: dict[str, Shape | None] = {t.name: _plane(t.shape) for t in report.inputs}
+    for layer in report.layers:
+        for name in _inputs(layer, report):
+            fanin.setdefault(name, 0)
+            fanout[name] = fanout.get(name, 0) + 1
+        for tensor in layer.outputs:
+            fanin[tensor.name] = fanin.get(tensor.name, 0) + 1
+            planes[tensor.name] = _plane(tensor.shape)
+            if _is_loss(layer) and layer.call is not None and layer.call.x:
+                planes[tensor.name] = (1, 1, 1, layer.call.x[0])  # one number an image
+    found = {}
+    for name, count in fanin.items():
+        sizes, held = planes.get(name), None
+        if sizes is not None:
+            held = storage_bytes(elements(sizes), report.tensors[name].dtype)
+        found[name] = Variable(sizes, held, count, fanout.get(name, 0))
+    return found
+
+
+def _plane(shape: Shape | None) -> Shape | None:
+    """Height, width, depth, num."""
+    if shape is None:
+        return None
+    num, depth, *sizes = (*shape, *(1,) * (2 - len(shape)))
+    return (*sizes, *(1,) * (2 - len(sizes)), depth, num)
+
+
+def _variable_columns(variables: Mapping[str, Variable]) -> list[list[str]]:
+    return [
+        [name, RULE, _dims(each.sizes), _mem(each.bytes), str(each.fanin), str(each.fanout)]
+        for name, each in variables.items()
+    ]
+
+
+def _fields(report: Report, variables: Mapping[str, Variable]) -> list[list[list[str]]]:
+    """A table for each variable that nothing makes: what the others see of it."""
+    tables = []
+    seen = fields(report)
+    for origin in (name for name, each in variables.items() if not each.fanin):
+        columns = [[f"rf in '{origin}'", RULE, "size", "stride", "offset"]]
+        for name in variables:
+            axes = [UNIT] if name == origin else seen.get(origin, {}).get(name, [])
+            columns.append([name, RULE, *(_dims([axis[n] for axis in axes]) for n in range(3))])
+        tables.append(columns)
+    return tables

@@ -1,0 +1,95 @@
+"""Receptive fields as a DagNN joins them: one size, stride and centre a variable, or none."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from layerscope.analysis.fields import Number
+from layerscope.ops import RULES
+from layerscope.ops.reach import SAME
+from layerscope.report import Report
+from layerscope.report.types import Layer
+
+Field = tuple[Number, Number, Number]  # size, stride, centre counted from 1
+Axes = list[Field]  # empty: not a sliding window
+UNIT: Field = (1, 1, 1)
+
+
+def fields(report: Report) -> dict[str, dict[str, Axes]]:
+    """By input and tensor; a tensor that an input does not reach is not there."""
+    found: dict[str, dict[str, Axes]] = {}
+    for tensor in report.inputs:
+        rank = max(len(tensor.shape or ()) - 2, 2)
+        found[tensor.name] = {tensor.name: [UNIT] * rank}
+    for layer in report.layers:
+        for seen in found.values():
+            for n, output in enumerate(layer.outputs):
+                parts: list[Axes] = []
+                for place, source in enumerate(layer.inputs):
+                    own = _of(layer, place, n)
+                    if source.name in seen and own is not None:
+                        parts.append(_through(seen[source.name], own))
+                if parts:
+                    seen[output.name] = _union(parts)
+    return found
+
+
+def _of(layer: Layer, place: int, output: int) -> Axes | None:
+    """What one position of an output sees of an input; None if only its size matters."""
+    call, a = layer.call, layer.node.attributes
+    if call is None or RULES[layer.op].family == "loss":
+        return []
+    window: Any = getattr(a, "window", None)
+    if layer.op == "conv_transpose":
+        axes: Axes = []
+        for n, (crop, _) in enumerate(window.resolve(call.y[2:])):
+            extent, up = window.extents[n], window.stride[n]
+            size, step = Fraction(extent - 1, up) + 1, Fraction(1, up)
+            axes.append((size, step, Fraction(2 * crop - extent + 1, 2 * up) + 1))
+        return _both(axes)
+    if window is not None:
+        pads = window.resolve(call.x[2:])
+        return _both(
+            [
+                (extent, step, 1 - before + Fraction(extent - 1, 2))
+                for extent, step, (before, _) in zip(
+                    window.extents, window.stride, pads, strict=True
+                )
+            ]
+        )
+    if layer.op.startswith("global_"):
+        return _both([(size, 1, Fraction(size + 1, 2)) for size in call.x[2:]])
+    if layer.op == "crop":
+        offsets = a.offsets * (2 // len(a.offsets)) if len(a.offsets) <= 2 else a.offsets
+        return None if place else [(1, 1, 1 + offset) for offset in offsets]
+    reach = RULES[layer.op].reach(call)
+    mapped = reach[place if len(call.outputs) == 1 else output]
+    shape = call.inputs[place]
+    even = all(mapped.get(n) == (n, SAME) for n in range(2, len(shape)))
+    return [UNIT] * max(len(shape) - 2, 2) if even and len(shape) > 2 else []
+
+
+def _both(axes: Axes) -> Axes:
+    return [*axes, *[UNIT] * (2 - len(axes))]
+
+
+def _through(before: Axes, own: Axes) -> Axes:
+    if not before or not own or len(before) != len(own):
+        return []
+    return [
+        (step * (size - 1) + whole, step * stride, step * (centre - 1) + start)
+        for (whole, step, start), (size, stride, centre) in zip(before, own, strict=True)
+    ]
+
+
+def _union(parts: list[Axes]) -> Axes:
+    """Just large enough for all branches; none where one has none or their strides differ."""
+    if not all(parts) or len({tuple(axis[1] for axis in axes) for axes in parts}) > 1:
+        return []
+    joined: Axes = []
+    for axes in zip(*parts, strict=True):
+        first = min(centre - Fraction(size - 1, 2) for size, _, centre in axes)
+        last = max(centre + Fraction(size - 1, 2) for size, _, centre in axes)
+        joined.append((last - first + 1, axes[0][1], Fraction(first + last, 2)))
+    return joined
