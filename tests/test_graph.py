@@ -420,3 +420,10 @@ def test_an_op_of_more_outputs_than_are_named_the_second_time() -> None:
 def test_an_input_of_no_elements() -> None:
     with pytest.raises(ShapeError, match=r"net: input data has shape \(1, 0\)"):
         infer(Graph("net", (Tensor("data", (1, 0)),), (), ("data",)))
+
+
+def test_three_sizes_for_an_input_of_no_declared_shape_are_an_image() -> None:
+    graph = Graph("net", (Tensor("data", None),), (Node("r", "relu", ("data",), ("r",)),), ("r",))
+    assert bind(graph, {"": (3, 8, 8)}).inputs[0].shape == (1, 3, 8, 8)
+    assert bind(graph, {"": (3, 8, 8)}, batch=5).inputs[0].shape == (5, 3, 8, 8)
+    assert bind(graph, {"": (2, 3, 8, 8)}).inputs[0].shape == (2, 3, 8, 8)

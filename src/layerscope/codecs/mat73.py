@@ -1,10 +1,18 @@
-"""MATLAB's files of version 7.3, which are HDF5: walked by h5py, large arrays never read."""
+"""MATLAB's files of version 7.3, which are HDF5: walked by h5py, large arrays never read.
+
+HDF5 loops or crashes on some broken files, so the walk is done in a process of its own.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
+import msgspec
+
+from layerscope.codecs.confined import bound_memory, confined
 from layerscope.codecs.matlab import (
     MOST_NESTED,
     MOST_NUMBERS,
@@ -14,7 +22,7 @@ from layerscope.codecs.matlab import (
     Other,
     Value,
 )
-from layerscope.errors import FormatError, LayerscopeError, MissingExtra
+from layerscope.errors import FormatError, MissingExtra
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 MOST_CHUNK = 1 << 26  # bytes that a single read may unpack
@@ -27,18 +35,56 @@ def is_hdf5(head: bytes) -> bool:
 
 def load(path: str, ignored: frozenset[str] = frozenset()) -> dict[str, Value]:
     """The variables of a file by name, without the fields whose names are ignored."""
+    if find_spec("h5py") is None:
+        raise MissingExtra("a MatConvNet file of version 7.3", "mat")
     try:
-        import h5py
-    except ImportError:
-        raise MissingExtra("a MatConvNet file", "mat") from None
-    try:
-        with h5py.File(path, "r", locking=False) as file:
-            return _Walk(h5py, file, ignored).fields(file, 0)
-    except LayerscopeError as error:
+        error, found = msgspec.msgpack.decode(confined(answer, [path, *sorted(ignored)]))
+        if error:
+            raise FormatError(f"no readable HDF5: {error}")
+    except (FormatError, msgspec.DecodeError, ValueError) as error:
         raise FormatError(f"{path}: {error}") from None
+    return {name: _unpacked(value) for name, value in found.items()}
+
+
+def answer(path: str, *ignored: str) -> None:
+    """Write what went wrong, if anything, and the variables to the standard output, packed."""
+    bound_memory()
+    told, found = "", {}
+    try:
+        found = {name: _packed(value) for name, value in walk(path, frozenset(ignored)).items()}
     except Exception as error:  # of a broken file h5py may raise nearly anything
         told = " ".join(str(error).split()) or type(error).__name__
-        raise FormatError(f"{path}: no readable HDF5: {told}") from None
+    sys.stdout.buffer.write(msgspec.msgpack.encode((told, found)))
+
+
+def walk(path: str, ignored: frozenset[str] = frozenset()) -> dict[str, Value]:
+    """The same as `load` in this process, which a broken file may bring down."""
+    import h5py
+
+    with h5py.File(path, "r", locking=False) as file:
+        return _Walk(h5py, file, ignored).fields(file, 0)
+
+
+def _packed(value: Value) -> Any:
+    """A value in texts, numbers, lists and dicts alone."""
+    if isinstance(value, Array):
+        return ["array", value.shape, value.numbers]
+    if isinstance(value, Other):
+        return ["other", value.kind]
+    if isinstance(value, list):
+        return ["list", *map(_packed, value)]
+    return {name: _packed(v) for name, v in value.items()} if isinstance(value, dict) else value
+
+
+def _unpacked(value: Any) -> Value:
+    if isinstance(value, dict):
+        return {name: _unpacked(each) for name, each in value.items()}
+    if isinstance(value, str):
+        return value
+    kind, *rest = value
+    if kind == "array":
+        return Array(tuple(rest[0]), None if rest[1] is None else tuple(rest[1]))
+    return Other(rest[0]) if kind == "other" else [_unpacked(each) for each in rest]
 
 
 class _Walk:

@@ -56,6 +56,8 @@ def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | 
         if min(shape, default=0) < 1:
             told = "x".join(map(str, shape))
             raise UsageError(f"input {tensor.name}: {told}, expected every size to be at least 1")
+        if declared is None and len(shape) == 3:  # an image, of a file that tells no shape
+            shape = (1, *shape)
         if declared is not None and len(shape) == len(declared) - 1:
             shape = (declared[0], *shape)
         elif declared is not None and len(shape) != len(declared):
