@@ -13,6 +13,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 from layerscope.engines import Progress, quiet
+from layerscope.engines.affinity import cpus, pin_workers, pinned
 from layerscope.engines.cache import keep, load
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 
@@ -24,9 +25,7 @@ MOST_BUFFER = 1 << 30  # bytes of a buffer that is to lie in DRAM
 
 def cores() -> int:
     """CPUs this process may use."""
-    with suppress(AttributeError):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(cpus()) or os.cpu_count() or 1
 
 
 def identity() -> str:
@@ -136,8 +135,9 @@ def _peak(dtype: str, threads: int) -> Peak | None:
         except Exception:  # an engine without a product in that type
             return None
         m, n, k = size
-        rates[size] = _rate(run, 2 * m * n * k, SECONDS / len(PRODUCTS))
-    best = max(rates.values(), key=lambda rate: rate.median)
+        with pinned(threads):
+            rates[size] = _rate(run, 2 * m * n * k, SECONDS / len(PRODUCTS))
+    best = max(rates.values(), key=lambda rate: rate.best)
     return Peak(dtype, threads, best, "onnxruntime")
 
 
@@ -169,6 +169,7 @@ def _product(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable[[
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
+    pin_workers(options, threads)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

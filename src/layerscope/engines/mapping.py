@@ -16,7 +16,7 @@ from msgspec import Struct
 from layerscope.engines.program import Operator, Program
 
 # Operators that only change how a tensor lies in memory; rows of their own if the source has none.
-LAYOUTS = frozenset({"ReorderInput", "ReorderOutput", "Transpose"})
+LAYOUTS = frozenset({"ReorderInput", "ReorderOutput", "Reorder", "Transpose"})
 # Operators that an engine puts in and that hand their first input on.
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Cast"})
 # Source operators that are left out rather than fused: no name of theirs is shown in a row.

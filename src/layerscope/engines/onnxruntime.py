@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.engines import Progress, quiet
+from layerscope.engines.affinity import pin_workers, pinned
 from layerscope.engines.clock import Clock, Sample
 from layerscope.engines.mapping import Mapped, map_operators
 from layerscope.engines.planning import Held, plan
@@ -52,7 +53,7 @@ def measure(
     subject: Subject, options: Options, progress: Progress = quiet
 ) -> tuple[Run, dict[str, Any]]:
     """Times of all layers, and the outputs of the last run by name."""
-    with TemporaryDirectory(prefix="layerscope-") as folder:
+    with TemporaryDirectory(prefix="layerscope-") as folder, pinned(options.threads):
         return _measure(subject, options, progress, folder)
 
 
@@ -152,6 +153,7 @@ def _session(
     told.enable_mem_pattern = pattern
     # Threads of one session that wait by spinning would take the CPU from the other's.
     told.add_session_config_entry("session.force_spinning_stop", "1")
+    pin_workers(told, options.threads)
     if options.fusion == "off":
         told.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     if profile:
