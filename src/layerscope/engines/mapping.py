@@ -9,6 +9,7 @@ activation.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -97,7 +98,7 @@ class _Placing:
         free = [anchor for anchor in anchors if anchor not in self.owner]
         cover = self._between(free, known)
         result = self.source.operators[max(free)].outputs
-        cover, last = self._stretch(cover, max(free), known)
+        cover, last = self._stretch(cover, max(free), op)
         cover, last = self._activated(op, cover, last)
         self._cover(index, cover)
         if last != max(free):
@@ -159,15 +160,18 @@ class _Placing:
             todo += [self.producer[t] for t in inputs if t not in known and t in self.producer]
         return cover
 
-    def _stretch(self, cover: set[int], last: int, known: set[str]) -> tuple[set[int], int]:
+    def _stretch(self, cover: set[int], last: int, op: Operator) -> tuple[set[int], int]:
         """Go on to readers of inputs that the cover has no use for, such as a sum's other side."""
+        given = Counter(self.same[name] for name in op.inputs if name in self.same)
+        known = set(given)
         for _ in range(STEPS):
-            used = {name for n in cover for name in self.source.operators[n].inputs}
+            used = Counter(name for n in cover for name in self.source.operators[n].inputs)
             made = {name for n in cover for name in self.source.operators[n].outputs}
             spare = {
                 name
-                for name in known - used - made
-                if any(n not in self.owner for n in self.consumers.get(name, ()))
+                for name in given - used
+                if name not in made
+                and any(n not in self.owner for n in self.consumers.get(name, ()))
                 and (name not in self.source.stored or len(self.consumers[name]) == 1)
             }
             reader = self._reader(last, spare) if spare else None
@@ -294,7 +298,8 @@ def _grouped(placing: _Placing, owners: Sequence[str]) -> Mapped:
     groups = []
     for key, operators in members.items():
         layers = sorted(covered.get(key, {key}), key=lambda layer: position.get(layer, 0))
-        shown = [layer for layer in layers if not kinds.get(layer, set()) <= DROPPED] or layers
+        shown = [layer for layer in layers if not kinds.get(layer, set()) <= DROPPED]
+        shown = shown or layers[-1:]
         groups.append(Group(tuple(layers), tuple(shown), tuple(operators)))
     groups += [
         Group((layer,) if layer else (), (layer,) if layer else (), (index,), True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryDirectory
@@ -104,7 +105,9 @@ def _measure(
         raise EngineError(f"{subject.report.name}: onnxruntime fails: {stopped.why}")
     mapped = map_operators(subject.program, subject.owners, engine)
     if stopped is not None and stopped.code != 130:
-        stopped = Stopped(f"fails in {_failed(runs[-1], engine, mapped)}: {stopped.why}", 3)
+        stopped = Stopped(
+            f"fails in {_failed(stopped.why, runs[-1], engine, mapped)}: {stopped.why}", 3
+        )
     kept = list(runs[WARM_UPS:]) if samples else [runs[-1]]
     kept = kept[: len(samples)] if samples else kept
     if not samples:
@@ -199,8 +202,12 @@ def _times(events: tuple[Event, ...], engine: Program) -> dict[int, float]:
     return times
 
 
-def _failed(events: tuple[Event, ...], engine: Program, mapped: Mapped) -> str:
-    """The layers of the operator after the last one that ran."""
+def _failed(why: str, events: tuple[Event, ...], engine: Program, mapped: Mapped) -> str:
+    """The layers of the operator that is named, else of the one after the last that ran."""
+    name = re.search("Name:'([^']*)'", why)
+    for group in mapped.groups if name else ():
+        if any(engine.operators[at].name == name[1] for at in group.operators if name):
+            return " + ".join(group.shown) or (name[1] if name else "")
     done = {at for at in located(events, engine.operators) if at is not None}
     for group in mapped.groups:
         if not set(group.operators) & done:
