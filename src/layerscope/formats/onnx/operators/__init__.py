@@ -1,0 +1,42 @@
+"""Operators of ONNX as nodes of ours, one file a family. To add one, write it in its family's file."""
+
+from __future__ import annotations
+
+from layerscope.formats.onnx.operators import (
+    control,
+    convolution,
+    elements,
+    indexing,
+    moving,
+    normalization,
+    pooling,
+    products,
+    quantized,
+    recurrent,
+    reducing,
+    resizing,
+    sequences,
+    signals,
+    transformers,
+    trees,
+)
+from layerscope.formats.onnx.reader import Convert
+
+CONVERTERS: dict[tuple[str, str], Convert] = {
+    **convolution.OPERATORS,
+    **products.OPERATORS,
+    **pooling.OPERATORS,
+    **normalization.OPERATORS,
+    **elements.OPERATORS,
+    **moving.OPERATORS,
+    **indexing.OPERATORS,
+    **reducing.OPERATORS,
+    **recurrent.OPERATORS,
+    **quantized.OPERATORS,
+    **control.OPERATORS,
+    **resizing.OPERATORS,
+    **sequences.OPERATORS,
+    **signals.OPERATORS,
+    **transformers.OPERATORS,
+    **trees.OPERATORS,
+}
