@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Told
 from layerscope.graph.types import Param, Role, Shape, elements
 from layerscope.ops.reach import Reach, pointwise
 from layerscope.ops.saved import SavesRule, first_input
@@ -133,6 +134,29 @@ class Rule(Struct, frozen=True, gc=False):
     estimate: str = ""  # why its counts are a bound rather than exact, if they are
     view: bool = False  # its output is its first input, under another shape
     known: bool = False  # worked out before the run: holds no memory, moves nothing
+
+
+def made_dtype(
+    makes: tuple[Made, ...], n: int, attributes: Any, given: Sequence[str], floating: str
+) -> str:
+    """Number type of the n-th output, from those of the inputs and the graph's float type."""
+    first = given[0] if given else floating
+    if isinstance(attributes, Told):
+        return attributes.dtypes[n]
+    kind = makes[n] if n < len(makes) else "input"
+    if kind == "input":
+        return first
+    if kind == "second":
+        return given[1]
+    if kind == "float":
+        return floating
+    if kind == "told":
+        told: str = attributes.dtype
+        return told or floating
+    if kind == "index":
+        index: str = attributes.index_dtype
+        return index or first
+    return kind
 
 
 def same(call: Call) -> tuple[Shape, ...]:

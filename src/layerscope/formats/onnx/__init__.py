@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
-from layerscope.codecs.protobuf import SPAN, VARINT, Wire, mapped
+from layerscope.codecs.protobuf import VARINT, Wire, mapped
 from layerscope.errors import FormatError, UsageError
 from layerscope.formats import Options
 from layerscope.formats.onnx.inputs import Binding, check_kinds
+from layerscope.formats.onnx.known import Env, Known
 from layerscope.formats.onnx.numbers import FLOATS
-from layerscope.formats.onnx.reader import Env, Known, Reader, graph_from
+from layerscope.formats.onnx.reader import Reader
 from layerscope.formats.onnx.scopes import arranged
 from layerscope.formats.onnx.skim import Model, Operator, model_of
 from layerscope.graph.types import Graph, Source, Tensor
@@ -88,10 +89,8 @@ def _graph(wire: Wire, model: Model, options: Options) -> Graph:
         else:
             outputs.extend(reader.input_name(item) for item in known.items)
     reader.nodes = arranged(reader.nodes)
-    name = part.name if part.name.isprintable() and len(part.name) < 80 else ""
     stem = os.path.splitext(os.path.basename(wire.name))[0]
-    del name
-    return graph_from(reader, stem, tensors, tuple(dict.fromkeys(outputs)))
+    return reader.graph(stem, tensors, tuple(dict.fromkeys(outputs)))
 
 
 def _floating(tensors: list[Tensor], reader: Reader) -> str:
@@ -140,8 +139,7 @@ def _sorted(nodes: list[Operator], env: Env, file: str) -> list[Operator]:
                 ready.append(reader)
     if len(ordered) != len(nodes):
         stuck = next(node for node, count in zip(nodes, waits, strict=True) if count)
-        raise FormatError(f"{file}: {stuck.name or stuck.op} depends on itself: the graph is a circle")
+        raise FormatError(
+            f"{file}: {stuck.name or stuck.op} depends on itself: the graph is a circle"
+        )
     return ordered
-
-
-__all__ = ["SPAN", "read", "recognise"]

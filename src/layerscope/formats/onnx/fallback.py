@@ -8,7 +8,7 @@ from layerscope.formats.onnx.numbers import CODES, DTYPES
 from layerscope.graph.types import Shape
 
 if TYPE_CHECKING:
-    from layerscope.formats.onnx.reader import Site
+    from layerscope.formats.onnx.site import Site
 
 MOST_TEXT = 1 << 20  # of a node that is handed to onnx: its tensors stay behind
 
@@ -52,8 +52,12 @@ def inferred(s: Site) -> dict[str, tuple[Shape, str]]:
             )
     try:
         found = shape_inference.infer_node_outputs(
-            schema, node, types, data, opset_imports=[helper.make_opsetid(s.operator.domain, s.opset)]
-        )  # fmt: skip
+            schema,
+            node,
+            types,
+            data,
+            opset_imports=[helper.make_opsetid(s.operator.domain, s.opset)],
+        )
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, KeyError):
         return {}  # what onnx cannot tell stays unknown
     made: dict[str, tuple[Shape, str]] = {}

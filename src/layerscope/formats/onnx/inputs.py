@@ -148,7 +148,9 @@ class Binding:
         if not self.assumed:
             return ""
         told = ", ".join(f"{name}={_times(shape)}" for name, shape in self.assumed.items())
-        return f"sizes that the file leaves open were assumed: {told} (--input or --dim tells others)"
+        return (
+            f"sizes that the file leaves open were assumed: {told} (--input or --dim tells others)"
+        )
 
 
 def _open(value: Value) -> bool:

@@ -43,8 +43,7 @@ def named_scope(name: str) -> tuple[str, ...]:
 
 
 def arranged(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes with scopes worth showing: what is around everything is dropped, and what is around
-    one node alone."""
+    """Nodes with scopes worth showing: not those around everything, or around a single node."""
     common = len(nodes[0].scope) if nodes else 0
     first = nodes[0].scope if nodes else ()
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The messages of an ONNX file, skimmed: structure is read, the numbers of tensors stay where they are."""
+"""The messages of an ONNX file, skimmed: structure is read, numbers stay where they are."""
 
 from __future__ import annotations
 
@@ -261,7 +261,8 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
     name, dtype, at = "", "", start
     dims: list[int] = []
     data: Span | None = None
-    field, chunks, external, outside = 0, [], "", False
+    chunks: list[tuple[int, int, int]] = []
+    field, external, outside = 0, "", False
     for number, kind, begin, stop in wire.fields(start, end):
         if number == 1:
             if kind == VARINT:

@@ -1,4 +1,4 @@
-"""Operators of ONNX as nodes of ours, one file a family. To add one, write it in its family's file."""
+"""Operators of ONNX as nodes of ours. To add one, write it in its family's file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from layerscope.formats.onnx.operators import (
     transformers,
     trees,
 )
-from layerscope.formats.onnx.reader import Convert
+from layerscope.formats.onnx.site import Convert
 
 CONVERTERS: dict[tuple[str, str], Convert] = {
     **convolution.OPERATORS,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.reader import Known, NeedsValue, Site
+from layerscope.formats.onnx.known import Known, NeedsValue
+from layerscope.formats.onnx.site import Site
 from layerscope.graph import attributes as at
 
 UNARY = {

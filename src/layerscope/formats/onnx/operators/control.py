@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from layerscope.errors import FormatError, ShapeError
-from layerscope.formats.onnx.reader import Convert, Entry, Env, Known, Reader, Site
+from layerscope.formats.onnx.known import Env, Known
+from layerscope.formats.onnx.ledger import Ledger
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.skim import GraphPart
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Shape
@@ -20,7 +22,7 @@ UNTOLD = "one of an unknown number of rounds (× ?)"
 class Mark:
     """Where a reader stood, to go back to or to look at what came since."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Ledger) -> None:
         self.reader, self.start = reader, len(reader.nodes)
         self.names, self.tensors = set(reader._names), dict(reader.tensors)
         self.params, self.entries = dict(reader.params), list(reader.entries)
@@ -55,7 +57,7 @@ class Mark:
         return macs, flops
 
 
-def _ops(reader: Reader, node: Node) -> tuple[int, int] | None:
+def _ops(reader: Ledger, node: Node) -> tuple[int, int] | None:
     rule = RULES.get(node.op)
     if rule is None:
         return None
@@ -86,7 +88,7 @@ def body(s: Site, part: GraphPart, scope: tuple[str, ...], inputs: dict[str, Kno
 
 
 def if_(s: Site) -> None:
-    """If: both branches are shown, one is counted: the one taken if that is known, or the larger."""
+    """If: both branches are shown; counted is the one taken if that is known, or the larger."""
     condition = s.value(0)
     results: list[list[Known]] = []
     marks: list[tuple[Mark, int]] = []
@@ -94,7 +96,7 @@ def if_(s: Site) -> None:
     for branch in ("then", "else"):
         part = s.graph(f"{branch}_branch")
         mark = Mark(s.reader)
-        env = body(s, part, (*s.scope, s.label, branch), {})
+        env = body(s, part, (*s.inner, branch), {})
         marks.append((mark, len(s.reader.nodes)))
         works.append(mark.work())
         results.append([env[output.name] for output in part.outputs])
@@ -112,7 +114,7 @@ def if_(s: Site) -> None:
     _hand_out(s, results[taken], None if condition is not None else results[1 - taken])
 
 
-def _untaken(reader: Reader, start: int, end: int) -> None:
+def _untaken(reader: Ledger, start: int, end: int) -> None:
     for n in range(start, end):
         node = reader.nodes[n]
         reader.nodes[n] = replace(node, times=0, note=node.note or UNTAKEN)
@@ -148,7 +150,7 @@ def _give(s: Site, name: str, part: str, known: Known, shape: Shape | None) -> N
         outputs=(tensor,),
         attributes=at.Told((shape,), (known.dtype,)) if shape is not None else at.Opaque((None,)),
         params=(),
-        scope=(*s.scope, s.label),
+        scope=s.inner,
         source=reader.source(s.op, s.operator.name),
     )
     reader.append(node, (shape,), (known.dtype,))
@@ -164,9 +166,10 @@ def _enter(
     tensor = reader.tensor_name(name, scope)
     inputs = (reader.input_name(known),) if known is not None else ()
     told = shape is not None and (known is None or known.shape is not None)
+    op = "constant" if known is None else "select"
     node = Node(
         name=label,
-        op="select" if told else s.op,
+        op=op if told else s.op,
         inputs=inputs,
         outputs=(tensor,),
         attributes=at.Told((shape,), (dtype,)) if shape is not None else at.Opaque((None,)),
@@ -189,7 +192,7 @@ def _carry(
     """Walk a body until the shapes it carries from round to round no longer change."""
     shapes: list[Shape | None] = [known.shape for known in given]
     names = [value.name for value in part.inputs[len(lead) : len(lead) + len(given)]]
-    scope = (*s.scope, s.label, "body")
+    scope = (*s.inner, "body")
     for _ in range(3):
         mark = Mark(s.reader)
         inputs = {n: _enter(s, scope, n, k, shape, dtype) for n, k, shape, dtype in (*lead, *tail)}
@@ -264,10 +267,10 @@ def _hand_all(s: Site, made: Sequence[Known], inner: Sequence[Known]) -> None:
 def scan(s: Site) -> None:
     """Scan: the body for every slice along the axes that are scanned."""
     part = s.graph("body")
-    scanned = s.int("num_scan_inputs", 1)
+    scanned = s.whole("num_scan_inputs", 1)
     known = [k for k in s.inputs[1 if s.opset < 9 else 0 :] if k is not None]
     carried, sequences = known[: len(known) - scanned], known[len(known) - scanned :]
-    axes = s.ints("scan_input_axes") or ((1 if s.opset < 9 else 0),) * scanned
+    axes = s.wholes("scan_input_axes") or ((1 if s.opset < 9 else 0),) * scanned
     times: int | None = None
     tail: list[tuple[str, Known | None, Shape | None, str]] = []
     for n, (sequence, axis) in enumerate(zip(sequences, axes, strict=True)):
@@ -281,7 +284,7 @@ def scan(s: Site) -> None:
     mark, env, shapes = _carry(s, part, carried, (), tail, 0)
     mark.again(times, f"× {times} in a scan" if times not in (None, 1) else "")
     made: list[Known] = []
-    out_axes = s.ints("scan_output_axes")
+    out_axes = s.wholes("scan_output_axes")
     for n, value in enumerate(part.outputs):
         one = env[value.name]
         if n < len(carried):
@@ -295,8 +298,6 @@ def scan(s: Site) -> None:
         made.append(Known(one.name, shape, one.dtype))
     _hand_all(s, made, [env[value.name] for value in part.outputs])
 
-
-__all__ = ["OPERATORS", "Entry"]
 
 OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "If"): if_,

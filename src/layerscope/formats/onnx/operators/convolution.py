@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.operators.activations import activated
 from layerscope.formats.onnx.operators.windows import window
-from layerscope.formats.onnx.reader import Convert, Known, Site
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param
 
@@ -35,7 +36,7 @@ def conv_attributes(s: Site, kernel: int = 1, bias: bool | None = None) -> at.Co
     """What a convolution is told, by the shape of its kernel."""
     x = s.shape(0)
     shape = _kernel(s, kernel, len(x))
-    groups = s.int("group", 1)
+    groups = s.whole("group", 1)
     if groups < 1 or x[1] != shape[1] * groups:
         raise ShapeError(f"{x[1]} channels and a kernel for {shape[1]} in {groups} groups")
     biased = s.has(2) if bias is None else bias
@@ -67,16 +68,18 @@ def conv_transpose(s: Site) -> None:
     """ConvTranspose; asked for an output shape, it pads as that needs."""
     x, kernel = s.shape(0), _kernel(s, 1, len(s.shape(0)))
     rank = len(x) - 2
-    groups = s.int("group", 1)
+    groups = s.whole("group", 1)
     if groups < 1 or x[1] != kernel[0]:
         raise ShapeError(f"{x[1]} channels and a kernel for {kernel[0]}")
     told = window(s, kernel[2:], x[2:])
-    extra = s.ints("output_padding") or (0,) * rank
-    wanted = s.ints("output_shape")
+    extra = s.wholes("output_padding") or (0,) * rank
+    wanted = s.wholes("output_shape")
     auto = s.text("auto_pad", "NOTSET")
     if wanted or auto.startswith("SAME"):
-        sizes = wanted[-rank:] if wanted else tuple(
-            size * step for size, step in zip(x[2:], told.stride, strict=True)
+        sizes = (
+            wanted[-rank:]
+            if wanted
+            else tuple(size * step for size, step in zip(x[2:], told.stride, strict=True))
         )
         pads = []
         for n, size in enumerate(sizes):
@@ -95,7 +98,7 @@ def deform_conv(s: Site) -> None:
     """DeformConv: the kernel's places are moved by offsets."""
     x = s.shape(0)
     kernel = _kernel(s, 1, len(x))
-    groups = s.int("group", 1)
+    groups = s.whole("group", 1)
     attributes = at.Conv(window(s, kernel[2:], x[2:]), kernel[0], groups, s.has(3))
     params = []
     for n, name in ((1, "weight"), (3, "bias")):

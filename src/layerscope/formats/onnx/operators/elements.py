@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.numbers import DTYPES
 from layerscope.formats.onnx.operators.activations import UNARY, unary
-from layerscope.formats.onnx.reader import Convert, Known, Site
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Role, Shape
 from layerscope.ops.rule import broadcast
@@ -24,7 +25,7 @@ def _aligned(s: Site) -> tuple[Known, Known]:
     """Both operands; before opset 7 the second one stood along the axes from `axis` on."""
     left, right = s.given(0), s.given(1)
     if s.opset < 7 and "axis" in s.told and left.shape is not None and right.shape is not None:
-        axis = s.int("axis") % max(len(left.shape), 1)
+        axis = s.whole("axis") % max(len(left.shape), 1)
         missing = len(left.shape) - axis - len(right.shape)
         if missing > 0:
             shape: Shape = (*right.shape, *(1,) * missing)
@@ -91,8 +92,8 @@ def dropout(s: Site) -> None:
     """Dropout, which does nothing at inference; asked for its mask, it makes one of ones."""
     ratio = s.value(1)
     s.value(2)
-    p = s.told.get("ratio", ratio.values[0] if ratio is not None and ratio.values else 0.5)
-    s.emit("dropout", (s.given(0),), at.Dropout(float(p)), outputs=s.operator.outputs[:1])
+    p = float(ratio.values[0]) if ratio is not None and ratio.values else s.real("ratio", 0.5)
+    s.emit("dropout", (s.given(0),), at.Dropout(p), outputs=s.operator.outputs[:1])
     s.extra(1, s.shape(0), "bool")
 
 
@@ -106,7 +107,7 @@ def gelu(s: Site) -> None:
 
 
 def swish(s: Site) -> None:
-    """x · sigmoid(x)."""
+    """X · sigmoid(x)."""
     s.emit("silu", (s.given(0),))
 
 
@@ -114,7 +115,7 @@ def softmax(s: Site) -> None:
     """Softmax and its kin; before opset 13 over all axes from one on together."""
     op = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardmax": "hardmax"}[s.op]
     old = s.opset < 13
-    axis = s.int("axis", 1 if old else -1)
+    axis = s.whole("axis", 1 if old else -1)
     rank = len(s.shape(0))
     tail = old and axis % max(rank, 1) != rank - 1
     s.emit(op, (s.given(0),), at.Softmax(axis, tail=True) if tail else at.Softmax(axis))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.known import NeedsValue
 from layerscope.formats.onnx.numbers import DTYPES, FLOATS
-from layerscope.formats.onnx.reader import Convert, NeedsValue, Site
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
-from layerscope.graph.types import elements
+from layerscope.graph.types import Shape, elements
 from layerscope.ops.rule import axis_of
 
 
 def gather(s: Site) -> None:
     """Gather: rows of a stored table are an embedding."""
     data = s.shape(0)
-    axis = axis_of(s.int("axis"), len(data))
+    axis = axis_of(s.whole("axis"), len(data))
     table = s.given(0)
     if s.stored(0) and not s.given(1).constant and axis == 0 and len(data) == 2:
         entry = table.entry
@@ -26,19 +27,19 @@ def gather(s: Site) -> None:
 
 def gather_elements(s: Site) -> None:
     """GatherElements."""
-    told = at.Gather(axis_of(s.int("axis"), len(s.shape(0))), elements=True)
+    told = at.Gather(axis_of(s.whole("axis"), len(s.shape(0))), elements=True)
     s.emit("gather", (s.given(0), s.given(1)), told)
 
 
 def gather_nd(s: Site) -> None:
     """GatherND."""
-    s.emit("gather_nd", (s.given(0), s.given(1)), at.GatherND(s.int("batch_dims")))
+    s.emit("gather_nd", (s.given(0), s.given(1)), at.GatherND(s.whole("batch_dims")))
 
 
 def scatter(s: Site) -> None:
     """ScatterElements, and Scatter before it."""
     added = s.text("reduction", "none") != "none"
-    told = at.Scatter(axis_of(s.int("axis"), len(s.shape(0))), add=added)
+    told = at.Scatter(axis_of(s.whole("axis"), len(s.shape(0))), add=added)
     s.emit("scatter", (s.given(0), s.given(1), s.given(2)), told)
 
 
@@ -50,8 +51,8 @@ def scatter_nd(s: Site) -> None:
 
 def top_k(s: Site) -> None:
     """TopK; a k that is worked out in the run leaves the shape open."""
-    axis = s.int("axis", -1)
-    k = int(s.need(1).item) if s.has(1) else s.int("k", 1)
+    axis = s.whole("axis", -1)
+    k = int(s.need(1).item) if s.has(1) else s.whole("k", 1)
     x = s.shape(0)
     size = x[axis_of(axis, len(x))]
     if k > size:
@@ -63,7 +64,7 @@ def one_hot(s: Site) -> None:
     """OneHot."""
     depth = int(s.need(1).values[0])
     s.value(2)
-    told = at.OneHot(depth, s.int("axis", -1))
+    told = at.OneHot(depth, s.whole("axis", -1))
     made = s.emit("one_hot", (s.given(0),), told)[0]
     made.dtype = s.dtype(2)
 
@@ -84,7 +85,7 @@ def filled(s: Site) -> None:
 
 def eye_like(s: Site) -> None:
     """EyeLike."""
-    dtype = DTYPES.get(s.int("dtype"), s.dtype(0))
+    dtype = DTYPES.get(s.whole("dtype"), s.dtype(0))
     s.told_node("constant", (), (s.shape(0),), (dtype,))
 
 
@@ -109,34 +110,34 @@ def suppression(s: Site) -> None:
 
 def roi_align(s: Site) -> None:
     """RoiAlign."""
-    size = (s.int("output_height", 1), s.int("output_width", 1))
-    samples = s.int("sampling_ratio")
+    size = (s.whole("output_height", 1), s.whole("output_width", 1))
+    samples = s.whole("sampling_ratio")
     if not samples:
         samples = 2  # as many as fit a bin, which only the run knows
-    told = at.RoIAlign(size, samples, s.float("spatial_scale", 1.0))
+    told = at.RoIAlign(size, samples, s.real("spatial_scale", 1.0))
     s.emit("roi_align", (s.given(0), s.given(1)), told)
 
 
 def reverse(s: Site) -> None:
     """ReverseSequence."""
-    s.emit("flip", (s.given(0),), at.Flip((s.int("time_axis"),)))
+    s.emit("flip", (s.given(0),), at.Flip((s.whole("time_axis"),)))
 
 
 def random_like(s: Site) -> None:
     """Random numbers in the shape of a tensor."""
-    dtype = DTYPES.get(s.int("dtype"), s.dtype(0))
+    dtype = DTYPES.get(s.whole("dtype"), s.dtype(0))
     s.told_node("random", (), (s.shape(0),), (dtype,))
 
 
 def random(s: Site) -> None:
     """Random numbers in a shape that is told."""
-    s.told_node("random", (), (s.ints("shape"),), (DTYPES.get(s.int("dtype", 1), "fp32"),))
+    s.told_node("random", (), (s.wholes("shape"),), (DTYPES.get(s.whole("dtype", 1), "fp32"),))
 
 
 def multinomial(s: Site) -> None:
     """Classes drawn by their chances."""
-    dtype = DTYPES.get(s.int("dtype", 6), "int32")
-    shape = (s.shape(0)[0], s.int("sample_size", 1))
+    dtype = DTYPES.get(s.whole("dtype", 6), "int32")
+    shape = (s.shape(0)[0], s.whole("sample_size", 1))
     s.told_node("random", (), (shape,), (dtype,))
 
 
@@ -149,10 +150,11 @@ def compress(s: Site) -> None:
     """Compress by a condition that is known."""
     chosen = [n for n, value in enumerate(s.need(1).values) if value]
     x = s.shape(0)
+    shape: Shape
     if "axis" not in s.told:
         shape = (len([n for n in chosen if n < elements(x)]),)
     else:
-        axis = axis_of(s.int("axis"), len(x))
+        axis = axis_of(s.whole("axis"), len(x))
         shape = (*x[:axis], len([n for n in chosen if n < x[axis]]), *x[axis + 1 :])
     s.told_node("select", (s.given(0),), (shape,), (s.dtype(0),))
 

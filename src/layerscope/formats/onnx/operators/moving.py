@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.numbers import DTYPES
-from layerscope.formats.onnx.reader import Convert, Site
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.values import (
     axes_of,
     parts,
@@ -22,19 +22,19 @@ def moved_shape(s: Site) -> tuple[Shape, str]:
     """Shape and type after an operator that leaves the numbers as they are."""
     shape, dtype = s.shape(0), s.dtype(0)
     if s.op == "Cast":
-        return shape, DTYPES.get(s.int("to"), dtype)
+        return shape, DTYPES.get(s.whole("to"), dtype)
     if s.op == "CastLike":
         return shape, s.dtype(1)
     if s.op == "Transpose":
         return tuple(shape[n] for n in order(s)), dtype
     if s.op == "Reshape":
-        return reshaped(shape, wanted(s), bool(s.int("allowzero"))), dtype
+        return reshaped(shape, wanted(s), bool(s.whole("allowzero"))), dtype
     if s.op == "Squeeze":
         return squeezed(shape, _axes(s)), dtype
     if s.op == "Unsqueeze":
         return unsqueezed(shape, _axes(s) or ()), dtype
     if s.op == "Flatten":
-        axis = s.int("axis", 1)
+        axis = s.whole("axis", 1)
         axis = axis + len(shape) if axis < 0 else axis
         return (elements(shape[:axis]), elements(shape[axis:])), dtype
     return shape, dtype
@@ -42,7 +42,7 @@ def moved_shape(s: Site) -> tuple[Shape, str]:
 
 def wanted(s: Site) -> tuple[int, ...]:
     """The shape that a Reshape is told."""
-    return s.ints("shape") if "shape" in s.told else s.need(1).ints()
+    return s.wholes("shape") if "shape" in s.told else s.need(1).ints()
 
 
 def _axes(s: Site) -> tuple[int, ...] | None:
@@ -54,7 +54,7 @@ def _axes(s: Site) -> tuple[int, ...] | None:
 def order(s: Site) -> tuple[int, ...]:
     """The order of axes that a Transpose is told."""
     rank = len(s.shape(0))
-    told = s.ints("perm") or tuple(reversed(range(rank)))
+    told = s.wholes("perm") or tuple(reversed(range(rank)))
     if sorted(told) != list(range(rank)):
         raise ShapeError(f"an order {told} of {rank} axes")
     return told
@@ -63,7 +63,7 @@ def order(s: Site) -> tuple[int, ...]:
 def reshape(s: Site) -> None:
     """Reshape and what amounts to it; sizes that are left open stay so where ours can say it."""
     shape, _ = moved_shape(s)
-    if s.op == "Reshape" and not s.int("allowzero"):
+    if s.op == "Reshape" and not s.whole("allowzero"):
         told = wanted(s)
         if all(size != 0 or n < len(s.shape(0)) for n, size in enumerate(told)) and elements(shape):
             s.emit("reshape", (s.given(0),), at.Reshape(told))
@@ -89,16 +89,16 @@ def concat(s: Site) -> None:
     """Concat; parts without elements are left out, as engines leave them."""
     known = [known for known in s.inputs if known is not None]
     kept = [k for k in known if k.shape is None or elements(k.shape)] or known[:1]
-    s.emit("concat", kept, at.Concat(s.int("axis", 1)))
+    s.emit("concat", kept, at.Concat(s.whole("axis", 1)))
 
 
 def split(s: Site) -> None:
     """Split."""
     x = s.shape(0)
-    axis = axis_of(s.int("axis"), len(x))
-    sizes = s.need(1).ints() if s.has(1) else s.ints("split")
+    axis = axis_of(s.whole("axis"), len(x))
+    sizes = s.need(1).ints() if s.has(1) else s.wholes("split")
     count = len(s.operator.outputs)
-    cut = parts(x[axis], sizes, s.int("num_outputs", count))
+    cut = parts(x[axis], sizes, s.whole("num_outputs", count))
     if sum(cut) != x[axis] or min(cut) < 0 or len(cut) != count:
         raise ShapeError(f"an axis of {x[axis]} cut into {cut}, {count} outputs")
     s.emit("split", (s.given(0),), at.Split(axis, cut))
@@ -123,7 +123,7 @@ def slice_(s: Site) -> None:
 def pad(s: Site) -> None:
     """Pad; since opset 18 it may name its axes."""
     rank = len(s.shape(0))
-    pads = s.ints("pads") or s.ints("paddings") or s.need(1).ints()
+    pads = s.wholes("pads") or s.wholes("paddings") or s.need(1).ints()
     s.value(2)
     named = s.value(3)
     axes = named.ints() if named is not None else tuple(range(rank))
@@ -157,7 +157,7 @@ def expand(s: Site) -> None:
 
 def shuffle(s: Site) -> None:
     """DepthToSpace and back."""
-    told = at.PixelShuffle(s.int("blocksize", 1), inverse=s.op == "SpaceToDepth")
+    told = at.PixelShuffle(s.whole("blocksize", 1), inverse=s.op == "SpaceToDepth")
     s.emit("pixel_shuffle", (s.given(0),), told)
 
 
@@ -176,7 +176,7 @@ def crop_pad(s: Site) -> None:
     """CenterCropPad: to a size, from the middle."""
     x = s.shape(0)
     sizes = s.need(1).ints()
-    axes = s.ints("axes") or tuple(range(len(x)))
+    axes = s.wholes("axes") or tuple(range(len(x)))
     starts, ends, pads = [], [], [(0, 0)] * len(x)
     for axis, size in zip(axes, sizes, strict=True):
         axis = axis_of(axis, len(x))

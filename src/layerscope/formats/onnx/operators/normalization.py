@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.reader import Convert, Known, Site
+from layerscope.formats.onnx.known import Known
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role
 from layerscope.ops.rule import axis_of
@@ -32,7 +33,7 @@ STATISTICS: Arrays = ((3, "running_mean", "statistic"), (4, "running_var", "stat
 def batch_norm(s: Site) -> None:
     """BatchNormalization by stored statistics."""
     params, given = arrays(s, (*AFFINE, *STATISTICS))
-    told = at.BatchNorm(eps=s.float("epsilon", 1e-5), momentum=s.float("momentum", 0.9))
+    told = at.BatchNorm(eps=s.real("epsilon", 1e-5), momentum=s.real("momentum", 0.9))
     outputs = s.operator.outputs
     s.emit("batch_norm", (s.given(0), *given), told, params=params, outputs=outputs[:1])
     for n in range(1, len(outputs)):
@@ -42,7 +43,7 @@ def batch_norm(s: Site) -> None:
 def instance_norm(s: Site) -> None:
     """InstanceNormalization."""
     params, given = arrays(s, AFFINE)
-    told = at.InstanceNorm(affine=True, eps=s.float("epsilon", 1e-5))
+    told = at.InstanceNorm(affine=True, eps=s.real("epsilon", 1e-5))
     s.emit("instance_norm", (s.given(0), *given), told, params=params)
 
 
@@ -50,8 +51,8 @@ def layer_norm(s: Site) -> None:
     """LayerNormalization; mean and deviation come with it."""
     params, given = arrays(s, AFFINE)
     x = s.shape(0)
-    axis = axis_of(s.int("axis", -1), len(x))
-    told = at.LayerNorm(axis - len(x), bias=s.has(2), eps=s.float("epsilon", 1e-5))
+    axis = axis_of(s.whole("axis", -1), len(x))
+    told = at.LayerNorm(axis - len(x), bias=s.has(2), eps=s.real("epsilon", 1e-5))
     outputs = s.operator.outputs
     s.emit("layer_norm", (s.given(0), *given), told, params=params, outputs=outputs[:1])
     for n in (1, 2):
@@ -61,7 +62,7 @@ def layer_norm(s: Site) -> None:
 def group_norm(s: Site) -> None:
     """GroupNormalization."""
     params, given = arrays(s, AFFINE)
-    told = at.GroupNorm(s.int("num_groups", 1), eps=s.float("epsilon", 1e-5))
+    told = at.GroupNorm(s.whole("num_groups", 1), eps=s.real("epsilon", 1e-5))
     s.emit("group_norm", (s.given(0), *given), told, params=params)
 
 
@@ -69,8 +70,8 @@ def rms_norm(s: Site) -> None:
     """RMSNormalization, and SimplifiedLayerNormalization before it."""
     params, given = arrays(s, ((1, "weight", "scale"),))
     x = s.shape(0)
-    axis = axis_of(s.int("axis", -1), len(x))
-    told = at.RMSNorm(axis - len(x), eps=s.float("epsilon", 1e-5))
+    axis = axis_of(s.whole("axis", -1), len(x))
+    told = at.RMSNorm(axis - len(x), eps=s.real("epsilon", 1e-5))
     outputs = s.operator.outputs
     s.emit("rms_norm", (s.given(0), *given), told, params=params, outputs=outputs[:1])
     s.extra(1, (*x[:axis], *(1 for _ in x[axis:])), "fp32")
@@ -79,7 +80,7 @@ def rms_norm(s: Site) -> None:
 def response_norm(s: Site) -> None:
     """LRN."""
     told = at.LocalResponseNorm(
-        s.int("size", 1), s.float("alpha", 1e-4), s.float("beta", 0.75), s.float("bias", 1.0)
+        s.whole("size", 1), s.real("alpha", 1e-4), s.real("beta", 0.75), s.real("bias", 1.0)
     )
     s.emit("lrn", (s.given(0),), told)
 
@@ -87,8 +88,8 @@ def response_norm(s: Site) -> None:
 def lp_norm(s: Site) -> None:
     """LpNormalization: division by a norm along one axis."""
     x = s.given(0)
-    axis = s.int("axis", -1)
-    if s.int("p", 2) == 2:
+    axis = s.whole("axis", -1)
+    if s.whole("p", 2) == 2:
         s.emit("l2_norm", (x,), at.L2Norm((axis_of(axis, len(s.shape(0))),)))
         return
     norm = s.emit("reduce_l1", (x,), at.Reduce((axis,), keep=True), part="norm")[0]
@@ -98,7 +99,7 @@ def lp_norm(s: Site) -> None:
 def mean_variance(s: Site) -> None:
     """MeanVarianceNormalization, by its steps."""
     x = s.given(0)
-    told = at.Reduce(s.ints("axes", (0, 2, 3)), keep=True)
+    told = at.Reduce(s.wholes("axes", (0, 2, 3)), keep=True)
     if len(s.shape(0)) < 3:
         raise ShapeError(f"normalisation of {s.shape(0)} over {told.axes}")
     mean = s.emit("reduce_mean", (x,), told, part="mean")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.onnx.operators.windows import window
-from layerscope.formats.onnx.reader import Convert, Site
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 
 KINDS = {"MaxPool": "max_pool", "AveragePool": "avg_pool", "LpPool": "lp_pool"}
@@ -16,12 +16,12 @@ WHOLE = {
 
 def pool(s: Site) -> None:
     """MaxPool, AveragePool, LpPool."""
-    kernel = s.ints("kernel_shape")
+    kernel = s.wholes("kernel_shape")
     indices = len(s.operator.outputs) > 1 and bool(s.operator.outputs[1])
     told = at.Pool(
         window(s, kernel, s.shape(0)[2:]),
-        bool(s.int("count_include_pad")),
-        s.int("p", 2),
+        bool(s.whole("count_include_pad")),
+        s.whole("p", 2),
         indices=indices,
     )
     s.emit(KINDS[s.op], (s.given(0),), told)
@@ -29,16 +29,16 @@ def pool(s: Site) -> None:
 
 def whole(s: Site) -> None:
     """Pooling over all positions."""
-    told = at.GlobalPool(s.int("p", 2)) if s.op == "GlobalLpPool" else None
+    told = at.GlobalPool(s.whole("p", 2)) if s.op == "GlobalLpPool" else None
     s.emit(WHOLE[s.op], (s.given(0),), told)
 
 
 def unpool(s: Site) -> None:
     """MaxUnpool: elements back to where their maxima were."""
     x = s.shape(0)
-    kernel = s.ints("kernel_shape")
+    kernel = s.wholes("kernel_shape")
     rank = len(kernel)
-    strides, pads = s.ints("strides") or (1,) * rank, s.ints("pads") or (0,) * (2 * rank)
+    strides, pads = s.wholes("strides") or (1,) * rank, s.wholes("pads") or (0,) * (2 * rank)
     if s.has(2):
         sizes = s.need(2).ints()[-rank:]
     else:
@@ -50,8 +50,8 @@ def unpool(s: Site) -> None:
 
 def roi_pool(s: Site) -> None:
     """MaxRoiPool."""
-    height, width = s.ints("pooled_shape")
-    told = at.RoIPool((height, width), s.float("spatial_scale", 1.0))
+    height, width = s.wholes("pooled_shape")
+    told = at.RoIPool((height, width), s.real("spatial_scale", 1.0))
     s.emit("roi_pool", (s.given(0), s.given(1)), told)
 
 

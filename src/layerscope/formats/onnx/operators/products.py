@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.reader import Convert, Known, Site
+from layerscope.formats.onnx.known import Known
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 
 
@@ -42,11 +43,11 @@ def gemm(s: Site) -> None:
         raise ShapeError(f"a matrix product of {x}")
     if len(x) != 2 or len(w) != 2:
         raise ShapeError(f"a matrix product of {x} by {w}, expected two axes each")
-    across, down = bool(s.int("transA")), bool(s.int("transB"))
+    across, down = bool(s.whole("transA")), bool(s.whole("transB"))
     inner, features = (w[1], w[0]) if down else (w[0], w[1])
     if x[0 if across else 1] != inner:
         raise ShapeError(f"matrix product of {x} by {w}: {inner} does not agree")
-    alpha, beta = s.float("alpha", 1.0), s.float("beta", 1.0)
+    alpha, beta = s.real("alpha", 1.0), s.real("beta", 1.0)
     biased = s.has(2)
     plain = not across and s.stored(1) and alpha == 1
     vector = biased and s.stored(2) and beta == 1 and s.shape(2)[-1:] == (features,)
@@ -71,8 +72,8 @@ def gemm(s: Site) -> None:
 
 def fused_matmul(s: Site) -> None:
     """A product with transposed sides and a factor."""
-    told = at.MatMul(bool(s.int("transA")), bool(s.int("transB")))
-    scaled = s.float("alpha", 1.0) != 1.0
+    told = at.MatMul(bool(s.whole("transA")), bool(s.whole("transB")))
+    scaled = s.real("alpha", 1.0) != 1.0
     part = "product" if scaled else ""
     made = s.emit("matmul", (s.given(0), s.given(1)), told, part=part)[0]
     if scaled:

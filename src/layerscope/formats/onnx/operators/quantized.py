@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.numbers import DTYPES
 from layerscope.formats.onnx.operators.convolution import conv_attributes
-from layerscope.formats.onnx.reader import Convert, Known, Site
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param
 
@@ -21,7 +22,7 @@ def scales(s: Site, *places: int) -> tuple[Param, ...]:
 
 def quantize(s: Site) -> None:
     """QuantizeLinear: the zero point tells the type."""
-    dtype = s.dtype(2) if s.has(2) else DTYPES.get(s.int("output_dtype"), "uint8")
+    dtype = s.dtype(2) if s.has(2) else DTYPES.get(s.whole("output_dtype"), "uint8")
     told = at.Quantize(dtype, per_channel=bool(s.has(1) and s.shape(1)))
     s.emit("quantize", (s.given(0),), told, params=_pair(s))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.reader import Convert, Known, Site
+from layerscope.formats.onnx.known import Known
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role
 
@@ -14,8 +15,8 @@ def recurrent(s: Site) -> None:
     """X, W, R, B, lengths, first states, peepholes."""
     kind = {"DynamicQuantizeLSTM": "LSTM"}.get(s.op, s.op)
     quantized = s.op == "DynamicQuantizeLSTM"
-    hidden = s.int("hidden_size")
-    first = s.int("layout") == 1
+    hidden = s.whole("hidden_size")
+    first = s.whole("layout") == 1
     both = s.text("direction", "forward") == "bidirectional"
     x = s.shape(0)
     matrix = s.shape(1)
@@ -46,7 +47,7 @@ def recurrent(s: Site) -> None:
         batch_first=first,
         activation="relu" if "Relu" in (s.told.get("activations") or ()) else "tanh",
         peepholes=kind == "LSTM" and s.has(7),
-        reset_after=kind != "GRU" or bool(s.int("linear_before_reset")),
+        reset_after=kind != "GRU" or bool(s.whole("linear_before_reset")),
     )
     made = s.emit(kind.lower(), (s.given(0), *given), told, params=params, part=kind.lower())
     steps, batch = (x[1], x[0]) if first else (x[0], x[1])

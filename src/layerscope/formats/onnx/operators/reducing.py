@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.onnx.operators.activations import UNARY
-from layerscope.formats.onnx.reader import Convert, Site
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.values import axes_of
 from layerscope.graph import attributes as at
 from layerscope.ops.rule import axis_of
@@ -23,16 +23,16 @@ def reduce(s: Site) -> None:
     if s.has(1):
         s.need(1)
     axes = axes_of(s.told, [None, s.value(1)])
-    if not axes and s.int("noop_with_empty_axes"):
+    if not axes and s.whole("noop_with_empty_axes"):
         s.alias(s.given(0))
         return
-    told = at.Reduce(axes or (), keep=bool(s.int("keepdims", 1)))
+    told = at.Reduce(axes or (), keep=bool(s.whole("keepdims", 1)))
     s.emit(KINDS[s.op], (s.given(0),), told)
 
 
 def place(s: Site) -> None:
     """Where the largest or smallest is."""
-    told = at.Reduce((s.int("axis"),), keep=bool(s.int("keepdims", 1)))
+    told = at.Reduce((s.whole("axis"),), keep=bool(s.whole("keepdims", 1)))
     s.emit(PLACES[s.op], (s.given(0),), told)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import floor
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.reader import Convert, NeedsValue, Site
+from layerscope.formats.onnx.known import NeedsValue
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.ops.rule import axis_of
 
@@ -16,7 +17,7 @@ def resize(s: Site) -> None:
     """Resize by scales or to sizes; Upsample before it, by scales alone."""
     x = s.shape(0)
     scales, sizes = _told(s)
-    axes = s.ints("axes") or tuple(range(len(x)))
+    axes = s.wholes("axes") or tuple(range(len(x)))
     axes = tuple(axis_of(axis, len(x)) for axis in axes)
     wanted = list(x)
     given = sizes if sizes is not None else scales
@@ -77,7 +78,7 @@ def _told(s: Site) -> tuple[Floats, tuple[int, ...] | None]:
         if "scales" in s.told:
             return tuple(float(v) for v in s.told["scales"]), None
         if "height_scale" in s.told:
-            return (1.0, 1.0, s.float("height_scale"), s.float("width_scale")), None
+            return (1.0, 1.0, s.real("height_scale"), s.real("width_scale")), None
         return tuple(float(v) for v in s.need(1).values), None
     s.value(1)
     if s.has(3):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.reader import Convert, Known, NeedsValue, Site
+from layerscope.formats.onnx.folding import give_known
+from layerscope.formats.onnx.known import Known, NeedsValue
+from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.values import Array
 from layerscope.graph import attributes as at
 from layerscope.ops.rule import axis_of
@@ -61,16 +63,16 @@ def item(s: Site) -> None:
 
 def length(s: Site) -> None:
     """SequenceLength."""
-    s._known([Array((), [len(_items(s))], "int64")])
+    give_known(s, [Array((), [len(_items(s))], "int64")])
 
 
 def concat(s: Site) -> None:
     """ConcatFromSequence."""
     items = _items(s)
-    axis = s.int("axis")
+    axis = s.whole("axis")
     if not items:
         raise NeedsValue
-    if s.int("new_axis"):
+    if s.whole("new_axis"):
         rank = len(items[0].shape or ()) + 1
         at_axis = axis_of(axis, rank)
         parts = []
@@ -86,8 +88,8 @@ def concat(s: Site) -> None:
 def split(s: Site) -> None:
     """SplitToSequence."""
     x = s.shape(0)
-    axis = axis_of(s.int("axis"), len(x))
-    keep = bool(s.int("keepdims", 1))
+    axis = axis_of(s.whole("axis"), len(x))
+    keep = bool(s.whole("keepdims", 1))
     if s.has(1):
         given = s.need(1)
         if given.shape == ():
@@ -119,7 +121,7 @@ def optional(s: Site) -> None:
 
 def has_element(s: Site) -> None:
     """OptionalHasElement."""
-    s._known([Array((), [s.has(0)], "bool")])
+    give_known(s, [Array((), [s.has(0)], "bool")])
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {

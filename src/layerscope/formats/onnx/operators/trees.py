@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.reader import Convert
+from layerscope.formats.onnx.site import Convert
 
 OPERATORS: dict[tuple[str, str], Convert] = {}
