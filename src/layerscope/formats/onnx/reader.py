@@ -22,6 +22,9 @@ WITHOUT_SHAPES = {
 }  # fmt: skip
 
 
+UNFIT = (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError)
+
+
 class Reader(Ledger):
     """Walks a file, one operator after the other."""
 
@@ -54,6 +57,10 @@ class Reader(Ledger):
                 text = str(error)
                 told = text if text.startswith(self.file) else f"{site.where}: {text}"
                 raise ShapeError(told + (hint if hint not in told else "")) from None
+            except UNFIT:
+                raise ShapeError(
+                    f"{site.where}: inputs or attributes that the operator is not defined for"
+                ) from None
             except RecursionError:
                 raise FormatError(f"{site.where}: nested too deep") from None
 
