@@ -123,6 +123,7 @@ def _recurrent_roles(told: at.Recurrent) -> dict[str, str]:
     kinds = {"weight_ih": "weight", "weight_hh": "weight"}
     kinds |= {"bias_ih": "bias", "bias_hh": "bias"} if told.bias else {}
     kinds |= {"weight_hr": "weight"} if told.projection else {}
+    kinds |= {"peephole": "weight"} if told.peepholes else {}
     tails = ["", "_reverse"] if told.bidirectional else [""]
     return {
         f"{kind}_l{layer}{tail}": role

@@ -133,4 +133,17 @@ MASKS = [
     Case("attention", M(2, causal=True, softcap=2.0), ((1, 2, 3, 4),) * 3, "capped-causal"),
 ]  # fmt: skip
 
-CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL, *GIVEN, *DECIDED, *MASKS]
+V = at.Recurrent
+RECURRENT = [
+    Case("gru", V(3, reset_after=False), ((4, 2, 2),), "reset-before"),
+    Case("gru", V(2, 2, True, False, reset_after=False), ((3, 1, 4),), "reset-before-deep"),
+    Case("lstm", V(3, peepholes=True), ((4, 2, 2),), "peepholes"),
+    Case("lstm", V(2, 2, True, False, peepholes=True), ((3, 2, 2),), "peepholes-deep"),
+    Case("rnn", V(3), ((4, 2, 2), (1, 2, 3)), "states"),
+    Case("gru", V(3, bidirectional=True), ((3, 2, 2), (2, 2, 3)), "states"),
+    Case("lstm", V(3, 2, bias=False), ((3, 2, 2), (2, 2, 3), (2, 2, 3)), "states"),
+    Case("lstm", V(2, peepholes=True, batch_first=True), ((2, 3, 2), (1, 2, 2), (1, 2, 2)),
+         "states-peepholes"),
+]  # fmt: skip
+
+CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL, *GIVEN, *DECIDED, *MASKS, *RECURRENT]
