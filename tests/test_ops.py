@@ -75,6 +75,7 @@ ROLES = {
     "conv": {"weight": "weight", "bias": "bias"},
     "conv_transpose": {"weight": "weight", "bias": "bias"},
     "linear": {"weight": "weight", "bias": "bias"},
+    "deform_conv": {"weight": "weight", "bias": "bias"},
     "batch_norm": {
         "weight": "scale",
         "bias": "bias",
@@ -153,7 +154,7 @@ def _wanted(case: Case) -> set[str]:
     return names
 
 
-PRODUCTS = ("conv", "conv_transpose", "linear", "matmul")
+PRODUCTS = ("conv", "conv_transpose", "deform_conv", "linear", "matmul", "affine_grid")
 UNROLLED = ("caffe_lstm", "caffe_rnn")
 NO_ONE_PRODUCT = dict.fromkeys((*RECURRENT, *UNROLLED), "products of unlike sizes, step after step")
 

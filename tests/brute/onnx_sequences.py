@@ -22,7 +22,9 @@ def attention(m: Model) -> str:
         for n in (1, 2):
             shape = m.inputs[n].shape
             names.append(m.tensor(cache(a, shape, "qkv"[n]), cache_shape(a, shape)))
-    told: dict[str, object] = {"is_causal": int(a.causal)}
+    if a.mask == "bool":
+        names[3] = m.cast(names[3], "bool")
+    told: dict[str, object] = {"is_causal": int(a.causal), "softcap": a.softcap}
     if len(m.shape) == 3:
         told.update(q_num_heads=a.heads, kv_num_heads=a.kv_heads or a.heads)
     return m.several("Attention", *names, outputs=3 if a.past else 1, **told)[0]

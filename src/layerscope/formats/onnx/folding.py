@@ -137,6 +137,8 @@ def _derive(s: Site, first: Known) -> bool:
     except NeedsValue:
         return False
     known = s.told_node("constant", (), (shape,), (dtype,))[0]
+    for other in s.inputs[1:]:
+        s.reader.uses(other)
     known.entry = first.entry
     assert first.entry is not None
     s.reader.derived[known.name] = first.entry

@@ -168,6 +168,10 @@ class Ledger:
         for entry in self.entries:
             if entry.name in params or entry.name not in absorbed:
                 params[entry.name] = entry.param
+        idle = [name for name, param in params.items() if param.role == "unused"]
+        if idle:
+            more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
+            self.notes.append(f"stored and used by nothing: {', '.join(idle[:3])}{more}")
         return Graph(
             name=name,
             inputs=tuple(inputs),

@@ -26,6 +26,8 @@ class Attention(Struct, frozen=True, gc=False):
     cached: bool = False
     past: int = 0
     scaled: bool = True  # False: scores are taken as they are
+    mask: Literal["", "add", "bool"] = ""  # what a fourth input does: it is added unless of flags
+    softcap: float = 0.0  # scores s are brought to softcap·tanh(s / softcap), 0 for as they are
 
 
 class Rotary(Struct, frozen=True, gc=False):
