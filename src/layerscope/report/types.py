@@ -251,7 +251,7 @@ class Report(Struct, frozen=True, dict=True):
         unknown: dict[str, int] = {}
         estimated = 0
         for layer in self.layers:
-            if layer.status == "unknown":
+            if layer.status == "unknown" and layer.node.times:  # what never runs lacks nothing
                 unknown[layer.op] = unknown.get(layer.op, 0) + 1
             elif layer.status == "estimate":
                 estimated += 1

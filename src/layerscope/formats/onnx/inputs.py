@@ -129,6 +129,8 @@ class Binding:
         dims = value.dims or ()
         if axis == 0:
             return 1
+        if axis == 1 and len(dims) == 3 and dims[0].size is not None and dims[2].size is not None:
+            return 1  # the batch of a recurrent layer's state
         if len(dims) == 4:
             return IMAGE
         if value.dtype.startswith(("int", "uint", "bool")):

@@ -28,6 +28,7 @@ class Reader(Ledger):
     def __init__(self, wire: Wire, model: Model, converters: Mapping[Any, Convert]) -> None:
         super().__init__(wire)
         self.model, self.converters = model, converters
+        self.failures: list[ShapeError] | None = None  # of a branch, which may be for other shapes
 
     def walk(
         self,
@@ -53,7 +54,11 @@ class Reader(Ledger):
                 hint = f"; {self.assumed}" if self.assumed else ""
                 text = str(error)
                 told = text if text.startswith(self.file) else f"{site.where}: {text}"
-                raise ShapeError(told + (hint if hint not in told else "")) from None
+                error = ShapeError(told + (hint if hint not in told else ""))
+                if self.failures is None:
+                    raise error from None
+                self.failures.append(error)
+                site.unknown()
             except RecursionError:
                 raise FormatError(f"{site.where}: nested too deep") from None
 

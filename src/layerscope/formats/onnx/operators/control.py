@@ -89,30 +89,51 @@ def body(s: Site, part: GraphPart, scope: tuple[str, ...], inputs: dict[str, Kno
 
 
 def if_(s: Site) -> None:
-    """If: both branches are shown; counted is the one taken if that is known, or the larger."""
+    """If: both branches are shown; counted is the one taken if that is known, or the larger.
+
+    A branch may be there for inputs of other shapes and be impossible on these.
+    """
     condition = s.value(0)
     results: list[list[Known]] = []
     marks: list[tuple[Mark, int]] = []
-    works = []
+    works, failures, said = [], [], [len(s.reader.notes)]
     for branch in ("then", "else"):
         part = s.graph(f"{branch}_branch")
         mark = Mark(s.reader)
+        around, s.reader.failures = s.reader.failures, []
         env = body(s, part, (*s.inner, branch), {})
+        failures.append(s.reader.failures)
+        s.reader.failures = around
+        said.append(len(s.reader.notes))
         marks.append((mark, len(s.reader.nodes)))
         works.append(mark.work())
         results.append([env[output.name] for output in part.outputs])
     if condition is not None:
         taken = 0 if condition.item else 1
         why = "the condition is known before the run"
+    elif bool(failures[0]) != bool(failures[1]):
+        taken = 1 if failures[0] else 0
+        why = "the other cannot run on these shapes"
     else:
         taken = 0 if works[0] >= works[1] else 1
         why = "the larger"
-    for n, (mark, end) in enumerate(marks):
-        if n != taken:
-            _untaken(s.reader, mark.start, end)
+    if failures[taken]:
+        raise failures[taken][0]
+    mark, end = marks[1 - taken]
+    _untaken(s.reader, mark.start, end)
+    del s.reader.notes[said[1 - taken] : said[2 - taken]]
+    lacking = {} if condition is not None or failures[1 - taken] else _unknown(s.reader, mark, end)
+    if lacking:
+        why += f", though of {', '.join(lacking)} in the other nothing is known"
     branch = ("then", "else")[taken]
     s.reader.notes.append(f"{s.label}: its {branch} branch is counted ({why})")
-    _hand_out(s, results[taken], None if condition is not None else results[1 - taken])
+    sure = condition is not None or failures[1 - taken]
+    _hand_out(s, results[taken], None if sure else results[1 - taken])
+
+
+def _unknown(reader: Ledger, mark: Mark, end: int) -> dict[str, None]:
+    """Operators without figures among the nodes of a branch."""
+    return {node.op: None for node in reader.nodes[mark.start : end] if node.op not in RULES}
 
 
 def _untaken(reader: Ledger, start: int, end: int) -> None:
