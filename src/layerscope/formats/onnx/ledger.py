@@ -44,6 +44,7 @@ class Ledger:
         self.budget = MOST_NODES
         self.modules: dict[str, str] = {}
         self.binding: Binding | None = None
+        self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 
     # -- names ---------------------------------------------------------------------------------
 

@@ -54,17 +54,19 @@ def conv(s: Site) -> None:
 
 def fused_conv(s: Site) -> None:
     """A convolution with a sum and an activation behind it."""
+    finished(s, s.given(0), conv_attributes(s))
+
+
+def finished(s: Site, x: Known, attributes: at.Conv) -> None:
+    """A convolution by the second and third input, a sum with the fourth, an activation."""
     params, given = weights(s, 1, 2)
-    attributes = conv_attributes(s)
-    if not s.has(3) and not s.text("activation"):
-        s.emit("conv", (s.given(0), *given), attributes, params=params)
-        return
-    made = s.emit("conv", (s.given(0), *given), attributes, params=params, part="conv")[0]
+    named = s.text("activation")
+    part = "conv" if s.has(3) or named else ""
+    made = s.emit("conv", (x, *given), attributes, params=params, part=part)[0]
     if s.has(3):
-        last = not s.text("activation")
-        made = s.emit("add", (made, s.given(3)), part="" if last else "add")[0]
-    if s.text("activation"):
-        activated(s, s.text("activation"), made)
+        made = s.emit("add", (made, s.given(3)), part="add" if named else "")[0]
+    if named:
+        activated(s, named, made)
 
 
 def conv_transpose(s: Site) -> None:
