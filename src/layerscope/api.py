@@ -256,13 +256,25 @@ MOST_BATCH = 2**40  # a network whose memory does not grow with the batch would 
 def compare(
     first: str | Graph | Report, *others: str | Graph | Report, **options: Any
 ) -> Comparison:
-    """Networks against the first one; options are those of `analyze`, for all but reports."""
+    """Networks against the first one; options are those of `analyze`, for all but reports.
+
+    What only readers of files are told, they alone are.
+    """
     from layerscope.export.comparison import Comparison
+    from layerscope.formats import Options, looks_like_a_file
     from layerscope.report.compare import compare as compared
 
+    networks = (first, *others)
+    read = {name for name in options if name in Options.__struct_fields__ and name != "batch"}
+    files = [each for each in networks if isinstance(each, str) and looks_like_a_file(each)]
+    if read and not files:
+        raise UsageError(f"{sorted(read)[0]} is of networks in files, and none of these is one")
+    plain = {name: value for name, value in options.items() if name not in read}
     reports = [
-        each if isinstance(each, report.Report) else analyze(each, **options)
-        for each in (first, *others)
+        each
+        if isinstance(each, report.Report)
+        else analyze(each, **(options if each in files else plain))
+        for each in networks
     ]
     found = compared(reports)
     return Comparison(found.reports, found.figures, found.pairs)

@@ -68,7 +68,7 @@ def fold(s: Site) -> bool:
             array = Array((len(cut),), list(cut), "int64")
         give_known(s, [array])
         return True
-    if not inputs or not all(known is None or known.constant for known in inputs):
+    if not inputs or not s.constant:
         return False
     first = inputs[0]
     if op == "ConstantOfShape":
@@ -142,6 +142,8 @@ def _derive(s: Site, first: Known) -> bool:
     except NeedsValue:
         return False
     known = s.told_node("constant", (), (shape,), (dtype,))[0]
+    for other in s.inputs[1:]:
+        s.reader.uses(other)
     known.entry = first.entry
     assert first.entry is not None
     s.reader.derived[known.name] = first.entry

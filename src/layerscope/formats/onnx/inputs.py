@@ -26,8 +26,7 @@ class Binding:
     ) -> None:
         self.inputs, self.batch, self.file = inputs, batch, file
         self.dims = dict(dims)
-        self.assumed: dict[str, Shape] = {}
-        self.defaults: dict[str, int] = {}
+        self.assumed: dict[str, tuple[Shape, list[str]]] = {}  # input -> shape, sizes in words
         self.shapes = self._given(shapes)
         self._check_dims(dims)
         for value in inputs:
@@ -91,7 +90,8 @@ class Binding:
             return shape
         if value.dims is None:
             return None
-        sizes, open_ = [], False
+        sizes: list[int] = []
+        open_: list[str] = []
         for axis, dim in enumerate(value.dims):
             if axis == 0 and self.batch is not None and self._batched(value):
                 sizes.append(self.batch)
@@ -99,14 +99,13 @@ class Binding:
             size = self._size(dim)
             if size is None:
                 size = self._default(value, axis)
-                open_ = True
+                open_.append(f"{dim.name or ('axis ' + str(axis) if axis else 'batch')} {size}")
                 if dim.name:
-                    self.defaults[dim.name] = size
                     self.dims[dim.name] = size
             sizes.append(size)
         shape = tuple(sizes)
         if open_:
-            self.assumed[value.name] = shape
+            self.assumed[value.name] = (shape, open_)
         return shape
 
     def _batched(self, value: Value) -> bool:
@@ -130,6 +129,8 @@ class Binding:
         dims = value.dims or ()
         if axis == 0:
             return 1
+        if axis == 1 and len(dims) == 3 and dims[0].size is not None and dims[2].size is not None:
+            return 1  # the batch of a recurrent layer's state
         if len(dims) == 4:
             return IMAGE
         if value.dtype.startswith(("int", "uint", "bool")):
@@ -147,10 +148,11 @@ class Binding:
         """What was assumed, in words; empty if nothing was."""
         if not self.assumed:
             return ""
-        told = ", ".join(f"{name}={_times(shape)}" for name, shape in self.assumed.items())
-        return (
-            f"sizes that the file leaves open were assumed: {told} (--input or --dim tells others)"
+        told = ", ".join(
+            f"{name} {_times(shape)} ({', '.join(sizes)})"
+            for name, (shape, sizes) in self.assumed.items()
         )
+        return f"assumed, as the file leaves it open: {told}; --input or --dim tells others"
 
 
 def _open(value: Value) -> bool:

@@ -15,6 +15,7 @@ from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator, Stored, numbers_of, pairs
 from layerscope.formats.onnx.values import Array
+from layerscope.formats.onnx.words import Vocabulary
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor, elements
 
 MOST_NODES = 500_000  # with functions put in: they could double without end
@@ -38,6 +39,8 @@ class Ledger:
         self._names: set[str] = set()
         self._same: dict[Any, Any] = {}
         self._sources: dict[str, Source] = {}
+        self.vocabulary = Vocabulary(wire)
+        self.made: dict[Any, tuple[tuple[Shape, ...], list[str]]] = {}  # by rules, of calls alike
         self.budget = MOST_NODES
         self.modules: dict[str, str] = {}
         self.binding: Binding | None = None
@@ -170,6 +173,10 @@ class Ledger:
         for entry in self.entries:
             if entry.name in params or entry.name not in absorbed:
                 params[entry.name] = entry.param
+        idle = [name for name, param in params.items() if param.role == "unused"]
+        if idle:
+            more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
+            self.notes.append(f"stored and used by nothing: {', '.join(idle[:3])}{more}")
         return Graph(
             name=name,
             inputs=tuple(inputs),

@@ -31,6 +31,7 @@ class Reader(Ledger):
     def __init__(self, wire: Wire, model: Model, converters: Mapping[Any, Convert]) -> None:
         super().__init__(wire)
         self.model, self.converters = model, converters
+        self.failures: list[ShapeError] | None = None  # of a branch, which may be for other shapes
 
     def walk(
         self,
@@ -56,13 +57,20 @@ class Reader(Ledger):
                 hint = f"; {self.assumed}" if self.assumed else ""
                 text = str(error)
                 told = text if text.startswith(self.file) else f"{site.where}: {text}"
-                raise ShapeError(told + (hint if hint not in told else "")) from None
+                error = ShapeError(told + (hint if hint not in told else ""))
+                self._fails(site, error)
             except UNFIT:
-                raise ShapeError(
-                    f"{site.where}: inputs or attributes that the operator is not defined for"
-                ) from None
+                what = "inputs or attributes that the operator is not defined for"
+                self._fails(site, ShapeError(f"{site.where}: {what}"))
             except RecursionError:
                 raise FormatError(f"{site.where}: nested too deep") from None
+
+    def _fails(self, site: Site, error: ShapeError) -> None:
+        """Raise what is wrong with an operator, or note it and go on."""
+        if self.failures is None:
+            raise error from None
+        self.failures.append(error)
+        site.unknown()
 
     def _visit(self, site: Site) -> None:
         operator = site.operator

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.known import Env, Known
 from layerscope.formats.onnx.ledger import Ledger
+from layerscope.formats.onnx.operators.rounds import passed_on, rounds
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.skim import GraphPart
 from layerscope.graph import attributes as at
@@ -88,30 +89,51 @@ def body(s: Site, part: GraphPart, scope: tuple[str, ...], inputs: dict[str, Kno
 
 
 def if_(s: Site) -> None:
-    """If: both branches are shown; counted is the one taken if that is known, or the larger."""
+    """If: both branches are shown; counted is the one taken if that is known, or the larger.
+
+    A branch may be there for inputs of other shapes and be impossible on these.
+    """
     condition = s.value(0)
     results: list[list[Known]] = []
     marks: list[tuple[Mark, int]] = []
-    works = []
+    works, failures, said = [], [], [len(s.reader.notes)]
     for branch in ("then", "else"):
         part = s.graph(f"{branch}_branch")
         mark = Mark(s.reader)
+        around, s.reader.failures = s.reader.failures, []
         env = body(s, part, (*s.inner, branch), {})
+        failures.append(s.reader.failures)
+        s.reader.failures = around
+        said.append(len(s.reader.notes))
         marks.append((mark, len(s.reader.nodes)))
         works.append(mark.work())
         results.append([env[output.name] for output in part.outputs])
     if condition is not None:
         taken = 0 if condition.item else 1
         why = "the condition is known before the run"
+    elif bool(failures[0]) != bool(failures[1]):
+        taken = 1 if failures[0] else 0
+        why = "the other cannot run on these shapes"
     else:
         taken = 0 if works[0] >= works[1] else 1
         why = "the larger"
-    for n, (mark, end) in enumerate(marks):
-        if n != taken:
-            _untaken(s.reader, mark.start, end)
+    if failures[taken]:
+        raise failures[taken][0]
+    mark, end = marks[1 - taken]
+    _untaken(s.reader, mark.start, end)
+    del s.reader.notes[said[1 - taken] : said[2 - taken]]
+    lacking = {} if condition is not None or failures[1 - taken] else _unknown(s.reader, mark, end)
+    if lacking:
+        why += f", though of {', '.join(lacking)} in the other nothing is known"
     branch = ("then", "else")[taken]
     s.reader.notes.append(f"{s.label}: its {branch} branch is counted ({why})")
-    _hand_out(s, results[taken], None if condition is not None else results[1 - taken])
+    sure = condition is not None or failures[1 - taken]
+    _hand_out(s, results[taken], None if sure else results[1 - taken])
+
+
+def _unknown(reader: Ledger, mark: Mark, end: int) -> dict[str, None]:
+    """Operators without figures among the nodes of a branch."""
+    return {node.op: None for node in reader.nodes[mark.start : end] if node.op not in RULES}
 
 
 def _untaken(reader: Ledger, start: int, end: int) -> None:
@@ -181,23 +203,29 @@ def _enter(
     return Known(tensor, shape, dtype)
 
 
+Entering = tuple[str, Known | None, Shape | None, str]  # name inside, from where, what
+
+
 def _carry(
     s: Site,
     part: GraphPart,
     given: Sequence[Known],
-    lead: Sequence[tuple[str, Known | None, Shape | None, str]],
-    tail: Sequence[tuple[str, Known | None, Shape | None, str]],
+    lead: Sequence[Entering],
+    tail: Sequence[Entering],
     skip: int,
 ) -> tuple[Mark, Env, list[Shape | None]]:
     """Walk a body until the shapes it carries from round to round no longer change."""
     shapes: list[Shape | None] = [known.shape for known in given]
     names = [value.name for value in part.inputs[len(lead) : len(lead) + len(given)]]
+    outer = [value.name for value in part.outputs[skip : skip + len(given)]]
     scope = (*s.inner, "body")
     for _ in range(3):
         mark = Mark(s.reader)
         inputs = {n: _enter(s, scope, n, k, shape, dtype) for n, k, shape, dtype in (*lead, *tail)}
         for name, known, shape in zip(names, given, shapes, strict=True):
-            if known.items is not None:
+            if passed_on(part, outer[names.index(name)]) == name:  # it stays what it is
+                inputs[name] = known
+            elif known.items is not None:
                 inputs[name] = Known(name, None, known.dtype)
             else:
                 inputs[name] = _enter(s, scope, name, known, shape, known.dtype)
@@ -211,57 +239,35 @@ def _carry(
 
 
 def loop(s: Site) -> None:
-    """Loop: the body as often as is told, if nothing may end it before."""
+    """Loop: the body as often as is told, or as its condition lets it if that can be followed."""
     part = s.graph("body")
-    count = s.value(0) if s.has(0) else None
-    going = s.value(1) if s.has(1) else None
     given = [known for known in s.inputs[2:] if known is not None]
-    if len(part.inputs) != len(given) + 2:
+    if len(part.inputs) != len(given) + 2 or len(part.outputs) < len(given) + 1:
         raise FormatError(f"{s.where}: a body of {len(part.inputs)} inputs for {len(given) + 2}")
-    lead: list[tuple[str, Known | None, Shape | None, str]] = [
+    lead: list[Entering] = [
         (part.inputs[0].name, None, (), "int64"),
         (part.inputs[1].name, None, (), "bool"),
     ]
+    times = rounds(s, part, given)
     mark, env, shapes = _carry(s, part, given, lead, (), 1)
-    goes_on = env[part.outputs[0].name]
-    steady = (goes_on.value is not None and bool(goes_on.value.values[0])) or (
-        env[part.outputs[0].name] is env[part.inputs[1].name]
-        or _passed_on(part, part.outputs[0].name, part.inputs[1].name)
-    )
-    steady = steady and (going is None or bool(going.item))
-    times = int(count.item) if count is not None and steady else None
-    if times is not None and not 0 <= times < 1 << 40:
-        times = None
     mark.again(times, f"× {times} in a loop" if times not in (None, 1) else "")
     if times is None:
         s.reader.notes.append(f"{s.label}: how often it runs is not known; one round is counted")
-    made: list[Known] = []
-    for n, value in enumerate(part.outputs[1:]):
-        known = env[value.name]
-        if n < len(given):
-            made.append(Known(known.name, shapes[n], known.dtype, None, known.entry, known.items))
-        else:
-            shape = None if times is None or known.shape is None else (times, *known.shape)
-            made.append(_stacked(known, shape))
-    _hand_all(s, made, [env[value.name] for value in part.outputs[1:]])
+    inner = [env[value.name] for value in part.outputs[1:]]
+    made: list[Shape | None] = list(shapes)
+    made += [
+        None if times is None or known.shape is None else (times, *known.shape)
+        for known in inner[len(given) :]
+    ]
+    _hand_all(s, inner, made)
 
 
-def _passed_on(part: GraphPart, output: str, name: str) -> bool:
-    """Whether the condition comes out of a body as it went in."""
-    makers = {made: node for node in part.nodes for made in node.outputs}
-    while output in makers and makers[output].op == "Identity":
-        output = makers[output].inputs[0]
-    return output == name
-
-
-def _stacked(known: Known, shape: Shape | None) -> Known:
-    return Known(known.name, shape, known.dtype)
-
-
-def _hand_all(s: Site, made: Sequence[Known], inner: Sequence[Known]) -> None:
+def _hand_all(s: Site, inner: Sequence[Known], shapes: Sequence[Shape | None]) -> None:
     for n, name in enumerate(s.operator.outputs):
         if name:
-            _give(s, name, f"output{n}", inner[n], made[n].shape)
+            if n >= len(inner):
+                raise FormatError(f"{s.where}: its body makes {len(inner)} tensors")
+            _give(s, name, f"output{n}", inner[n], shapes[n])
 
 
 def scan(s: Site) -> None:
@@ -272,7 +278,7 @@ def scan(s: Site) -> None:
     carried, sequences = known[: len(known) - scanned], known[len(known) - scanned :]
     axes = s.wholes("scan_input_axes") or ((1 if s.opset < 9 else 0),) * scanned
     times: int | None = None
-    tail: list[tuple[str, Known | None, Shape | None, str]] = []
+    tail: list[Entering] = []
     for n, (sequence, axis) in enumerate(zip(sequences, axes, strict=True)):
         shape = sequence.shape
         inner: Shape | None = None
@@ -283,20 +289,20 @@ def scan(s: Site) -> None:
         tail.append((part.inputs[len(carried) + n].name, sequence, inner, sequence.dtype))
     mark, env, shapes = _carry(s, part, carried, (), tail, 0)
     mark.again(times, f"× {times} in a scan" if times not in (None, 1) else "")
-    made: list[Known] = []
+    made: list[Shape | None] = []
     out_axes = s.wholes("scan_output_axes")
     for n, value in enumerate(part.outputs):
         one = env[value.name]
         if n < len(carried):
-            made.append(Known(one.name, shapes[n], one.dtype))
+            made.append(shapes[n])
             continue
         axis = out_axes[n - len(carried)] if out_axes else (1 if s.opset < 9 else 0)
         shape = None
         if times is not None and one.shape is not None:
             axis %= len(one.shape) + 1
             shape = (*one.shape[:axis], times, *one.shape[axis:])
-        made.append(Known(one.name, shape, one.dtype))
-    _hand_all(s, made, [env[value.name] for value in part.outputs])
+        made.append(shape)
+    _hand_all(s, [env[value.name] for value in part.outputs], made)
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {

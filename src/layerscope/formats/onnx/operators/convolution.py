@@ -40,7 +40,10 @@ def conv_attributes(s: Site, kernel: int = 1, bias: bool | None = None) -> at.Co
     if groups < 1 or x[1] != shape[1] * groups:
         raise ShapeError(f"{x[1]} channels and a kernel for {shape[1]} in {groups} groups")
     biased = s.has(2) if bias is None else bias
-    return at.Conv(window(s, shape[2:], x[2:]), shape[0], groups, biased)
+    made: at.Conv = s.words.once(
+        (shape, groups, biased), lambda: at.Conv(window(s, shape[2:]), shape[0], groups, biased)
+    )
+    return made
 
 
 def conv(s: Site) -> None:
@@ -73,7 +76,7 @@ def conv_transpose(s: Site) -> None:
     groups = s.whole("group", 1)
     if groups < 1 or x[1] != kernel[0]:
         raise ShapeError(f"{x[1]} channels and a kernel for {kernel[0]}")
-    told = window(s, kernel[2:], x[2:])
+    told = window(s, kernel[2:])
     extra = s.wholes("output_padding") or (0,) * rank
     wanted = s.wholes("output_shape")
     auto = s.text("auto_pad", "NOTSET")
@@ -101,7 +104,7 @@ def deform_conv(s: Site) -> None:
     x = s.shape(0)
     kernel = _kernel(s, 1, len(x))
     groups = s.whole("group", 1)
-    attributes = at.Conv(window(s, kernel[2:], x[2:]), kernel[0], groups, s.has(3))
+    attributes = at.Conv(window(s, kernel[2:]), kernel[0], groups, s.has(3))
     params = []
     for n, name in ((1, "weight"), (3, "bias")):
         if s.has(n):

@@ -91,7 +91,7 @@ def nhwc_conv(s: Site) -> None:
     x = to_first(s, s.given(0), part="input")
     kernel = s.shape(1)
     assert x.shape is not None
-    told = at.Conv(window(s, kernel[2:], x.shape[2:]), kernel[0], s.whole("group", 1), s.has(2))
+    told = at.Conv(window(s, kernel[2:]), kernel[0], s.whole("group", 1), s.has(2))
     params, given = weights(s, 1, 2)
     made = s.emit("conv", (x, *given), told, params=params, part="conv")[0]
     if s.has(3):
@@ -106,7 +106,7 @@ def nhwc_pool(s: Site) -> None:
     """NhwcMaxPool."""
     x = to_first(s, s.given(0), part="input")
     assert x.shape is not None
-    told = at.Pool(window(s, s.wholes("kernel_shape"), x.shape[2:]))
+    told = at.Pool(window(s, s.wholes("kernel_shape")))
     to_last(s, s.emit("max_pool", (x,), told, part="pool")[0])
 
 
@@ -122,7 +122,7 @@ def blocked_conv(s: Site) -> None:
     if x.shape[1] != kernel[1] * groups:
         x = _filled(s, x, kernel[1] * groups)
     assert x.shape is not None
-    told = at.Conv(window(s, kernel[2:], x.shape[2:]), kernel[0], groups, s.has(2))
+    told = at.Conv(window(s, kernel[2:]), kernel[0], groups, s.has(2))
     finished(s, x, told)
 
 

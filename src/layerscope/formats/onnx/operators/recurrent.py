@@ -40,20 +40,21 @@ def recurrent(s: Site) -> None:
             given.append(s.given(n))
     for n in (4, 5, 6):  # lengths and first states, often zeros that are written out
         s.reader.uses(s.given(n) if s.has(n) else None)
+    steps, batch = (x[1], x[0]) if first else (x[0], x[1])
+    ways = 1 + both
+    state = (batch, ways, hidden) if first else (ways, batch, hidden)
+    for n in (5, 6):
+        if s.has(n) and s.shape(n) != state:
+            raise ShapeError(f"a first state of {s.shape(n)}, expected {state}")
     told = at.Recurrent(
         hidden,
         bidirectional=both,
         bias=s.has(3),
         batch_first=first,
         activation="relu" if "Relu" in (s.told.get("activations") or ()) else "tanh",
-        peepholes=kind == "LSTM" and s.has(7),
-        reset_after=kind != "GRU" or bool(s.whole("linear_before_reset")),
     )
     made = s.emit(kind.lower(), (s.given(0), *given), told, params=params, part=kind.lower())
-    steps, batch = (x[1], x[0]) if first else (x[0], x[1])
-    ways = 1 + both
     out = (batch, steps, ways, hidden) if first else (steps, ways, batch, hidden)
-    state = (batch, ways, hidden) if first else (ways, batch, hidden)
     names = s.operator.outputs
     for n, (known, shape) in enumerate(zip(made, (out, state, state), strict=False)):
         name = names[n] if n < len(names) else ""
