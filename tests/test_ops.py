@@ -13,9 +13,11 @@ from tests.brute import (
     BRUTE,
     caffe_cases,
     cases,
+    file_cases,
     more_cases,
     onnx_caffe,
     onnx_elements,
+    onnx_files,
     onnx_indices,
     onnx_layers,
     onnx_sequences,
@@ -24,19 +26,24 @@ from tests.brute.attention import cache_shape, letters
 from tests.brute.case import Case, moved, window
 from tests.brute.engine import Model, farthest
 
-CASES = [*cases.CASES, *more_cases.CASES, *caffe_cases.CASES]
+CASES = [*cases.CASES, *more_cases.CASES, *caffe_cases.CASES, *file_cases.CASES]
 WRITERS = {
     **onnx_layers.WRITERS,
     **onnx_elements.WRITERS,
     **onnx_sequences.WRITERS,
     **onnx_indices.WRITERS,
     **onnx_caffe.WRITERS,
+    **onnx_files.WRITERS,
 }
 
 # Rules that cannot be tested one way or the other, and why.
 BOUND = "a bound on what data decides: by hand in test_caffe_detectors"
 NOT_COUNTED = {"proposals": BOUND, "detections": BOUND}
-NOT_RUN = {"psroi_pool": "no operator, nor a few of them, has its bins", **NOT_COUNTED}
+NOT_RUN = {
+    "psroi_pool": "no operator, nor a few of them, has its bins",
+    "random": "drawn anew at every run",
+    **NOT_COUNTED,
+}
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -179,9 +186,9 @@ def test_a_gemm_has_as_many_products_as_the_loop(case: Case) -> None:
         assert gemm.m * gemm.n * gemm.k * gemm.count * part[1] == macs * part[0]
 
 
-VIEWS = ("reshape", "flatten", "identity", "dropout")
-PARTIAL = ("slice", "crop", "gather", "embedding")  # read only what they give on
-SHAPES_ONLY = ("positions", "prior_box")
+VIEWS = ("reshape", "flatten", "identity", "dropout", "select")
+PARTIAL = ("slice", "crop", "gather", "gather_nd", "embedding")  # read only what they give on
+SHAPES_ONLY = ("positions", "prior_box", "shape_of", "random")
 
 
 @every_case
@@ -190,11 +197,11 @@ def test_elements_read_and_written(case: Case) -> None:
     rule = RULES[case.op]
     read = sum(map(elements, case.inputs))
     written = sum(map(elements, case.call.outputs))
-    if case.op in VIEWS:
+    if case.op in VIEWS or case.op == "constant":
         read = written = 0
     if case.op in PARTIAL:
         read = written
-    if case.op in ("gather", "embedding"):  # and the indices
+    if case.op in ("gather", "gather_nd", "embedding"):  # and the indices
         read += elements(case.inputs[-1])
     if case.op in SHAPES_ONLY:
         read = 0

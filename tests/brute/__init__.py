@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.brute import (
     attention,
     caffe,
+    control,
     indexing,
     losses,
     moves,
@@ -33,4 +34,5 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     **recurrent.BRUTE,
     **sampling.BRUTE,
     **caffe.BRUTE,
+    **control.BRUTE,
 }

@@ -97,4 +97,4 @@ def window(
 def moved(call: Call, rule: Rule) -> tuple[int, int]:
     """Elements read of inputs, arrays aside, and written."""
     stored = rule.stored_read(call) if rule.stored_read is not None else 0
-    return sum(rule.reads(call)) + stored, 0 if rule.view else call.out_elements
+    return sum(rule.reads(call)) + stored, 0 if rule.view or rule.known else call.out_elements

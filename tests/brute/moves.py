@@ -28,6 +28,22 @@ def identity(run: Run) -> list[Array]:
     return [run.x]
 
 
+def repeat(run: Run) -> list[Array]:
+    x, times = run.x, run.attributes.times
+    shape = tuple(size * n for size, n in zip(x.shape, times, strict=True))
+    return [fill(shape, lambda i: x[tuple(n % m for n, m in zip(i, x.shape, strict=True))])]
+
+
+def flip(run: Run) -> list[Array]:
+    axes = {axis % len(run.x.shape): range(run.x.shape[axis])[::-1] for axis in run.attributes.axes}
+    return [_taken(run.x, axes)]
+
+
+def trilu(run: Run) -> list[Array]:
+    """What stands on or above the diagonal."""
+    return [fill(run.x.shape, lambda i: run.x[i] if i[-1] >= i[-2] else run.number(0.0))]
+
+
 def _in_row_major_order(x: Array, shape: Shape) -> list[Array]:
     cells = [x[index] for index in places(x.shape)]
     return [Array(shape, dict(zip(places(shape), cells, strict=True)))]
@@ -216,6 +232,9 @@ def _neighbours(a: Resize, i: int, size: int, to: int, factor: Fraction) -> Weig
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "identity": identity,
     "dropout": identity,
+    "repeat": repeat,
+    "flip": flip,
+    "trilu": trilu,
     "reshape": reshape,
     "flatten": flatten,
     "permute": permute,

@@ -26,5 +26,6 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
         if parts is None:
             parts = counted[id(call)] = RULES[node.op].backward(call)
         for_inputs, for_params = parts
-        found[node.name] = (for_inputs if flows else FREE) + (for_params if learns else FREE)
+        ops = (for_inputs if flows else FREE) + (for_params if learns else FREE)
+        found[node.name] = ops if node.times == 1 else ops * node.times
     return found

@@ -36,7 +36,7 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     stored = {param.name: param for param in graph.params}
     tied = bool(stored) or any(node.ties or node.params is not None for node in graph.nodes)
     seen: set[str] = set()
-    made: dict[tuple[int, tuple[str, ...]], Cost] = {}
+    made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
@@ -45,11 +45,13 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
             found[node.name] = _cost(node, call, shapes, params, seen)
             continue
         tensors = [shapes.tensors[name] for name in (*node.inputs, *node.outputs)]
-        key = (id(call), tuple([tensor.dtype for tensor in tensors]))
-        cost = made.get(key)
+        key = (id(call), node.times, tuple([tensor.dtype for tensor in tensors]))
+        cost = None if node.note or node.estimate else made.get(key)
         if cost is None:
             params = _typed(RULES[node.op].params(call), tensors[-1].dtype)
-            cost = made[key] = _cost(node, call, shapes, params, None)
+            cost = _cost(node, call, shapes, params, None)
+            if not node.note and not node.estimate:
+                made[key] = cost
         found[node.name] = cost
     return found
 
@@ -85,19 +87,30 @@ def _cost(
         read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
     else:
         read += sum([param.bytes for param in params if param.name not in node.inputs])
+    moves = not (rule.view or rule.known)
+    ops = rule.ops(call)
     return Cost(
-        ops=rule.ops(call),
+        ops=ops if node.times == 1 else ops * node.times,
         params=params,
         first=first,
         param_count=counts[True],
         buffer_count=counts[False],
         stored_bytes=held,
-        read_bytes=read,
-        write_bytes=0 if rule.view else sum([tensor.bytes for tensor in outputs]),
+        read_bytes=read * node.times,
+        write_bytes=sum([tensor.bytes for tensor in outputs]) * node.times if moves else 0,
         gemm=rule.gemm(call),
-        status="estimate" if rule.estimate else "exact",
-        note=rule.estimate or (f"shares {shared}" if shared else ""),
+        status="estimate" if rule.estimate or node.estimate else "exact",
+        note=_note(node, rule.estimate, f"shares {shared}" if shared else ""),
     )
+
+
+def _note(node: Node, estimate: str, shared: str) -> str:
+    """What is to be said of a node: why it is a bound first, how often it runs last."""
+    told = node.note if node.estimate else ""
+    note = told or estimate or shared or node.note
+    if note or node.times == 1:
+        return note
+    return f"× {node.times} in a loop" if node.times else "not counted: the other branch is"
 
 
 def _typed(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Opaque
+from layerscope.graph.attributes import Opaque, Told
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
 from layerscope.ops.rule import Made
@@ -61,20 +61,27 @@ def infer(graph: Graph) -> Shapes:
             )
         makes = RULES[node.op].makes
         for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-            made = _made(makes[n], node, known, graph.dtype) if n < len(makes) else dtype
+            made = _made(makes, n, node, known, graph.dtype) if makes else dtype
             tensors[name] = Tensor(name, shape, made)
     return Shapes(tensors, calls, notes)
 
 
-def _made(kind: Made, node: Node, given: list[Tensor], floating: str) -> str:
-    """Number type of an output."""
-    if kind in ("input", "second"):
-        return given[0 if kind == "input" else 1].dtype
+def _made(makes: tuple[Made, ...], n: int, node: Node, given: list[Tensor], floating: str) -> str:
+    """Number type of the n-th output."""
+    first = given[0].dtype if given else floating
+    if isinstance(node.attributes, Told):
+        return node.attributes.dtypes[n]
+    if n >= len(makes) or makes[n] == "input":
+        return first
+    kind = makes[n]
+    if kind == "second":
+        return given[1].dtype
     if kind == "float":
         return floating
     if kind == "told":
-        told: str = node.attributes.dtype
-        return told
+        return node.attributes.dtype or floating
+    if kind == "index":
+        return node.attributes.index_dtype or first
     return kind
 
 

@@ -103,6 +103,9 @@ class Node(Struct, frozen=True, gc=False):
     module: str = ""  # path of the module that is this operation; "" for a bare function call
     ties: Mapping[str, str] | None = None  # param name -> storage shared with another node
     source: Source | None = None
+    times: int = 1  # how often it runs in a pass: trips of a loop, 0 in a branch not taken
+    note: str = ""  # what the reader has to say of it
+    estimate: bool = False  # its figures are a bound, as the note says
 
 
 class Graph(Struct, frozen=True, gc=False):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from layerscope.ops import (
     activation,
     attention,
+    control,
     convolution,
     elementwise,
     indexing,
@@ -39,6 +40,7 @@ RULES = merge(
     recurrent.RULES,
     unrolled.RULES,
     quantization.RULES,
+    control.RULES,
 )
 
 __all__ = ["FREE", "RULES", "Call", "Gemm", "Ops", "Rule"]

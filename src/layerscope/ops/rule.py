@@ -71,7 +71,7 @@ class Call(Struct, frozen=True, gc=False):
     @property
     def x(self) -> Shape:
         """Shape of the first input."""
-        return self.inputs[0]
+        return self.inputs[0] if self.inputs else ()
 
     @property
     def y(self) -> Shape:
@@ -92,7 +92,7 @@ class Call(Struct, frozen=True, gc=False):
 ShapeRule = Callable[[Call], tuple[Shape, ...]]
 OpsRule = Callable[[Call], Ops]
 # of the first or second input, the graph's float type, what the attributes tell, or always so
-Made = Literal["input", "second", "float", "told", "int64", "int32", "bool"]
+Made = Literal["input", "second", "float", "told", "index", "int64", "int32", "bool"]
 BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
 ReachRule = Callable[[Call], tuple[Reach, ...]]  # one an input; of several outputs, one an output
 ReadsRule = Callable[[Call], tuple[int, ...]]
@@ -109,6 +109,11 @@ def no_inputs(call: Call) -> tuple[int, ...]:
     return (0,) * len(call.inputs)
 
 
+def gradient(call: Call) -> tuple[Ops, Ops]:
+    """One product for every output element, and no parameters."""
+    return Ops(mul=call.out_elements), FREE
+
+
 class Rule(Struct, frozen=True, gc=False):
     """All that is known of one op. What is left out has the default said beside it."""
 
@@ -121,12 +126,13 @@ class Rule(Struct, frozen=True, gc=False):
     reads: ReadsRule = all_inputs  # elements of each input
     stored_read: Callable[[Call], int] | None = None  # of its arrays or a cache; None: all of them
     makes: tuple[Made, ...] = ()  # dtype of each output; that of the first input if not said
-    backward: BackwardRule = lambda call: (Ops(mul=call.out_elements), FREE)
+    backward: BackwardRule = gradient
     saves: SavesRule = first_input  # for the backward pass
     arity: tuple[int, int | None] = (1, 1)  # least and most inputs; None for any number
     in_place: bool = False  # may write its output over its first input
     estimate: str = ""  # why its counts are a bound rather than exact, if they are
     view: bool = False  # its output is its first input, under another shape
+    known: bool = False  # worked out before the run: holds no memory, moves nothing
 
 
 def same(call: Call) -> tuple[Shape, ...]:

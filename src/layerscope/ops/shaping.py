@@ -27,6 +27,7 @@ from layerscope.ops.rule import (
     ShapeRule,
     axis_of,
     free,
+    need_rank,
     no_inputs,
     passes,
     same,
@@ -250,6 +251,38 @@ def _tile_shape(call: Call) -> tuple[Shape, ...]:
     return ((*call.x[:axis], call.x[axis] * a.times, *call.x[axis + 1 :]),)
 
 
+def _repeat_shape(call: Call) -> tuple[Shape, ...]:
+    times = call.attributes.times
+    if len(times) != len(call.x) or min(times, default=1) < 1:
+        raise ShapeError(f"{times} copies of {_text(call.x)}, expected at least 1 for every axis")
+    return (tuple(size * n for size, n in zip(call.x, times, strict=True)),)
+
+
+def _repeat_reach(call: Call) -> tuple[Reach, ...]:
+    """Axes that are not repeated stay; of the others any part may be looked at."""
+    times = call.attributes.times
+    return (keep(tuple(axis for axis, n in enumerate(times) if n == 1)),)
+
+
+def _flip_reach(call: Call) -> tuple[Reach, ...]:
+    axes = {axis_of(axis, len(call.x)) for axis in call.attributes.axes}
+    reach: dict[int, tuple[int, Map]] = {}
+    for n, size in enumerate(call.x):
+        reach[n] = (n, Slide(stride=-1, begin=1 - size) if n in axes else SAME)
+    return (reach,)
+
+
+def _flip_shape(call: Call) -> tuple[Shape, ...]:
+    for axis in call.attributes.axes:
+        axis_of(axis, len(call.x))
+    return same(call)
+
+
+def _trilu_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 2, "a triangle")
+    return same(call)
+
+
 def _shuffle_shape(call: Call) -> tuple[Shape, ...]:
     groups = call.attributes.groups
     if len(call.x) < 2 or groups < 1 or call.x[1] % groups:
@@ -330,6 +363,30 @@ RULES = {
         ops=free,
         reach=lambda call: _without(call.attributes.axis, call),
         backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
+        saves=nothing,
+    ),
+    "repeat": Rule(
+        family="shaping",
+        shape=_repeat_shape,
+        ops=free,
+        reach=_repeat_reach,
+        backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
+        saves=nothing,
+    ),
+    "flip": Rule(
+        family="shaping",
+        shape=_flip_shape,
+        ops=free,
+        reach=_flip_reach,
+        backward=passes,
+        saves=nothing,
+    ),
+    # noughts on one side of the diagonal of the last two axes
+    "trilu": Rule(
+        family="shaping",
+        shape=_trilu_shape,
+        ops=free,
+        backward=passes,
         saves=nothing,
     ),
     "channel_shuffle": Rule(

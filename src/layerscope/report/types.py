@@ -14,7 +14,7 @@ from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
 from layerscope.conventions.convention import Convention
 from layerscope.graph.types import Graph, Node, Shape, Tensor, elements, storage_bytes
-from layerscope.ops import FREE, Call, Gemm, Ops
+from layerscope.ops import FREE, RULES, Call, Gemm, Ops
 
 
 class Layer(Struct, frozen=True, gc=False):
@@ -192,7 +192,7 @@ class Report(Struct, frozen=True, dict=True):
                     call,
                     tuple([tensors[name] for name in node.inputs]),
                     tuple([tensors[name] for name in node.outputs]),
-                    FREE if call is None else rules.recount(node.op, call, cost.ops),
+                    FREE if call is None else _recounted(rules, node, call, cost),
                     rules.params(node, call, cost),
                     0 if call is None else rules.activations(node, call, written),
                     cost,
@@ -254,6 +254,13 @@ class Report(Struct, frozen=True, dict=True):
             f"layerscope {self.version} · {self.name} · input {shapes} · batch {self.batch} · "
             f"{self.dtype}{place} · convention {self.convention.name}: {self.convention.says}"
         )
+
+
+def _recounted(rules: Convention, node: Node, call: Call, cost: Cost) -> Ops:
+    """A convention counts one run of a node, which a loop has several times."""
+    if node.times == 1:
+        return rules.recount(node.op, call, cost.ops)
+    return rules.recount(node.op, call, RULES[node.op].ops(call)) * node.times
 
 
 def sum_ops(many: list[Ops]) -> Ops:

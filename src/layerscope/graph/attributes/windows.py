@@ -129,13 +129,15 @@ class TransposedConv(Struct, frozen=True, gc=False):
 class Pool(Struct, frozen=True, gc=False):
     """Pooling under a window; `p` is the norm of Lp pooling.
 
-    With `indices` max pooling also tells where each maximum was.
+    With `indices` max pooling also tells where each maximum was, in numbers of `index_dtype` (those
+    of its input if "").
     """
 
     window: Window
     count_include_pad: bool = True
     p: int = 2
     indices: bool = False
+    index_dtype: str = "int64"
 
 
 class Im2Col(Struct, frozen=True, gc=False):
@@ -168,6 +170,10 @@ class GlobalPool(Struct, frozen=True, gc=False):
 
 
 class AdaptivePool(Struct, frozen=True, gc=False):
-    """Pooling into a fixed number of bins per axis; None keeps that axis as it is."""
+    """Pooling into a fixed number of bins per axis; None keeps that axis as it is.
+
+    With `indices` max pooling also tells where each maximum was.
+    """
 
     output: tuple[int | None, ...]
+    indices: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from layerscope.lower.draft import Writer
 from layerscope.lower.writers import (
     attention,
+    control,
     convolution,
     elementwise,
     indexing,
@@ -23,7 +24,7 @@ from layerscope.lower.writers import (
 
 FAMILIES = (
     convolution, linear, pooling, normalization, elementwise, losses, shaping, resizing, regions,
-    reduction, indexing, attention, recurrent, unrolled, quantization,
+    reduction, indexing, attention, recurrent, unrolled, quantization, control,
 )  # fmt: skip
 
 
@@ -42,6 +43,7 @@ WRITERS = _merged()
 # Ops that ONNX has no form for, and why.
 REFUSED = {
     "proposals": "boxes that data chooses",
+    "random": "a graph does not tell what is drawn",
     "detections": "boxes that data chooses",
     "psroi_pool": "ONNX has no pooling with channels of their own for every bin",
 }

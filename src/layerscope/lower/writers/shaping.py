@@ -7,6 +7,7 @@ from layerscope.graph.attributes import (
     Concat,
     Crop,
     Flatten,
+    Flip,
     Pad,
     Reshape,
     Slice,
@@ -79,6 +80,12 @@ def tile(s: Site) -> str:
     return s.add("Tile", s.x, s.ints(*times))
 
 
+def flip(s: Site) -> str:
+    a: Flip = s.attributes
+    back, end = s.ints(*[-1] * len(a.axes)), s.ints(*[-(2**31)] * len(a.axes))
+    return s.add("Slice", s.x, back, end, s.ints(*a.axes), back)
+
+
 def channel_shuffle(s: Site) -> str:
     a: ChannelShuffle = s.attributes
     batch, channels, *rest = s.shape
@@ -99,5 +106,8 @@ WRITERS: dict[str, Writer] = {
     "pad": pad,
     "crop": crop,
     "tile": tile,
+    "repeat": lambda s: s.add("Tile", s.x, s.ints(*s.attributes.times)),
+    "flip": flip,
+    "trilu": plain("Trilu"),
     "channel_shuffle": channel_shuffle,
 }

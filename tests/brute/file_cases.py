@@ -1,0 +1,82 @@
+"""The table of cases, continued: what files of other frameworks ask for."""
+
+from __future__ import annotations
+
+from layerscope.graph import attributes as at
+from tests.brute.case import Case
+from tests.brute.case import window as w
+
+A = at.Activation
+UNARY = (
+    "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "floor", "ceil", "round", "sign", "reciprocal", "not", "is_nan", "is_inf", "bitwise_not",
+    "mish", "softsign", "quick_gelu", "rsqrt", "square", "log_sigmoid", "expm1", "log1p",
+)  # fmt: skip
+
+POINTWISE = [
+    *(Case(op, told, (shape,))
+      for op, told in [
+          *((op, None) for op in UNARY),
+          ("celu", A(1.5)), ("thresholded_relu", A(0.5)), ("shrink", A(0.5, 0.25)),
+      ]
+      for shape in [(2, 3, 4), (7,)]),
+    *(Case(op, None, shapes)
+      for op in ("logical", "bitwise", "mod", "floor_div", "atan2", "mean")
+      for shapes in [((2, 3, 4), (2, 3, 4)), ((2, 3, 4), (3, 1)), ((4, 1), (2, 1, 5)), ((2, 3),)]),
+    Case("mean", None, ((2, 1, 4), (3, 1), (4,)), "3-inputs"),
+    *(Case(op, told, (shape,), note)
+      for op in ("softmax", "log_softmax", "hardmax")
+      for told, shape, note in [
+          (at.Softmax(1, tail=True), (2, 3, 2, 2), "tail"),
+          (at.Softmax(0, tail=True), (2, 3), "all"),
+          (at.Softmax(-2), (2, 3, 4), "one"),
+      ]),
+]  # fmt: skip
+
+POOLS = [
+    Case("max_pool", at.Pool(w([2, 2], 2), indices=True), ((2, 3, 4, 6),), "places"),
+    Case("max_pool", at.Pool(w([3], 1, 1), indices=True), ((1, 2, 5),), "places-padded"),
+    Case("adaptive_max_pool", at.AdaptivePool((2, 3), indices=True), ((2, 2, 4, 6),), "places"),
+]
+
+REDUCTIONS = [
+    *(Case(f"reduce_{kind}", told, (shape,), note)
+      for kind in ("log_sum", "log_sum_exp", "var", "std", "any", "all")
+      for told, shape, note in [
+          (None, (2, 3, 2), "all"),
+          (at.Reduce((1,)), (2, 3, 4), "one"),
+          (at.Reduce((-1, 1), keep=True), (2, 3, 2, 4), "several-kept"),
+      ]),
+    *(Case(op, at.CumSum(axis), (shape,), f"{axis}")
+      for op in ("cum_sum", "cum_prod")
+      for axis, shape in [(1, (2, 3, 4)), (-1, (2, 5)), (0, (4,))]),
+]  # fmt: skip
+
+MOVES = [
+    Case("repeat", at.Repeat((2, 1, 3)), ((2, 3, 2),)),
+    Case("repeat", at.Repeat((4,)), ((3,),), "vector"),
+    Case("flip", at.Flip((1,)), ((2, 3, 4),)),
+    Case("flip", at.Flip((0, -1)), ((2, 3, 4),), "two"),
+    Case("trilu", None, ((2, 3, 4),)),
+    Case("gather_nd", None, ((4, 3), (2, 2)), "elements"),
+    Case("gather_nd", at.GatherND(), ((4, 3, 2), (2, 5, 1)), "slices"),
+    Case("gather_nd", at.GatherND(1), ((2, 4, 3), (2, 5, 1)), "batched"),
+    Case("scatter_nd", None, ((4, 3), (2, 2), (2,)), "elements"),
+    Case("scatter_nd", at.Scatter(), ((4, 3), (2, 1), (2, 3)), "slices"),
+    Case("scatter_nd", at.Scatter(add=True), ((4, 3, 2), (5, 1, 2), (5, 1, 2)), "added"),
+    Case("one_hot", at.OneHot(5), ((2, 3),)),
+    Case("one_hot", at.OneHot(4, 1), ((2, 3),), "between"),
+    Case("one_hot", at.OneHot(3, 0), ((4,),), "in-front"),
+]
+
+CONTROL = [
+    Case("constant", at.Told(((2, 3),), ("fp32",)), (), "floats"),
+    Case("constant", at.Told(((4,), ()), ("int64", "fp32")), (), "two"),
+    Case("select", at.Told(((2, 3),), ("fp32",)), ((2, 3), (2, 3))),
+    Case("select", at.Told(((2, 3), (4,)), ("fp32", "fp32")), ((2, 3), (4,)), "two"),
+    Case("range", at.Told(((5,),), ("int64",)), ()),
+    Case("random", at.Told(((2, 3),), ("fp32",)), ()),
+    Case("shape_of", None, ((2, 3, 4),)),
+]
+
+CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL]
