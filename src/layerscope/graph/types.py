@@ -14,6 +14,7 @@ Role = Literal["weight", "bias", "scale", "slope", "embedding", "statistic"]
 
 DTYPE_BITS: Mapping[str, int] = {
     "fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8,
+    "complex128": 128, "complex64": 64, "complex32": 32,
     "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "int4": 4, "bool": 8,
 }  # fmt: skip
 
@@ -119,6 +120,8 @@ class Graph(Struct, frozen=True, gc=False):
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
     dtype: str = "fp32"  # of what is made of integers, such as embeddings
     notes: tuple[str, ...] = ()  # what a reader has to say of the file
+    unused: tuple[Param, ...] = ()  # parameters of the model that no node uses
+    frozen: frozenset[str] = frozenset()  # storages that training leaves as they are
 
     def __post_init__(self) -> None:
         from layerscope.graph.checks import check

@@ -56,7 +56,7 @@ def _activation(op: str, constants: list[float], in_place: bool) -> at.Activatio
     return at.Activation(told[0], told[1] if len(told) > 1 else None, in_place)
 
 
-def gelu(d: Draft, self: Ref, *, approximate: str = "none") -> Ref:
+def gelu(d: Draft, self: Ref, approximate: str = "none") -> Ref:
     op = "gelu_tanh" if approximate == "tanh" else "gelu"
     return d.add(op, self, at=at.Activation(in_place=d.in_place))
 
