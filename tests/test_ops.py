@@ -144,6 +144,8 @@ def _wanted(case: Case) -> set[str]:
         names.add("weight_static")
     if case.op in ("scale", "bias") and len(case.inputs) == 2:
         names -= {"weight"} if case.op == "scale" else {"bias"}
+    if RULES[case.op].arrays:  # the first of them are given
+        names -= set(list(ROLES[case.op])[: len(case.inputs) - 1])
     if getattr(told, "affine", True) is False or getattr(told, "scale", True) is False:
         names -= {"weight", "bias"}
     if getattr(told, "bias", True) is False:
@@ -202,7 +204,7 @@ def test_elements_read_and_written(case: Case) -> None:
     if case.op in PARTIAL:
         read = written
     if case.op in ("gather", "gather_nd", "embedding"):  # and the indices
-        read += elements(case.inputs[-1])
+        read += elements(case.inputs[0 if case.op == "embedding" else 1])
     if case.op in SHAPES_ONLY:
         read = 0
     if case.op == "table":  # the array, not what it stands beside

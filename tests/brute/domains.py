@@ -30,6 +30,7 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "roi_align": ("any", "boxes", "images"),
     "nms": ("apart", "positive"),
     "grid_sample": ("any", "grid"),
+    "batch_norm": ("any", "any", "any", "any", "positive"),
     "rsqrt": ("positive",),
     "log1p": ("positive",),
     "asin": ("small",),

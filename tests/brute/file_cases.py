@@ -79,4 +79,22 @@ CONTROL = [
     Case("shape_of", None, ((2, 3, 4),)),
 ]
 
-CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL]
+# A kernel, a matrix, slopes that another layer makes.
+GIVEN = [
+    Case("conv", at.Conv(w([3, 3], 1, 1), 4, 2, bias=False), ((1, 4, 5, 6), (4, 2, 3, 3)), "given"),
+    Case("conv", at.Conv(w([3], 2), 2), ((2, 3, 7), (2, 3, 3)), "given-bias-stored"),
+    Case("conv", at.Conv(w([2, 2]), 2), ((1, 3, 4, 4), (2, 3, 2, 2), (2,)), "given-both"),
+    Case("conv_transpose", at.TransposedConv(w([3, 3], 2, 1), 4, 2), ((1, 2, 3, 3), (2, 2, 3, 3)),
+         "given"),
+    Case("linear", at.Linear(4), ((3, 5), (4, 5)), "given"),
+    Case("linear", at.Linear(4), ((2, 3, 5), (4, 5), (4,)), "given-both"),
+    Case("batch_norm", None, ((2, 3, 4), (3,), (3,), (3,), (3,)), "given"),
+    Case("layer_norm", at.LayerNorm(), ((2, 3, 4), (4,), (4,)), "given"),
+    Case("group_norm", at.GroupNorm(2), ((2, 4, 3), (4,), (4,)), "given"),
+    Case("instance_norm", at.InstanceNorm(affine=True), ((2, 3, 4), (3,), (3,)), "given"),
+    Case("rms_norm", at.RMSNorm(), ((2, 3, 4), (4,)), "given"),
+    Case("prelu", at.PReLU(), ((2, 3, 4), (3,)), "given"),
+    Case("embedding", at.Embedding(7, 3), ((2, 4), (7, 3)), "given"),
+]  # fmt: skip
+
+CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL, *GIVEN]

@@ -17,6 +17,9 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
         call = shapes.calls.get(node.name)
         learns = any(param.learnable for param in costs[node.name].params)
         flows = any(name in needs for name in node.inputs)
+        if len(node.inputs) > 1 and flows and node.op in RULES and RULES[node.op].arrays:
+            learns = learns or any(name in needs for name in node.inputs[1:])
+            flows = node.inputs[0] in needs
         if learns or flows:
             needs.update(node.outputs)
         if call is None or not (learns or flows):

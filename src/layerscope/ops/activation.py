@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from layerscope.graph.attributes import PReLU
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.rule import Call, Ops, Rule, each, gradient, need_rank, param, passes, same
+from layerscope.ops.rule import (
+    Call,
+    Ops,
+    Rule,
+    each,
+    gradient,
+    need_rank,
+    param,
+    passes,
+    same,
+    with_arrays,
+)
 from layerscope.ops.saved import FIRST, NOTHING, RESULT, Saved, SavesRule
 
 # Functions that take one `exp`; those without a gradient; those that answer yes or no.
@@ -101,12 +112,18 @@ RULES = {
     )
     for op, cost in COSTS.items()
 } | {
-    "prelu": Rule(
-        family="activation",
-        shape=_prelu_shape,
-        ops=each(comp=1, mul=1),
-        params=_prelu_params,
-        backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=1) * call.out_elements),
-        in_place=True,
+    "prelu": with_arrays(
+        Rule(
+            family="activation",
+            shape=_prelu_shape,
+            ops=each(comp=1, mul=1),
+            params=_prelu_params,
+            backward=lambda call: (
+                Ops(mul=call.out_elements),
+                Ops(mul=1, add=1) * call.out_elements,
+            ),
+            in_place=True,
+        ),
+        1,
     ),
 }

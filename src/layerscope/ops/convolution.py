@@ -16,6 +16,7 @@ from layerscope.ops.rule import (
     need_rank,
     param,
     product_backward,
+    with_arrays,
 )
 from layerscope.ops.saved import nothing
 
@@ -152,22 +153,28 @@ RULES = {
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         saves=nothing,
     ),
-    "conv": Rule(
-        family="convolution",
-        shape=conv_shape,
-        ops=conv_ops,
-        params=conv_params,
-        gemm=conv_gemm,
-        reach=window_reach,
-        backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
+    "conv": with_arrays(
+        Rule(
+            family="convolution",
+            shape=conv_shape,
+            ops=conv_ops,
+            params=conv_params,
+            gemm=conv_gemm,
+            reach=window_reach,
+            backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
+        ),
+        2,
     ),
-    "conv_transpose": Rule(
-        family="convolution",
-        shape=transposed_shape,
-        ops=transposed_ops,
-        params=transposed_params,
-        gemm=transposed_gemm,
-        reach=transposed_reach,
-        backward=lambda call: product_backward(transposed_ops(call).mac, _bias_sums(call)),
+    "conv_transpose": with_arrays(
+        Rule(
+            family="convolution",
+            shape=transposed_shape,
+            ops=transposed_ops,
+            params=transposed_params,
+            gemm=transposed_gemm,
+            reach=transposed_reach,
+            backward=lambda call: product_backward(transposed_ops(call).mac, _bias_sums(call)),
+        ),
+        2,
     ),
 }

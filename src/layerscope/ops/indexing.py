@@ -27,6 +27,7 @@ from layerscope.ops.rule import (
     param,
     passes,
     same,
+    with_arrays,
 )
 from layerscope.ops.saved import Saved, first_input, nothing
 
@@ -310,16 +311,19 @@ RULES = {
         makes=("input", "int64"),
         saves=lambda call: Saved(extra=((elements(call.y), "int64"),)),
     ),
-    "embedding": Rule(
-        family="indexing",
-        shape=_embedding_shape,
-        ops=free,
-        params=_embedding_params,
-        reach=lambda call: (keep(range(len(call.x))),),
-        stored_read=lambda call: call.out_elements,
-        backward=lambda call: (FREE, Ops(add=call.out_elements)),
-        makes=("float",),
-        saves=first_input,
+    "embedding": with_arrays(
+        Rule(
+            family="indexing",
+            shape=_embedding_shape,
+            ops=free,
+            params=_embedding_params,
+            reach=lambda call: (keep(range(len(call.x))),),
+            stored_read=lambda call: call.out_elements,
+            backward=lambda call: (FREE, Ops(add=call.out_elements)),
+            makes=("float",),
+            saves=first_input,
+        ),
+        1,
     ),
     # a learned array, such as a class token or a table of positions, read as it is
     "table": Rule(

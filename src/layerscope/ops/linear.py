@@ -17,6 +17,7 @@ from layerscope.ops.rule import (
     need_rank,
     param,
     product_backward,
+    with_arrays,
 )
 from layerscope.ops.saved import every_input
 
@@ -117,14 +118,17 @@ def _matmul_reach(call: Call) -> tuple[Reach, ...]:
 
 
 RULES = {
-    "linear": Rule(
-        family="linear",
-        shape=_linear_shape,
-        ops=_linear_ops,
-        params=_linear_params,
-        gemm=_linear_gemm,
-        reach=_linear_reach,
-        backward=_linear_backward,
+    "linear": with_arrays(
+        Rule(
+            family="linear",
+            shape=_linear_shape,
+            ops=_linear_ops,
+            params=_linear_params,
+            gemm=_linear_gemm,
+            reach=_linear_reach,
+            backward=_linear_backward,
+        ),
+        2,
     ),
     "matmul": Rule(
         family="linear",

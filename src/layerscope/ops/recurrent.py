@@ -155,6 +155,7 @@ RULES = {
         reach=_reach,
         backward=_backward(kind),
         saves=_saves(kind),
+        arity=(1, None),  # first states, lengths, arrays that are not stored
     )
     for kind in GATES
 }

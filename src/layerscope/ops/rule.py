@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Param, Role, Shape, elements
-from layerscope.ops.reach import Reach, pointwise
-from layerscope.ops.saved import SavesRule, first_input
+from layerscope.ops.reach import Reach, everything, pointwise
+from layerscope.ops.saved import Saved, SavesRule, first_input
 
 
 class Ops(Struct, frozen=True, gc=False):
@@ -132,6 +133,7 @@ class Rule(Struct, frozen=True, gc=False):
     in_place: bool = False  # may write its output over its first input
     estimate: str = ""  # why its counts are a bound rather than exact, if they are
     view: bool = False  # its output is its first input, under another shape
+    arrays: ParamsRule | None = None  # what further inputs stand for in turn; None: not for arrays
     known: bool = False  # worked out before the run: holds no memory, moves nothing
 
 
@@ -190,6 +192,43 @@ def broadcast(shapes: tuple[Shape, ...]) -> Shape:
             raise ShapeError(f"shapes {told} do not agree")
         result.append(sizes.pop() if sizes else 1)
     return tuple(result)
+
+
+def with_arrays(rule: Rule, most: int) -> Rule:
+    """The rule with up to `most` further inputs, in the place of the first of its stored arrays."""
+
+    def bare(call: Call) -> Call:
+        return Call(call.attributes, call.inputs[:1], call.outputs)
+
+    def params(call: Call) -> tuple[Param, ...]:
+        return rule.params(bare(call))[len(call.inputs) - 1 :]
+
+    def reach(call: Call) -> tuple[Reach, ...]:
+        return (*rule.reach(bare(call)), *everything(call.inputs[1:]))
+
+    def reads(call: Call) -> tuple[int, ...]:
+        if rule.stored_read is None:
+            return all_inputs(call)
+        return (*rule.reads(bare(call)), *[0 for _ in call.inputs[1:]])
+
+    def saves(call: Call) -> Saved:
+        saved: Saved = rule.saves(bare(call))
+        weight = len(call.inputs) > 1 and rule.stored_read is None
+        return replace(saved, inputs=(*saved.inputs, 1)) if weight else saved
+
+    return replace(
+        rule,
+        shape=lambda call: rule.shape(bare(call)),
+        ops=lambda call: rule.ops(bare(call)),
+        params=params,
+        gemm=lambda call: rule.gemm(bare(call)),
+        reach=reach,
+        reads=reads,
+        backward=lambda call: rule.backward(bare(call)),
+        saves=saves,
+        arity=(1, 1 + most),
+        arrays=lambda call: rule.params(bare(call)),
+    )
 
 
 def merge(*tables: Mapping[str, Rule]) -> dict[str, Rule]:
