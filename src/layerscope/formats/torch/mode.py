@@ -28,6 +28,9 @@ FRESH = frozenset(("linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_prod
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
 
 
+NO_ENTRY = Entry((), (), ())  # of a module that must be entered
+
+
 class DataDependent(Exception):
     """The model looks at numbers that a run without numbers does not have."""
 
@@ -490,9 +493,9 @@ class Recorder:
             return None
         if entry is None:
             entry = self._leaf_entry(leaf, value, arrays, told, in_place)
-            if entry is None:
-                return None
-            self.memo[key] = entry
+            self.memo[key] = entry or NO_ENTRY
+        if entry is None or entry is NO_ENTRY:
+            return None
         tracker = self.tracker
         given = [value, *arrays]
         if leaf.operator == "embedding":
@@ -565,10 +568,10 @@ class Recorder:
             if leaf.operator == "batch_norm":
                 extra = (False,)
             args = (*leaf.arguments(x, arrays, told), *extra)
-            if leaf.operator == "gelu":
-                out = func(x, approximate=told[0])
-            else:
-                out = func(*args)
+            try:
+                out = func(x, approximate=told[0]) if leaf.operator == "gelu" else func(*args)
+            except RuntimeError:  # told in another way than its operator takes it
+                return None
             return self.tracker.sig(out)
 
     def enter(self, place: Place, args: Any, kwargs: Any, original: Any) -> Any:

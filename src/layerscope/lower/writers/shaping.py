@@ -86,6 +86,19 @@ def flip(s: Site) -> str:
     return s.add("Slice", s.x, back, end, s.ints(*a.axes), back)
 
 
+def insert(s: Site) -> str:
+    """Elements put in their places, whose numbers along the one axis are written out."""
+    a: Slice = s.attributes
+    (axis,) = a.axes
+    step = a.steps[0] if a.steps else 1
+    taken = range(*slice(a.starts[0], a.ends[0], step).indices(s.shape[axis]))
+    part = s.call.inputs[1]
+    line = [len(taken) if n == axis % s.rank else 1 for n in range(s.rank)]
+    row = s.add("Reshape", s.ints(*taken), s.ints(*line))
+    places = s.add("Expand", row, s.ints(*part))
+    return s.add("ScatterElements", s.x, places, s.operand(1, s.dtype), axis=axis)
+
+
 def channel_shuffle(s: Site) -> str:
     a: ChannelShuffle = s.attributes
     batch, channels, *rest = s.shape
@@ -107,6 +120,7 @@ WRITERS: dict[str, Writer] = {
     "crop": crop,
     "tile": tile,
     "repeat": lambda s: s.add("Tile", s.x, s.ints(*s.attributes.times)),
+    "insert": insert,
     "flip": flip,
     "trilu": plain("Trilu"),
     "channel_shuffle": channel_shuffle,
