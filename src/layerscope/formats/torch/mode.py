@@ -86,6 +86,8 @@ class Recorder:
             return self._look(func, args, kwargs)
         if not given:
             return func(*args, **kwargs)
+        if all([value.constant for value in given]):
+            return self._folded(info, func, args, kwargs, given)
         if kind == "write":
             return self._write(info, func, args, kwargs, given, key)
         entry = self.memo.get(key)
@@ -306,6 +308,7 @@ class Recorder:
             out = func(*args, **kwargs)
         sig = self.tracker.sig(out)
         made = self.tracker.register(out, "", sig, plain=False)
+        made.fixed = True
         drawn = info.kind == "drawn"
         made.recipe = "random" if drawn else None
         if out.device != self._meta and out.numel() <= MOST_KNOWN:
@@ -314,6 +317,50 @@ class Recorder:
             made.known = True
             made.recipe = (func, args, kwargs, None)
         return out
+
+    def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
+        """A call on constants alone makes a constant; with their numbers where all have some."""
+        target = given[0]
+        numbers = all([v.tensor.device != self._meta and v.known for v in given])
+        if info.kind == "write":
+            if numbers or self.real:
+                return func(*args, **kwargs)
+            target.root.known = target.known = False
+            if self.torch.Tag.inplace_view in func.tags or not info.in_place:
+                return self._run(info, func, args, kwargs)
+            return target.tensor
+        outs = func(*args, **kwargs) if numbers else self._run(info, func, args, kwargs)
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        drawn = any([value.recipe == "random" for value in given])
+        known = all([value.known for value in given])
+        for n, out in enumerate(listed):
+            if not isinstance(out, self.torch.Tensor) or id(out) in self.tracker.values:
+                continue
+            made = self.tracker.register(out, "", self.tracker.sig(out), plain=False)
+            made.fixed = True
+            if numbers or (known and out.numel() <= MOST_KNOWN):
+                made.known = True
+                made.recipe = None if numbers else (func, args, kwargs, n if many else None)
+            elif drawn:
+                made.recipe = "random"
+            if info.kind == "view" and info.words is not None:
+                self._linked(info, func, args, kwargs, given, made, n, outs)
+        return outs
+
+    def _linked(
+        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, made: Value, n: int,
+        outs: Any,
+    ) -> None:
+        """A view of a constant: written into, it is a constant no more, nor what it is of."""
+        source = given[0]
+        twin = source.twin if source.twin is not None else source.tensor
+        if not self.torch._C._is_alias_of(made.tensor, twin):
+            return
+        draft, results, _ = self._translate(info, args, kwargs, given)
+        entry, _ = self._checked(info, draft, results, outs, given)
+        made.parent, made.remake = source, (entry, given, n)
+        made.version = source.root.version
 
     def _look(self, func: Any, args: Any, kwargs: Any) -> Any:
         """A number the model looks at, worked out where weights play no part in it."""
@@ -332,6 +379,8 @@ class Recorder:
                 if not self.real and value.sig.kind == "param":
                     raise DataDependent("a parameter")
                 return arg
+            if not value.root.known:
+                raise DataDependent("numbers that were written over")
             if not value.known or not isinstance(value.recipe, tuple):
                 if value.known and value.twin is not None:
                     return value.twin
@@ -433,11 +482,6 @@ class Recorder:
                     made = draft.cast(results[0], target.sig.name)
                     entry = self._entry(draft, [made], [target.sig], None)
             self.memo[key] = entry
-        constant = entry.steps and entry.steps[-1].op == "constant" and target.parent is None
-        if constant and not target.sig.kind:  # zeros_() and the like: named when it is read
-            target.plain, target.name, target.recipe, target.known = False, "", None, False
-            target.version += 1
-            return target.tensor
         name = self.tracker.emit(entry, given)[0]
         self.tracker.write(target, name)
         return target.tensor

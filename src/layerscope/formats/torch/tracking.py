@@ -11,7 +11,7 @@ from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.places import Held, Place
 from layerscope.formats.torch.values import Sig, Value
-from layerscope.graph.attributes import Permute, Reshape, Told
+from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
 
@@ -70,6 +70,7 @@ class Tracker:
         else:
             found = Value(tensor, "", self.sig(tensor), plain=False)
             found.known = tensor.device.type == "cpu"
+            found.fixed = True
         self.values[id(tensor)] = found
         self.log.append(found)
         return found
@@ -101,7 +102,7 @@ class Tracker:
             value = self.value(value)
         if value.plain:
             return str(value.name)
-        if value.parent is not None:
+        if value.parent is not None and not value.constant:
             root = value.root
             if value.version != root.version:
                 entry, given, place = value.remake
@@ -114,7 +115,8 @@ class Tracker:
         told = Told((value.sig.shape,), (value.sig.name,))
         told = self.same.setdefault((Told, told), told)
         value.name = self._node(op, (), told, 1, None)[0]
-        value.plain = True
+        value.plain = value.parent is None
+        value.fixed = False
         return str(value.name)
 
     def _stored(self, value: Value) -> str:
@@ -244,45 +246,72 @@ class Tracker:
     def write(self, value: Value, name: str) -> None:
         """A tensor has new contents, and so has all it is a view of."""
         root = value.root
-        root.version += 1
-        value.name = name
-        value.version = root.version
-        value.known = False
-        if value.parent is None:
-            value.plain = True
-        self.log.append(value)
         child = value
+        before = []
         while child.parent is not None:
+            child = child.parent
+            before.append(self.read(child))
+        root.version += 1
+        self._written(value, name, root)
+        child = value
+        for old in before:
             parent = child.parent
-            parent.name = self._back(parent, child)
-            parent.version = root.version
-            parent.known = False
-            if parent.parent is None:
-                parent.plain = True
-            self.log.append(parent)
+            assert parent is not None
+            self._written(parent, self._back(parent, child, old), root)
             child = parent
 
-    def _back(self, parent: Value, child: Value) -> str:
+    def _written(self, value: Value, name: str, root: Value) -> None:
+        value.name = name
+        value.version = root.version
+        value.known = value.fixed = False
+        value.plain = value.parent is None
+        self.log.append(value)
+
+    def _back(self, parent: Value, child: Value, before: str) -> str:
         """The name of what a view is of, after the view was written."""
-        entry: Entry = child.remake[0]
-        steps = entry.steps
+        entry, _, place = child.remake
+        steps: tuple[Step, ...] = entry.steps
         if not steps:
             return child.name
-        whole = len(steps) == 1 and elements(parent.sig.shape) == elements(child.sig.shape)
-        if whole and steps[0].op in ("reshape", "flatten"):
-            told: Any = Reshape(parent.sig.shape)
-            told = self.same.setdefault((Reshape, told), told)
-            return self._node("reshape", (child.name,), told, 1, None)[0]
-        if whole and steps[0].op == "permute":
-            order = steps[0].attributes.order
-            told = Permute(tuple([order.index(n) for n in range(len(order))]))
-            told = self.same.setdefault((Permute, told), told)
-            return self._node("permute", (child.name,), told, 1, None)[0]
-        before = parent.name
-        if not parent.plain:
-            parent.version = parent.root.version  # as it was before this
-            before = self.read(parent)
-        return self._node("insert", (before, child.name), None, 1, None)[0]
+        shape = parent.sig.shape
+        first, name = steps[0], child.name
+        whole = elements(shape) == elements(child.sig.shape)
+        if len(steps) == 1 and whole and first.op in ("reshape", "flatten"):
+            return self._single("reshape", (name,), Reshape(shape))
+        if len(steps) == 1 and first.op == "permute":
+            order = first.attributes.order
+            back = tuple([order.index(n) for n in range(len(order))])
+            return self._single("permute", (name,), Permute(back))
+        cut = _cut(first, shape, entry.results[place])
+        if cut is None or any(step.op != "reshape" for step in steps[1:]):
+            told = Opaque((shape,))
+            source = first.source.op if first.source else first.op
+            return self._single(f"{source}_scatter", (before, name), told)
+        if len(steps) > 1:
+            room = list(shape)
+            room[cut.axes[0]] = len(range(cut.starts[0], cut.ends[0], cut.steps[0]))
+            name = self._single("reshape", (name,), Reshape(tuple(room)))
+        return self._single("insert", (before, name), cut)
+
+    def _single(self, op: str, inputs: tuple[str, ...], told: Any) -> str:
+        told = self.same.setdefault((type(told), told), told)
+        return self._node(op, inputs, told, 1, None)[0]
+
+
+def _cut(step: Step, shape: Shape, place: Any) -> Slice | None:
+    """Where in the whole a view stands that was cut out of it along one axis."""
+    if step.op == "slice":
+        return step.attributes  # type: ignore[no-any-return]
+    if step.op != "split":
+        return None
+    told = step.attributes
+    axis = told.axis
+    sizes = told.sizes or (shape[axis] // told.parts,) * told.parts
+    piece = place[1] if place[0] == 0 else None
+    if piece is None:
+        return None
+    start = sum(sizes[:piece])
+    return Slice((axis,), (start,), (start + sizes[piece],), (1,))
 
 
 def _role(name: str) -> Role:

@@ -25,7 +25,8 @@ class Value:
     """A tensor of the run. `parent` is what it is a view of, `remake` tells how."""
 
     __slots__ = (
-        "known", "name", "parent", "plain", "recipe", "remake", "sig", "tensor", "twin", "version"
+        "fixed", "known", "name", "parent", "plain", "recipe", "remake", "sig", "tensor", "twin",
+        "version",
     )  # fmt: skip
 
     def __init__(self, tensor: Any, name: str, sig: Sig, *, plain: bool = True) -> None:
@@ -39,6 +40,12 @@ class Value:
         self.twin: Any = None  # on the meta device, where the tensor itself is not
         self.known = False  # its numbers can be worked out without the model's weights
         self.recipe: Any = None
+        self.fixed = False  # made of constants alone
+
+    @property
+    def constant(self) -> bool:
+        """Made of constants alone, and nothing else was written into it since."""
+        return self.fixed and (self.parent is None or self.version == self.root.version)
 
     @property
     def root(self) -> Value:
