@@ -528,6 +528,8 @@ class Recorder:
         if leaf.buffers:
             arrays += [module._buffers[name] for name in leaf.buffers]
         in_place = leaf.in_place and module.inplace
+        if in_place and value.parent is not None:
+            return None
         key: Any = (leaf, value.sig, told, in_place)
         if arrays:
             key = (key, *[None if a is None else (a.shape, a.dtype) for a in arrays])
@@ -580,7 +582,7 @@ class Recorder:
         ]
         own = given.index(value)
         x = Ref(value.sig.shape, value.sig.name, own, value.sig.kind != "")
-        source = Source(op=f"aten.{leaf.operator}")
+        source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
         draft = Draft(source, self.tracker.same, self.floating)
         draft.in_place = in_place
         try:
@@ -634,6 +636,7 @@ class Recorder:
             tracker.place = outer
         if place.childless and len(tracker.nodes) == before + 1:
             tracker.rename(before, place, mark)
+            place.printed = type(place.module) in self.leaves
         return result
 
 
