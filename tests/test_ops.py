@@ -75,6 +75,7 @@ ROLES = {
     "conv": {"weight": "weight", "bias": "bias"},
     "conv_transpose": {"weight": "weight", "bias": "bias"},
     "linear": {"weight": "weight", "bias": "bias"},
+    "deform_conv": {"weight": "weight", "bias": "bias"},
     "batch_norm": {
         "weight": "scale",
         "bias": "bias",
@@ -122,6 +123,7 @@ def _recurrent_roles(told: at.Recurrent) -> dict[str, str]:
     kinds = {"weight_ih": "weight", "weight_hh": "weight"}
     kinds |= {"bias_ih": "bias", "bias_hh": "bias"} if told.bias else {}
     kinds |= {"weight_hr": "weight"} if told.projection else {}
+    kinds |= {"peephole": "weight"} if told.peepholes else {}
     tails = ["", "_reverse"] if told.bidirectional else [""]
     return {
         f"{kind}_l{layer}{tail}": role
@@ -153,7 +155,7 @@ def _wanted(case: Case) -> set[str]:
     return names
 
 
-PRODUCTS = ("conv", "conv_transpose", "linear", "matmul")
+PRODUCTS = ("conv", "conv_transpose", "deform_conv", "linear", "matmul", "affine_grid")
 UNROLLED = ("caffe_lstm", "caffe_rnn")
 NO_ONE_PRODUCT = dict.fromkeys((*RECURRENT, *UNROLLED), "products of unlike sizes, step after step")
 

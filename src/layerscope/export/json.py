@@ -92,6 +92,8 @@ class Layer(Struct):
     status: Status
     note: str
     source: str
+    source_op: str = ""  # what it is called there
+    times: int = 1  # it runs in one pass
 
 
 class Alive(Struct):
@@ -190,6 +192,8 @@ class Report(Struct):
     stamp: Stamp | None
     coverage: Coverage
     findings: list[str]
+    notes: list[str] = []  # what the reader of a file has to say of it
+    stored: dict[str, dict[str, int]] = {}  # numbers stored, by what they are and their type
     language: Language | None = None
     training: Training | None = None
     fit: Fit | None = None
@@ -241,6 +245,8 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
         stamp=_stamp(report) if stamp else None,
         coverage=Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated),
         findings=list(findings(report)),
+        notes=list(report.graph.notes),
+        stored=report.stored,
         language=_language(language(report)),
         training=_training(asked.training),
         fit=asked.fit,
@@ -342,6 +348,8 @@ def _layer(layer: LayerOf, report: ReportOf) -> Layer:
         status=layer.status,
         note=layer.cost.note,
         source=str(source) if source else "",
+        source_op=source.op if source else "",
+        times=layer.node.times,
     )
 
 

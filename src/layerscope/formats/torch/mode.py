@@ -349,7 +349,14 @@ class Recorder:
         return outs
 
     def _linked(
-        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, made: Value, n: int,
+        self,
+        info: Info,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        given: Any,
+        made: Value,
+        n: int,
         outs: Any,
     ) -> None:
         """A view of a constant: written into, it is a constant no more, nor what it is of."""
@@ -451,9 +458,7 @@ class Recorder:
         made.known = source.known
         made.recipe = source.recipe
 
-    def _write(
-        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any
-    ) -> Any:
+    def _write(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
         target = given[0]
         if target.sig.kind == "buffer" and target.tensor.numel() == 1:
             if self.real:
@@ -575,9 +580,7 @@ class Recorder:
         if leaf.operator == "embedding":
             given, places = [given[1], value], range(1)
         refs = [
-            None
-            if given[p] is None
-            else Ref(given[p].sig.shape, given[p].sig.name, p, True)
+            None if given[p] is None else Ref(given[p].sig.shape, given[p].sig.name, p, True)
             for p in places
         ]
         own = given.index(value)

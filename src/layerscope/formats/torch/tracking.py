@@ -127,9 +127,7 @@ class Tracker:
                 name = f"{name}_"
             self.names.add(name)
             role: Role = "statistic" if value.sig.kind == "buffer" else _role(name)
-            self.params[value.name] = Param(
-                name, value.sig.shape, role, value.sig.name, value.name
-            )
+            self.params[value.name] = Param(name, value.sig.shape, role, value.sig.name, value.name)
         return self.params[value.name].name
 
     # Nodes
@@ -142,19 +140,14 @@ class Tracker:
         made: list[tuple[str, ...]] = []
         for step in steps:
             inputs = tuple(
-                [
-                    self.read(given[p]) if type(p) is int else made[p[0]][p[1]]
-                    for p in step.inputs
-                ]
+                [self.read(given[p]) if type(p) is int else made[p[0]][p[1]] for p in step.inputs]
             )
             made.append(
                 self._node(
                     step.op, inputs, step.attributes, step.outputs, step.source, step.holds, given
                 )
             )
-        return [
-            self.read(given[p]) if type(p) is int else made[p[0]][p[1]] for p in entry.results
-        ]
+        return [self.read(given[p]) if type(p) is int else made[p[0]][p[1]] for p in entry.results]
 
     def _node(
         self,

@@ -168,9 +168,7 @@ def _both(d: Draft, condition: Ref, a: Any, b: Any) -> list[Ref]:
     kind = kinds[0] if kinds else d._floating
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         kind = _wider(*kinds)
-    return [
-        d.cast(each, kind) if isinstance(each, Ref) else number(d, kind) for each in (a, b)
-    ]
+    return [d.cast(each, kind) if isinstance(each, Ref) else number(d, kind) for each in (a, b)]
 
 
 def number(d: Draft, dtype: str) -> Ref:

@@ -193,8 +193,6 @@ def _cell(gates: int, op: str) -> Any:
     return translate
 
 
-
-
 TABLE: dict[str, Any] = {
     "linear": linear,
     "matmul": matmul,

@@ -1,0 +1,64 @@
+"""What is known of tensors and of stored arrays while a file is walked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from layerscope.formats.onnx.skim import Stored
+from layerscope.formats.onnx.values import Array
+from layerscope.graph.types import Param, Role, Shape
+
+
+class Entry:
+    """An array that the file stores, and what it turns out to be."""
+
+    __slots__ = ("dtype", "fill", "name", "role", "shape", "source")
+
+    def __init__(self, name: str, shape: Shape, dtype: str, source: Stored | None) -> None:
+        self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
+        self.role: Role | None = None
+        self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
+
+    @property
+    def param(self) -> Param:
+        """The array as it is stored."""
+        return Param(self.name, self.shape, self.role or "unused", self.dtype, self.name)
+
+
+class Known:
+    """What is known of a tensor where the walk stands."""
+
+    __slots__ = ("_value", "dtype", "entry", "items", "name", "shape")
+
+    def __init__(
+        self,
+        name: str,
+        shape: Shape | None,
+        dtype: str,
+        value: Array | Callable[[], Array | None] | None = None,
+        entry: Entry | None = None,
+        items: list[Known] | None = None,
+    ) -> None:
+        self.name, self.shape, self.dtype, self.entry = name, shape, dtype, entry
+        self._value = value
+        self.items = items  # of a sequence
+
+    @property
+    def value(self) -> Array | None:
+        """Its numbers, if they are few and known before the run."""
+        if callable(self._value):
+            self._value = self._value()
+        return self._value
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is known before the run, small or large."""
+        return self.entry is not None or self._value is not None
+
+
+class NeedsValue(Exception):
+    """A shape depends on numbers that only the run knows."""
+
+
+Env = dict[str, Known]
