@@ -123,6 +123,7 @@ def _recurrent_roles(told: at.Recurrent) -> dict[str, str]:
     kinds = {"weight_ih": "weight", "weight_hh": "weight"}
     kinds |= {"bias_ih": "bias", "bias_hh": "bias"} if told.bias else {}
     kinds |= {"weight_hr": "weight"} if told.projection else {}
+    kinds |= {"peephole": "weight"} if told.peepholes else {}
     tails = ["", "_reverse"] if told.bidirectional else [""]
     return {
         f"{kind}_l{layer}{tail}": role
@@ -212,7 +213,9 @@ def test_elements_read_and_written(case: Case) -> None:
         read = elements(case.attributes.shape)
     if case.op == "attention":  # and keys and values of earlier steps
         read += sum(elements(cache_shape(case.attributes, shape)) for shape in case.inputs[1:3])
-    assert rule.view == (case.op in VIEWS)
+    if case.op == "insert":  # in place: only the part is read
+        read, written = elements(case.inputs[1]), 0
+    assert rule.view == (case.op in (*VIEWS, "insert"))
     assert moved(case.call, rule) == (read, written)
 
 

@@ -42,6 +42,7 @@ from tests.brute.case import window as w
         ("gather", at.Gather(0, elements=True), [(4, 3), (2,)], "numbers of axes"),
         ("scatter", None, [(4, 3), (2, 5), (2, 5)], "axis 1"),
         ("scatter", None, [(4, 3), (2, 2), (2, 3)], "do not agree"),
+        ("gru", at.Recurrent(3, peepholes=True), [(4, 2, 2)], "only lstm has"),
         ("deform_conv", at.DeformConv(w([3, 3]), 2), [(1, 2, 5, 5), (1, 9, 3, 3)], "expected"),
         ("affine_grid", at.AffineGrid((2, 3, 4, 5)), [(1, 2, 3)], "for a grid"),
         ("dft", at.DFT(-1), [(2, 4, 2)], "one or two behind it"),

@@ -58,6 +58,8 @@ MOVES = [
     Case("flip", at.Flip((1,)), ((2, 3, 4),)),
     Case("flip", at.Flip((0, -1)), ((2, 3, 4),), "two"),
     Case("trilu", None, ((2, 3, 4),)),
+    Case("insert", at.Slice((1,), (1,), (3,)), ((2, 4, 3), (2, 2, 3))),
+    Case("insert", at.Slice((-1,), (0,), (5,), (2,)), ((2, 5), (2, 3)), "steps"),
     Case("gather_nd", None, ((4, 3), (2, 2)), "elements"),
     Case("gather_nd", at.GatherND(), ((4, 3, 2), (2, 5, 1)), "slices"),
     Case("gather_nd", at.GatherND(1), ((2, 4, 3), (2, 5, 1)), "batched"),
@@ -133,4 +135,17 @@ MASKS = [
     Case("attention", M(2, causal=True, softcap=2.0), ((1, 2, 3, 4),) * 3, "capped-causal"),
 ]  # fmt: skip
 
-CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL, *GIVEN, *DECIDED, *MASKS]
+V = at.Recurrent
+RECURRENT = [
+    Case("gru", V(3, reset_after=False), ((4, 2, 2),), "reset-before"),
+    Case("gru", V(2, 2, True, False, reset_after=False), ((3, 1, 4),), "reset-before-deep"),
+    Case("lstm", V(3, peepholes=True), ((4, 2, 2),), "peepholes"),
+    Case("lstm", V(2, 2, True, False, peepholes=True), ((3, 2, 2),), "peepholes-deep"),
+    Case("rnn", V(3), ((4, 2, 2), (1, 2, 3)), "states"),
+    Case("gru", V(3, bidirectional=True), ((3, 2, 2), (2, 2, 3)), "states"),
+    Case("lstm", V(3, 2, bias=False), ((3, 2, 2), (2, 2, 3), (2, 2, 3)), "states"),
+    Case("lstm", V(2, peepholes=True, batch_first=True), ((2, 3, 2), (1, 2, 2), (1, 2, 2)),
+         "states-peepholes"),
+]  # fmt: skip
+
+CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL, *GIVEN, *DECIDED, *MASKS, *RECURRENT]

@@ -130,7 +130,9 @@ def _stored(
     else:
         own = ()
     ties = node.ties or {}
-    named = [replace(p, storage=storage_of(node, p, ties)) for p in own]
+    named = [
+        p if p.storage and not ties else replace(p, storage=storage_of(node, p, ties)) for p in own
+    ]
     given = [replace(p, storage=p.storage or p.name) for n in node.inputs if (p := stored.get(n))]
     return (*named, *given)
 

@@ -105,8 +105,9 @@ def _floating(tensors: list[Tensor], reader: Reader) -> str:
 def in_order(nodes: list[Operator], env: Env, file: str) -> list[Operator]:
     """Nodes so that each comes after what it reads; files are meant to be so and mostly are."""
     known = set(env)
+    known.add("")  # an input that is left out
     for node in nodes:
-        if any(name and name not in known for name in node.inputs):
+        if not known.issuperset(node.inputs):
             return _sorted(nodes, env, file)
         known.update(node.outputs)
     return nodes

@@ -63,7 +63,7 @@ def fold(s: Site) -> bool:
             array = Array((len(cut),), list(cut), "int64")
         give_known(s, [array])
         return True
-    if not inputs or not all(known is None or known.constant for known in inputs):
+    if not inputs or not s.constant:
         return False
     first = inputs[0]
     if op == "ConstantOfShape":

@@ -15,6 +15,7 @@ from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator, Stored, numbers_of, pairs
 from layerscope.formats.onnx.values import Array
+from layerscope.formats.onnx.words import Vocabulary
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor, elements
 
 MOST_NODES = 500_000  # with functions put in: they could double without end
@@ -38,9 +39,12 @@ class Ledger:
         self._names: set[str] = set()
         self._same: dict[Any, Any] = {}
         self._sources: dict[str, Source] = {}
+        self.vocabulary = Vocabulary(wire)
+        self.made: dict[Any, tuple[tuple[Shape, ...], list[str]]] = {}  # by rules, of calls alike
         self.budget = MOST_NODES
         self.modules: dict[str, str] = {}
         self.binding: Binding | None = None
+        self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 
     # -- names ---------------------------------------------------------------------------------
 

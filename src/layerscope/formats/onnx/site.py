@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.known import Env, Known, NeedsValue
 from layerscope.formats.onnx.skim import (
@@ -14,13 +12,11 @@ from layerscope.formats.onnx.skim import (
     GraphPart,
     Operator,
     Span,
-    Stored,
     Value,
-    attribute_of,
     graph_of,
-    numbers_of,
 )
 from layerscope.formats.onnx.values import Array
+from layerscope.formats.onnx.words import Words
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Role, Shape
 from layerscope.ops import RULES, Call
@@ -35,6 +31,11 @@ LAST_OPSET = 26
 
 class Site:
     """One operator where the walk stands: its inputs, what it is told, and how to answer."""
+
+    __slots__ = (
+        "_label", "_words", "blank", "bound", "constant", "depth", "env", "inputs", "op",
+        "operator", "opsets", "reader", "scope", "values",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -51,10 +52,11 @@ class Site:
         self.scope, self.opsets, self.bound, self.values = scope, opsets, bound, values
         self.depth = depth
         self.op = operator.op
-        self._attributes: dict[str, Attribute] | None = None
-        self._told: dict[str, Any] | None = None
+        self._words: Words | None = None
         self._label = ""
         inputs: list[Known | None] = []
+        self.blank = False  # the shape of an input is not known
+        self.constant = True  # all inputs are known before the run
         for name in operator.inputs:
             if not name:
                 inputs.append(None)
@@ -66,6 +68,10 @@ class Site:
                     "before it makes: the file is not in order, goes in a circle or is not whole"
                 )
             inputs.append(known)
+            if known.shape is None:
+                self.blank = True
+            if known.entry is None and known._value is None:
+                self.constant = False
         while inputs and inputs[-1] is None:
             inputs.pop()
         self.inputs = inputs
@@ -106,33 +112,22 @@ class Site:
         return (*self.scope, label[len(path) :] if label.startswith(path) else label)
 
     @property
+    def words(self) -> Words:
+        """What it is told."""
+        if self._words is None:
+            vocabulary = self.reader.vocabulary
+            self._words = vocabulary.words(self.operator.attributes, self.bound)
+        return self._words
+
+    @property
     def attributes(self) -> dict[str, Attribute]:
-        """Its attributes, by name; those that stand for a function's are looked up."""
-        if self._attributes is None:
-            found: dict[str, Attribute] = {}
-            for span in self.operator.attributes:
-                attribute = attribute_of(self.reader.wire, *span)
-                if attribute.refers:
-                    given = self.bound.get(attribute.refers)
-                    if given is None:
-                        continue
-                    attribute = replace(given, name=attribute.name)
-                found[attribute.name] = attribute
-            self._attributes = found
-        return self._attributes
+        """Its attributes, by name."""
+        return self.words.attributes
 
     @property
     def told(self) -> dict[str, Any]:
         """Values of its attributes; tensors as arrays where they are small."""
-        if self._told is None:
-            self._told = {}
-            for name, attribute in self.attributes.items():
-                value = attribute.value
-                if isinstance(value, Stored):
-                    numbers = numbers_of(self.reader.wire, value)
-                    value = None if numbers is None else Array(value.shape, numbers, value.dtype)
-                self._told[name] = value
-        return self._told
+        return self.words.told
 
     def graph(self, name: str) -> GraphPart:
         """The graph in an attribute."""
@@ -152,7 +147,7 @@ class Site:
     def wholes(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
         """Whole numbers it is told."""
         value = self.told.get(name)
-        return tuple(default) if value is None else tuple(int(v) for v in value)
+        return tuple(default) if value is None else tuple(map(int, value))
 
     def real(self, name: str, default: float = 0.0) -> float:
         """A number it is told."""
@@ -163,11 +158,6 @@ class Site:
         """A word it is told."""
         value = self.told.get(name)
         return value if isinstance(value, str) else default
-
-    @property
-    def blank(self) -> bool:
-        """Whether the shape of an input is not known."""
-        return any(known is not None and known.shape is None for known in self.inputs)
 
     def has(self, n: int) -> bool:
         """Whether it has an n-th input."""
@@ -229,12 +219,7 @@ class Site:
             if known.shape is None:
                 raise NeedsValue
             shapes.append(known.shape)
-        rule = RULES[op]
-        made = rule.shape(Call(attributes, tuple(shapes)))
-        kinds = [known.dtype for known in inputs]
-        dtypes = [
-            made_dtype(rule.makes, n, attributes, kinds, reader.dtype) for n in range(len(made))
-        ]
+        made, dtypes = self._made(op, attributes, tuple(shapes), [k.dtype for k in inputs])
         if part:
             scope = self.inner
             label = reader.node_name(f"{self.label}/{part}")
@@ -264,6 +249,21 @@ class Site:
         )
         reader.append(node, made, dtypes)
         return results
+
+    def _made(
+        self, op: str, attributes: Any, shapes: tuple[Shape, ...], kinds: list[str]
+    ) -> tuple[tuple[Shape, ...], list[str]]:
+        """Shapes and number types that a rule makes; of nodes alike, asked once."""
+        # the reader keeps one of equal attributes alive, so its id stands for them
+        key = (op, id(attributes), shapes, *kinds)
+        found = self.reader.made.get(key)
+        if found is None:
+            rule = RULES[op]
+            made = rule.shape(Call(attributes, shapes))
+            makes, floating = rule.makes, self.reader.dtype
+            dtypes = [made_dtype(makes, n, attributes, kinds, floating) for n in range(len(made))]
+            found = self.reader.made[key] = (made, dtypes)
+        return found
 
     def told_node(
         self,

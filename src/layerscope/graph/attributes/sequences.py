@@ -51,7 +51,11 @@ class Table(Struct, frozen=True, gc=False):
 
 
 class Recurrent(Struct, frozen=True, gc=False):
-    """RNN, LSTM or GRU over T x N x features (N first with `batch_first`)."""
+    """RNN, LSTM or GRU over T x N x features (N first with `batch_first`).
+
+    Further inputs are the first states and for LSTM cells, as many as there are last ones; then
+    whatever else tells it something, such as lengths.
+    """
 
     hidden: int
     layers: int = 1
@@ -60,6 +64,8 @@ class Recurrent(Struct, frozen=True, gc=False):
     batch_first: bool = False
     projection: int = 0  # LSTM: size its output is projected to, 0 for none
     activation: Literal["tanh", "relu"] = "tanh"
+    reset_after: bool = True  # GRU: the reset comes after the product with the state, not before
+    peepholes: bool = False  # LSTM: gates see the cell, each unit its own
 
 
 class Unrolled(Struct, frozen=True, gc=False):

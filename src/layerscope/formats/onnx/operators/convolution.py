@@ -40,7 +40,10 @@ def conv_attributes(s: Site, kernel: int = 1, bias: bool | None = None) -> at.Co
     if groups < 1 or x[1] != shape[1] * groups:
         raise ShapeError(f"{x[1]} channels and a kernel for {shape[1]} in {groups} groups")
     biased = s.has(2) if bias is None else bias
-    return at.Conv(window(s, shape[2:], x[2:]), shape[0], groups, biased)
+    made: at.Conv = s.words.once(
+        (shape, groups, biased), lambda: at.Conv(window(s, shape[2:]), shape[0], groups, biased)
+    )
+    return made
 
 
 def conv(s: Site) -> None:
@@ -51,17 +54,19 @@ def conv(s: Site) -> None:
 
 def fused_conv(s: Site) -> None:
     """A convolution with a sum and an activation behind it."""
+    finished(s, s.given(0), conv_attributes(s))
+
+
+def finished(s: Site, x: Known, attributes: at.Conv) -> None:
+    """A convolution by the second and third input, a sum with the fourth, an activation."""
     params, given = weights(s, 1, 2)
-    attributes = conv_attributes(s)
-    if not s.has(3) and not s.text("activation"):
-        s.emit("conv", (s.given(0), *given), attributes, params=params)
-        return
-    made = s.emit("conv", (s.given(0), *given), attributes, params=params, part="conv")[0]
+    named = s.text("activation")
+    part = "conv" if s.has(3) or named else ""
+    made = s.emit("conv", (x, *given), attributes, params=params, part=part)[0]
     if s.has(3):
-        last = not s.text("activation")
-        made = s.emit("add", (made, s.given(3)), part="" if last else "add")[0]
-    if s.text("activation"):
-        activated(s, s.text("activation"), made)
+        made = s.emit("add", (made, s.given(3)), part="add" if named else "")[0]
+    if named:
+        activated(s, named, made)
 
 
 def conv_transpose(s: Site) -> None:
@@ -71,7 +76,7 @@ def conv_transpose(s: Site) -> None:
     groups = s.whole("group", 1)
     if groups < 1 or x[1] != kernel[0]:
         raise ShapeError(f"{x[1]} channels and a kernel for {kernel[0]}")
-    told = window(s, kernel[2:], x[2:])
+    told = window(s, kernel[2:])
     extra = s.wholes("output_padding") or (0,) * rank
     wanted = s.wholes("output_shape")
     auto = s.text("auto_pad", "NOTSET")
@@ -99,7 +104,7 @@ def deform_conv(s: Site) -> None:
     x = s.shape(0)
     kernel = _kernel(s, 1, len(x))
     groups = s.whole("group", 1)
-    attributes = at.Conv(window(s, kernel[2:], x[2:]), kernel[0], groups, s.has(3))
+    attributes = at.Conv(window(s, kernel[2:]), kernel[0], groups, s.has(3))
     params = []
     for n, name in ((1, "weight"), (3, "bias")):
         if s.has(n):

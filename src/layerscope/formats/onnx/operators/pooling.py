@@ -19,7 +19,7 @@ def pool(s: Site) -> None:
     kernel = s.wholes("kernel_shape")
     indices = len(s.operator.outputs) > 1 and bool(s.operator.outputs[1])
     told = at.Pool(
-        window(s, kernel, s.shape(0)[2:]),
+        window(s, kernel),
         bool(s.whole("count_include_pad")),
         s.whole("p", 2),
         indices=indices,

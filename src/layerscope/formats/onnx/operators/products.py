@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.known import Known
+from layerscope.formats.onnx.operators.activations import activated
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 
@@ -38,8 +39,13 @@ def linear(
 
 def gemm(s: Site) -> None:
     """Gemm: alpha · A · B + beta · C; by arrays of the file it is a linear layer."""
+    product(s)
+
+
+def product(s: Site, *, part: str = "") -> Known:
+    """What a Gemm makes, as the operator's output or as a part of it."""
     x, w = s.shape(0), s.shape(1)
-    if s.opset < 7 and len(x) > 2:
+    if s.opset < 7 and len(x) > 2 and not s.operator.domain:
         raise ShapeError(f"a matrix product of {x}")
     if len(x) != 2 or len(w) != 2:
         raise ShapeError(f"a matrix product of {x} by {w}, expected two axes each")
@@ -53,31 +59,55 @@ def gemm(s: Site) -> None:
     vector = biased and s.stored(2) and beta == 1 and s.shape(2)[-1:] == (features,)
     vector = vector and max(s.shape(2)[:-1], default=1) == 1
     if plain and (vector or not biased):
-        linear(s, s.given(0), features, (1, 2) if biased else (1,))
-        return
-    last = alpha == 1 and not biased
+        return linear(s, s.given(0), features, (1, 2) if biased else (1,), part=part)
+    inside = part if alpha == 1 and not biased else "product"
     if plain:
-        made = linear(s, s.given(0), features, (1,), part="" if last else "product")
+        made = linear(s, s.given(0), features, (1,), part=inside)
     else:
         told = at.MatMul(across, down) if across or down else None
-        made = s.emit("matmul", (s.given(0), s.given(1)), told, part="" if last else "product")[0]
+        made = s.emit("matmul", (s.given(0), s.given(1)), told, part=inside)[0]
     if alpha != 1:
-        made = s.emit("mul", (made,), part="alpha" if biased else "")[0]
+        made = s.emit("mul", (made,), part="alpha" if biased else part)[0]
     if biased:
         added = s.given(2)
         if beta != 1:
             added = s.emit("mul", (added,), part="beta", roles="bias")[0]
-        s.emit("add", (made, added), roles="bias")
+        made = s.emit("add", (made, added), part=part, roles="bias")[0]
+    return made
 
 
 def fused_matmul(s: Site) -> None:
-    """A product with transposed sides and a factor."""
-    told = at.MatMul(bool(s.whole("transA")), bool(s.whole("transB")))
+    """A product with transposed sides and a factor; an activation may stand behind it."""
+    sides = [
+        _turned(s, n, part) if s.whole(f"transBatch{part.upper()}") else s.given(n)
+        for n, part in enumerate("ab")
+    ]
+    across, down = bool(s.whole("transA")), bool(s.whole("transB"))
+    told = at.MatMul(across, down) if across or down else None
     scaled = s.real("alpha", 1.0) != 1.0
-    part = "product" if scaled else ""
-    made = s.emit("matmul", (s.given(0), s.given(1)), told, part=part)[0]
+    named = s.text("activation")
+    part = "product" if scaled or named else ""
+    right = s.given(1)
+    stored = s.stored(1) and right.shape is not None and len(right.shape) == 2
+    if stored and sides[1] is right and not across:
+        assert right.shape is not None
+        rows, columns = right.shape[::-1] if down else right.shape
+        if s.shape(0)[-1:] != (rows,):
+            raise ShapeError(f"matrix product of {s.shape(0)} by {right.shape}")
+        made = linear(s, sides[0], columns, (1,), part=part)
+    else:
+        made = s.emit("matmul", sides, told, part=part)[0]
     if scaled:
-        s.emit("mul", (made,))
+        made = s.emit("mul", (made,), part="alpha" if named else "")[0]
+    if named:
+        activated(s, named, made)
+
+
+def _turned(s: Site, n: int, side: str) -> Known:
+    """A side whose first axis goes behind those of the batch."""
+    rank = len(s.shape(n))
+    order = (*range(1, rank - 1), 0, rank - 1)
+    return s.emit("permute", (s.given(n),), at.Permute(order), part=f"batch_{side}")[0]
 
 
 def einsum(s: Site) -> None:
@@ -91,5 +121,6 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "Gemm"): gemm,
     ("", "Einsum"): einsum,
     ("com.microsoft", "FusedMatMul"): fused_matmul,
+    ("com.microsoft", "FusedMatMulActivation"): fused_matmul,
     ("com.microsoft", "TransposeMatMul"): fused_matmul,
 }

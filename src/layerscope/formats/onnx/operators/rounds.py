@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.site import Site
-from layerscope.formats.onnx.skim import GraphPart, Operator, Stored, attribute_of, numbers_of
+from layerscope.formats.onnx.skim import GraphPart, Operator, numbers_of
 from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
 
 MOST_STEPS = 200_000  # operators worked out while a condition is followed
@@ -63,7 +63,10 @@ def _followed(s: Site, part: GraphPart, given: Sequence[Known], most: int | None
             if known.value is None:
                 return None
             state[name] = known.value
-    told = [_told(s, node) for node in nodes]
+    told = [
+        {**s.reader.vocabulary.words(node.attributes, s.bound).told, "outputs": len(node.outputs)}
+        for node in nodes
+    ]
     done = 0
     steps = MOST_STEPS
     while most is None or done < most:
@@ -101,18 +104,6 @@ def _needed(
         elif name in carried:
             ahead.append(carried[name].name)
     return wanted, [node for node in part.nodes if wanted.intersection(node.outputs)]
-
-
-def _told(s: Site, node: Operator) -> dict[str, Any]:
-    told: dict[str, Any] = {"outputs": len(node.outputs)}
-    for span in node.attributes:
-        attribute = attribute_of(s.reader.wire, *span)
-        value = attribute.value
-        if isinstance(value, Stored):
-            numbers = numbers_of(s.reader.wire, value)
-            value = None if numbers is None else Array(value.shape, numbers, value.dtype)
-        told[attribute.name] = value
-    return told
 
 
 def _worked_out(

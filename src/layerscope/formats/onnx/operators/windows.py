@@ -7,8 +7,8 @@ from layerscope.formats.onnx.site import Site
 from layerscope.graph import attributes as at
 
 
-def window(s: Site, kernel: tuple[int, ...], sizes: tuple[int, ...]) -> at.Window:
-    """The window of a convolution or of pooling over `sizes`."""
+def window(s: Site, kernel: tuple[int, ...]) -> at.Window:
+    """The window of a convolution or of pooling."""
     rank = len(kernel)
     auto = s.text("auto_pad", "NOTSET")
     strides = s.wholes("strides") or (1,) * rank
