@@ -58,6 +58,8 @@ MOVES = [
     Case("flip", at.Flip((1,)), ((2, 3, 4),)),
     Case("flip", at.Flip((0, -1)), ((2, 3, 4),), "two"),
     Case("trilu", None, ((2, 3, 4),)),
+    Case("insert", at.Slice((1,), (1,), (3,)), ((2, 4, 3), (2, 2, 3))),
+    Case("insert", at.Slice((-1,), (0,), (5,), (2,)), ((2, 5), (2, 3)), "steps"),
     Case("gather_nd", None, ((4, 3), (2, 2)), "elements"),
     Case("gather_nd", at.GatherND(), ((4, 3, 2), (2, 5, 1)), "slices"),
     Case("gather_nd", at.GatherND(1), ((2, 4, 3), (2, 5, 1)), "batched"),

@@ -117,6 +117,20 @@ def cut(run: Run) -> list[Array]:
     return [_taken(run.x, axes)]
 
 
+def insert(run: Run) -> list[Array]:
+    a: Slice = run.attributes
+    x, part = run.inputs
+    axis = a.axes[0] % len(x.shape)
+    taken = list(range(x.shape[axis])[slice(a.starts[0], a.ends[0], (a.steps or (1,))[0])])
+
+    def cell(i: Index) -> Scalar:
+        if i[axis] not in taken:
+            return x[i]
+        return part[(*i[:axis], taken.index(i[axis]), *i[axis + 1 :])]
+
+    return [fill(x.shape, cell)]
+
+
 def crop(run: Run) -> list[Array]:
     a: Crop = run.attributes or Crop()
     x, like = run.inputs
@@ -241,6 +255,7 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "concat": concat,
     "split": split,
     "slice": cut,
+    "insert": insert,
     "crop": crop,
     "pad": pad,
     "pixel_shuffle": pixel_shuffle,

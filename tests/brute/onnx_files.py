@@ -15,6 +15,7 @@ from layerscope.graph.attributes import (
     OneHot,
     ReverseSequence,
     Scatter,
+    Slice,
     Softmax,
     Told,
     Unique,
@@ -40,6 +41,16 @@ def quick_gelu(m: Model) -> str:
 
 def log_sigmoid(m: Model) -> str:
     return m.node("Neg", m.node("Softplus", m.node("Neg", m.x)))
+
+
+def insert(m: Model) -> str:
+    a: Slice = m.attributes
+    axis, size = a.axes[0] % len(m.shape), m.shape[a.axes[0]]
+    taken = range(size)[slice(a.starts[0], a.ends[0], (a.steps or (1,))[0])]
+    line = [len(taken) if n == axis else 1 for n in range(len(m.shape))]
+    row = m.node("Reshape", m.ints(*taken), m.ints(*line))
+    places = m.node("Expand", row, m.ints(*m.inputs[1].shape))
+    return m.node("ScatterElements", m.x, places, m.of(1), axis=axis)
 
 
 def shrink(m: Model) -> str:
@@ -224,6 +235,7 @@ WRITERS: dict[str, Writer] = {
     "cum_sum": lambda m: m.node("CumSum", m.x, m.ints(m.attributes.axis)),
     "cum_prod": cum_prod,
     "repeat": lambda m: m.node("Tile", m.x, m.ints(*m.attributes.times)),
+    "insert": insert,
     "flip": flip,
     "trilu": plain("Trilu"),
     "gather_nd": gather_nd,

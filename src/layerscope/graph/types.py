@@ -19,7 +19,7 @@ DTYPE_BITS: Mapping[str, int] = {
     "fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8,
     "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "int4": 4, "bool": 8,
     "uint64": 64, "uint32": 32, "uint16": 16, "uint4": 4, "int2": 2, "uint2": 2, "fp4": 4,
-    "complex64": 64, "complex128": 128, "string": 64,  # of a string, what refers to it
+    "complex32": 32, "complex64": 64, "complex128": 128, "string": 64,  # of a string, what refers to it
 }  # fmt: skip
 
 
@@ -124,6 +124,8 @@ class Graph(Struct, frozen=True, gc=False):
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
     dtype: str = "fp32"  # of what is made of integers, such as embeddings
     notes: tuple[str, ...] = ()  # what a reader has to say of the file
+    unused: tuple[Param, ...] = ()  # parameters of the model that no node uses
+    frozen: frozenset[str] = frozenset()  # storages that training leaves as they are
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
 
     def __post_init__(self) -> None:

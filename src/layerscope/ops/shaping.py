@@ -127,6 +127,27 @@ def _slice_reach(call: Call) -> tuple[Reach, ...]:
     return (reach,)
 
 
+def _insert_shape(call: Call) -> tuple[Shape, ...]:
+    whole, part = call.inputs
+    (room,) = _slice_shape(Call(call.attributes, (whole,)))
+    if part != room:
+        raise ShapeError(f"putting {_text(part)} into {_text(whole)} where {_text(room)} fits")
+    return (whole,)
+
+
+def _insert_reach(call: Call) -> tuple[Reach, ...]:
+    """The whole as it was, and the part from where it was put."""
+    ranges = _ranges(call)
+    part: dict[int, tuple[int, Map]] = {}
+    for n in range(len(call.x)):
+        taken = ranges.get(n)
+        if taken is None:
+            part[n] = (n, SAME)
+        elif taken.step == 1:
+            part[n] = (n, Segment(taken.start, len(taken)))
+    return (keep(range(len(call.x))), part)
+
+
 def _reshaped(a: Reshape, rank: int) -> tuple[int, int]:
     """The range of axes that a new shape takes the place of."""
     start = a.axis + rank + 1 if a.axis < 0 else a.axis
@@ -367,6 +388,18 @@ RULES = {
         reads=_moved,
         backward=passes,
         saves=nothing,
+    ),
+    # the second input written into the first, in place: only the part moves
+    "insert": Rule(
+        family="shaping",
+        shape=_insert_shape,
+        ops=free,
+        reach=_insert_reach,
+        reads=lambda call: (0, elements(call.inputs[1])),
+        backward=passes,
+        saves=nothing,
+        arity=(2, 2),
+        view=True,
     ),
     "permute": Rule(
         family="shaping",

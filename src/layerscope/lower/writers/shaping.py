@@ -87,6 +87,19 @@ def flip(s: Site) -> str:
     return s.add("Slice", s.x, back, end, s.ints(*a.axes), back)
 
 
+def insert(s: Site) -> str:
+    """Elements put in their places, whose numbers along the one axis are written out."""
+    a: Slice = s.attributes
+    (axis,) = a.axes
+    step = a.steps[0] if a.steps else 1
+    taken = range(*slice(a.starts[0], a.ends[0], step).indices(s.shape[axis]))
+    part = s.call.inputs[1]
+    line = [len(taken) if n == axis % s.rank else 1 for n in range(s.rank)]
+    row = s.add("Reshape", s.ints(*taken), s.ints(*line))
+    places = s.add("Expand", row, s.ints(*part))
+    return s.add("ScatterElements", s.x, places, s.operand(1, s.dtype), axis=axis)
+
+
 def reverse_sequence(s: Site) -> str:
     a: ReverseSequence = s.attributes or ReverseSequence()
     lengths = s.operand(1, "int64")
@@ -117,6 +130,7 @@ WRITERS: dict[str, Writer] = {
     "crop": crop,
     "tile": tile,
     "repeat": lambda s: s.add("Tile", s.x, s.ints(*s.attributes.times)),
+    "insert": insert,
     "flip": flip,
     "trilu": plain("Trilu"),
     "reverse_sequence": reverse_sequence,
