@@ -51,7 +51,9 @@ def _tensor(source: Random, name: str) -> Any:
     count = 1
     for size in shape:
         count *= size
-    kind = source.choice((TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8))
+    kind = source.choice(
+        (TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8)
+    )
     numbers = [source.choice(REALS if kind == TensorProto.FLOAT else (0, 1, 2, 3))] * count
     return helper.make_tensor(name, kind, shape, numbers)
 
