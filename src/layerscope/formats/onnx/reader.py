@@ -49,7 +49,11 @@ class Reader(Ledger):
             around = scope if depth else self.scope_of(operator)
             site = Site(self, operator, env, around, opsets, bound or {}, values or {}, depth)
             try:
-                self._visit(site)
+                try:
+                    self._visit(site)
+                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                    told = f"inputs or attributes that do not go with it ({error})"
+                    raise ShapeError(told) from error
             except ShapeError as error:
                 hint = f"; {self.assumed}" if self.assumed else ""
                 text = str(error)

@@ -212,6 +212,8 @@ def unsqueezed(shape: Shape, axes: Sequence[int]) -> Shape:
     """A shape with axes of one element put in."""
     rank = len(shape) + len(axes)
     at = {axis_of(axis, rank) for axis in axes}
+    if len(at) != len(axes):
+        raise ShapeError(f"axes {tuple(axes)}, one of them twice")
     rest = iter(shape)
     return tuple(1 if n in at else next(rest) for n in range(rank))
 

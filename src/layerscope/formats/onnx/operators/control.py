@@ -275,7 +275,11 @@ def scan(s: Site) -> None:
     part = s.graph("body")
     scanned = s.whole("num_scan_inputs", 1)
     known = [k for k in s.inputs[1 if s.opset < 9 else 0 :] if k is not None]
+    if not 1 <= scanned <= len(known) or len(part.inputs) != len(known):
+        raise FormatError(f"{s.where}: {scanned} of {len(known)} inputs are scanned")
     carried, sequences = known[: len(known) - scanned], known[len(known) - scanned :]
+    if len(part.outputs) < len(carried):
+        raise FormatError(f"{s.where}: its body makes {len(part.outputs)} tensors")
     axes = s.wholes("scan_input_axes") or ((1 if s.opset < 9 else 0),) * scanned
     times: int | None = None
     tail: list[Entering] = []
