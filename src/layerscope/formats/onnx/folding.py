@@ -51,7 +51,12 @@ def fold(s: Site) -> bool:
     """Answer before the run what depends on shapes and constants alone."""
     op, inputs, domain = s.op, s.inputs, s.operator.domain
     if domain:
-        return False
+        first = inputs[0] if inputs else None
+        if (domain, op) != ("com.microsoft", "DequantizeLinear") or first is None:
+            return False
+        if first.entry is None or not all(known is None or known.constant for known in inputs):
+            return False
+        return _derive(s, first)
     if op in ("Shape", "Size"):
         shape = inputs[0].shape if inputs and inputs[0] is not None else None
         if shape is None:
@@ -163,6 +168,9 @@ def _derived_shape(s: Site) -> tuple[Shape, str]:
     from layerscope.formats.onnx.operators.moving import moved_shape
 
     if s.op == "DequantizeLinear":
+        stored = s.given(0).entry
+        if stored is not None:
+            stored.narrow = True
         for n in (1, 2):
             if s.has(n):
                 entry = s.given(n).entry

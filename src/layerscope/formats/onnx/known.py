@@ -13,11 +13,12 @@ from layerscope.graph.types import Param, Role, Shape
 class Entry:
     """An array that the file stores, and what it turns out to be."""
 
-    __slots__ = ("dtype", "fill", "name", "role", "shape", "source")
+    __slots__ = ("dtype", "fill", "name", "narrow", "role", "shape", "source")
 
     def __init__(self, name: str, shape: Shape, dtype: str, source: Stored | None) -> None:
         self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
         self.role: Role | None = None
+        self.narrow = False  # whole numbers that stand for learned ones
         self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
 
     @property

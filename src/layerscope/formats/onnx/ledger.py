@@ -101,7 +101,8 @@ class Ledger:
         entry = known.entry
         if entry is None:
             return known.name
-        if entry.dtype not in FLOATS or elements(entry.shape) <= 1:
+        whole = entry.dtype not in FLOATS and not entry.narrow
+        if whole or elements(entry.shape) <= 1:
             role = "constant"
         if entry.role in (None, "constant"):
             entry.role = role

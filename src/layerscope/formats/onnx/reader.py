@@ -22,6 +22,9 @@ WITHOUT_SHAPES = {
 }  # fmt: skip
 
 
+UNFIT = (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError)
+
+
 class Reader(Ledger):
     """Walks a file, one operator after the other."""
 
@@ -59,12 +62,19 @@ class Reader(Ledger):
                 text = str(error)
                 told = text if text.startswith(self.file) else f"{site.where}: {text}"
                 error = ShapeError(told + (hint if hint not in told else ""))
-                if self.failures is None:
-                    raise error from None
-                self.failures.append(error)
-                site.unknown()
+                self._fails(site, error)
+            except UNFIT:
+                what = "inputs or attributes that the operator is not defined for"
+                self._fails(site, ShapeError(f"{site.where}: {what}"))
             except RecursionError:
                 raise FormatError(f"{site.where}: nested too deep") from None
+
+    def _fails(self, site: Site, error: ShapeError) -> None:
+        """Raise what is wrong with an operator, or note it and go on."""
+        if self.failures is None:
+            raise error from None
+        self.failures.append(error)
+        site.unknown()
 
     def _visit(self, site: Site) -> None:
         operator = site.operator
