@@ -141,7 +141,7 @@ def linear_conv(s: Site) -> None:
     groups = s.whole("group", 1)
     if len(kernel) != len(x.shape) or groups < 1 or x.shape[1] != kernel[1] * groups:
         raise ShapeError(f"a convolution of {x.shape} by {kernel} in {groups} groups")
-    told = at.Conv(window(s, kernel[2:], x.shape[2:]), kernel[0], groups, s.has(8))
+    told = at.Conv(window(s, kernel[2:]), kernel[0], groups, s.has(8))
     made = s.emit("conv", (x, *given), told, params=params, part="conv")[0]
     rounded(s, made, 6, 7, last=last)
 
@@ -210,7 +210,7 @@ def linear_pool(s: Site) -> None:
         made = s.emit("global_avg_pool", (x,), params=params, part="mean")[0]
     else:
         told = at.Pool(
-            window(s, s.wholes("kernel_shape"), x.shape[2:]), bool(s.whole("count_include_pad"))
+            window(s, s.wholes("kernel_shape")), bool(s.whole("count_include_pad"))
         )
         made = s.emit("avg_pool", (x,), told, params=params, part="mean")[0]
     rounded(s, made, 3, 4, last=last)
