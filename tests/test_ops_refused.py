@@ -10,6 +10,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 from layerscope.ops import RULES, Call
+from tests.brute.case import window as w
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,16 @@ from layerscope.ops import RULES, Call
         ("gather", at.Gather(0, elements=True), [(4, 3), (2,)], "numbers of axes"),
         ("scatter", None, [(4, 3), (2, 5), (2, 5)], "axis 1"),
         ("scatter", None, [(4, 3), (2, 2), (2, 3)], "do not agree"),
+        ("gru", at.Recurrent(3, peepholes=True), [(4, 2, 2)], "only lstm has"),
+        ("deform_conv", at.DeformConv(w([3, 3]), 2), [(1, 2, 5, 5), (1, 9, 3, 3)], "expected"),
+        ("affine_grid", at.AffineGrid((2, 3, 4, 5)), [(1, 2, 3)], "for a grid"),
+        ("dft", at.DFT(-1), [(2, 4, 2)], "one or two behind it"),
+        ("dft", at.DFT(1), [(2, 4, 3)], "one or two behind it"),
+        ("stft", at.STFT(8, 2), [(1, 4, 1)], "frames of 8"),
+        ("stft", at.STFT(4, 2), [(1, 9, 1), (5,)], "a window of"),
+        ("det", None, [(2, 3)], "as many rows"),
+        ("unique", at.Unique(None, 5), [(4,)], "1 to 4"),
+        ("reverse_sequence", at.ReverseSequence(), [(4, 2), (3,)], "a length for each"),
         ("repeat", at.Repeat((2,)), [(2, 3)], "every axis"),
         ("repeat", at.Repeat((2, 0)), [(2, 3)], "every axis"),
         ("flip", at.Flip((2,)), [(2, 3)], "axis 2"),

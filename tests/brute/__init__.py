@@ -8,6 +8,7 @@ from tests.brute import (
     attention,
     caffe,
     control,
+    deciding,
     indexing,
     losses,
     moves,
@@ -35,4 +36,5 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     **sampling.BRUTE,
     **caffe.BRUTE,
     **control.BRUTE,
+    **deciding.BRUTE,
 }

@@ -35,6 +35,8 @@ class Case:
         return Call(self.attributes, self.inputs, RULES[self.op].shape(given))
 
     def domain(self, n: int) -> str:
+        if n == 3 and getattr(self.attributes, "mask", "") == "bool":
+            return "allowed"
         domains = DOMAINS.get(self.op, ())
         return domains[n] if n < len(domains) else "any"
 

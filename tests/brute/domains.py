@@ -31,6 +31,10 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "nms": ("apart", "positive"),
     "grid_sample": ("any", "grid"),
     "batch_norm": ("any", "any", "any", "any", "positive"),
+    "deform_conv": ("any", "small", "any"),
+    "compress": ("any", "ones"),
+    "unique": ("distinct",),
+    "reverse_sequence": ("any", "lengths"),
     "rsqrt": ("positive",),
     "log1p": ("positive",),
     "asin": ("small",),
@@ -57,7 +61,7 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "positions": ("rows",),
     "dequantize": ("narrow",),
 }
-WHOLE = ("labels", "indices", "rows", "images", "bits", "spread", "depths")  # int64
+WHOLE = ("labels", "indices", "rows", "images", "bits", "spread", "depths", "lengths")  # int64
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 
 # Numbers of the n-th input, row by row, from what the op was told and the shapes of all inputs.
@@ -135,6 +139,23 @@ def flags(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> 
     return [luck.randrange(2) for _ in range(elements(inputs[n]))]
 
 
+def allowed(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Of every row at least the first."""
+    return [float(i[-1] == 0 or luck.random() < 0.5) for i in places(inputs[n])]
+
+
+def distinct(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [value / 64 for value in luck.sample(range(-500, 500), elements(inputs[n]))]
+
+
+def ones(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [1.0] * elements(inputs[n])
+
+
+def lengths(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randint(1, inputs[0][told.time_axis]) for _ in range(elements(inputs[n]))]
+
+
 def narrow(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
     low, high = RANGES[told.dtype if told else "int8"]
     return [luck.randint(low, high) for _ in range(elements(inputs[n]))]
@@ -178,6 +199,10 @@ FILLERS: dict[str, Filler] = {
     "spots": spots,
     "flags": flags,
     "narrow": narrow,
+    "allowed": allowed,
+    "distinct": distinct,
+    "ones": ones,
+    "lengths": lengths,
     "small": small,
     "large": large,
     "bits": bits,

@@ -99,4 +99,53 @@ GIVEN = [
     Case("embedding", at.Embedding(7, 3), ((2, 4), (7, 3)), "given"),
 ]  # fmt: skip
 
-CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL, *GIVEN]
+D = at.DeformConv
+DECIDED = [
+    Case("deform_conv", D(w([3, 3], 1, 1), 2), ((1, 2, 4, 5), (1, 18, 4, 5)), "offsets"),
+    Case("deform_conv", D(w([2, 2], [2, 1], 0, 1), 4, 2, False, 2),
+         ((2, 4, 5, 4), (2, 16, 2, 3), (2, 8, 2, 3)), "weighted-groups"),
+    Case("affine_grid", at.AffineGrid((2, 3, 4, 5)), ((2, 2, 3),)),
+    Case("affine_grid", at.AffineGrid((1, 1, 2, 3, 4), True), ((1, 3, 4),), "3d-corners"),
+    Case("dft", at.DFT(1), ((2, 8, 1),), "real"),
+    Case("dft", at.DFT(), ((2, 4, 2),), "complex"),
+    Case("dft", at.DFT(1, onesided=True), ((2, 8, 3, 1),), "onesided"),
+    Case("dft", at.DFT(1, inverse=True), ((1, 4, 2),), "inverse"),
+    Case("dft", at.DFT(1, length=8), ((1, 5, 1),), "padded"),
+    Case("stft", at.STFT(4, 2), ((2, 9, 1), (4,)), "weighted"),
+    Case("stft", at.STFT(8, 3), ((1, 16, 1),), "plain"),
+    Case("det", None, ((3, 3),)),
+    Case("det", None, ((2, 2, 4, 4),), "several"),
+    Case("non_zero", None, ((2, 3),)),
+    Case("compress", at.Compress(1), ((2, 3, 2), (3,)), "axis"),
+    Case("compress", None, ((2, 3), (6,)), "elements"),
+    Case("unique", None, ((2, 3),)),
+    Case("unique", at.Unique(0, 4), ((3, 2),), "rows"),
+    Case("unique", at.Unique(None, 4), ((5,),), "all-outputs"),
+    Case("reverse_sequence", at.ReverseSequence(), ((4, 2, 3), (2,))),
+    Case("reverse_sequence", at.ReverseSequence(0, 1), ((3, 4), (3,)), "batch-first"),
+]  # fmt: skip
+
+M = at.Attention
+MASKS = [
+    Case("attention", M(2, mask="add"), ((2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5)), "mask-added"),
+    Case("attention", M(2, mask="bool"), ((2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5)), "flags"),
+    Case("attention", M(4, 2, mask="bool"), ((1, 4, 3, 2), (1, 2, 5, 2), (1, 2, 5, 3),
+                                            (1, 1, 3, 5)), "flags-grouped"),
+    Case("attention", M(2, softcap=1.5), ((1, 3, 8), (1, 4, 8), (1, 4, 6)), "capped"),
+    Case("attention", M(2, causal=True, softcap=2.0), ((1, 2, 3, 4),) * 3, "capped-causal"),
+]  # fmt: skip
+
+V = at.Recurrent
+RECURRENT = [
+    Case("gru", V(3, reset_after=False), ((4, 2, 2),), "reset-before"),
+    Case("gru", V(2, 2, True, False, reset_after=False), ((3, 1, 4),), "reset-before-deep"),
+    Case("lstm", V(3, peepholes=True), ((4, 2, 2),), "peepholes"),
+    Case("lstm", V(2, 2, True, False, peepholes=True), ((3, 2, 2),), "peepholes-deep"),
+    Case("rnn", V(3), ((4, 2, 2), (1, 2, 3)), "states"),
+    Case("gru", V(3, bidirectional=True), ((3, 2, 2), (2, 2, 3)), "states"),
+    Case("lstm", V(3, 2, bias=False), ((3, 2, 2), (2, 2, 3), (2, 2, 3)), "states"),
+    Case("lstm", V(2, peepholes=True, batch_first=True), ((2, 3, 2), (1, 2, 2), (1, 2, 2)),
+         "states-peepholes"),
+]  # fmt: skip
+
+CASES = [*POINTWISE, *POOLS, *REDUCTIONS, *MOVES, *CONTROL, *GIVEN, *DECIDED, *MASKS, *RECURRENT]

@@ -5,14 +5,20 @@ from __future__ import annotations
 import math
 
 from layerscope.graph.attributes import (
+    DFT,
+    STFT,
+    AffineGrid,
     CumSum,
+    DeformConv,
     Flip,
     GatherND,
     OneHot,
+    ReverseSequence,
     Scatter,
     Slice,
     Softmax,
     Told,
+    Unique,
 )
 from tests.brute import onnx_layers
 from tests.brute.engine import Model, Writer, plain
@@ -149,6 +155,50 @@ def count(m: Model) -> str:
     return m.node("Range", *ends)
 
 
+def deform_conv(m: Model) -> str:
+    a: DeformConv = m.attributes
+    begins, ends = zip(*a.window.pads, strict=True)
+    told = {"kernel_shape": a.window.kernel, "strides": a.window.stride, "group": a.groups}
+    told.update(pads=(*begins, *ends), dilations=a.window.dilation, offset_group=a.offset_groups)
+    names = [m.x, "weight", m.of(1), "bias" if a.bias else ""]
+    return m.node("DeformConv", *names, *[m.of(2)] * (len(m.inputs) == 3), **told)
+
+
+def affine_grid(m: Model) -> str:
+    a: AffineGrid = m.attributes
+    return m.node("AffineGrid", m.x, m.ints(*a.size), align_corners=int(a.align_corners))
+
+
+def dft(m: Model) -> str:
+    a: DFT = m.attributes
+    length = m.node("Squeeze", m.ints(a.length)) if a.length else ""
+    axis = m.node("Squeeze", m.ints(a.axis))
+    return m.node("DFT", m.x, length, axis, inverse=int(a.inverse), onesided=int(a.onesided))
+
+
+def stft(m: Model) -> str:
+    a: STFT = m.attributes
+    step, frame = (m.node("Squeeze", m.ints(size)) for size in (a.step, a.frame))
+    window = m.of(1) if len(m.inputs) == 2 else ""
+    return m.node("STFT", m.x, step, window, frame, onesided=int(a.onesided))
+
+
+def compress(m: Model) -> str:
+    told = {"axis": m.attributes.axis} if m.attributes and m.attributes.axis is not None else {}
+    return m.node("Compress", m.x, m.cast(m.of(1), "bool"), **told)
+
+
+def unique(m: Model) -> tuple[str, ...]:
+    a = m.attributes or Unique()
+    told = {} if a.axis is None else {"axis": a.axis}
+    return m.several("Unique", m.x, outputs=a.outputs, **told)
+
+
+def reverse_sequence(m: Model) -> str:
+    a: ReverseSequence = m.attributes
+    return m.node("ReverseSequence", m.x, m.of(1), batch_axis=a.batch_axis, time_axis=a.time_axis)
+
+
 def with_places(op: str, places: Writer) -> Writer:
     return lambda m: places(m) if m.attributes.indices else onnx_layers.WRITERS[op](m)
 
@@ -195,4 +245,13 @@ WRITERS: dict[str, Writer] = {
     "select": lambda m: tuple(m.node("Identity", m.of(n)) for n in range(len(m.attributes.shapes))),
     "range": count,
     "shape_of": plain("Shape"),
+    "deform_conv": deform_conv,
+    "affine_grid": affine_grid,
+    "dft": dft,
+    "stft": stft,
+    "det": plain("Det"),
+    "non_zero": plain("NonZero"),
+    "compress": compress,
+    "unique": unique,
+    "reverse_sequence": reverse_sequence,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from layerscope.ops import (
     activation,
     attention,
+    choosing,
     control,
     convolution,
     elementwise,
@@ -19,6 +20,7 @@ from layerscope.ops import (
     resizing,
     shaping,
     softmax,
+    spectra,
     unrolled,
 )
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, merge
@@ -40,6 +42,8 @@ RULES = merge(
     recurrent.RULES,
     unrolled.RULES,
     quantization.RULES,
+    choosing.RULES,
+    spectra.RULES,
     control.RULES,
 )
 

@@ -12,6 +12,7 @@ from layerscope.graph.attributes import (
     Pad,
     Permute,
     Reshape,
+    ReverseSequence,
     Slice,
     Split,
     Tile,
@@ -304,6 +305,24 @@ def _trilu_shape(call: Call) -> tuple[Shape, ...]:
     return same(call)
 
 
+def _sequence_axes(call: Call) -> tuple[int, int]:
+    a: ReverseSequence = call.attributes or ReverseSequence()
+    return axis_of(a.batch_axis, len(call.x)), axis_of(a.time_axis, len(call.x))
+
+
+def _reverse_shape(call: Call) -> tuple[Shape, ...]:
+    batch, steps = _sequence_axes(call)
+    if batch == steps or call.inputs[1] != (call.x[batch],):
+        told = " by ".join(map(_text, call.inputs))
+        raise ShapeError(f"turning sequences of {told}: expected a length for each of axis {batch}")
+    return same(call)
+
+
+def _reverse_reach(call: Call) -> tuple[Reach, ...]:
+    batch, steps = _sequence_axes(call)
+    return (*_without(steps, call), {0: (batch, SAME)})
+
+
 def _shuffle_shape(call: Call) -> tuple[Shape, ...]:
     groups = call.attributes.groups
     if len(call.x) < 2 or groups < 1 or call.x[1] % groups:
@@ -421,6 +440,15 @@ RULES = {
         ops=free,
         backward=passes,
         saves=nothing,
+    ),
+    "reverse_sequence": Rule(
+        family="shaping",
+        shape=_reverse_shape,
+        ops=free,
+        reach=_reverse_reach,
+        backward=passes,
+        saves=lambda call: Saved(inputs=(1,)),
+        arity=(2, 2),
     ),
     "channel_shuffle": Rule(
         family="shaping",

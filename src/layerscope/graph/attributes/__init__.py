@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes.control import Told
+from layerscope.graph.attributes.control import Counted, Told
 from layerscope.graph.attributes.layers import (
     Activation,
     BatchNorm,
@@ -23,6 +23,7 @@ from layerscope.graph.attributes.layers import (
     Sum,
 )
 from layerscope.graph.attributes.regions import (
+    AffineGrid,
     Detections,
     GridSample,
     NonMaxSuppression,
@@ -45,6 +46,7 @@ from layerscope.graph.attributes.sequences import (
 from layerscope.graph.attributes.shaping import (
     Cast,
     ChannelShuffle,
+    Compress,
     Concat,
     Crop,
     CumSum,
@@ -63,15 +65,19 @@ from layerscope.graph.attributes.shaping import (
     Repeat,
     Reshape,
     Resize,
+    ReverseSequence,
     Scatter,
     Slice,
     Split,
     Tile,
     TopK,
+    Unique,
 )
+from layerscope.graph.attributes.spectra import DFT, STFT
 from layerscope.graph.attributes.windows import (
     AdaptivePool,
     Conv,
+    DeformConv,
     GlobalPool,
     Im2Col,
     Pads,
@@ -85,17 +91,23 @@ from layerscope.graph.attributes.windows import (
 )
 
 __all__ = [
+    "DFT",
+    "STFT",
     "Activation",
     "AdaptivePool",
+    "AffineGrid",
     "Attention",
     "BatchNorm",
     "Bias",
     "Cast",
     "ChannelShuffle",
+    "Compress",
     "Concat",
     "Conv",
+    "Counted",
     "Crop",
     "CumSum",
+    "DeformConv",
     "Detections",
     "Dropout",
     "Einsum",
@@ -137,6 +149,7 @@ __all__ = [
     "Repeat",
     "Reshape",
     "Resize",
+    "ReverseSequence",
     "RoIAlign",
     "RoIPool",
     "Rotary",
@@ -153,6 +166,7 @@ __all__ = [
     "Told",
     "TopK",
     "TransposedConv",
+    "Unique",
     "Unpool",
     "Unrolled",
     "Window",

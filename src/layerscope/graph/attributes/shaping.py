@@ -164,6 +164,26 @@ class OneHot(Struct, frozen=True, gc=False):
     dtype: str = ""
 
 
+class Compress(Struct, frozen=True, gc=False):
+    """Those slices of an axis that flags (second input) keep; without an axis, those elements."""
+
+    axis: int | None = None
+
+
+class Unique(Struct, frozen=True, gc=False):
+    """Every slice of an axis, or element, once; of `outputs` the others are places and counts."""
+
+    axis: int | None = None
+    outputs: int = 1
+
+
+class ReverseSequence(Struct, frozen=True, gc=False):
+    """The first steps of every sequence turned round, as many as the second input tells."""
+
+    batch_axis: int = 1
+    time_axis: int = 0
+
+
 class Scatter(Struct, frozen=True, gc=False):
     """Writing updates (third input) into a copy of the first input at indices along `axis`."""
 

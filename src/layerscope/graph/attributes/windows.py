@@ -116,6 +116,20 @@ class Conv(Struct, frozen=True, gc=False):
     bias: bool = True
 
 
+class DeformConv(Struct, frozen=True, gc=False):
+    """Convolution of samples at places that the second input moves, weighted by a third.
+
+    Offsets are N x (offset_groups · positions · 2) x out, weights N x (offset_groups · positions) x
+    out.
+    """
+
+    window: Window
+    out_channels: int
+    groups: int = 1
+    bias: bool = True
+    offset_groups: int = 1
+
+
 class TransposedConv(Struct, frozen=True, gc=False):
     """Transposed convolution; the window is that of the convolution it transposes."""
 

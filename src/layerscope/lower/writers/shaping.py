@@ -10,6 +10,7 @@ from layerscope.graph.attributes import (
     Flip,
     Pad,
     Reshape,
+    ReverseSequence,
     Slice,
     Split,
     Tile,
@@ -99,6 +100,15 @@ def insert(s: Site) -> str:
     return s.add("ScatterElements", s.x, places, s.operand(1, s.dtype), axis=axis)
 
 
+def reverse_sequence(s: Site) -> str:
+    a: ReverseSequence = s.attributes or ReverseSequence()
+    lengths = s.operand(1, "int64")
+    batch, steps = a.batch_axis % s.rank, a.time_axis % s.rank
+    if {batch, steps} != {0, 1}:
+        raise s.refuse(f"sequences along axis {steps} of a batch along {batch}, ONNX has 0 and 1")
+    return s.add("ReverseSequence", s.x, lengths, batch_axis=batch, time_axis=steps)
+
+
 def channel_shuffle(s: Site) -> str:
     a: ChannelShuffle = s.attributes
     batch, channels, *rest = s.shape
@@ -123,5 +133,6 @@ WRITERS: dict[str, Writer] = {
     "insert": insert,
     "flip": flip,
     "trilu": plain("Trilu"),
+    "reverse_sequence": reverse_sequence,
     "channel_shuffle": channel_shuffle,
 }
