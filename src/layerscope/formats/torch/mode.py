@@ -429,14 +429,14 @@ class Recorder:
             value = self.tracker.value(arg)
             if arg.device != self._meta:
                 if not self.real and value.sig.kind == "param":
-                    raise DataDependent("a parameter")
+                    raise DataDependent("of a parameter")
                 return arg
             if not value.root.known:
-                raise DataDependent("numbers that were written over")
+                raise DataDependent("of a tensor whose numbers are not known")
             if not value.known or not isinstance(value.recipe, tuple):
                 if value.known and value.twin is not None:
                     return value.twin
-                raise DataDependent("numbers that only weights and inputs tell")
+                raise DataDependent("of a tensor whose numbers are not known")
             func, args, kwargs, place = value.recipe
             named = {k: self._numbers(v) for k, v in kwargs.items()}
             if "device" in named:
