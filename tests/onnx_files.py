@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np  # noqa: TID251
-import onnx  # noqa: TID251
 from onnx import TensorProto, helper, numpy_helper  # noqa: TID251
 
 INT64, FLOAT, BOOL = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx  # noqa: TID251
@@ -14,7 +15,7 @@ from layerscope.zoo import bert, gpt2, mobilenet, resnet, shufflenet, squeezenet
 from tests import onnx_models as models
 from tests.lowered import lowered
 
-NETWORKS = {
+NETWORKS: dict[str, Callable[[], Graph]] = {
     "resnet": lambda: resnet.network("resnet", resnet.BASIC, (1, 1, 1, 1)),
     "mobilenet": lambda: mobilenet.mobilenet_v2(width=0.25),
     "excited": lambda: mobilenet.mobilenet_v3("mobilenet_v3_small"),
@@ -24,8 +25,8 @@ NETWORKS = {
     "bert": lambda: bert.network("bert", bert.Sizes(2, 2, 32, 64)),
     "gpt2": lambda: gpt2.network("gpt2", gpt2.Sizes(2, 2, 32)),
 }
-SIZES = {name: (1, 3, 64, 64) for name in ("resnet", "mobilenet", "excited", "squeezenet")}
-SIZES |= {"shufflenet": (1, 3, 64, 64)}
+PICTURES = ("resnet", "mobilenet", "excited", "squeezenet", "shufflenet")
+SIZES = dict.fromkeys(PICTURES, (1, 3, 64, 64))
 
 
 def optimised(graph: Graph, level: str, path: Path) -> onnx.ModelProto:
@@ -48,7 +49,7 @@ def test_optimised(tmp_path: Path, name: str, level: str) -> None:
     proto = optimised(before.graph, level, tmp_path / "one.onnx")
     after = layerscope.analyze(str(tmp_path / "one.onnx"))
     assert not after.coverage.unknown
-    shapes = {tensor.name: tensor.shape for tensor in after.inputs}
+    shapes = {tensor.name: tensor.shape or () for tensor in after.inputs}
     fed = models.feeds(proto, shapes)
     ran = models.run(proto, {n: a * 0 if a.dtype == "int64" else a for n, a in fed.items()})
     for tensor, shape in ran.shapes.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -27,7 +28,7 @@ VERSIONS = (1, 5, 6, 7, 9, 11, 13, 17, 18, 21, 23)
 
 
 def _attribute(source: Random, name: str, kind: Any, depth: int) -> Any:
-    words = {
+    words: dict[str, Callable[[], Any]] = {
         "INT": lambda: source.choice(SIZES),
         "FLOAT": lambda: source.choice(REALS),
         "STRING": lambda: source.choice(WORDS),
@@ -44,18 +45,18 @@ def _attribute(source: Random, name: str, kind: Any, depth: int) -> Any:
 def _tensor(source: Random, name: str) -> Any:
     if source.random() < 0.6:  # sizes, axes, places
         numbers = [source.choice(SIZES) for _ in range(source.choice((0, 1, 1, 2, 3, 4, 8)))]
-        shape = () if len(numbers) == 1 and source.random() < 0.5 else (len(numbers),)
+        shape: tuple[int, ...] = (len(numbers),)
+        if len(numbers) == 1 and source.random() < 0.5:
+            shape = ()
         kind = source.choice((TensorProto.INT64, TensorProto.INT64, TensorProto.BOOL))
         return helper.make_tensor(name, kind, shape, [bool(n) if kind == 9 else n for n in numbers])
     shape = source.choice(SHAPES)
     count = 1
     for size in shape:
         count *= size
-    kind = source.choice(
-        (TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8)
-    )
-    numbers = [source.choice(REALS if kind == TensorProto.FLOAT else (0, 1, 2, 3))] * count
-    return helper.make_tensor(name, kind, shape, numbers)
+    code = source.choice((1, 1, 2, 3))  # float, or of 8 bits
+    number: float = source.choice(REALS if code == 1 else (0, 1, 2, 3))
+    return helper.make_tensor(name, code, shape, [number] * count)
 
 
 def _node(source: Random, known: list[str], n: int, depth: int) -> Any:

@@ -59,8 +59,8 @@ def inferred(s: Site) -> dict[str, tuple[Shape, str]]:
             opset_imports=[helper.make_opsetid(s.operator.domain, s.opset)],
         )
     except (
-        shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError,
-        KeyError,
+        onnx.checker.ValidationError, shape_inference.InferenceError,
+        RuntimeError, TypeError, ValueError, KeyError,
     ):  # fmt: skip
         return {}  # what onnx cannot tell stays unknown
     made: dict[str, tuple[Shape, str]] = {}

@@ -25,12 +25,16 @@ WITHOUT_SHAPES = {
 UNFIT = (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError)
 
 
+MOST_PUT_IN = 200_000  # nodes of functions, which could double without end
+
+
 class Reader(Ledger):
     """Walks a file, one operator after the other."""
 
     def __init__(self, wire: Wire, model: Model, converters: Mapping[Any, Convert]) -> None:
         super().__init__(wire)
         self.model, self.converters = model, converters
+        self.put_in = 0  # nodes of functions
         self.failures: list[ShapeError] | None = None  # of a branch, which may be for other shapes
 
     def walk(
@@ -52,7 +56,11 @@ class Reader(Ledger):
             around = scope if depth else self.scope_of(operator)
             site = Site(self, operator, env, around, opsets, bound or {}, values or {}, depth)
             try:
-                self._visit(site)
+                try:
+                    self._visit(site)
+                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                    told = f"inputs or attributes that do not go with it ({error})"
+                    raise ShapeError(told) from error
             except ShapeError as error:
                 hint = f"; {self.assumed}" if self.assumed else ""
                 text = str(error)
@@ -100,6 +108,11 @@ class Reader(Ledger):
 
     def inline(self, site: Site, function: Function) -> None:
         """Put the body of a function in, as a scope of its own."""
+        self.put_in += len(function.nodes)
+        if self.put_in > MOST_PUT_IN:
+            raise FormatError(
+                f"{self.file}: more than {MOST_PUT_IN:,} nodes of functions, all calls put in"
+            )
         env: Env = {}
         for n, name in enumerate(function.inputs):
             known = site.inputs[n] if n < len(site.inputs) else None
