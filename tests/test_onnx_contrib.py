@@ -452,7 +452,7 @@ def test_fused_gemm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_fused_matmul(tmp_path: Path, turned: bool) -> None:
     left = floats(S, B, 4) if turned else floats(B, S, 4)
-    told = {"alpha": 0.5, "transBatchA": int(turned)}
+    told: dict[str, Any] = {"alpha": 0.5, "transBatchA": int(turned)}
     report = One("FusedMatMul", {"a": left, "b": floats(B, 4, 6)}, {}, told).check(tmp_path)
     assert report.totals.macs == B * S * 4 * 6
     one = One("FusedMatMul", {"a": floats(B, S, 4)}, {"b": floats(6, 4)}, {"transB": 1})
@@ -532,7 +532,7 @@ def test_narrow_softmax(tmp_path: Path) -> None:
 @pytest.mark.parametrize("last", [0, 1])
 def test_narrow_pools(tmp_path: Path, last: int) -> None:
     x = {"x": whole(1, 8, 6, 3) if last else whole(1, 3, 8, 6)}
-    told = {"channels_last": last}
+    told: dict[str, Any] = {"channels_last": last}
     One("QLinearGlobalAveragePool", x, zeros("x", "y"), told).check(tmp_path)
     told |= {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
     One("QLinearAveragePool", x, zeros("x", "y"), told).check(tmp_path)
@@ -835,7 +835,7 @@ def test_maps_are_unknown_by_name(tmp_path: Path, op: str) -> None:
 @pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "POLY", "SIGMOID"])
 def test_support_vectors(tmp_path: Path, kernel: str) -> None:
     vectors = 6
-    told = {
+    told: dict[str, Any] = {
         "kernel_type": kernel, "kernel_params": [0.1, 0.0, 3.0], "rho": [0.5],
         "support_vectors": floats(vectors * 4).tolist(),
     }  # fmt: skip
@@ -871,7 +871,7 @@ def test_support_vectors_with_chances(tmp_path: Path) -> None:
 
 
 # two trees: one of two comparisons at most, one of a single comparison
-TREES = {
+TREES: dict[str, Any] = {
     "nodes_treeids": [0, 0, 0, 0, 0, 1, 1, 1], "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2],
     "nodes_featureids": [0, 1, 0, 0, 0, 2, 0, 0], "nodes_values": [0.5, 0.3, 0, 0, 0, 0.7, 0, 0],
     "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF", "BRANCH_LEQ", "LEAF",
