@@ -216,7 +216,9 @@ class Tracker:
 
     def settle(self, place: Place, before: int, mark: int) -> bool:
         """A module without children that made one node, constants apart, is that node."""
-        made = [n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING]
+        made = [
+            n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING
+        ]
         if len(made) != 1 or not place.path:
             return False
         self._rename(made[0], place, mark)

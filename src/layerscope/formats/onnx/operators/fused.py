@@ -200,6 +200,7 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("com.microsoft", "BiasSplitGelu"): bias_split_gelu,
     ("com.microsoft", "SwiGLU"): swiglu,
     ("com.microsoft", "NhwcFusedConv"): nhwc_conv,
+    ("com.microsoft", "NhwcConv"): nhwc_conv,
     ("com.ms.internal.nhwc", "Conv"): nhwc_conv,
     ("com.microsoft", "NhwcMaxPool"): nhwc_pool,
     (BLOCKED, "Conv"): blocked_conv,
