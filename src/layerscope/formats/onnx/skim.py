@@ -246,6 +246,9 @@ def _type(wire: Wire, start: int, end: int) -> tuple[str, tuple[Dim, ...] | None
     return "", None, "tensor"
 
 
+NAMELESS = ("?", "-1", "None")  # what exporters write for a size of its own
+
+
 def _dim(wire: Wire, start: int, end: int) -> Dim:
     size, name = None, ""
     for number, kind, begin, stop in wire.fields(start, end):
@@ -253,7 +256,7 @@ def _dim(wire: Wire, start: int, end: int) -> Dim:
             size = signed(begin)
         elif number == 2 and kind == SPAN:
             name = wire.text(begin, stop)
-    return Dim(size if size is not None and size >= 0 else None, name)
+    return Dim(size if size is not None and size >= 0 else None, "" if name in NAMELESS else name)
 
 
 def stored_of(wire: Wire, start: int, end: int) -> Stored:

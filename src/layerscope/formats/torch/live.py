@@ -55,9 +55,7 @@ def graph_of(
             each = iter([*kinds, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    return capture(
-        model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules
-    )
+    return capture(model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules)
 
 
 def _default(torch: Any, model: Any) -> Any:

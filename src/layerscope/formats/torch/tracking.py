@@ -14,7 +14,6 @@ from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
-
 MADE_OF_NOTHING = ("constant", "random")
 
 
@@ -216,7 +215,9 @@ class Tracker:
 
     def settle(self, place: Place, before: int, mark: int) -> bool:
         """A module without children that made one node, constants apart, is that node."""
-        made = [n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING]
+        made = [
+            n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING
+        ]
         if len(made) != 1 or not place.path:
             return False
         self._rename(made[0], place, mark)
