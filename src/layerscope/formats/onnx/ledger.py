@@ -166,7 +166,7 @@ class Ledger:
                 shape, _ = self.tensors[tensor]
                 assert shape is not None
                 param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
-                node = replace(node, params=(param,))
+                node = replace(node, params=(param, *(node.params or ())))
             nodes.append(node)
         params = {entry.name: entry.param for entry in self.entries}
         idle = [name for name, param in params.items() if param.role == "unused"]
