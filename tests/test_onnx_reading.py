@@ -44,7 +44,9 @@ def shapes(report: Report) -> dict[str, Any]:
 
 def roles(report: Report) -> dict[str, str]:
     """What every array of the file turned out to be."""
-    found = {param.storage or param.name: param.role for param in report.graph.params}
+    found: dict[str, str] = {
+        param.storage or param.name: param.role for param in report.graph.params
+    }
     for each in report.graph.nodes:
         for param in each.params or ():
             found.setdefault(param.storage, param.role)
@@ -79,7 +81,7 @@ def test_open_sizes(read: Read, options: dict[str, Any], shape: Any) -> None:
 
 def test_what_is_assumed_is_said(read: Read) -> None:
     notes = " ".join(read(OPEN, dims={"H": 8}).graph.notes)
-    assert "assumed: x=1x3x8x224" in notes
+    assert "x 1x3x8x224 (N 1, W 224)" in notes
     assert "--input or --dim" in notes
     assert not read(OPEN, input=(1, 3, 8, 8)).graph.notes
 
@@ -247,12 +249,13 @@ def test_a_function_has_defaults_and_calls_others(read: Read) -> None:
 
 
 def branches(condition: str) -> list[Any]:
-    small = graph([node("a = Conv x w1", pads=[1, 1, 1, 1])], "", "a")
+    small = graph([node("a0 = Conv x w1", pads=[1, 1, 1, 1]), node("a = Relu a0")], "", "a")
     large = graph(
         [node("b0 = Conv x w1", pads=[1, 1, 1, 1]), node("b = Conv b0 w2", pads=[1, 1, 1, 1])],
         "", "b",
     )  # fmt: skip
-    return [node(f"y = If {condition}", "choice", then_branch=small, else_branch=large)]
+    chosen = node(f"z = If {condition}", "choice", then_branch=small, else_branch=large)
+    return [chosen, node("y = Relu z", "after")]
 
 
 TWO = [KERNEL, zeros("w2", 4, 4, 3, 3)]
@@ -289,7 +292,7 @@ def test_a_branch_that_cannot_run_on_these_shapes_is_not_counted(read: Read) -> 
     assert not three.coverage.unknown
     assert "the other cannot run on these shapes" in " ".join(three.graph.notes)
     assert read(made, dims={"C": 5}).totals.macs == 45 * 2 * 36
-    with pytest.raises(ShapeError, match="4 channels and a kernel for 3"):
+    with pytest.raises(ShapeError, match="4 channels and a kernel for"):
         read(made, dims={"C": 4})
 
 
@@ -320,7 +323,8 @@ def test_a_loop_of_constant_length(read: Read) -> None:
     assert report.totals.params == 36
     assert report.tensors["last"].shape == (2, 6)
     assert report.tensors["each"].shape == (5, 2, 6)
-    assert "× 5 in a loop" in report.to_text(width=200)
+    assert "× 5 in a loop" in {each.cost.note for each in report.layers}
+    assert "× 5 in a loop" in report.to_json()
 
 
 def test_a_loop_whose_length_an_input_tells(read: Read) -> None:
@@ -423,7 +427,7 @@ def weight_nodes(kind: str) -> tuple[list[Any], list[Any]]:
         "Identity": ([node("w1 = Identity raw")], [kernel]),
         "Cast": ([node("w1 = Cast raw", to=1)], [zeros("raw", 4, 3, 3, 3, dtype=np.float16)]),
         "Transpose": (
-            [node("w1 = Transpose raw", perm=[3, 2, 0, 1])], [zeros("raw", 3, 3, 4, 3)],
+            [node("w1 = Transpose raw", perm=[2, 3, 0, 1])], [zeros("raw", 3, 3, 4, 3)],
         ),
         "Reshape": ([node("w1 = Reshape raw s")], [zeros("raw", 108), array("s", [4, 3, 3, -1])]),
         "DequantizeLinear": (
@@ -439,7 +443,7 @@ def weight_nodes(kind: str) -> tuple[list[Any], list[Any]]:
         ),
         "several": (
             [node("a = Cast raw", to=1), node("b = Identity a"),
-             node("w1 = Transpose b", perm=[3, 2, 0, 1])],
+             node("w1 = Transpose b", perm=[2, 3, 0, 1])],
             [zeros("raw", 3, 3, 4, 3, dtype=np.float16)],
         ),
     }  # fmt: skip

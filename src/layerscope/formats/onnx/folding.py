@@ -12,7 +12,7 @@ from layerscope.formats.onnx.site import Site
 from layerscope.formats.onnx.skim import Stored
 from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Shape, elements
+from layerscope.graph.types import Param, Shape, elements
 
 FEW = 8  # numbers of a float constant that is worked with rather than learned
 
@@ -141,7 +141,7 @@ def _derive(s: Site, first: Known) -> bool:
         shape, dtype = _derived_shape(s)
     except NeedsValue:
         return False
-    known = s.told_node("constant", (), (shape,), (dtype,))[0]
+    known = s.told_node("constant", (), (shape,), (dtype,), params=_scales(s))[0]
     for other in s.inputs[1:]:
         s.reader.uses(other)
     known.entry = first.entry
@@ -171,13 +171,16 @@ def _derived_shape(s: Site) -> tuple[Shape, str]:
         stored = s.given(0).entry
         if stored is not None:
             stored.narrow = True
-        for n in (1, 2):
-            if s.has(n):
-                entry = s.given(n).entry
-                if entry is not None:
-                    entry.role = "statistic"
         return s.shape(0), s.dtype(1)
     return moved_shape(s)
+
+
+def _scales(s: Site) -> list[Param]:
+    """Scales and zero points of a stored array: buffers, also where the array is another's."""
+    if s.op != "DequantizeLinear":
+        return []
+    names = {1: "scale", 2: "zero_point"}
+    return [s.param(n, name, "statistic") for n, name in names.items() if s.stored(n)]
 
 
 def _literal(value: Any, dtype: str) -> Array:

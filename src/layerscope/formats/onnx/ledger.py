@@ -166,7 +166,7 @@ class Ledger:
                 shape, _ = self.tensors[tensor]
                 assert shape is not None
                 param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
-                node = replace(node, params=(param,))
+                node = replace(node, params=(param, *(node.params or ())))
             nodes.append(node)
         params = dict(self.params)
         absorbed = {p.storage for node in nodes for p in node.params or ()}

@@ -209,9 +209,7 @@ def linear_pool(s: Site) -> None:
     if s.op == "QLinearGlobalAveragePool":
         made = s.emit("global_avg_pool", (x,), params=params, part="mean")[0]
     else:
-        told = at.Pool(
-            window(s, s.wholes("kernel_shape")), bool(s.whole("count_include_pad"))
-        )
+        told = at.Pool(window(s, s.wholes("kernel_shape")), bool(s.whole("count_include_pad")))
         made = s.emit("avg_pool", (x,), told, params=params, part="mean")[0]
     rounded(s, made, 3, 4, last=last)
 
