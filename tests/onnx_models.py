@@ -326,6 +326,8 @@ def _macs(event: Event, node: Any) -> int:
         return prod(made[0]) * prod(given[1][1:])
     if op == "ConvTranspose":
         return prod(given[0]) * prod(given[1][1:])
+    if op == "LinearClassifier":
+        return prod(made[1]) * given[0][-1]
     if op in ("MatMul", "MatMulInteger"):
         return prod(made[0]) * given[0][-1]
     if op == "Gemm":

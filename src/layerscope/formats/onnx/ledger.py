@@ -168,11 +168,7 @@ class Ledger:
                 param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
                 node = replace(node, params=(param, *(node.params or ())))
             nodes.append(node)
-        params = dict(self.params)
-        absorbed = {p.storage for node in nodes for p in node.params or ()}
-        for entry in self.entries:
-            if entry.name in params or entry.name not in absorbed:
-                params[entry.name] = entry.param
+        params = {entry.name: entry.param for entry in self.entries}
         idle = [name for name, param in params.items() if param.role == "unused"]
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""

@@ -28,6 +28,10 @@ UNFIT = (IndexError, KeyError, ValueError, TypeError, ArithmeticError, Assertion
 MOST_PUT_IN = 200_000  # nodes of functions, which could double without end
 
 
+class Assumed(ShapeError):
+    """Shapes that do not agree, where some of them were assumed."""
+
+
 class Reader(Ledger):
     """Walks a file, one operator after the other."""
 
@@ -64,19 +68,19 @@ class Reader(Ledger):
             try:
                 self._visit(site)
             except ShapeError as error:
-                hint = f"; {self.assumed}" if self.assumed else ""
-                text = str(error)
-                told = text if text.startswith(self.file) else f"{site.where}: {text}"
-                error = ShapeError(told + (hint if hint not in told else ""))
                 self._fails(site, error)
-            except UNFIT:
-                what = "inputs or attributes that the operator is not defined for"
-                self._fails(site, ShapeError(f"{site.where}: {what}"))
+            except UNFIT as error:  # numbers and kinds of inputs that no such operator has
+                self._fails(site, f"inputs or attributes that do not go with it ({error})")
             except RecursionError:
                 raise FormatError(f"{site.where}: nested too deep") from None
 
-    def _fails(self, site: Site, error: ShapeError) -> None:
+    def _fails(self, site: Site, what: object) -> None:
         """Raise what is wrong with an operator, or note it and go on."""
+        text = str(what)
+        told = text if text.startswith(self.file) else f"{site.where}: {text}"
+        error = ShapeError(told)
+        if self.assumed:
+            error = Assumed(told if self.assumed in told else f"{told}; {self.assumed}")
         if self.failures is None:
             raise error from None
         self.failures.append(error)
