@@ -141,13 +141,7 @@ def _derive(s: Site, first: Known) -> bool:
         shape, dtype = _derived_shape(s)
     except NeedsValue:
         return False
-    params: list[Param] = []
-    if s.op == "DequantizeLinear":
-        if first.entry is not None:
-            first.entry.narrow = True
-        names = {1: "scale", 2: "zero_point"}
-        params = [s.param(n, name, "statistic") for n, name in names.items() if s.stored(n)]
-    known = s.told_node("constant", (), (shape,), (dtype,), params=params)[0]
+    known = s.told_node("constant", (), (shape,), (dtype,), params=_scales(s))[0]
     for other in s.inputs[1:]:
         s.reader.uses(other)
     known.entry = first.entry
@@ -174,8 +168,19 @@ def _derived_shape(s: Site) -> tuple[Shape, str]:
     from layerscope.formats.onnx.operators.moving import moved_shape
 
     if s.op == "DequantizeLinear":
+        stored = s.given(0).entry
+        if stored is not None:
+            stored.narrow = True
         return s.shape(0), s.dtype(1)
     return moved_shape(s)
+
+
+def _scales(s: Site) -> list[Param]:
+    """Scales and zero points of a stored array: buffers, also where the array is another's."""
+    if s.op != "DequantizeLinear":
+        return []
+    names = {1: "scale", 2: "zero_point"}
+    return [s.param(n, name, "statistic") for n, name in names.items() if s.stored(n)]
 
 
 def _literal(value: Any, dtype: str) -> Array:
