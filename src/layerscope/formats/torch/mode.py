@@ -69,6 +69,7 @@ class Recorder:
         keys = torch._C.DispatchKey
         self._python = torch._C.DispatchKeySet(keys.Python).add(keys.PythonTLSSnapshot)
         self._guard = torch._C._ExcludeDispatchKeyGuard
+        self._strided = torch.empty_strided
         self._types = (torch.Tensor, torch.nn.Parameter)
 
     # Operators
@@ -585,7 +586,7 @@ class Recorder:
         in_place = leaf.in_place and module.inplace
         if in_place and value.parent is not None:
             return None
-        key: Any = (leaf, value.sig, told, in_place)
+        key: Any = (type(module), value.sig, told, in_place)
         if arrays:
             key = (key, *[None if a is None else (a.shape, a.dtype) for a in arrays])
         try:
@@ -598,20 +599,16 @@ class Recorder:
         if entry is None or entry is NO_ENTRY:
             return None
         tracker = self.tracker
-        given = [value, *arrays]
-        if leaf.operator == "embedding":
-            given = [*arrays, value]
-        tracker.leaf = place
         place.printed = True
-        name = tracker.emit(entry, given)[0]
-        tracker.leaf = None
+        step = entry.steps[0]
+        name = tracker.emit_leaf(place, step, value, arrays)
         if in_place:
             tracker.write(value, name)
             return x
         sig = entry.outs[0]
         guard = self._guard(self._python)
         guard.__enter__()
-        out = self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
+        out = self._strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
         guard.__exit__(None, None, None)
         made = Value(out, name, sig)
         tracker.values[id(out)] = made
@@ -626,17 +623,13 @@ class Recorder:
             if array is not None and id(array) not in names:
                 return None
         given = [value, *[None if a is None else self.tracker.value(a) for a in arrays]]
-        places = range(1, len(given))
-        if leaf.operator == "embedding":
-            given, places = [given[1], value], range(1)
         refs = [
             None
             if given[p] is None
-            else Ref(given[p].sig.shape, given[p].sig.name, p, True)
-            for p in places
-        ]
-        own = given.index(value)
-        x = Ref(value.sig.shape, value.sig.name, own, value.sig.kind != "")
+            else Ref(given[p].sig.shape, given[p].sig.name, p - 1, True)
+            for p in range(1, len(given))
+        ]  # places count arrays here; the one tensor that is read is told apart
+        x = Ref(value.sig.shape, value.sig.name, -1, value.sig.kind != "")
         source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
         draft = Draft(source, self.tracker.same, self.floating)
         draft.in_place = in_place
@@ -645,7 +638,7 @@ class Recorder:
         except (NoWords, ShapeError, TypeError, ValueError, IndexError):
             return None
         alike = {ref.dtype for ref in refs if ref is not None} <= {made.dtype}
-        if len(draft.steps) != 1 or not alike:
+        if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
             return None
         if in_place:
             return self._entry(draft, [made], [value.sig], None)
@@ -663,8 +656,6 @@ class Recorder:
         with self._guard(self._python):
             metas = [None if v is None else self._on_meta(v.tensor) for v in given]
             x, arrays = metas[0], tuple(metas[1:])
-            if leaf.operator == "embedding":
-                x, arrays = metas[1], (metas[0],)
             extra = ()
             if leaf.operator == "batch_norm":
                 extra = (False,)
