@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from layerscope.version import __version__
 
 if TYPE_CHECKING:
     from layerscope.export.comparison import Comparison
+    from layerscope.report.measurement import Measurement
 
 Input = Shape | Mapping[str, Shape]
 
@@ -164,6 +166,13 @@ def load(network: str, **options: Any) -> Graph:
     return graph
 
 
+def _binds(network: str) -> bool:
+    """Whether the reader of a network must know the shapes of its inputs."""
+    from layerscope import formats
+
+    return formats.looks_like_a_file(network) and formats.binds(network)
+
+
 def check_weights(graph: Graph, path: str) -> Graph:
     """A graph with the arrays of a file, which must have the shapes that its layers need.
 
@@ -203,18 +212,21 @@ def analyze(
     if not isinstance(network, (str, Graph)):
         from layerscope.formats.torch.live import graph_of
 
-        network = graph_of(network, input=input, batch=batch, **options)
-        input, batch, options = None, None, {}
+        graph = bind(graph_of(network, input=input, batch=batch, **options), dtype=dtype)
+        return analyze(graph, like=like, in_place=in_place, tokens=tokens, decode=decode)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
-    graph = load(network, **options) if isinstance(network, str) else network
     shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}
-    graph = bind(graph, shapes, batch, dtype)
+    if isinstance(network, str) and _binds(network):
+        graph = bind(load(network, inputs=shapes or {}, batch=batch, **options), dtype=dtype)
+    else:
+        graph = load(network, **options) if isinstance(network, str) else network
+        graph = bind(graph, shapes, batch, dtype)
     graph = graph if tokens is None else with_tokens(graph, tokens)
     graph = graph if decode is None else with_cache(graph, decode)
     _need_shapes(graph)
     inferred = infer(graph)
-    if any(node.params is not None for node in graph.nodes):
+    if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
     return Report(
         graph=graph,
@@ -257,7 +269,7 @@ def fit(
     """
     if memory_bytes < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
-    graph = load(network) if isinstance(network, str) else network
+    graph = load(network) if isinstance(network, str) and not _binds(network) else network
 
     def needed(batch: int) -> int:
         report = analyze(graph, batch=batch, **options)
@@ -282,13 +294,51 @@ MOST_BATCH = 2**40  # a network whose memory does not grow with the batch would 
 def compare(
     first: str | Graph | Report, *others: str | Graph | Report, **options: Any
 ) -> Comparison:
-    """Networks against the first one; options are those of `analyze`, for all but reports."""
+    """Networks against the first one; options are those of `analyze`, for all but reports.
+
+    What only readers of files are told, they alone are.
+    """
     from layerscope.export.comparison import Comparison
+    from layerscope.formats import Options, looks_like_a_file
     from layerscope.report.compare import compare as compared
 
+    networks = (first, *others)
+    read = {name for name in options if name in Options.__struct_fields__ and name != "batch"}
+    files = [each for each in networks if isinstance(each, str) and looks_like_a_file(each)]
+    if read and not files:
+        raise UsageError(f"{sorted(read)[0]} is of networks in files, and none of these is one")
+    plain = {name: value for name, value in options.items() if name not in read}
     reports = [
-        each if isinstance(each, report.Report) else analyze(each, **options)
-        for each in (first, *others)
+        each
+        if isinstance(each, report.Report)
+        else analyze(each, **(options if each in files else plain))
+        for each in networks
     ]
     found = compared(reports)
     return Comparison(found.reports, found.figures, found.pairs)
+
+
+def measure(
+    network: str | Graph,
+    *,
+    engine: str = "onnxruntime",
+    threads: int | None = None,
+    runs: int = 10,
+    fusion: str = "on",
+    power: float | None = None,
+    progress: Any = None,
+    **options: Any,
+) -> Measurement:
+    """Times of a network's layers on an engine (`all`: on every one installed), beside the roofs.
+
+    `fusion` is on, off or both; `power` are watts that are assumed. Other options are those of
+    `analyze`. A run that ends early is kept and marked.
+    """
+    from layerscope.engines.measuring import measure as measured
+
+    told: dict[str, Any] = {"threads": threads, "runs": runs, "fusion": fusion, "power": power}
+    path = network if isinstance(network, str) and network.lower().endswith(".onnx") else None
+    started = monotonic()
+    found = analyze(network, **options)
+    loaded = monotonic() - started
+    return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)

@@ -70,15 +70,16 @@ def _cost(
         first = tuple([param for param in params if param.storage not in seen])
         shared = next((param.storage for param in params if param.storage in seen), "")
         seen.update([param.storage for param in params])
-    counts = {True: 0, False: 0}
+    learned = buffered = 0
     for param in first:
-        counts[param.learnable] += param.elements
+        if param.learnable:
+            learned += param.elements
+        elif param.role == "statistic":
+            buffered += param.elements
     held = sum([param.bytes for param in first])
     if call is None:
         note = shapes.notes[node.name]
-        return Cost(
-            FREE, params, first, counts[True], counts[False], held, 0, 0, None, "unknown", note
-        )
+        return Cost(FREE, params, first, learned, buffered, held, 0, 0, None, "unknown", note)
     rule = RULES[node.op]
     inputs = [shapes.tensors[name] for name in node.inputs]
     read = sum([storage_bytes(n, t.dtype) for n, t in zip(rule.reads(call), inputs, strict=True)])
@@ -93,8 +94,8 @@ def _cost(
         ops=ops if node.times == 1 else ops * node.times,
         params=params,
         first=first,
-        param_count=counts[True],
-        buffer_count=counts[False],
+        param_count=learned,
+        buffer_count=buffered,
         stored_bytes=held,
         read_bytes=read * node.times,
         write_bytes=sum([tensor.bytes for tensor in outputs]) * node.times if moves else 0,
@@ -129,7 +130,9 @@ def _stored(
     else:
         own = ()
     ties = node.ties or {}
-    named = [replace(p, storage=storage_of(node, p, ties)) for p in own]
+    named = [
+        p if p.storage and not ties else replace(p, storage=storage_of(node, p, ties)) for p in own
+    ]
     given = [replace(p, storage=p.storage or p.name) for n in node.inputs if (p := stored.get(n))]
     return (*named, *given)
 

@@ -7,10 +7,10 @@ from itertools import zip_longest
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Opaque, Told
+from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
-from layerscope.ops.rule import Made
+from layerscope.ops.rule import made_dtype
 
 
 class Shapes(Struct, frozen=True, gc=False):
@@ -60,29 +60,11 @@ def infer(graph: Graph) -> Shapes:
                 f"{len(node.outputs)} are named"
             )
         makes = RULES[node.op].makes
+        kinds = [tensor.dtype for tensor in known] if makes else []
         for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-            made = _made(makes, n, node, known, graph.dtype) if makes else dtype
+            made = made_dtype(makes, n, node.attributes, kinds, graph.dtype) if makes else dtype
             tensors[name] = Tensor(name, shape, made)
     return Shapes(tensors, calls, notes)
-
-
-def _made(makes: tuple[Made, ...], n: int, node: Node, given: list[Tensor], floating: str) -> str:
-    """Number type of the n-th output."""
-    first = given[0].dtype if given else floating
-    if isinstance(node.attributes, Told):
-        return node.attributes.dtypes[n]
-    if n >= len(makes) or makes[n] == "input":
-        return first
-    kind = makes[n]
-    if kind == "second":
-        return given[1].dtype
-    if kind == "float":
-        return floating
-    if kind == "told":
-        return node.attributes.dtype or floating
-    if kind == "index":
-        return node.attributes.index_dtype or first
-    return kind
 
 
 def _where(graph: Graph, node: Node) -> str:

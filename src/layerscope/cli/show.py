@@ -22,6 +22,8 @@ Examples:
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
   layerscope show train_val.prototxt --phase train --as netscope
+  layerscope show model.onnx --input images=1x3x640x640
+  layerscope show model.onnx --dim batch=4 --dim sequence=128
   layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
 """
 
@@ -65,6 +67,7 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option("--columns", metavar="A,B,…", help="Columns, by name; a wrong one lists them all.")
 @click.option("--sort", metavar="COLUMN", help="Layers by one column, largest first.")
 @click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--all", "everything", is_flag=True, help="Also layers that only work out shapes.")
 @click.option("--total", is_flag=True, help="One line: params, MACs, FLOPs, peak memory.")
 @click.option(
     "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
@@ -79,7 +82,11 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option("--mixed", is_flag=True, help="With --train: half precision beside fp32 weights.")
 @click.option("--checkpoint", is_flag=True, help="With --train: keep few activations, recompute.")
 @click.option("--fit", metavar="SIZE", help="The largest batch that fits in SIZE, such as 8GB.")
-@click.option("--parts", metavar="A,B,…", help="Parts of the boda notation: layers, info, totals.")
+@click.option(
+    "--parts",
+    metavar="A,B,…",
+    help="Parts of the boda notation: layers, info, totals; of a run also profile, timers.",
+)
 @click.option("--strict", is_flag=True, help="Fail (exit 1) if anything is unknown.")
 @click.option(
     "--no-stamp", is_flag=True, help="Leave out the stamp and what stands under the table."
@@ -90,6 +97,11 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     from layerscope.api import analyze
     from layerscope.notations import notation
 
+    if network.lower().endswith(".json"):
+        from layerscope.cli.measure import show_again
+
+        show_again(network, form, output, options)
+        return
     form = form or _form_of(output)
     if form not in FORMS and form not in NOTATIONS:
         raise UnknownName(
@@ -193,6 +205,7 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
         options["depth"],
         options["sort"] or "",
         options["top"],
+        all=options["everything"],
     )
     if options["columns"] is not None and not view.columns:
         raise UsageError("--columns is empty; a wrong name lists them all")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Told
 from layerscope.graph.types import Param, Role, Shape, elements
 from layerscope.ops.reach import Reach, everything, pointwise
 from layerscope.ops.saved import Saved, SavesRule, first_input
@@ -135,6 +136,29 @@ class Rule(Struct, frozen=True, gc=False):
     view: bool = False  # its output is its first input, under another shape
     arrays: ParamsRule | None = None  # what further inputs stand for in turn; None: not for arrays
     known: bool = False  # worked out before the run: holds no memory, moves nothing
+
+
+def made_dtype(
+    makes: tuple[Made, ...], n: int, attributes: Any, given: Sequence[str], floating: str
+) -> str:
+    """Number type of the n-th output, from those of the inputs and the graph's float type."""
+    first = given[0] if given else floating
+    if isinstance(attributes, Told):
+        return attributes.dtypes[n]
+    kind = makes[n] if n < len(makes) else "input"
+    if kind == "input":
+        return first
+    if kind == "second":
+        return given[1]
+    if kind == "float":
+        return floating
+    if kind == "told":
+        told: str = attributes.dtype
+        return told or floating
+    if kind == "index":
+        index: str = attributes.index_dtype
+        return index or first
+    return kind
 
 
 def same(call: Call) -> tuple[Shape, ...]:

@@ -71,6 +71,14 @@ class Layer(Struct, frozen=True, gc=False):
         return self.cost.stored_bytes
 
     @property
+    def precision(self) -> str:
+        """Number type it multiplies in: that of its weights, else of its first input."""
+        for param in self.cost.params:
+            if param.role == "weight":
+                return param.dtype
+        return self.inputs[0].dtype if self.inputs else self.outputs[0].dtype
+
+    @property
     def intensity(self) -> Fraction | None:
         """FLOPs per byte moved."""
         return Fraction(self.ops.flops, self.moved_bytes) if self.moved_bytes else None
@@ -230,12 +238,37 @@ class Report(Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def stored(self) -> dict[str, dict[str, int]]:
+        """Numbers stored, each array once: by what they are to the network, then by number type."""
+        arrays = {p.storage: p for layer in self.layers for p in layer.cost.params}
+        for p in self.graph.params:
+            arrays.setdefault(p.storage or p.name, p)
+        found: dict[str, dict[str, int]] = {}
+        for p in arrays.values():
+            if p.learnable:
+                kind = "parameters"
+            else:
+                kind = {"statistic": "buffers", "constant": "constants"}.get(p.role, p.role)
+            kinds = found.setdefault(kind, {})
+            kinds[p.dtype] = kinds.get(p.dtype, 0) + p.elements
+        return found
+
+    @cached_property
+    def macs_by_dtype(self) -> dict[str, int]:
+        """Multiply-adds by the number type of their weights, most first."""
+        sums: dict[str, int] = {}
+        for layer in self.layers:
+            if layer.ops.mac:
+                sums[layer.precision] = sums.get(layer.precision, 0) + layer.ops.mac
+        return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
+
+    @cached_property
     def coverage(self) -> Coverage:
         """How many nodes have figures, and which ops have none."""
         unknown: dict[str, int] = {}
         estimated = 0
         for layer in self.layers:
-            if layer.status == "unknown":
+            if layer.status == "unknown" and layer.node.times:  # what never runs lacks nothing
                 unknown[layer.op] = unknown.get(layer.op, 0) + 1
             elif layer.status == "estimate":
                 estimated += 1
@@ -245,9 +278,7 @@ class Report(Struct, frozen=True, dict=True):
     @property
     def stamp(self) -> str:
         """One line that makes the figures reproducible: version, inputs, dtype, convention."""
-        shapes = ", ".join(
-            f"{tensor.name} {'x'.join(map(str, tensor.shape or ('?',)))}" for tensor in self.inputs
-        )
+        shapes = ", ".join(f"{tensor.name} {_sizes(tensor.shape)}" for tensor in self.inputs)
         place = " · in place" if self.memory.in_place else ""
         place += f" · cache of {self.past}" if self.past else ""
         return (
@@ -261,6 +292,10 @@ def _recounted(rules: Convention, node: Node, call: Call, cost: Cost) -> Ops:
     if node.times == 1:
         return rules.recount(node.op, call, cost.ops)
     return rules.recount(node.op, call, RULES[node.op].ops(call)) * node.times
+
+
+def _sizes(shape: Shape | None) -> str:
+    return "?" if shape is None else "x".join(map(str, shape)) or "scalar"
 
 
 def sum_ops(many: list[Ops]) -> Ops:

@@ -158,8 +158,12 @@ class Run:
             where += f": {place.path}"
         if place is not None:
             where += f" ({type(place.module).__name__})"
-        given = ", ".join(f"{'x'.join(map(str, shape)) or 'a number'} {kind}" for shape, kind in shapes)
-        hint = "" if place is not None and place.path else "; give another with --input or input_size"
+        given = ", ".join(
+            f"{'x'.join(map(str, shape)) or 'a number'} {kind}" for shape, kind in shapes
+        )
+        hint = (
+            "" if place is not None and place.path else "; give another with --input or input_size"
+        )
         return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
 
     def _assembled(self, tracker: Tracker, outputs: tuple[str, ...]) -> Graph:
@@ -174,7 +178,7 @@ class Run:
             if name not in tracker.used:
                 role: Role = "bias" if name.endswith("bias") else "weight"
                 unused.append(Param(name, tuple(tensor.shape), role, name_of(tensor.dtype), name))
-        notes = ()
+        notes: tuple[str, ...] = ()
         if unused:
             count = sum(param.elements for param in unused)
             notes = (_left_out(unused, count),)
@@ -184,9 +188,7 @@ class Run:
             nodes=tuple(tracker.nodes),
             outputs=outputs,
             params=tuple(tracker.params.values()),
-            modules={
-                place.path: _printed(place) for place in tracker.places.values()
-            },
+            modules={place.path: _printed(place) for place in tracker.places.values()},
             dtype=_floating(held),
             notes=notes,
             unused=tuple(unused),
@@ -277,12 +279,16 @@ class Calls:
             leaf = leaves.get(type(module))
             if leaf is not None and len(args) == 1 and not kwargs:
                 value = values.get(id(args[0]))
-                if value is not None and place.path and not (
-                    module._forward_hooks
-                    or module._forward_pre_hooks
-                    or module._backward_hooks
-                    or module._backward_pre_hooks
-                    or "forward" in module.__dict__
+                if (
+                    value is not None
+                    and place.path
+                    and not (
+                        module._forward_hooks
+                        or module._forward_pre_hooks
+                        or module._backward_hooks
+                        or module._backward_pre_hooks
+                        or "forward" in module.__dict__
+                    )
                 ):
                     made = answer(leaf, place, args[0], value)
                     if made is not None:

@@ -88,7 +88,9 @@ class Draft:
             held.append((name, ref.place))
         n = len(self.steps)
         self.steps.append(
-            Step(op, tuple([ref.place for ref in inputs]), at, tuple(held), len(shapes), self.source)
+            Step(
+                op, tuple([ref.place for ref in inputs]), at, tuple(held), len(shapes), self.source
+            )
         )
         return tuple(
             [Ref(shape, self._made(op, k, at, inputs), (n, k)) for k, shape in enumerate(shapes)]

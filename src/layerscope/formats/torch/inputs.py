@@ -16,9 +16,7 @@ def from_sizes(torch: Any, sizes: Any, dtypes: Any = None) -> tuple[Any, ...] | 
     """Tensors without numbers of these shapes: one, several in a row, or by name."""
     if isinstance(sizes, Mapping):
         kinds = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(sizes, dtypes)
-        return {
-            name: _empty(torch, size, _first(kinds.get(name))) for name, size in sizes.items()
-        }
+        return {name: _empty(torch, size, _first(kinds.get(name))) for name, size in sizes.items()}
     if not isinstance(sizes, Sequence) or not sizes:
         raise UsageError(f"input_size {sizes!r}, expected sizes such as (1, 3, 224, 224)")
     many = isinstance(sizes[0], Sequence)

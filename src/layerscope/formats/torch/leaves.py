@@ -89,9 +89,7 @@ def _layer_norm(m: Any) -> Told:
 CONV = ("weight", "bias")
 LEAVES: dict[str, Leaf] = {
     **{f"Conv{n}d": Leaf(f"conv{n}d", _conv, CONV) for n in (1, 2, 3)},
-    **{
-        f"ConvTranspose{n}d": Leaf(f"conv_transpose{n}d", _conv_transpose, CONV) for n in (1, 2, 3)
-    },
+    **{f"ConvTranspose{n}d": Leaf(f"conv_transpose{n}d", _conv_transpose, CONV) for n in (1, 2, 3)},
     "Linear": Leaf("linear", _nothing, CONV),
     **{
         f"BatchNorm{n}d": Leaf("batch_norm", _batch_norm, CONV, ("running_mean", "running_var"))

@@ -55,13 +55,11 @@ def graph_of(
             each = iter([*kinds, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    return capture(
-        model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules
-    )
+    return capture(model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules)
 
 
 def _default(torch: Any, model: Any) -> Any:
-    """Number type of inputs that are told by their size: that of the weights, ids for embeddings."""
+    """Number type of inputs told by their size: that of the weights, ids for embeddings."""
     first = next((p for p in model.parameters() if p.is_floating_point()), None)
     inner = model
     while inner._modules and not isinstance(inner, torch.nn.Embedding):

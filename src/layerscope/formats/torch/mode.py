@@ -89,7 +89,7 @@ class Recorder:
             return self._look(func, args, kwargs)
         if not given:
             return func(*args, **kwargs)
-        if all([value.constant for value in given]):
+        if all(value.constant for value in given):
             return self._folded(info, func, args, kwargs, given)
         if kind == "write":
             return self._write(info, func, args, kwargs, given, key)
@@ -118,7 +118,7 @@ class Recorder:
     def _registered(
         self, outs: Any, names: Any, entry: Entry, func: Any, args: Any, kwargs: Any, given: Any
     ) -> None:
-        known = all([value.known for value in given])
+        known = all(value.known for value in given)
         register = self.tracker.register
         for out, name, sig in zip(outs, names, entry.outs, strict=True):
             made = register(out, name, sig)
@@ -190,8 +190,8 @@ class Recorder:
             results is not None
             and self.shortcuts
             and not self.real
-            and (info.name in FRESH or all([value.sig.contiguous for value in given]))
-            and all([type(ref.place) is not int for ref in results])
+            and (info.name in FRESH or all(value.sig.contiguous for value in given))
+            and all(type(ref.place) is not int for ref in results)
         )
         if own:
             return self._entry(draft, results, self._sigs_of(results, given), form), None
@@ -220,11 +220,11 @@ class Recorder:
         if results is not None:
             results = results[: len(sigs)]
             if len(results) == len(sigs):
-                fits = all([r.shape == s.shape for r, s in zip(results, sigs, strict=True)])
+                fits = all(r.shape == s.shape for r, s in zip(results, sigs, strict=True))
                 if fits:
                     cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=True)]
                     return self._entry(draft, cast, sigs, form), listed
-        if all([0 in sig.shape for sig in sigs]):
+        if all(0 in sig.shape for sig in sigs):
             return Entry((), (), sigs, form), listed
         return self._unknown(info, sigs, given, form), listed
 
@@ -374,7 +374,7 @@ class Recorder:
     def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """A call on constants alone makes a constant; with their numbers where all have some."""
         target = given[0]
-        numbers = all([v.tensor.device != self._meta and v.known for v in given])
+        numbers = all(v.tensor.device != self._meta and v.known for v in given)
         if info.kind == "write":
             if numbers or self.real:
                 return func(*args, **kwargs)
@@ -385,8 +385,8 @@ class Recorder:
         outs = func(*args, **kwargs) if numbers else self._run(info, func, args, kwargs)
         many = isinstance(outs, (list, tuple))
         listed = list(outs) if many else [outs]
-        drawn = any([value.recipe == "random" for value in given])
-        known = all([value.known for value in given])
+        drawn = any(value.recipe == "random" for value in given)
+        known = all(value.known for value in given)
         for n, out in enumerate(listed):
             if not isinstance(out, self.torch.Tensor) or id(out) in self.tracker.values:
                 continue
@@ -402,7 +402,14 @@ class Recorder:
         return outs
 
     def _linked(
-        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, made: Value, n: int,
+        self,
+        info: Info,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        given: Any,
+        made: Value,
+        n: int,
         outs: Any,
     ) -> None:
         """A view of a constant: written into, it is a constant no more, nor what it is of."""
@@ -507,9 +514,7 @@ class Recorder:
         made.known = source.known
         made.recipe = source.recipe
 
-    def _write(
-        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any
-    ) -> Any:
+    def _write(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
         target = given[0]
         if target.sig.kind == "buffer" and target.tensor.numel() == 1:
             if self.real:
@@ -622,11 +627,10 @@ class Recorder:
         for array in arrays:
             if array is not None and id(array) not in names:
                 return None
-        given = [value, *[None if a is None else self.tracker.value(a) for a in arrays]]
+        given: list[Any] = [value]
+        given += [None if a is None else self.tracker.value(a) for a in arrays]
         refs = [
-            None
-            if given[p] is None
-            else Ref(given[p].sig.shape, given[p].sig.name, p - 1, True)
+            None if given[p] is None else Ref(given[p].sig.shape, given[p].sig.name, p - 1, True)
             for p in range(1, len(given))
         ]  # places count arrays here; the one tensor that is read is told apart
         x = Ref(value.sig.shape, value.sig.name, -1, value.sig.kind != "")
@@ -656,7 +660,7 @@ class Recorder:
         with self._guard(self._python):
             metas = [None if v is None else self._on_meta(v.tensor) for v in given]
             x, arrays = metas[0], tuple(metas[1:])
-            extra = ()
+            extra: tuple[bool, ...] = ()
             if leaf.operator == "batch_norm":
                 extra = (False,)
             args = (*leaf.arguments(x, arrays, told), *extra)

@@ -1,4 +1,4 @@
-"""Models by name on the command line: `torchvision:resnet50`, `timm:…`, `hf:config.json`, `file.py:make`.
+"""Models by name on the command line: `torchvision:resnet50`, `timm:…`, `hf:…`, `file.py:make`.
 
 They are built on the meta device, so that no weight is allocated; what cannot be built there is
 built for real.
@@ -28,6 +28,8 @@ IDS = ("input_ids", "decoder_input_ids", "token_ids", "tokens", "ids", "idx")
 def read(spec: str, shapes: Shapes = None, batch: int | None = None) -> Graph:
     """The graph of a named model, on inputs of these shapes or on what it is usually given."""
     kind, _, name = spec.partition(":")
+    model: Any
+    guess: Any
     if kind == "torchvision":
         model, guess = _torchvision(name)
     elif kind == "timm":
@@ -38,15 +40,15 @@ def read(spec: str, shapes: Shapes = None, batch: int | None = None) -> Graph:
         model, guess = _own(spec)
     given, guessed = _inputs(model, guess, shapes, batch)
     try:
-        return capture(model, (), given, name=spec) if isinstance(given, dict) else capture(
-            model, given, name=spec
+        return (
+            capture(model, (), given, name=spec)
+            if isinstance(given, dict)
+            else capture(model, given, name=spec)
         )
     except ModelError as error:
         if not guessed:
             raise
-        told = ", ".join(
-            f"{key} {'x'.join(map(str, value.shape))}" for key, value in _named(given)
-        )
+        told = ", ".join(f"{key} {'x'.join(map(str, value.shape))}" for key, value in _named(given))
         raise ModelError(
             f"{error} — {told} was a guess; give the shape with --input 1x3x224x224 or NAME=SHAPE"
         ) from error
@@ -66,7 +68,7 @@ def _inputs(
     floats = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
 
     def tensor(name: str, shape: Shape) -> Any:
-        ids = name in IDS or name.endswith("_ids") or name.endswith("_mask")
+        ids = name in IDS or name.endswith(("_ids", "_mask"))
         return torch.empty(shape, dtype=torch.int64 if ids else floats, device="meta")
 
     wanted: dict[str, Shape] = dict(guess) if isinstance(guess, dict) else {"": guess}
@@ -107,10 +109,10 @@ def _torchvision(name: str) -> tuple[Any, Shape]:
         raise UnknownName("torchvision model", name, known)
     build = models.get_model_builder(name)
     told: dict[str, Any] = {"weights": None}
-    parameters = inspect.signature(build).parameters
-    for option, value in (("weights_backbone", None), ("init_weights", False)):
-        if option in parameters or (option == "init_weights" and name in INITIALISED):
-            told[option] = value
+    if "weights_backbone" in inspect.signature(build).parameters:
+        told["weights_backbone"] = None
+    if name in INITIALISED:
+        told["init_weights"] = False
     if name == "googlenet":
         told["aux_logits"] = False
     model = _built(lambda: build(**told))
@@ -135,7 +137,7 @@ def _usual_image(models: Any, name: str) -> Shape:
 
 
 def torchvision_models(torch: Any) -> Any:
-    """torchvision's models; a build without its own operators is given their names first."""
+    """Models of torchvision; a build without its own operators is given their names first."""
     try:
         torch.ops.torchvision.nms  # noqa: B018
     except (AttributeError, RuntimeError):
@@ -172,7 +174,9 @@ def _hugging_face(path: str) -> tuple[Any, dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             told = json.load(file)
     except OSError as error:
-        raise FormatError(f"{path}: {error.strerror}; expected the config.json of a model") from None
+        raise FormatError(
+            f"{path}: {error.strerror}; expected the config.json of a model"
+        ) from None
     except ValueError as error:
         raise FormatError(f"{path}: {error}; expected the config.json of a model") from None
     if not isinstance(told, dict) or "model_type" not in told:

@@ -14,7 +14,6 @@ from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
-
 MADE_OF_NOTHING = ("constant", "random")
 
 
@@ -136,9 +135,7 @@ class Tracker:
                 name = f"{name}_"
             self.names.add(name)
             role: Role = "statistic" if value.sig.kind == "buffer" else _role(name)
-            self.params[value.name] = Param(
-                name, value.sig.shape, role, value.sig.name, value.name
-            )
+            self.params[value.name] = Param(name, value.sig.shape, role, value.sig.name, value.name)
         return self.params[value.name].name
 
     # Nodes
@@ -152,7 +149,7 @@ class Tracker:
         for step in steps:
             inputs = tuple(
                 [
-                    self.read(given[p]) if type(p) is int else made[p[0]][p[1]]
+                    self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]]
                     for p in step.inputs
                 ]
             )
@@ -162,7 +159,7 @@ class Tracker:
                 )
             )
         return [
-            self.read(given[p]) if type(p) is int else made[p[0]][p[1]] for p in entry.results
+            self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]] for p in entry.results
         ]
 
     def emit_leaf(self, place: Place, step: Step, value: Value, arrays: list[Any]) -> str:
@@ -253,7 +250,9 @@ class Tracker:
 
     def settle(self, place: Place, before: int, mark: int) -> bool:
         """A module without children that made one node, constants apart, is that node."""
-        made = [n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING]
+        made = [
+            n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING
+        ]
         if len(made) != 1 or not place.path:
             return False
         self._rename(made[0], place, mark)

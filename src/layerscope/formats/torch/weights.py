@@ -41,9 +41,7 @@ def parameters_only(path: str, arrays: list[Stored]) -> Graph:
             for array in held
         )
         scope = tuple(module.split(".")[:-1])
-        nodes.append(
-            Node(name, "weights", (), (name,), None, params, scope, module, note=NOTE)
-        )
+        nodes.append(Node(name, "weights", (), (name,), None, params, scope, module, note=NOTE))
     kinds = [array.dtype for array in arrays if array.dtype.startswith(("fp", "bf"))]
     return Graph(
         name=path.replace("\\", "/").rpartition("/")[2],

@@ -168,9 +168,7 @@ def _both(d: Draft, condition: Ref, a: Any, b: Any) -> list[Ref]:
     kind = kinds[0] if kinds else d._floating
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         kind = _wider(*kinds)
-    return [
-        d.cast(each, kind) if isinstance(each, Ref) else number(d, kind) for each in (a, b)
-    ]
+    return [d.cast(each, kind) if isinstance(each, Ref) else number(d, kind) for each in (a, b)]
 
 
 def number(d: Draft, dtype: str) -> Ref:
@@ -204,7 +202,7 @@ def addcdiv(d: Draft, self: Ref, tensor1: Ref, tensor2: Ref, *, value: Any = 1) 
 
 
 def lerp(d: Draft, self: Ref, end: Ref, weight: Any) -> Ref:
-    """start + weight · (end − start)."""
+    """Start + weight · (end − start)."""
     gap = d.add("sub", end, self)
     return d.add("add", self, d.add("mul", gap, *([weight] if isinstance(weight, Ref) else [])))
 

@@ -46,9 +46,7 @@ def index(d: Draft, self: Ref, indices: Sequence[Ref | None]) -> Ref:
     rest = [axis for axis in range(self.rank) if axis not in axes]
     x = permute(d, self, (*axes, *rest))
     shape = broadcast(tuple(ref.shape for _, ref in given))
-    wide = [
-        reshape(d, broadcast_to(d, ref, shape), (*shape, 1)) for _, ref in given
-    ]
+    wide = [reshape(d, broadcast_to(d, ref, shape), (*shape, 1)) for _, ref in given]
     made = d.add("gather_nd", x, d.concat(wide, len(shape)), at=at.GatherND())
     if not together or axes[0] == 0:
         return made

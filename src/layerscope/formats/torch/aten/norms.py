@@ -68,9 +68,7 @@ def instance_norm(
     *_: Any,
 ) -> Ref:
     if not use_input_stats:
-        return batch_norm(
-            d, input, weight, bias, running_mean, running_var, False, momentum, eps
-        )
+        return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
     arrays = {"weight": weight, "bias": bias}
     told = at.InstanceNorm(weight is not None, eps)
     return d.with_arrays("instance_norm", input, told, arrays)

@@ -61,9 +61,7 @@ def var_mean(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> l
     keep = bool(more.get("keepdim", False)) or (len(told) > 1 and told[-1] is True)
     if isinstance(dim, bool):
         dim = None
-    return [
-        _reduced(d, "reduce_var", self, dim, keep), _reduced(d, "reduce_mean", self, dim, keep)
-    ]
+    return [_reduced(d, "reduce_var", self, dim, keep), _reduced(d, "reduce_mean", self, dim, keep)]
 
 
 def vector_norm(
@@ -143,7 +141,6 @@ def cosine_similarity(d: Draft, x1: Ref, x2: Ref, dim: int = 1, eps: float = 1e-
 def count_nonzero(d: Draft, self: Ref, dim: Any = None) -> Ref:
     found = d.cast(d.add("compare", self), "int64")
     return _reduced(d, "reduce_sum", found, dim, False)
-
 
 
 TABLE: dict[str, Any] = {
