@@ -212,8 +212,8 @@ def analyze(
     if not isinstance(network, (str, Graph)):
         from layerscope.formats.torch.live import graph_of
 
-        network = graph_of(network, input=input, batch=batch, **options)
-        input, batch, options = None, None, {}
+        graph = bind(graph_of(network, input=input, batch=batch, **options), dtype=dtype)
+        return analyze(graph, like=like, in_place=in_place, tokens=tokens, decode=decode)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
     shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}
