@@ -13,13 +13,19 @@ from layerscope.graph.types import Param, Role, Shape
 class Entry:
     """An array that the file stores, and what it turns out to be."""
 
-    __slots__ = ("dtype", "fill", "name", "narrow", "role", "shape", "source")
+    __slots__ = ("aside", "dtype", "fill", "name", "narrow", "role", "shape", "source")
 
     def __init__(self, name: str, shape: Shape, dtype: str, source: Stored | None) -> None:
         self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
         self.role: Role | None = None
+        self.aside = False  # in a Constant node rather than among the initializers
         self.narrow = False  # whole numbers that stand for learned ones
         self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
+
+    @property
+    def learned(self) -> bool:
+        """Whether it counts as parameters."""
+        return self.role not in (None, "constant", "statistic", "unused")
 
     @property
     def param(self) -> Param:
