@@ -9,7 +9,7 @@ from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.site import Site
-from layerscope.formats.onnx.skim import Stored
+from layerscope.formats.onnx.skim import Stored, role_in
 from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape, elements
@@ -32,7 +32,7 @@ def constant(s: Site) -> None:
     for key, attribute in s.attributes.items():
         value = attribute.value
         if isinstance(value, Stored):
-            known = s.env[name] = reader.store(name, value, s.scope)
+            known = s.env[name] = reader.store(name, value, s.scope, _role(s))
             if known.entry is not None:
                 known.entry.aside = True
             return
@@ -104,6 +104,11 @@ def give_known(s: Site, arrays: Sequence[Array]) -> None:
         known._value = array
 
 
+def _role(s: Site) -> str:
+    spans = s.operator.metadata
+    return role_in(s.reader.wire, spans) if spans else ""
+
+
 def _filled(s: Site) -> bool:
     """A ConstantOfShape: an array of the file if its shape is written there."""
     sizes = s.given(0)
@@ -125,11 +130,12 @@ def _filled(s: Site) -> bool:
         except TooLarge:
             return None
 
-    if sizes.entry is None or dtype not in FLOATS:  # worked out, not written
+    role = _role(s)
+    if sizes.entry is None or (dtype not in FLOATS and not role):  # worked out, not written
         known = s.told_node("constant", (), (made,), (dtype,))[0]
         known._value = numbers
         return True
-    entry = Entry(s.reader.tensor_name(name, s.scope), made, dtype, None)
+    entry = Entry(s.reader.tensor_name(name, s.scope), made, dtype, None, role)
     entry.fill = fill
     s.reader.entries.append(entry)
     s.reader.tensors[entry.name] = (made, dtype)
