@@ -32,7 +32,9 @@ def constant(s: Site) -> None:
     for key, attribute in s.attributes.items():
         value = attribute.value
         if isinstance(value, Stored):
-            s.env[name] = reader.store(name, value, s.scope, _role(s))
+            known = s.env[name] = reader.store(name, value, s.scope, _role(s))
+            if known.entry is not None:
+                known.entry.aside = True
             return
         if key in ("value_int", "value_ints"):
             array = _literal(value, "int64")

@@ -15,7 +15,7 @@ ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 class Entry:
     """An array that the file stores, and what it turns out to be."""
 
-    __slots__ = ("dtype", "fill", "name", "narrow", "role", "shape", "source", "told")
+    __slots__ = ("aside", "dtype", "fill", "name", "narrow", "role", "shape", "source", "told")
 
     def __init__(
         self, name: str, shape: Shape, dtype: str, source: Stored | None, told: str = ""
@@ -23,6 +23,7 @@ class Entry:
         self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
         self.told: Role | None = ROLES.get(told)  # what the file says that it is
         self.role: Role | None = None
+        self.aside = False  # in a Constant node rather than among the initializers
         self.narrow = False  # whole numbers that stand for learned ones
         self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
 
@@ -34,6 +35,11 @@ class Entry:
             self.role = role
         assert self.role is not None
         return self.role
+
+    @property
+    def learned(self) -> bool:
+        """Whether it counts as parameters."""
+        return self.role not in (None, "constant", "statistic", "unused")
 
     @property
     def param(self) -> Param:

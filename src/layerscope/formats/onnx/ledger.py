@@ -156,8 +156,21 @@ class Ledger:
         self.names[found] = None
         return found
 
+    def _set_aside(self) -> None:
+        """Where weights are initializers, a Constant that is added or multiplied is none.
+
+        It is a mask, a table of angles, a grid. Files without initializers have all in Constants.
+        """
+        if not any(entry.learned and not entry.aside for entry in self.entries):
+            return
+        absorbed = {p.storage for node in self.nodes for p in node.params or ()}
+        for entry in self.entries:
+            if entry.aside and entry.learned and not entry.told and entry.name not in absorbed:
+                entry.role = "constant"
+
     def graph(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[str]) -> Graph:
         """The graph of all that was walked: arrays by what they turned out to be."""
+        self._set_aside()
         nodes = []
         for node in self.nodes:
             if node.op == "constant" and node.outputs[0] in self.derived_read:
