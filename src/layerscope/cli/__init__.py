@@ -16,6 +16,8 @@ COMMANDS = {
     "show": "Print the account of a network.",
     "compare": "Show how networks differ: totals side by side, layers that changed.",
     "check": "Fail when a network outgrows its budget.",
+    "measure": "Time every layer on an engine, beside the machine's limits.",
+    "machine": "Measure this machine's limits, or list those of known accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",
     "completion": "Print the script that completes commands in your shell.",
@@ -28,6 +30,7 @@ Examples:
   layerscope show vgg19 --as cs231n.md
   layerscope compare resnet50 resnet101
   layerscope check resnet18 --max-params 12M --max-macs 2G
+  layerscope measure resnet50 -o run.json
   layerscope export resnet18 --to dot -o resnet18.dot
   layerscope zoo
 """

@@ -30,6 +30,10 @@ UNFIT = (
 MOST_PUT_IN = 200_000  # nodes of functions, which could double without end
 
 
+class Assumed(ShapeError):
+    """Shapes that do not agree, where some of them were assumed."""
+
+
 class Reader(Ledger):
     """Walks a file, one operator after the other."""
 
@@ -49,34 +53,36 @@ class Reader(Ledger):
         bound: Mapping[str, Attribute] | None = None,
         values: Mapping[str, Value] | None = None,
         depth: int = 0,
+        outside: Mapping[str, str] | None = None,
     ) -> None:
-        """Every operator in order; `env` has what is known by name and takes what is made."""
+        """Every operator in order; `env` has what is known by name and takes what is made.
+
+        Tensors that are handed out have another name outside.
+        """
         if depth > MOST_DEPTH:
             raise FormatError(f"{self.file}: graphs nested more than {MOST_DEPTH} deep")
         opsets = self.model.opsets if opsets is None else opsets
         for operator in operators:
             around = scope if depth else self.scope_of(operator)
-            site = Site(self, operator, env, around, opsets, bound or {}, values or {}, depth)
+            site = Site(
+                self, operator, env, around, opsets, bound or {}, values or {}, depth, outside or {}
+            )
             try:
-                try:
-                    self._visit(site)
-                except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-                    told = f"inputs or attributes that do not go with it ({error})"
-                    raise ShapeError(told) from error
+                self._visit(site)
             except ShapeError as error:
-                hint = f"; {self.assumed}" if self.assumed else ""
-                text = str(error)
-                told = text if text.startswith(self.file) else f"{site.where}: {text}"
-                error = ShapeError(told + (hint if hint not in told else ""))
                 self._fails(site, error)
-            except UNFIT:
-                what = "inputs or attributes that the operator is not defined for"
-                self._fails(site, ShapeError(f"{site.where}: {what}"))
+            except UNFIT as error:  # numbers and kinds of inputs that no such operator has
+                self._fails(site, f"inputs or attributes that do not go with it ({error})")
             except RecursionError:
                 raise FormatError(f"{site.where}: nested too deep") from None
 
-    def _fails(self, site: Site, error: ShapeError) -> None:
+    def _fails(self, site: Site, what: object) -> None:
         """Raise what is wrong with an operator, or note it and go on."""
+        text = str(what)
+        told = text if text.startswith(self.file) else f"{site.where}: {text}"
+        error = ShapeError(told)
+        if self.assumed:
+            error = Assumed(told if self.assumed in told else f"{told}; {self.assumed}")
         if self.failures is None:
             raise error from None
         self.failures.append(error)
@@ -127,7 +133,12 @@ class Reader(Ledger):
         given.update(site.attributes)
         scope = site.inner
         opsets = {**self.model.opsets, **function.opsets}
-        self.walk(function.nodes, env, scope, opsets=opsets, bound=given, depth=site.depth + 1)
+        names = zip(function.outputs, site.operator.outputs, strict=False)
+        outside = {inner: site.outside.get(name, name) for inner, name in names if name}
+        self.walk(
+            function.nodes, env, scope, opsets=opsets, bound=given, depth=site.depth + 1,
+            outside=outside,
+        )  # fmt: skip
         for name, inner in zip(site.operator.outputs, function.outputs, strict=False):
             if name:
                 if inner not in env:

@@ -59,7 +59,7 @@ def graph_of(
 
 
 def _default(torch: Any, model: Any) -> Any:
-    """Number type of inputs that are told by their size: that of the weights, ids for embeddings."""
+    """Number type of inputs told by their size: that of the weights, ids for embeddings."""
     first = next((p for p in model.parameters() if p.is_floating_point()), None)
     inner = model
     while inner._modules and not isinstance(inner, torch.nn.Embedding):

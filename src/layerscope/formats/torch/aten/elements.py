@@ -202,7 +202,7 @@ def addcdiv(d: Draft, self: Ref, tensor1: Ref, tensor2: Ref, *, value: Any = 1) 
 
 
 def lerp(d: Draft, self: Ref, end: Ref, weight: Any) -> Ref:
-    """start + weight · (end − start)."""
+    """Start + weight · (end − start)."""
     gap = d.add("sub", end, self)
     return d.add("add", self, d.add("mul", gap, *([weight] if isinstance(weight, Ref) else [])))
 

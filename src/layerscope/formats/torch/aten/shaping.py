@@ -9,6 +9,7 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
+import itertools
 
 
 def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
@@ -216,7 +217,7 @@ def tensor_split(d: Draft, self: Ref, parts: Any, dim: int = 0) -> list[Ref]:
     if isinstance(parts, Ref):
         raise NoWords("places that data decides")
     ends = [0, *parts, whole]
-    return _pieces(d, self, [b - a for a, b in zip(ends, ends[1:], strict=False)], dim)
+    return _pieces(d, self, [b - a for a, b in itertools.pairwise(ends)], dim)
 
 
 def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:
