@@ -8,7 +8,6 @@ import pytest
 
 import layerscope
 from layerscope import Graph
-from layerscope.graph.types import elements
 from layerscope.lower.onnx import Weights, save
 from layerscope.zoo import NAMES, build
 from tests.lowered import accounted
@@ -26,15 +25,9 @@ def check(graph: Graph, folder: Path, weights: Weights) -> None:
     path = str(folder / f"{graph.name}.onnx")
     save(path, *accounted(graph), weights=weights)
     first, again = layerscope.analyze(graph), layerscope.analyze(path)
-    assert (again.totals.params, again.totals.macs) == (first.totals.params, first.totals.macs)
-    # tables of places, which are buffers to PyTorch, are whole numbers to reckon with in a file
-    whole = sum(
-        elements(param.shape)
-        for cost in first.costs.values()
-        for param in cost.params
-        if param.role == "statistic" and param.dtype.startswith("int")
-    )
-    assert again.totals.buffers == first.totals.buffers - whole
+    assert (again.totals.params, again.totals.buffers, again.totals.macs) == (
+        first.totals.params, first.totals.buffers, first.totals.macs,
+    )  # fmt: skip
     assert not again.coverage.unknown
     for node in graph.nodes:
         for name in node.outputs:
