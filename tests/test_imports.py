@@ -70,8 +70,8 @@ def test_public_names() -> None:
     import layerscope
 
     assert sorted(layerscope.__all__) == [
-        "Builder", "Comparison", "FlopCountAnalysis", "Graph", "LayerscopeError", "Node", "Param", "Report", "Tensor",
-        "__version__", "analyze", "compare", "fit", "load", "profile",
+        "Builder", "Comparison", "FlopCountAnalysis", "Graph", "LayerscopeError", "Node", "Param",
+        "Report", "Tensor", "__version__", "analyze", "compare", "fit", "load", "profile",
         "summary",
     ]  # fmt: skip
     for name in layerscope.__all__:

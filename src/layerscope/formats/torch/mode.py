@@ -37,6 +37,12 @@ class DataDependent(Exception):
     """The model looks at numbers that a run without numbers does not have."""
 
 
+class Registered(Struct, frozen=True):
+    """A formula that PyTorch's own counter was given; it takes tensors."""
+
+    formula: Any
+
+
 class Info(Struct, frozen=True):
     """What is known of an operator before any call of it."""
 
@@ -243,7 +249,7 @@ class Recorder:
         formula = counter.flop_registry.get(func.overloadpacket) if counter is not None else None
         if formula is None or info.full.startswith("aten."):
             return None
-        return lambda *told, **named: formula(*told, **named) // 2  # its figures are 2 per MAC
+        return Registered(formula)
 
     def _ruled(
         self, info: Info, rule: Any, args: Any, kwargs: Any, outs: Any, given: Any
@@ -254,7 +260,10 @@ class Recorder:
         shapes = tuple([sig.shape for sig in sigs])
         named = {k: self._shapes(v) for k, v in kwargs.items()}
         made = shapes if many else shapes[0]
-        counts = rule(*self._shapes(args), out_shape=made, **named)
+        if isinstance(rule, Registered):
+            counts = rule.formula(*args, **kwargs, out_val=outs) // 2  # its figures are 2 per MAC
+        else:
+            counts = rule(*self._shapes(args), out_shape=made, **named)
         if not isinstance(counts, Mapping):
             counts = {"mac": counts}
         told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
