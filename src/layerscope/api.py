@@ -26,6 +26,7 @@ from layerscope.version import __version__
 if TYPE_CHECKING:
     from layerscope.export.comparison import Comparison
     from layerscope.report.measurement import Measurement
+    from layerscope.report.prediction import Prediction
 
 Input = Shape | Mapping[str, Shape]
 
@@ -342,3 +343,23 @@ def measure(
     found = analyze(network, **options)
     loaded = monotonic() - started
     return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)
+
+
+def predict(
+    network: str | Graph, *, on: str | None = None, threads: int | None = None, **options: Any
+) -> Prediction:
+    """What every layer would take on this machine once it is calibrated, or on a known one.
+
+    Other options are those of `analyze`.
+    """
+    found = analyze(network, **options)
+    if on is None or on == "this":
+        from layerscope.engines.machine import cores
+        from layerscope.predict.here import predict_here
+
+        return predict_here(found, "onnxruntime", threads or cores())
+    from layerscope.predict.elsewhere import predict_on
+
+    if threads is not None:
+        raise UsageError(f"--threads is of this machine, not of {on}")
+    return predict_on(found, on)

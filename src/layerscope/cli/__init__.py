@@ -17,6 +17,8 @@ COMMANDS = {
     "compare": "Show how networks differ: totals side by side, layers that changed.",
     "check": "Fail when a network outgrows its budget.",
     "measure": "Time every layer on an engine, beside the machine's limits.",
+    "predict": "Predict the time of every layer, here or on a machine that is not.",
+    "plot": "Draw a roofline, the time of layers, or memory over the order of execution.",
     "machine": "Measure this machine's limits, or list those of known accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",
