@@ -267,7 +267,7 @@ class Recorder:
         if not isinstance(counts, Mapping):
             counts = {"mac": counts}
         told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
-        step = Step("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        step = Step("taught", tuple(range(len(given))), told_us, (), len(sigs), info.source)
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
 
