@@ -129,7 +129,9 @@ class Draft:
 
     def concat(self, parts: list[Ref], axis: int) -> Ref:
         """Parts joined, empty ones left out as PyTorch does."""
-        full = [part for part in parts if part.shape != (0,)] or parts[:1]
+        full = [part for part in parts if 0 not in part.shape] or parts[:1]
+        if len(full) == 1:
+            return self.add("identity", full[0])
         return self.add("concat", *full, at=Concat(axis))
 
 

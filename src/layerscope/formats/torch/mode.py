@@ -101,9 +101,12 @@ class Recorder:
             if entry is None:
                 return outs
             self.memo[key] = entry
-        names = self.tracker.emit(entry, given)
         if outs is None:
             outs = [self._empty(sig) for sig in entry.outs]
+        if not entry.results:
+            self._nothing(outs, entry)
+            return outs[0] if entry.form is None else entry.form(outs)
+        names = self.tracker.emit(entry, given)
         self._registered(outs, names, entry, func, args, kwargs, given)
         if entry.form is None:
             return outs[0]
@@ -215,7 +218,15 @@ class Recorder:
                 if fits:
                     cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=True)]
                     return self._entry(draft, cast, sigs, form), listed
+        if all([0 in sig.shape for sig in sigs]):
+            return Entry((), (), sigs, form), listed
         return self._unknown(info, sigs, given, form), listed
+
+    def _nothing(self, outs: Any, entry: Entry) -> None:
+        """Tensors without elements: no node makes them."""
+        for out, sig in zip(outs, entry.outs, strict=True):
+            made = self.tracker.register(out, "", sig, plain=False)
+            made.fixed = True
 
     def _unknown(self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any) -> Entry:
         draft = Draft(info.source, self.tracker.same, self.floating)
@@ -423,6 +434,9 @@ class Recorder:
             entry, _ = self._checked(info, draft, results, outs, given)
             self.memo[key] = entry
         tracker = self.tracker
+        if not entry.results:
+            self._nothing(listed, entry)
+            return outs
         source = given[0]
         twin = source.twin if source.twin is not None else source.tensor
         if not many and (outs is twin or outs is source.tensor):
@@ -637,8 +651,7 @@ class Recorder:
             raise
         finally:
             tracker.place = outer
-        if place.childless and len(tracker.nodes) == before + 1:
-            tracker.rename(before, place, mark)
+        if place.childless and tracker.settle(place, before, mark):
             place.printed = type(place.module) in self.leaves
         return result
 

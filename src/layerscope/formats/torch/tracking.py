@@ -15,6 +15,9 @@ from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
 
+MADE_OF_NOTHING = ("constant", "random")
+
+
 class Entry(Struct, frozen=True, gc=False):
     """What a call amounts to: its steps, and which of their tensors are its results."""
 
@@ -114,7 +117,10 @@ class Tracker:
         op = value.recipe if isinstance(value.recipe, str) else "constant"
         told = Told((value.sig.shape,), (value.sig.name,))
         told = self.same.setdefault((Told, told), told)
+        around = self.place, self.leaf
+        self.place = self.leaf = None  # it belongs to no module
         value.name = self._node(op, (), told, 1, None)[0]
+        self.place, self.leaf = around
         value.plain = value.parent is None
         value.fixed = False
         return str(value.name)
@@ -208,11 +214,16 @@ class Tracker:
                 self._counts[path] = count
                 return f"{path}_{count}"
 
-    def rename(self, index: int, place: Place, mark: int) -> None:
-        """A module without children that made one node is that node."""
+    def settle(self, place: Place, before: int, mark: int) -> bool:
+        """A module without children that made one node, constants apart, is that node."""
+        made = [n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING]
+        if len(made) != 1 or not place.path:
+            return False
+        self._rename(made[0], place, mark)
+        return True
+
+    def _rename(self, index: int, place: Place, mark: int) -> None:
         node = self.nodes[index]
-        if not place.path:
-            return
         name = place.path
         if place.calls or name in self.names:
             name = self._again(name)

@@ -227,7 +227,9 @@ def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:
 
 
 def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
-    parts = [part for part in tensors if part.shape != (0,)]
+    parts = [part for part in tensors if 0 not in part.shape]
+    if not parts:
+        raise NoWords("nothing to join")
     if len(parts) == 1:
         return d.add("identity", parts[0])
     kinds = {part.dtype for part in parts}
