@@ -14,6 +14,7 @@ from layerscope.version import __version__
 if TYPE_CHECKING:
     from layerscope.api import Report, analyze, compare, fit, load
     from layerscope.errors import LayerscopeError
+    from layerscope.dropins import FlopCountAnalysis, profile, summary
     from layerscope.export.comparison import Comparison
     from layerscope.graph import Graph, Node, Param, Tensor
     from layerscope.graph.builder import Builder
@@ -25,7 +26,10 @@ PUBLIC = {
     "fit": "layerscope.api",
     "load": "layerscope.api",
     "Builder": "layerscope.graph.builder",
+    "profile": "layerscope.dropins",
+    "summary": "layerscope.dropins",
     "Comparison": "layerscope.export.comparison",
+    "FlopCountAnalysis": "layerscope.dropins",
     "Graph": "layerscope.graph",
     "LayerscopeError": "layerscope.errors",
     "Node": "layerscope.graph",
@@ -37,6 +41,7 @@ PUBLIC = {
 __all__ = [
     "Builder",
     "Comparison",
+    "FlopCountAnalysis",
     "Graph",
     "LayerscopeError",
     "Node",
@@ -48,6 +53,8 @@ __all__ = [
     "compare",
     "fit",
     "load",
+    "profile",
+    "summary",
 ]
 
 

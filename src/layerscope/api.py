@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from layerscope import report
-from layerscope.analysis.costs import costs
+from layerscope.analysis.costs import costs, storage_of
 from layerscope.analysis.fields import fields
 from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import infer
@@ -104,6 +104,36 @@ class Report(report.Report, frozen=True, dict=True):
             checkpoint=checkpoint,
         )
 
+    @property
+    def total_params(self) -> int:
+        """Parameters of the network, those included that this forward does not use."""
+        return self.totals.params + self._unused_params
+
+    @property
+    def trainable_params(self) -> int:
+        """Parameters that training changes."""
+        frozen = self.graph.frozen
+        still = sum([param.elements for param in self.graph.unused if param.storage in frozen])
+        for node in self.graph.nodes if frozen else ():
+            for param in self.costs[node.name].first:
+                if param.learnable and storage_of(node, param, node.ties) in frozen:
+                    still += param.elements
+        return self.total_params - still
+
+    @property
+    def _unused_params(self) -> int:
+        return sum([param.elements for param in self.graph.unused])
+
+    @property
+    def total_macs(self) -> int:
+        """Multiply-adds."""
+        return self.totals.macs
+
+    @property
+    def total_flops(self) -> int:
+        """2 per multiply-add, 1 per everything else."""
+        return self.totals.flops
+
     def findings(self) -> tuple[str, ...]:
         """Which layers hold most, and where memory peaks, in words."""
         from layerscope.report.findings import findings
@@ -157,7 +187,7 @@ def check_weights(graph: Graph, path: str) -> Graph:
 
 
 def analyze(
-    network: str | Graph,
+    network: Any,
     *,
     input: Input | None = None,
     batch: int | None = None,
@@ -170,12 +200,18 @@ def analyze(
 ) -> Report:
     """The per-layer account of a network, counted by the convention `like`.
 
-    `tokens` reads so many at once; `decode` reads one after a cache of so many. Other options are
-    those of `load`.
+    A network is a name, a file, a Graph or a PyTorch module; `tokens` reads so many at once,
+    `decode` reads one after a cache of so many. Other options are those of `load`, or with a module
+    `input_size`, `input_data`, `dtypes`, `rules`.
     """
     if tokens is not None and decode is not None:
         raise UsageError("tokens does not go with decode, which is of one token")
     counted_by = convention(like)
+    if not isinstance(network, (str, Graph)):
+        from layerscope.formats.torch.live import graph_of
+
+        network = graph_of(network, input=input, batch=batch, **options)
+        input, batch, options = None, None, {}
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
     shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Told
+from layerscope.graph.attributes import Counted, Told
 from layerscope.graph.types import Shape
 from layerscope.ops.reach import NOT_READ, Reach, everything, pointwise
-from layerscope.ops.rule import Call, Ops, Rule, each, free, no_inputs, passes
-from layerscope.ops.saved import nothing
+from layerscope.ops.rule import FREE, Call, Ops, Rule, each, free, no_inputs, passes
+from layerscope.ops.saved import every_input, nothing
 
 
 def _told(call: Call) -> tuple[Shape, ...]:
-    a: Told = call.attributes
+    a: Told | Counted = call.attributes
     if not a.shapes or len(a.shapes) != len(a.dtypes):
         raise ShapeError(f"{len(a.shapes)} shapes and {len(a.dtypes)} number types")
     return a.shapes
+
+
+def _counted(call: Call) -> Ops:
+    a: Counted = call.attributes
+    return Ops(a.mac, a.add, a.mul, a.comp, a.div, a.exp)
 
 
 def _unread(call: Call) -> tuple[Reach, ...]:
@@ -77,6 +82,17 @@ RULES = {
         makes=("told",),
         arity=(0, None),
         estimate="a generator's step for each number drawn",
+    ),
+    # an operator of somebody's own, counted as its owner says
+    "custom": Rule(
+        family="control",
+        shape=_told,
+        ops=_counted,
+        reach=lambda call: everything(call.inputs if len(call.outputs) == 1 else call.outputs),
+        backward=lambda call: (_counted(call) * 2, FREE),
+        saves=every_input,
+        makes=("told",),
+        arity=(0, None),
     ),
     "shape_of": Rule(
         family="control",

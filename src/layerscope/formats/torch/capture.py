@@ -227,7 +227,9 @@ def _mode(torch: Any, recorder: Recorder) -> Any:
     def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return recorder.call(func, args, kwargs or {})
 
-    return type("Recording", (TorchDispatchMode,), {"__torch_dispatch__": dispatch})()
+    # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
+    told = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda cls: False)}
+    return type("Recording", (TorchDispatchMode,), told)()
 
 
 class Calls:

@@ -7,19 +7,21 @@ be is kept as unknown under its own name.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
 from layerscope.formats.torch.dtypes import NAMES, name_of
 from layerscope.formats.torch.leaves import exact_leaves
 from layerscope.formats.torch.places import Place
 from layerscope.formats.torch.tracking import Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value, dense
-from layerscope.graph.attributes import Opaque, Told
+from layerscope.graph.attributes import Counted, Opaque, Told
 from layerscope.graph.types import Shape, Source
 
 MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
@@ -192,12 +194,15 @@ class Recorder:
         )
         if own:
             return self._entry(draft, results, self._sigs_of(results, given), form), None
-        if results is None and info.composite:
+        rule = self._rule(info, func) if results is None else None
+        if results is None and rule is None and info.composite:
             with self.mode:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:
                 return None, opened
         outs = self._run(info, func, args, kwargs)
+        if rule is not None:
+            return self._ruled(info, rule, args, kwargs, outs, given)
         return self._checked(info, draft, results, outs, given)
 
     def _checked(self, info: Info, draft: Any, results: Any, outs: Any, given: Any) -> Any:
@@ -228,12 +233,46 @@ class Recorder:
             made = self.tracker.register(out, "", sig, plain=False)
             made.fixed = True
 
+    def _rule(self, info: Info, func: Any) -> Any:
+        """How its owner counts an operator: told to us, or registered with PyTorch's counter."""
+        for name in (info.full, info.full.replace(".", "::"), info.name):
+            if name in self.rules:
+                return self.rules[name]
+        counter = sys.modules.get("torch.utils.flop_counter")
+        formula = counter.flop_registry.get(func.overloadpacket) if counter is not None else None
+        if formula is None or info.full.startswith("aten."):
+            return None
+        return lambda *told, **named: formula(*told, **named) // 2  # its figures are 2 per MAC
+
+    def _ruled(
+        self, info: Info, rule: Any, args: Any, kwargs: Any, outs: Any, given: Any
+    ) -> tuple[Entry, Any]:
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        sigs = tuple([self.tracker.sig(out) for out in listed])
+        shapes = tuple([sig.shape for sig in sigs])
+        named = {k: self._shapes(v) for k, v in kwargs.items()}
+        made = shapes if many else shapes[0]
+        counts = rule(*self._shapes(args), out_shape=made, **named)
+        if not isinstance(counts, Mapping):
+            counts = {"mac": counts}
+        told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
+        step = Step("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        places = tuple([(0, n) for n in range(len(sigs))])
+        return Entry((step,), places, sigs, tuple if many else None), listed
+
+    def _shapes(self, arg: Any) -> Any:
+        """Arguments with shapes in place of tensors."""
+        if isinstance(arg, self.torch.Tensor):
+            return tuple(arg.shape)
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._shapes(each) for each in arg])
+        return arg
+
     def _unknown(self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any) -> Entry:
         draft = Draft(info.source, self.tracker.same, self.floating)
         places = tuple(range(len(given)))
         told = Opaque(tuple([sig.shape for sig in sigs]))
-        from layerscope.formats.torch.draft import Step
-
         step = Step(info.full, places, told, (), len(sigs), draft.source)
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form)
 
@@ -298,7 +337,9 @@ class Recorder:
                 return arg
             value = self.tracker.value(arg)
             if value.twin is None:
-                value.twin = self._empty(value.sig)
+                # a view of what autograd may know of must be one that it may know of, too
+                with self.torch.inference_mode(arg.is_inference()):
+                    value.twin = self._empty(value.sig)
             return value.twin
         if isinstance(arg, (list, tuple)):
             return type(arg)([self._on_meta(each) for each in arg])
@@ -395,14 +436,14 @@ class Recorder:
             value = self.tracker.value(arg)
             if arg.device != self._meta:
                 if not self.real and value.sig.kind == "param":
-                    raise DataDependent("a parameter")
+                    raise DataDependent("of a parameter")
                 return arg
             if not value.root.known:
-                raise DataDependent("numbers that were written over")
+                raise DataDependent("of a tensor whose numbers are not known")
             if not value.known or not isinstance(value.recipe, tuple):
                 if value.known and value.twin is not None:
                     return value.twin
-                raise DataDependent("numbers that only weights and inputs tell")
+                raise DataDependent("of a tensor whose numbers are not known")
             func, args, kwargs, place = value.recipe
             named = {k: self._numbers(v) for k, v in kwargs.items()}
             if "device" in named:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes.control import Told
+from layerscope.graph.attributes.control import Counted, Told
 from layerscope.graph.attributes.layers import (
     Activation,
     BatchNorm,
@@ -104,6 +104,7 @@ __all__ = [
     "Compress",
     "Concat",
     "Conv",
+    "Counted",
     "Crop",
     "CumSum",
     "DeformConv",

@@ -10,3 +10,16 @@ class Told(Struct, frozen=True, gc=False):
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
+
+
+class Counted(Struct, frozen=True, gc=False):
+    """Outputs and operations of an operator that somebody told us how to count."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    mac: int = 0
+    add: int = 0
+    mul: int = 0
+    comp: int = 0
+    div: int = 0
+    exp: int = 0
