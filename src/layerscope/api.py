@@ -122,6 +122,8 @@ class Report(report.Report, frozen=True, dict=True):
 
     @property
     def _unused_params(self) -> int:
+        if self.convention.learned != "used":  # the totals have them
+            return 0
         return sum([param.elements for param in self.graph.unused])
 
     @property

@@ -61,9 +61,17 @@ def _one(module: Callable[[Any], Any], *shape: int, long: bool = False) -> Calla
         from torch import nn
 
         x = torch.zeros(shape, dtype=torch.long if long else torch.float32)
-        return nn.Sequential(module(nn)), (x,)
+        return _spare(nn.Sequential(module(nn))), (x,)
 
     return build
+
+
+def _spare(model: Any) -> Any:
+    """With a parameter that nothing uses: some tools fail without any."""
+    import torch
+
+    model.register_parameter("spare", torch.nn.Parameter(torch.zeros(1)))
+    return model
 
 
 def _called(function: Callable[[Any, Any], Any], *shape: int) -> Callable[[], Built]:
@@ -85,7 +93,7 @@ def _called(function: Callable[[Any, Any], Any], *shape: int) -> Callable[[], Bu
             def forward(self, x: Any) -> Any:
                 return self.called(x)
 
-        return Whole(), (torch.zeros(shape),)
+        return _spare(Whole()), (torch.zeros(shape),)
 
     return build
 
@@ -135,10 +143,10 @@ def _einsum(equation: str, *shapes: tuple[int, ...]) -> Built:
     from torch import nn
 
     class Sum(nn.Module):
-        def forward(self, *tensors: Any) -> Any:
-            return torch.einsum(equation, *tensors)
+        def forward(self, x: Any, y: Any) -> Any:
+            return torch.einsum(equation, x, y)
 
-    return Sum(), tuple(torch.zeros(shape) for shape in shapes)
+    return _spare(Sum()), tuple(torch.zeros(shape) for shape in shapes)
 
 
 MODULES: dict[str, Callable[[], Built]] = {

@@ -13,7 +13,8 @@ import logging
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -98,9 +99,10 @@ def thop(model: Any, args: Any) -> Said:
 
 
 def calflops(model: Any, args: Any) -> Said:
-    if find_spec("transformers") is None:  # only asked for tokenizers, which no test has
-        stub: Any = types.ModuleType("transformers")
+    if "transformers" not in sys.modules and find_spec("transformers") is None:
+        stub: Any = types.ModuleType("transformers")  # asked for tokenizers, which no test has
         stub.AutoTokenizer = None
+        stub.__spec__ = ModuleSpec("transformers", None)
         sys.modules["transformers"] = stub
     from calflops import calculate_flops
 
@@ -139,6 +141,21 @@ def ask(tool: str, model: Any, args: Any) -> Said:
     if find_spec("torchvision") is not None:
         the_torchvision()
     quiet = contextlib.redirect_stdout(io.StringIO())
-    with torch.no_grad(), warnings.catch_warnings(), quiet:
+    with torch.no_grad(), warnings.catch_warnings(), quiet, _restored(torch):
         warnings.simplefilter("ignore")
         return TOOLS[tool][1](model.eval(), args)
+
+
+@contextlib.contextmanager
+def _restored(torch: Any) -> Iterator[None]:
+    """Functions that some tools put others in place of, and do not put back when they fail."""
+    tensor = ("add", "addmm", "bmm", "matmul", "mm", "mul", "__matmul__")
+    free = ("add", "addmm", "baddbmm", "bmm", "einsum", "matmul", "mm", "mul")
+    places = ((torch.nn.functional, None), (torch.Tensor, tensor), (torch, free))
+    kept = [(place, name, vars(place).get(name, getattr(place, name)))
+            for place, names in places for name in names or list(vars(place))]  # fmt: skip
+    try:
+        yield
+    finally:
+        for place, name, value in kept:
+            setattr(place, name, value)
