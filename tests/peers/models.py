@@ -43,9 +43,20 @@ NETWORKS: dict[str, Callable[[], Built]] = {
     **{
         name: partial(_torchvision, name)
         for name in (
-            "resnet18", "resnet50", "mobilenet_v2", "densenet121", "vgg16", "alexnet",
-            "efficientnet_b0", "squeezenet1_0", "shufflenet_v2_x1_0", "regnet_y_400mf",
-            "mobilenet_v3_small", "convnext_tiny", "swin_t", "vit_b_16",
+            "resnet18",
+            "resnet50",
+            "mobilenet_v2",
+            "densenet121",
+            "vgg16",
+            "alexnet",
+            "efficientnet_b0",
+            "squeezenet1_0",
+            "shufflenet_v2_x1_0",
+            "regnet_y_400mf",
+            "mobilenet_v3_small",
+            "convnext_tiny",
+            "swin_t",
+            "vit_b_16",
         )
     },  # fmt: skip
     "inception_v3": partial(_torchvision, "inception_v3", 299, init_weights=False),
@@ -197,9 +208,7 @@ MODULES: dict[str, Callable[[], Built]] = {
     "adaptive_avg_pool2d to one": _one(lambda nn: nn.AdaptiveAvgPool2d(1), 2, 6, 9, 9),
     "adaptive_max_pool2d": _one(lambda nn: nn.AdaptiveMaxPool2d(3), 2, 6, 9, 9),
     "upsample nearest": _one(lambda nn: nn.Upsample(scale_factor=2), 2, 6, 5, 5),
-    "upsample bilinear": _one(
-        lambda nn: nn.Upsample(scale_factor=2, mode="bilinear"), 2, 6, 5, 5
-    ),
+    "upsample bilinear": _one(lambda nn: nn.Upsample(scale_factor=2, mode="bilinear"), 2, 6, 5, 5),
     "pixel_shuffle": _one(lambda nn: nn.PixelShuffle(2), 1, 8, 5, 5),
     "zero_pad2d": _one(lambda nn: nn.ZeroPad2d(1), 1, 3, 5, 5),
     "embedding": _one(lambda nn: nn.Embedding(10, 8), 2, 5, long=True),
@@ -228,9 +237,7 @@ MODULES: dict[str, Callable[[], Built]] = {
     "interpolate bilinear": _called(
         lambda F, x: F.interpolate(x, size=(12, 12), mode="bilinear"), 2, 6, 8, 8
     ),
-    "attention function": _called(
-        lambda F, x: F.scaled_dot_product_attention(x, x, x), 2, 4, 7, 8
-    ),
+    "attention function": _called(lambda F, x: F.scaled_dot_product_attention(x, x, x), 2, 4, 7, 8),
     "sum": _called(lambda F, x: x + x, 2, 6, 5),
 }
 

@@ -45,6 +45,7 @@ class Convention(Struct, frozen=True):
     counts_ops: bool = True  # False: the system counts none, and ours stay exact
     seen: Callable[[Site], Ops] | None = None  # of systems that look at modules and functions
     seen_params: Callable[[Site], int] | None = None
+    seen_activations: Callable[[Site], int] | None = None
     learned: Literal["used", "all", "trainable"] = "used"  # which of a model's parameters
     twice: bool = False  # whether its figure has two for a multiply-add
 

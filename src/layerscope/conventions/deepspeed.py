@@ -13,6 +13,7 @@ from layerscope.conventions.functions import (
     NORMS,
     POOLS,
     RECURRENT_CLASSES,
+    TWO_PRODUCTS,
     UPSAMPLES,
     Rule,
     biased,
@@ -26,6 +27,7 @@ from layerscope.conventions.functions import (
     products,
     products_and_bias,
     steps,
+    two_products,
 )
 from layerscope.conventions.sites import Site
 from layerscope.ops import Ops
@@ -48,6 +50,7 @@ def _recurrent(site: Site) -> Ops:
 
 RULES: dict[str, Rule] = {
     **one((*MATMUL, "linear", "addmm", "baddbmm", "scaled_dot_product_attention"), products),
+    TWO_PRODUCTS: two_products,
     **one((*CONV, *CONV_TRANSPOSE), products_and_bias),
     **one((*ACTIVATIONS, *POOLS), per_input(1)),
     **one(UPSAMPLES, per_output(1)),

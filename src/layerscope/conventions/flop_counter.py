@@ -7,13 +7,21 @@ the fast path of nn.MultiheadAttention, or for oneDNN's LSTM.
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
-from layerscope.conventions.functions import CONV, CONV_TRANSPOSE, MATMUL, free, one, products
+from layerscope.conventions.functions import (
+    CONV,
+    CONV_TRANSPOSE,
+    MATMUL,
+    TWO_PRODUCTS,
+    free,
+    one,
+    products,
+)
 from layerscope.conventions.sites import Site
 from layerscope.ops import Ops
 
 ATTENTION = "scaled_dot_product_attention"
 RULES = one(
-    (*CONV, *CONV_TRANSPOSE, *MATMUL, "linear", "addmm", "baddbmm", "einsum", ATTENTION,
+    (*CONV, *CONV_TRANSPOSE, *MATMUL, ATTENTION, TWO_PRODUCTS, "linear", "addmm", "baddbmm", "einsum",
      "convolution", "lstm", "gru", "rnn_tanh", "rnn_relu"),
     products,
 )  # fmt: skip

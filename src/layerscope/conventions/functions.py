@@ -1,4 +1,4 @@
-"""What rules of several counters have in common: groups of functions and classes, small formulas."""
+"""What rules of several counters have in common: groups of functions and classes, formulas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from layerscope.conventions.sites import Site
 from layerscope.graph.attributes import Recurrent
 from layerscope.graph.types import elements
 from layerscope.ops import FREE, Ops
+from layerscope.ops.attention import Sizes
 
 Rule = Callable[[Site], Ops]
 
@@ -22,6 +23,7 @@ UPSAMPLES = (
     "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
 )  # fmt: skip
 MATMUL = ("matmul", "mm", "bmm")
+TWO_PRODUCTS = "attention_in_two_products"
 NORMS = ("layer_norm", "group_norm", "instance_norm")
 
 CONV_CLASSES = tuple(f"Conv{n}d" for n in RANKS)
@@ -82,6 +84,11 @@ def per_output(count: int) -> Rule:
 def norm(plain: int, scaled: int) -> Rule:
     """So many an element of the input, by whether it is scaled by what was learned."""
     return lambda site: Ops(add=(scaled if affine(site) else plain) * elements(site.call.x))
+
+
+def two_products(site: Site) -> Ops:
+    """Attention written out: both products, and a softmax of the scores."""
+    return Ops(mac=site.ops.mac, add=Sizes(site.call).scores)
 
 
 def einsum_flops(site: Site) -> int:

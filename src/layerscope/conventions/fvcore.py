@@ -11,6 +11,7 @@ from layerscope.conventions.functions import (
     CONV_TRANSPOSE,
     MATMUL,
     NORMS,
+    TWO_PRODUCTS,
     Rule,
     by_function,
     einsum_flops,
@@ -21,8 +22,9 @@ from layerscope.conventions.functions import (
     products,
 )
 from layerscope.conventions.sites import Site
-from layerscope.graph.types import Node, elements
-from layerscope.ops import Call, Ops
+from layerscope.graph.types import elements
+from layerscope.ops import Ops
+from layerscope.ops.attention import Sizes
 
 PRODUCTS = (*CONV, *CONV_TRANSPOSE, *MATMUL, "linear", "addmm")
 EXACT = ("abc,abd->acd", "abc,adc->adb")  # the two it has formulas for
@@ -41,6 +43,7 @@ def _letters(site: Site) -> str:
 
 RULES: dict[str, Rule] = {
     **one(PRODUCTS, products),
+    TWO_PRODUCTS: products,
     "einsum": _einsum,
     "batch_norm": norm(1, 2),
     **one(NORMS, norm(4, 5)),
@@ -51,10 +54,11 @@ RULES: dict[str, Rule] = {
 }
 
 
-def activations(node: Node, call: Call, written: int) -> int:
+def activations(site: Site) -> int:
     """Elements that convolutions and matrix products make."""
-    made = node.op in ("conv", "conv_transpose", "linear", "matmul", "einsum")
-    return elements(call.y) if made else 0
+    if site.function == TWO_PRODUCTS:
+        return Sizes(site.call).scores + elements(site.call.y)
+    return elements(site.call.y) if site.function in (*PRODUCTS, "einsum") else 0
 
 
 CONVENTION = Convention(
@@ -62,7 +66,7 @@ CONVENTION = Convention(
     says="one flop per multiply-add, norms and 2-D adaptive pools added, fused attention skipped",
     figure="flops",
     headline=lambda ops: ops.mac + ops.add,
-    activations=activations,
     seen=by_function(RULES),
+    seen_activations=lambda site: 0 if site.fused else activations(site),
     learned="all",
 )

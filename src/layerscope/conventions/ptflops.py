@@ -16,6 +16,7 @@ from layerscope.conventions.functions import (
     POOL_CLASSES,
     POOLS,
     RECURRENT_CLASSES,
+    TWO_PRODUCTS,
     UPSAMPLES,
     Rule,
     biased,
@@ -28,6 +29,7 @@ from layerscope.conventions.functions import (
     products,
     products_and_bias,
     steps,
+    two_products,
 )
 from layerscope.conventions.sites import ATTENTION, Site
 from layerscope.graph.types import elements
@@ -67,6 +69,7 @@ FUNCTIONS: dict[str, Rule] = {
     **one(("relu", "prelu", "elu", "relu6", "gelu", "silu", "softmax", *POOLS), per_input(1)),
     **one(UPSAMPLES, per_output(1)),
     **one((*MATMUL, "addmm", "baddbmm"), products),
+    TWO_PRODUCTS: two_products,
 }
 
 

@@ -10,6 +10,7 @@ from layerscope.conventions.functions import (
     CONV,
     CONV_TRANSPOSE,
     MATMUL,
+    TWO_PRODUCTS,
     Rule,
     biased,
     by_function,
@@ -30,7 +31,7 @@ def _recurrent(site: Site) -> Ops:
 
 RULES: dict[str, Rule] = {
     **one((*CONV, *CONV_TRANSPOSE, "convolution", "linear"), products_and_bias),
-    **one((*MATMUL, "addmm", "einsum"), products),
+    **one((*MATMUL, "addmm", "einsum", TWO_PRODUCTS), products),
     **one(("gru", "rnn_tanh", "rnn_relu"), _recurrent),
 }
 

@@ -60,6 +60,9 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "gru": ("gru", "GRU"),
 }
 ATTENTION = "MultiheadAttention"
+# Classes whose forward calls functions on what modules inside hold, and never those modules.
+WINDOWED = ("ShiftedWindowAttention", "ShiftedWindowAttentionV2")
+BYPASSING = (ATTENTION, *WINDOWED)
 
 
 class Leaf(Struct, frozen=True):
@@ -87,7 +90,8 @@ class Site(Struct, frozen=True):
     kind: str  # class of the module that is this operation; "" for a bare function
     function: str  # what PyTorch calls it; "" for a step on the way
     around: tuple[str, ...]  # classes of the modules around it, outermost first
-    leaf: Leaf | None  # the call of a module that ends here
+    place: str  # path of the module without modules inside that this is of, if any
+    leaf: Leaf | None  # the call of that module, where it ends
     fused: bool  # inside what PyTorch does in one fused kernel, without gradients on a processor
 
 
@@ -125,6 +129,7 @@ def survey(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Iterator[
             kind=named.kind(node),
             function=named.function(node, call),
             around=named.around(node.scope),
+            place=place or "",
             leaf=leaf,
             fused=_outer(node.scope, fused),
         )
@@ -149,13 +154,13 @@ class _Names:
             path: told.partition("(")[0] for path, told in graph.modules.items()
         }
         self.parents = {path.rpartition(".")[0] for path in self.classes if path}
-        self.modular = any(node.module for node in graph.nodes)
+        self.modular = self.captured or any(node.module for node in graph.nodes)
         self._around: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def leaf(self, node: Node) -> str | None:
         """Path of the module without modules inside whose forward this is of."""
         if node.module:
-            return node.module
+            return node.module if self.captured or self.kind(node) else None
         if not self.modular:
             return node.name if self.kind(node) else None
         path = ".".join(node.scope)
@@ -168,6 +173,8 @@ class _Names:
             return self.classes.get(node.module, "") if node.module else ""
         if self.modular and not node.module:
             return ""
+        if self.classes.get(node.module.rpartition(".")[0]) in BYPASSING:
+            return ""
         told = self.classes.get(node.module, "")
         return told or _worded(WORDS.get(node.op, ("", ""))[1], node)
 
@@ -179,6 +186,8 @@ class _Names:
             if node.op == "relu6" and self.kind(node) != "ReLU6":
                 return "relu6"
             return node.source.op.rpartition(".")[2].strip("_")
+        if node.op == "attention" and self.around(node.scope)[-1] in WINDOWED:
+            return "attention_in_two_products"
         if node.op == "resize":
             bilinear = getattr(call.attributes, "mode", "") in ("linear", "bilinear")
             return f"upsample_{'bilinear' if bilinear else 'nearest'}{len(call.x) - 2}d"

@@ -6,8 +6,8 @@ from layerscope.conventions import fvcore
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.functions import Rule, free, products
 from layerscope.conventions.sites import Site
-from layerscope.graph.types import Node, elements
-from layerscope.ops import Call, Ops
+from layerscope.graph.types import elements
+from layerscope.ops import Ops
 from layerscope.ops.attention import Sizes
 
 RULES: dict[str, Rule] = {**fvcore.RULES, "scaled_dot_product_attention": products}
@@ -17,19 +17,19 @@ def _seen(site: Site) -> Ops:
     return RULES.get(site.function, free)(site)
 
 
-def _activations(node: Node, call: Call, written: int) -> int:
+def _activations(site: Site) -> int:
     """Scores are made too where attention is two products."""
-    if node.op == "attention":
-        return Sizes(call).scores + elements(call.y)
-    return fvcore.activations(node, call, written)
+    if site.node.op == "attention":
+        return Sizes(site.call).scores + elements(site.call.y)
+    return fvcore.activations(site)
 
 
 CONVENTION = Convention(
     name="timm",
     says="fvcore's count with attention as two products; activations of convolutions and products",
-    figure="GMACs",
+    figure="MACs",
     headline=lambda ops: ops.mac + ops.add,
-    activations=_activations,
     seen=_seen,
+    seen_activations=_activations,
     learned="all",
 )

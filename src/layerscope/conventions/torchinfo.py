@@ -40,7 +40,7 @@ def _params(site: Site) -> int:
     """Every leaf module's own once, tied ones again; what is held elsewhere as it is."""
     if site.leaf is not None:
         return 0 if site.leaf.again else site.leaf.param_count
-    return site.cost.param_count
+    return 0 if site.place else site.cost.param_count
 
 
 CONVENTION = Convention(

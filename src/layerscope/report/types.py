@@ -200,7 +200,7 @@ class Report(Struct, frozen=True, dict=True):
                     tuple([tensors[name] for name in node.outputs]),
                     FREE if call is None else _recounted(rules, node, call, cost, site),
                     _params(rules, self.graph, node, call, cost, site),
-                    0 if call is None else rules.activations(node, call, written),
+                    0 if call is None else _activations(rules, node, call, written, site),
                     cost,
                     fields[0] if fields else None,
                 )
@@ -292,6 +292,12 @@ def _params(
     if rules.learned == "trainable" and graph.frozen:
         return sum(p.elements for p in cost.first if p.learnable and p.storage not in graph.frozen)
     return rules.params(node, call, cost)
+
+
+def _activations(rules: Convention, node: Node, call: Call, written: int, site: Site | None) -> int:
+    if rules.seen_activations is not None and site is not None:
+        return rules.seen_activations(site)
+    return rules.activations(node, call, written)
 
 
 def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site | None) -> Ops:
