@@ -1,1 +1,1 @@
-"""Other counters of PyTorch models, each called as its makers say, and the models they are tried on."""
+"""Other counters of PyTorch models, called as their makers say, and models they are tried on."""

@@ -1,4 +1,4 @@
-"""Models that counters are tried on: whole networks, and one small module for each kind of layer."""
+"""Models that counters are tried on: whole networks, and a small module for each kind of layer."""
 
 from __future__ import annotations
 
@@ -39,26 +39,13 @@ def _timm(name: str, side: int = 224) -> Built:
     return timm.create_model(name, pretrained=False), (torch.zeros(1, 3, side, side),)
 
 
+TORCHVISION = (
+    "resnet18", "resnet50", "mobilenet_v2", "densenet121", "vgg16", "alexnet", "efficientnet_b0",
+    "squeezenet1_0", "shufflenet_v2_x1_0", "regnet_y_400mf", "mobilenet_v3_small", "convnext_tiny",
+    "swin_t", "vit_b_16",
+)  # fmt: skip
 NETWORKS: dict[str, Callable[[], Built]] = {
-    **{
-        name: partial(_torchvision, name)
-        for name in (
-            "resnet18",
-            "resnet50",
-            "mobilenet_v2",
-            "densenet121",
-            "vgg16",
-            "alexnet",
-            "efficientnet_b0",
-            "squeezenet1_0",
-            "shufflenet_v2_x1_0",
-            "regnet_y_400mf",
-            "mobilenet_v3_small",
-            "convnext_tiny",
-            "swin_t",
-            "vit_b_16",
-        )
-    },  # fmt: skip
+    **{name: partial(_torchvision, name) for name in TORCHVISION},
     "inception_v3": partial(_torchvision, "inception_v3", 299, init_weights=False),
     "vit_tiny_patch16_224": partial(_timm, "vit_tiny_patch16_224"),
 }
@@ -224,21 +211,21 @@ MODULES: dict[str, Callable[[], Built]] = {
     "attention batch first": partial(_attention, batch_first=True),
     "einsum": partial(_einsum, "bij,bjk->bik", (16, 64, 64), (16, 64, 64)),
     "einsum of matrices": partial(_einsum, "ij,jk->ik", (16, 64), (64, 64)),
-    "matmul": _called(lambda F, x: x.matmul(x.transpose(-1, -2)), 2, 3, 5, 7),
-    "relu function": _called(lambda F, x: F.relu(x), 2, 6, 5),
-    "silu function": _called(lambda F, x: F.silu(x), 2, 6, 5),
-    "softmax function": _called(lambda F, x: F.softmax(x, -1), 2, 6, 5),
-    "max_pool2d function": _called(lambda F, x: F.max_pool2d(x, 2), 2, 6, 8, 8),
-    "avg_pool2d function": _called(lambda F, x: F.avg_pool2d(x, 2), 2, 6, 8, 8),
+    "matmul": _called(lambda f, x: x.matmul(x.transpose(-1, -2)), 2, 3, 5, 7),
+    "relu function": _called(lambda f, x: f.relu(x), 2, 6, 5),
+    "silu function": _called(lambda f, x: f.silu(x), 2, 6, 5),
+    "softmax function": _called(lambda f, x: f.softmax(x, -1), 2, 6, 5),
+    "max_pool2d function": _called(lambda f, x: f.max_pool2d(x, 2), 2, 6, 8, 8),
+    "avg_pool2d function": _called(lambda f, x: f.avg_pool2d(x, 2), 2, 6, 8, 8),
     "adaptive_avg_pool2d function": _called(
-        lambda F, x: F.adaptive_avg_pool2d(x, (1, 1)), 2, 6, 8, 8
+        lambda f, x: f.adaptive_avg_pool2d(x, (1, 1)), 2, 6, 8, 8
     ),
-    "interpolate": _called(lambda F, x: F.interpolate(x, scale_factor=2), 2, 6, 8, 8),
+    "interpolate": _called(lambda f, x: f.interpolate(x, scale_factor=2), 2, 6, 8, 8),
     "interpolate bilinear": _called(
-        lambda F, x: F.interpolate(x, size=(12, 12), mode="bilinear"), 2, 6, 8, 8
+        lambda f, x: f.interpolate(x, size=(12, 12), mode="bilinear"), 2, 6, 8, 8
     ),
-    "attention function": _called(lambda F, x: F.scaled_dot_product_attention(x, x, x), 2, 4, 7, 8),
-    "sum": _called(lambda F, x: x + x, 2, 6, 5),
+    "attention function": _called(lambda f, x: f.scaled_dot_product_attention(x, x, x), 2, 4, 7, 8),
+    "sum": _called(lambda f, x: x + x, 2, 6, 5),
 }
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from layerscope.analysis.costs import Cost
-from layerscope.conventions.sites import Site
 from layerscope.graph.types import Node
 from layerscope.ops import Call, Ops
+
+if TYPE_CHECKING:
+    from layerscope.conventions.sites import Site
 
 Recount = Callable[[Call, Ops], Ops]
 

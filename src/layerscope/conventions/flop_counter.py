@@ -21,8 +21,8 @@ from layerscope.ops import Ops
 
 ATTENTION = "scaled_dot_product_attention"
 RULES = one(
-    (*CONV, *CONV_TRANSPOSE, *MATMUL, ATTENTION, TWO_PRODUCTS, "linear", "addmm", "baddbmm", "einsum",
-     "convolution", "lstm", "gru", "rnn_tanh", "rnn_relu"),
+    (*CONV, *CONV_TRANSPOSE, *MATMUL, ATTENTION, TWO_PRODUCTS, "linear", "addmm", "baddbmm",
+     "einsum", "convolution", "lstm", "gru", "rnn_tanh", "rnn_relu"),
     products,
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,9 +14,11 @@ from layerscope.analysis.fields import Field
 from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
 from layerscope.conventions.convention import Convention
-from layerscope.conventions.sites import Site, survey
 from layerscope.graph.types import Graph, Node, Shape, Tensor, elements, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+
+if TYPE_CHECKING:
+    from layerscope.conventions.sites import Site
 
 
 class Layer(Struct, frozen=True, gc=False):
@@ -183,6 +186,8 @@ class Report(Struct, frozen=True, dict=True):
         calls, tensors, rules = self.shapes.calls, self.tensors, self.convention
         sites: dict[str, Site] = {}
         if rules.seen is not None:
+            from layerscope.conventions.sites import survey
+
             found = survey(self.graph, self.shapes, self.costs)
             sites = {site.node.name: site for site in found}
         rows = []
