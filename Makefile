@@ -74,7 +74,7 @@ $(VENV)/fuzz: $(VENV)/dev
 
 fuzz: $(VENV)/fuzz
 	@mkdir -p .fuzz && $(BIN)/python -m tests.fuzz.seeds .fuzz
-	for target in protobuf prototxt; do PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_$$target.py \
+	for target in protobuf prototxt onnx; do PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_$$target.py \
 	  -max_len=2048 -timeout=20 -max_total_time=$(SECONDS) -artifact_prefix=.fuzz/ \
 	  -print_final_stats=1 .fuzz/$$target || exit 1; done
 

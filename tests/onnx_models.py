@@ -326,9 +326,11 @@ def _macs(event: Event, node: Any) -> int:
         return prod(made[0]) * prod(given[1][1:])
     if op == "ConvTranspose":
         return prod(given[0]) * prod(given[1][1:])
-    if op in ("MatMul", "MatMulInteger"):
+    if op == "LinearClassifier":
+        return prod(made[1]) * given[0][-1]
+    if op in ("MatMul", "MatMulInteger", "FusedMatMul"):
         return prod(made[0]) * given[0][-1]
-    if op == "Gemm":
+    if op in ("Gemm", "FusedGemm"):
         return prod(made[0]) * given[0][0 if _attributes(node).get("transA") else 1]
     if op == "Einsum":
         return _einsum(_attributes(node)["equation"].decode(), given)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from layerscope import Builder, Graph, Node, Tensor, analyze
+from layerscope import Builder, Graph, Node, Param, Tensor, analyze
 from layerscope.analysis.backward import backward
 from layerscope.analysis.memory import liveness
 from layerscope.graph import attributes as at
+from layerscope.graph.edits import bind
 from layerscope.ops import FREE
 from tests.brute.case import window
 
@@ -79,6 +80,22 @@ def test_what_is_known_before_the_run_costs_nothing() -> None:
     assert report.memory.alive_bytes == (144 * 4, 2 * 144 * 4)
     assert report.fields["c"] == ()
     assert report.to_text()
+
+
+def test_another_number_type_is_that_of_constants_and_arrays_too() -> None:
+    told = at.Told(((3,), (3,)), ("fp32", "int64"))
+    nodes = (
+        Node("known", "constant", (), ("c", "places"), told),
+        Node("fc", "linear", ("x", "w"), ("y",), at.Linear(3, bias=False)),
+        Node("add", "add", ("y", "c"), ("z",)),
+    )
+    graph = Graph("net", (Tensor("x", (2, 3)),), nodes, ("z",), (Param("w", (3, 3)),))
+    half = bind(graph, dtype="fp16")
+    report = analyze(half)
+    kinds = {name: tensor.dtype for name, tensor in report.tensors.items()}
+    assert kinds == {**dict.fromkeys("xwcyz", "fp16"), "places": "int64"}
+    assert report.by_name["fc"].cost.read_bytes == 2 * (6 + 9)
+    assert bind(half, dtype="fp16") == half
 
 
 def test_a_choice_is_what_was_chosen() -> None:

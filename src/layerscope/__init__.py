@@ -13,8 +13,8 @@ from layerscope.version import __version__
 
 if TYPE_CHECKING:
     from layerscope.api import Report, analyze, compare, fit, load
-    from layerscope.errors import LayerscopeError
     from layerscope.dropins import FlopCountAnalysis, profile, summary
+    from layerscope.errors import LayerscopeError
     from layerscope.export.comparison import Comparison
     from layerscope.graph import Graph, Node, Param, Tensor
     from layerscope.graph.builder import Builder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from layerscope.version import __version__
 if TYPE_CHECKING:
     from layerscope.export.comparison import Comparison
     from layerscope.export.explanation import Explanation
+    from layerscope.report.measurement import Measurement
 
 Input = Shape | Mapping[str, Shape]
 
@@ -213,8 +215,8 @@ def analyze(
     if not isinstance(network, (str, Graph)):
         from layerscope.formats.torch.live import graph_of
 
-        network = graph_of(network, input=input, batch=batch, **options)
-        input, batch, options = None, None, {}
+        graph = bind(graph_of(network, input=input, batch=batch, **options), dtype=dtype)
+        return analyze(graph, like=like, in_place=in_place, tokens=tokens, decode=decode)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
     shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}
@@ -339,3 +341,29 @@ def explain(
 
     answer = None if wanted is None else find(found, wanted, again)
     return Explanation(found.report, found.macs, found.params, found.opinions, found.notes, answer)
+
+
+def measure(
+    network: str | Graph,
+    *,
+    engine: str = "onnxruntime",
+    threads: int | None = None,
+    runs: int = 10,
+    fusion: str = "on",
+    power: float | None = None,
+    progress: Any = None,
+    **options: Any,
+) -> Measurement:
+    """Times of a network's layers on an engine (`all`: on every one installed), beside the roofs.
+
+    `fusion` is on, off or both; `power` are watts that are assumed. Other options are those of
+    `analyze`. A run that ends early is kept and marked.
+    """
+    from layerscope.engines.measuring import measure as measured
+
+    told: dict[str, Any] = {"threads": threads, "runs": runs, "fusion": fusion, "power": power}
+    path = network if isinstance(network, str) and network.lower().endswith(".onnx") else None
+    started = monotonic()
+    found = analyze(network, **options)
+    loaded = monotonic() - started
+    return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)

@@ -124,7 +124,7 @@ class FlopCountAnalysis:
 
     def by_module(self) -> Counter[str]:
         """Multiply-adds of every module that was called, what is in it included."""
-        found: Counter[str] = Counter({path: 0 for path in self.report.graph.modules})
+        found: Counter[str] = Counter(dict.fromkeys(self.report.graph.modules, 0))
         for layer in self.report.layers:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
             for end in range(len(parts) + 1):

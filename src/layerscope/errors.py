@@ -9,7 +9,8 @@ LayerscopeError                 3
 │   ├── GraphError              3   the structure is broken: names, order, missing tensors
 │   ├── ShapeError              3   shapes do not agree, or a window does not fit
 │   ├── ModelError              3   a live model that raises when it runs; names module and shapes
-│   └── CannotLower             3   a network that has no form an engine runs; names op and node
+│   ├── CannotLower             3   a network that has no form an engine runs; names op and node
+│   └── EngineError             3   an engine refuses a network, or fails in a layer
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
 ├── StrictError                 1   --strict, and something is unknown
 └── OverBudget                  1   a figure exceeds its limit, or is unknown
@@ -71,6 +72,10 @@ class ModelError(InputError):
 
 class CannotLower(InputError):
     """A network that cannot be written in a form that an engine runs."""
+
+
+class EngineError(InputError):
+    """An engine refuses a network, or fails while it runs."""
 
 
 class MissingExtra(LayerscopeError):

@@ -17,6 +17,8 @@ COMMANDS = {
     "compare": "Show how networks differ: totals side by side, layers that changed.",
     "explain": "Say what other counters would print, and why.",
     "check": "Fail when a network outgrows its budget.",
+    "measure": "Time every layer on an engine, beside the machine's limits.",
+    "machine": "Measure this machine's limits, or list those of known accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",
     "completion": "Print the script that completes commands in your shell.",
@@ -30,6 +32,7 @@ Examples:
   layerscope compare resnet50 resnet101
   layerscope explain resnet50 --figure 4.11G
   layerscope check resnet18 --max-params 12M --max-macs 2G
+  layerscope measure resnet50 -o run.json
   layerscope export resnet18 --to dot -o resnet18.dot
   layerscope zoo
 """

@@ -82,7 +82,11 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option("--mixed", is_flag=True, help="With --train: half precision beside fp32 weights.")
 @click.option("--checkpoint", is_flag=True, help="With --train: keep few activations, recompute.")
 @click.option("--fit", metavar="SIZE", help="The largest batch that fits in SIZE, such as 8GB.")
-@click.option("--parts", metavar="A,B,…", help="Parts of the boda notation: layers, info, totals.")
+@click.option(
+    "--parts",
+    metavar="A,B,…",
+    help="Parts of the boda notation: layers, info, totals; of a run also profile, timers.",
+)
 @click.option("--strict", is_flag=True, help="Fail (exit 1) if anything is unknown.")
 @click.option(
     "--no-stamp", is_flag=True, help="Leave out the stamp and what stands under the table."
@@ -93,6 +97,11 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     from layerscope.api import analyze
     from layerscope.notations import notation
 
+    if network.lower().endswith(".json"):
+        from layerscope.cli.measure import show_again
+
+        show_again(network, form, output, options)
+        return
     form = form or _form_of(output)
     if form not in FORMS and form not in NOTATIONS:
         raise UnknownName(

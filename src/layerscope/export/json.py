@@ -129,6 +129,7 @@ class Totals(Struct):
     write_bytes: int
     intensity: float | None
     backward_ops: Ops
+    macs_by_dtype: dict[str, int]  # of the weights, else of the first input
     complete: bool
 
 
@@ -301,6 +302,7 @@ def _totals(report: ReportOf) -> Totals:
         write_bytes=totals.write_bytes,
         intensity=_float(totals.intensity),
         backward_ops=_ops(sum_ops(list(report.backward.values()))),
+        macs_by_dtype=report.macs_by_dtype,
         complete=not report.coverage.unknown,
     )
 

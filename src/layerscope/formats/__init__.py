@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Literal
@@ -45,7 +46,16 @@ FORMATS = (
     Format("caffemodel", "caffe.caffemodel", (".caffemodel",), "Caffe's weights"),
     Format("matconvnet", "matconvnet", (".mat",), "MatConvNet's networks"),
     Format("onnx", "onnx", (".onnx",), "ONNX models", binds=True),
+    Format(
+        "safetensors",
+        "torch.safetensors",
+        (".safetensors", ".safetensors.index.json"),
+        "weights of PyTorch models",
+    ),
+    Format("pickle", "torch.pickled", (".pt", ".pth", ".bin", ".ckpt"), "what torch.save wrote"),
 )
+# Models of Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
+MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 DEFAULTS = Options()
 
 
@@ -66,11 +76,20 @@ def options_of(**told: Any) -> Options:
 def looks_like_a_file(name: str) -> bool:
     """Whether a network is meant by its path rather than by a name."""
     suffixes = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
+    if names_a_model(name):
+        return True
     return os.path.sep in name or name.lower().endswith(suffixes) or os.path.isfile(name)
+
+
+def names_a_model(name: str) -> bool:
+    """Whether a network is meant by what makes it in Python."""
+    return MODEL.fullmatch(name) is not None and not os.path.isfile(name)
 
 
 def binds(path: str) -> bool:
     """Whether the reader of a file is told the shapes of its inputs."""
+    if names_a_model(path):
+        return True
     kind = recognise(path, _head(path))
     return kind is not None and kind.binds
 
@@ -85,6 +104,10 @@ def _head(path: str) -> bytes:
 
 def read(path: str, options: Options = DEFAULTS) -> Graph:
     """The network in a file, by what the file begins with, else by what its name ends with."""
+    if names_a_model(path):
+        from layerscope.formats.torch import specs
+
+        return specs.read(path, options.inputs, options.batch)
     kind = recognise(path, _head(path))
     if kind is None:
         known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)

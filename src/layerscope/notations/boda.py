@@ -1,5 +1,7 @@
 """Boda's account of the convolutions: sizes, FLOPs, bytes, intensity, the matrix product of each.
 
+With a measured run: the time of each, changes of layout (`__inxp`), PROFILE and TIMERS.
+
 Linear layers stand as 1x1 filters on vectors. A grouped convolution prints the product of one group
 and how often it is done (`MxNxK=3136x4x36 x32`). Numbers are scaled before they are rounded, as
 Boda does it: 999,600 bytes are `1000KB`, 9,996 bytes `10.00KB`. Halves go to the even digit.
@@ -15,6 +17,7 @@ from msgspec import Struct
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.types import Shape
 from layerscope.report import Layer, Report
+from layerscope.report.measurement import LayerTime, Run
 
 PARTS = ("layers", "info", "totals")
 MEASURED = ("profile", "timers")
@@ -34,24 +37,31 @@ class Row(Struct, frozen=True):
     output_bytes: int
 
 
-def write(report: Report, parts: Sequence[str] | str = PARTS) -> str:
+def write(report: Report, parts: Sequence[str] | str | None = None, run: Run | None = None) -> str:
     """The chosen parts: `info` and `layers` side by side for each convolution, then `totals`."""
-    chosen = _check(parts)
+    chosen = _check(parts, run)
     rows = [_row(layer, report) for layer in report.layers if layer.op in OPS]
-    lines = []
+    times = _times(run, report) if run is not None else {}
+    lines = _timers(run) if run is not None and "timers" in chosen else []
     for row in rows:
         if "info" in chosen:
             lines.append(_info(row))
         if "layers" in chosen:
-            lines.append(_forward(row))
+            lines.append(_forward(row) + _took(row, times))
     if "totals" in chosen:
-        lines += _totals(rows, report)
+        lines += _totals(rows, report, run)
+    if run is not None and "profile" in chosen:
+        lines += _profile(run, report)
     return "\n".join(lines) + "\n"
 
 
-def _check(parts: Sequence[str] | str) -> tuple[str, ...]:
+def _check(parts: Sequence[str] | str | None, run: Run | None) -> tuple[str, ...]:
+    if parts is None:
+        return PARTS if run is None else (*PARTS, *MEASURED)
     chosen = tuple(parts.split(",")) if isinstance(parts, str) else tuple(parts)
     for part in chosen:
+        if part in MEASURED and run is not None:
+            continue
         if part in MEASURED:
             raise UsageError(f"part {part!r} needs a measured run; without one: {', '.join(PARTS)}")
         if part not in PARTS:
@@ -107,7 +117,69 @@ def _forward(row: Row | Layer) -> str:
     )
 
 
-def _totals(rows: Sequence[Row | Layer], report: Report) -> list[str]:
+def _times(run: Run, report: Report) -> dict[str, float]:
+    """Seconds of each convolution, those of what is fused into it included."""
+    return {_main(row, report): row.time_s for row in run.rows if row.kind == "layer"}
+
+
+def _main(row: LayerTime, report: Report) -> str:
+    """What Boda would call a row: the convolution in it, else its first layer; `__inxp` layouts."""
+    first = row.layers[0] if row.layers else row.name
+    if row.kind == "layout":
+        return f"{first}__inxp"
+    found = [n for n in row.layers if n in report.by_name and report.by_name[n].op in OPS]
+    return found[0] if found else first
+
+
+def _took(row: Row | Layer, times: dict[str, float]) -> str:
+    """The end of a line: time and rate, as Boda has them, its last space too."""
+    layer = row if isinstance(row, Layer) else row.layer
+    if not times:
+        return ""
+    seconds = times.get(layer.name, 0.0)
+    if not seconds:
+        return "  ---  ? "
+    return f"  ---  {si_text(seconds)}s {si_text(layer.ops.flops / seconds)}F/s "
+
+
+def _timers(run: Run) -> list[str]:
+    lines = ["TIMERS:  CNT     TOT_DUR      AVG_DUR    TAG  "]
+    for timer in run.timers:
+        mean = timer.total_s / timer.count if timer.count else 0.0
+        lines.append(
+            f"{timer.count:>12}{_duration(timer.total_s):>13}{_duration(mean):>13}    {timer.tag}"
+        )
+    return lines
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.3f}s" if seconds >= 1 else f"{seconds * 1000:.3f}ms"
+
+
+def _profile(run: Run, report: Report) -> list[str]:
+    """Rows longest first; shares are of the end-to-end time."""
+    whole = run.timing.end_to_end_s
+    lines = ["PROFILE:", _columns("time", "time%", "cum_time", "cum_time%", "func_name")]
+    passed = 0.0
+    for row in sorted(run.rows, key=lambda row: -row.time_s):
+        passed += row.time_s
+        lines.append(
+            _columns(
+                f"{si_text(row.time_s)}s",
+                f"{row.time_s / whole * 100:.1f}%",
+                f"{si_text(passed)}s",
+                f"{passed / whole * 100:.1f}%",
+                _main(row, report),
+            )
+        )
+    return lines
+
+
+def _columns(*cells: str) -> str:
+    return "".join(cell.ljust(10) for cell in cells)
+
+
+def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> list[str]:
     known = [row for row in rows if isinstance(row, Row)]
     rest = "" if len(known) == len(rows) else "+?"
     sums = [
@@ -121,12 +193,28 @@ def _totals(rows: Sequence[Row | Layer], report: Report) -> list[str]:
     flops = sum(row.layer.ops.flops for row in known)
     moved = sum(row.layer.moved_bytes for row in known)
     intensity = si_text(Fraction(flops, moved)) if moved else "0"
+    head: list[str] = []
+    rate = byte_rate = ""
+    tail: list[str] = []
+    if run is not None:
+        whole = run.timing.end_to_end_s
+        head = [
+            f"total _inxp time:  {si_text(run.timing.layout_s)}s",
+            f"-- INPUT: RUNTIME={whole:.6g}s --",
+        ]
+        rate, byte_rate = f" {si_text(flops / whole)}F/s", f" {si_text(moved / whole)}B/s"
+        if run.energy is not None:
+            watts, joules = run.energy.watts, run.energy.joules
+            head.append(f"-- INPUT: POWER={watts:g}W --")
+            tail = [f"{si_text(joules)}J {si_text(flops / whole / watts)}F/s/W"]
     return [
+        *head,
         *(f'-- "{t.name}" node dims:  {_dims(t.shape, t.bytes)}' for t in report.inputs),
         f"- SUM-OVER-FWD-LAYERS-TOTALS: {' '.join(sums)}",
         "--- FWD TOTALS ---",
-        f"{si_text(flops)}F{rest}",
-        f"{si_text(moved)}B{rest} AI={intensity}F/B",
+        f"{si_text(flops)}F{rest}{rate}",
+        f"{si_text(moved)}B{rest}{byte_rate} AI={intensity}F/B",
+        *tail,
     ]
 
 
@@ -134,7 +222,7 @@ def _dims(shape: Shape | None, held: int) -> str:
     return "?" if shape is None else f"{'*'.join(map(str, shape)) or 1}={si_text(held)}B"
 
 
-def si_text(value: int | Fraction) -> str:
+def si_text(value: int | float | Fraction) -> str:
     """Scaled by 1000 into 1 to 1000: two decimals below 10, one below 100, else none."""
     scaled = Fraction(value)
     if not scaled:

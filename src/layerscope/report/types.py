@@ -75,6 +75,14 @@ class Layer(Struct, frozen=True, gc=False):
         return self.cost.stored_bytes
 
     @property
+    def precision(self) -> str:
+        """Number type it multiplies in: that of its weights, else of its first input."""
+        for param in self.cost.params:
+            if param.role == "weight":
+                return param.dtype
+        return self.inputs[0].dtype if self.inputs else self.outputs[0].dtype
+
+    @property
     def intensity(self) -> Fraction | None:
         """FLOPs per byte moved."""
         return Fraction(self.ops.flops, self.moved_bytes) if self.moved_bytes else None
@@ -263,6 +271,15 @@ class Report(Struct, frozen=True, dict=True):
             kinds = found.setdefault(kind, {})
             kinds[p.dtype] = kinds.get(p.dtype, 0) + p.elements
         return found
+
+    @cached_property
+    def macs_by_dtype(self) -> dict[str, int]:
+        """Multiply-adds by the number type of their weights, most first."""
+        sums: dict[str, int] = {}
+        for layer in self.layers:
+            if layer.ops.mac:
+                sums[layer.precision] = sums.get(layer.precision, 0) + layer.ops.mac
+        return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
 
     @cached_property
     def coverage(self) -> Coverage:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from layerscope.codecs.protobuf import VARINT, Wire, mapped
-from layerscope.errors import FormatError, UsageError
+from layerscope.errors import FormatError, ShapeError, UsageError
 from layerscope.formats import Options
-from layerscope.formats.onnx.inputs import Binding, check_kinds
+from layerscope.formats.onnx.inputs import GUESSES, Binding, check_kinds
 from layerscope.formats.onnx.known import Env, Known
 from layerscope.formats.onnx.numbers import FLOATS
-from layerscope.formats.onnx.reader import Reader
+from layerscope.formats.onnx.reader import Assumed, Reader
 from layerscope.formats.onnx.scopes import arranged
 from layerscope.formats.onnx.skim import Model, Operator, model_of
 from layerscope.graph.types import Graph, Source, Tensor
@@ -43,11 +43,22 @@ def read(path: str, options: Options) -> Graph:
     with mapped(path) as wire:
         if wire.data[4:8] == b"ORTM":
             raise FormatError(f"{path}: a model in ONNX Runtime's own format, expected ONNX")
-        model = model_of(wire)
-        return _graph(wire, model, options)
+        return _guessed(wire, model_of(wire), options)
 
 
-def _graph(wire: Wire, model: Model, options: Options) -> Graph:
+def _guessed(wire: Wire, model: Model, options: Options) -> Graph:
+    """The graph on the first sizes that it can take, where the file leaves any open."""
+    first: ShapeError | None = None
+    for guess in range(len(GUESSES)):
+        try:
+            return _graph(wire, model, options, guess)
+        except Assumed as error:
+            first = first or ShapeError(str(error))
+    assert first is not None
+    raise first
+
+
+def _graph(wire: Wire, model: Model, options: Options, guess: int) -> Graph:
     from layerscope.formats.onnx.operators import CONVERTERS
 
     reader = Reader(wire, model, CONVERTERS)
@@ -59,7 +70,7 @@ def _graph(wire: Wire, model: Model, options: Options) -> Graph:
         env[stored.name] = reader.store(stored.name, stored, ())
     inputs = [value for value in part.inputs if value.name not in env]
     check_kinds(inputs, wire.name)
-    binding = Binding(inputs, options.inputs, options.dims, options.batch, wire.name)
+    binding = Binding(inputs, options.inputs, options.dims, options.batch, wire.name, guess)
     tensors = []
     for value in inputs:
         if value.name in env or not value.name:

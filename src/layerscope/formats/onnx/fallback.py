@@ -58,7 +58,10 @@ def inferred(s: Site) -> dict[str, tuple[Shape, str]]:
             data,
             opset_imports=[helper.make_opsetid(s.operator.domain, s.opset)],
         )
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, KeyError):
+    except (
+        onnx.checker.ValidationError, shape_inference.InferenceError,
+        RuntimeError, TypeError, ValueError, KeyError,
+    ):  # fmt: skip
         return {}  # what onnx cannot tell stays unknown
     made: dict[str, tuple[Shape, str]] = {}
     for name, kind in found.items():

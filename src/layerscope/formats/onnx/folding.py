@@ -12,7 +12,7 @@ from layerscope.formats.onnx.site import Site
 from layerscope.formats.onnx.skim import Stored
 from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Shape, elements
+from layerscope.graph.types import Param, Shape, elements
 
 FEW = 8  # numbers of a float constant that is worked with rather than learned
 
@@ -51,7 +51,12 @@ def fold(s: Site) -> bool:
     """Answer before the run what depends on shapes and constants alone."""
     op, inputs, domain = s.op, s.inputs, s.operator.domain
     if domain:
-        return False
+        first = inputs[0] if inputs else None
+        if (domain, op) != ("com.microsoft", "DequantizeLinear") or first is None:
+            return False
+        if first.entry is None or not all(known is None or known.constant for known in inputs):
+            return False
+        return _derive(s, first)
     if op in ("Shape", "Size"):
         shape = inputs[0].shape if inputs and inputs[0] is not None else None
         if shape is None:
@@ -136,7 +141,13 @@ def _derive(s: Site, first: Known) -> bool:
         shape, dtype = _derived_shape(s)
     except NeedsValue:
         return False
-    known = s.told_node("constant", (), (shape,), (dtype,))[0]
+    params: list[Param] = []
+    if s.op == "DequantizeLinear":
+        if first.entry is not None:
+            first.entry.narrow = True
+        names = {1: "scale", 2: "zero_point"}
+        params = [s.param(n, name, "statistic") for n, name in names.items() if s.stored(n)]
+    known = s.told_node("constant", (), (shape,), (dtype,), params=params)[0]
     for other in s.inputs[1:]:
         s.reader.uses(other)
     known.entry = first.entry
@@ -163,11 +174,6 @@ def _derived_shape(s: Site) -> tuple[Shape, str]:
     from layerscope.formats.onnx.operators.moving import moved_shape
 
     if s.op == "DequantizeLinear":
-        for n in (1, 2):
-            if s.has(n):
-                entry = s.given(n).entry
-                if entry is not None:
-                    entry.role = "statistic"
         return s.shape(0), s.dtype(1)
     return moved_shape(s)
 

@@ -9,7 +9,17 @@ from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.formats.onnx.skim import Dim, Value
 from layerscope.graph.types import Shape
 
-IMAGE, TOKENS, STEPS = 224, 128, 512  # where nothing tells better
+TOKENS = 128
+# Height and width of an image, and steps of anything else, where nothing tells better; what a
+# network cannot take is followed by the next.
+GUESSES = (
+    ((224, 224), 512),
+    ((48, 320), 16000),
+    ((32, 320), 1024),
+    ((640, 640), 128),
+    ((256, 256), 64),
+    ((64, 64), 4096),
+)
 SUM = re.compile(r"^\s*(\w[\w.]*)\s*\+\s*(\w[\w.]*)\s*$")
 
 
@@ -23,8 +33,10 @@ class Binding:
         dims: Mapping[str, int],
         batch: int | None,
         file: str,
+        guess: int = 0,
     ) -> None:
         self.inputs, self.batch, self.file = inputs, batch, file
+        self.image, self.steps = GUESSES[guess]
         self.dims = dict(dims)
         self.assumed: dict[str, tuple[Shape, list[str]]] = {}  # input -> shape, sizes in words
         self.shapes = self._given(shapes)
@@ -132,10 +144,10 @@ class Binding:
         if axis == 1 and len(dims) == 3 and dims[0].size is not None and dims[2].size is not None:
             return 1  # the batch of a recurrent layer's state
         if len(dims) == 4:
-            return IMAGE
+            return self.image[axis % 2]
         if value.dtype.startswith(("int", "uint", "bool")):
             return TOKENS
-        return STEPS
+        return self.steps
 
     def declared(self, value: Value) -> Shape | None:
         """A shape that the file declares of a tensor inside, if all of it is known."""

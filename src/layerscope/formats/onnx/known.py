@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from layerscope.formats.onnx.skim import Stored
 from layerscope.formats.onnx.values import Array
@@ -13,11 +13,12 @@ from layerscope.graph.types import Param, Role, Shape
 class Entry:
     """An array that the file stores, and what it turns out to be."""
 
-    __slots__ = ("dtype", "fill", "name", "role", "shape", "source")
+    __slots__ = ("dtype", "fill", "name", "narrow", "role", "shape", "source")
 
     def __init__(self, name: str, shape: Shape, dtype: str, source: Stored | None) -> None:
         self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
         self.role: Role | None = None
+        self.narrow = False  # whole numbers that stand for learned ones
         self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
 
     @property
@@ -61,4 +62,25 @@ class NeedsValue(Exception):
     """A shape depends on numbers that only the run knows."""
 
 
-Env = dict[str, Known]
+Env: TypeAlias = dict[str, Known]
+
+
+class Inner(Env):
+    """Names inside a body: its own, else those around it."""
+
+    __slots__ = ("around",)
+
+    def __init__(self, around: Env, own: Env) -> None:
+        super().__init__(own)
+        self.around = around
+
+    def __missing__(self, name: str) -> Known:
+        return self.around[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.around
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What is known by a name, here or around."""
+        found = super().get(name)
+        return self.around.get(name, default) if found is None else found

@@ -32,11 +32,12 @@ class Ledger:
         self.entries: list[Entry] = []
         self.tensors: dict[str, tuple[Shape | None, str]] = {}  # of the graph made
         self.derived: dict[str, Entry] = {}  # arrays in another shape or type, by tensor
-        self.derived_read: set[str] = set()
+        self.derived_read: dict[str, None] = {}
         self.notes: list[str] = []
         self.dtype = ""  # of floats
         self.assumed = ""  # input shapes that nobody told
-        self._names: set[str] = set()
+        self.names: dict[str, None] = {}  # of nodes
+        self.counts: dict[str, int] = {}  # how far names made unique have got, by the name wanted
         self._same: dict[Any, Any] = {}
         self._sources: dict[str, Source] = {}
         self.vocabulary = Vocabulary(wire)
@@ -48,19 +49,21 @@ class Ledger:
 
     # -- names ---------------------------------------------------------------------------------
 
-    def fresh(self, name: str, taken: set[str] | dict[str, Any]) -> str:
+    def fresh(self, name: str, taken: dict[str, Any], also: dict[str, Any] | None = None) -> str:
         """A name that nothing else has."""
-        found, count = name, 1
-        while found in taken:
+        found, count = name, self.counts.get(name, 1)
+        while found in taken or (also is not None and found in also):
             count += 1
             found = f"{name}_{count}"
+        if found != name:
+            self.counts[name] = count
         return found
 
     def tensor_name(self, name: str, scope: tuple[str, ...]) -> str:
         """The name of a tensor in the flat graph: its own, or with its scope where it is taken."""
         if name in self.tensors or name in self.params:
             name = "/".join((*scope, name))
-        return self.fresh(name, self.tensors | self.params if name in self.params else self.tensors)
+        return self.fresh(name, self.tensors, self.params)
 
     def scope_of(self, operator: Operator) -> tuple[str, ...]:
         """Modules around a node: as its exporter tells them, else as its name does."""
@@ -101,12 +104,13 @@ class Ledger:
         entry = known.entry
         if entry is None:
             return known.name
-        if entry.dtype not in FLOATS or elements(entry.shape) <= 1:
+        whole = entry.dtype not in FLOATS and not entry.narrow
+        if whole or elements(entry.shape) <= 1:
             role = "constant"
         if entry.role in (None, "constant"):
             entry.role = role
         if known.name != entry.name:
-            self.derived_read.add(known.name)
+            self.derived_read[known.name] = None
         else:
             self.params[entry.name] = entry.param
         return known.name
@@ -148,11 +152,8 @@ class Ledger:
 
     def node_name(self, wanted: str) -> str:
         """A name for a node that no other has."""
-        found, count = wanted, 1
-        while found in self._names:
-            count += 1
-            found = f"{wanted}_{count}"
-        self._names.add(found)
+        found = self.fresh(wanted, self.names) if wanted in self.names else wanted
+        self.names[found] = None
         return found
 
     def graph(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[str]) -> Graph:
@@ -165,13 +166,9 @@ class Ledger:
                 shape, _ = self.tensors[tensor]
                 assert shape is not None
                 param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
-                node = replace(node, params=(param,))
+                node = replace(node, params=(param, *(node.params or ())))
             nodes.append(node)
-        params = dict(self.params)
-        absorbed = {p.storage for node in nodes for p in node.params or ()}
-        for entry in self.entries:
-            if entry.name in params or entry.name not in absorbed:
-                params[entry.name] = entry.param
+        params = {entry.name: entry.param for entry in self.entries}
         idle = [name for name, param in params.items() if param.role == "unused"]
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""

@@ -15,6 +15,7 @@ DTYPES = {
 }  # fmt: skip
 BITS = DTYPE_BITS
 FLOATS = ("fp32", "fp16", "bf16", "fp64", "fp8", "fp4")
+NARROW = ("int8", "uint8", "int4", "uint4", "int2", "uint2")
 WHOLE = (
     "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "int4", "uint4",
     "int2", "uint2",

@@ -22,12 +22,23 @@ WITHOUT_SHAPES = {
 }  # fmt: skip
 
 
+UNFIT = (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError)
+
+
+MOST_PUT_IN = 200_000  # nodes of functions, which could double without end
+
+
+class Assumed(ShapeError):
+    """Shapes that do not agree, where some of them were assumed."""
+
+
 class Reader(Ledger):
     """Walks a file, one operator after the other."""
 
     def __init__(self, wire: Wire, model: Model, converters: Mapping[Any, Convert]) -> None:
         super().__init__(wire)
         self.model, self.converters = model, converters
+        self.put_in = 0  # nodes of functions
         self.failures: list[ShapeError] | None = None  # of a branch, which may be for other shapes
 
     def walk(
@@ -51,16 +62,23 @@ class Reader(Ledger):
             try:
                 self._visit(site)
             except ShapeError as error:
-                hint = f"; {self.assumed}" if self.assumed else ""
-                text = str(error)
-                told = text if text.startswith(self.file) else f"{site.where}: {text}"
-                error = ShapeError(told + (hint if hint not in told else ""))
-                if self.failures is None:
-                    raise error from None
-                self.failures.append(error)
-                site.unknown()
+                self._fails(site, error)
+            except UNFIT as error:  # numbers and kinds of inputs that no such operator has
+                self._fails(site, f"inputs or attributes that do not go with it ({error})")
             except RecursionError:
                 raise FormatError(f"{site.where}: nested too deep") from None
+
+    def _fails(self, site: Site, what: object) -> None:
+        """Raise what is wrong with an operator, or note it and go on."""
+        text = str(what)
+        told = text if text.startswith(self.file) else f"{site.where}: {text}"
+        error = ShapeError(told)
+        if self.assumed:
+            error = Assumed(told if self.assumed in told else f"{told}; {self.assumed}")
+        if self.failures is None:
+            raise error from None
+        self.failures.append(error)
+        site.unknown()
 
     def _visit(self, site: Site) -> None:
         operator = site.operator
@@ -90,6 +108,11 @@ class Reader(Ledger):
 
     def inline(self, site: Site, function: Function) -> None:
         """Put the body of a function in, as a scope of its own."""
+        self.put_in += len(function.nodes)
+        if self.put_in > MOST_PUT_IN:
+            raise FormatError(
+                f"{self.file}: more than {MOST_PUT_IN:,} nodes of functions, all calls put in"
+            )
         env: Env = {}
         for n, name in enumerate(function.inputs):
             known = site.inputs[n] if n < len(site.inputs) else None

@@ -12,13 +12,14 @@ from layerscope.formats.onnx.skim import (
     GraphPart,
     Operator,
     Span,
+    Stored,
     Value,
     graph_of,
 )
 from layerscope.formats.onnx.values import Array
 from layerscope.formats.onnx.words import Words
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Node, Param, Role, Shape
+from layerscope.graph.types import Node, Param, Role, Shape, elements
 from layerscope.ops import RULES, Call
 from layerscope.ops.rule import made_dtype
 
@@ -148,6 +149,15 @@ class Site:
         """Whole numbers it is told."""
         value = self.told.get(name)
         return tuple(default) if value is None else tuple(map(int, value))
+
+    def count(self, name: str) -> int:
+        """How many numbers an attribute holds, be they read or too many for that."""
+        attribute = self.attributes.get(name)
+        if attribute is None:
+            return 0
+        if isinstance(attribute.value, Stored):
+            return elements(attribute.value.shape)
+        return attribute.count
 
     def real(self, name: str, default: float = 0.0) -> float:
         """A number it is told."""

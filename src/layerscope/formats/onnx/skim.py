@@ -246,6 +246,9 @@ def _type(wire: Wire, start: int, end: int) -> tuple[str, tuple[Dim, ...] | None
     return "", None, "tensor"
 
 
+NAMELESS = ("?", "-1", "None")  # what exporters write for a size of its own
+
+
 def _dim(wire: Wire, start: int, end: int) -> Dim:
     size, name = None, ""
     for number, kind, begin, stop in wire.fields(start, end):
@@ -253,7 +256,7 @@ def _dim(wire: Wire, start: int, end: int) -> Dim:
             size = signed(begin)
         elif number == 2 and kind == SPAN:
             name = wire.text(begin, stop)
-    return Dim(size if size is not None and size >= 0 else None, name)
+    return Dim(size if size is not None and size >= 0 else None, "" if name in NAMELESS else name)
 
 
 def stored_of(wire: Wire, start: int, end: int) -> Stored:
@@ -376,6 +379,7 @@ class Attribute(Struct, frozen=True, gc=False):
     value: Any = None
     graph: Span | None = None
     refers: str = ""  # the attribute of the function around that it stands for
+    count: int = 0  # of numbers or texts in a list, read or too many to be
 
 
 def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
@@ -386,6 +390,7 @@ def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
     many: list[Any] = []
     kind_told = 0
     listed = False
+    unread = 0
     for number, kind, begin, stop in wire.fields(start, end):
         if number == 1 and kind == SPAN:
             name = wire.text(begin, stop)
@@ -403,9 +408,10 @@ def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
             graph = (begin, stop)
         elif number == 7:
             listed = True
-            if kind == FIXED32 or stop - begin <= 4 * MOST_VALUES:
+            if len(many) + (stop - begin) // 4 <= MOST_VALUES:
                 many.extend(wire.floats(begin, stop))
             else:
+                unread += (stop - begin) // 4
                 wire.spend(begin, 1)
         elif number == 8:
             listed = True
@@ -421,5 +427,5 @@ def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
         elif number == 21 and kind == SPAN:
             refers = wire.text(begin, stop)
     if listed or kind_told in (6, 7, 8):
-        value = tuple(many)
-    return Attribute(name, value, graph, refers)
+        value = () if unread else tuple(many)
+    return Attribute(name, value, graph, refers, len(many) + unread)

@@ -69,7 +69,10 @@ def cast(value: Any, dtype: str) -> Any:
     if dtype in WHOLE:
         if isinstance(value, float) and not math.isfinite(value):
             raise TooLarge
-        return int(value)
+        value = int(value)
+        if not -(1 << 63) <= value < 1 << 64:  # where engines go round, which no shape means
+            raise TooLarge
+        return value
     if dtype == "fp32":
         try:
             return unpack("<f", pack("<f", value))[0]
@@ -212,6 +215,8 @@ def unsqueezed(shape: Shape, axes: Sequence[int]) -> Shape:
     """A shape with axes of one element put in."""
     rank = len(shape) + len(axes)
     at = {axis_of(axis, rank) for axis in axes}
+    if len(at) != len(axes):
+        raise ShapeError(f"axes {tuple(axes)}, one of them twice")
     rest = iter(shape)
     return tuple(1 if n in at else next(rest) for n in range(rank))
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from threading import get_ident
 from typing import Any
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
+from layerscope.formats.torch.leaves import PRINTED
 from layerscope.formats.torch.mode import DataDependent, Recorder, shapes_in
 from layerscope.formats.torch.places import Held, places_of
 from layerscope.formats.torch.tracking import Tracker
@@ -78,13 +80,14 @@ class Run:
     def graph(self, *, real: bool) -> Graph:
         """Run the forward and put the graph together."""
         torch = self.torch
-        places = places_of(self.model)
-        held = Held(places)
-        tracker = Tracker(places, held)
-        recorder = Recorder(torch, tracker, real=real, floating=_floating(held))
-        recorder.shortcuts = self.shortcuts
-        recorder.rules = self.rules
         with ExitStack() as stack:
+            stack.enter_context(_no_collection())
+            places = places_of(self.model)
+            held = Held(places)
+            tracker = Tracker(places, held)
+            recorder = Recorder(torch, tracker, real=real, floating=_floating(held))
+            recorder.shortcuts = self.shortcuts
+            recorder.rules = self.rules
             answered = recorder.leaves if self.shortcuts and not real else ()
             stack.enter_context(untouched(torch, places, answered))
             if real:
@@ -100,7 +103,7 @@ class Run:
                 raise
             except Exception as error:
                 raise self._told(error) from error
-        return self._assembled(tracker, outputs)
+            return self._assembled(tracker, outputs)
 
     def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
         """The arguments as the run takes them, each tensor an input of the graph."""
@@ -176,7 +179,7 @@ class Run:
             if name not in tracker.used:
                 role: Role = "bias" if name.endswith("bias") else "weight"
                 unused.append(Param(name, tuple(tensor.shape), role, name_of(tensor.dtype), name))
-        notes = ()
+        notes: tuple[str, ...] = ()
         if unused:
             count = sum(param.elements for param in unused)
             notes = (_left_out(unused, count),)
@@ -195,6 +198,18 @@ class Run:
         )
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Many small objects that all stay: looking for garbage among them finds none."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
 def _pairs(run: Run, made: dict[int, Any]) -> list[tuple[Any, Any]]:
     given = [t for _, t in tensors_in((run.args, run.kwargs), run.torch)]
     return [(tensor, made[id(tensor)]) for tensor in given if id(tensor) in made]
@@ -210,7 +225,8 @@ def _printed(place: Any) -> str:
     """What a module print says of it; "" where its node tells that."""
     if not place.childless:
         return type(place.module).__name__
-    return "" if place.printed and place.path else repr(place.module)
+    told = place.printed and place.path and type(place.module).__name__ in PRINTED
+    return "" if told else repr(place.module)
 
 
 def _kind(module: Any) -> str:

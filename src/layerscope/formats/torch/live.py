@@ -11,14 +11,6 @@ from layerscope.formats.torch.inputs import from_sizes, map_tensors
 from layerscope.graph.types import Graph
 
 
-def is_module(thing: Any) -> bool:
-    """Whether it is a module of PyTorch; asks nothing of PyTorch if that is not loaded."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(thing, torch.nn.Module)
-
-
 def graph_of(
     model: Any,
     *,
@@ -39,6 +31,8 @@ def graph_of(
     to the forward by name. `device` is taken and makes no difference: nothing is computed.
     """
     torch = the_torch()
+    if not isinstance(model, torch.nn.Module):
+        raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
     sizes = input_size if input_size is not None else input
     if (sizes is None) == (input_data is None):
         raise UsageError(
@@ -55,13 +49,11 @@ def graph_of(
             each = iter([*kinds, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    return capture(
-        model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules
-    )
+    return capture(model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules)
 
 
 def _default(torch: Any, model: Any) -> Any:
-    """Number type of inputs that are told by their size: that of the weights, ids for embeddings."""
+    """Number type of inputs told by their size: that of the weights, ids for embeddings."""
     first = next((p for p in model.parameters() if p.is_floating_point()), None)
     inner = model
     while inner._modules and not isinstance(inner, torch.nn.Embedding):

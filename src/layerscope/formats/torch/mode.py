@@ -37,6 +37,12 @@ class DataDependent(Exception):
     """The model looks at numbers that a run without numbers does not have."""
 
 
+class Registered(Struct, frozen=True):
+    """A formula that PyTorch's own counter was given; it takes tensors."""
+
+    formula: Any
+
+
 class Info(Struct, frozen=True):
     """What is known of an operator before any call of it."""
 
@@ -69,6 +75,7 @@ class Recorder:
         keys = torch._C.DispatchKey
         self._python = torch._C.DispatchKeySet(keys.Python).add(keys.PythonTLSSnapshot)
         self._guard = torch._C._ExcludeDispatchKeyGuard
+        self._strided = torch.empty_strided
         self._types = (torch.Tensor, torch.nn.Parameter)
 
     # Operators
@@ -88,7 +95,7 @@ class Recorder:
             return self._look(func, args, kwargs)
         if not given:
             return func(*args, **kwargs)
-        if all([value.constant for value in given]):
+        if all(value.constant for value in given):
             return self._folded(info, func, args, kwargs, given)
         if kind == "write":
             return self._write(info, func, args, kwargs, given, key)
@@ -117,13 +124,13 @@ class Recorder:
     def _registered(
         self, outs: Any, names: Any, entry: Entry, func: Any, args: Any, kwargs: Any, given: Any
     ) -> None:
-        known = all([value.known for value in given])
+        known = all(value.known for value in given)
         register = self.tracker.register
-        for out, name, sig in zip(outs, names, entry.outs, strict=True):
+        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=True)):
             made = register(out, name, sig)
             if known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, outs.index(out) if entry.form else None)
+                made.recipe = (func, args, kwargs, n if entry.form else None)
 
     def _empty(self, sig: Sig) -> Any:
         return self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
@@ -189,8 +196,8 @@ class Recorder:
             results is not None
             and self.shortcuts
             and not self.real
-            and (info.name in FRESH or all([value.sig.contiguous for value in given]))
-            and all([type(ref.place) is not int for ref in results])
+            and (info.name in FRESH or all(value.sig.contiguous for value in given))
+            and all(type(ref.place) is not int for ref in results)
         )
         if own:
             return self._entry(draft, results, self._sigs_of(results, given), form), None
@@ -219,11 +226,11 @@ class Recorder:
         if results is not None:
             results = results[: len(sigs)]
             if len(results) == len(sigs):
-                fits = all([r.shape == s.shape for r, s in zip(results, sigs, strict=True)])
+                fits = all(r.shape == s.shape for r, s in zip(results, sigs, strict=True))
                 if fits:
                     cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=True)]
                     return self._entry(draft, cast, sigs, form), listed
-        if all([0 in sig.shape for sig in sigs]):
+        if all(0 in sig.shape for sig in sigs):
             return Entry((), (), sigs, form), listed
         return self._unknown(info, sigs, given, form), listed
 
@@ -242,7 +249,7 @@ class Recorder:
         formula = counter.flop_registry.get(func.overloadpacket) if counter is not None else None
         if formula is None or info.full.startswith("aten."):
             return None
-        return lambda *told, **named: formula(*told, **named) // 2  # its figures are 2 per MAC
+        return Registered(formula)
 
     def _ruled(
         self, info: Info, rule: Any, args: Any, kwargs: Any, outs: Any, given: Any
@@ -253,7 +260,10 @@ class Recorder:
         shapes = tuple([sig.shape for sig in sigs])
         named = {k: self._shapes(v) for k, v in kwargs.items()}
         made = shapes if many else shapes[0]
-        counts = rule(*self._shapes(args), out_shape=made, **named)
+        if isinstance(rule, Registered):
+            counts = rule.formula(*args, **kwargs, out_val=outs) // 2  # its figures are 2 per MAC
+        else:
+            counts = rule(*self._shapes(args), out_shape=made, **named)
         if not isinstance(counts, Mapping):
             counts = {"mac": counts}
         told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
@@ -373,7 +383,7 @@ class Recorder:
     def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """A call on constants alone makes a constant; with their numbers where all have some."""
         target = given[0]
-        numbers = all([v.tensor.device != self._meta and v.known for v in given])
+        numbers = all(v.tensor.device != self._meta and v.known for v in given)
         if info.kind == "write":
             if numbers or self.real:
                 return func(*args, **kwargs)
@@ -384,8 +394,8 @@ class Recorder:
         outs = func(*args, **kwargs) if numbers else self._run(info, func, args, kwargs)
         many = isinstance(outs, (list, tuple))
         listed = list(outs) if many else [outs]
-        drawn = any([value.recipe == "random" for value in given])
-        known = all([value.known for value in given])
+        drawn = any(value.recipe == "random" for value in given)
+        known = all(value.known for value in given)
         for n, out in enumerate(listed):
             if not isinstance(out, self.torch.Tensor) or id(out) in self.tracker.values:
                 continue
@@ -590,7 +600,7 @@ class Recorder:
         in_place = leaf.in_place and module.inplace
         if in_place and value.parent is not None:
             return None
-        key: Any = (leaf, value.sig, told, in_place)
+        key: Any = (type(module), value.sig, told, in_place)
         if arrays:
             key = (key, *[None if a is None else (a.shape, a.dtype) for a in arrays])
         try:
@@ -603,20 +613,16 @@ class Recorder:
         if entry is None or entry is NO_ENTRY:
             return None
         tracker = self.tracker
-        given = [value, *arrays]
-        if leaf.operator == "embedding":
-            given = [*arrays, value]
-        tracker.leaf = place
         place.printed = True
-        name = tracker.emit(entry, given)[0]
-        tracker.leaf = None
+        step = entry.steps[0]
+        name = tracker.emit_leaf(place, step, value, arrays)
         if in_place:
             tracker.write(value, name)
             return x
         sig = entry.outs[0]
         guard = self._guard(self._python)
         guard.__enter__()
-        out = self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
+        out = self._strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
         guard.__exit__(None, None, None)
         made = Value(out, name, sig)
         tracker.values[id(out)] = made
@@ -630,16 +636,13 @@ class Recorder:
         for array in arrays:
             if array is not None and id(array) not in names:
                 return None
-        given = [value, *[None if a is None else self.tracker.value(a) for a in arrays]]
-        places = range(1, len(given))
-        if leaf.operator == "embedding":
-            given, places = [given[1], value], range(1)
+        given: list[Any] = [value]
+        given += [None if a is None else self.tracker.value(a) for a in arrays]
         refs = [
-            None if given[p] is None else Ref(given[p].sig.shape, given[p].sig.name, p, True)
-            for p in places
-        ]
-        own = given.index(value)
-        x = Ref(value.sig.shape, value.sig.name, own, value.sig.kind != "")
+            None if given[p] is None else Ref(given[p].sig.shape, given[p].sig.name, p - 1, True)
+            for p in range(1, len(given))
+        ]  # places count arrays here; the one tensor that is read is told apart
+        x = Ref(value.sig.shape, value.sig.name, -1, value.sig.kind != "")
         source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
         draft = Draft(source, self.tracker.same, self.floating)
         draft.in_place = in_place
@@ -648,7 +651,7 @@ class Recorder:
         except (NoWords, ShapeError, TypeError, ValueError, IndexError):
             return None
         alike = {ref.dtype for ref in refs if ref is not None} <= {made.dtype}
-        if len(draft.steps) != 1 or not alike:
+        if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
             return None
         if in_place:
             return self._entry(draft, [made], [value.sig], None)
@@ -666,9 +669,7 @@ class Recorder:
         with self._guard(self._python):
             metas = [None if v is None else self._on_meta(v.tensor) for v in given]
             x, arrays = metas[0], tuple(metas[1:])
-            if leaf.operator == "embedding":
-                x, arrays = metas[1], (metas[0],)
-            extra = ()
+            extra: tuple[bool, ...] = ()
             if leaf.operator == "batch_norm":
                 extra = (False,)
             args = (*leaf.arguments(x, arrays, told), *extra)

@@ -14,7 +14,6 @@ from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
-
 MADE_OF_NOTHING = ("constant", "random")
 
 
@@ -68,19 +67,22 @@ class Tracker:
         name = self.held.names.get(id(tensor))
         if name is not None:
             kind = "buffer" if id(tensor) in self.held.buffers else "param"
-            found = Value(tensor, name, self.sig(tensor, kind), plain=False)
+            found = Value(tensor, name, self.sig(tensor, kind))
             found.known = kind == "buffer" and tensor.device.type == "cpu"
         else:
-            found = Value(tensor, "", self.sig(tensor), plain=False)
+            found = Value(tensor, "", self.sig(tensor))
             found.known = tensor.device.type == "cpu"
             found.fixed = True
+        found.plain = False
         self.values[id(tensor)] = found
         self.log.append(found)
         return found
 
     def register(self, tensor: Any, name: str, sig: Sig, *, plain: bool = True) -> Value:
         """A tensor that was just made."""
-        made = Value(tensor, name, sig, plain=plain)
+        made = Value(tensor, name, sig)
+        if not plain:
+            made.plain = False
         self.values[id(tensor)] = made
         self.log.append(made)
         return made
@@ -146,14 +148,46 @@ class Tracker:
         made: list[tuple[str, ...]] = []
         for step in steps:
             inputs = tuple(
-                [self.read(given[p]) if type(p) is int else made[p[0]][p[1]] for p in step.inputs]
+                [
+                    self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]]
+                    for p in step.inputs
+                ]
             )
             made.append(
                 self._node(
                     step.op, inputs, step.attributes, step.outputs, step.source, step.holds, given
                 )
             )
-        return [self.read(given[p]) if type(p) is int else made[p[0]][p[1]] for p in entry.results]
+        return [
+            self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]] for p in entry.results
+        ]
+
+    def emit_leaf(self, place: Place, step: Step, value: Value, arrays: list[Any]) -> str:
+        """As `emit`, of a module that is one step with one output."""
+        name = place.path
+        names = self.names
+        if place.calls or name in names:
+            name = self._again(name)
+        place.calls += 1
+        names.add(name)
+        source = value.name if value.plain else self.read(value)
+        ties = None
+        if arrays:
+            stored, used = self.held.names, self.used
+            for own, n in step.holds:
+                full = stored[id(arrays[n])]
+                used.add(full)
+                if full != f"{name}.{own}":
+                    ties = ties or {}
+                    ties[own] = full
+        made = (name,)
+        self.nodes.append(
+            Node(
+                name, step.op, (source,), made, step.attributes, None, place.outer, place.path,
+                ties, step.source,
+            )
+        )  # fmt: skip
+        return name
 
     def _node(
         self,
@@ -216,7 +250,9 @@ class Tracker:
 
     def settle(self, place: Place, before: int, mark: int) -> bool:
         """A module without children that made one node, constants apart, is that node."""
-        made = [n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING]
+        made = [
+            n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING
+        ]
         if len(made) != 1 or not place.path:
             return False
         self._rename(made[0], place, mark)

@@ -22,25 +22,21 @@ class Sig:
 
 
 class Value:
-    """A tensor of the run. `parent` is what it is a view of, `remake` tells how."""
+    """A tensor of the run; what most of them have in common stands here once."""
 
-    __slots__ = (
-        "fixed", "known", "name", "parent", "plain", "recipe", "remake", "sig", "tensor", "twin",
-        "version",
-    )  # fmt: skip
+    plain = True  # its name may be read as it stands
+    parent: Value | None = None  # what it is a view of
+    remake: Any = None  # and how
+    version = 0
+    twin: Any = None  # on the meta device, where the tensor itself is not
+    known = False  # its numbers can be worked out without the model's weights
+    recipe: Any = None
+    fixed = False  # made of constants alone
 
-    def __init__(self, tensor: Any, name: str, sig: Sig, *, plain: bool = True) -> None:
+    def __init__(self, tensor: Any, name: str, sig: Sig) -> None:
         self.tensor = tensor
         self.name = name
         self.sig = sig
-        self.plain = plain  # its name may be read as it stands
-        self.parent: Value | None = None
-        self.remake: Any = None
-        self.version = 0
-        self.twin: Any = None  # on the meta device, where the tensor itself is not
-        self.known = False  # its numbers can be worked out without the model's weights
-        self.recipe: Any = None
-        self.fixed = False  # made of constants alone
 
     @property
     def constant(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.onnx.operators import (
+    attention,
     control,
     convolution,
     elements,
@@ -39,6 +40,7 @@ CONVERTERS: dict[tuple[str, str], Convert] = {
     **resizing.OPERATORS,
     **sequences.OPERATORS,
     **signals.OPERATORS,
+    **attention.OPERATORS,
     **transformers.OPERATORS,
     **trees.OPERATORS,
 }

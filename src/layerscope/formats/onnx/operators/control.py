@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from layerscope.errors import FormatError, ShapeError
-from layerscope.formats.onnx.known import Env, Known
+from layerscope.formats.onnx.known import Env, Inner, Known
 from layerscope.formats.onnx.ledger import Ledger
 from layerscope.formats.onnx.operators.rounds import passed_on, rounds
 from layerscope.formats.onnx.site import Convert, Site
@@ -20,22 +21,30 @@ UNTAKEN = "the branch that is not counted"
 UNTOLD = "one of an unknown number of rounds (× ?)"
 
 
+def _tables(reader: Ledger) -> tuple[dict[str, Any], ...]:
+    return (
+        reader.names, reader.tensors, reader.params, reader.derived, reader.derived_read,
+    )  # fmt: skip
+
+
 class Mark:
     """Where a reader stood, to go back to or to look at what came since."""
 
     def __init__(self, reader: Ledger) -> None:
         self.reader, self.start = reader, len(reader.nodes)
-        self.names, self.tensors = set(reader._names), dict(reader.tensors)
-        self.params, self.entries = dict(reader.params), list(reader.entries)
-        self.derived, self.read = dict(reader.derived), set(reader.derived_read)
+        self.entries, self.notes = len(reader.entries), len(reader.notes)
+        self.sizes = [len(table) for table in _tables(reader)]
 
     def undo(self) -> None:
-        """Forget all nodes since."""
+        """Forget all nodes since; all that a reader keeps it keeps in order."""
         reader = self.reader
         del reader.nodes[self.start :]
-        reader._names, reader.tensors = self.names, self.tensors
-        reader.params, reader.entries = self.params, self.entries
-        reader.derived, reader.derived_read = self.derived, self.read
+        del reader.entries[self.entries :]
+        del reader.notes[self.notes :]
+        reader.counts.clear()
+        for table, size in zip(_tables(reader), self.sizes, strict=True):
+            while len(table) > size:
+                table.popitem()
 
     def again(self, times: int | None, note: str = "") -> None:
         """Say of every node since how often it runs; None is not known."""
@@ -75,7 +84,7 @@ def _ops(reader: Ledger, node: Node) -> tuple[int, int] | None:
 def body(s: Site, part: GraphPart, scope: tuple[str, ...], inputs: dict[str, Known]) -> Env:
     """Walk the graph of a body; what is around it is seen from inside."""
     reader = s.reader
-    env: Env = {**s.env, **inputs}
+    env: Env = Inner(s.env, inputs)
     for stored in part.stored:
         env[stored.name] = reader.store(stored.name, stored, scope)
     reader.walk(
@@ -275,7 +284,11 @@ def scan(s: Site) -> None:
     part = s.graph("body")
     scanned = s.whole("num_scan_inputs", 1)
     known = [k for k in s.inputs[1 if s.opset < 9 else 0 :] if k is not None]
+    if not 1 <= scanned <= len(known) or len(part.inputs) != len(known):
+        raise FormatError(f"{s.where}: {scanned} of {len(known)} inputs are scanned")
     carried, sequences = known[: len(known) - scanned], known[len(known) - scanned :]
+    if len(part.outputs) < len(carried):
+        raise FormatError(f"{s.where}: its body makes {len(part.outputs)} tensors")
     axes = s.wholes("scan_input_axes") or ((1 if s.opset < 9 else 0),) * scanned
     times: int | None = None
     tail: list[Entering] = []

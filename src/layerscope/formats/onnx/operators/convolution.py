@@ -103,8 +103,9 @@ def deform_conv(s: Site) -> None:
     """DeformConv: the kernel's places are moved by offsets."""
     x = s.shape(0)
     kernel = _kernel(s, 1, len(x))
-    groups = s.whole("group", 1)
-    attributes = at.Conv(window(s, kernel[2:]), kernel[0], groups, s.has(3))
+    attributes = at.DeformConv(
+        window(s, kernel[2:]), kernel[0], s.whole("group", 1), s.has(3), s.whole("offset_group", 1)
+    )
     params = []
     for n, name in ((1, "weight"), (3, "bias")):
         if s.has(n):

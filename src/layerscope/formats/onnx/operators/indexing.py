@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.known import NeedsValue
-from layerscope.formats.onnx.numbers import DTYPES, FLOATS
+from layerscope.formats.onnx.numbers import DTYPES, FLOATS, NARROW
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
@@ -18,9 +18,15 @@ def gather(s: Site) -> None:
     table = s.given(0)
     if s.stored(0) and not s.given(1).constant and axis == 0 and len(data) == 2:
         entry = table.entry
-        if entry is not None and entry.dtype in FLOATS:
+        if entry is not None and (
+            entry.dtype in FLOATS or (entry.narrow and table.dtype in FLOATS)
+        ):
             told = at.Embedding(data[0], data[1])
             s.emit("embedding", (s.given(1),), told, params=(s.param(0, "weight", "embedding"),))
+            return
+        if entry is not None and entry.dtype in NARROW:  # widened behind
+            entry.narrow = True
+            s.emit("gather", (table, s.given(1)), at.Gather(axis), roles="embedding")
             return
     s.emit("gather", (table, s.given(1)), at.Gather(axis))
 

@@ -189,15 +189,6 @@ def crop_pad(s: Site) -> None:
     s.emit("pad", (made,), at.Pad(tuple(pads)))
 
 
-def col2im(s: Site) -> None:
-    """Col2Im: blocks added up where they overlap."""
-    x = s.shape(0)
-    sizes, block = s.need(1).ints(), s.need(2).ints()
-    s.told_node(
-        "select", (s.given(0),), ((x[0], x[1] // elements(block), *sizes),), (s.dtype(0),)
-    )  # fmt: skip
-
-
 OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "Reshape"): reshape,
     ("", "Flatten"): reshape,

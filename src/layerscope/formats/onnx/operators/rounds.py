@@ -18,7 +18,9 @@ MOST_ROUNDS = 1 << 40
 def passed_on(part: GraphPart, output: str) -> str:
     """The name that comes out of a body as this one: itself, or what Identity hands on."""
     makers = {made: node for node in part.nodes for made in node.outputs}
-    while output in makers and makers[output].op == "Identity":
+    for _ in part.nodes:  # a circle is no news here
+        if output not in makers or makers[output].op != "Identity" or not makers[output].inputs:
+            break
         output = makers[output].inputs[0]
     return output
 

@@ -100,7 +100,7 @@ def _four(d: Draft, ref: Ref, rank: int) -> Ref:
 
 
 def flash_attention(d: Draft, query: Ref, key: Ref, value: Ref, *rest: Any, **told: Any) -> Ref:
-    """The fused kernels, where a model calls them itself; only the first output is a tensor of it."""
+    """The fused kernels, where a model calls them itself; of their outputs the first is it."""
     mask = next((ref for ref in rest if isinstance(ref, Ref)), told.get("attn_bias"))
     causal = any(word is True for word in rest) or bool(told.get("is_causal"))
     return attention(d, query, key, value, mask, 0.0, causal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -216,7 +217,7 @@ def tensor_split(d: Draft, self: Ref, parts: Any, dim: int = 0) -> list[Ref]:
     if isinstance(parts, Ref):
         raise NoWords("places that data decides")
     ends = [0, *parts, whole]
-    return _pieces(d, self, [b - a for a, b in zip(ends, ends[1:], strict=False)], dim)
+    return _pieces(d, self, [b - a for a, b in itertools.pairwise(ends)], dim)
 
 
 def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:

@@ -1,0 +1,102 @@
+"""layerscope machine: the roofs of this machine, or of an accelerator by its data sheet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from layerscope.cli.output import deliver, terminal
+from layerscope.errors import UsageError
+
+EXAMPLES = """\b
+Examples:
+  layerscope machine                 # measured once, kept for this processor
+  layerscope machine --again
+  layerscope machine --on a100
+  layerscope machine --list
+  layerscope machine --as json -o machine.json
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--again", is_flag=True, help="Measure even if it was measured before.")
+@click.option("--on", metavar="NAME", help="A known accelerator, by its data sheet.")
+@click.option("--list", "listed", is_flag=True, help="Known accelerators.")
+@click.option("--as", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
+def command(again: bool, on: str | None, listed: bool, form: str, output: str | None) -> None:
+    """Measure peak FLOP/s of products by number type and threads, and bandwidth of each memory."""
+    from layerscope.cli.progress import bar
+    from layerscope.engines.accelerators import machine_of
+    from layerscope.engines.machine import known_machine, measure_machine
+
+    if sum((again, on is not None, listed)) > 1:
+        raise UsageError("--again, --on and --list do not go together")
+    if listed:
+        deliver(_listing(), output)
+        return
+    if on is not None:
+        found = machine_of(on)
+    else:
+        show = bar()
+        try:
+            found = (None if again else known_machine()) or measure_machine(show)
+        finally:
+            show("", 1, 1)
+    deliver(_text(found, bool(output)) if form == "text" else _json(found), output)
+
+
+def _json(machine: Any) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(machine), indent=2).decode() + "\n"
+
+
+def _text(machine: Any, to_file: bool) -> str:
+    from layerscope.export.grid import Cell, lay_out, named
+    from layerscope.report.numbers import bytes_text, short_text
+
+    head = ("limit", "threads", "best", "median", "spread", "runs")
+    rows = [[named(head[0]), *(Cell(title) for title in head[1:])]]
+    for peak in machine.peaks:
+        rate = peak.flops
+        rows.append(
+            [named(f"products in {peak.dtype}"), *_cells(peak.threads, rate, short_text, "FLOP/s")]
+        )
+    for level in machine.levels:
+        held = f" of {bytes_text(level.size_bytes)}" if level.size_bytes else ""
+        rows.append(
+            [named(f"{level.name}{held}"), *_cells(level.threads, level.rate, short_text, "B/s")]
+        )
+    width, style = terminal(to_file)
+    when = f", {machine.measured}" if machine.measured else ""
+    return lay_out(rows, width, style) + f"\n{machine.cpu} · {machine.source}{when}\n"
+
+
+def _cells(threads: int, rate: Any, text: Any, unit: str) -> list[Any]:
+    from layerscope.export.grid import Cell
+
+    values = [f"{_spaced(text(int(value)))}{unit}" for value in (rate.best, rate.median)]
+    runs = str(rate.runs) if rate.runs else ""
+    return [Cell(str(threads)), *map(Cell, values), Cell(f"{rate.spread:.0%}"), Cell(runs)]
+
+
+def _spaced(text: str) -> str:
+    return f"{text[:-1]} {text[-1]}" if text[-1:].isalpha() else f"{text} "
+
+
+def _listing() -> str:
+    from layerscope.engines.accelerators import ACCELERATORS
+    from layerscope.export.grid import Cell, lay_out, named
+
+    style = terminal()[1]
+    titles = ("name", "accelerator", "fp32", "fp16", "int8", "GB/s", "cache MB", "W")
+    rows = [[named(titles[0]), named(titles[1]), *(Cell(title) for title in titles[2:])]]
+    for name, sheet in ACCELERATORS.items():
+        peaks = [sheet.tflops.get(kind) for kind in ("fp32", "fp16", "int8")]
+        peaks[1] = peaks[1] or sheet.tflops.get("bf16")
+        figures = [*peaks, sheet.gb_s, sheet.cache_mb, sheet.watts or None]
+        texts = ["" if value is None else f"{value:g}" for value in figures]
+        rows.append([named(name), named(sheet.says), *map(Cell, texts)])
+    return lay_out(rows, None, style) + "\nTFLOP/s (TOP/s of int8), dense; fp16 or bf16.\n"

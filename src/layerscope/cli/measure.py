@@ -1,0 +1,183 @@
+"""layerscope measure: every layer timed on an engine; also prints runs that were kept."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
+from layerscope.cli.output import deliver, harmless, terminal, wrapped
+from layerscope.errors import FormatError, LayerscopeError, UnknownName, UsageError
+
+SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
+KNOWN = ("text", "markdown", "csv", "json", "boda")
+
+EXAMPLES = """\b
+Examples:
+  layerscope measure resnet50
+  layerscope measure nin-nopad --batch 5 --power 45 --as boda
+  layerscope measure vgg16 --sort --top 10 -o vgg16.json
+  layerscope measure mobilenet_v2 --fusion both
+  layerscope measure resnet18 --engine all --threads 1
+  layerscope show vgg16.json --as boda --parts layers,profile
+
+\b
+Times are those of the run whose end-to-end time is the median, so that rows add up to it.
+Roofs are shown once `layerscope machine` has measured them.
+"""
+
+
+class Interrupted(LayerscopeError):
+    """Ctrl-C, after what there was has been printed."""
+
+    exit_code = 130
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("network", metavar="NET", type=NETWORK)
+@click.option(
+    "--engine",
+    default="onnxruntime",
+    metavar="ENGINE",
+    help="onnxruntime, openvino, torch, several with commas, or all.  [default: onnxruntime]",
+)
+@input_options
+@file_options
+@click.option("--threads", "-t", type=int, metavar="N", help="Threads.  [default: one a CPU]")
+@click.option("--runs", type=int, default=10, metavar="N", help="Runs after 3 warm-ups.  [10]")
+@click.option("--fusion", default="on", metavar="HOW", help="on, off or both.  [default: on]")
+@click.option("--power", type=float, metavar="W", help="Watts to assume for the energy of a run.")
+@click.option("--as", "form", metavar="FORM", help=f"{', '.join(KNOWN)}.  [default: text]")
+@click.option(
+    "--parts", metavar="A,B,…", help="Of boda: layers, info, totals, profile, timers.  [all]"
+)
+@click.option("--sort", is_flag=True, help="Longest first.")
+@click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option(
+    "--output", "-o", metavar="FILE", help="Keep the run in FILE (.json), or write the table."
+)
+def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
+    """Time every layer of NET on an engine: source layers, layout changes, the rest as a row."""
+    from layerscope.api import measure
+    from layerscope.cli.progress import bar
+
+    if form is not None and form not in KNOWN:
+        raise UnknownName("form", form, KNOWN, f"; known: {', '.join(KNOWN)}")
+    _check(form, options)
+    show = bar()
+    try:
+        found = measure(
+            network,
+            engine=options["engine"],
+            threads=options["threads"],
+            runs=options["runs"],
+            fusion=options["fusion"],
+            power=options["power"],
+            progress=show,
+            input=parse_shapes(options["inputs"]),
+            batch=options["batch"],
+            dtype=options["dtype"],
+            **reading(options),
+        )
+    finally:
+        show("", 1, 1)
+    kept = output is not None and os.path.splitext(output)[1].lower() == ".json"
+    if kept and form in (None, "json"):
+        deliver(_render(found, "json", options, to_file=True), output)
+        if form is None:
+            deliver(_render(found, "text", options, to_file=False), None)
+    elif kept:
+        deliver(_render(found, "json", options, to_file=True), output)
+        deliver(_render(found, form or "text", options, to_file=False), None)
+    else:
+        form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
+        deliver(_render(found, form, options, to_file=bool(output)), output)
+    _leave(found)
+
+
+def _check(form: str | None, options: dict[str, Any]) -> None:
+    if options.get("parts") is not None and form != "boda":
+        raise UsageError("--parts goes with --as boda only")
+    if options.get("top") is not None and options["top"] < 1:
+        raise UsageError(f"--top {options['top']}, expected at least 1")
+
+
+def _leave(found: Any) -> None:
+    """Raise what ended a run early, after everything there was has been printed."""
+    for run in found.runs:
+        if run.code == 130:
+            raise Interrupted(f"{run.engine}: {run.notes[0] if run.notes else 'interrupted'}")
+        if run.code:
+            raise LayerscopeError(f"{run.engine}: {run.notes[0]}")
+
+
+def show_again(path: str, form: str | None, output: str | None, options: dict[str, Any]) -> None:
+    """Print a run that was kept in a file."""
+    import msgspec
+
+    from layerscope.export.measured import read_json
+
+    try:
+        with open(path, "rb") as file:
+            found = read_json(file.read())
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise FormatError(f"{path}: no run of `layerscope measure`: {error}") from None
+    if not found.runs:
+        raise FormatError(f"{path}: no run in it")
+    form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
+    if form not in KNOWN:
+        raise UnknownName("form", form, KNOWN, f"; of a run known: {', '.join(KNOWN)}")
+    told = {
+        "parts": options.get("parts"),
+        "top": options.get("top"),
+        "sort": options.get("sort") is not None,
+    }
+    _check(form, told)
+    if options.get("sort") not in (None, "time"):
+        raise UsageError(f"--sort {options['sort']}: rows of a run are sorted by time")
+    deliver(_render(found, form, told, to_file=bool(output)), output)
+
+
+def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:
+    from layerscope.api import analyze
+    from layerscope.graph.plain import from_plain
+
+    like = "boda" if form == "boda" else "exact"
+    report = analyze(from_plain(found.graph), like=like)
+    if form == "boda":
+        from layerscope.notations.boda import write as write_boda
+
+        texts = [write_boda(report, options.get("parts"), run=run) for run in found.runs]
+        return harmless("\n".join(texts))
+    from layerscope.export.measured import write
+
+    width, style = terminal(to_file) if form == "text" else (None, None)
+    styled = {} if style is None else {"style": style}
+    text = write(
+        found,
+        report,
+        form,
+        width=width,
+        sort=bool(options.get("sort")),
+        top=options.get("top"),
+        **styled,
+    )
+    if form == "json":
+        return text
+    if form == "text" and width:
+        head, _, rest = text.partition("\n\n")
+        return f"{head}\n\n" + harmless_lines(rest, width)
+    return text if form == "text" else harmless(text)
+
+
+def harmless_lines(text: str, width: int) -> str:
+    """Remarks under a table, broken where they are long; further tables as they are."""
+    lines = []
+    for line in text.splitlines():
+        sentence = "  " not in line and len(line) > width
+        lines.append(wrapped(line, width).rstrip("\n") if sentence else line)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,26 @@
+"""A bar on stderr that shows how far a long command is, on a terminal only."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+WIDTH = 24
+
+
+def bar() -> Callable[[str, int, int], None]:
+    """A function to call with what is done, how far, and of how many."""
+    stream = sys.stderr
+    if not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return lambda what, done, of: None
+
+    def show(what: str, done: int, of: int) -> None:
+        if done >= of:
+            stream.write("\r\x1b[K")
+        else:
+            full = WIDTH * done // max(of, 1)
+            stream.write(f"\r\x1b[K[{'█' * full}{'·' * (WIDTH - full)}] {done}/{of} {what}")
+        stream.flush()
+
+    return show

@@ -1,0 +1,63 @@
+"""Known accelerators by their data sheets: dense peaks by number type, bandwidth, last cache.
+
+TFLOP/s are without sparsity; those of GPUs in fp16 and bf16 are of tensor cores with fp32 sums
+where the sheet tells (GeForce cards do those at half the rate of fp16 sums).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from layerscope.errors import UnknownName
+from layerscope.report.measurement import Level, Machine, Peak, Rate
+
+
+class Accelerator(Struct, frozen=True):
+    """A data sheet: TFLOP/s (TOP/s of int8) by number type, GB/s, MB of the last cache, watts."""
+
+    says: str
+    tflops: dict[str, float]
+    gb_s: float
+    cache_mb: float
+    watts: int
+
+
+ACCELERATORS = {
+    "v100": Accelerator("NVIDIA V100 SXM2 32 GB", {"fp64": 7.8, "fp32": 15.7, "fp16": 125}, 900, 6, 300),
+    "t4": Accelerator("NVIDIA T4", {"fp32": 8.1, "fp16": 65, "int8": 130}, 320, 4, 70),
+    "a10": Accelerator("NVIDIA A10", {"fp32": 31.2, "tf32": 62.5, "fp16": 125, "bf16": 125, "int8": 250}, 600, 6, 150),
+    "a100": Accelerator("NVIDIA A100 SXM 80 GB", {"fp64": 9.7, "fp32": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "int8": 624}, 2039, 40, 400),
+    "l4": Accelerator("NVIDIA L4", {"fp32": 30.3, "tf32": 60, "fp16": 121, "bf16": 121, "fp8": 242, "int8": 242}, 300, 48, 72),
+    "l40s": Accelerator("NVIDIA L40S", {"fp32": 91.6, "tf32": 183, "fp16": 362, "bf16": 362, "fp8": 733, "int8": 733}, 864, 96, 350),
+    "h100": Accelerator("NVIDIA H100 SXM", {"fp64": 34, "fp32": 67, "tf32": 495, "fp16": 989, "bf16": 989, "fp8": 1979, "int8": 1979}, 3350, 50, 700),
+    "h200": Accelerator("NVIDIA H200 SXM", {"fp64": 34, "fp32": 67, "tf32": 495, "fp16": 989, "bf16": 989, "fp8": 1979, "int8": 1979}, 4800, 50, 700),
+    "b200": Accelerator("NVIDIA B200", {"fp64": 37, "fp32": 75, "tf32": 1100, "fp16": 2250, "bf16": 2250, "fp8": 4500, "int8": 4500}, 8000, 126, 1000),
+    "rtx3090": Accelerator("NVIDIA GeForce RTX 3090", {"fp32": 35.6, "tf32": 35.6, "fp16": 71, "bf16": 71, "int8": 284}, 936, 6, 350),
+    "rtx4090": Accelerator("NVIDIA GeForce RTX 4090", {"fp32": 82.6, "tf32": 82.6, "fp16": 165.2, "bf16": 165.2, "fp8": 330.3, "int8": 660.6}, 1008, 72, 450),
+    "rtx5090": Accelerator("NVIDIA GeForce RTX 5090", {"fp32": 104.8, "tf32": 104.8, "fp16": 209.5, "bf16": 209.5, "fp8": 419, "int8": 838}, 1792, 96, 575),
+    "pro6000maxq": Accelerator("NVIDIA RTX PRO 6000 Blackwell Max-Q", {"fp32": 109.7, "fp16": 438.9, "bf16": 438.9, "fp8": 877.9, "int8": 877.9}, 1792, 128, 300),
+    "mi250x": Accelerator("AMD Instinct MI250X", {"fp64": 47.9, "fp32": 47.9, "fp16": 383, "bf16": 383, "int8": 383}, 3277, 16, 560),
+    "mi300x": Accelerator("AMD Instinct MI300X", {"fp64": 81.7, "fp32": 163.4, "fp16": 1307, "bf16": 1307, "fp8": 2615, "int8": 2615}, 5300, 256, 750),
+    "tpu-v4": Accelerator("Google TPU v4", {"bf16": 275, "int8": 275}, 1228, 128, 192),
+    "tpu-v5e": Accelerator("Google TPU v5e", {"bf16": 197, "int8": 394}, 819, 128, 0),
+    "tpu-v5p": Accelerator("Google TPU v5p", {"bf16": 459, "int8": 918}, 2765, 112, 0),
+    "jetson-orin": Accelerator("NVIDIA Jetson AGX Orin 64 GB", {"fp32": 5.3, "fp16": 42.5, "int8": 85}, 205, 4, 60),
+    "m1": Accelerator("Apple M1, its 8-core GPU", {"fp32": 2.6, "fp16": 2.6}, 68, 8, 15),
+    "i9-10940x": Accelerator("Intel Core i9-10940X, 14 cores, AVX-512", {"fp32": 2.9}, 94, 19.25, 165),
+    "i7-12700h": Accelerator("Intel Core i7-12700H, 6+8 cores, AVX2", {"fp32": 1.3}, 77, 24, 45),
+}  # fmt: skip
+
+
+def machine_of(name: str) -> Machine:
+    """The roofs of a known accelerator, as its data sheet states them."""
+    if name not in ACCELERATORS:
+        known = ", ".join(ACCELERATORS)
+        raise UnknownName("machine", name, ACCELERATORS, f"; known: this, {known}")
+    sheet = ACCELERATORS[name]
+    peaks = tuple(
+        Peak(dtype, 1, Rate(value * 1e12, value * 1e12, 0), "data sheet")
+        for dtype, value in sheet.tflops.items()
+    )
+    dram = Rate(sheet.gb_s * 1e9, sheet.gb_s * 1e9, 0)
+    levels = (Level("DRAM", 1, 0, dram),)
+    return Machine(sheet.says, 1, peaks, levels, source="data sheet")

@@ -1,0 +1,244 @@
+"""Roofs of this machine: matrix products by number type and threads, bandwidth of each memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from statistics import median
+from threading import Barrier, Thread
+from typing import Any
+
+from layerscope.engines import Progress, quiet
+from layerscope.engines.affinity import cpus, pin_workers, pinned
+from layerscope.engines.cache import keep, load
+from layerscope.report.measurement import Level, Machine, Peak, Rate
+
+PRODUCTS = ((384, 384, 384), (768, 768, 768), (1536, 1536, 1536), (3136, 256, 2304))  # M, N, K
+SECONDS = 0.6  # of each measurement
+LEAST = 5  # runs of each at least
+MOST_BUFFER = 1 << 30  # bytes of a buffer that is to lie in DRAM
+
+
+def cores() -> int:
+    """CPUs this process may use."""
+    return len(cpus()) or os.cpu_count() or 1
+
+
+def identity() -> str:
+    """The processor's name, how many of its CPUs there are, and its widest instructions."""
+    return f"{cpu_name()}, {cores()} CPUs{_instructions()}"
+
+
+def cpu_name() -> str:
+    """What the processor calls itself."""
+    name = _cpuinfo("model name") or platform.processor() or platform.machine()
+    model = _cpuinfo("model")
+    return f"{' '.join(name.split())} model {model}" if model else " ".join(name.split())
+
+
+def _instructions() -> str:
+    flags = set(_cpuinfo("flags").split())
+    widest = next((f for f in ("amx_tile", "avx512f", "avx2", "avx") if f in flags), "")
+    return f", {widest}" if widest else ""
+
+
+def _cpuinfo(key: str) -> str:
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
+    return ""
+
+
+def caches() -> dict[str, int]:
+    """Bytes of L2 of one CPU and of the shared L3, where the system tells."""
+    found: dict[str, int] = {}
+    base = "/sys/devices/system/cpu/cpu0/cache"
+    with suppress(OSError):
+        for entry in os.listdir(base):
+            with suppress(OSError, ValueError):
+                level = _read(f"{base}/{entry}/level")
+                if _read(f"{base}/{entry}/type") == "Instruction":
+                    continue
+                size = _read(f"{base}/{entry}/size")
+                unit = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 1)
+                found[f"L{level}"] = int(size.rstrip("KM")) * unit
+    return found
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def known_machine() -> Machine | None:
+    """The roofs that were measured here before."""
+    return load("machine", identity(), Machine)
+
+
+def measure_machine(progress: Progress = quiet) -> Machine:
+    """Measure the roofs, and keep them for this processor."""
+    counts = sorted({1, cores()})
+    jobs = [*_peaks(counts), *_levels(counts)]
+    done: list[Peak | Level] = []
+    for n, (what, job) in enumerate(jobs):
+        progress(what, n, len(jobs))
+        made = job()
+        if made is not None:
+            done.append(made)
+    progress("done", len(jobs), len(jobs))
+    machine = Machine(
+        cpu=identity(),
+        cores=cores(),
+        peaks=tuple(each for each in done if isinstance(each, Peak)),
+        levels=tuple(each for each in done if isinstance(each, Level)),
+        measured=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    keep("machine", identity(), machine)
+    return machine
+
+
+Job = tuple[str, Callable[[], Peak | Level | None]]
+
+
+def _peaks(counts: list[int]) -> Iterator[Job]:
+    for threads in counts:
+        for dtype in ("fp32", "fp64", "int8"):
+            what = f"products in {dtype} on {_threads(threads)}"
+            yield what, lambda dtype=dtype, threads=threads: _peak(dtype, threads)  # type: ignore[misc]
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' * (count > 1)}"
+
+
+def _levels(counts: list[int]) -> Iterator[Job]:
+    sizes = caches()
+    for threads in counts:
+        for name in ("L2", "L3", "DRAM"):
+            if name in sizes or name == "DRAM":
+                what = f"{name} on {_threads(threads)}"
+                yield what, lambda name=name, threads=threads: _level(name, threads, sizes)  # type: ignore[misc]
+
+
+def _peak(dtype: str, threads: int) -> Peak | None:
+    """The quickest of a few products in onnxruntime; None where it has none in that type."""
+    rates: dict[tuple[int, int, int], Rate] = {}
+    for size in PRODUCTS:
+        try:
+            run = _product(dtype, threads, size)
+        except Exception:  # an engine without a product in that type
+            return None
+        m, n, k = size
+        with pinned(threads):
+            rates[size] = _rate(run, 2 * m * n * k, SECONDS / len(PRODUCTS))
+    best = max(rates.values(), key=lambda rate: rate.best)
+    return Peak(dtype, threads, best, "onnxruntime")
+
+
+def _product(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable[[], Any]:
+    """A product of a moving matrix with a stored one, as networks have it."""
+    import numpy
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    m, n, k = size
+    source = numpy.random.default_rng(0)
+    kinds: dict[str, tuple[int, Any, str]] = {
+        "fp32": (TensorProto.FLOAT, numpy.float32, "MatMul"),
+        "fp64": (TensorProto.DOUBLE, numpy.float64, "MatMul"),
+        "int8": (TensorProto.UINT8, numpy.uint8, "MatMulInteger"),
+    }
+    kind, made, op = kinds[dtype]
+    result = TensorProto.INT32 if dtype == "int8" else kind
+    given = (source.random((m, k)) * 100).astype(made)
+    stored = (source.random((k, n)) * 100).astype(numpy.int8 if dtype == "int8" else made)
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x", "w"], ["y"])],
+        "product",
+        [helper.make_tensor_value_info("x", kind, [m, k])],
+        [helper.make_tensor_value_info("y", result, [m, n])],
+        [numpy_helper.from_array(stored, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    pin_workers(options, threads)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    x = {"x": onnxruntime.OrtValue.ortvalue_from_numpy(given)}
+    return lambda: session.run_with_ort_values(["y"], x)
+
+
+def _level(name: str, threads: int, sizes: dict[str, int]) -> Level | None:
+    """Copies between two buffers that lie in that memory, read and written bytes together."""
+    import numpy
+
+    if name == "DRAM":
+        each = min(max(sizes.get("L3", 64 << 20), 64 << 20), MOST_BUFFER // 2)
+    elif name == "L3":
+        # Past the L2 of all threads, and well within what others leave of the L3.
+        each = min(max(2 * sizes.get("L2", 1 << 20), 4 << 20), sizes["L3"] // (3 * threads))
+    else:
+        each = sizes["L2"] // 4
+    pairs = [
+        (numpy.ones(each // 4, numpy.float32), numpy.ones(each // 4, numpy.float32))
+        for _ in range(threads)
+    ]
+    repeats = max(1, (32 << 20) // each)
+    if name == "DRAM":
+        repeats = 1
+
+    def copy(pair: tuple[Any, Any]) -> None:
+        for _ in range(repeats):
+            numpy.copyto(pair[0], pair[1])
+
+    moved = 2 * each * repeats * threads
+    rate = _rate(_together(copy, pairs), moved, SECONDS)
+    return Level(name, threads, sizes.get(name, 0), rate)
+
+
+def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], float]:
+    """Work on all parts at once, a thread each; gives the seconds between first and last."""
+
+    def run() -> float:
+        if len(parts) == 1:
+            started = time.perf_counter()
+            work(parts[0])
+            return time.perf_counter() - started
+        gate = Barrier(len(parts) + 1)
+        threads = [Thread(target=_through, args=(gate, work, part)) for part in parts]
+        for thread in threads:
+            thread.start()
+        gate.wait()
+        started = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        return time.perf_counter() - started
+
+    return run
+
+
+def _through(gate: Barrier, work: Callable[[Any], None], part: Any) -> None:
+    gate.wait()
+    work(part)
+
+
+def _rate(run: Callable[[], Any], amount: float, seconds: float) -> Rate:
+    """Amount a second over as many runs as the seconds hold."""
+    run()
+    rates: list[float] = []
+    until = time.perf_counter() + seconds
+    while len(rates) < LEAST or time.perf_counter() < until:
+        started = time.perf_counter()
+        told = run()
+        passed = told if isinstance(told, float) else time.perf_counter() - started
+        rates.append(amount / passed)
+    return Rate(max(rates), median(rates), len(rates))

@@ -1,0 +1,113 @@
+"""What onnxruntime writes when it profiles: a time for every operator of every run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from layerscope.engines.program import Operator
+
+END = "_kernel_time"
+HOLDERS = ("If", "Loop", "Scan")  # what runs inside them is in their time
+
+
+class Event(Struct, frozen=True):
+    """One operator that ran."""
+
+    node: str
+    kind: str
+    time_s: float
+    bytes_in_use: int
+    bytes_added: int
+    output_bytes: int
+    shapes: tuple[tuple[int, ...], ...] = ()  # of the outputs
+    output_types: tuple[str, ...] = ()
+
+
+class Profile(Struct, frozen=True):
+    """The operators of each run, in order."""
+
+    runs: tuple[tuple[Event, ...], ...]
+
+
+class _Raw(Struct):
+    name: str
+    ts: int
+    dur: int
+    cat: str = ""
+    args: dict[str, Any] = {}
+
+
+def read_profile(path: str) -> Profile:
+    """The profile of that file, which is removed."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+    raw = msgspec.json.decode(text, type=list[dict[str, Any]])
+    events = [msgspec.convert(each, _Raw) for each in raw if each.get("cat") in ("Node", "Session")]
+    return profile_of(events)
+
+
+def profile_of(events: list[_Raw]) -> Profile:
+    """Operators by the run within which they started."""
+    spans = sorted((e.ts, e.ts + e.dur) for e in events if e.name == "model_run")
+    nodes = [e for e in events if e.cat == "Node" and e.name.endswith(END)]
+    nodes.sort(key=lambda e: (e.ts, -e.dur))
+    last = spans[-1][1] if spans else -1
+    rest = [e for e in nodes if e.ts > last]  # of a run that failed
+    if rest:
+        spans.append((last + 1, rest[-1].ts + rest[-1].dur))
+    runs: list[list[Event]] = [[] for _ in spans]
+    at, holder = 0, -1
+    for each in nodes:
+        while at < len(spans) and each.ts > spans[at][1]:
+            at += 1
+        if at == len(spans):
+            break
+        if each.ts < spans[at][0] or each.ts + each.dur <= holder:
+            continue
+        kind = str(each.args.get("op_name", ""))
+        holder = each.ts + each.dur if kind in HOLDERS else -1
+        runs[at].append(
+            Event(
+                each.name.removesuffix(END),
+                kind,
+                each.dur / 1e6,
+                int(each.args.get("mem_bytes_requested_in_use", 0)),
+                int(each.args.get("mem_requested_in_use_delta", 0)),
+                int(each.args.get("output_size", 0) or 0),
+                tuple(
+                    tuple(next(iter(t.values())))
+                    for t in each.args.get("output_type_shape", ())
+                    if t
+                ),
+                tuple(next(iter(t)) for t in each.args.get("output_type_shape", ()) if t),
+            )
+        )
+    return Profile(tuple(tuple(run) for run in runs))
+
+
+def located(events: Sequence[Event], operators: Sequence[Operator]) -> list[int | None]:
+    """Which operator each event is of: by its name, else the next one of its kind without a name.
+
+    onnxruntime calls an operator without a name by its kind and a number that no file tells.
+    """
+    named = {op.name: n for n, op in enumerate(operators) if op.name}
+    rest: dict[str, list[int]] = {}
+    for n, op in enumerate(operators):
+        if not op.name:
+            rest.setdefault(op.kind, []).append(n)
+    found: list[int | None] = []
+    for event in events:
+        at = named.get(event.node)
+        if at is None and rest.get(event.kind):
+            at = rest[event.kind].pop(0)
+        found.append(at)
+    return found

@@ -1,0 +1,423 @@
+"""A measurement as a table for people, as csv, Markdown or JSON."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from layerscope.errors import UnknownName
+from layerscope.export.grid import Cell, lay_out, markdown, named
+from layerscope.export.text import Style, plain
+from layerscope.report.measurement import Machine, Measurement, Run, Timing
+from layerscope.report.numbers import bytes_text, ratio_text, short_text
+from layerscope.report.timed import Timed, timed
+from layerscope.report.types import Report
+
+FORMS = ("text", "markdown", "csv", "json")
+HEAD = (
+    "layer", "type", "time", "%", "cum %", "GFLOP/s", "GB/s", "FLOP/B", "MxNxK", "roof",
+    "% of roof",
+)  # fmt: skip
+CSV = (
+    "layer", "kind", "type", "layers", "time_s", "min_s", "median_s", "share", "cumulative",
+    "flops", "bytes", "gflops_s", "gb_s", "intensity", "m", "n", "k", "gemms", "roof", "roof_share",
+)  # fmt: skip
+SHORT = 0.85  # of the peak: below it, the report says which layers are why
+
+
+class LayerLine(Struct, frozen=True):
+    """One source layer: `time_s` is that of its row, null where it runs as part of another."""
+
+    name: str
+    type: str
+    time_s: float | None
+    share: float | None
+    fused_into: str | None
+    flops: int
+    bytes: int
+    gflops_s: float | None
+    gb_s: float | None
+    intensity: float | None
+    roof: str | None
+    roof_share: float | None
+
+
+class Document(Struct, frozen=True):
+    """The JSON of a measurement: the first run by layer, then everything that was kept."""
+
+    kind: str
+    network: str
+    batch: int
+    dtype: str
+    version: str
+    measured: str
+    engine: str
+    timing: Timing
+    layers: list[LayerLine]
+    complete: bool
+    notes: tuple[str, ...]
+    failures: tuple[str, ...]
+    machine: Machine | None
+    runs: tuple[Run, ...]
+    graph: dict[str, Any]
+
+
+def write(
+    measurement: Measurement,
+    report: Report,
+    form: str = "text",
+    *,
+    width: int | None = None,
+    style: Style = plain,
+    sort: bool = False,
+    top: int | None = None,
+) -> str:
+    """The measurement in that form."""
+    if form == "json":
+        return write_json(measurement, report)
+    if form == "csv":
+        return _csv(measurement, report)
+    if form not in FORMS:
+        raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}, boda")
+    blocks = []
+    for run in measurement.runs:
+        rows = timed(report, run, measurement.machine, sort=sort)
+        cells = _cells(rows, run, top)
+        table = markdown(cells) if form == "markdown" else lay_out(cells, width, style)
+        head = f"{run.engine}, fusion {run.fusion}\n\n" if len(measurement.runs) > 1 else ""
+        blocks.append(head + table + "\n" + _below(run, rows, report, measurement.machine))
+    if len(measurement.runs) > 1:
+        blocks.append(_side_by_side(measurement, report, width, style, form))
+    blocks.append("".join(f"{line}\n" for line in (*measurement.failures, stamp(measurement))))
+    return "\n".join(blocks)
+
+
+def stamp(measurement: Measurement) -> str:
+    """One line: version, network, engines, threads, processor, when."""
+    engines = ", ".join(
+        dict.fromkeys(f"{run.engine} {run.engine_version}" for run in measurement.runs)
+    )
+    threads = measurement.runs[0].threads if measurement.runs else 0
+    cpu = measurement.machine.cpu if measurement.machine else "roofs unknown"
+    return (
+        f"layerscope {measurement.version} · {measurement.network} · batch {measurement.batch} · "
+        f"{measurement.dtype} · {engines} · {threads} threads · {cpu} · {measurement.measured}"
+    )
+
+
+def _cells(rows: list[Timed], run: Run, top: int | None) -> list[list[Cell]]:
+    table = [[named(HEAD[0]), named(HEAD[1]), *(Cell(title) for title in HEAD[2:])]]
+    table[0][-2] = named(HEAD[-2])
+    table += [_row(each) for each in rows[:top]]
+    if top is not None and top < len(rows):
+        rest = sum(each.row.time_s for each in rows[top:])
+        share = rest / run.timing.end_to_end_s
+        blank = [Cell("")] * (len(HEAD) - 4)
+        words = f"{len(rows) - top} more rows"
+        table.append(
+            [named(words), named(""), Cell(time_text(rest)), Cell(_percent(share)), *blank]
+        )
+    flops = sum(each.flops for each in rows)
+    moved = sum(each.moved_bytes for each in rows)
+    whole = run.timing.end_to_end_s
+    table.append(
+        [
+            named("end to end"), named(""), Cell(time_text(whole)), Cell("100.0"), Cell(""),
+            Cell(_rate(flops / whole)), Cell(_rate(moved / whole)),
+            Cell(ratio_text(Fraction(flops, moved)) if moved else ""), Cell(""), named(""),
+            Cell(""),
+        ]
+    )  # fmt: skip
+    return table
+
+
+def _row(each: Timed) -> list[Cell]:
+    gemm = each.gemm
+    product = f"{gemm.m}x{gemm.n}x{gemm.k}" if gemm else ""
+    if gemm and gemm.count > 1:
+        product += f" × {gemm.count}"
+    layer = each.row.kind == "layer"
+    return [
+        named(each.row.name),
+        named(each.op or each.row.kind),
+        Cell(time_text(each.row.time_s)),
+        Cell(_percent(each.share)),
+        Cell(_percent(each.cumulative)),
+        Cell(_rate(each.flops_s) if layer else ""),
+        Cell(_rate(each.bytes_s) if layer else ""),
+        Cell(ratio_text(Fraction(each.intensity)) if layer and each.moved_bytes else ""),
+        Cell(product),
+        named(each.roof.name if each.roof else ""),
+        Cell(f"{each.roof.share:.0%}" if each.roof else ""),
+    ]
+
+
+def _rate(value: float) -> str:
+    """In thousands of millions a second."""
+    scaled = value / 1e9
+    return (
+        f"{scaled:.0f}" if scaled >= 100 else f"{scaled:.1f}" if scaled >= 10 else f"{scaled:.2f}"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.1f}"
+
+
+def time_text(seconds: float) -> str:
+    """Three digits with a unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        value = seconds / scale
+        if abs(value) >= 1 or unit == "us":
+            digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+            return f"{value:.{digits}f} {unit}"
+    return ""
+
+
+def _below(run: Run, rows: list[Timed], report: Report, machine: Machine | None) -> str:
+    """What the rows add up to, how steady it is, memory, peak, energy, remarks."""
+    timing = run.timing
+    lines = [
+        f"End to end {time_text(timing.end_to_end_s)}, the median of {len(timing.runs_s)} runs "
+        f"(min {time_text(timing.min_s)}, quartiles {timing.spread:.1%} apart); CPU "
+        f"{time_text(timing.cpu_s)}; contention {timing.contention:.2f}.",
+        f"Attributed to source layers {timing.attributed:.1%}, layout changes "
+        f"{timing.layout_s / timing.end_to_end_s:.1%}, unattributed "
+        f"{timing.unattributed_s / timing.end_to_end_s:.1%}.",
+    ]
+    if timing.overhead is not None and timing.unprofiled_median_s is not None:
+        lines.append(
+            f"Profiling costs {timing.overhead:+.1%}: without it "
+            f"{time_text(timing.unprofiled_median_s)}, "
+            f"min {time_text(timing.unprofiled_min_s or 0)}."
+        )
+    lines += memory_lines(run)
+    lines += peak_lines(run, rows, report, machine)
+    if run.energy is not None:
+        watts = f"{run.energy.watts:.3g} W, {run.energy.source}"
+        lines.append(f"Energy {run.energy.joules:.3g} J a run at {watts}.")
+    if run.difference is not None:
+        lines.append(
+            f"Outputs differ from the first engine's by {run.difference:.1e} of their size."
+        )
+    if run.removed:
+        names = ", ".join(run.removed[:5])
+        more = f" and {len(run.removed) - 5} more" if len(run.removed) > 5 else ""
+        lines.append(f"No time of their own, folded or dropped: {names}{more}.")
+    lines += run.notes if run.complete else [f"INCOMPLETE: {note}" for note in run.notes]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def memory_lines(run: Run) -> list[str]:
+    """Peak of activations: measured beside predicted."""
+    memory = run.memory
+    if memory.measured_peak_bytes is None:
+        return []
+    line = f"Peak of activations {bytes_text(memory.measured_peak_bytes)} measured"
+    if memory.predicted_peak_bytes is not None:
+        apart = memory.measured_peak_bytes / memory.predicted_peak_bytes - 1
+        line += f", {bytes_text(memory.predicted_peak_bytes)} predicted by liveness ({apart:+.1%})"
+    return [f"{line}; with nothing fused {bytes_text(memory.source_peak_bytes)}."]
+
+
+def peak_lines(run: Run, rows: list[Timed], report: Report, machine: Machine | None) -> list[str]:
+    """FLOP/s beside the measured peak of products, and where they fall short, the layers."""
+    peak = machine.peak(report.dtype, run.threads) if machine else None
+    if machine is None or peak is None:
+        return ["No roofs: `layerscope machine` measures them once for this processor."]
+    macs = sum(each.macs for each in rows)
+    rate = 2 * macs / run.timing.end_to_end_s
+    share = rate / peak.flops.best
+    lines = [
+        f"Products at {short_text(int(rate))}FLOP/s, {share:.0%} of the "
+        f"{short_text(int(peak.flops.best))}FLOP/s measured of {peak.dtype} products on "
+        f"{run.threads} threads."
+    ]
+    if share >= SHORT or not macs:
+        return lines
+    ideal = {id(each): 2 * each.macs / peak.flops.best for each in rows}
+    lost = sorted(rows, key=lambda each: ideal[id(each)] - each.row.time_s)
+    whole = sum(each.row.time_s - ideal[id(each)] for each in rows)
+    told = []
+    for each in lost[:5]:
+        missing = each.row.time_s - ideal[id(each)]
+        if missing <= 0 or missing < 0.02 * whole:
+            break
+        told.append(f"{each.row.name} {missing / whole:.0%} ({_why(each)})")
+    if told:
+        lines.append(f"What is missing to the peak is lost in: {'; '.join(told)}.")
+    return lines
+
+
+def _why(each: Timed) -> str:
+    if each.row.kind != "layer":
+        return each.row.kind
+    if not each.macs:
+        return "no products"
+    if each.roof is not None and each.roof.name != "compute":
+        return f"{each.roof.name} bandwidth, {each.intensity:.1f} FLOP/B"
+    gemm = each.gemm
+    if gemm is not None and min(gemm.m, gemm.n, gemm.k) < 64:
+        small = min(("M", gemm.m), ("N", gemm.n), ("K", gemm.k), key=lambda pair: pair[1])
+        return f"{small[0]} of {small[1]} is small"
+    return f"{each.flops_s / 1e9:.0f} GFLOP/s"
+
+
+def _side_by_side(
+    measurement: Measurement, report: Report, width: int | None, style: Style, form: str
+) -> str:
+    """Layers of all runs beside each other, the quickest marked; what fusing saves."""
+    runs = measurement.runs
+    titles = [f"{run.engine}{'' if run.fusion == 'on' else ' unfused'}" for run in runs]
+    keyed = [_by_layer(run) for run in runs]
+    table = [[named("layer"), *(Cell(title) for title in titles)]]
+    joined = _common(keyed, [node.name for node in report.graph.nodes])
+    for members in joined:
+        times = [sum(set_time(each, members)) for each in keyed]
+        least = min((t for t in times if t > 0), default=0.0)
+        marks = ["*" if t == least and len(runs) > 1 else " " for t in times]
+        name = " + ".join(members[:2]) + (f" + {len(members) - 2} more" if len(members) > 2 else "")
+        cells = [
+            Cell(time_text(t) + mark if t else "") for t, mark in zip(times, marks, strict=True)
+        ]
+        table.append([named(name), *cells])
+    whole = [run.timing.end_to_end_s for run in runs]
+    table.append(
+        [named("end to end"),
+         *(Cell(time_text(t) + ("*" if t == min(whole) else " ")) for t in whole)]
+    )  # fmt: skip
+    text = markdown(table) if form == "markdown" else lay_out(table, width, style)
+    lines = [fusing(runs, report)] if {run.fusion for run in runs} == {"on", "off"} else []
+    return text + "".join(f"\n{line}\n" for line in lines if line)
+
+
+def fusing(runs: tuple[Run, ...], report: Report) -> str:
+    """What the engine saves by fusing: in all, and what activations take on their own."""
+    on = next(run for run in runs if run.fusion == "on")
+    off = next((r for r in runs if r.fusion == "off" and r.engine == on.engine), None)
+    if off is None:
+        return ""
+    with_others = {n for row in on.rows if len(row.layers) > 1 for n in row.layers[1:]}
+    alone = sum(
+        row.time_s
+        for row in off.rows
+        if row.kind == "layer" and all(layer in with_others for layer in row.layers)
+    )
+    saved = off.timing.end_to_end_s - on.timing.end_to_end_s
+    return (
+        f"All optimisations save {time_text(saved)} of {time_text(off.timing.end_to_end_s)} "
+        f"({saved / off.timing.end_to_end_s:.0%}); the layers that are fused into others take "
+        f"{time_text(alone)} on their own ({alone / off.timing.end_to_end_s:.0%})."
+    )
+
+
+def _by_layer(run: Run) -> dict[tuple[str, ...], float]:
+    return {row.layers: row.time_s for row in run.rows if row.kind == "layer"}
+
+
+def set_time(rows: dict[tuple[str, ...], float], members: tuple[str, ...]) -> list[float]:
+    """Times of the rows that lie within those layers."""
+    wanted = set(members)
+    return [time for layers, time in rows.items() if set(layers) <= wanted]
+
+
+def _common(keyed: list[dict[tuple[str, ...], float]], order: list[str]) -> list[tuple[str, ...]]:
+    """The smallest groups of layers that are whole rows of every run."""
+    root: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while root.setdefault(name, name) != name:
+            name = root[name]
+        return name
+
+    for rows in keyed:
+        for layers in rows:
+            for layer in layers[1:]:
+                root[find(layer)] = find(layers[0])
+    timed_layers = {layer for rows in keyed for layers in rows for layer in layers}
+    groups: dict[str, list[str]] = {}
+    for name in order:
+        if name in timed_layers:
+            groups.setdefault(find(name), []).append(name)
+    return [tuple(group) for group in groups.values()]
+
+
+def _csv(measurement: Measurement, report: Report) -> str:
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("engine", "fusion", *CSV))
+    for run in measurement.runs:
+        for each in timed(report, run, measurement.machine):
+            row, gemm, roof = each.row, each.gemm, each.roof
+            writer.writerow(
+                (
+                    run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
+                    row.time_s, row.min_s, row.median_s, each.share, each.cumulative, each.flops,
+                    each.moved_bytes, each.flops_s / 1e9, each.bytes_s / 1e9, each.intensity,
+                    *((gemm.m, gemm.n, gemm.k, gemm.count) if gemm else ("", "", "", "")),
+                    roof.name if roof else "", roof.share if roof else "",
+                )
+            )  # fmt: skip
+    return out.getvalue()
+
+
+def write_json(measurement: Measurement, report: Report) -> str:
+    """The document that `-o run.json` keeps."""
+    data = msgspec.json.encode(document(measurement, report))
+    return msgspec.json.format(data, indent=1).decode() + "\n"
+
+
+def document(measurement: Measurement, report: Report) -> Document:
+    """The first run by layer, then everything that was kept."""
+    run = measurement.runs[0]
+    rows = timed(report, run, measurement.machine)
+    lines: dict[str, LayerLine] = {}
+    for each in rows:
+        if each.row.kind != "layer":
+            continue
+        for name in each.row.layers:
+            lines[name] = _line(name, each, report, main=name == each.main)
+    for name in run.removed:
+        if name in report.by_name:
+            op = report.by_name[name].op
+            lines[name] = LayerLine(name, op, 0.0, 0.0, None, 0, 0, None, None, None, None, None)
+    order = [node.name for node in report.graph.nodes]
+    return Document(
+        kind=measurement.kind,
+        network=measurement.network,
+        batch=measurement.batch,
+        dtype=measurement.dtype,
+        version=measurement.version,
+        measured=measurement.measured,
+        engine=run.engine,
+        timing=run.timing,
+        layers=[lines[name] for name in order if name in lines],
+        complete=run.complete,
+        notes=run.notes,
+        failures=measurement.failures,
+        machine=measurement.machine,
+        runs=measurement.runs,
+        graph=measurement.graph,
+    )
+
+
+def _line(name: str, each: Timed, report: Report, *, main: bool) -> LayerLine:
+    op = report.by_name[name].op if name in report.by_name else ""
+    if not main:
+        return LayerLine(name, op, None, None, each.main, 0, 0, None, None, None, None, None)
+    return LayerLine(
+        name, op, each.row.time_s, each.share, None, each.flops, each.moved_bytes,
+        each.flops_s / 1e9, each.bytes_s / 1e9, each.intensity,
+        each.roof.name if each.roof else None, each.roof.share if each.roof else None,
+    )  # fmt: skip
+
+
+def read_json(text: bytes) -> Measurement:
+    """The measurement that a document holds."""
+    return msgspec.json.decode(text, type=Measurement)
