@@ -6,7 +6,6 @@ the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -65,7 +64,7 @@ TIMM = ("vit_tiny_patch16_224",)
 
 
 @pytest.fixture(autouse=True)
-def _needed(tool: str, name: str) -> Iterator[None]:
+def _needed(tool: str, name: str) -> None:
     """Skip by name what is not installed."""
     package = TOOLS[tool][0]
     needs = [package]
@@ -76,7 +75,7 @@ def _needed(tool: str, name: str) -> Iterator[None]:
     for need in needs:
         if find_spec(need) is None:
             pytest.skip(f"{need} is not installed")
-    yield
+    return
 
 
 @cache
