@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from layerscope.predict.work import Work
 
-NEAR = 14  # samples that a guess leans on
+NEAR = 14
 RIDGE = 0.3
+OUTLIER = 0.08  # distance from the line beyond which a sample is trusted less
 UNSEEN = 0.5  # relative error that is told of kinds that were not measured
 
 
@@ -103,7 +104,11 @@ def _nearby(work: Work, samples: Sequence[Sample], roofs: Roofs) -> float:
     scale = sqrt(float(weights.sum()))
     penalty: Any = numpy.eye(rows.shape[1]) * RIDGE * scale
     penalty[0, 0] = 1e-9
-    weighted = rows * weights[:, None]
-    solved = numpy.linalg.solve(rows.T @ weighted + penalty, weighted.T @ values[order])
+    trust = numpy.ones(len(order))
+    for _ in range(3):  # samples that lie far off the line count less
+        weighted = rows * (weights * trust)[:, None]
+        solved = numpy.linalg.solve(rows.T @ weighted + penalty, weighted.T @ values[order])
+        off = numpy.abs(rows @ solved - values[order])
+        trust = 1 / numpy.maximum(1.0, off / OUTLIER)
     low, high = values[order].min(), values[order].max()
     return float(min(max(solved[0], low - 0.2), high + 0.2))

@@ -33,8 +33,9 @@ def networks(seed: int = 1) -> Iterator[Graph]:
     for repeat in range(3):
         for side in (112, 56, 28, 14, 7):
             yield chain(f"chain{side}_{repeat}", side, source, batch=1)
-            if repeat < 2:
-                yield light(f"light{side}_{repeat}", side, source)
+            yield light(f"light{side}_{repeat}", side, source)
+    for side, width in ((56, 64), (28, 128), (14, 256), (112, 32), (28, 64), (7, 512)):
+        yield branches(f"branches{side}_{width}", side, width)
     for side in (28, 14):
         yield chain(f"batch{side}", side, source, batch=4)
     for n, (tokens, width, heads) in enumerate(BLOCKS):
@@ -113,6 +114,28 @@ def light(name: str, side: int, source: Random) -> Graph:
         y = b.batch_norm(b.conv(y, out, 1, bias=False))
         x = b.add(x, y) if stride == 1 and out == c else y
         c, side = out, -(-side // stride)
+    return b.build(b.global_pool(x))
+
+
+def branches(name: str, side: int, width: int) -> Graph:
+    """Branches that are joined, pools between them, norms before convolutions."""
+    b = Builder(name)
+    x = b.input("data", (1, width, side, side))
+    x = b.relu(b.conv(x, width, 1))
+    for n in range(3):
+        thin = b.relu(b.conv(x, max(width // 4, 16), 1))
+        parts = [
+            b.relu(b.conv(thin, width // 2, 3, padding=1)),
+            b.relu(b.conv(thin, width // 2, 1)),
+            b.relu(b.conv(b.max_pool(x, 3, stride=1, padding=1), 32, 1)),
+            b.relu(b.conv(b.avg_pool(x, 3, stride=1, padding=1), 16, 1)),
+        ]
+        x = b.concat(*parts[: n + 2])
+        more = b.conv(b.relu(b.batch_norm(x)), 32, 3, padding=1)
+        x = b.concat(x, more)
+    if side > 7:
+        x = b.max_pool(x, 3, stride=2, padding=1)
+        x = b.avg_pool(b.relu(b.batch_norm(x)), 2, stride=2)
     return b.build(b.global_pool(x))
 
 

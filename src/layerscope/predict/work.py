@@ -48,8 +48,9 @@ def work_of(row: Sequence[Layer], report: Report, readers: dict[str, list[str]])
     window = getattr(main.node.attributes, "window", None)
     taps = window.positions if isinstance(window, Window) else 1
     ratio = main.outputs[0].elements / max(main.inputs[0].elements if main.inputs else 1, 1)
-    kind = main.op
-    return Work(kind, float(main.cost.ops.flops), size, 0.0, (_log(size), _log(ratio), _log(taps)))
+    odd = [t for t in main.inputs if t.shape and len(t.shape) > 2 and t.shape[1] % BLOCK]
+    lies = (_log(size), _log(ratio), _log(taps), 4.0 if odd else 0.0)  # odd ones are reordered
+    return Work(main.op, float(main.cost.ops.flops), size, 0.0, lies)
 
 
 def _convolution(main: Layer, length: int, size: float, weights: float) -> Work:
