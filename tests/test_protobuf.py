@@ -98,7 +98,7 @@ def test_errors_say_where(data: bytes, said: str) -> None:
 def test_a_length_may_not_leave_its_message() -> None:
     inner = b"\x0a\x7f" + b"x" * 4  # claims 127 bytes of the 4 it has
     wire = Wire(field(1, inner) + bytes(200), "x")
-    _, _, start, end = next(wire.fields())
+    _, _, start, end = next(iter(wire.fields()))
     with pytest.raises(FormatError, match="of 127 bytes, but only 4 are left"):
         list(wire.fields(start, end))
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz import onnx_nets
 from tests.fuzz.nets import net
-from tests.fuzz.seeds import messages, texts
-from tests.fuzz.targets import REGRESSIONS, TARGETS, fuzz_protobuf, fuzz_prototxt
+from tests.fuzz.seeds import messages, models, texts
+from tests.fuzz.targets import REGRESSIONS, TARGETS, fuzz_onnx, fuzz_protobuf, fuzz_prototxt
 
 
 @pytest.mark.parametrize("path", sorted(REGRESSIONS.iterdir()), ids=lambda path: path.name)
@@ -24,8 +25,12 @@ def test_what_fuzzing_begins_from() -> None:
         fuzz_protobuf(data)
     for data in texts().values():
         fuzz_prototxt(data)
+    for data in models().values():
+        fuzz_onnx(data)
 
 
 def test_networks_that_are_nearly_right() -> None:
     for seed in range(300):
         fuzz_protobuf(net(seed))
+    for seed in range(1000, 1500):
+        fuzz_onnx(onnx_nets.net(seed))

@@ -13,6 +13,7 @@ from layerscope.version import __version__
 
 if TYPE_CHECKING:
     from layerscope.api import Report, analyze, compare, fit, load
+    from layerscope.dropins import FlopCountAnalysis, profile, summary
     from layerscope.errors import LayerscopeError
     from layerscope.export.comparison import Comparison
     from layerscope.graph import Graph, Node, Param, Tensor
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
 PUBLIC = {
     "analyze": "layerscope.api",
     "compare": "layerscope.api",
+    "explain": "layerscope.api",
     "fit": "layerscope.api",
     "load": "layerscope.api",
     "Builder": "layerscope.graph.builder",
+    "profile": "layerscope.dropins",
+    "summary": "layerscope.dropins",
     "Comparison": "layerscope.export.comparison",
+    "Explanation": "layerscope.export.explanation",
+    "FlopCountAnalysis": "layerscope.dropins",
     "Graph": "layerscope.graph",
     "LayerscopeError": "layerscope.errors",
     "Node": "layerscope.graph",
@@ -37,6 +43,8 @@ PUBLIC = {
 __all__ = [
     "Builder",
     "Comparison",
+    "Explanation",
+    "FlopCountAnalysis",
     "Graph",
     "LayerscopeError",
     "Node",
@@ -46,8 +54,11 @@ __all__ = [
     "__version__",
     "analyze",
     "compare",
+    "explain",
     "fit",
     "load",
+    "profile",
+    "summary",
 ]
 
 

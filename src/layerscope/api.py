@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from layerscope import report
-from layerscope.analysis.costs import costs
+from layerscope.analysis.costs import costs, storage_of
 from layerscope.analysis.fields import fields
 from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import infer
 from layerscope.analysis.stored import check_stored
 from layerscope.analysis.training import STATES, Training, training
-from layerscope.conventions import convention
+from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.graph import Graph, Shape
 from layerscope.graph.edits import bind, with_cache, with_tokens
@@ -25,6 +25,7 @@ from layerscope.version import __version__
 
 if TYPE_CHECKING:
     from layerscope.export.comparison import Comparison
+    from layerscope.export.explanation import Explanation
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
 
@@ -107,6 +108,38 @@ class Report(report.Report, frozen=True, dict=True):
             checkpoint=checkpoint,
         )
 
+    @property
+    def total_params(self) -> int:
+        """Parameters of the network, those included that this forward does not use."""
+        return self.totals.params + self._unused_params
+
+    @property
+    def trainable_params(self) -> int:
+        """Parameters that training changes."""
+        frozen = self.graph.frozen
+        still = sum([param.elements for param in self.graph.unused if param.storage in frozen])
+        for node in self.graph.nodes if frozen else ():
+            for param in self.costs[node.name].first:
+                if param.learnable and storage_of(node, param, node.ties) in frozen:
+                    still += param.elements
+        return self.total_params - still
+
+    @property
+    def _unused_params(self) -> int:
+        if self.convention.learned != "used":  # the totals have them
+            return 0
+        return sum([param.elements for param in self.graph.unused])
+
+    @property
+    def total_macs(self) -> int:
+        """Multiply-adds."""
+        return self.totals.macs
+
+    @property
+    def total_flops(self) -> int:
+        """2 per multiply-add, 1 per everything else."""
+        return self.totals.flops
+
     def findings(self) -> tuple[str, ...]:
         """Which layers hold most, and where memory peaks, in words."""
         from layerscope.report.findings import findings
@@ -137,6 +170,13 @@ def load(network: str, **options: Any) -> Graph:
     return graph
 
 
+def _binds(network: str) -> bool:
+    """Whether the reader of a network must know the shapes of its inputs."""
+    from layerscope import formats
+
+    return formats.looks_like_a_file(network) and formats.binds(network)
+
+
 def check_weights(graph: Graph, path: str) -> Graph:
     """A graph with the arrays of a file, which must have the shapes that its layers need.
 
@@ -153,7 +193,7 @@ def check_weights(graph: Graph, path: str) -> Graph:
 
 
 def analyze(
-    network: str | Graph,
+    network: Any,
     *,
     input: Input | None = None,
     batch: int | None = None,
@@ -166,22 +206,31 @@ def analyze(
 ) -> Report:
     """The per-layer account of a network, counted by the convention `like`.
 
-    `tokens` reads so many at once; `decode` reads one after a cache of so many. Other options are
-    those of `load`.
+    A network is a name, a file, a Graph or a PyTorch module; `tokens` reads so many at once,
+    `decode` reads one after a cache of so many. Other options are those of `load`, or with a module
+    `input_size`, `input_data`, `dtypes`, `rules`.
     """
     if tokens is not None and decode is not None:
         raise UsageError("tokens does not go with decode, which is of one token")
     counted_by = convention(like)
+    if not isinstance(network, (str, Graph)):
+        from layerscope.formats.torch.live import graph_of
+
+        graph = bind(graph_of(network, input=input, batch=batch, **options), dtype=dtype)
+        return analyze(graph, like=like, in_place=in_place, tokens=tokens, decode=decode)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
-    graph = load(network, **options) if isinstance(network, str) else network
     shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}
-    graph = bind(graph, shapes, batch, dtype)
+    if isinstance(network, str) and _binds(network):
+        graph = bind(load(network, inputs=shapes or {}, batch=batch, **options), dtype=dtype)
+    else:
+        graph = load(network, **options) if isinstance(network, str) else network
+        graph = bind(graph, shapes, batch, dtype)
     graph = graph if tokens is None else with_tokens(graph, tokens)
     graph = graph if decode is None else with_cache(graph, decode)
     _need_shapes(graph)
     inferred = infer(graph)
-    if any(node.params is not None for node in graph.nodes):
+    if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
     return Report(
         graph=graph,
@@ -224,7 +273,7 @@ def fit(
     """
     if memory_bytes < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
-    graph = load(network) if isinstance(network, str) else network
+    graph = load(network) if isinstance(network, str) and not _binds(network) else network
 
     def needed(batch: int) -> int:
         report = analyze(graph, batch=batch, **options)
@@ -249,16 +298,50 @@ MOST_BATCH = 2**40  # a network whose memory does not grow with the batch would 
 def compare(
     first: str | Graph | Report, *others: str | Graph | Report, **options: Any
 ) -> Comparison:
-    """Networks against the first one; options are those of `analyze`, for all but reports."""
+    """Networks against the first one; options are those of `analyze`, for all but reports.
+
+    What only readers of files are told, they alone are.
+    """
     from layerscope.export.comparison import Comparison
+    from layerscope.formats import Options, looks_like_a_file
     from layerscope.report.compare import compare as compared
 
+    networks = (first, *others)
+    read = {name for name in options if name in Options.__struct_fields__ and name != "batch"}
+    files = [each for each in networks if isinstance(each, str) and looks_like_a_file(each)]
+    if read and not files:
+        raise UsageError(f"{sorted(read)[0]} is of networks in files, and none of these is one")
+    plain = {name: value for name, value in options.items() if name not in read}
     reports = [
-        each if isinstance(each, report.Report) else analyze(each, **options)
-        for each in (first, *others)
+        each
+        if isinstance(each, report.Report)
+        else analyze(each, **(options if each in files else plain))
+        for each in networks
     ]
     found = compared(reports)
     return Comparison(found.reports, found.figures, found.pairs)
+
+
+def explain(
+    network: Any, *, figure: str | None = None, counters: Sequence[str] = COUNTERS, **options: Any
+) -> Explanation:
+    """What other counters would say of a network, and why; options are those of `analyze`.
+
+    With a `figure` as published, such as "4.11G", which of them give it at its printed precision.
+    """
+    from layerscope.export.explanation import Explanation
+    from layerscope.report.explain import explain as explained
+    from layerscope.report.figures import find, parse_figure
+
+    wanted = None if figure is None else parse_figure(figure)
+    first = network if isinstance(network, report.Report) else analyze(network, **options)
+    found = explained(replace(first, convention=convention("exact")), tuple(counters))
+
+    def again(shape: Shape) -> report.Report:
+        return analyze(first.graph, input={first.inputs[0].name: shape})
+
+    answer = None if wanted is None else find(found, wanted, again)
+    return Explanation(found.report, found.macs, found.params, found.opinions, found.notes, answer)
 
 
 def measure(

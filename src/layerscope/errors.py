@@ -8,6 +8,7 @@ LayerscopeError                 3
 │   ├── FormatError             3   a file is not what it should be; says where
 │   ├── GraphError              3   the structure is broken: names, order, missing tensors
 │   ├── ShapeError              3   shapes do not agree, or a window does not fit
+│   ├── ModelError              3   a live model that raises when it runs; names module and shapes
 │   ├── CannotLower             3   a network that has no form an engine runs; names op and node
 │   └── EngineError             3   an engine refuses a network, or fails in a layer
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
@@ -63,6 +64,10 @@ class GraphError(InputError):
 
 class ShapeError(InputError):
     """Shapes that do not agree, or a window that does not fit its input."""
+
+
+class ModelError(InputError):
+    """A live model whose forward fails: the module, what it was given, what it said."""
 
 
 class CannotLower(InputError):

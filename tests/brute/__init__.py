@@ -7,6 +7,8 @@ from collections.abc import Callable
 from tests.brute import (
     attention,
     caffe,
+    control,
+    deciding,
     indexing,
     losses,
     moves,
@@ -33,4 +35,6 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     **recurrent.BRUTE,
     **sampling.BRUTE,
     **caffe.BRUTE,
+    **control.BRUTE,
+    **deciding.BRUTE,
 }

@@ -11,6 +11,7 @@ from layerscope.graph.attributes import Attention, Einsum, Rotary, Softmax
 from layerscope.graph.types import Shape, elements
 from tests.brute.arrays import Array, Index, Run, fill, places, total
 from tests.brute.losses import softmax
+from tests.brute.pointwise import tanh
 from tests.brute.scalar import Scalar
 
 
@@ -61,10 +62,14 @@ def attention(run: Run) -> list[Array]:
         for i in range(q.shape[3]):
             result = result.mac(q[(n, h, t, i)], k[(n, h // shared, s, i)])
         result = result * scale
+        if a.softcap:
+            result = tanh(result / a.softcap) * a.softcap
         if len(run.inputs) == 4:
             mask = run.inputs[3]
             own = index[4 - len(mask.shape) :]
-            result = result + mask[tuple(i % m for i, m in zip(own, mask.shape, strict=True))]
+            told = mask[tuple(i % m for i, m in zip(own, mask.shape, strict=True))]
+            flags = a.mask == "bool"
+            result = told.above(0.5, result, -math.inf) if flags else result + told
         if a.causal:
             result = run.number(s).above(t + a.past, -math.inf, result)
         return result

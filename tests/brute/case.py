@@ -35,6 +35,8 @@ class Case:
         return Call(self.attributes, self.inputs, RULES[self.op].shape(given))
 
     def domain(self, n: int) -> str:
+        if n == 3 and getattr(self.attributes, "mask", "") == "bool":
+            return "allowed"
         domains = DOMAINS.get(self.op, ())
         return domains[n] if n < len(domains) else "any"
 
@@ -48,7 +50,9 @@ class Case:
         tally = Tally()
         luck = random.Random(str(self))
         inputs = [self._input(n, luck, tally) for n in range(len(self.inputs))]
-        params = {p.name: _param(p, luck, tally) for p in RULES[self.op].params(self.call)}
+        rule = RULES[self.op]
+        params = {p.name: _param(p, luck, tally) for p in rule.params(self.call)}
+        params = {**given_arrays(self.op, self.call, inputs), **params}
         return Run(self.attributes, inputs, params, tally)
 
     def _input(self, n: int, luck: random.Random, tally: Tally) -> Array:
@@ -58,6 +62,13 @@ class Case:
         values = FILLERS[domain](self.attributes, self.inputs, n, luck)
         cells = zip(places(self.inputs[n]), values, strict=True)
         return Array(self.inputs[n], {index: Scalar(value, tally) for index, value in cells})
+
+
+def given_arrays(op: str, call: Call, inputs: list[Array]) -> dict[str, Array]:
+    """Further inputs by the names of the arrays they stand for."""
+    arrays = RULES[op].arrays
+    names = [p.name for p in arrays(call)] if arrays else []
+    return dict(zip(names, inputs[1:], strict=False))
 
 
 def _param(param: Param, luck: random.Random, tally: Tally) -> Array:
@@ -97,4 +108,4 @@ def window(
 def moved(call: Call, rule: Rule) -> tuple[int, int]:
     """Elements read of inputs, arrays aside, and written."""
     stored = rule.stored_read(call) if rule.stored_read is not None else 0
-    return sum(rule.reads(call)) + stored, 0 if rule.view else call.out_elements
+    return sum(rule.reads(call)) + stored, 0 if rule.view or rule.known else call.out_elements

@@ -30,6 +30,30 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "roi_align": ("any", "boxes", "images"),
     "nms": ("apart", "positive"),
     "grid_sample": ("any", "grid"),
+    "batch_norm": ("any", "any", "any", "any", "positive"),
+    "deform_conv": ("any", "small", "any"),
+    "compress": ("any", "ones"),
+    "unique": ("distinct",),
+    "reverse_sequence": ("any", "lengths"),
+    "rsqrt": ("positive",),
+    "log1p": ("positive",),
+    "asin": ("small",),
+    "acos": ("small",),
+    "atanh": ("small",),
+    "acosh": ("large",),
+    "not": ("flags",),
+    "bitwise_not": ("bits",),
+    "logical": ("flags", "flags"),
+    "bitwise": ("bits", "bits"),
+    "mod": ("any", "positive"),
+    "floor_div": ("any", "positive"),
+    "atan2": ("any", "positive"),
+    "reduce_log_sum": ("positive",),
+    "reduce_any": ("flags",),
+    "reduce_all": ("flags",),
+    "gather_nd": ("any", "spread"),
+    "scatter_nd": ("any", "spread", "any"),
+    "one_hot": ("depths",),
     "gather": ("any", "indices"),
     "scatter": ("any", "indices", "any"),
     "where": ("flags", "any", "any"),
@@ -37,7 +61,7 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "positions": ("rows",),
     "dequantize": ("narrow",),
 }
-WHOLE = ("labels", "indices", "rows", "images")  # int64
+WHOLE = ("labels", "indices", "rows", "images", "bits", "spread", "depths", "lengths")  # int64
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 
 # Numbers of the n-th input, row by row, from what the op was told and the shapes of all inputs.
@@ -115,9 +139,52 @@ def flags(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> 
     return [luck.randrange(2) for _ in range(elements(inputs[n]))]
 
 
+def allowed(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Of every row at least the first."""
+    return [float(i[-1] == 0 or luck.random() < 0.5) for i in places(inputs[n])]
+
+
+def distinct(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [value / 64 for value in luck.sample(range(-500, 500), elements(inputs[n]))]
+
+
+def ones(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [1.0] * elements(inputs[n])
+
+
+def lengths(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randint(1, inputs[0][told.time_axis]) for _ in range(elements(inputs[n]))]
+
+
 def narrow(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
     low, high = RANGES[told.dtype if told else "int8"]
     return [luck.randint(low, high) for _ in range(elements(inputs[n]))]
+
+
+def small(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randint(-48, 48) / 64 for _ in range(elements(inputs[n]))]
+
+
+def large(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randint(72, 192) / 64 for _ in range(elements(inputs[n]))]
+
+
+def bits(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randrange(16) for _ in range(elements(inputs[n]))]
+
+
+def depths(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    return [luck.randrange(told.depth) for _ in range(elements(inputs[n]))]
+
+
+def spread(told: Any, inputs: tuple[Shape, ...], n: int, luck: random.Random) -> list[float]:
+    """Places in the axes of the data that follow the batch, none twice where that may be."""
+    batch = getattr(told, "batch", 0)
+    shape = inputs[n]
+    room = list(places(inputs[0][batch : batch + shape[-1]]))
+    count = elements(shape[:-1])
+    chosen = luck.sample(room, count) if count <= len(room) else luck.choices(room, k=count)
+    return [number for place in chosen for number in place]
 
 
 FILLERS: dict[str, Filler] = {
@@ -132,4 +199,13 @@ FILLERS: dict[str, Filler] = {
     "spots": spots,
     "flags": flags,
     "narrow": narrow,
+    "allowed": allowed,
+    "distinct": distinct,
+    "ones": ones,
+    "lengths": lengths,
+    "small": small,
+    "large": large,
+    "bits": bits,
+    "depths": depths,
+    "spread": spread,
 }

@@ -10,6 +10,7 @@ from layerscope.graph.attributes import (
     Embedding,
     Expand,
     Gather,
+    OneHot,
     Quantize,
     Scatter,
     Table,
@@ -44,6 +45,41 @@ def gather(run: Run) -> list[Array]:
         return x[(*index[:axis], chosen, *index[axis + rank :])]
 
     return [fill((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), cell)]
+
+
+def gather_nd(run: Run) -> list[Array]:
+    batch = run.attributes.batch if run.attributes else 0
+    x, indices = run.inputs
+    lead, deep = len(indices.shape) - 1, batch + indices.shape[-1]
+
+    def cell(index: Index) -> Scalar:
+        told = (_whole(indices[(*index[:lead], n)]) for n in range(indices.shape[-1]))
+        return x[(*index[:batch], *told, *index[lead:])]
+
+    return [fill((*indices.shape[:-1], *x.shape[deep:]), cell)]
+
+
+def scatter_nd(run: Run) -> list[Array]:
+    a: Scatter = run.attributes or Scatter()
+    x, indices, updates = run.inputs
+    lead = len(indices.shape) - 1
+    cells = dict(x.cells)
+    for index, update in updates.cells.items():
+        told = (_whole(indices[(*index[:lead], n)]) for n in range(indices.shape[-1]))
+        place = (*told, *index[lead:])
+        cells[place] = cells[place] + update if a.add else update
+    return [Array(x.shape, cells)]
+
+
+def one_hot(run: Run) -> list[Array]:
+    a: OneHot = run.attributes
+    axis = a.axis % (len(run.x.shape) + 1)
+
+    def cell(index: Index) -> Scalar:
+        number = run.x[(*index[:axis], *index[axis + 1 :])]
+        return number.once("comp", lambda v: float(v == index[axis]))
+
+    return [fill((*run.x.shape[:axis], a.depth, *run.x.shape[axis:]), cell)]
 
 
 def scatter(run: Run) -> list[Array]:
@@ -192,6 +228,9 @@ def cast(run: Run) -> list[Array]:
 BRUTE = {
     "gather": gather,
     "scatter": scatter,
+    "gather_nd": gather_nd,
+    "scatter_nd": scatter_nd,
+    "one_hot": one_hot,
     "expand": expand,
     "where": where,
     "top_k": top_k,

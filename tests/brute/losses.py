@@ -6,13 +6,19 @@ import math
 from collections.abc import Callable
 
 from layerscope.graph.attributes import Softmax
-from tests.brute.arrays import Array, Index, Run, accumulate, places, split_axes, total
+from tests.brute.arrays import Array, Index, Run, accumulate, greatest, places, split_axes, total
 from tests.brute.scalar import Scalar
 
 
 def _axis(run: Run) -> int:
     a: Softmax = run.attributes or Softmax()
     return a.axis % len(run.x.shape)
+
+
+def _together(run: Run) -> list[int]:
+    """The axes that one softmax goes over."""
+    tail = run.attributes is not None and run.attributes.tail
+    return list(range(_axis(run), len(run.x.shape))) if tail else [_axis(run)]
 
 
 def _shifted(run: Run, row: list[Index]) -> dict[Index, Scalar]:
@@ -25,7 +31,7 @@ def _shifted(run: Run, row: list[Index]) -> dict[Index, Scalar]:
 
 def softmax(run: Run) -> list[Array]:
     cells: dict[Index, Scalar] = {}
-    for row in split_axes(run.x.shape, [_axis(run)]):
+    for row in split_axes(run.x.shape, _together(run)):
         powers = {index: z.apply(math.exp) for index, z in _shifted(run, row).items()}
         norm = accumulate(run.number(0.0), powers.values())
         cells.update({index: power / norm for index, power in powers.items()})
@@ -35,11 +41,20 @@ def softmax(run: Run) -> list[Array]:
 def log_softmax(run: Run) -> list[Array]:
     """z − log Σ e^z with z = x − max."""
     cells: dict[Index, Scalar] = {}
-    for row in split_axes(run.x.shape, [_axis(run)]):
+    for row in split_axes(run.x.shape, _together(run)):
         shifted = _shifted(run, row)
         powers = (z.apply(math.exp) for z in shifted.values())
         norm = accumulate(run.number(0.0), powers).apply(math.log)
         cells.update({index: z - norm for index, z in shifted.items()})
+    return [Array(run.x.shape, cells)]
+
+
+def hardmax(run: Run) -> list[Array]:
+    cells: dict[Index, Scalar] = {}
+    for row in split_axes(run.x.shape, _together(run)):
+        top = greatest(run.x[index] for index in row)
+        first = next(index for index in row if run.x[index].value == top.value)
+        cells.update({i: Scalar(float(i == first), run.tally, top.seen) for i in row})
     return [Array(run.x.shape, cells)]
 
 
@@ -103,6 +118,7 @@ def paired(op: str) -> Callable[[Run], list[Array]]:
 BRUTE = {
     "softmax": softmax,
     "log_softmax": log_softmax,
+    "hardmax": hardmax,
     "softmax_loss": softmax_loss,
     "nll_loss": nll_loss,
     **{op: paired(op) for op in PAIRS},

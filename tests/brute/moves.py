@@ -28,6 +28,22 @@ def identity(run: Run) -> list[Array]:
     return [run.x]
 
 
+def repeat(run: Run) -> list[Array]:
+    x, times = run.x, run.attributes.times
+    shape = tuple(size * n for size, n in zip(x.shape, times, strict=True))
+    return [fill(shape, lambda i: x[tuple(n % m for n, m in zip(i, x.shape, strict=True))])]
+
+
+def flip(run: Run) -> list[Array]:
+    axes = {axis % len(run.x.shape): range(run.x.shape[axis])[::-1] for axis in run.attributes.axes}
+    return [_taken(run.x, axes)]
+
+
+def trilu(run: Run) -> list[Array]:
+    """What stands on or above the diagonal."""
+    return [fill(run.x.shape, lambda i: run.x[i] if i[-1] >= i[-2] else run.number(0.0))]
+
+
 def _in_row_major_order(x: Array, shape: Shape) -> list[Array]:
     cells = [x[index] for index in places(x.shape)]
     return [Array(shape, dict(zip(places(shape), cells, strict=True)))]
@@ -99,6 +115,20 @@ def cut(run: Run) -> list[Array]:
         step = a.steps[n] if a.steps else 1
         axes[axis % len(run.x.shape)] = range(size)[a.starts[n] : a.ends[n] : step]
     return [_taken(run.x, axes)]
+
+
+def insert(run: Run) -> list[Array]:
+    a: Slice = run.attributes
+    x, part = run.inputs
+    axis = a.axes[0] % len(x.shape)
+    taken = list(range(x.shape[axis])[slice(a.starts[0], a.ends[0], (a.steps or (1,))[0])])
+
+    def cell(i: Index) -> Scalar:
+        if i[axis] not in taken:
+            return x[i]
+        return part[(*i[:axis], taken.index(i[axis]), *i[axis + 1 :])]
+
+    return [fill(x.shape, cell)]
 
 
 def crop(run: Run) -> list[Array]:
@@ -216,12 +246,16 @@ def _neighbours(a: Resize, i: int, size: int, to: int, factor: Fraction) -> Weig
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "identity": identity,
     "dropout": identity,
+    "repeat": repeat,
+    "flip": flip,
+    "trilu": trilu,
     "reshape": reshape,
     "flatten": flatten,
     "permute": permute,
     "concat": concat,
     "split": split,
     "slice": cut,
+    "insert": insert,
     "crop": crop,
     "pad": pad,
     "pixel_shuffle": pixel_shuffle,

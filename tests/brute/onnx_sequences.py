@@ -22,7 +22,9 @@ def attention(m: Model) -> str:
         for n in (1, 2):
             shape = m.inputs[n].shape
             names.append(m.tensor(cache(a, shape, "qkv"[n]), cache_shape(a, shape)))
-    told: dict[str, object] = {"is_causal": int(a.causal)}
+    if a.mask == "bool":
+        names[3] = m.cast(names[3], "bool")
+    told: dict[str, object] = {"is_causal": int(a.causal), "softcap": a.softcap}
     if len(m.shape) == 3:
         told.update(q_num_heads=a.heads, kv_num_heads=a.kv_heads or a.heads)
     return m.several("Attention", *names, outputs=3 if a.past else 1, **told)[0]
@@ -71,7 +73,22 @@ def _stacked(m: Model, parts: list[str], axis: int = 0) -> str:
     return m.node("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
-def _layer(m: Model, kind: str, x: str, tails: list[str]) -> tuple[str, ...]:
+def _states(m: Model, kind: str, layer: int, count: int) -> list[str]:
+    """The first states of a layer, behind the lengths that nobody tells; none if all are nought."""
+    rows = m.ints(*range(layer * count, (layer + 1) * count))
+    given = [m.node("Gather", m.of(n), rows, axis=0) for n in range(1, len(m.inputs))]
+    return ["", *given] if given else []
+
+
+def _peepholes(m: Model, tails: list[str]) -> str:
+    """ONNX has them in the order i o f."""
+    size = m.attributes.hidden
+    rows = m.ints(*(gate * size + i for gate in (0, 2, 1) for i in range(size)))
+    made = [m.node("Gather", f"peephole{t}", rows, axis=0) for t in tails]
+    return _stacked(m, [m.node("Unsqueeze", each, m.ints(0)) for each in made])
+
+
+def _layer(m: Model, kind: str, x: str, tails: list[str], layer: int) -> tuple[str, ...]:
     """One layer in ONNX: T x directions x N x hidden, and the last states."""
     a: Recurrent = m.attributes
     names = [_stacked(m, [_gates(m, kind, f"weight_{w}{t}") for t in tails]) for w in ("ih", "hh")]
@@ -81,12 +98,17 @@ def _layer(m: Model, kind: str, x: str, tails: list[str]) -> tuple[str, ...]:
             for t in tails
         ]
         names.append(_stacked(m, both))
+    names += [""] * (not a.bias) + _states(m, kind, layer, len(tails))
+    if a.peepholes:
+        names += [""] * (6 - len(names)) + [_peepholes(m, tails)]
+    while not names[-1]:
+        names.pop()
     told: dict[str, object] = {"hidden_size": a.hidden}
     told["direction"] = "bidirectional" if len(tails) == 2 else "forward"
     if kind == "rnn":
         told["activations"] = [a.activation.capitalize()] * len(tails)
     if kind == "gru":
-        told["linear_before_reset"] = 1
+        told["linear_before_reset"] = int(a.reset_after)
     return m.several(kind.upper(), x, *names, outputs=3 if kind == "lstm" else 2, **told)
 
 
@@ -100,7 +122,7 @@ def recurrent(kind: str) -> Writer:
             if a.projection:
                 x, *states = _unrolled(m, x, tails)
             else:
-                y, *states = _layer(m, kind, x, tails)
+                y, *states = _layer(m, kind, x, tails, layer)
                 turned = m.node("Transpose", y, perm=[0, 2, 1, 3])
                 x = m.node("Reshape", turned, m.ints(0, 0, a.hidden * len(tails)))
             for kept, state in zip(last, states, strict=False):

@@ -48,6 +48,17 @@ def hard_sigmoid(x: Scalar, alpha: float, beta: float) -> Scalar:
     return (x * alpha + beta).larger(0.0).smaller(1.0)
 
 
+def softplus(x: Scalar) -> Scalar:
+    return (x.apply(math.exp) + 1.0).apply(math.log)
+
+
+def shrink(x: Scalar, a: Activation) -> Scalar:
+    """Nearer to nought by beta on both sides of ±alpha, nought between; x > alpha is asked once."""
+    moved = x + x.above(_alpha(a), -_beta(a), _beta(a))
+    upper: Scalar | float = moved if x.value > _alpha(a) else 0.0
+    return x.once("comp", lambda v, m, u: m if v < -_alpha(a) else u, moved, upper)
+
+
 def _alpha(a: Activation) -> float:
     assert a.alpha is not None
     return a.alpha
@@ -79,6 +90,39 @@ FUNCTIONS: dict[str, Callable[[Scalar, Activation], Scalar]] = {
     "log": lambda x, a: x.apply(math.log),
     "sqrt": lambda x, a: x.apply(math.sqrt),
     "neg": lambda x, a: -x,
+    "reciprocal": lambda x, a: 1.0 / x,
+    "rsqrt": lambda x, a: 1.0 / x.apply(math.sqrt),
+    "square": lambda x, a: x * x,
+    "expm1": lambda x, a: x.apply(math.exp) - 1.0,
+    "log1p": lambda x, a: (x + 1.0).apply(math.log),
+    "mish": lambda x, a: tanh(softplus(x)) * x,
+    "softsign": lambda x, a: x / (abs(x) + 1.0),
+    "celu": lambda x, a: x.above(0.0, x, ((x / _alpha(a)).apply(math.exp) - 1.0) * _alpha(a)),
+    "thresholded_relu": lambda x, a: x.above(_alpha(a), x, 0.0),
+    "shrink": shrink,
+    "quick_gelu": lambda x, a: sigmoid(x * 1.702) * x,
+    # the sign of x is part of the exponential
+    "log_sigmoid": lambda x, a: -(x.apply(lambda v: math.exp(-v)) + 1.0).apply(math.log),
+    "erf": lambda x, a: x.apply(math.erf),
+    "sin": lambda x, a: x.apply(math.sin),
+    "cos": lambda x, a: x.apply(math.cos),
+    "tan": lambda x, a: x.apply(math.tan),
+    "asin": lambda x, a: x.apply(math.asin),
+    "acos": lambda x, a: x.apply(math.acos),
+    "atan": lambda x, a: x.apply(math.atan),
+    "sinh": lambda x, a: x.apply(math.sinh),
+    "cosh": lambda x, a: x.apply(math.cosh),
+    "asinh": lambda x, a: x.apply(math.asinh),
+    "acosh": lambda x, a: x.apply(math.acosh),
+    "atanh": lambda x, a: x.apply(math.atanh),
+    "floor": lambda x, a: x.once("comp", math.floor),
+    "ceil": lambda x, a: x.once("comp", math.ceil),
+    "round": lambda x, a: x.once("comp", round),
+    "sign": lambda x, a: x.once("comp", lambda v: (v > 0) - (v < 0)),
+    "not": lambda x, a: x.once("comp", lambda v: not v),
+    "is_nan": lambda x, a: x.once("comp", math.isnan),
+    "is_inf": lambda x, a: x.once("comp", math.isinf),
+    "bitwise_not": lambda x, a: x.once("comp", lambda v: ~int(v)),
 }
 
 PAIRS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
@@ -90,9 +134,16 @@ PAIRS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
     "max": lambda x, y: x.larger(y),
     "min": lambda x, y: x.smaller(y),
     "compare": lambda x, y: x.above(y, 1.0, 0.0),
+    "logical": lambda x, y: x.once("comp", lambda a, b: bool(a and b), y),
+    "bitwise": lambda x, y: x.once("comp", lambda a, b: int(a) & int(b), y),
+    "mod": lambda x, y: x.once("div", math.fmod, y),
+    "floor_div": lambda x, y: x.once("div", lambda a, b: a // b, y),
+    "atan2": lambda x, y: (x / y).apply(math.atan),
+    "mean": lambda x, y: x + y,
 }
 
 CONSTANT = 1.5  # what a lone operand meets
+MARK = 5  # and what its bits do
 
 
 def activation(op: str) -> Callable[[Run], list[Array]]:
@@ -127,9 +178,10 @@ def elementwise(op: str) -> Callable[[Run], list[Array]]:
             if isinstance(run.attributes, Sum):
                 scaled = run.attributes.scaled
                 operands[:scaled] = [operand * CONSTANT for operand in operands[:scaled]]
-            if len(operands) == 1:
-                operands.append(run.number(CONSTANT))
-            return reduce(PAIRS[op], operands)
+            if len(operands) == 1 and op != "mean":
+                operands.append(run.number(MARK if op == "bitwise" else CONSTANT))
+            joined = reduce(PAIRS[op], operands)
+            return joined / float(len(operands)) if op == "mean" else joined
 
         return [fill(shape, cell)]
 

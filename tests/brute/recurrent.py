@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from layerscope.graph.attributes import Recurrent
-from tests.brute.arrays import Array, Run
+from tests.brute.arrays import Array, Run, fill
 from tests.brute.pointwise import sigmoid, tanh
 from tests.brute.scalar import Scalar
 
@@ -23,13 +23,17 @@ def _product(run: Run, weight: Array, x: Vector) -> Vector:
     return made
 
 
-def _affine(run: Run, which: str, tail: str, x: Vector) -> Vector:
-    """One of the two products of a step, with its own bias vector."""
-    made = _product(run, run.params[f"weight_{which}{tail}"], x)
+def _affine(
+    run: Run, which: str, tail: str, x: Vector, start: int = 0, end: int | None = None
+) -> Vector:
+    """One of the two products of a step, with its own bias vector, or some rows of it."""
+    weight = run.params[f"weight_{which}{tail}"]
+    rows = range(weight.shape[0])[start:end]
+    made = _product(run, fill((len(rows), len(x)), lambda i: weight[(rows[i[0]], i[1])]), x)
     if not run.attributes.bias:
         return made
     bias = run.params[f"bias_{which}{tail}"]
-    return [number + bias[(row,)] for row, number in enumerate(made)]
+    return [number + bias[(row,)] for row, number in zip(rows, made, strict=True)]
 
 
 def _rnn(run: Run, tail: str, x: Vector, state: State) -> State:
@@ -45,10 +49,22 @@ def _lstm(run: Run, tail: str, x: Vector, state: State) -> State:
     pairs = zip(_affine(run, "ih", tail, x), _affine(run, "hh", tail, state[0]), strict=True)
     gates = [a + b for a, b in pairs]
     given, kept, made, out = (gates[n * size : (n + 1) * size] for n in range(4))
+    peepholes = run.params.get(f"peephole{tail}")
+
+    def seen(numbers: Vector, place: int, cells: Vector) -> Vector:
+        if peepholes is None:
+            return numbers
+        return [
+            number + peepholes[(place * size + i,)] * cell
+            for i, (number, cell) in enumerate(zip(numbers, cells, strict=True))
+        ]
+
+    given, kept = seen(given, 0, state[1]), seen(kept, 1, state[1])
     cells = [
         sigmoid(f) * c + sigmoid(i) * tanh(g)
         for i, f, g, c in zip(given, kept, made, state[1], strict=True)
     ]
+    out = seen(out, 2, cells)
     hidden = [sigmoid(o) * tanh(c) for o, c in zip(out, cells, strict=True)]
     if run.attributes.projection:
         hidden = _product(run, run.params[f"weight_hr{tail}"], hidden)
@@ -56,14 +72,20 @@ def _lstm(run: Run, tail: str, x: Vector, state: State) -> State:
 
 
 def _gru(run: Run, tail: str, x: Vector, state: State) -> State:
-    """n = tanh(Wx + r·Uh), h = (1 − z)·n + z·h; the reset comes after the product."""
+    """n = tanh(Wx + r·Uh), h = (1 − z)·n + z·h; or with the reset first, n = tanh(Wx + U(r·h))."""
     size = run.attributes.hidden
-    wide, deep = _affine(run, "ih", tail, x), _affine(run, "hh", tail, state[0])
+    wide, deep = _affine(run, "ih", tail, x), _affine(run, "hh", tail, state[0], 0, 2 * size)
+    resets = [sigmoid(wide[i] + deep[i]) for i in range(size)]
+    if run.attributes.reset_after:
+        news = _affine(run, "hh", tail, state[0], 2 * size)
+        news = [reset * new for reset, new in zip(resets, news, strict=True)]
+    else:
+        left = [reset * h for reset, h in zip(resets, state[0], strict=True)]
+        news = _affine(run, "hh", tail, left, 2 * size)
     hidden = []
     for i, before in enumerate(state[0]):
-        reset = sigmoid(wide[i] + deep[i])
         update = sigmoid(wide[size + i] + deep[size + i])
-        new = tanh(wide[2 * size + i] + reset * deep[2 * size + i])
+        new = tanh(wide[2 * size + i] + news[i])
         hidden.append((1.0 - update) * new + update * before)
     return hidden, state[1]
 
@@ -92,11 +114,17 @@ def recurrent(kind: str) -> Callable[[Run], list[Array]]:
                 for back in range(1 + a.bidirectional):
                     tail = f"_l{layer}" + "_reverse" * back
                     blank = [run.number(0.0) for _ in range(a.hidden)]
+                    number = layer * (1 + a.bidirectional) + back
                     state = (blank[:size], blank)
+                    if len(run.inputs) > 1:
+                        h, c = run.inputs[1], run.inputs[-1]
+                        state = (
+                            [h[(number, n, i)] for i in range(size)],
+                            [c[(number, n, i)] for i in range(a.hidden)] if kind == "lstm" else [],
+                        )
                     for t in reversed(range(steps)) if back else range(steps):
                         state = STEPS[kind](run, tail, rows[t], state)
                         made[t] += state[0]
-                    number = layer * (1 + a.bidirectional) + back
                     last.update({(number, n, i): h for i, h in enumerate(state[0])})
                     cells.update({(number, n, i): c for i, c in enumerate(state[1])})
                 rows = made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from layerscope.graph.attributes import Reduce
 from tests.brute.arrays import Array, Index, Run, greatest, split_axes, total
@@ -45,6 +45,23 @@ def _where(sign: float) -> Join:
     return place
 
 
+def _spread(run: Run, numbers: list[Scalar]) -> Scalar:
+    """The mean square of what is left without the mean."""
+    middle = total(numbers) / float(len(numbers))
+    rest = [number - middle for number in numbers]
+    return total(r * r for r in rest) / float(len(rest))
+
+
+def _answer(whole: Callable[[Iterable[float]], bool]) -> Join:
+    def join(run: Run, numbers: list[Scalar]) -> Scalar:
+        result = numbers[0]
+        for number in numbers[1:]:
+            result = result.once("comp", lambda a, b: whole((a, b)), number)
+        return result
+
+    return join
+
+
 JOINS: dict[str, Join] = {
     "reduce_sum": lambda run, numbers: total(numbers),
     "reduce_mean": lambda run, numbers: total(numbers) / float(len(numbers)),
@@ -54,6 +71,14 @@ JOINS: dict[str, Join] = {
     "reduce_l1": lambda run, numbers: total(abs(number) for number in numbers),
     "reduce_sum_square": lambda run, numbers: total(n * n for n in numbers),
     "reduce_l2": lambda run, numbers: total(n * n for n in numbers).apply(math.sqrt),
+    "reduce_log_sum": lambda run, numbers: total(numbers).apply(math.log),
+    "reduce_log_sum_exp": lambda run, numbers: total(
+        number.apply(math.exp) for number in numbers
+    ).apply(math.log),
+    "reduce_var": _spread,
+    "reduce_std": lambda run, numbers: _spread(run, numbers).apply(math.sqrt),
+    "reduce_any": _answer(any),
+    "reduce_all": _answer(all),
     "arg_max": _where(1.0),
     "arg_min": _where(-1.0),
 }
@@ -82,4 +107,21 @@ def reduction(op: str) -> Callable[[Run], list[Array]]:
     return run_it
 
 
-BRUTE = {op: reduction(op) for op in JOINS}
+def running(join: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Run], list[Array]]:
+    """Every element joined to all before it along one axis."""
+
+    def run_it(run: Run) -> list[Array]:
+        cells: dict[Index, Scalar] = {}
+        for row in split_axes(run.x.shape, [run.attributes.axis % len(run.x.shape)]):
+            for before, index in zip((None, *row), row, strict=False):
+                number = run.x[index]
+                cells[index] = number if before is None else join(cells[before], number)
+        return [Array(run.x.shape, cells)]
+
+    return run_it
+
+
+BRUTE = {op: reduction(op) for op in JOINS} | {
+    "cum_sum": running(lambda a, b: a + b),
+    "cum_prod": running(lambda a, b: a * b),
+}

@@ -81,6 +81,10 @@ class Scalar:
         """A transcendental function or a root: one `exp`."""
         return self._made("exp", function(self.value))
 
+    def once(self, kind: str, function: Callable[..., float], *others: Scalar | float) -> Scalar:
+        """A function that counts as one operation of that kind."""
+        return self._made(kind, function(self.value, *map(_value, others)), *others)
+
     def larger(self, other: Scalar | float) -> Scalar:
         return self._made("comp", max(self.value, _value(other)), other)
 

@@ -16,6 +16,7 @@ from layerscope.graph.types import Graph, Shape
 from layerscope.ops import RULES
 from tests.brute import BRUTE
 from tests.brute.arrays import Array, Index, Run, fill, places
+from tests.brute.case import given_arrays
 from tests.brute.scalar import BORDER, Scalar, Tally
 
 
@@ -36,6 +37,7 @@ def run_graph(graph: Graph) -> dict[str, Array]:
             for param in RULES[node.op].params(call)
         }
         inputs = [made[name] for name in node.inputs]
+        params = {**given_arrays(node.op, call, inputs), **params}
         results = BRUTE[node.op](Run(node.attributes, inputs, params, tally))
         made.update(zip(node.outputs, results, strict=True))
         assert tuple(array.shape for array in results) == call.outputs

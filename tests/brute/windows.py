@@ -189,9 +189,25 @@ def window_pool(kind: str) -> Callable[[Run], list[Array]]:
             # A placement wholly outside, which the plain ceiling allows, has nothing to average.
             return BINS[kind](run, numbers, max(counted, 1))
 
-        return [fill((*x.shape[:2], *map(len, starts)), cell)]
+        y = fill((*x.shape[:2], *map(len, starts)), cell)
+        if not a.indices:
+            return [y]
+
+        def place_of(index: Index) -> Scalar:
+            place = tuple(starts[axis][i] for axis, i in enumerate(index[2:]))
+            return _place(run, y[index], index[:2], (where for _, where in taps(w, place)))
+
+        return [y, fill(y.shape, place_of)]
 
     return pool
+
+
+def _place(run: Run, top: Scalar, lead: Index, under: Iterable[Index]) -> Scalar:
+    """Where in its plane the first of the largest stands, which the comparisons already told."""
+    plane = list(places(run.x.shape[2:]))
+    inside = (where for where in under if (*lead, *where) in run.x.cells)
+    first = next(where for where in inside if run.x[(*lead, *where)].value == top.value)
+    return Scalar(plane.index(first), run.tally, top.seen)
 
 
 def _inside(where: Index, sizes: Shape, pads: tuple[tuple[int, int], ...], with_pads: bool) -> bool:
@@ -239,7 +255,15 @@ def adaptive_pool(kind: str) -> Callable[[Run], list[Array]]:
             ranges = map(bin_of, index[lead:], bins, spatial)
             return over_bins(run, kind, index[:lead], ranges)
 
-        return [fill((*x.shape[:lead], *bins), cell)]
+        y = fill((*x.shape[:lead], *bins), cell)
+        if not a.indices:
+            return [y]
+
+        def place_of(index: Index) -> Scalar:
+            under = product(*map(bin_of, index[lead:], bins, spatial))
+            return _place(run, y[index], index[:lead], under)
+
+        return [y, fill(y.shape, place_of)]
 
     return pool
 

@@ -1,4 +1,4 @@
-"""Files to begin from: `python -m tests.fuzz.seeds FOLDER` writes FOLDER/protobuf and /prototxt."""
+"""Files to begin from: `python -m tests.fuzz.seeds FOLDER` writes a folder a target."""
 
 from __future__ import annotations
 
@@ -41,8 +41,18 @@ def messages() -> dict[str, bytes]:
     return made
 
 
+def models() -> dict[str, bytes]:
+    """The small ONNX models of onnx's own tests, and random ones."""
+    from tests.fuzz.onnx_nets import net
+    from tests.onnx_models import SMALL
+
+    made = {path.parent.name: path.read_bytes() for path in SMALL}
+    made = {name: data for name, data in made.items() if len(data) < 2048}
+    return made | {f"net{seed}": net(seed) for seed in range(400)}
+
+
 if __name__ == "__main__":
-    for name, files in (("protobuf", messages()), ("prototxt", texts())):
+    for name, files in (("protobuf", messages()), ("prototxt", texts()), ("onnx", models())):
         folder = Path(sys.argv[1], name)
         folder.mkdir(parents=True, exist_ok=True)
         for word, data in files.items():

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from layerscope.api import analyze, load
 from layerscope.errors import LayerscopeError
-from layerscope.formats import DEFAULTS
+from layerscope.formats import DEFAULTS, Options
+from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
 
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -31,6 +32,13 @@ def fuzz_prototxt(data: bytes) -> None:
     _read(data, ".prototxt", lambda path: analyze(prototxt.read(path, DEFAULTS)))
 
 
+def fuzz_onnx(data: bytes) -> None:
+    """Read the bytes as an ONNX model, as it is declared and with a batch of its own."""
+    onnx_format.recognise(data)
+    _read(data, ".onnx", lambda path: analyze(onnx_format.read(path, DEFAULTS)))
+    _read(data, ".onnx", lambda path: onnx_format.read(path, Options(batch=3)))
+
+
 def _read(data: bytes, suffix: str, read: Callable[[str], object]) -> None:
     with tempfile.NamedTemporaryFile(suffix=suffix, dir=MEMORY) as file:
         file.write(data)
@@ -39,4 +47,4 @@ def _read(data: bytes, suffix: str, read: Callable[[str], object]) -> None:
             read(file.name)
 
 
-TARGETS = {"protobuf": fuzz_protobuf, "prototxt": fuzz_prototxt}
+TARGETS = {"protobuf": fuzz_protobuf, "prototxt": fuzz_prototxt, "onnx": fuzz_onnx}

@@ -17,6 +17,9 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
         call = shapes.calls.get(node.name)
         learns = any(param.learnable for param in costs[node.name].params)
         flows = any(name in needs for name in node.inputs)
+        if len(node.inputs) > 1 and flows and node.op in RULES and RULES[node.op].arrays:
+            learns = learns or any(name in needs for name in node.inputs[1:])
+            flows = node.inputs[0] in needs
         if learns or flows:
             needs.update(node.outputs)
         if call is None or not (learns or flows):
@@ -26,5 +29,6 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
         if parts is None:
             parts = counted[id(call)] = RULES[node.op].backward(call)
         for_inputs, for_params = parts
-        found[node.name] = (for_inputs if flows else FREE) + (for_params if learns else FREE)
+        ops = (for_inputs if flows else FREE) + (for_params if learns else FREE)
+        found[node.name] = ops if node.times == 1 else ops * node.times
     return found

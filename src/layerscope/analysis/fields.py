@@ -116,7 +116,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
     reaches: dict[int, tuple[Reach, ...]] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
-        if call is None:
+        if call is None or not node.inputs:
             found.update(dict.fromkeys(node.outputs, ()))
             continue
         reach = reaches.get(id(call))
@@ -146,7 +146,11 @@ def _join(
 ) -> None:
     call = shapes.calls[node.name]
     for n, (name, output) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-        told = reach if len(call.outputs) == 1 else (reach[n],)
+        # of several outputs a reach tells what each sees of the first input; all of the others
+        told = reach
+        if len(call.outputs) > 1:
+            rest: Reach = reach[n] if -1 in reach[n] else {}
+            told = (reach[n], *(rest,) * (len(node.inputs) - 1))
         parts: dict[str, list[tuple[tuple[Axis, ...], Reach]]] = {}
         for source, mapped, shape in zip(node.inputs, told, call.inputs, strict=True):
             if -1 in mapped:  # only the shape of this input matters

@@ -54,12 +54,18 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     for index, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)
         view = rule is not None and rule.view
+        known = rule is not None and rule.known
         made = 0
         for position, name in enumerate(node.outputs):
             tensor = shapes.tensors[name]
             shared = None
-            if position == 0 and view:
-                shared = owner.get(node.inputs[0])
+            if known:
+                store(Tensor(name, (0,), tensor.dtype), index)
+                continue
+            if view and position < len(node.inputs):
+                source = node.inputs[position]
+                if shapes.tensors[source].bytes == tensor.bytes:
+                    shared = owner.get(source)
             elif position == 0 and in_place and rule is not None and rule.in_place:
                 held = [owner[source] for source in node.inputs if source in owner]
                 free = [s for s in held if s >= given and until[s] == index]

@@ -10,7 +10,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
-from layerscope.ops.rule import Made
+from layerscope.ops.rule import made_dtype
 
 
 class Shapes(Struct, frozen=True, gc=False):
@@ -60,22 +60,11 @@ def infer(graph: Graph) -> Shapes:
                 f"{len(node.outputs)} are named"
             )
         makes = RULES[node.op].makes
+        kinds = [tensor.dtype for tensor in known] if makes else []
         for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-            made = _made(makes[n], node, known, graph.dtype) if n < len(makes) else dtype
+            made = made_dtype(makes, n, node.attributes, kinds, graph.dtype) if makes else dtype
             tensors[name] = Tensor(name, shape, made)
     return Shapes(tensors, calls, notes)
-
-
-def _made(kind: Made, node: Node, given: list[Tensor], floating: str) -> str:
-    """Number type of an output."""
-    if kind in ("input", "second"):
-        return given[0 if kind == "input" else 1].dtype
-    if kind == "float":
-        return floating
-    if kind == "told":
-        told: str = node.attributes.dtype
-        return told
-    return kind
 
 
 def _where(graph: Graph, node: Node) -> str:

@@ -69,7 +69,8 @@ def kept(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> Kept:
         shared = _shares(node) and bool(node.inputs)
         for n, name in enumerate(node.outputs):
             owner[name] = owner.get(node.inputs[0], name) if shared and n == 0 else name
-            size.setdefault(owner[name], shapes.tensors[name].bytes)
+            known = rule is not None and rule.known
+            size.setdefault(owner[name], 0 if known else shapes.tensors[name].bytes)
         learns = any(param.learnable for param in costs[node.name].params)
         by_node[node.name] = 0
         if not learns and not any(name in needs for name in node.inputs):

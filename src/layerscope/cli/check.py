@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from layerscope.cli.network import NETWORK, Command, input_options, parse_shapes
+from layerscope.cli.network import (
+    NETWORK,
+    Command,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
 from layerscope.cli.output import deliver, harmless, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import OverBudget, UnknownName, UsageError
@@ -25,7 +32,7 @@ LIMITS = {
     "peak": "Most bytes of activations alive at once, such as 2MB or 512KiB.",
     "weights": "Most bytes of all stored arrays.",
 }
-COUNTED = ("like", "batch", "inputs", "dtype")
+COUNTED = ("like", "batch", "inputs", "dtype", "phase", "proposals", "weights", "dims")
 
 EXAMPLES = """\b
 Examples:
@@ -66,6 +73,7 @@ def limit_options(command: Command) -> Command:
     help=f"Count as another system does: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options
+@file_options
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamps under the table.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 def command(networks: tuple[str, ...], form: str, output: str | None, **options: Any) -> None:
@@ -106,7 +114,12 @@ def judged(budget: Budget) -> Verdict:
     if isinstance(shapes, (str, list)):
         shapes = parse_shapes(tuple([shapes] if isinstance(shapes, str) else map(str, shapes)))
     report = analyze(
-        budget.network, input=shapes, batch=budget.batch, dtype=budget.dtype, like=budget.like
+        budget.network,
+        input=shapes,
+        batch=budget.batch,
+        dtype=budget.dtype,
+        like=budget.like,
+        **budget.reading,
     )
     return judge(report, budget)
 
@@ -133,6 +146,7 @@ def _budgets(networks: tuple[str, ...], options: dict[str, Any]) -> list[Budget]
             options["dtype"],
             options["like"] or "exact",
             options["allow_unknown"],
+            reading(options),
         )
         for name in networks
     ]

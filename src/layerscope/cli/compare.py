@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, input_options, parse_shapes
+from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
 from layerscope.cli.output import deliver, harmless, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import UnknownName
@@ -35,6 +35,7 @@ Examples:
     help=f"Count as another system does: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options
+@file_options
 @click.option("--all", "everything", is_flag=True, help="List equal layers too, and fold none.")
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamps under the tables.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
@@ -55,6 +56,7 @@ def command(first: str, others: tuple[str, ...], form: str, **options: Any) -> N
         batch=options["batch"],
         dtype=options["dtype"],
         like=options["like"],
+        **reading(options),
     )
     everything, stamp = options["everything"], not options["no_stamp"]
     output = options["output"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, input_options, parse_shapes
+from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
 from layerscope.cli.output import deliver, harmless
 from layerscope.errors import OutputError, UnknownName, UsageError
 from layerscope.export import BINARY, FORMS, SUFFIXES, TARGETS
@@ -48,6 +48,7 @@ def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str
     help=f"{', '.join(KNOWN)}.  [default: by the suffix of FILE]",
 )
 @input_options
+@file_options
 @click.option("--seed", type=int, metavar="N", help="Of the random weights of onnx.  [default: 0]")
 @click.option("--zero-weights", is_flag=True, help="onnx: zeros, which are not stored.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE, or of timeloop to a folder.")
@@ -64,6 +65,7 @@ def command(network: str, target: str | None, output: str | None, **options: Any
         input=parse_shapes(options["inputs"]),
         batch=options["batch"],
         dtype=options["dtype"],
+        **reading(options),
     )
     if target == "onnx" and output:
         _save(report, output, options)

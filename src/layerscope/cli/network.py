@@ -60,6 +60,13 @@ def file_options(command: Command) -> Command:
         ),
         click.option("--weights", metavar="FILE", help="The file of the weights, if it is apart."),
         click.option(
+            "--dim",
+            "dims",
+            multiple=True,
+            metavar="NAME=N",
+            help="A size that the file names and leaves open, such as batch=4.",
+        ),
+        click.option(
             "--proposals",
             type=int,
             metavar="N",
@@ -74,7 +81,21 @@ def file_options(command: Command) -> Command:
 def reading(options: dict[str, Any]) -> dict[str, Any]:
     """Those options of a command that are for the reader of a file, where they are given."""
     names = ("phase", "proposals", "weights", "keep_going")
-    return {name: options[name] for name in names if options[name] not in (None, False)}
+    found = {name: options[name] for name in names if options[name] not in (None, False)}
+    dims = parse_dims(options["dims"])
+    return {**found, "dims": dims} if dims else found
+
+
+def parse_dims(given: tuple[str, ...]) -> dict[str, int]:
+    """Sizes by name from NAME=N."""
+    dims: dict[str, int] = {}
+    for text in given:
+        name, _, size = text.rpartition("=")
+        if not name or not size.strip().isdecimal() or not int(size):
+            raise UsageError(f"--dim {text}: expected NAME=N, such as batch=4")
+        if dims.setdefault(name, int(size)) != int(size):
+            raise UsageError(f"--dim is given twice for {name}")
+    return dims
 
 
 def parse_shapes(given: tuple[str, ...]) -> dict[str, tuple[int, ...]] | None:
@@ -82,6 +103,9 @@ def parse_shapes(given: tuple[str, ...]) -> dict[str, tuple[int, ...]] | None:
     shapes: dict[str, tuple[int, ...]] = {}
     for text in given:
         name, _, sizes = text.rpartition("=")
+        if name and not sizes.strip():  # a scalar
+            shapes[name] = ()
+            continue
         parts = re.split("[x×,]", sizes.strip())
         try:
             shape = tuple(int(part) for part in parts)

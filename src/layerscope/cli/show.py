@@ -22,6 +22,8 @@ Examples:
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
   layerscope show train_val.prototxt --phase train --as netscope
+  layerscope show model.onnx --input images=1x3x640x640
+  layerscope show model.onnx --dim batch=4 --dim sequence=128
   layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
 """
 
@@ -65,6 +67,7 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option("--columns", metavar="A,B,…", help="Columns, by name; a wrong one lists them all.")
 @click.option("--sort", metavar="COLUMN", help="Layers by one column, largest first.")
 @click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--all", "everything", is_flag=True, help="Also layers that only work out shapes.")
 @click.option("--total", is_flag=True, help="One line: params, MACs, FLOPs, peak memory.")
 @click.option(
     "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
@@ -202,6 +205,7 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
         options["depth"],
         options["sort"] or "",
         options["top"],
+        all=options["everything"],
     )
     if options["columns"] is not None and not view.columns:
         raise UsageError("--columns is empty; a wrong name lists them all")

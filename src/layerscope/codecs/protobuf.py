@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from layerscope.errors import FormatError
@@ -17,6 +17,7 @@ MOST_FIELDS = 10_000_000  # some seconds; a large network has a hundred thousand
 TOO_MANY = f"more than {MOST_FIELDS:,} fields and numbers, no network has"
 MOST_TEXT = 1 << 20
 MOST_NUMBER = (1 << 29) - 1
+SMALL = 1 << 12  # bytes of a message that is looked through at once
 RELEASE_BYTES = 16 << 20  # of the file that stay mapped behind the reader
 
 
@@ -46,10 +47,53 @@ class Wire:
         if self.left < 0:
             raise self.error(at, TOO_MANY)
 
-    def fields(self, start: int = 0, end: int | None = None) -> Iterator[Field]:
+    def fields(self, start: int = 0, end: int | None = None) -> Iterable[Field]:
         """Every field of the message in a span, in the order of the file; payloads stay unread."""
-        data = self.data
         end = self.size if end is None else end
+        if end - start <= SMALL:
+            found = self._few(start, end)
+            if found is not None:
+                return found
+        return self._fields(start, end)
+
+    def _few(self, start: int, end: int) -> list[Field] | None:
+        """The fields of a small message with small numbers, at once; None where it is not so."""
+        data = self.data[start:end]
+        found: list[Field] = []
+        at, size = 0, end - start
+        while at < size:
+            tag = data[at]
+            wire = tag & 7
+            if tag > 127 or tag < 8 or at + 1 >= size:
+                return None
+            value = data[at + 1]
+            at += 2
+            if wire == SPAN:
+                if value > 127:
+                    if at >= size or data[at] > 127:
+                        return None
+                    value += (data[at] << 7) - 128
+                    at += 1
+                if value > size - at:
+                    return None
+                found.append((tag >> 3, SPAN, start + at, start + at + value))
+                at += value
+            elif wire == VARINT:
+                if value > 127:
+                    return None
+                found.append((tag >> 3, VARINT, value, start + at))
+            elif wire == FIXED32:
+                if at + 3 > size:
+                    return None
+                found.append((tag >> 3, FIXED32, start + at - 1, start + at + 3))
+                at += 3
+            else:
+                return None
+        self.spend(start, len(found))
+        return found
+
+    def _fields(self, start: int, end: int) -> Iterator[Field]:
+        data = self.data
         at = start
         while at < end:
             begin = at

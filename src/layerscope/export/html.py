@@ -45,4 +45,7 @@ def write(report: Report, view: View | None = None) -> str:
         if row.kind == "total":
             lines.append('</tbody><tfoot style="border-top:1px solid">')
         lines.append(f"<tr>{''.join(cells)}</tr>")
+    if grid.note:
+        span = len(grid.columns)
+        lines.append(f'<tr><td colspan="{span}" style="padding:.1em .6em">{grid.note}</td></tr>')
     return "\n".join([*lines, "</tfoot></table>"]) + "\n"

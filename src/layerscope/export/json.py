@@ -92,6 +92,8 @@ class Layer(Struct):
     status: Status
     note: str
     source: str
+    source_op: str = ""  # what it is called there
+    times: int = 1  # it runs in one pass
 
 
 class Alive(Struct):
@@ -127,6 +129,7 @@ class Totals(Struct):
     write_bytes: int
     intensity: float | None
     backward_ops: Ops
+    macs_by_dtype: dict[str, int]  # of the weights, else of the first input
     complete: bool
 
 
@@ -190,6 +193,8 @@ class Report(Struct):
     stamp: Stamp | None
     coverage: Coverage
     findings: list[str]
+    notes: list[str] = []  # what the reader of a file has to say of it
+    stored: dict[str, dict[str, int]] = {}  # numbers stored, by what they are and their type
     language: Language | None = None
     training: Training | None = None
     fit: Fit | None = None
@@ -241,6 +246,8 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
         stamp=_stamp(report) if stamp else None,
         coverage=Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated),
         findings=list(findings(report)),
+        notes=list(report.graph.notes),
+        stored=report.stored,
         language=_language(language(report)),
         training=_training(asked.training),
         fit=asked.fit,
@@ -295,6 +302,7 @@ def _totals(report: ReportOf) -> Totals:
         write_bytes=totals.write_bytes,
         intensity=_float(totals.intensity),
         backward_ops=_ops(sum_ops(list(report.backward.values()))),
+        macs_by_dtype=report.macs_by_dtype,
         complete=not report.coverage.unknown,
     )
 
@@ -342,6 +350,8 @@ def _layer(layer: LayerOf, report: ReportOf) -> Layer:
         status=layer.status,
         note=layer.cost.note,
         source=str(source) if source else "",
+        source_op=source.op if source else "",
+        times=layer.node.times,
     )
 
 

@@ -39,4 +39,7 @@ def write(report: Report, view: View | None = None) -> str:
                 )
             cells.append(text)
         lines.append(" & ".join(cells) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if grid.note:
+        lines.append(f"% {grid.note}")
+    return "\n".join(lines) + "\n"

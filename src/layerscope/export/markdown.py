@@ -36,6 +36,8 @@ def write(report: Report, view: View | None = None) -> str:
                 text = "&emsp;" * row.depth + text
             cells.append(text)
         lines.append("| " + " | ".join(cells) + " |")
+    if grid.note:
+        lines += ["", escape(grid.note)]
     return "\n".join(lines) + "\n"
 
 

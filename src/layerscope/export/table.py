@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from layerscope.errors import UsageError
 from layerscope.report.columns import Column, cell, choose, sort_rows
-from layerscope.report.tree import Row, layer_rows, total_row, tree_rows
+from layerscope.report.tree import Row, is_idle, layer_rows, total_row, tree_rows
 from layerscope.report.types import Report
 
 
@@ -21,6 +21,7 @@ class View(Struct, frozen=True):
     sort: str = ""
     top: int | None = None
     fold: bool = True
+    all: bool = False  # also the layers that a tree leaves out because the run has none of them
 
 
 class Table(Struct, frozen=True):
@@ -56,7 +57,13 @@ def table(report: Report, view: View, default: Sequence[str], *, tree: bool) -> 
             rows = rows[: view.top]
             note = f"{view.top} of {count} rows"
     elif tree or view.depth is not None:
-        rows = tree_rows(report, view.depth, fold=view.fold)
+        rows = tree_rows(report, view.depth, fold=view.fold, idle=view.all)
+        hidden = 0 if view.all else sum(map(is_idle, report.layers))
+        if hidden:
+            note = (
+                f"{hidden} of {len(report.layers)} layers only work out shapes and constants "
+                "before the run and are not shown (--all shows them)"
+            )
     else:
         rows = layer_rows(report)
     return Table(columns, rows, total_row(report), report, note)

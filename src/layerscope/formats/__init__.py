@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from layerscope.errors import FormatError, UnknownName, UsageError
-from layerscope.graph.types import Graph
+from layerscope.graph.types import Graph, Shape
 
 HEAD_BYTES = 4096  # enough of a file to tell what it is
 
@@ -24,6 +26,7 @@ class Format(Struct, frozen=True):
     module: str
     suffixes: tuple[str, ...]
     says: str
+    binds: bool = False  # its reader is told the shapes of inputs: they decide what it reads
 
 
 class Options(Struct, frozen=True):
@@ -33,13 +36,26 @@ class Options(Struct, frozen=True):
     proposals: int = 300  # regions that a detector's proposal layer hands on
     weights: str | None = None  # file of the weights, where they are apart
     keep_going: bool = False  # read on past what the format's own program refuses
+    inputs: Mapping[str, Shape] = {}  # shapes of inputs; "" is the first
+    dims: Mapping[str, int] = {}  # sizes that the file names and leaves open
+    batch: int | None = None
 
 
 FORMATS = (
     Format("caffe", "caffe.prototxt", (".prototxt", ".prototext", ".pbtxt"), "Caffe's text"),
     Format("caffemodel", "caffe.caffemodel", (".caffemodel",), "Caffe's weights"),
     Format("matconvnet", "matconvnet", (".mat",), "MatConvNet's networks"),
+    Format("onnx", "onnx", (".onnx",), "ONNX models", binds=True),
+    Format(
+        "safetensors",
+        "torch.safetensors",
+        (".safetensors", ".safetensors.index.json"),
+        "weights of PyTorch models",
+    ),
+    Format("pickle", "torch.pickled", (".pt", ".pth", ".bin", ".ckpt"), "what torch.save wrote"),
 )
+# Models of Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
+MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 DEFAULTS = Options()
 
 
@@ -60,17 +76,39 @@ def options_of(**told: Any) -> Options:
 def looks_like_a_file(name: str) -> bool:
     """Whether a network is meant by its path rather than by a name."""
     suffixes = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
+    if names_a_model(name):
+        return True
     return os.path.sep in name or name.lower().endswith(suffixes) or os.path.isfile(name)
+
+
+def names_a_model(name: str) -> bool:
+    """Whether a network is meant by what makes it in Python."""
+    return MODEL.fullmatch(name) is not None and not os.path.isfile(name)
+
+
+def binds(path: str) -> bool:
+    """Whether the reader of a file is told the shapes of its inputs."""
+    if names_a_model(path):
+        return True
+    kind = recognise(path, _head(path))
+    return kind is not None and kind.binds
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(HEAD_BYTES)
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror}") from None
 
 
 def read(path: str, options: Options = DEFAULTS) -> Graph:
     """The network in a file, by what the file begins with, else by what its name ends with."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD_BYTES)
-    except OSError as error:
-        raise FormatError(f"{path}: {error.strerror}") from None
-    kind = recognise(path, head)
+    if names_a_model(path):
+        from layerscope.formats.torch import specs
+
+        return specs.read(path, options.inputs, options.batch)
+    kind = recognise(path, _head(path))
     if kind is None:
         known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
         raise FormatError(f"{path}: no network that is known here; known files end in {known}")

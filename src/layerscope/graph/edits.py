@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
-from layerscope.graph.attributes import Attention, Embedding
-from layerscope.graph.types import DTYPE_BITS, Graph, Node, Shape, Tensor
+from layerscope.graph.attributes import Attention, Embedding, Told
+from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, Shape, Tensor
 
 FLOATS = ("fp64", "fp32", "fp16", "bf16")
 
@@ -37,17 +37,22 @@ def bind(
     inputs = tuple(_bound(tensor, given.get(tensor.name), batch, dtype) for tensor in graph.inputs)
     made = dtype or graph.dtype
     nodes = graph.nodes if dtype is None else tuple(_typed(node, dtype) for node in graph.nodes)
-    if inputs == graph.inputs and made == graph.dtype and nodes == graph.nodes:
+    params = graph.params if dtype is None else _narrowed(graph.params, dtype)
+    if (inputs, made, nodes, params) == (graph.inputs, graph.dtype, graph.nodes, graph.params):
         return graph
-    return replace(graph, inputs=inputs, dtype=made, nodes=nodes)
+    return replace(graph, inputs=inputs, dtype=made, nodes=nodes, params=params)
 
 
 def _typed(node: Node, dtype: str) -> Node:
-    """The same node with its own arrays in another number type."""
-    if not node.params:
-        return node
-    params = [replace(p, dtype=dtype) if p.dtype in FLOATS else p for p in node.params]
-    return replace(node, params=tuple(params))
+    """The same node with its own arrays, and outputs it is told of, in another number type."""
+    if isinstance(node.attributes, Told):
+        told = tuple(dtype if kind in FLOATS else kind for kind in node.attributes.dtypes)
+        node = replace(node, attributes=replace(node.attributes, dtypes=told))
+    return replace(node, params=_narrowed(node.params, dtype)) if node.params else node
+
+
+def _narrowed(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:
+    return tuple(replace(p, dtype=dtype) if p.dtype in FLOATS else p for p in params)
 
 
 def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | None) -> Tensor:

@@ -10,11 +10,17 @@ from msgspec import Struct
 from layerscope.errors import UnknownName
 
 Shape = tuple[int, ...]
-Role = Literal["weight", "bias", "scale", "slope", "embedding", "statistic"]
+# A constant is reckoned with and not learned; what is unused is only stored.
+Role = Literal[
+    "weight", "bias", "scale", "slope", "embedding", "statistic", "constant", "unused"
+]  # fmt: skip
 
 DTYPE_BITS: Mapping[str, int] = {
     "fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8,
     "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "int4": 4, "bool": 8,
+    "uint64": 64, "uint32": 32, "uint16": 16, "uint4": 4, "int2": 2, "uint2": 2, "fp4": 4,
+    "complex32": 32, "complex64": 64, "complex128": 128,
+    "string": 64,  # of a string, what refers to it
 }  # fmt: skip
 
 
@@ -86,8 +92,8 @@ class Param(Struct, frozen=True, gc=False):
 
     @property
     def learnable(self) -> bool:
-        """False for statistics, which are buffers and not parameters."""
-        return self.role != "statistic"
+        """False for statistics, which are buffers, and for constants."""
+        return self.role not in ("statistic", "constant", "unused")
 
 
 class Node(Struct, frozen=True, gc=False):
@@ -103,6 +109,9 @@ class Node(Struct, frozen=True, gc=False):
     module: str = ""  # path of the module that is this operation; "" for a bare function call
     ties: Mapping[str, str] | None = None  # param name -> storage shared with another node
     source: Source | None = None
+    times: int = 1  # how often it runs in a pass: trips of a loop, 0 in a branch not taken
+    note: str = ""  # what the reader has to say of it
+    estimate: bool = False  # its figures are a bound, as the note says
 
 
 class Graph(Struct, frozen=True, gc=False):
@@ -114,8 +123,12 @@ class Graph(Struct, frozen=True, gc=False):
     outputs: tuple[str, ...]
     params: tuple[Param, ...] = ()
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
+    kinds: Mapping[str, str] = {}  # module path -> class, with its package unless that is torch.nn
     dtype: str = "fp32"  # of what is made of integers, such as embeddings
     notes: tuple[str, ...] = ()  # what a reader has to say of the file
+    unused: tuple[Param, ...] = ()  # parameters of the model that no node uses
+    frozen: frozenset[str] = frozenset()  # storages that training leaves as they are
+    own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
 
     def __post_init__(self) -> None:
         from layerscope.graph.checks import check

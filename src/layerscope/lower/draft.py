@@ -109,7 +109,10 @@ class Site:
         self.draft, self.node, self.call = draft, node, call
         self.attributes: Any = node.attributes
         self.ops: list[Op] = []
-        wanted = {p.name: p.shape for p in RULES[node.op].params(call)}
+        rule = RULES[node.op]
+        wanted = {p.name: p.shape for p in rule.params(call)}
+        arrays = rule.arrays(call)[: len(call.inputs) - 1] if rule.arrays else ()
+        self._given = {p.name: (n, p.shape) for n, p in enumerate(arrays, 1)}
         self._params: dict[str, tuple[str, Shape, Param]] = {}
         params = draft.costs[node.name].params  # its own, then those that are inputs
         for param in params[: len(params) - sum(name in draft.given for name in node.inputs)]:
@@ -190,10 +193,12 @@ class Site:
 
     def has(self, name: str) -> bool:
         """Whether the node has an array of that name."""
-        return name in self._params
+        return name in self._params or name in self._given
 
     def param(self, name: str, shape: Shape | None = None, *, dtype: str = "") -> str:
         """A stored array, in `shape` or that of its rule, in the number type of the output."""
+        if name in self._given:
+            return self._taken(name, shape, dtype or self.dtype)
         if name not in self._params:
             raise self.refuse(f"it has no array {name!r}")
         stored, wanted, param = self._params[name]
@@ -204,6 +209,15 @@ class Site:
             stored = self.reshape(stored, wanted)
         to = dtype or self.dtype
         return stored if param.dtype == to or to not in FLOATS else self.cast(stored, to)
+
+    def _taken(self, name: str, shape: Shape | None, dtype: str) -> str:
+        """An input that stands for a stored array."""
+        n, own = self._given[name]
+        wanted = own if shape is None else shape
+        if elements(wanted) != elements(self.call.inputs[n]):
+            raise self.refuse(f"its {name} is {self.call.inputs[n]}, expected {wanted}")
+        taken = self.operand(n, dtype) if dtype in FLOATS else self.inputs[n]
+        return taken if self.call.inputs[n] == wanted else self.reshape(taken, wanted)
 
     def param_or(self, name: str, shape: Shape, value: float) -> str:
         """A stored array, or a constant where the node has none."""

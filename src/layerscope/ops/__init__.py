@@ -5,6 +5,8 @@ from __future__ import annotations
 from layerscope.ops import (
     activation,
     attention,
+    choosing,
+    control,
     convolution,
     elementwise,
     indexing,
@@ -18,6 +20,7 @@ from layerscope.ops import (
     resizing,
     shaping,
     softmax,
+    spectra,
     unrolled,
 )
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, merge
@@ -39,6 +42,9 @@ RULES = merge(
     recurrent.RULES,
     unrolled.RULES,
     quantization.RULES,
+    choosing.RULES,
+    spectra.RULES,
+    control.RULES,
 )
 
 __all__ = ["FREE", "RULES", "Call", "Gemm", "Ops", "Rule"]

@@ -4,8 +4,26 @@ from __future__ import annotations
 
 from layerscope.graph.attributes import PReLU
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.rule import Call, Ops, Rule, each, need_rank, param, same
+from layerscope.ops.rule import (
+    Call,
+    Ops,
+    Rule,
+    each,
+    gradient,
+    need_rank,
+    param,
+    passes,
+    same,
+    with_arrays,
+)
 from layerscope.ops.saved import FIRST, NOTHING, RESULT, Saved, SavesRule
+
+# Functions that take one `exp`; those without a gradient; those that answer yes or no.
+CURVES = (
+    "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+)  # fmt: skip
+STEPS = ("floor", "ceil", "round", "sign", "bitwise_not")
+TESTS = ("not", "is_nan", "is_inf")
 
 COSTS = {
     "relu": Ops(comp=1),
@@ -28,19 +46,39 @@ COSTS = {
     "log": Ops(exp=1),
     "sqrt": Ops(exp=1),
     "neg": Ops(mul=1),
+    "reciprocal": Ops(div=1),
+    "rsqrt": Ops(exp=1, div=1),
+    "square": Ops(mul=1),
+    "expm1": Ops(exp=1, add=1),
+    "log1p": Ops(exp=1, add=1),
+    "mish": Ops(exp=3, add=3, div=1, mul=1),
+    "softsign": Ops(comp=1, add=1, div=1),
+    "celu": Ops(comp=1, exp=1, add=1, mul=1, div=1),
+    "thresholded_relu": Ops(comp=1),
+    "shrink": Ops(comp=2, add=1),
+    "quick_gelu": Ops(exp=1, add=1, div=1, mul=2),
+    "log_sigmoid": Ops(exp=2, add=1, mul=1),
+    **dict.fromkeys(CURVES, Ops(exp=1)),
+    **dict.fromkeys((*STEPS, *TESTS), Ops(comp=1)),
 }
 
 
 # Gradients told by the output alone, so that it is the output that is kept.
-BY_RESULT = ("relu", "sigmoid", "tanh", "exp", "sqrt")
+BY_RESULT = (
+    "relu", "sigmoid", "tanh", "exp", "sqrt", "reciprocal", "rsqrt", "expm1", "tan",
+)  # fmt: skip
 # These are too when they work in place; others must then keep a copy of their input.
-BY_RESULT_IN_PLACE = (*BY_RESULT, "leaky_relu", "elu", "selu")
+BY_RESULT_IN_PLACE = (*BY_RESULT, "leaky_relu", "elu", "selu", "celu")
+# Made of single ops, or with a buffer of its own: as much again is kept beside the input.
+WITH_MORE = ("softsign", "quick_gelu", "log_sigmoid")
 
 
 def _saves(op: str) -> SavesRule:
     def saves(call: Call) -> Saved:
-        if op == "neg":
+        if op == "neg" or op in STEPS or op in TESTS:
             return NOTHING
+        if op in WITH_MORE:
+            return Saved(inputs=(0,), extra=((elements(call.x), ""),))
         if op in BY_RESULT:
             return RESULT
         if not getattr(call.attributes, "in_place", False):
@@ -68,16 +106,24 @@ RULES = {
             mac=cost.mac, add=cost.add, mul=cost.mul, comp=cost.comp, div=cost.div, exp=cost.exp
         ),
         saves=_saves(op),
-        in_place=True,
+        in_place=op not in TESTS,
+        makes=("bool",) if op in TESTS else (),
+        backward=passes if op in STEPS or op in TESTS else gradient,
     )
     for op, cost in COSTS.items()
 } | {
-    "prelu": Rule(
-        family="activation",
-        shape=_prelu_shape,
-        ops=each(comp=1, mul=1),
-        params=_prelu_params,
-        backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=1) * call.out_elements),
-        in_place=True,
+    "prelu": with_arrays(
+        Rule(
+            family="activation",
+            shape=_prelu_shape,
+            ops=each(comp=1, mul=1),
+            params=_prelu_params,
+            backward=lambda call: (
+                Ops(mul=call.out_elements),
+                Ops(mul=1, add=1) * call.out_elements,
+            ),
+            in_place=True,
+        ),
+        1,
     ),
 }

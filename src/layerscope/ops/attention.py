@@ -11,6 +11,8 @@ from layerscope.ops.reach import SAME, Reach, keep
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, broadcast, need_rank, same
 from layerscope.ops.saved import Saved, every_input, nothing
 
+CAP = Ops(div=2, exp=1, add=2, mul=1)  # c · tanh(s / c)
+
 
 class Sizes:
     """What an attention works on: batch, query heads, both lengths, sizes of keys and values."""
@@ -57,8 +59,11 @@ def _attention_ops(call: Call) -> Ops:
     """Both products in full, masked places included; scaling, mask and softmax of the scores."""
     s = Sizes(call)
     a: Attention = call.attributes
-    masked = len(call.inputs) == 4
-    softmax = Ops(comp=1 + a.causal, add=2 + masked, exp=1, div=1, mul=int(a.scaled))
+    softmax = Ops(comp=1 + a.causal, add=2, exp=1, div=1, mul=int(a.scaled))
+    if len(call.inputs) == 4:
+        softmax += Ops(comp=1) if a.mask == "bool" else Ops(add=1)
+    if a.softcap:
+        softmax += CAP
     return Ops(mac=s.scores * (s.key_size + s.value_size)) + softmax * s.scores
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Conv, TransposedConv
+from layerscope.graph.attributes import Conv, DeformConv, TransposedConv
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import SAME, Map, Reach, Slide, Spread
+from layerscope.ops.reach import SAME, Map, Reach, Slide, Spread, keep
 from layerscope.ops.rule import (
     FREE,
     Call,
@@ -16,8 +16,9 @@ from layerscope.ops.rule import (
     need_rank,
     param,
     product_backward,
+    with_arrays,
 )
-from layerscope.ops.saved import nothing
+from layerscope.ops.saved import every_input, nothing
 
 
 def _channels(call: Call) -> tuple[int, int]:
@@ -133,6 +134,37 @@ def _transposed_begin(call: Call, n: int) -> int:
     return less if w.pads == "same_upper" else total - less
 
 
+def _deform_shape(call: Call) -> tuple[Shape, ...]:
+    a: DeformConv = call.attributes
+    (shape,) = conv_shape(call)
+    groups = a.offset_groups
+    if len(call.x) != 4 or groups < 1 or call.x[1] % groups:
+        raise ShapeError(f"moving {call.x} in {groups} groups, expected N x C x H x W")
+    for given, numbers in zip(call.inputs[1:], (2, 1), strict=False):
+        wanted = (call.x[0], groups * a.window.positions * numbers, *shape[2:])
+        if given != wanted:
+            raise ShapeError(f"moving what is under a window by {given}, expected {wanted}")
+    return (shape,)
+
+
+def _deform_samples(call: Call) -> Ops:
+    """Every place under every placement: four neighbours, and a weight if there is one."""
+    a: DeformConv = call.attributes
+    samples = call.x[0] * call.x[1] * a.window.positions * elements(call.y[2:])
+    return Ops(mul=4 + (len(call.inputs) == 3), add=3) * samples
+
+
+def _deform_reach(call: Call) -> tuple[Reach, ...]:
+    """Where it looks, offsets tell; they are looked at in their own place."""
+    own = keep((0, 2, 3))
+    return (keep((0,)), own, own)[: len(call.inputs)]
+
+
+def _deform_backward(call: Call) -> tuple[Ops, Ops]:
+    for_inputs, for_params = product_backward(conv_ops(call).mac, _bias_sums(call))
+    return for_inputs + _deform_samples(call) * 2, for_params
+
+
 def _bias_sums(call: Call) -> int:
     return call.out_elements if call.attributes.bias else 0
 
@@ -152,22 +184,39 @@ RULES = {
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         saves=nothing,
     ),
-    "conv": Rule(
+    "conv": with_arrays(
+        Rule(
+            family="convolution",
+            shape=conv_shape,
+            ops=conv_ops,
+            params=conv_params,
+            gemm=conv_gemm,
+            reach=window_reach,
+            backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
+        ),
+        2,
+    ),
+    "deform_conv": Rule(
         family="convolution",
-        shape=conv_shape,
-        ops=conv_ops,
+        shape=_deform_shape,
+        ops=lambda call: conv_ops(call) + _deform_samples(call),
         params=conv_params,
         gemm=conv_gemm,
-        reach=window_reach,
-        backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
+        reach=_deform_reach,
+        backward=_deform_backward,
+        saves=every_input,
+        arity=(2, 3),
     ),
-    "conv_transpose": Rule(
-        family="convolution",
-        shape=transposed_shape,
-        ops=transposed_ops,
-        params=transposed_params,
-        gemm=transposed_gemm,
-        reach=transposed_reach,
-        backward=lambda call: product_backward(transposed_ops(call).mac, _bias_sums(call)),
+    "conv_transpose": with_arrays(
+        Rule(
+            family="convolution",
+            shape=transposed_shape,
+            ops=transposed_ops,
+            params=transposed_params,
+            gemm=transposed_gemm,
+            reach=transposed_reach,
+            backward=lambda call: product_backward(transposed_ops(call).mac, _bias_sums(call)),
+        ),
+        2,
     ),
 }

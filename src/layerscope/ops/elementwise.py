@@ -18,8 +18,15 @@ KINDS = {
     "max": Ops(comp=1),
     "min": Ops(comp=1),
     "compare": Ops(comp=1),
+    "logical": Ops(comp=1),
+    "bitwise": Ops(comp=1),
+    "mod": Ops(div=1),
+    "floor_div": Ops(div=1),
+    "atan2": Ops(div=1, exp=1),
 }
 ANY_NUMBER = ("add", "mul", "max", "min")
+ANSWERS = ("compare", "logical")  # yes or no
+NO_GRADIENT = (*ANSWERS, "bitwise", "floor_div")
 
 
 def _shape(call: Call) -> tuple[Shape, ...]:
@@ -59,14 +66,14 @@ def _axpy_reach(call: Call) -> tuple[Reach, ...]:
 
 def _backward(op: str) -> tuple[int, int]:
     """Operations per input and output element: mul, div."""
-    return {"mul": (1, 0), "div": (1, 1), "pow": (2, 0)}.get(op, (0, 0))
+    return {"mul": (1, 0), "div": (1, 1), "pow": (2, 0), "atan2": (1, 1)}.get(op, (0, 0))
 
 
 def _rule(op: str, unit: Ops) -> Rule:
     mul, div = _backward(op)
     backward = (
         passes
-        if op in ("add", "sub", "compare")
+        if op in ("add", "sub", *NO_GRADIENT)
         else lambda call: (
             Ops(mul=mul or 1, div=div) * (call.out_elements * len(call.inputs)),
             FREE,
@@ -79,12 +86,21 @@ def _rule(op: str, unit: Ops) -> Rule:
         backward=backward,
         saves=nothing if backward is passes else every_input,
         arity=(1, None if op in ANY_NUMBER else 2),
-        in_place=op != "compare",
-        makes=("bool",) if op == "compare" else (),
+        in_place=op not in ANSWERS,
+        makes=("bool",) if op in ANSWERS else (),
     )
 
 
 RULES = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
+    "mean": Rule(
+        family="elementwise",
+        shape=_shape,
+        ops=lambda call: Ops(add=len(call.inputs) - 1, div=1) * call.out_elements,
+        backward=lambda call: (Ops(div=call.out_elements), FREE),
+        saves=nothing,
+        arity=(1, None),
+        in_place=True,
+    ),
     "power": Rule(
         family="elementwise",
         shape=same,

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Embedding, Expand, Gather, Scatter, Table, TopK
+from layerscope.graph.attributes import (
+    Embedding,
+    Expand,
+    Gather,
+    GatherND,
+    OneHot,
+    Scatter,
+    Table,
+    TopK,
+)
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.reach import NOT_READ, SAME, Map, Reach, Segment, keep, pointwise
 from layerscope.ops.rule import (
@@ -18,6 +27,7 @@ from layerscope.ops.rule import (
     param,
     passes,
     same,
+    with_arrays,
 )
 from layerscope.ops.saved import Saved, first_input, nothing
 
@@ -58,6 +68,69 @@ def _gather_reach(call: Call) -> tuple[Reach, ...]:
         {n: (n if n < axis else n + moved, SAME) for n in others},
         {n: (axis + n, SAME) for n in range(len(indices))},
     )
+
+
+def _deep(data: Shape, indices: Shape, batch: int) -> int:
+    """How many axes of the data the last axis of the indices tells a place in."""
+    told = f"{_text(indices)} as places in {_text(data)}"
+    if not data or not indices or not 0 <= batch < min(len(data), len(indices)):
+        raise ShapeError(f"{told} behind {batch} axes")
+    if not 1 <= indices[-1] <= len(data) - batch or data[:batch] != indices[:batch]:
+        raise ShapeError(f"{told} behind {batch} axes: they do not agree")
+    return batch + indices[-1]
+
+
+def _gather_nd_shape(call: Call) -> tuple[Shape, ...]:
+    data, indices = call.inputs
+    deep = _deep(data, indices, (call.attributes or GatherND()).batch)
+    return ((*indices[:-1], *data[deep:]),)
+
+
+def _gather_nd_reach(call: Call) -> tuple[Reach, ...]:
+    """Which places, data decides; axes in front of them and behind them stay."""
+    data, indices = call.inputs
+    batch = (call.attributes or GatherND()).batch
+    deep = _deep(data, indices, batch)
+    behind: Reach = {n: (n - deep + len(indices) - 1, SAME) for n in range(deep, len(data))}
+    return ({**keep(range(batch)), **behind}, keep(range(len(indices) - 1)))
+
+
+def _scatter_nd_shape(call: Call) -> tuple[Shape, ...]:
+    data, indices, updates = call.inputs
+    deep = _deep(data, indices, 0)
+    if updates != (*indices[:-1], *data[deep:]):
+        told = ", ".join(map(_text, call.inputs))
+        raise ShapeError(f"scattering {told}: indices and updates do not agree")
+    return (data,)
+
+
+def _scatter_nd_reach(call: Call) -> tuple[Reach, ...]:
+    data, indices, updates = call.inputs
+    deep, lead = indices[-1], len(indices) - 1
+    behind: Reach = {n: (n - lead + deep, SAME) for n in range(lead, len(updates))}
+    return (keep(range(len(data))), {}, behind)
+
+
+def _added(call: Call) -> Ops:
+    """Updates that are added to what is there, not put in its place."""
+    return Ops(add=elements(call.inputs[2]) if call.attributes and call.attributes.add else 0)
+
+
+def _one_hot_axis(call: Call) -> int:
+    return axis_of(call.attributes.axis, len(call.x) + 1)
+
+
+def _one_hot_shape(call: Call) -> tuple[Shape, ...]:
+    a: OneHot = call.attributes
+    if a.depth < 1:
+        raise ShapeError(f"one of {a.depth}, expected at least 1")
+    axis = _one_hot_axis(call)
+    return ((*call.x[:axis], a.depth, *call.x[axis:]),)
+
+
+def _one_hot_reach(call: Call) -> tuple[Reach, ...]:
+    axis = _one_hot_axis(call)
+    return ({n: (n + (n >= axis), SAME) for n in range(len(call.x))},)
 
 
 def _scatter_shape(call: Call) -> tuple[Shape, ...]:
@@ -177,13 +250,40 @@ RULES = {
     "scatter": Rule(
         family="indexing",
         shape=_scatter_shape,
-        ops=lambda call: Ops(
-            add=elements(call.inputs[2]) if call.attributes and call.attributes.add else 0
-        ),
+        ops=_added,
         saves=lambda call: Saved(inputs=(1,)),
         reach=_scatter_reach,
         backward=passes,
         arity=(3, 3),
+    ),
+    "gather_nd": Rule(
+        family="indexing",
+        shape=_gather_nd_shape,
+        ops=free,
+        reach=_gather_nd_reach,
+        reads=lambda call: (call.out_elements, elements(call.inputs[1])),
+        backward=lambda call: (Ops(add=call.out_elements), FREE),
+        arity=(2, 2),
+        saves=lambda call: Saved(inputs=(1,)),
+    ),
+    "scatter_nd": Rule(
+        family="indexing",
+        shape=_scatter_nd_shape,
+        ops=_added,
+        reach=_scatter_nd_reach,
+        backward=passes,
+        arity=(3, 3),
+        saves=lambda call: Saved(inputs=(1,)),
+    ),
+    # every place of the new axis against the index
+    "one_hot": Rule(
+        family="indexing",
+        shape=_one_hot_shape,
+        ops=lambda call: Ops(comp=call.out_elements),
+        reach=_one_hot_reach,
+        backward=passes,
+        makes=("told",),
+        saves=nothing,
     ),
     "expand": Rule(
         family="indexing",
@@ -211,16 +311,19 @@ RULES = {
         makes=("input", "int64"),
         saves=lambda call: Saved(extra=((elements(call.y), "int64"),)),
     ),
-    "embedding": Rule(
-        family="indexing",
-        shape=_embedding_shape,
-        ops=free,
-        params=_embedding_params,
-        reach=lambda call: (keep(range(len(call.x))),),
-        stored_read=lambda call: call.out_elements,
-        backward=lambda call: (FREE, Ops(add=call.out_elements)),
-        makes=("float",),
-        saves=first_input,
+    "embedding": with_arrays(
+        Rule(
+            family="indexing",
+            shape=_embedding_shape,
+            ops=free,
+            params=_embedding_params,
+            reach=lambda call: (keep(range(len(call.x))),),
+            stored_read=lambda call: call.out_elements,
+            backward=lambda call: (FREE, Ops(add=call.out_elements)),
+            makes=("float",),
+            saves=first_input,
+        ),
+        1,
     ),
     # a learned array, such as a class token or a table of positions, read as it is
     "table": Rule(

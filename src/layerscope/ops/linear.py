@@ -17,8 +17,9 @@ from layerscope.ops.rule import (
     need_rank,
     param,
     product_backward,
+    with_arrays,
 )
-from layerscope.ops.saved import every_input
+from layerscope.ops.saved import Saved, every_input
 
 
 def _lead(call: Call) -> int:
@@ -116,15 +117,41 @@ def _matmul_reach(call: Call) -> tuple[Reach, ...]:
     return tuple(reaches)
 
 
+def _det_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 2, "a determinant")
+    if call.x[-1] != call.x[-2]:
+        raise ShapeError(f"a determinant of {call.x}, expected as many rows as columns")
+    return (call.x[:-2],)
+
+
+def _det_ops(call: Call) -> Ops:
+    """Every row cleared by those above it, then the product of the diagonal."""
+    n = call.x[-1]
+    inner = (n - 1) * n * (2 * n - 1) // 6
+    return Ops(div=n * (n - 1) // 2, mul=inner + n - 1, add=inner) * elements(call.y)
+
+
 RULES = {
-    "linear": Rule(
+    "det": Rule(
         family="linear",
-        shape=_linear_shape,
-        ops=_linear_ops,
-        params=_linear_params,
-        gemm=_linear_gemm,
-        reach=_linear_reach,
-        backward=_linear_backward,
+        shape=_det_shape,
+        ops=_det_ops,
+        reach=lambda call: (keep(range(len(call.y))),),
+        backward=lambda call: (_det_ops(call) * 2, FREE),
+        saves=lambda call: Saved(inputs=(0,), output=True),
+        estimate="by elimination, without a search for pivots",
+    ),
+    "linear": with_arrays(
+        Rule(
+            family="linear",
+            shape=_linear_shape,
+            ops=_linear_ops,
+            params=_linear_params,
+            gemm=_linear_gemm,
+            reach=_linear_reach,
+            backward=_linear_backward,
+        ),
+        2,
     ),
     "matmul": Rule(
         family="linear",

@@ -18,7 +18,7 @@ from layerscope.graph.attributes import (
 )
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.reach import SAME, Map, Reach, Slide, keep
-from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of, need_rank, param, same
+from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of, need_rank, param, same, with_arrays
 from layerscope.ops.saved import Saved, SavesRule, every_input, nothing
 
 PLAIN = BatchNorm()
@@ -248,52 +248,69 @@ def _norm_backward(call: Call) -> tuple[Ops, Ops]:
 
 
 RULES = {
-    "batch_norm": Rule(
-        family="normalization",
-        shape=_batch_shape,
-        ops=_batch_ops,
-        params=_batch_params,
-        backward=_norm_backward,
-        in_place=True,
-        saves=_with_statistics(lambda call: call.x[1]),
-    ),
-    "layer_norm": Rule(
-        family="normalization",
-        shape=_layer_shape,
-        ops=_layer_ops,
-        params=_layer_params,
-        reach=lambda call: (keep(range(_layer_axes(call))),),
-        backward=_norm_backward,
-        saves=_with_statistics(lambda call: elements(call.x[: _layer_axes(call)])),
-    ),
-    "group_norm": Rule(
-        family="normalization",
-        shape=_group_shape,
-        ops=_group_ops,
-        params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
-        reach=lambda call: (keep((0,)),),
-        backward=_norm_backward,
-        saves=_with_statistics(lambda call: call.x[0] * call.attributes.groups),
-    ),
-    "instance_norm": Rule(
-        family="normalization",
-        shape=_instance_shape,
-        ops=_instance_ops,
-        params=lambda call: (
-            _affine((call.x[1],)) if (call.attributes or InstanceNorm()).affine else ()
+    "batch_norm": with_arrays(
+        Rule(
+            family="normalization",
+            shape=_batch_shape,
+            ops=_batch_ops,
+            params=_batch_params,
+            backward=_norm_backward,
+            in_place=True,
+            saves=_with_statistics(lambda call: call.x[1]),
         ),
-        saves=_with_statistics(lambda call: elements(call.x[:2])),
-        reach=lambda call: (keep((0, 1)),),
-        backward=_norm_backward,
+        4,
     ),
-    "rms_norm": Rule(
-        family="normalization",
-        shape=_rms_shape,
-        ops=_rms_ops,
-        params=_rms_params,
-        reach=lambda call: (keep(range(_rms_axis(call))),),
-        backward=_norm_backward,
-        saves=lambda call: Saved(inputs=(0,), extra=((elements(call.x[: _rms_axis(call)]), ""),)),
+    "layer_norm": with_arrays(
+        Rule(
+            family="normalization",
+            shape=_layer_shape,
+            ops=_layer_ops,
+            params=_layer_params,
+            reach=lambda call: (keep(range(_layer_axes(call))),),
+            backward=_norm_backward,
+            saves=_with_statistics(lambda call: elements(call.x[: _layer_axes(call)])),
+        ),
+        2,
+    ),
+    "group_norm": with_arrays(
+        Rule(
+            family="normalization",
+            shape=_group_shape,
+            ops=_group_ops,
+            params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
+            reach=lambda call: (keep((0,)),),
+            backward=_norm_backward,
+            saves=_with_statistics(lambda call: call.x[0] * call.attributes.groups),
+        ),
+        2,
+    ),
+    "instance_norm": with_arrays(
+        Rule(
+            family="normalization",
+            shape=_instance_shape,
+            ops=_instance_ops,
+            params=lambda call: (
+                _affine((call.x[1],)) if (call.attributes or InstanceNorm()).affine else ()
+            ),
+            saves=_with_statistics(lambda call: elements(call.x[:2])),
+            reach=lambda call: (keep((0, 1)),),
+            backward=_norm_backward,
+        ),
+        2,
+    ),
+    "rms_norm": with_arrays(
+        Rule(
+            family="normalization",
+            shape=_rms_shape,
+            ops=_rms_ops,
+            params=_rms_params,
+            reach=lambda call: (keep(range(_rms_axis(call))),),
+            backward=_norm_backward,
+            saves=lambda call: Saved(
+                inputs=(0,), extra=((elements(call.x[: _rms_axis(call)]), ""),)
+            ),
+        ),
+        1,
     ),
     "lrn": Rule(
         family="normalization",

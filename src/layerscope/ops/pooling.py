@@ -81,7 +81,8 @@ def _adaptive_shape(call: Call) -> tuple[Shape, ...]:
     )
     if min(bins) < 1:
         raise ShapeError(f"adaptive pooling into {bins}, expected at least 1 everywhere")
-    return ((*call.x[:lead], *bins),)
+    shape = (*call.x[:lead], *bins)
+    return (shape, shape) if a.indices else (shape,)
 
 
 def _adaptive_positions(call: Call) -> int:
@@ -103,7 +104,7 @@ def _adaptive_reach(call: Call) -> tuple[Reach, ...]:
             reach[axis] = (axis, SAME)
         elif bins > 1:  # a single bin sees everything
             reach[axis] = (axis, Bins(size, bins))
-    return (reach,)
+    return (reach,) * max(len(call.outputs), 1)
 
 
 def levels(call: Call) -> list[Window]:
@@ -175,6 +176,7 @@ RULES = merge(
                 reach=_window_reach,
                 backward=_backward(kind),
                 saves=_saves(kind),
+                makes=("input", "index"),
             ),
             f"global_{kind}_pool": Rule(
                 family="pooling",
@@ -195,6 +197,7 @@ RULES = merge(
             reach=_adaptive_reach,
             backward=_backward(kind),
             saves=_saves(kind),
+            makes=("input", "int64"),
         )
         for kind in ("max", "avg")
     },

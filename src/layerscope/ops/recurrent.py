@@ -50,6 +50,8 @@ def _shape(kind: str) -> ShapeRule:
         run = Run(call)
         if a.projection and kind != "lstm":
             raise ShapeError(f"a projection of {kind}, which only lstm has")
+        if a.peepholes and kind != "lstm":
+            raise ShapeError(f"peepholes of {kind}, which only lstm has")
         lead = (run.batch, run.steps) if a.batch_first else (run.steps, run.batch)
         states = a.layers * run.directions
         shapes = ((*lead, run.state * run.directions), (states, run.batch, run.state))
@@ -74,7 +76,9 @@ def _cell(kind: str, a: Recurrent) -> Ops:
         ops = Ops(add=1) + (TANH if a.activation == "tanh" else RELU)
     elif kind == "lstm":  # c = f·c + i·g, h = o·tanh(c)
         ops = Ops(add=4) + SIGMOID * 3 + TANH * 2 + Ops(mul=3, add=1)
-    else:  # n = tanh(x + r·h), h = (1 − z)·n + z·h
+        if a.peepholes:
+            ops += Ops(mul=3, add=3)
+    else:  # n = tanh(x + r·h), h = (1 − z)·n + z·h; a reset before the product costs the same
         ops = Ops(add=3) + SIGMOID * 2 + TANH + Ops(mul=3, add=2)
     return ops + Ops(add=2 * GATES[kind]) if a.bias else ops
 
@@ -103,6 +107,8 @@ def _params(kind: str) -> ParamsRule:
                 if a.bias:
                     made.append(param(f"bias_ih{tail}", (rows,), "bias"))
                     made.append(param(f"bias_hh{tail}", (rows,), "bias"))
+                if a.peepholes:
+                    made.append(param(f"peephole{tail}", (3 * a.hidden,), "weight"))
                 if a.projection:
                     made.append(param(f"weight_hr{tail}", (a.projection, a.hidden), "weight"))
         return tuple(made)
@@ -155,6 +161,7 @@ RULES = {
         reach=_reach,
         backward=_backward(kind),
         saves=_saves(kind),
+        arity=(1, None),  # first states, lengths, arrays that are not stored
     )
     for kind in GATES
 }

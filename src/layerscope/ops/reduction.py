@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import Reduce
+from layerscope.graph.attributes import CumSum, Reduce
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import SAME, Map, Reach
-from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of
-from layerscope.ops.saved import Saved, nothing
+from layerscope.ops.reach import SAME, Map, Reach, keep
+from layerscope.ops.rule import FREE, Call, Made, Ops, OpsRule, Rule, axis_of, same
+from layerscope.ops.saved import Saved, SavesRule, first_input, nothing
 
 
 def _axes(call: Call) -> tuple[int, ...]:
@@ -47,6 +47,13 @@ KINDS = {
     "reduce_l1": (Ops(comp=1, add=1), Ops(add=-1)),
     "reduce_sum_square": (Ops(mul=1, add=1), Ops(add=-1)),
     "reduce_l2": (Ops(mul=1, add=1), Ops(add=-1, exp=1)),
+    "reduce_log_sum": (Ops(add=1), Ops(add=-1, exp=1)),
+    "reduce_log_sum_exp": (Ops(exp=1, add=1), Ops(add=-1, exp=1)),
+    # the mean, what is left of every element without it, the mean of their squares
+    "reduce_var": (Ops(add=3, mul=1), Ops(add=-2, div=2)),
+    "reduce_std": (Ops(add=3, mul=1), Ops(add=-2, div=2, exp=1)),
+    "reduce_any": (Ops(comp=1), Ops(comp=-1)),
+    "reduce_all": (Ops(comp=1), Ops(comp=-1)),
     "arg_max": (Ops(comp=1), Ops(comp=-1)),
     "arg_min": (Ops(comp=1), Ops(comp=-1)),
 }
@@ -57,6 +64,49 @@ def _ops(kind: str) -> OpsRule:
     return lambda call: each * elements(call.x) + once * elements(call.y)
 
 
+MADE: dict[str, Made] = {
+    "arg_max": "int64",
+    "arg_min": "int64",
+    "reduce_any": "bool",
+    "reduce_all": "bool",
+}
+
+
+def _saves(kind: str) -> SavesRule:
+    if kind in MADE or kind in ("reduce_sum", "reduce_mean"):
+        return nothing
+    if kind == "reduce_var":
+        return first_input
+    return lambda call: Saved(inputs=(0,), output=True)
+
+
+def _line(call: Call) -> int:
+    """The axis along which elements are added up."""
+    return axis_of((call.attributes or CumSum()).axis, len(call.x))
+
+
+def _running_shape(call: Call) -> tuple[Shape, ...]:
+    _line(call)
+    return same(call)
+
+
+def _running(unit: Ops, saves: SavesRule) -> Rule:
+    """Every element joined to all before it: one operation less than elements of a row."""
+
+    def ops(call: Call) -> Ops:
+        size = elements(call.x)
+        return unit * (size - size // max(call.x[_line(call)], 1))
+
+    return Rule(
+        family="reduction",
+        shape=_running_shape,
+        ops=ops,
+        reach=lambda call: (keep(tuple(n for n in range(len(call.x)) if n != _line(call))),),
+        backward=lambda call: (ops(call), FREE),
+        saves=saves,
+    )
+
+
 RULES = {
     kind: Rule(
         family="reduction",
@@ -64,12 +114,13 @@ RULES = {
         ops=_ops(kind),
         reach=_reach,
         backward=(lambda call: (FREE, FREE))
-        if kind.startswith("arg") or kind == "reduce_sum"
+        if kind in MADE or kind == "reduce_sum"
         else (lambda call: (Ops(mul=elements(call.x)), FREE)),
-        saves=nothing
-        if kind.startswith("arg") or kind in ("reduce_sum", "reduce_mean")
-        else (lambda call: Saved(inputs=(0,), output=True)),
-        makes=("int64",) if kind.startswith("arg") else (),
+        saves=_saves(kind),
+        makes=(MADE[kind],) if kind in MADE else (),
     )
     for kind in KINDS
+} | {
+    "cum_sum": _running(Ops(add=1), nothing),
+    "cum_prod": _running(Ops(mul=1), lambda call: Saved(inputs=(0,), output=True)),
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import gcd
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import GridSample, Interp, PixelShuffle, Resize, Unpool
+from layerscope.graph.attributes import AffineGrid, GridSample, Interp, PixelShuffle, Resize, Unpool
 from layerscope.graph.types import Shape
 from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide, keep
-from layerscope.ops.rule import FREE, Call, Ops, Rule, free, need_rank, passes
+from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, free, need_rank, passes
 from layerscope.ops.saved import Saved, every_input, nothing
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
@@ -148,7 +148,34 @@ def _grid_ops(call: Call) -> Ops:
     return Ops(mul=taps * taps, add=taps * taps - 1) * call.out_elements
 
 
+def _affine_shape(call: Call) -> tuple[Shape, ...]:
+    a: AffineGrid = call.attributes
+    places = a.size[2:]
+    if not places or min(a.size) < 1 or call.x != (a.size[0], len(places), len(places) + 1):
+        raise ShapeError(f"matrices {call.x} for a grid of {a.size}")
+    return ((a.size[0], *places, len(places)),)
+
+
+def _affine_gemm(call: Call) -> Gemm:
+    """Every place, with a one behind it, by the matrix of its picture."""
+    batch, axes, depth = call.x
+    return Gemm(m=call.out_elements // (batch * axes), n=axes, k=depth, count=batch)
+
+
+def _affine_ops(call: Call) -> Ops:
+    return Ops(mac=call.out_elements * call.x[2])
+
+
 RULES = {
+    "affine_grid": Rule(
+        family="resizing",
+        shape=_affine_shape,
+        ops=_affine_ops,
+        gemm=_affine_gemm,
+        reach=lambda call: ({0: (0, SAME), 1: (len(call.y) - 1, SAME)},),
+        backward=lambda call: (_affine_ops(call), FREE),
+        saves=nothing,
+    ),
     "grid_sample": Rule(
         family="resizing",
         shape=_grid_shape,

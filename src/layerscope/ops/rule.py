@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Counted, Told
 from layerscope.graph.types import Param, Role, Shape, elements
-from layerscope.ops.reach import Reach, pointwise
-from layerscope.ops.saved import SavesRule, first_input
+from layerscope.ops.reach import Reach, everything, pointwise
+from layerscope.ops.saved import Saved, SavesRule, first_input
 
 
 class Ops(Struct, frozen=True, gc=False):
@@ -71,7 +73,7 @@ class Call(Struct, frozen=True, gc=False):
     @property
     def x(self) -> Shape:
         """Shape of the first input."""
-        return self.inputs[0]
+        return self.inputs[0] if self.inputs else ()
 
     @property
     def y(self) -> Shape:
@@ -92,7 +94,7 @@ class Call(Struct, frozen=True, gc=False):
 ShapeRule = Callable[[Call], tuple[Shape, ...]]
 OpsRule = Callable[[Call], Ops]
 # of the first or second input, the graph's float type, what the attributes tell, or always so
-Made = Literal["input", "second", "float", "told", "int64", "int32", "bool"]
+Made = Literal["input", "second", "float", "told", "index", "int64", "int32", "bool"]
 BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
 ReachRule = Callable[[Call], tuple[Reach, ...]]  # one an input; of several outputs, one an output
 ReadsRule = Callable[[Call], tuple[int, ...]]
@@ -109,6 +111,11 @@ def no_inputs(call: Call) -> tuple[int, ...]:
     return (0,) * len(call.inputs)
 
 
+def gradient(call: Call) -> tuple[Ops, Ops]:
+    """One product for every output element, and no parameters."""
+    return Ops(mul=call.out_elements), FREE
+
+
 class Rule(Struct, frozen=True, gc=False):
     """All that is known of one op. What is left out has the default said beside it."""
 
@@ -121,12 +128,37 @@ class Rule(Struct, frozen=True, gc=False):
     reads: ReadsRule = all_inputs  # elements of each input
     stored_read: Callable[[Call], int] | None = None  # of its arrays or a cache; None: all of them
     makes: tuple[Made, ...] = ()  # dtype of each output; that of the first input if not said
-    backward: BackwardRule = lambda call: (Ops(mul=call.out_elements), FREE)
+    backward: BackwardRule = gradient
     saves: SavesRule = first_input  # for the backward pass
     arity: tuple[int, int | None] = (1, 1)  # least and most inputs; None for any number
     in_place: bool = False  # may write its output over its first input
     estimate: str = ""  # why its counts are a bound rather than exact, if they are
     view: bool = False  # its output is its first input, under another shape
+    arrays: ParamsRule | None = None  # what further inputs stand for in turn; None: not for arrays
+    known: bool = False  # worked out before the run: holds no memory, moves nothing
+
+
+def made_dtype(
+    makes: tuple[Made, ...], n: int, attributes: Any, given: Sequence[str], floating: str
+) -> str:
+    """Number type of the n-th output, from those of the inputs and the graph's float type."""
+    first = given[0] if given else floating
+    if isinstance(attributes, (Told, Counted)):
+        return attributes.dtypes[n]
+    kind = makes[n] if n < len(makes) else "input"
+    if kind == "input":
+        return first
+    if kind == "second":
+        return given[1]
+    if kind == "float":
+        return floating
+    if kind == "told":
+        told: str = attributes.dtype
+        return told or floating
+    if kind == "index":
+        index: str = attributes.index_dtype
+        return index or first
+    return kind
 
 
 def same(call: Call) -> tuple[Shape, ...]:
@@ -184,6 +216,43 @@ def broadcast(shapes: tuple[Shape, ...]) -> Shape:
             raise ShapeError(f"shapes {told} do not agree")
         result.append(sizes.pop() if sizes else 1)
     return tuple(result)
+
+
+def with_arrays(rule: Rule, most: int) -> Rule:
+    """The rule with up to `most` further inputs, in the place of the first of its stored arrays."""
+
+    def bare(call: Call) -> Call:
+        return Call(call.attributes, call.inputs[:1], call.outputs)
+
+    def params(call: Call) -> tuple[Param, ...]:
+        return rule.params(bare(call))[len(call.inputs) - 1 :]
+
+    def reach(call: Call) -> tuple[Reach, ...]:
+        return (*rule.reach(bare(call)), *everything(call.inputs[1:]))
+
+    def reads(call: Call) -> tuple[int, ...]:
+        if rule.stored_read is None:
+            return all_inputs(call)
+        return (*rule.reads(bare(call)), *[0 for _ in call.inputs[1:]])
+
+    def saves(call: Call) -> Saved:
+        saved: Saved = rule.saves(bare(call))
+        weight = len(call.inputs) > 1 and rule.stored_read is None
+        return replace(saved, inputs=(*saved.inputs, 1)) if weight else saved
+
+    return replace(
+        rule,
+        shape=lambda call: rule.shape(bare(call)),
+        ops=lambda call: rule.ops(bare(call)),
+        params=params,
+        gemm=lambda call: rule.gemm(bare(call)),
+        reach=reach,
+        reads=reads,
+        backward=lambda call: rule.backward(bare(call)),
+        saves=saves,
+        arity=(1, 1 + most),
+        arrays=lambda call: rule.params(bare(call)),
+    )
 
 
 def merge(*tables: Mapping[str, Rule]) -> dict[str, Rule]:

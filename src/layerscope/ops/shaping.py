@@ -12,6 +12,7 @@ from layerscope.graph.attributes import (
     Pad,
     Permute,
     Reshape,
+    ReverseSequence,
     Slice,
     Split,
     Tile,
@@ -27,6 +28,7 @@ from layerscope.ops.rule import (
     ShapeRule,
     axis_of,
     free,
+    need_rank,
     no_inputs,
     passes,
     same,
@@ -123,6 +125,27 @@ def _slice_reach(call: Call) -> tuple[Reach, ...]:
         taken = ranges.get(n)
         reach[n] = (n, SAME if taken is None else Slide(stride=taken.step, begin=-taken.start))
     return (reach,)
+
+
+def _insert_shape(call: Call) -> tuple[Shape, ...]:
+    whole, part = call.inputs
+    (room,) = _slice_shape(Call(call.attributes, (whole,)))
+    if part != room:
+        raise ShapeError(f"putting {_text(part)} into {_text(whole)} where {_text(room)} fits")
+    return (whole,)
+
+
+def _insert_reach(call: Call) -> tuple[Reach, ...]:
+    """The whole as it was, and the part from where it was put."""
+    ranges = _ranges(call)
+    part: dict[int, tuple[int, Map]] = {}
+    for n in range(len(call.x)):
+        taken = ranges.get(n)
+        if taken is None:
+            part[n] = (n, SAME)
+        elif taken.step == 1:
+            part[n] = (n, Segment(taken.start, len(taken)))
+    return (keep(range(len(call.x))), part)
 
 
 def _reshaped(a: Reshape, rank: int) -> tuple[int, int]:
@@ -250,6 +273,56 @@ def _tile_shape(call: Call) -> tuple[Shape, ...]:
     return ((*call.x[:axis], call.x[axis] * a.times, *call.x[axis + 1 :]),)
 
 
+def _repeat_shape(call: Call) -> tuple[Shape, ...]:
+    times = call.attributes.times
+    if len(times) != len(call.x) or min(times, default=1) < 1:
+        raise ShapeError(f"{times} copies of {_text(call.x)}, expected at least 1 for every axis")
+    return (tuple(size * n for size, n in zip(call.x, times, strict=True)),)
+
+
+def _repeat_reach(call: Call) -> tuple[Reach, ...]:
+    """Axes that are not repeated stay; of the others any part may be looked at."""
+    times = call.attributes.times
+    return (keep(tuple(axis for axis, n in enumerate(times) if n == 1)),)
+
+
+def _flip_reach(call: Call) -> tuple[Reach, ...]:
+    axes = {axis_of(axis, len(call.x)) for axis in call.attributes.axes}
+    reach: dict[int, tuple[int, Map]] = {}
+    for n, size in enumerate(call.x):
+        reach[n] = (n, Slide(stride=-1, begin=1 - size) if n in axes else SAME)
+    return (reach,)
+
+
+def _flip_shape(call: Call) -> tuple[Shape, ...]:
+    for axis in call.attributes.axes:
+        axis_of(axis, len(call.x))
+    return same(call)
+
+
+def _trilu_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 2, "a triangle")
+    return same(call)
+
+
+def _sequence_axes(call: Call) -> tuple[int, int]:
+    a: ReverseSequence = call.attributes or ReverseSequence()
+    return axis_of(a.batch_axis, len(call.x)), axis_of(a.time_axis, len(call.x))
+
+
+def _reverse_shape(call: Call) -> tuple[Shape, ...]:
+    batch, steps = _sequence_axes(call)
+    if batch == steps or call.inputs[1] != (call.x[batch],):
+        told = " by ".join(map(_text, call.inputs))
+        raise ShapeError(f"turning sequences of {told}: expected a length for each of axis {batch}")
+    return same(call)
+
+
+def _reverse_reach(call: Call) -> tuple[Reach, ...]:
+    batch, steps = _sequence_axes(call)
+    return (*_without(steps, call), {0: (batch, SAME)})
+
+
 def _shuffle_shape(call: Call) -> tuple[Shape, ...]:
     groups = call.attributes.groups
     if len(call.x) < 2 or groups < 1 or call.x[1] % groups:
@@ -316,6 +389,18 @@ RULES = {
         backward=passes,
         saves=nothing,
     ),
+    # the second input written into the first, in place: only the part moves
+    "insert": Rule(
+        family="shaping",
+        shape=_insert_shape,
+        ops=free,
+        reach=_insert_reach,
+        reads=lambda call: (0, elements(call.inputs[1])),
+        backward=passes,
+        saves=nothing,
+        arity=(2, 2),
+        view=True,
+    ),
     "permute": Rule(
         family="shaping",
         shape=_permute_shape,
@@ -331,6 +416,39 @@ RULES = {
         reach=lambda call: _without(call.attributes.axis, call),
         backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
         saves=nothing,
+    ),
+    "repeat": Rule(
+        family="shaping",
+        shape=_repeat_shape,
+        ops=free,
+        reach=_repeat_reach,
+        backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
+        saves=nothing,
+    ),
+    "flip": Rule(
+        family="shaping",
+        shape=_flip_shape,
+        ops=free,
+        reach=_flip_reach,
+        backward=passes,
+        saves=nothing,
+    ),
+    # noughts on one side of the diagonal of the last two axes
+    "trilu": Rule(
+        family="shaping",
+        shape=_trilu_shape,
+        ops=free,
+        backward=passes,
+        saves=nothing,
+    ),
+    "reverse_sequence": Rule(
+        family="shaping",
+        shape=_reverse_shape,
+        ops=free,
+        reach=_reverse_reach,
+        backward=passes,
+        saves=lambda call: Saved(inputs=(1,)),
+        arity=(2, 2),
     ),
     "channel_shuffle": Rule(
         family="shaping",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Softmax
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import everything, keep
+from layerscope.ops.reach import Reach, everything, keep
 from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of, passes, same
 from layerscope.ops.saved import Saved, nothing, result
 
@@ -15,7 +15,17 @@ def _axis(call: Call) -> int:
 
 
 def _rows(call: Call) -> int:
-    return elements(call.x) // call.x[_axis(call)]
+    axis = _axis(call)
+    if (call.attributes or Softmax()).tail:
+        return elements(call.x[:axis])
+    return elements(call.x) // max(call.x[axis], 1)
+
+
+def _reach(call: Call) -> tuple[Reach, ...]:
+    """All axes but those that are looked at together."""
+    axis = _axis(call)
+    end = len(call.x) if (call.attributes or Softmax()).tail else axis + 1
+    return (keep((*range(axis), *range(end, len(call.x)))),)
 
 
 def _shape(call: Call) -> tuple[Shape, ...]:
@@ -109,7 +119,7 @@ RULES = {
         family="softmax",
         shape=_shape,
         ops=_softmax,
-        reach=lambda call: (keep(tuple(a for a in range(len(call.x)) if a != _axis(call))),),
+        reach=_reach,
         backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
         saves=result,
     ),
@@ -117,9 +127,18 @@ RULES = {
         family="softmax",
         shape=_shape,
         ops=_log_softmax,
-        reach=lambda call: (keep(tuple(a for a in range(len(call.x)) if a != _axis(call))),),
+        reach=_reach,
         backward=lambda call: (Ops(exp=1, mul=1, add=2) * elements(call.x), FREE),
         saves=result,
+    ),
+    # one for the first of the largest, noughts for the others
+    "hardmax": Rule(
+        family="softmax",
+        shape=_shape,
+        ops=lambda call: Ops(comp=elements(call.x) - _rows(call)),
+        reach=_reach,
+        backward=passes,
+        saves=nothing,
     ),
     "softmax_loss": Rule(
         family="loss",

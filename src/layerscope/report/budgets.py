@@ -44,7 +44,8 @@ FIGURES = {
 }  # fmt: skip
 
 COUNTED = ("batch", "input", "dtype", "like")  # how the network is analyzed
-KEYS = ("network", *COUNTED, "allow-unknown")
+READ = ("phase", "proposals", "weights", "keep-going", "dims")  # how its file is read
+KEYS = ("network", *COUNTED, "allow-unknown", *READ)
 
 
 class Budget(Struct, frozen=True):
@@ -58,6 +59,7 @@ class Budget(Struct, frozen=True):
     dtype: str | None = None
     like: str = "exact"
     allow_unknown: bool = False
+    reading: Mapping[str, Any] = {}  # what the reader of a file is told
 
 
 class Check(Struct, frozen=True):
@@ -129,7 +131,15 @@ def budget(name: str, told: Any, file: str) -> Budget:
         _typed(told, "dtype", str, where),
         _typed(told, "like", str, where) or "exact",
         _typed(told, "allow-unknown", bool, where) or False,
+        _reading(told, where),
     )
+
+
+def _reading(told: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What the reader of the network's file is told, by the names it has for it."""
+    kinds = {"phase": str, "proposals": int, "weights": str, "keep-going": bool, "dims": dict}
+    given = {key: _typed(told, key, kind, where) for key, kind in kinds.items()}
+    return {key.replace("-", "_"): value for key, value in given.items() if value is not None}
 
 
 def _typed(told: Mapping[str, Any], key: str, kind: Any, where: str) -> Any:
@@ -137,7 +147,10 @@ def _typed(told: Mapping[str, Any], key: str, kind: Any, where: str) -> Any:
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if value is not None and not fits:
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        expected = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
+        expected = {
+            str: "a text", int: "a whole number", bool: "true or false", list: "a list",
+            dict: "a table",
+        }  # fmt: skip
         told_kinds = " or ".join(expected[each] for each in kinds)
         raise UsageError(f"{where}: {key} {value}: expected {told_kinds}")
     return value

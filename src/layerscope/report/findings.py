@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from layerscope.report.numbers import percent_text
+from layerscope.report.numbers import percent_text, short_text
 from layerscope.report.types import Layer, Report
 
 FEW_LAYERS, FEW_PARTS = 5, 3  # as many names as a sentence can hold
@@ -32,6 +32,8 @@ def findings(report: Report) -> tuple[str, ...]:
         )
         if any(holder[2] for holder in holders)
     ]
+    if len(report.macs_by_dtype) > 1:
+        sentences.append(_precisions(report))
     return (*sentences, _peak(report)) if report.memory.peak_bytes else tuple(sentences)
 
 
@@ -54,6 +56,12 @@ def _most(figure: str, holders: Sequence[Holder], known: str) -> str:
         f"No part holds most {figure}: half of {whole} takes {len(_half(layers))} of {len(layers)} "
         f"layers, the largest being {largest} with {_share([largest], layers)}."
     )
+
+
+def _precisions(report: Report) -> str:
+    """Multiply-adds by number type, where there are several."""
+    kinds = [f"{dtype} {short_text(count)}" for dtype, count in report.macs_by_dtype.items()]
+    return f"MACs by precision: {', '.join(kinds)}."
 
 
 def _half(figures: dict[str, int]) -> list[str]:

@@ -76,19 +76,31 @@ def total_row(report: Report) -> Row:
     return Row("total", "total", 0, "total", report.layers)
 
 
-def tree_rows(report: Report, depth: int | None = None, *, fold: bool = True) -> list[Row]:
-    """The tree down to `depth` levels (all if None), alike neighbours in one row with × N."""
+def tree_rows(
+    report: Report, depth: int | None = None, *, fold: bool = True, idle: bool = True
+) -> list[Row]:
+    """The tree down to `depth` levels (all if None), alike neighbours in one row with × N.
+
+    Without `idle` it leaves out what is worked out before the run and stores nothing.
+    """
     if depth is not None and depth < 1:
         return []
     rows: list[Row] = []
-    _walk(_tree(report), 0, depth, fold, rows)
+    _walk(_tree(report, idle), 0, depth, fold, rows, 1)
     return rows
 
 
-def _tree(report: Report) -> Branch:
+def is_idle(layer: Layer) -> bool:
+    """Whether a layer has nothing to do in the run and holds no array: mere work on shapes."""
+    return layer.op == "constant" and not layer.cost.params
+
+
+def _tree(report: Report, idle: bool) -> Branch:
     root = Branch((), [])
     branches: dict[tuple[str, ...], Branch] = {(): root}
     for layer in report.layers:
+        if not idle and is_idle(layer):
+            continue
         scope = layer.scope
         branch = branches.get(scope)
         if branch is None:
@@ -103,7 +115,9 @@ def _tree(report: Report) -> Branch:
     return root
 
 
-def _walk(branch: Branch, level: int, depth: int | None, fold: bool, rows: list[Row]) -> None:
+def _walk(
+    branch: Branch, level: int, depth: int | None, fold: bool, rows: list[Row], runs: int | None
+) -> None:
     for run in _runs(branch.children, fold):
         child, times = run[0], len(run)
         if isinstance(child, Layer):
@@ -113,10 +127,21 @@ def _walk(branch: Branch, level: int, depth: int | None, fold: bool, rows: list[
         name = child.path[-1]
         if times > 1:
             name = f"{name}…{run[-1].path[-1]} × {times}"
+        own = _runs_of(inside)
+        if own != runs:  # a loop, or a branch that is not taken
+            name += f" × {'?' if own is None else own}"
         path = _full_path(child, inside[0])
         rows.append(Row(path, name, level, "scope", tuple(inside), times))
         if depth is None or level + 1 < depth:
-            _walk(child, level + 1, depth, fold, rows)
+            _walk(child, level + 1, depth, fold, rows, own)
+
+
+def _runs_of(inside: list[Layer]) -> int | None:
+    """How often all of these run; 1 where they differ, None where that is not known."""
+    times = {layer.node.times for layer in inside}
+    if all(layer.node.estimate and layer.node.note.endswith("(× ?)") for layer in inside):
+        return None
+    return times.pop() if len(times) == 1 else 1
 
 
 def _runs(children: list[Any], fold: bool) -> Iterator[list[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,7 +15,10 @@ from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
 from layerscope.conventions.convention import Convention
 from layerscope.graph.types import Graph, Node, Shape, Tensor, elements, storage_bytes
-from layerscope.ops import FREE, Call, Gemm, Ops
+from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+
+if TYPE_CHECKING:
+    from layerscope.conventions.sites import Site
 
 
 class Layer(Struct, frozen=True, gc=False):
@@ -69,6 +73,14 @@ class Layer(Struct, frozen=True, gc=False):
     def param_bytes(self) -> int:
         """Bytes of the stored arrays first used here."""
         return self.cost.stored_bytes
+
+    @property
+    def precision(self) -> str:
+        """Number type it multiplies in: that of its weights, else of its first input."""
+        for param in self.cost.params:
+            if param.role == "weight":
+                return param.dtype
+        return self.inputs[0].dtype if self.inputs else self.outputs[0].dtype
 
     @property
     def intensity(self) -> Fraction | None:
@@ -180,10 +192,17 @@ class Report(Struct, frozen=True, dict=True):
     def layers(self) -> tuple[Layer, ...]:
         """One a node, in execution order."""
         calls, tensors, rules = self.shapes.calls, self.tensors, self.convention
+        sites: dict[str, Site] = {}
+        if rules.seen is not None:
+            from layerscope.conventions.sites import survey
+
+            found = survey(self.graph, self.shapes, self.costs)
+            sites = {site.node.name: site for site in found}
         rows = []
         for node in self.graph.nodes:
             call = calls.get(node.name)
             cost = self.costs[node.name]
+            site = sites.get(node.name)
             fields = self.fields.get(node.outputs[0])
             written = self.memory.written[node.name]
             rows.append(
@@ -192,9 +211,9 @@ class Report(Struct, frozen=True, dict=True):
                     call,
                     tuple([tensors[name] for name in node.inputs]),
                     tuple([tensors[name] for name in node.outputs]),
-                    FREE if call is None else rules.recount(node.op, call, cost.ops),
-                    rules.params(node, call, cost),
-                    0 if call is None else rules.activations(node, call, written),
+                    FREE if call is None else _recounted(rules, node, call, cost, site),
+                    _params(rules, self.graph, node, call, cost, site),
+                    0 if call is None else _activations(rules, node, call, written, site),
                     cost,
                     fields[0] if fields else None,
                 )
@@ -217,7 +236,7 @@ class Report(Struct, frozen=True, dict=True):
         ops = sum_ops([layer.ops for layer in self.layers])
         inputs = sum(tensor.elements for tensor in self.inputs)
         return Totals(
-            params=sum([layer.params for layer in self.layers]),
+            params=sum([layer.params for layer in self.layers]) + self._unused,
             buffers=sum([layer.cost.buffer_count for layer in self.layers]),
             ops=ops,
             convention_ops=self.convention.headline(ops),
@@ -229,13 +248,46 @@ class Report(Struct, frozen=True, dict=True):
             peak_activation_bytes=self.memory.peak_bytes,
         )
 
+    @property
+    def _unused(self) -> int:
+        """Parameters that no layer uses and the convention counts."""
+        if self.convention.learned == "used":
+            return 0
+        left = self.graph.frozen if self.convention.learned == "trainable" else frozenset()
+        return sum(param.elements for param in self.graph.unused if param.storage not in left)
+
+    @cached_property
+    def stored(self) -> dict[str, dict[str, int]]:
+        """Numbers stored, each array once: by what they are to the network, then by number type."""
+        arrays = {p.storage: p for layer in self.layers for p in layer.cost.params}
+        for p in self.graph.params:
+            arrays.setdefault(p.storage or p.name, p)
+        found: dict[str, dict[str, int]] = {}
+        for p in arrays.values():
+            if p.learnable:
+                kind = "parameters"
+            else:
+                kind = {"statistic": "buffers", "constant": "constants"}.get(p.role, p.role)
+            kinds = found.setdefault(kind, {})
+            kinds[p.dtype] = kinds.get(p.dtype, 0) + p.elements
+        return found
+
+    @cached_property
+    def macs_by_dtype(self) -> dict[str, int]:
+        """Multiply-adds by the number type of their weights, most first."""
+        sums: dict[str, int] = {}
+        for layer in self.layers:
+            if layer.ops.mac:
+                sums[layer.precision] = sums.get(layer.precision, 0) + layer.ops.mac
+        return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
+
     @cached_property
     def coverage(self) -> Coverage:
         """How many nodes have figures, and which ops have none."""
         unknown: dict[str, int] = {}
         estimated = 0
         for layer in self.layers:
-            if layer.status == "unknown":
+            if layer.status == "unknown" and layer.node.times:  # what never runs lacks nothing
                 unknown[layer.op] = unknown.get(layer.op, 0) + 1
             elif layer.status == "estimate":
                 estimated += 1
@@ -245,15 +297,42 @@ class Report(Struct, frozen=True, dict=True):
     @property
     def stamp(self) -> str:
         """One line that makes the figures reproducible: version, inputs, dtype, convention."""
-        shapes = ", ".join(
-            f"{tensor.name} {'x'.join(map(str, tensor.shape or ('?',)))}" for tensor in self.inputs
-        )
+        shapes = ", ".join(f"{tensor.name} {_sizes(tensor.shape)}" for tensor in self.inputs)
         place = " · in place" if self.memory.in_place else ""
         place += f" · cache of {self.past}" if self.past else ""
         return (
             f"layerscope {self.version} · {self.name} · input {shapes} · batch {self.batch} · "
             f"{self.dtype}{place} · convention {self.convention.name}: {self.convention.says}"
         )
+
+
+def _params(
+    rules: Convention, graph: Graph, node: Node, call: Call | None, cost: Cost, site: Site | None
+) -> int:
+    if rules.seen_params is not None and site is not None:
+        return rules.seen_params(site)
+    if rules.learned == "trainable" and graph.frozen:
+        return sum(p.elements for p in cost.first if p.learnable and p.storage not in graph.frozen)
+    return rules.params(node, call, cost)
+
+
+def _activations(rules: Convention, node: Node, call: Call, written: int, site: Site | None) -> int:
+    if rules.seen_activations is not None and site is not None:
+        return rules.seen_activations(site)
+    return rules.activations(node, call, written)
+
+
+def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site | None) -> Ops:
+    """A convention counts one run of a node, which a loop has several times."""
+    if rules.seen is not None and site is not None:
+        return rules.seen(site) * node.times
+    if node.times == 1:
+        return rules.recount(node.op, call, cost.ops)
+    return rules.recount(node.op, call, RULES[node.op].ops(call)) * node.times
+
+
+def _sizes(shape: Shape | None) -> str:
+    return "?" if shape is None else "x".join(map(str, shape)) or "scalar"
 
 
 def sum_ops(many: list[Ops]) -> Ops:

@@ -132,9 +132,10 @@ class PReLU(Struct, frozen=True, gc=False):
 
 
 class Softmax(Struct, frozen=True, gc=False):
-    """Softmax along one axis."""
+    """Softmax along one axis, or with `tail` over all axes from it on together."""
 
     axis: int = 1
+    tail: bool = False
 
 
 class Dropout(Struct, frozen=True, gc=False):

@@ -28,6 +28,13 @@ class GridSample(Struct, frozen=True, gc=False):
     mode: Literal["nearest", "bilinear", "bicubic"] = "bilinear"
 
 
+class AffineGrid(Struct, frozen=True, gc=False):
+    """A grid for sampling a picture of `size`, N x C x places, turned by N matrices d x (d + 1)."""
+
+    size: tuple[int, ...]
+    align_corners: bool = False
+
+
 class NonMaxSuppression(Struct, frozen=True, gc=False):
     """At most `most` boxes per class that overlap no better one."""
 

@@ -26,6 +26,8 @@ class Attention(Struct, frozen=True, gc=False):
     cached: bool = False
     past: int = 0
     scaled: bool = True  # False: scores are taken as they are
+    mask: Literal["", "add", "bool"] = ""  # what a fourth input does: it is added unless of flags
+    softcap: float = 0.0  # scores s are brought to softcap·tanh(s / softcap), 0 for as they are
 
 
 class Rotary(Struct, frozen=True, gc=False):
@@ -49,7 +51,11 @@ class Table(Struct, frozen=True, gc=False):
 
 
 class Recurrent(Struct, frozen=True, gc=False):
-    """RNN, LSTM or GRU over T x N x features (N first with `batch_first`)."""
+    """RNN, LSTM or GRU over T x N x features (N first with `batch_first`).
+
+    Further inputs are the first states and for LSTM cells, as many as there are last ones; then
+    whatever else tells it something, such as lengths.
+    """
 
     hidden: int
     layers: int = 1
@@ -58,6 +64,8 @@ class Recurrent(Struct, frozen=True, gc=False):
     batch_first: bool = False
     projection: int = 0  # LSTM: size its output is projected to, 0 for none
     activation: Literal["tanh", "relu"] = "tanh"
+    reset_after: bool = True  # GRU: the reset comes after the product with the state, not before
+    peepholes: bool = False  # LSTM: gates see the cell, each unit its own
 
 
 class Unrolled(Struct, frozen=True, gc=False):

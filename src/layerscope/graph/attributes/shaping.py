@@ -82,6 +82,18 @@ class Tile(Struct, frozen=True, gc=False):
     times: int = 1
 
 
+class Repeat(Struct, frozen=True, gc=False):
+    """So many copies along every axis."""
+
+    times: tuple[int, ...]
+
+
+class Flip(Struct, frozen=True, gc=False):
+    """The order of elements turned round along these axes."""
+
+    axes: tuple[int, ...]
+
+
 class ChannelShuffle(Struct, frozen=True, gc=False):
     """The channels of `groups` groups dealt out in turn."""
 
@@ -125,11 +137,51 @@ class Reduce(Struct, frozen=True, gc=False):
     tail: bool = False  # over all axes from the one named on
 
 
+class CumSum(Struct, frozen=True, gc=False):
+    """Sums or products of all elements up to each along one axis."""
+
+    axis: int = -1
+
+
 class Gather(Struct, frozen=True, gc=False):
     """Taking slices of one axis by index, or single elements along it if `elements`."""
 
     axis: int = 0
     elements: bool = False
+
+
+class GatherND(Struct, frozen=True, gc=False):
+    """Taking what stands at places that the last axis of the indices tells, behind `batch` axes."""
+
+    batch: int = 0
+
+
+class OneHot(Struct, frozen=True, gc=False):
+    """A new axis of `depth` with one of them set for every index; `dtype` "" is the graph's own."""
+
+    depth: int
+    axis: int = -1
+    dtype: str = ""
+
+
+class Compress(Struct, frozen=True, gc=False):
+    """Those slices of an axis that flags (second input) keep; without an axis, those elements."""
+
+    axis: int | None = None
+
+
+class Unique(Struct, frozen=True, gc=False):
+    """Every slice of an axis, or element, once; of `outputs` the others are places and counts."""
+
+    axis: int | None = None
+    outputs: int = 1
+
+
+class ReverseSequence(Struct, frozen=True, gc=False):
+    """The first steps of every sequence turned round, as many as the second input tells."""
+
+    batch_axis: int = 1
+    time_axis: int = 0
 
 
 class Scatter(Struct, frozen=True, gc=False):

@@ -116,6 +116,20 @@ class Conv(Struct, frozen=True, gc=False):
     bias: bool = True
 
 
+class DeformConv(Struct, frozen=True, gc=False):
+    """Convolution of samples at places that the second input moves, weighted by a third.
+
+    Offsets are N x (offset_groups · positions · 2) x out, weights N x (offset_groups · positions) x
+    out.
+    """
+
+    window: Window
+    out_channels: int
+    groups: int = 1
+    bias: bool = True
+    offset_groups: int = 1
+
+
 class TransposedConv(Struct, frozen=True, gc=False):
     """Transposed convolution; the window is that of the convolution it transposes."""
 
@@ -129,13 +143,15 @@ class TransposedConv(Struct, frozen=True, gc=False):
 class Pool(Struct, frozen=True, gc=False):
     """Pooling under a window; `p` is the norm of Lp pooling.
 
-    With `indices` max pooling also tells where each maximum was.
+    With `indices` max pooling also tells where each maximum was, in numbers of `index_dtype` (those
+    of its input if "").
     """
 
     window: Window
     count_include_pad: bool = True
     p: int = 2
     indices: bool = False
+    index_dtype: str = "int64"
 
 
 class Im2Col(Struct, frozen=True, gc=False):
@@ -168,6 +184,10 @@ class GlobalPool(Struct, frozen=True, gc=False):
 
 
 class AdaptivePool(Struct, frozen=True, gc=False):
-    """Pooling into a fixed number of bins per axis; None keeps that axis as it is."""
+    """Pooling into a fixed number of bins per axis; None keeps that axis as it is.
+
+    With `indices` max pooling also tells where each maximum was.
+    """
 
     output: tuple[int | None, ...]
+    indices: bool = False

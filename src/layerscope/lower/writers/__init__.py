@@ -5,6 +5,7 @@ from __future__ import annotations
 from layerscope.lower.draft import Writer
 from layerscope.lower.writers import (
     attention,
+    control,
     convolution,
     elementwise,
     indexing,
@@ -18,12 +19,13 @@ from layerscope.lower.writers import (
     regions,
     resizing,
     shaping,
+    spectra,
     unrolled,
 )
 
 FAMILIES = (
     convolution, linear, pooling, normalization, elementwise, losses, shaping, resizing, regions,
-    reduction, indexing, attention, recurrent, unrolled, quantization,
+    reduction, indexing, attention, recurrent, unrolled, quantization, control, spectra,
 )  # fmt: skip
 
 
@@ -42,6 +44,11 @@ WRITERS = _merged()
 # Ops that ONNX has no form for, and why.
 REFUSED = {
     "proposals": "boxes that data chooses",
+    "non_zero": "as many places as data decides",
+    "compress": "as many results as data decides",
+    "unique": "as many results as data decides",
+    "random": "a graph does not tell what is drawn",
+    "taught": "nobody but its owner knows what it computes",
     "detections": "boxes that data chooses",
     "psroi_pool": "ONNX has no pooling with channels of their own for every bin",
 }

@@ -24,6 +24,9 @@ def attention(s: Site) -> str:
     scores = s.add("MatMul", q, s.add("Transpose", k, perm=[0, 1, 3, 2], part="keys"))
     if a.scaled:
         scores = s.add("Mul", scores, s.number(1 / math.sqrt(size)), part="scale")
+    if a.softcap:
+        scores = s.add("Tanh", s.add("Div", scores, s.number(a.softcap)), part="cap")
+        scores = s.add("Mul", scores, s.number(a.softcap), part="capped")
     if len(s.inputs) == 4:
         scores = _masked(s, scores)
     if a.causal:
@@ -63,8 +66,8 @@ def _keys(s: Site, n: int, heads: int) -> str:
 
 def _masked(s: Site, scores: str) -> str:
     """A mask is added; one of flags takes away what it does not allow."""
-    if s.dtype_of(3) == "bool":
-        return s.add("Where", s.inputs[3], scores, s.number(LOWEST[s.dtype]), part="mask")
+    if s.dtype_of(3) == "bool" or s.attributes.mask == "bool":
+        return s.add("Where", s.operand(3, "bool"), scores, s.number(LOWEST[s.dtype]), part="mask")
     return s.add("Add", scores, s.operand(3, s.dtype), part="mask")
 
 

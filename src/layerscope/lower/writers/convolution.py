@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from layerscope.graph.attributes import Conv, Im2Col, TransposedConv, Window
+from layerscope.graph.attributes import Conv, DeformConv, Im2Col, TransposedConv, Window
 from layerscope.graph.types import Shape
 from layerscope.lower.draft import Site, Writer
 
@@ -84,6 +84,15 @@ def conv_transpose(s: Site) -> str:
     return s.add("Add", y, s.param("bias", (a.out_channels, *[1] * a.window.rank)))
 
 
+def deform_conv(s: Site) -> str:
+    a: DeformConv = s.attributes
+    frame = told(a.window, explicit_pads(a.window, s.shape[2:]))
+    bias = s.param("bias") if a.bias else ""
+    offsets, *weights = (s.operand(n, s.dtype) for n in range(1, len(s.inputs)))
+    names = [s.x, s.param("weight"), offsets, bias, *weights]
+    return s.add("DeformConv", *names, group=a.groups, offset_group=a.offset_groups, **frame)
+
+
 def im2col(s: Site) -> str:
     """A convolution of each channel by kernels with a single one in them."""
     a: Im2Col = s.attributes
@@ -98,4 +107,5 @@ WRITERS: dict[str, Writer] = {
     "conv": conv,
     "conv_transpose": conv_transpose,
     "im2col": im2col,
+    "deform_conv": deform_conv,
 }

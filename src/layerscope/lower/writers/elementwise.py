@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from math import pi
+
 from layerscope.graph.attributes import Activation, Power, Softmax, Sum
-from layerscope.lower.draft import Site, Writer, plain
+from layerscope.graph.types import elements
+from layerscope.lower.draft import FLOATS, Site, Writer, plain
+
+WHOLE = ("int64", "int32", "int16", "int8", "uint8")
 
 CONSTANT = 1.5  # what a lone operand meets: the graph does not tell
+MARK = 5  # what lone bits meet
 EXPONENT = 2.0  # of a lone power, so that no root of a negative number is drawn
 
 
@@ -77,8 +83,89 @@ def axpy(s: Site) -> str:
 
 
 def along(op: str) -> Writer:
-    """An operator along one axis."""
-    return lambda s: s.add(op, s.x, axis=(s.attributes or Softmax()).axis)
+    """An operator along one axis; several are made one."""
+
+    def write(s: Site) -> str:
+        a: Softmax = s.attributes or Softmax()
+        if not a.tail:
+            return s.add(op, s.x, axis=a.axis)
+        rows = elements(s.shape[: a.axis % s.rank])
+        return s.reshape(s.add(op, s.reshape(s.x, (rows, -1)), axis=1), s.shape)
+
+    return write
+
+
+def shrink(s: Site) -> str:
+    a = _told(s)
+    lambd, bias = 0.5 if a.alpha is None else a.alpha, 0.0 if a.beta is None else a.beta
+    return s.add("Shrink", s.x, lambd=lambd, bias=bias)
+
+
+def test(op: str) -> Writer:
+    """An operator of two answers, or with one operand one that is always yes."""
+
+    def write(s: Site) -> str:
+        names = [s.operand(n, "bool") for n in range(len(s.inputs))]
+        return s.add(op, *names, *[s.number(1, "bool")] * (2 - len(names)))
+
+    return write
+
+
+def bitwise(s: Site) -> str:
+    kind = s.dtype if s.dtype in WHOLE else "int64"
+    names = [s.operand(n, kind) for n in range(len(s.inputs))]
+    y = s.add("BitwiseAnd", *names, *[s.number(MARK, kind)] * (2 - len(names)))
+    return y if kind == s.dtype else s.cast(y, s.dtype)
+
+
+def bitwise_not(s: Site) -> str:
+    if s.dtype == "bool":
+        return s.add("Not", s.x)
+    kind = s.dtype if s.dtype in WHOLE else "int64"
+    y = s.add("BitwiseNot", s.operand(0, kind))
+    return y if kind == s.dtype else s.cast(y, s.dtype)
+
+
+def mod(s: Site) -> str:
+    other = s.operand(1, s.dtype) if len(s.inputs) == 2 else s.number(CONSTANT)
+    return s.add("Mod", s.x, other, fmod=int(s.dtype in FLOATS))
+
+
+def floor_div(s: Site) -> str:
+    y = str(elementwise("Div")(s))
+    return s.add("Floor", y) if s.dtype in FLOATS else y
+
+
+def atan2(s: Site) -> str:
+    """The angle of y / x, half a turn further where x is negative."""
+    y = s.add("Atan", str(elementwise("Div")(s)))
+    if len(s.inputs) == 1:
+        return y
+    x = s.operand(1, s.dtype)
+    half = s.add("Where", s.add("Less", s.x, s.number(0.0)), s.number(-pi), s.number(pi))
+    turn = s.add("Where", s.add("Less", x, s.number(0.0)), half, s.number(0.0))
+    return s.add("Add", y, turn)
+
+
+def mean(s: Site) -> str:
+    return s.add("Mean", *(s.operand(n, s.dtype) for n in range(len(s.inputs))))
+
+
+def quick_gelu(s: Site) -> str:
+    return s.add("Mul", s.x, s.add("Sigmoid", s.add("Mul", s.x, s.number(1.702), part="scaled")))
+
+
+def log_sigmoid(s: Site) -> str:
+    return s.add("Neg", s.add("Softplus", s.add("Neg", s.x, part="turned")))
+
+
+OPERATORS = {
+    "erf": "Erf", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
+    "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh",
+    "atanh": "Atanh", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sign": "Sign",
+    "reciprocal": "Reciprocal", "is_nan": "IsNaN", "is_inf": "IsInf", "mish": "Mish",
+    "softsign": "Softsign",
+}  # fmt: skip
 
 
 def _zero_to_six(s: Site) -> str:
@@ -114,6 +201,25 @@ WRITERS: dict[str, Writer] = {
     "max": elementwise("Max", "Max"),
     "min": elementwise("Min", "Min"),
     "compare": compare,
+    **{ours: plain(op) for ours, op in OPERATORS.items()},
+    "not": lambda s: s.add("Not", s.operand(0, "bool")),
+    "bitwise_not": bitwise_not,
+    "rsqrt": lambda s: s.add("Reciprocal", s.add("Sqrt", s.x)),
+    "square": lambda s: s.add("Mul", s.x, s.x),
+    "expm1": lambda s: s.add("Sub", s.add("Exp", s.x), s.number(1.0)),
+    "log1p": lambda s: s.add("Log", s.add("Add", s.x, s.number(1.0))),
+    "celu": with_alpha("Celu", 1.0),
+    "thresholded_relu": with_alpha("ThresholdedRelu", 1.0),
+    "shrink": shrink,
+    "quick_gelu": quick_gelu,
+    "log_sigmoid": log_sigmoid,
+    "logical": test("And"),
+    "bitwise": bitwise,
+    "mod": mod,
+    "floor_div": floor_div,
+    "atan2": atan2,
+    "mean": mean,
+    "hardmax": along("Hardmax"),
     "power": power,
     "axpy": axpy,
     "softmax": along("Softmax"),

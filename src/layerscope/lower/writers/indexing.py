@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import Embedding, Expand, Gather, Scatter, Table, TopK
+from layerscope.graph.attributes import (
+    Embedding,
+    Expand,
+    Gather,
+    GatherND,
+    OneHot,
+    Scatter,
+    Table,
+    TopK,
+)
 from layerscope.lower.draft import Array, Site, Writer
 
 WHOLE = ("int64", "int32")
@@ -23,6 +32,23 @@ def scatter(s: Site) -> str:
     a: Scatter = s.attributes or Scatter()
     names = s.x, _indices(s, 1), s.operand(2, s.dtype)
     return s.add("ScatterElements", *names, axis=a.axis, reduction="add" if a.add else "none")
+
+
+def gather_nd(s: Site) -> str:
+    a: GatherND = s.attributes or GatherND()
+    return s.add("GatherND", s.x, s.cast(s.inputs[1], "int64"), batch_dims=a.batch)
+
+
+def scatter_nd(s: Site) -> str:
+    a: Scatter = s.attributes or Scatter()
+    names = s.x, s.cast(s.inputs[1], "int64"), s.operand(2, s.dtype)
+    return s.add("ScatterND", *names, reduction="add" if a.add else "none")
+
+
+def one_hot(s: Site) -> str:
+    a: OneHot = s.attributes
+    ends = s.numbers((0, 1), (2,))
+    return s.add("OneHot", _indices(s, 0), s.ints(a.depth), ends, axis=a.axis)
 
 
 def expand(s: Site) -> str:
@@ -78,6 +104,9 @@ def roll(s: Site) -> str:
 WRITERS: dict[str, Writer] = {
     "gather": gather,
     "scatter": scatter,
+    "gather_nd": gather_nd,
+    "scatter_nd": scatter_nd,
+    "one_hot": one_hot,
     "expand": expand,
     "where": where,
     "top_k": top_k,

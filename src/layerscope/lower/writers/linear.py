@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.graph.attributes import Linear, MatMul
-from layerscope.lower.draft import Site, Writer
+from layerscope.lower.draft import Site, Writer, plain
 
 
 def linear(s: Site) -> str:
@@ -36,4 +36,4 @@ def matmul(s: Site) -> str:
     return s.add("MatMul", *sides)
 
 
-WRITERS: dict[str, Writer] = {"linear": linear, "matmul": matmul}
+WRITERS: dict[str, Writer] = {"linear": linear, "matmul": matmul, "det": plain("Det")}

@@ -130,11 +130,17 @@ def adaptive(kind: str) -> Writer:
     """Bins of one size are a window, one bin a global pool; others are cut out axis by axis."""
     op = {"max": "Max", "avg": "Average"}[kind]
 
-    def write(s: Site) -> str:
+    def write(s: Site) -> str | tuple[str, ...]:
         a: AdaptivePool = s.attributes
         lead = s.rank - len(a.output)
         sizes = s.shape[lead:]
         bins = [b or size for b, size in zip(a.output, sizes, strict=True)]
+        if a.indices:
+            if lead != 2 or any(size % b for size, b in zip(sizes, bins, strict=True)):
+                raise s.refuse("places of maxima in bins of several sizes")
+            each = tuple(size // b for size, b in zip(sizes, bins, strict=True))
+            window = Window(each, each, ((0, 0),) * len(bins), (1,) * len(bins))
+            return _with_places(s, Pool(window))
         if lead == 2 and set(bins) == {1}:
             return s.add(f"Global{op}Pool", s.x)
         if lead == 2 and not any(size % b for size, b in zip(sizes, bins, strict=True)):

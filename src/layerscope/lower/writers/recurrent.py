@@ -23,19 +23,40 @@ def stacked(s: Site, parts: list[str], axis: int = 0) -> str:
     return s.add("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
 
 
-def _layer(s: Site, kind: str, x: str, tails: list[str]) -> tuple[str, ...]:
+def _states(s: Site, layer: int, count: int) -> list[str]:
+    """The first states of a layer, behind the lengths that nobody tells; none if all are nought."""
+    rows = s.ints(*range(layer * count, (layer + 1) * count))
+    names = [s.operand(n, s.dtype) for n in range(1, len(s.inputs))]
+    given = [s.add("Gather", name, rows, axis=0) for name in names]
+    return ["", *given] if given else []
+
+
+def _peepholes(s: Site, tails: list[str]) -> str:
+    """ONNX has them in the order i o f."""
+    size = s.attributes.hidden
+    rows = s.ints(*(gate * size + i for gate in (0, 2, 1) for i in range(size)))
+    made = [s.add("Gather", s.param(f"peephole{tail}"), rows, axis=0) for tail in tails]
+    return stacked(s, [s.add("Unsqueeze", each, s.ints(0)) for each in made])
+
+
+def _layer(s: Site, kind: str, x: str, tails: list[str], layer: int) -> tuple[str, ...]:
     """One layer in ONNX: T x directions x N x hidden, and the last states."""
     a: Recurrent = s.attributes
     names = [stacked(s, [_gates(s, kind, f"weight_{w}{t}") for t in tails]) for w in ("ih", "hh")]
     if a.bias:
         both = [[_gates(s, kind, f"bias_{w}{t}") for w in ("ih", "hh")] for t in tails]
         names.append(stacked(s, [s.add("Concat", *pair, axis=1) for pair in both]))
+    names += [""] * (not a.bias) + _states(s, layer, len(tails))
+    if a.peepholes:
+        names += [""] * (6 - len(names)) + [_peepholes(s, tails)]
+    while not names[-1]:
+        names.pop()
     told: dict[str, Any] = {"hidden_size": a.hidden}
     told["direction"] = "bidirectional" if len(tails) == 2 else "forward"
     if kind == "rnn":
         told["activations"] = [a.activation.capitalize()] * len(tails)
     if kind == "gru":
-        told["linear_before_reset"] = 1
+        told["linear_before_reset"] = int(a.reset_after)
     return s.several(kind.upper(), x, *names, outputs=3 if kind == "lstm" else 2, **told)
 
 
@@ -44,6 +65,11 @@ def recurrent(kind: str) -> Writer:
 
     def write(s: Site) -> tuple[str, ...]:
         a: Recurrent = s.attributes
+        states_given = s.call.inputs[1:]
+        if states_given and states_given != s.call.outputs[1:]:
+            raise s.refuse("it is given more than its first states, or some of them")
+        if a.projection and (states_given or a.peepholes):
+            raise s.refuse("first states or peepholes beside a projection")
         x = s.add("Transpose", s.x, perm=[1, 0, 2]) if a.batch_first else s.x
         last: list[list[str]] = [[], []]
         for layer in range(a.layers):
@@ -51,7 +77,7 @@ def recurrent(kind: str) -> Writer:
             if a.projection:
                 x, *states = _projected(s, x, tails)
             else:
-                y, *states = _layer(s, kind, x, tails)
+                y, *states = _layer(s, kind, x, tails, layer)
                 turned = s.add("Transpose", y, perm=[0, 2, 1, 3])
                 x = s.reshape(turned, (0, 0, a.hidden * len(tails)))
             for kept, state in zip(last, states, strict=False):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import Reduce
-from layerscope.lower.draft import Site, Writer
+from layerscope.graph.attributes import CumSum, Reduce
+from layerscope.lower.draft import Array, Site, Writer
 
 
 def _axes(s: Site) -> list[int]:
@@ -42,6 +42,40 @@ def place(op: str) -> Writer:
     return write
 
 
+def variance(s: Site) -> str:
+    a: Reduce = s.attributes or Reduce()
+    axes = s.ints(*_axes(s))
+    rest = s.add("Sub", s.x, s.add("ReduceMean", s.x, axes, keepdims=1, part="mean"))
+    return s.add("ReduceMean", s.add("Mul", rest, rest), axes, keepdims=int(a.keep))
+
+
+def answer(op: str) -> Writer:
+    """Yes and no as one and nought."""
+
+    def write(s: Site) -> str:
+        a: Reduce = s.attributes or Reduce()
+        y = s.add(op, s.operand(0, "int32"), s.ints(*_axes(s)), keepdims=int(a.keep))
+        return s.cast(y, "bool")
+
+    return write
+
+
+def cum_prod(s: Site) -> str:
+    """Each element against all along its axis, those after it as ones, multiplied."""
+    a: CumSum = s.attributes or CumSum()
+    axis = a.axis % s.rank
+    size = s.shape[axis]
+    upto = tuple(float(j <= i) for i in range(size) for j in range(size))
+    mask = s.draft.constant(Array(upto, (size, size, *[1] * (s.rank - axis - 1)), "bool"))
+    rows = s.add("Unsqueeze", s.x, s.ints(axis))
+    return s.add("ReduceProd", s.add("Where", mask, rows, s.number(1.0)), s.ints(axis + 1),
+                 keepdims=0)  # fmt: skip
+
+
+def cum_sum(s: Site) -> str:
+    return s.add("CumSum", s.x, s.ints((s.attributes or CumSum()).axis))
+
+
 WRITERS: dict[str, Writer] = {
     "reduce_sum": reduction("ReduceSum"),
     "reduce_mean": reduction("ReduceMean"),
@@ -51,6 +85,14 @@ WRITERS: dict[str, Writer] = {
     "reduce_l1": reduction("ReduceL1"),
     "reduce_l2": reduction("ReduceL2"),
     "reduce_sum_square": reduction("ReduceSumSquare"),
+    "reduce_log_sum": reduction("ReduceLogSum"),
+    "reduce_log_sum_exp": reduction("ReduceLogSumExp"),
+    "reduce_var": variance,
+    "reduce_std": lambda s: s.add("Sqrt", variance(s)),
+    "reduce_any": answer("ReduceMax"),
+    "reduce_all": answer("ReduceMin"),
+    "cum_sum": cum_sum,
+    "cum_prod": cum_prod,
     "arg_max": place("ArgMax"),
     "arg_min": place("ArgMin"),
 }

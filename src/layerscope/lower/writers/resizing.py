@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from layerscope.graph.attributes import GridSample, Interp, PixelShuffle, Resize
+from layerscope.graph.attributes import AffineGrid, GridSample, Interp, PixelShuffle, Resize
 from layerscope.graph.types import elements
 from layerscope.lower.draft import Array, Site, Writer
 
@@ -76,7 +76,13 @@ def grid_sample(s: Site) -> str:
     return s.add("GridSample", s.x, s.inputs[1], mode=MODES[a.mode], padding_mode="zeros")
 
 
+def affine_grid(s: Site) -> str:
+    a: AffineGrid = s.attributes
+    return s.add("AffineGrid", s.x, s.ints(*a.size), align_corners=int(a.align_corners))
+
+
 WRITERS: dict[str, Writer] = {
+    "affine_grid": affine_grid,
     "resize": resize,
     "interp": interp,
     "unpool": unpool,

@@ -7,8 +7,10 @@ from layerscope.graph.attributes import (
     Concat,
     Crop,
     Flatten,
+    Flip,
     Pad,
     Reshape,
+    ReverseSequence,
     Slice,
     Split,
     Tile,
@@ -79,6 +81,34 @@ def tile(s: Site) -> str:
     return s.add("Tile", s.x, s.ints(*times))
 
 
+def flip(s: Site) -> str:
+    a: Flip = s.attributes
+    back, end = s.ints(*[-1] * len(a.axes)), s.ints(*[-(2**31)] * len(a.axes))
+    return s.add("Slice", s.x, back, end, s.ints(*a.axes), back)
+
+
+def insert(s: Site) -> str:
+    """Elements put in their places, whose numbers along the one axis are written out."""
+    a: Slice = s.attributes
+    (axis,) = a.axes
+    step = a.steps[0] if a.steps else 1
+    taken = range(*slice(a.starts[0], a.ends[0], step).indices(s.shape[axis]))
+    part = s.call.inputs[1]
+    line = [len(taken) if n == axis % s.rank else 1 for n in range(s.rank)]
+    row = s.add("Reshape", s.ints(*taken), s.ints(*line))
+    places = s.add("Expand", row, s.ints(*part))
+    return s.add("ScatterElements", s.x, places, s.operand(1, s.dtype), axis=axis)
+
+
+def reverse_sequence(s: Site) -> str:
+    a: ReverseSequence = s.attributes or ReverseSequence()
+    lengths = s.operand(1, "int64")
+    batch, steps = a.batch_axis % s.rank, a.time_axis % s.rank
+    if {batch, steps} != {0, 1}:
+        raise s.refuse(f"sequences along axis {steps} of a batch along {batch}, ONNX has 0 and 1")
+    return s.add("ReverseSequence", s.x, lengths, batch_axis=batch, time_axis=steps)
+
+
 def channel_shuffle(s: Site) -> str:
     a: ChannelShuffle = s.attributes
     batch, channels, *rest = s.shape
@@ -99,5 +129,10 @@ WRITERS: dict[str, Writer] = {
     "pad": pad,
     "crop": crop,
     "tile": tile,
+    "repeat": lambda s: s.add("Tile", s.x, s.ints(*s.attributes.times)),
+    "insert": insert,
+    "flip": flip,
+    "trilu": plain("Trilu"),
+    "reverse_sequence": reverse_sequence,
     "channel_shuffle": channel_shuffle,
 }

@@ -109,7 +109,9 @@ def _pooling(layer: Layer) -> Tensors:
     deep = layer.kind == "pooling3d" or "kernel_depth" in param
     window = (_deep_window if deep else window_of)(layer, param, rounding)
     indices = len(layer.tops) == 2 and kind == "max"
-    return layer.add(f"{kind}_pool", at.Pool(window, indices=indices), outputs=1 + indices)
+    return layer.add(
+        f"{kind}_pool", at.Pool(window, indices=indices, index_dtype=""), outputs=1 + indices
+    )
 
 
 def _im2col(layer: Layer) -> Tensors:

@@ -1,0 +1,171 @@
+"""Names that people who come from other counters know, for live PyTorch modules.
+
+`summary` takes what torchinfo's takes, `profile` what thop's does, `FlopCountAnalysis` what
+fvcore's does. The figures are ours: multiply-adds, every operator counted or named as unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from layerscope.api import Report, analyze
+from layerscope.errors import UnknownName
+
+# torchinfo's columns in our words
+COLUMNS = {
+    "input_size": "input",
+    "output_size": "output",
+    "num_params": "params",
+    "params_percent": "params%",
+    "kernel_size": "window",
+    "groups": "window",
+    "mult_adds": "macs",
+    "trainable": "params",
+}
+
+
+class Summary(Report, frozen=True, dict=True):
+    """A report that prints as it was asked for."""
+
+    columns: tuple[str, ...] = ()
+    depth: int | None = None
+
+    def __str__(self) -> str:
+        table = self.to_text(columns=self.columns, depth=self.depth)
+        lines = [
+            f"total params: {self.total_params:,} · trainable: {self.trainable_params:,} · "
+            f"MACs: {self.total_macs:,} · FLOPs: {self.total_flops:,}",
+            self.stamp,
+            str(self.coverage),
+            *self.graph.notes,
+        ]
+        return "\n".join([table, *lines]) + "\n"
+
+    @property
+    def total_mult_adds(self) -> int:
+        """Multiply-adds, as torchinfo calls them."""
+        return self.total_macs
+
+
+def summary(
+    model: Any,
+    input_size: Any = None,
+    input_data: Any = None,
+    *,
+    col_names: Sequence[str] = (),
+    depth: int | None = None,
+    verbose: int = 0,
+    mode: str | None = None,
+    **options: Any,
+) -> Summary:
+    """The account of a live module; `str()` is its table.
+
+    `input_size` has the batch in it. Columns are ours or torchinfo's; `mode` is train or eval, the
+    model's own if left out. Other options are those of `analyze`, or go to the forward by name.
+    """
+    given = {"input_size": input_size, "input_data": input_data}
+    told = {name: value for name, value in given.items() if value is not None}
+    with _Mode(model, mode):
+        report = analyze(model, **told, **options)
+    fields = {name: getattr(report, name) for name in Report.__struct_fields__}
+    columns = ["name", *dict.fromkeys(COLUMNS.get(name, name) for name in col_names)]
+    made = Summary(**fields, columns=tuple(columns) if col_names else (), depth=depth)
+    if verbose:
+        print(made)
+    return made
+
+
+class _Mode:
+    """A module in train or eval while the context lasts."""
+
+    def __init__(self, model: Any, mode: str | None) -> None:
+        if mode not in (None, "train", "eval", "same"):
+            raise UnknownName("mode", str(mode), ("train", "eval", "same"))
+        self.model, self.mode = model, mode
+        self.before: list[tuple[Any, bool]] = []
+
+    def __enter__(self) -> None:
+        if self.mode in ("train", "eval"):
+            self.before = [(module, module.training) for module in self.model.modules()]
+            self.model.train(self.mode == "train")
+
+    def __exit__(self, *_: object) -> None:
+        for module, training in self.before:
+            module.training = training
+
+
+def profile(model: Any, inputs: Sequence[Any], **options: Any) -> tuple[int, int]:
+    """Multiply-adds and parameters of a module on these arguments; what is printed there is not."""
+    options.pop("verbose", None)
+    options.pop("custom_ops", None)
+    report = analyze(model, input_data=tuple(inputs), **options)
+    return report.total_macs, report.total_params
+
+
+class FlopCountAnalysis:
+    """Multiply-adds of a module on some arguments, in all, by module and by operator."""
+
+    def __init__(self, model: Any, inputs: Any, **options: Any) -> None:
+        self._model = model
+        self._inputs = inputs
+        self._options = options
+
+    @cached_property
+    def report(self) -> Report:
+        """The whole account."""
+        return analyze(self._model, input_data=self._inputs, **self._options)
+
+    def total(self, module: str = "") -> int:
+        """Multiply-adds of a module, of all without a name."""
+        return self.by_module()[module]
+
+    def by_module(self) -> Counter[str]:
+        """Multiply-adds of every module that was called, what is in it included."""
+        found: Counter[str] = Counter(dict.fromkeys(self.report.graph.modules, 0))
+        for layer in self.report.layers:
+            parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
+            for end in range(len(parts) + 1):
+                found[".".join(parts[:end])] += layer.ops.mac
+        return found
+
+    def by_operator(self) -> Counter[str]:
+        """Multiply-adds by kind of operation, those with none left out."""
+        found: Counter[str] = Counter()
+        for layer in self.report.layers:
+            if layer.ops.mac:
+                found[layer.op] += layer.ops.mac
+        return found
+
+    def by_module_and_operator(self) -> dict[str, Counter[str]]:
+        """Multiply-adds of every module by kind of operation."""
+        found: dict[str, Counter[str]] = {path: Counter() for path in self.report.graph.modules}
+        for layer in self.report.layers:
+            parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
+            for end in range(len(parts) + 1):
+                path = ".".join(parts[:end])
+                found.setdefault(path, Counter())[layer.op] += layer.ops.mac
+        return found
+
+    def unsupported_ops(self, module: str = "") -> Counter[str]:
+        """Operators without figures, and how often each was called."""
+        prefix = f"{module}." if module else ""
+        return Counter(
+            layer.op
+            for layer in self.report.layers
+            if layer.status == "unknown" and layer.name.startswith(prefix)
+        )
+
+    def unsupported_ops_warnings(self, enabled: bool) -> FlopCountAnalysis:
+        """Nothing is warned of: the report names what is unknown."""
+        return self
+
+    def uncalled_modules_warnings(self, enabled: bool) -> FlopCountAnalysis:
+        """Nothing is warned of: the report names what is unused."""
+        return self
+
+    def tracer_warnings(self, mode: str) -> FlopCountAnalysis:
+        """Nothing is traced."""
+        return self

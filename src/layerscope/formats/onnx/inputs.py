@@ -1,0 +1,182 @@
+"""Sizes of inputs: as declared, as told by the user, else a default that is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from layerscope.errors import FormatError, UnknownName, UsageError
+from layerscope.formats.onnx.skim import Dim, Value
+from layerscope.graph.types import Shape
+
+TOKENS = 128
+# Height and width of an image, and steps of anything else, where nothing tells better; what a
+# network cannot take is followed by the next.
+GUESSES = (
+    ((224, 224), 512),
+    ((48, 320), 16000),
+    ((32, 320), 1024),
+    ((640, 640), 128),
+    ((256, 256), 64),
+    ((64, 64), 4096),
+)
+SUM = re.compile(r"^\s*(\w[\w.]*)\s*\+\s*(\w[\w.]*)\s*$")
+
+
+class Binding:
+    """Decides every open size, and remembers what it had to assume."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Value],
+        shapes: Mapping[str, Shape],
+        dims: Mapping[str, int],
+        batch: int | None,
+        file: str,
+        guess: int = 0,
+    ) -> None:
+        self.inputs, self.batch, self.file = inputs, batch, file
+        self.image, self.steps = GUESSES[guess]
+        self.dims = dict(dims)
+        self.assumed: dict[str, tuple[Shape, list[str]]] = {}  # input -> shape, sizes in words
+        self.shapes = self._given(shapes)
+        self._check_dims(dims)
+        for value in inputs:
+            self._learn(value)
+        if batch is not None and batch < 1:
+            raise UsageError(f"batch {batch}, expected at least 1")
+        # Where an input leaves its batch open, only those are batched; else the first size is.
+        self.open = any(_open(value) for value in inputs)
+
+    def _given(self, shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+        given = dict(shapes)
+        names = [value.name for value in self.inputs]
+        if "" in given and names:
+            given[names[0]] = given.pop("")
+        for name, shape in given.items():
+            if name not in names:
+                listed = ", ".join(names)
+                raise UnknownName("input", name, names, f"; {self.file} has {listed}")
+            if min(shape, default=1) < 0:
+                raise UsageError(f"input {name}: {shape}, expected no size below 0")
+        return given
+
+    def _check_dims(self, dims: Mapping[str, int]) -> None:
+        known = {dim.name for value in self.inputs for dim in value.dims or () if dim.name}
+        words = known | {word for name in known for word in re.findall(r"\w[\w.]*", name)}
+        for name, size in dims.items():
+            if name not in words:
+                told = ", ".join(sorted(known)) or "none with a name"
+                raise UnknownName("dim", name, words, f"; {self.file} leaves open {told}")
+            if size < 1:
+                raise UsageError(f"dim {name}={size}, expected at least 1")
+
+    def _learn(self, value: Value) -> None:
+        """Sizes that a given shape tells are those of the same name elsewhere."""
+        shape = self.shapes.get(value.name)
+        if shape is None or value.dims is None:
+            return
+        if len(shape) == len(value.dims) - 1 and value.dims:
+            lead = value.dims[0]
+            first = self.batch if self.batch is not None else self.dims.get(lead.name, lead.size)
+            shape = self.shapes[value.name] = (first if first is not None else 1, *shape)
+        if len(shape) != len(value.dims):
+            told = "x".join(str(dim.size or dim.name or "?") for dim in value.dims)
+            raise UsageError(
+                f"input {value.name}: {len(shape)} sizes, expected {len(value.dims)} as in {told}, "
+                f"or {len(value.dims) - 1} without the batch"
+            )
+        for n, (dim, size) in enumerate(zip(value.dims, shape, strict=True)):
+            if dim.size is not None and dim.size != size and n:
+                # told otherwise than declared: meant so, and checked by what reads it
+                continue
+            if dim.name:
+                self.dims.setdefault(dim.name, size)
+
+    def shape(self, value: Value) -> Shape | None:
+        """The shape of an input; None where not even its axes are told."""
+        if value.name in self.shapes:
+            shape = self.shapes[value.name]
+            if self.batch is not None and shape and self._batched(value):
+                shape = (self.batch, *shape[1:])
+            return shape
+        if value.dims is None:
+            return None
+        sizes: list[int] = []
+        open_: list[str] = []
+        for axis, dim in enumerate(value.dims):
+            if axis == 0 and self.batch is not None and self._batched(value):
+                sizes.append(self.batch)
+                continue
+            size = self._size(dim)
+            if size is None:
+                size = self._default(value, axis)
+                open_.append(f"{dim.name or ('axis ' + str(axis) if axis else 'batch')} {size}")
+                if dim.name:
+                    self.dims[dim.name] = size
+            sizes.append(size)
+        shape = tuple(sizes)
+        if open_:
+            self.assumed[value.name] = (shape, open_)
+        return shape
+
+    def _batched(self, value: Value) -> bool:
+        return _open(value) or not self.open
+
+    def _size(self, dim: Dim) -> int | None:
+        """A size that is declared, told, or a sum of such."""
+        if dim.name in self.dims and dim.name:
+            return self.dims[dim.name]
+        if dim.size is not None:
+            return dim.size
+        sum_ = SUM.match(dim.name)
+        if sum_:
+            parts = [int(w) if w.isdigit() else self.dims.get(w) for w in sum_.groups()]
+            if parts[0] is not None and parts[1] is not None:
+                return parts[0] + parts[1]
+        return None
+
+    def _default(self, value: Value, axis: int) -> int:
+        """1 for a batch, a common size for an image, a number of tokens or steps."""
+        dims = value.dims or ()
+        if axis == 0:
+            return 1
+        if axis == 1 and len(dims) == 3 and dims[0].size is not None and dims[2].size is not None:
+            return 1  # the batch of a recurrent layer's state
+        if len(dims) == 4:
+            return self.image[axis % 2]
+        if value.dtype.startswith(("int", "uint", "bool")):
+            return TOKENS
+        return self.steps
+
+    def declared(self, value: Value) -> Shape | None:
+        """A shape that the file declares of a tensor inside, if all of it is known."""
+        sizes = [self._size(dim) for dim in value.dims or ()]
+        if value.dims is None or any(size is None for size in sizes):
+            return None
+        return tuple(size for size in sizes if size is not None)
+
+    def note(self) -> str:
+        """What was assumed, in words; empty if nothing was."""
+        if not self.assumed:
+            return ""
+        told = ", ".join(
+            f"{name} {_times(shape)} ({', '.join(sizes)})"
+            for name, (shape, sizes) in self.assumed.items()
+        )
+        return f"assumed, as the file leaves it open: {told}; --input or --dim tells others"
+
+
+def _open(value: Value) -> bool:
+    return bool(value.dims) and value.dims is not None and value.dims[0].size is None
+
+
+def _times(shape: Shape) -> str:
+    return "x".join(map(str, shape)) or "a scalar"
+
+
+def check_kinds(inputs: Sequence[Value], file: str) -> None:
+    """Raise for an input that is no tensor."""
+    for value in inputs:
+        if value.kind not in ("tensor", "sparse tensor"):
+            raise FormatError(f"{file}: input {value.name!r} is a {value.kind}, expected a tensor")

@@ -1,0 +1,199 @@
+"""The flat graph under construction: nodes in order, stored arrays by use, names made unique."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from layerscope.codecs.protobuf import Wire
+from layerscope.errors import FormatError
+from layerscope.formats.onnx.inputs import Binding
+from layerscope.formats.onnx.known import Entry, Known, NeedsValue
+from layerscope.formats.onnx.numbers import FLOATS
+from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
+from layerscope.formats.onnx.skim import Operator, Stored, numbers_of, pairs
+from layerscope.formats.onnx.values import Array
+from layerscope.formats.onnx.words import Vocabulary
+from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor, elements
+
+MOST_NODES = 500_000  # with functions put in: they could double without end
+
+
+class Ledger:
+    """Collects nodes, arrays and names of the flat graph while a file is walked."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.file = wire.name
+        self.nodes: list[Node] = []
+        self.params: dict[str, Param] = {}  # taken as inputs, by name
+        self.entries: list[Entry] = []
+        self.tensors: dict[str, tuple[Shape | None, str]] = {}  # of the graph made
+        self.derived: dict[str, Entry] = {}  # arrays in another shape or type, by tensor
+        self.derived_read: dict[str, None] = {}
+        self.notes: list[str] = []
+        self.dtype = ""  # of floats
+        self.assumed = ""  # input shapes that nobody told
+        self.names: dict[str, None] = {}  # of nodes
+        self.counts: dict[str, int] = {}  # how far names made unique have got, by the name wanted
+        self._same: dict[Any, Any] = {}
+        self._sources: dict[str, Source] = {}
+        self.vocabulary = Vocabulary(wire)
+        self.made: dict[Any, tuple[tuple[Shape, ...], list[str]]] = {}  # by rules, of calls alike
+        self.budget = MOST_NODES
+        self.modules: dict[str, str] = {}
+        self.binding: Binding | None = None
+        self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def fresh(self, name: str, taken: dict[str, Any], also: dict[str, Any] | None = None) -> str:
+        """A name that nothing else has."""
+        found, count = name, self.counts.get(name, 1)
+        while found in taken or (also is not None and found in also):
+            count += 1
+            found = f"{name}_{count}"
+        if found != name:
+            self.counts[name] = count
+        return found
+
+    def tensor_name(self, name: str, scope: tuple[str, ...]) -> str:
+        """The name of a tensor in the flat graph: its own, or with its scope where it is taken."""
+        if name in self.tensors or name in self.params:
+            name = "/".join((*scope, name))
+        return self.fresh(name, self.tensors, self.params)
+
+    def scope_of(self, operator: Operator) -> tuple[str, ...]:
+        """Modules around a node: as its exporter tells them, else as its name does."""
+        for key, text in pairs(self.wire, operator.metadata) if operator.metadata else ():
+            if key == SCOPES:
+                told = told_scope(text)
+                if told is not None:
+                    return told
+        return named_scope(operator.name) if "/" in operator.name else ()
+
+    def same(self, attributes: Any) -> Any:
+        """One value for all that are equal."""
+        return attributes if attributes is None else self._same.setdefault(attributes, attributes)
+
+    # -- stored arrays -------------------------------------------------------------------------
+
+    def store(self, name: str, stored: Stored, scope: tuple[str, ...], role: str = "") -> Known:
+        """An initializer or a Constant."""
+        found = self.tensor_name(name, scope)
+        entry = Entry(found, stored.shape, stored.dtype, stored, role or stored.role)
+        self.entries.append(entry)
+        self.tensors[entry.name] = (entry.shape, entry.dtype)
+
+        def value() -> Array | None:
+            numbers = numbers_of(self.wire, stored)
+            return None if numbers is None else Array(stored.shape, numbers, stored.dtype)
+
+        return Known(entry.name, stored.shape, stored.dtype, value, entry)
+
+    def literal(self, name: str, array: Array, scope: tuple[str, ...]) -> Known:
+        """Numbers written as attributes of a Constant."""
+        entry = Entry(self.tensor_name(name, scope), array.shape, array.dtype, None)
+        self.entries.append(entry)
+        self.tensors[entry.name] = (entry.shape, entry.dtype)
+        return Known(entry.name, array.shape, array.dtype, array, entry)
+
+    def input_name(self, known: Known, role: Role = "weight") -> str:
+        """The tensor's name as an ordinary input of a node; a stored array becomes a param."""
+        entry = known.entry
+        if entry is None:
+            return known.name
+        whole = entry.dtype not in FLOATS and not entry.narrow
+        if whole or elements(entry.shape) <= 1:
+            role = "constant"
+        entry.settle(role)
+        if known.name != entry.name:
+            self.derived_read[known.name] = None
+        else:
+            self.params[entry.name] = entry.param
+        return known.name
+
+    def absorb(self, known: Known, name: str, role: Role) -> Param:
+        """A stored array as one of a node's own."""
+        entry = known.entry
+        if entry is None:
+            raise NeedsValue
+        settled = entry.settle(role, firmly=role == "statistic")
+        assert known.shape is not None
+        told = settled if entry.told is not None else role
+        return Param(name, known.shape, told, entry.dtype, entry.name)
+
+    def uses(self, known: Known | None) -> None:
+        """An array that only tells how: neither parameter nor buffer."""
+        if known is not None and known.entry is not None and known.entry.role is None:
+            known.entry.settle("constant")
+
+    # -- emission ------------------------------------------------------------------------------
+
+    def source(self, op: str, name: str) -> Source:
+        """Where a node comes from."""
+        if name:
+            return Source(self.file, 0, op, name)
+        found = self._sources.get(op)
+        if found is None:
+            found = self._sources[op] = Source(self.file, 0, op)
+        return found
+
+    def append(self, node: Node, shapes: Sequence[Shape | None], dtypes: Sequence[str]) -> None:
+        """Take a node in."""
+        self.budget -= 1
+        if self.budget < 0:
+            raise FormatError(f"{self.file}: more than {MOST_NODES:,} nodes, functions put in")
+        self.nodes.append(node)
+        for name, shape, dtype in zip(node.outputs, shapes, dtypes, strict=True):
+            self.tensors[name] = (shape, dtype)
+
+    def node_name(self, wanted: str) -> str:
+        """A name for a node that no other has."""
+        found = self.fresh(wanted, self.names) if wanted in self.names else wanted
+        self.names[found] = None
+        return found
+
+    def _set_aside(self) -> None:
+        """Where weights are initializers, a Constant that is added or multiplied is none.
+
+        It is a mask, a table of angles, a grid. Files without initializers have all in Constants.
+        """
+        if not any(entry.learned and not entry.aside for entry in self.entries):
+            return
+        absorbed = {p.storage for node in self.nodes for p in node.params or ()}
+        for entry in self.entries:
+            if entry.aside and entry.learned and not entry.told and entry.name not in absorbed:
+                entry.role = "constant"
+
+    def graph(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[str]) -> Graph:
+        """The graph of all that was walked: arrays by what they turned out to be."""
+        self._set_aside()
+        nodes = []
+        for node in self.nodes:
+            if node.op == "constant" and node.outputs[0] in self.derived_read:
+                tensor = node.outputs[0]
+                entry = self.derived[tensor]
+                shape, _ = self.tensors[tensor]
+                assert shape is not None
+                param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
+                node = replace(node, params=(param, *(node.params or ())))
+            nodes.append(node)
+        params = {entry.name: entry.param for entry in self.entries}
+        idle = [name for name, param in params.items() if param.role == "unused"]
+        if idle:
+            more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
+            self.notes.append(f"stored and used by nothing: {', '.join(idle[:3])}{more}")
+        return Graph(
+            name=name,
+            inputs=tuple(inputs),
+            nodes=tuple(nodes),
+            outputs=tuple(outputs),
+            params=tuple(params.values()),
+            modules=self.modules,
+            dtype=self.dtype or "fp32",
+            notes=tuple(self.notes),
+            own_layout=True,
+        )

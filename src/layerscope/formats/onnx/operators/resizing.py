@@ -1,0 +1,105 @@
+"""Resampling."""
+
+from __future__ import annotations
+
+from math import floor
+
+from layerscope.errors import ShapeError
+from layerscope.formats.onnx.known import NeedsValue
+from layerscope.formats.onnx.site import Convert, Site
+from layerscope.graph import attributes as at
+from layerscope.ops.rule import axis_of
+
+MODES = {"nearest": "nearest", "linear": "bilinear", "bilinear": "bilinear", "cubic": "bicubic"}
+
+
+def resize(s: Site) -> None:
+    """Resize by scales or to sizes; Upsample before it, by scales alone."""
+    x = s.shape(0)
+    scales, sizes = _told(s)
+    axes = s.wholes("axes") or tuple(range(len(x)))
+    axes = tuple(axis_of(axis, len(x)) for axis in axes)
+    wanted = list(x)
+    given = sizes if sizes is not None else scales
+    if given is None:
+        raise NeedsValue
+    if len(given) != len(axes):
+        raise ShapeError(f"{len(given)} sizes or scales for {len(axes)} axes")
+    if sizes is not None:
+        policy = s.text("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            ratios = [size / x[axis] for size, axis in zip(sizes, axes, strict=True)]
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            sizes = tuple(floor(ratio * x[axis] + 0.5) for axis in axes)
+        for axis, size in zip(axes, sizes, strict=True):
+            wanted[axis] = int(size)
+    else:
+        for axis, scale in zip(axes, given, strict=True):
+            wanted[axis] = floor(x[axis] * scale)
+    mode = MODES.get(s.text("mode", "nearest"), "nearest")
+    corners = s.text("coordinate_transformation_mode", "half_pixel") == "align_corners"
+    if len(x) >= 3 and tuple(wanted[:2]) == x[:2]:
+        told = at.Resize(mode, tuple(wanted[2:]), align_corners=corners)  # type: ignore[arg-type]
+        s.emit("resize", (s.given(0),), told)
+        return
+    _any_axes(s, tuple(wanted), mode, corners)
+
+
+def _any_axes(s: Site, wanted: tuple[int, ...], mode: str, corners: bool) -> None:
+    """Axes that are resized brought to the end, and back."""
+    x = s.shape(0)
+    if wanted == x:
+        s.alias(s.given(0))
+        return
+    moved = [n for n in range(len(x)) if wanted[n] != x[n]]
+    kept = [n for n in range(len(x)) if n not in moved]
+    lead = tuple(x[n] for n in kept)
+    order = (*kept, *moved)
+    count = 1
+    for size in lead:
+        count *= size
+    made = s.emit("permute", (s.given(0),), at.Permute(order), part="axes")[0]
+    flat = at.Reshape((1, count, *(x[n] for n in moved)))
+    made = s.emit("reshape", (made,), flat, part="flat")[0]
+    told = at.Resize(mode, tuple(wanted[n] for n in moved), align_corners=corners)  # type: ignore[arg-type]
+    made = s.emit("resize", (made,), told, part="resize")[0]
+    full = at.Reshape((*lead, *(wanted[n] for n in moved)))
+    made = s.emit("reshape", (made,), full, part="full")[0]
+    back = tuple(order.index(n) for n in range(len(x)))
+    s.emit("permute", (made,), at.Permute(back))
+
+
+Floats = tuple[float, ...] | None
+
+
+def _told(s: Site) -> tuple[Floats, tuple[int, ...] | None]:
+    """Scales and sizes, wherever the version has them; an empty array is none."""
+    if s.op == "Upsample" or s.opset < 11:
+        if "scales" in s.told:
+            return tuple(float(v) for v in s.told["scales"]), None
+        if "height_scale" in s.told:
+            return (1.0, 1.0, s.real("height_scale"), s.real("width_scale")), None
+        return tuple(float(v) for v in s.need(1).values), None
+    s.value(1)
+    if s.has(3):
+        sizes = s.need(3)
+        if sizes.values:
+            return None, sizes.ints()
+    if s.has(2):
+        scales = s.need(2)
+        if scales.values:
+            return tuple(float(v) for v in scales.values), None
+    raise NeedsValue
+
+
+def grid_sample(s: Site) -> None:
+    """GridSample."""
+    mode = MODES.get(s.text("mode", "linear"), "bilinear")
+    s.emit("grid_sample", (s.given(0), s.given(1)), at.GridSample(mode))  # type: ignore[arg-type]
+
+
+OPERATORS: dict[tuple[str, str], Convert] = {
+    ("", "Resize"): resize,
+    ("", "Upsample"): resize,
+    ("", "GridSample"): grid_sample,
+}

@@ -1,0 +1,361 @@
+"""One operator where the walk stands: what it is told and given, and how to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from layerscope.errors import FormatError
+from layerscope.formats.onnx.known import Env, Known, NeedsValue
+from layerscope.formats.onnx.skim import (
+    Attribute,
+    GraphPart,
+    Operator,
+    Span,
+    Stored,
+    Value,
+    graph_of,
+)
+from layerscope.formats.onnx.values import Array
+from layerscope.formats.onnx.words import Words
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Node, Param, Role, Shape, elements
+from layerscope.ops import RULES, Call
+from layerscope.ops.rule import made_dtype
+
+if TYPE_CHECKING:
+    from layerscope.formats.onnx.reader import Reader
+
+MOST_DEPTH = 40  # of graphs in graphs
+LAST_OPSET = 26
+
+
+class Site:
+    """One operator where the walk stands: its inputs, what it is told, and how to answer."""
+
+    __slots__ = (
+        "_label", "_words", "blank", "bound", "constant", "depth", "env", "inputs", "op",
+        "operator", "opsets", "outside", "reader", "scope", "values",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        reader: Reader,
+        operator: Operator,
+        env: Env,
+        scope: tuple[str, ...],
+        opsets: dict[str, int],
+        bound: Mapping[str, Attribute],
+        values: Mapping[str, Value],
+        depth: int,
+        outside: Mapping[str, str],
+    ) -> None:
+        self.reader, self.operator, self.env = reader, operator, env
+        self.scope, self.opsets, self.bound, self.values = scope, opsets, bound, values
+        self.depth, self.outside = depth, outside
+        self.op = operator.op
+        self._words: Words | None = None
+        self._label = ""
+        inputs: list[Known | None] = []
+        self.blank = False  # the shape of an input is not known
+        self.constant = True  # all inputs are known before the run
+        for name in operator.inputs:
+            if not name:
+                inputs.append(None)
+                continue
+            known = env.get(name)
+            if known is None:
+                raise FormatError(
+                    f"{reader.file}: {operator.name or operator.op} reads {name!r}, which nothing "
+                    "before it makes: the file is not in order, goes in a circle or is not whole"
+                )
+            inputs.append(known)
+            if known.shape is None:
+                self.blank = True
+            if known.entry is None and known._value is None:
+                self.constant = False
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        self.inputs = inputs
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def opset(self) -> int:
+        """Version of its domain's operators."""
+        return self.opsets.get(self.operator.domain, 1 if self.operator.domain else LAST_OPSET)
+
+    @property
+    def where(self) -> str:
+        """File, node and operator, for errors."""
+        return f"{self.reader.file}: {self.own_name} ({self.op})"
+
+    @property
+    def own_name(self) -> str:
+        """Its name in the file, else that of its first output."""
+        named = self.operator.name.strip("/")
+        return named or next((name for name in self.operator.outputs if name), self.op)
+
+    @property
+    def label(self) -> str:
+        """Its name here, unique."""
+        if not self._label:
+            prefix = "/".join(self.scope) + "/" if self.scope and self.depth else ""
+            name = self.own_name
+            self._label = self.reader.node_name(
+                name if name.startswith(prefix) else f"{prefix}{name}"
+            )
+        return self._label
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """The scope of what stands for it, where that is several nodes."""
+        label, path = self.label, "/".join(self.scope) + "/"
+        return (*self.scope, label[len(path) :] if label.startswith(path) else label)
+
+    @property
+    def words(self) -> Words:
+        """What it is told."""
+        if self._words is None:
+            vocabulary = self.reader.vocabulary
+            self._words = vocabulary.words(self.operator.attributes, self.bound)
+        return self._words
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """Its attributes, by name."""
+        return self.words.attributes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Values of its attributes; tensors as arrays where they are small."""
+        return self.words.told
+
+    def graph(self, name: str) -> GraphPart:
+        """The graph in an attribute."""
+        attribute = self.attributes.get(name)
+        if attribute is None or attribute.graph is None:
+            raise FormatError(f"{self.where}: no graph {name!r} in it")
+        span: Span = attribute.graph
+        if self.depth >= MOST_DEPTH:
+            raise FormatError(f"{self.reader.file}: graphs nested more than {MOST_DEPTH} deep")
+        return graph_of(self.reader.wire, *span)
+
+    def whole(self, name: str, default: int = 0) -> int:
+        """A whole number it is told."""
+        value = self.told.get(name)
+        return default if value is None else int(value)
+
+    def wholes(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """Whole numbers it is told."""
+        value = self.told.get(name)
+        return tuple(default) if value is None else tuple(map(int, value))
+
+    def count(self, name: str) -> int:
+        """How many numbers an attribute holds, be they read or too many for that."""
+        attribute = self.attributes.get(name)
+        if attribute is None:
+            return 0
+        if isinstance(attribute.value, Stored):
+            return elements(attribute.value.shape)
+        return attribute.count
+
+    def real(self, name: str, default: float = 0.0) -> float:
+        """A number it is told."""
+        value = self.told.get(name)
+        return default if value is None else float(value)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A word it is told."""
+        value = self.told.get(name)
+        return value if isinstance(value, str) else default
+
+    def has(self, n: int) -> bool:
+        """Whether it has an n-th input."""
+        return n < len(self.inputs) and self.inputs[n] is not None
+
+    def given(self, n: int) -> Known:
+        """The n-th input."""
+        known = self.inputs[n] if n < len(self.inputs) else None
+        if known is None:
+            raise FormatError(f"{self.where}: input {n} is missing")
+        return known
+
+    def shape(self, n: int = 0) -> Shape:
+        """Shape of the n-th input."""
+        shape = self.given(n).shape
+        if shape is None:
+            raise NeedsValue
+        return shape
+
+    def dtype(self, n: int = 0) -> str:
+        """Number type of the n-th input."""
+        return self.given(n).dtype
+
+    def value(self, n: int) -> Array | None:
+        """Numbers of the n-th input where they are known before the run; it only tells how."""
+        if not self.has(n):
+            return None
+        self.reader.uses(self.given(n))
+        return self.given(n).value
+
+    def need(self, n: int) -> Array:
+        """Numbers of the n-th input, which the shape depends on."""
+        value = self.value(n)
+        if value is None:
+            raise NeedsValue
+        return value
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        op: str,
+        inputs: Sequence[Known],
+        attributes: Any = None,
+        *,
+        params: Sequence[Param] = (),
+        part: str = "",
+        roles: Role = "weight",
+        outputs: Sequence[str] | None = None,
+        estimate: bool = False,
+        note: str = "",
+    ) -> list[Known]:
+        """A node of ours; without `part` it makes the operator's outputs."""
+        reader = self.reader
+        attributes = reader.same(attributes)
+        names = tuple([reader.input_name(known, roles) for known in inputs])
+        shapes: list[Shape] = []
+        for known in inputs:
+            if known.shape is None:
+                raise NeedsValue
+            shapes.append(known.shape)
+        made, dtypes = self._made(op, attributes, tuple(shapes), [k.dtype for k in inputs])
+        if part:
+            scope = self.inner
+            label = reader.node_name(f"{self.label}/{part}")
+        else:
+            scope, label = self.scope, self.label
+        wanted = list(outputs) if outputs is not None else ([] if part else self.operator.outputs)
+        results: list[Known] = []
+        for n, (shape, dtype) in enumerate(zip(made, dtypes, strict=True)):
+            name = wanted[n] if n < len(wanted) else ""
+            own = name or (label if part and len(made) == 1 else f"{label}:{n}")
+            found = reader.tensor_name(self.outside.get(own, own), self.scope)
+            results.append(Known(found, shape, dtype))
+            if name:
+                self.env[name] = results[-1]
+        original = self.operator.name if self.operator.name != label else ""
+        node = Node(
+            name=label,
+            op=op,
+            inputs=names,
+            outputs=tuple([known.name for known in results]),
+            attributes=attributes,
+            params=tuple(params),
+            scope=scope,
+            source=reader.source(self.op, original),
+            note=note,
+            estimate=estimate,
+        )
+        reader.append(node, made, dtypes)
+        return results
+
+    def _made(
+        self, op: str, attributes: Any, shapes: tuple[Shape, ...], kinds: list[str]
+    ) -> tuple[tuple[Shape, ...], list[str]]:
+        """Shapes and number types that a rule makes; of nodes alike, asked once."""
+        # the reader keeps one of equal attributes alive, so its id stands for them
+        key = (op, id(attributes), shapes, *kinds)
+        found = self.reader.made.get(key)
+        if found is None:
+            rule = RULES[op]
+            made = rule.shape(Call(attributes, shapes))
+            makes, floating = rule.makes, self.reader.dtype
+            dtypes = [made_dtype(makes, n, attributes, kinds, floating) for n in range(len(made))]
+            found = self.reader.made[key] = (made, dtypes)
+        return found
+
+    def told_node(
+        self,
+        op: str,
+        inputs: Sequence[Known],
+        shapes: Sequence[Shape],
+        dtypes: Sequence[str],
+        **more: Any,
+    ) -> list[Known]:
+        """A node whose output shapes are worked out here."""
+        return self.emit(op, inputs, at.Told(tuple(shapes), tuple(dtypes)), **more)
+
+    def param(self, n: int, name: str, role: Role) -> Param:
+        """The n-th input as an array of the node's own."""
+        return self.reader.absorb(self.given(n), name, role)
+
+    def stored(self, n: int) -> bool:
+        """Whether the n-th input is an array of the file."""
+        return self.has(n) and self.given(n).entry is not None
+
+    def alias(self, known: Known, n: int = 0) -> None:
+        """The n-th output is an input as it is, under a name of its own."""
+        self.emit("identity", (known,), outputs=self.operator.outputs[n : n + 1])
+
+    def extra(self, n: int, shape: Shape, dtype: str) -> None:
+        """An output beside the first that costs nothing of its own, if anybody wants it."""
+        names = self.operator.outputs
+        if n < len(names) and names[n]:
+            told = at.Told((shape,), (dtype,))
+            part = f"output{n}"
+            self.emit("constant", (), told, part=part, outputs=names[n : n + 1])
+
+    def unknown(self) -> None:
+        """An operator without figures: its outputs as far as the file or onnx tells them."""
+        reader, operator = self.reader, self.operator
+        outputs = [name for name in operator.outputs if name]
+        if not outputs:
+            return
+        shapes: list[Shape | None] = []
+        dtypes: list[str] = []
+        for name in outputs:
+            shape, dtype = self._declared(name)
+            shapes.append(shape)
+            dtypes.append(dtype)
+        if any(shape is None for shape in shapes) and not self.blank:
+            from layerscope.formats.onnx.fallback import inferred
+
+            found = inferred(self)
+            for n, name in enumerate(outputs):
+                if shapes[n] is None and name in found:
+                    shapes[n], dtypes[n] = found[name]
+        names = tuple(
+            reader.input_name(k) for k in self.inputs if k is not None and k.items is None
+        )
+        made = tuple(
+            reader.tensor_name(self.outside.get(name, name), self.scope) for name in outputs
+        )
+        domain = operator.domain or ("ai.onnx" if self.op in RULES else "")  # lest it be ours
+        op = f"{domain}::{self.op}" if domain else self.op
+        node = Node(
+            name=self.label,
+            op=op,
+            inputs=names,
+            outputs=made,
+            attributes=at.Opaque(tuple(shapes)),
+            params=(),
+            scope=self.scope,
+            source=reader.source(self.op, operator.name if operator.name != self.label else ""),
+        )
+        reader.append(node, shapes, dtypes)
+        for name, tensor, shape, dtype in zip(outputs, made, shapes, dtypes, strict=True):
+            self.env[name] = Known(tensor, shape, dtype)
+
+    def _declared(self, name: str) -> tuple[Shape | None, str]:
+        """What the file says of a tensor."""
+        value = self.values.get(name)
+        dtype = value.dtype if value is not None else ""
+        if not dtype:
+            dtype = next((k.dtype for k in self.inputs if k is not None), "fp32")
+        binding = self.reader.binding
+        return (binding.declared(value) if value is not None and binding else None), dtype
+
+
+Convert = Callable[[Site], None]

@@ -1,0 +1,443 @@
+"""The messages of an ONNX file, skimmed: structure is read, numbers stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import unpack_from
+from typing import Any
+
+from msgspec import Struct
+
+from layerscope.codecs.protobuf import FIXED32, SPAN, VARINT, Wire, signed
+from layerscope.errors import FormatError
+from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
+
+MOST_VALUES = 4096  # numbers of a constant that are read at all; weights have more
+MOST_AXES = 64
+Span = tuple[int, int]
+
+
+class Dim(Struct, frozen=True, gc=False):
+    """A size of an input: a number, a name, or neither."""
+
+    size: int | None = None
+    name: str = ""
+
+
+class Value(Struct, frozen=True, gc=False):
+    """What a graph declares of a tensor: its type, and its shape as far as it is told."""
+
+    name: str
+    dtype: str = ""
+    dims: tuple[Dim, ...] | None = None
+    kind: str = "tensor"
+
+
+class Stored(Struct, frozen=True, gc=False):
+    """A tensor in the file: shape and type, and where its numbers lie."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    data: Span | None = None  # of raw bytes
+    packed: tuple[int, tuple[Any, ...]] | None = None  # field number and what stands in it
+    external: str = ""  # the file its numbers are said to be in, which is never opened
+    at: int = 0
+    role: str = ""  # what it is to the network, where the file tells
+
+
+class Operator(Struct, gc=False):
+    """One node; its attributes are spans until they are asked for."""
+
+    op: str
+    domain: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: list[Span]
+    metadata: list[Span]
+    at: int
+    overload: str = ""
+
+
+class GraphPart(Struct):
+    """A graph or the body of a control operator."""
+
+    name: str
+    nodes: list[Operator]
+    stored: list[Stored]
+    inputs: list[Value]
+    outputs: list[Value]
+    values: dict[str, Value]
+    at: int = 0
+
+
+class Function(Struct):
+    """An operator that the file itself defines by others."""
+
+    name: str
+    domain: str
+    inputs: list[str]
+    outputs: list[str]
+    nodes: list[Operator]
+    defaults: list[Span]  # attributes with values
+    opsets: dict[str, int]
+    overload: str = ""
+
+
+class Model(Struct):
+    """A whole file."""
+
+    graph: GraphPart
+    opsets: dict[str, int]
+    functions: dict[tuple[str, str, str], Function]
+    producer: str = ""
+    ir: int = 0
+
+
+def model_of(wire: Wire) -> Model:
+    """The model in a file."""
+    span: Span | None = None
+    opsets: dict[str, int] = {}
+    functions: dict[tuple[str, str, str], Function] = {}
+    producer, ir = "", 0
+    for number, kind, start, end in wire.fields():
+        if number == 7 and kind == SPAN:
+            span = (start, end)
+        elif number == 8 and kind == SPAN:
+            _opset(wire, start, end, opsets)
+        elif number == 25 and kind == SPAN:
+            function = _function(wire, start, end)
+            functions[function.domain, function.name, function.overload] = function
+        elif number == 2 and kind == SPAN:
+            producer = wire.text(start, end)
+        elif number == 1 and kind == VARINT:
+            ir = start
+    if span is None:
+        raise FormatError(f"{wire.name}: no graph in it, this is no ONNX model")
+    return Model(graph_of(wire, *span), opsets, functions, producer, ir)
+
+
+def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
+    domain, version = "", 1
+    for number, kind, begin, stop in wire.fields(start, end):
+        if number == 1 and kind == SPAN:
+            domain = wire.text(begin, stop)
+        elif number == 2 and kind == VARINT:
+            version = begin
+    opsets["" if domain == "ai.onnx" else domain] = version
+
+
+def graph_of(wire: Wire, start: int, end: int) -> GraphPart:
+    """A graph, its nodes in the order of the file."""
+    part = GraphPart("", [], [], [], [], {}, start)
+    for number, kind, begin, stop in wire.fields(start, end):
+        if kind != SPAN:
+            continue
+        if number == 1:
+            part.nodes.append(operator_of(wire, begin, stop))
+        elif number == 5:
+            part.stored.append(stored_of(wire, begin, stop))
+        elif number == 15:
+            part.stored.append(_sparse(wire, begin, stop))
+        elif number == 11:
+            part.inputs.append(_value(wire, begin, stop))
+        elif number == 12:
+            part.outputs.append(_value(wire, begin, stop))
+        elif number == 13:
+            value = _value(wire, begin, stop)
+            part.values[value.name] = value
+        elif number == 2:
+            part.name = wire.text(begin, stop)
+    return part
+
+
+def operator_of(wire: Wire, start: int, end: int) -> Operator:
+    """A node."""
+    inputs: list[str] = []
+    outputs: list[str] = []
+    attributes: list[Span] = []
+    metadata: list[Span] = []
+    name = op = domain = overload = ""
+    for number, kind, begin, stop in wire.fields(start, end):
+        if kind != SPAN:
+            continue
+        if number == 1:
+            inputs.append(wire.text(begin, stop))
+        elif number == 2:
+            outputs.append(wire.text(begin, stop))
+        elif number == 5:
+            attributes.append((begin, stop))
+        elif number == 4:
+            op = wire.text(begin, stop)
+        elif number == 3:
+            name = wire.text(begin, stop)
+        elif number == 7:
+            domain = wire.text(begin, stop)
+        elif number == 9:
+            metadata.append((begin, stop))
+        elif number == 8:
+            overload = wire.text(begin, stop)
+    domain = "" if domain == "ai.onnx" else domain
+    return Operator(op, domain, name, inputs, outputs, attributes, metadata, start, overload)
+
+
+def _function(wire: Wire, start: int, end: int) -> Function:
+    made = Function("", "", [], [], [], [], {})
+    for number, kind, begin, stop in wire.fields(start, end):
+        if kind != SPAN:
+            continue
+        if number == 1:
+            made.name = wire.text(begin, stop)
+        elif number == 4:
+            made.inputs.append(wire.text(begin, stop))
+        elif number == 5:
+            made.outputs.append(wire.text(begin, stop))
+        elif number == 7:
+            made.nodes.append(operator_of(wire, begin, stop))
+        elif number == 9:
+            _opset(wire, begin, stop, made.opsets)
+        elif number == 10:
+            made.domain = wire.text(begin, stop)
+        elif number == 11:
+            made.defaults.append((begin, stop))
+        elif number == 13:
+            made.overload = wire.text(begin, stop)
+    return made
+
+
+def pairs(wire: Wire, spans: list[Span]) -> Iterator[tuple[str, str]]:
+    """Keys and values of metadata."""
+    for start, end in spans:
+        key = value = ""
+        for number, kind, begin, stop in wire.fields(start, end):
+            if number == 1 and kind == SPAN:
+                key = wire.text(begin, stop)
+            elif number == 2 and kind == SPAN:
+                value = wire.text(begin, stop)
+        yield key, value
+
+
+ROLE = "layerscope.role"
+
+
+def role_in(wire: Wire, spans: list[Span]) -> str:
+    """What metadata say that an array is to the network: parameter, buffer or constant."""
+    return next((value for key, value in pairs(wire, spans) if key == ROLE), "")
+
+
+def _value(wire: Wire, start: int, end: int) -> Value:
+    name, dtype, dims, what = "", "", None, "tensor"
+    for number, kind, begin, stop in wire.fields(start, end):
+        if number == 1 and kind == SPAN:
+            name = wire.text(begin, stop)
+        elif number == 2 and kind == SPAN:
+            dtype, dims, what = _type(wire, begin, stop)
+    return Value(name, dtype, dims, what)
+
+
+KINDS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse tensor", 9: "optional"}
+
+
+def _type(wire: Wire, start: int, end: int) -> tuple[str, tuple[Dim, ...] | None, str]:
+    for number, kind, begin, stop in wire.fields(start, end):
+        if number not in KINDS or kind != SPAN:
+            continue
+        if number not in (1, 8):
+            return "", None, KINDS[number]
+        dtype, dims = "", None
+        for inner, wired, first, last in wire.fields(begin, stop):
+            if inner == 1 and wired == VARINT:
+                dtype = DTYPES.get(first, "")
+            elif inner == 2 and wired == SPAN:
+                dims = tuple(_dim(wire, a, b) for n, k, a, b in wire.fields(first, last) if n == 1)
+        return dtype, dims, KINDS[number]
+    return "", None, "tensor"
+
+
+NAMELESS = ("?", "-1", "None")  # what exporters write for a size of its own
+
+
+def _dim(wire: Wire, start: int, end: int) -> Dim:
+    size, name = None, ""
+    for number, kind, begin, stop in wire.fields(start, end):
+        if number == 1 and kind == VARINT:
+            size = signed(begin)
+        elif number == 2 and kind == SPAN:
+            name = wire.text(begin, stop)
+    return Dim(size if size is not None and size >= 0 else None, "" if name in NAMELESS else name)
+
+
+def stored_of(wire: Wire, start: int, end: int) -> Stored:
+    """A tensor: what it is, not what is in it."""
+    name, dtype, at = "", "", start
+    dims: list[int] = []
+    data: Span | None = None
+    chunks: list[tuple[int, int, int]] = []
+    field, external, outside, role = 0, "", False, ""
+    for number, kind, begin, stop in wire.fields(start, end):
+        if number == 1:
+            if kind == VARINT:
+                dims.append(signed(begin))
+            else:
+                dims.extend(map(signed, wire.varints(begin, stop)))
+        elif number == 2 and kind == VARINT:
+            dtype = DTYPES.get(begin, "")
+            if not dtype:
+                raise wire.error(start, f"a tensor of type {begin}, which is not known")
+        elif number == 8 and kind == SPAN:
+            name = wire.text(begin, stop)
+        elif number == 9 and kind == SPAN:
+            data = (begin, stop)
+        elif number in (4, 5, 6, 7, 10, 11):
+            field = number
+            if len(chunks) <= MOST_VALUES:  # written one by one rather than packed
+                chunks.append((kind, begin, stop))
+        elif number == 13 and kind == SPAN:
+            for key, value in pairs(wire, [(begin, stop)]):
+                external = value if key == "location" else external
+        elif number == 14 and kind == VARINT:
+            outside = begin == 1
+        elif number == 16 and kind == SPAN:
+            role = role_in(wire, [(begin, stop)]) or role
+    if len(dims) > MOST_AXES or any(size < 0 for size in dims):
+        raise wire.error(start, f"tensor {name!r} of shape {dims[:8]}, expected sizes from 0 on")
+    stored = Stored(
+        name,
+        tuple(dims),
+        dtype,
+        data,
+        (field, tuple(chunks)) if chunks else None,
+        (external or "?") if outside else "",
+        at,
+        role,
+    )
+    _check_payload(wire, stored)
+    return stored
+
+
+def _check_payload(wire: Wire, stored: Stored) -> None:
+    """Raise where a tensor has another number of bytes than its shape needs."""
+    if stored.external:
+        return
+    count = 1
+    for size in stored.shape:
+        count *= size
+    told = f"tensor {stored.name!r} of shape {list(stored.shape)}"
+    if stored.data is not None and stored.dtype != "string":
+        bits = BITS.get(stored.dtype)
+        if bits is None:
+            raise wire.error(stored.at, f"{told} has no type")
+        held = stored.data[1] - stored.data[0]
+        if held != (count * bits + 7) // 8:
+            raise wire.error(
+                stored.at, f"{told} and type {stored.dtype} in {held} bytes, expected "
+                f"{(count * bits + 7) // 8}"
+            )  # fmt: skip
+    elif stored.packed is None and count:
+        raise wire.error(stored.at, f"{told} without any numbers")
+    elif stored.packed is not None and len(stored.packed[1]) <= MOST_VALUES:
+        most = sum(b - a if kind == SPAN else 1 for kind, a, b in stored.packed[1])
+        strings = stored.packed[0] == 6
+        if count > most * 2 and not strings:  # a number takes a byte at least, two of 4 bits one
+            raise wire.error(stored.at, f"{told} in {most} bytes")
+
+
+def _sparse(wire: Wire, start: int, end: int) -> Stored:
+    """A sparse tensor: stored are its values."""
+    values: Stored | None = None
+    for number, kind, begin, stop in wire.fields(start, end):
+        if number == 1 and kind == SPAN:
+            values = stored_of(wire, begin, stop)
+    if values is None:
+        raise wire.error(start, "a sparse tensor without values")
+    return values
+
+
+def numbers_of(wire: Wire, stored: Stored) -> list[Any] | None:
+    """The numbers of a small tensor, row by row; None of one that is large or elsewhere."""
+    count = 1
+    for size in stored.shape:
+        count *= size
+    if count > MOST_VALUES or stored.external or stored.dtype == "string":
+        return None
+    if stored.data is not None:
+        return decode(bytes(wire.data[stored.data[0] : stored.data[1]]), stored.dtype, count)
+    if stored.packed is None:
+        return []
+    field, chunks = stored.packed
+    values: list[Any] = []
+    for kind, start, end in chunks:
+        if field in (5, 7, 11):
+            values.extend([start] if kind == VARINT else wire.varints(start, end))
+        elif field in (4, 10):
+            values.extend(wire.floats(start, end, wide=field == 10))
+    if field in (5, 7):
+        values = [signed(value) for value in values]
+    values = values[:count]
+    if stored.dtype in ("fp16", "bf16", "fp8", "uint4", "int4", "complex64", "complex128", "fp4"):
+        return None  # bit patterns in integers: none of them decides a shape
+    if len(values) != count:
+        raise wire.error(
+            stored.at, f"tensor {stored.name!r} of {count} numbers holds {len(values)}"
+        )
+    return values
+
+
+class Attribute(Struct, frozen=True, gc=False):
+    """An attribute, read: a number, a text, numbers, a tensor, or spans of graphs."""
+
+    name: str
+    value: Any = None
+    graph: Span | None = None
+    refers: str = ""  # the attribute of the function around that it stands for
+    count: int = 0  # of numbers or texts in a list, read or too many to be
+
+
+def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
+    """One attribute of a node."""
+    name, refers = "", ""
+    value: Any = None
+    graph: Span | None = None
+    many: list[Any] = []
+    kind_told = 0
+    listed = False
+    unread = 0
+    for number, kind, begin, stop in wire.fields(start, end):
+        if number == 1 and kind == SPAN:
+            name = wire.text(begin, stop)
+        elif number == 3 and kind == VARINT:
+            value = signed(begin)
+        elif number == 2 and kind == FIXED32:
+            value = unpack_from("<f", wire.data, begin)[0]
+        elif number == 4 and kind == SPAN:
+            value = wire.text(begin, stop)
+        elif number == 5 and kind == SPAN:
+            value = stored_of(wire, begin, stop)
+        elif number == 22 and kind == SPAN:
+            value = _sparse(wire, begin, stop)
+        elif number == 6 and kind == SPAN:
+            graph = (begin, stop)
+        elif number == 7:
+            listed = True
+            if len(many) + (stop - begin) // 4 <= MOST_VALUES:
+                many.extend(wire.floats(begin, stop))
+            else:
+                unread += (stop - begin) // 4
+                wire.spend(begin, 1)
+        elif number == 8:
+            listed = True
+            if kind == VARINT:
+                many.append(signed(begin))
+            else:
+                many.extend(map(signed, wire.varints(begin, stop)))
+        elif number == 9 and kind == SPAN:
+            listed = True
+            many.append(wire.text(begin, stop))
+        elif number == 20 and kind == VARINT:
+            kind_told = begin
+        elif number == 21 and kind == SPAN:
+            refers = wire.text(begin, stop)
+    if listed or kind_told in (6, 7, 8):
+        value = () if unread else tuple(many)
+    return Attribute(name, value, graph, refers, len(many) + unread)

@@ -1,0 +1,1 @@
+"""PyTorch: live modules, names of models, exported programs and files of weights."""

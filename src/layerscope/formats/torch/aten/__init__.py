@@ -1,0 +1,49 @@
+"""PyTorch's operators in our words: one table from their names to what makes steps of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.formats.torch.aten import (
+    elements,
+    indexing,
+    norms,
+    products,
+    reductions,
+    shaping,
+    windows,
+)
+
+
+def _merge(*tables: dict[str, Any]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for table in tables:
+        twice = merged.keys() & table.keys()
+        if twice:
+            raise ValueError(f"operators told twice: {', '.join(sorted(twice))}")
+        merged |= table
+    return merged
+
+
+TABLE = _merge(
+    products.TABLE,
+    windows.TABLE,
+    norms.TABLE,
+    elements.TABLE,
+    reductions.TABLE,
+    shaping.TABLE,
+    indexing.TABLE,
+)
+
+# What is made of nothing: no node until somebody reads it.
+CONSTANTS = frozenset((
+    "zeros", "ones", "full", "empty", "empty_strided", "arange", "linspace", "logspace",
+    "scalar_tensor", "eye", "tril_indices", "triu_indices", "zeros_like", "ones_like",
+    "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty",
+    "new_empty_strided", "new_tensor", "bartlett_window", "hann_window", "hamming_window",
+    "range",
+))  # fmt: skip
+DRAWN = frozenset((
+    "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm",
+    "bernoulli", "normal", "uniform", "multinomial", "exponential",
+))  # fmt: skip

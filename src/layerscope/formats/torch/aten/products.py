@@ -1,0 +1,227 @@
+"""Matrix products, attention, recurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from layerscope.formats.torch.aten.shaping import broadcast_to, reshape
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.graph import attributes as at
+
+
+def linear(d: Draft, input: Ref, weight: Ref, bias: Ref | None = None) -> Ref:
+    if weight.rank != 2:
+        return _with_bias(d, d.add("matmul", input, weight), bias)
+    if input.shape[-1:] != weight.shape[1:]:
+        raise NoWords("features that do not agree")
+    told = at.Linear(weight.shape[0], bias is not None)
+    return d.with_arrays("linear", input, told, {"weight": weight, "bias": bias})
+
+
+def _with_bias(d: Draft, x: Ref, bias: Ref | None) -> Ref:
+    return x if bias is None else d.add("add", x, bias)
+
+
+def matmul(d: Draft, self: Ref, other: Ref) -> Ref:
+    return d.add("matmul", self, other)
+
+
+def addmm(d: Draft, self: Ref, mat1: Ref, mat2: Ref, *, beta: Any = 1, alpha: Any = 1) -> Ref:
+    """The product, each side scaled where a factor other than 1 is given, and the sum."""
+    made = d.add("matmul", mat1, mat2)
+    if alpha != 1:
+        made = d.add("mul", made)
+    if beta == 0:
+        return made
+    return d.add("add", made, self if beta == 1 else d.add("mul", self))
+
+
+def einsum(d: Draft, equation: str, tensors: Sequence[Ref], *, path: Any = None) -> Ref:
+    return d.add("einsum", *tensors, at=at.Einsum(equation.replace(" ", "")))
+
+
+def bilinear(d: Draft, input1: Ref, input2: Ref, weight: Ref, bias: Ref | None = None) -> Ref:
+    """Per output feature a matrix between both inputs."""
+    made = d.add("einsum", input1, weight, input2, at=at.Einsum("...i,oij,...j->...o"))
+    return _with_bias(d, made, bias)
+
+
+def outer(d: Draft, self: Ref, vec2: Ref) -> Ref:
+    return d.add("einsum", self, vec2, at=at.Einsum("i,j->ij"))
+
+
+def dot(d: Draft, self: Ref, tensor: Ref) -> Ref:
+    return d.add("einsum", self, tensor, at=at.Einsum("i,i->"))
+
+
+def attention(
+    d: Draft,
+    query: Ref,
+    key: Ref,
+    value: Ref,
+    attn_mask: Ref | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Ref:
+    """On N x heads x T x size; axes before the last three are one batch, missing ones are 1."""
+    rank = max(query.rank, key.rank, value.rank)
+    lead = query.shape[:-2]
+    shared = lead[-1] if lead else 1
+    q, k, v = (_four(d, ref, rank) for ref in (query, key, value))
+    if k.shape[0] != q.shape[0] or v.shape[0] != q.shape[0]:
+        batch = max(q.shape[0], k.shape[0], v.shape[0])
+        q, k, v = (broadcast_to(d, ref, (batch, *ref.shape[1:])) for ref in (q, k, v))
+    told = at.Attention(q.shape[1], 0 if k.shape[1] == q.shape[1] else k.shape[1], is_causal)
+    given = [q, k, v]
+    if attn_mask is not None:
+        mask = attn_mask
+        if mask.rank > 4:
+            mask = reshape(d, mask, (-1, *mask.shape[-3:]))
+        given.append(mask)
+    made = d.add("attention", *given, at=told)
+    if rank == 4:
+        return made
+    shape = (*lead[:-1], shared) if lead else ()
+    return reshape(d, made, (*shape, *made.shape[-2:]))
+
+
+def _four(d: Draft, ref: Ref, rank: int) -> Ref:
+    if ref.rank == 4:
+        return ref
+    if ref.rank < 4:
+        shape = (1, *ref.shape) if ref.rank == 3 else (1, 1, *ref.shape)
+        # of N x T x size the batch is taken for heads: what is counted is the same
+        return reshape(d, ref, shape)
+    return reshape(d, ref, (-1, *ref.shape[-3:]))
+
+
+def flash_attention(d: Draft, query: Ref, key: Ref, value: Ref, *rest: Any, **told: Any) -> Ref:
+    """The fused kernels, where a model calls them itself; of their outputs the first is it."""
+    mask = next((ref for ref in rest if isinstance(ref, Ref)), told.get("attn_bias"))
+    causal = any(word is True for word in rest) or bool(told.get("is_causal"))
+    return attention(d, query, key, value, mask, 0.0, causal)
+
+
+def native_mha(
+    d: Draft,
+    query: Ref,
+    key: Ref,
+    value: Ref,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Ref,
+    qkv_bias: Ref | None,
+    proj_weight: Ref,
+    proj_bias: Ref | None,
+    mask: Ref | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> Ref:
+    """The fast path of nn.MultiheadAttention: three projections at once, attention, projection."""
+    joined = linear(d, query, qkv_weight, qkv_bias)
+    parts = d.several("split", joined, at=at.Split(2, parts=3))
+    given = list(parts)
+    if mask is not None:
+        raise NoWords("a mask in the fast path")
+    made = d.add("attention", *given, at=at.Attention(num_head))
+    return linear(d, made, proj_weight, proj_bias)
+
+
+def _recurrent(op: str, activation: str = "tanh") -> Any:
+    def translate(d: Draft, input: Ref, hx: Any, params: Sequence[Ref], *told: Any) -> Any:
+        if isinstance(params, Ref):  # packed sequences: data, sizes, state, params
+            raise NoWords("a packed sequence")
+        has_biases, num_layers, _, _, bidirectional, batch_first = told[:6]
+        directions = 2 if bidirectional else 1
+        per = len(params) // (num_layers * directions)
+        projected = per in (3, 5)
+        hidden = params[0].shape[0] // {"rnn": 1, "lstm": 4, "gru": 3}[op]
+        holds: dict[str, Ref] = {}
+        each = iter(params)
+        names = ["weight_ih", "weight_hh"]
+        names += ["bias_ih", "bias_hh"] if has_biases else []
+        names += ["weight_hr"] if projected else []
+        for layer in range(num_layers):
+            for end in ("", "_reverse")[:directions]:
+                for name in names:
+                    holds[f"{name}_l{layer}{end}"] = next(each)
+        recurrent = at.Recurrent(
+            hidden,
+            num_layers,
+            bidirectional,
+            has_biases,
+            batch_first,
+            params[per - 1].shape[0] if projected else 0,
+            "relu" if activation == "relu" else "tanh",
+        )
+        return list(d.several(op, input, at=recurrent, holds=holds))
+
+    return translate
+
+
+def _cell(gates: int, op: str) -> Any:
+    """One step: both products, then gates element by element as a sequence of one."""
+
+    def translate(
+        d: Draft,
+        input: Ref,
+        hx: Any,
+        w_ih: Ref,
+        w_hh: Ref,
+        b_ih: Ref | None = None,
+        b_hh: Ref | None = None,
+    ) -> Any:
+        if any(not ref.stored for ref in (w_ih, w_hh)):
+            raise NoWords("a cell with computed weights")
+        holds = {"weight_ih_l0": w_ih, "weight_hh_l0": w_hh}
+        if b_ih is not None and b_hh is not None:
+            holds |= {"bias_ih_l0": b_ih, "bias_hh_l0": b_hh}
+        hidden = w_ih.shape[0] // gates
+        step = reshape(d, input, (1, *input.shape))
+        told = at.Recurrent(hidden, bias=b_ih is not None)
+        made = d.several(op, step, at=told, holds=holds)
+        shape = (*input.shape[:-1], hidden)
+        if op == "lstm":
+            return [reshape(d, made[1], shape), reshape(d, made[2], shape)]
+        return reshape(d, made[1], shape)
+
+    return translate
+
+
+TABLE: dict[str, Any] = {
+    "linear": linear,
+    "matmul": matmul,
+    "mm": matmul,
+    "bmm": matmul,
+    "mv": matmul,
+    "_int_mm": matmul,
+    "addmm": addmm,
+    "baddbmm": addmm,
+    "addmv": addmm,
+    "einsum": einsum,
+    "bilinear": bilinear,
+    "outer": outer,
+    "ger": outer,
+    "dot": dot,
+    "vdot": dot,
+    "scaled_dot_product_attention": attention,
+    "_scaled_dot_product_flash_attention": flash_attention,
+    "_scaled_dot_product_efficient_attention": flash_attention,
+    "_scaled_dot_product_flash_attention_for_cpu": flash_attention,
+    "_scaled_dot_product_cudnn_attention": flash_attention,
+    "_scaled_dot_product_attention_math": flash_attention,
+    "_native_multi_head_attention": native_mha,
+    "lstm": _recurrent("lstm"),
+    "gru": _recurrent("gru"),
+    "rnn_tanh": _recurrent("rnn"),
+    "rnn_relu": _recurrent("rnn", "relu"),
+    "lstm_cell": _cell(4, "lstm"),
+    "gru_cell": _cell(3, "gru"),
+    "rnn_tanh_cell": _cell(1, "rnn"),
+    "rnn_relu_cell": _cell(1, "rnn"),
+}

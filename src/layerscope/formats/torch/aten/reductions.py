@@ -1,0 +1,174 @@
+"""Sums, means, extremes, norms, losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.graph import attributes as at
+
+
+def _axes(dim: Any) -> tuple[int, ...]:
+    if dim is None or dim == []:
+        return ()
+    return (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+def _reduced(d: Draft, op: str, x: Ref, dim: Any, keep: bool) -> Ref:
+    if not x.rank:
+        return d.add("identity", x)
+    return d.add(op, x, at=at.Reduce(_axes(dim), keep))
+
+
+def reduction(op: str) -> Any:
+    def translate(
+        d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    ) -> Ref:
+        x = self if dtype is None else d.cast(self, name_of(dtype))
+        if op in ("reduce_sum", "reduce_prod") and dtype is None and x.dtype not in FLOATS:
+            x = d.cast(x, "int64")
+        return _reduced(d, op, x, dim, bool(keepdim))
+
+    return translate
+
+
+def _extreme(op: str, place: str, two: str) -> Any:
+    def translate(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False) -> Any:
+        """Of one tensor, along an axis with the place of it, or of two element by element."""
+        if isinstance(dim, Ref):
+            return d.add(two, self, dim)
+        if dim is None:
+            return _reduced(d, op, self, None, False)
+        return [_reduced(d, op, self, dim, keepdim), _reduced(d, place, self, dim, keepdim)]
+
+    return translate
+
+
+def _spread(op: str) -> Any:
+    def translate(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> Ref:
+        if isinstance(dim, bool):
+            return _reduced(d, op, self, None, False)
+        keep = bool(more.get("keepdim", False))
+        if told and isinstance(told[-1], bool) and len(told) > 1:
+            keep = told[-1]
+        return _reduced(d, op, self, dim, keep)
+
+    return translate
+
+
+def var_mean(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> list[Ref]:
+    keep = bool(more.get("keepdim", False)) or (len(told) > 1 and told[-1] is True)
+    if isinstance(dim, bool):
+        dim = None
+    return [_reduced(d, "reduce_var", self, dim, keep), _reduced(d, "reduce_mean", self, dim, keep)]
+
+
+def vector_norm(
+    d: Draft, self: Ref, ord: Any = 2, dim: Any = None, keepdim: bool = False, **_: Any
+) -> Ref:
+    ops = {2: "reduce_l2", 1: "reduce_l1"}
+    if ord in (float("inf"), float("-inf")):
+        op = "reduce_max" if ord > 0 else "reduce_min"
+        return _reduced(d, op, d.add("abs", self), dim, keepdim)
+    if ord not in ops:
+        powers = d.add("pow", self)
+        return d.add("pow", _reduced(d, "reduce_sum", powers, dim, keepdim))
+    return _reduced(d, ops[ord], self, dim, keepdim)
+
+
+def norm(d: Draft, self: Ref, p: Any = 2, dim: Any = None, keepdim: bool = False, **_: Any) -> Ref:
+    return vector_norm(d, self, 2 if p is None else p, dim, keepdim)
+
+
+def running(op: str) -> Any:
+    def translate(d: Draft, self: Ref, dim: int, *, dtype: Any = None) -> Ref:
+        kind = name_of(dtype) if dtype is not None else self.dtype
+        if dtype is None and kind not in FLOATS:
+            kind = "int64"
+        x = d.cast(self, kind)
+        return d.add(op, x, at=at.CumSum(dim)) if x.rank else x
+
+    return translate
+
+
+def topk(d: Draft, self: Ref, k: int, dim: int = -1, *_: Any) -> list[Ref]:
+    return list(d.several("top_k", self, at=at.TopK(k, dim)))
+
+
+def sort(d: Draft, self: Ref, *told: Any, dim: int | None = None, **_: Any) -> list[Ref]:
+    """All of a row in order: as the k largest with k the length of the row."""
+    places = [each for each in told if isinstance(each, int) and not isinstance(each, bool)]
+    axis = dim if dim is not None else places[0] if places else -1
+    return list(d.several("top_k", self, at=at.TopK(self.shape[axis], axis)))
+
+
+def argsort(d: Draft, self: Ref, *told: Any, **more: Any) -> Ref:
+    return sort(d, self, *told, **more)[1]
+
+
+def _loss(op: str) -> Any:
+    def translate(d: Draft, self: Ref, target: Ref, *told: Any) -> Ref:
+        if told and told[-1] == 0:
+            raise NoWords("a loss for every element")
+        return d.add(op, self, target)
+
+    return translate
+
+
+def cross_entropy(d: Draft, self: Ref, target: Ref, *told: Any, **_: Any) -> Ref:
+    if target.shape == self.shape:
+        raise NoWords("a loss against probabilities")
+    axis = 0 if self.rank == 1 else 1
+    return d.add("softmax_loss", self, target, at=at.Softmax(axis))
+
+
+def average(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, **more: Any) -> Ref:
+    """A mean over all positions of an image is global pooling where PyTorch has none of its own."""
+    result: Ref = reduction("reduce_mean")(d, self, dim, keepdim, **more)
+    return result
+
+
+def cosine_similarity(d: Draft, x1: Ref, x2: Ref, dim: int = 1, eps: float = 1e-8) -> Ref:
+    """The sum of products, by the product of both norms kept from zero."""
+    dots = _reduced(d, "reduce_sum", d.add("mul", x1, x2), dim, False)
+    norms = d.add(
+        "mul", _reduced(d, "reduce_l2", x1, dim, False), _reduced(d, "reduce_l2", x2, dim, False)
+    )
+    return d.add("div", dots, d.add("max", norms))
+
+
+def count_nonzero(d: Draft, self: Ref, dim: Any = None) -> Ref:
+    found = d.cast(d.add("compare", self), "int64")
+    return _reduced(d, "reduce_sum", found, dim, False)
+
+
+TABLE: dict[str, Any] = {
+    "sum": reduction("reduce_sum"),
+    "mean": average,
+    "prod": reduction("reduce_prod"),
+    "amax": reduction("reduce_max"),
+    "amin": reduction("reduce_min"),
+    "any": reduction("reduce_any"),
+    "all": reduction("reduce_all"),
+    "logsumexp": reduction("reduce_log_sum_exp"),
+    "argmax": reduction("arg_max"),
+    "argmin": reduction("arg_min"),
+    "max": _extreme("reduce_max", "arg_max", "max"),
+    "min": _extreme("reduce_min", "arg_min", "min"),
+    "var": _spread("reduce_var"),
+    "std": _spread("reduce_std"),
+    "var_mean": var_mean,
+    "linalg_vector_norm": vector_norm,
+    "norm": norm,
+    "cumsum": running("cum_sum"),
+    "cumprod": running("cum_prod"),
+    "topk": topk,
+    "sort": sort,
+    "argsort": argsort,
+    "count_nonzero": count_nonzero,
+    "cosine_similarity": cosine_similarity,
+    "mse_loss": _loss("mse_loss"),
+    "l1_loss": _loss("l1_loss"),
+    "cross_entropy_loss": cross_entropy,
+}

@@ -1,0 +1,415 @@
+"""New shapes, cuts, joins, copies, number types."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.dtypes import name_of
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape, elements
+
+
+def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
+    """A new shape, its -1 worked out; what has the shape already is itself."""
+    sizes = list(shape)
+    if -1 in sizes:
+        known = -elements(tuple(sizes))
+        sizes[sizes.index(-1)] = elements(self.shape) // known if known else 0
+    made = tuple(sizes)
+    if made == self.shape:
+        return self
+    if 0 in made:
+        raise NoWords("an empty tensor")
+    return d.add("reshape", self, at=at.Reshape(made))
+
+
+def view(d: Draft, self: Ref, size: Any) -> Ref:
+    if not isinstance(size, (list, tuple)):  # view.dtype
+        return d.cast(self, name_of(size))
+    return reshape(d, self, size)
+
+
+def view_as(d: Draft, self: Ref, other: Ref) -> Ref:
+    return reshape(d, self, other.shape)
+
+
+def flatten(d: Draft, self: Ref, start_dim: int = 0, end_dim: int = -1, *_: Any) -> Ref:
+    if not self.shape:
+        return reshape(d, self, (1,))
+    start, end = start_dim % self.rank, end_dim % self.rank
+    if start == end:
+        return self
+    return d.add("flatten", self, at=at.Flatten(start_dim, end_dim))
+
+
+def unflatten(d: Draft, self: Ref, dim: int, sizes: Sequence[int], *_: Any) -> Ref:
+    axis = dim % self.rank
+    inner = list(sizes)
+    if -1 in inner:
+        inner[inner.index(-1)] = self.shape[axis] // -elements(tuple(inner))
+    return reshape(d, self, (*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
+
+
+def unsqueeze(d: Draft, self: Ref, dim: int) -> Ref:
+    axis = dim % (self.rank + 1)
+    return reshape(d, self, (*self.shape[:axis], 1, *self.shape[axis:]))
+
+
+def squeeze(d: Draft, self: Ref, dim: Any = None) -> Ref:
+    if not self.shape:
+        return self
+    if dim is None:
+        axes = set(range(self.rank))
+    else:
+        axes = {n % self.rank for n in ([dim] if isinstance(dim, int) else dim)}
+    return reshape(d, self, [s for n, s in enumerate(self.shape) if s != 1 or n not in axes])
+
+
+def permute(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+    """A new order of the axes; where only axes of one move, it is a new shape."""
+    order = tuple(n % self.rank for n in dims) if self.rank else ()
+    if order == tuple(range(self.rank)):
+        return self
+    moved = [n for n in order if self.shape[n] != 1]
+    if moved == sorted(moved):
+        return reshape(d, self, [self.shape[n] for n in order])
+    return d.add("permute", self, at=at.Permute(order))
+
+
+def transpose(d: Draft, self: Ref, dim0: int, dim1: int) -> Ref:
+    if not self.rank:
+        return self
+    order = list(range(self.rank))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return permute(d, self, order)
+
+
+def turn(d: Draft, self: Ref) -> Ref:
+    return self if self.rank < 2 else transpose(d, self, 0, 1)
+
+
+def matrix_turn(d: Draft, self: Ref) -> Ref:
+    return transpose(d, self, -2, -1)
+
+
+def numpy_turn(d: Draft, self: Ref) -> Ref:
+    return permute(d, self, tuple(reversed(range(self.rank))))
+
+
+def movedim(d: Draft, self: Ref, source: Any, destination: Any) -> Ref:
+    sources = [source] if isinstance(source, int) else list(source)
+    targets = [destination] if isinstance(destination, int) else list(destination)
+    sources = [n % self.rank for n in sources]
+    left = [n for n in range(self.rank) if n not in sources]
+    order: list[int | None] = [None] * self.rank
+    for here, there in zip(sources, targets, strict=True):
+        order[there % self.rank] = here
+    rest = iter(left)
+    return permute(d, self, [next(rest) if n is None else n for n in order])
+
+
+def broadcast_to(d: Draft, self: Ref, size: Sequence[int]) -> Ref:
+    lead = len(size) - self.rank
+    wanted = tuple(
+        (self.shape[n - lead] if n >= lead else 1) if s == -1 else s for n, s in enumerate(size)
+    )
+    if wanted == self.shape:
+        return self
+    if elements(wanted) == elements(self.shape):
+        return reshape(d, self, wanted)
+    return d.add("expand", self, at=at.Expand(wanted))
+
+
+def expand(d: Draft, self: Ref, size: Sequence[int], *, implicit: bool = False) -> Ref:
+    return broadcast_to(d, self, size)
+
+
+def expand_as(d: Draft, self: Ref, other: Ref) -> Ref:
+    return broadcast_to(d, self, other.shape)
+
+
+def repeat(d: Draft, self: Ref, repeats: Sequence[int]) -> Ref:
+    x = reshape(d, self, (1,) * (len(repeats) - self.rank) + self.shape)
+    if all(n == 1 for n in repeats):
+        return x
+    return d.add("repeat", x, at=at.Repeat(tuple(repeats)))
+
+
+def tile(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+    return repeat(d, self, (1,) * (self.rank - len(dims)) + tuple(dims))
+
+
+def repeat_interleave(
+    d: Draft, self: Ref, repeats: Any, dim: int | None = None, *, output_size: Any = None
+) -> Ref:
+    if not isinstance(repeats, int):
+        raise NoWords("repeats that data decides")
+    x = self if dim is not None else reshape(d, self, (-1,))
+    axis = (dim or 0) % max(x.rank, 1)
+    if repeats == 1:
+        return x
+    apart = reshape(d, x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
+    wide = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
+    made = broadcast_to(d, apart, wide)
+    return reshape(d, made, (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
+
+
+def slice_(
+    d: Draft,
+    self: Ref,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Ref:
+    size = self.shape[dim]
+    taken = range(*slice(start, end, step).indices(size))
+    if len(taken) == size:
+        return self
+    if not taken:
+        raise NoWords("an empty slice")
+    told = at.Slice((dim % self.rank,), (taken[0],), (taken[-1] + 1,), (step,))
+    return d.add("slice", self, at=told)
+
+
+def narrow(d: Draft, self: Ref, dim: int, start: Any, length: int) -> Ref:
+    if not isinstance(start, int):
+        raise NoWords("a start that data decides")
+    start = start % self.shape[dim] if start < 0 else start
+    return slice_(d, self, dim, start, start + length)
+
+
+def select(d: Draft, self: Ref, dim: int, index: int) -> Ref:
+    axis = dim % self.rank
+    place = index % self.shape[axis]
+    one = slice_(d, self, axis, place, place + 1)
+    return reshape(d, one, (*self.shape[:axis], *self.shape[axis + 1 :]))
+
+
+def _pieces(d: Draft, self: Ref, sizes: Sequence[int], dim: int) -> list[Ref]:
+    if len(sizes) == 1:
+        return [self]
+    if 0 in sizes:
+        raise NoWords("an empty piece")
+    return list(d.several("split", self, at=at.Split(dim % self.rank, tuple(sizes))))
+
+
+def split(d: Draft, self: Ref, split_size: Any, dim: int = 0) -> list[Ref]:
+    if not isinstance(split_size, int):
+        return _pieces(d, self, split_size, dim)
+    whole = self.shape[dim]
+    sizes = [min(split_size, whole - start) for start in range(0, whole, split_size)]
+    return _pieces(d, self, sizes, dim)
+
+
+def chunk(d: Draft, self: Ref, chunks: int, dim: int = 0) -> list[Ref]:
+    return split(d, self, -(-self.shape[dim] // chunks), dim)
+
+
+def tensor_split(d: Draft, self: Ref, parts: Any, dim: int = 0) -> list[Ref]:
+    whole = self.shape[dim]
+    if isinstance(parts, int):
+        small, more = divmod(whole, parts)
+        return _pieces(d, self, [small + (n < more) for n in range(parts)], dim)
+    if isinstance(parts, Ref):
+        raise NoWords("places that data decides")
+    ends = [0, *parts, whole]
+    return _pieces(d, self, [b - a for a, b in itertools.pairwise(ends)], dim)
+
+
+def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:
+    axis = dim % self.rank
+    shape = (*self.shape[:axis], *self.shape[axis + 1 :])
+    pieces = _pieces(d, self, [1] * self.shape[axis], axis)
+    return [reshape(d, piece, shape) for piece in pieces]
+
+
+def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
+    parts = [part for part in tensors if 0 not in part.shape]
+    if not parts:
+        raise NoWords("nothing to join")
+    if len(parts) == 1:
+        return d.add("identity", parts[0])
+    kinds = {part.dtype for part in parts}
+    if len(kinds) > 1:
+        kind = next((k for k in ("fp64", "fp32", "bf16", "fp16", "int64") if k in kinds), "")
+        parts = [d.cast(part, kind or parts[0].dtype) for part in parts]
+    return d.concat(parts, dim % parts[0].rank)
+
+
+def stack(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
+    axis = dim % (tensors[0].rank + 1)
+    return cat(d, [unsqueeze(d, part, axis) for part in tensors], axis)
+
+
+def pad(d: Draft, self: Ref, pad: Sequence[int], mode: Any = "constant", value: Any = None) -> Ref:
+    pairs = [(0, 0)] * self.rank
+    for n in range(len(pad) // 2):
+        pairs[self.rank - 1 - n] = (pad[2 * n], pad[2 * n + 1])
+    if not any(map(any, pairs)):
+        return d.add("identity", self)
+    modes = {"reflect": "reflect", "replicate": "edge", "circular": "edge"}
+    word: Any = modes.get(mode, "constant") if isinstance(mode, str) else "constant"
+    return d.add("pad", self, at=at.Pad(tuple(pairs), word))
+
+
+def _padded(mode: str) -> Any:
+    return lambda d, self, padding: pad(d, self, padding, mode)
+
+
+def identity(d: Draft, self: Ref, *_: Any, **__: Any) -> Ref:
+    """Another name for the same numbers: copies and layouts are PyTorch's own affair."""
+    return self
+
+
+def copied(d: Draft, self: Ref, *_: Any, **__: Any) -> Ref:
+    return d.add("identity", self)
+
+
+def to(d: Draft, self: Ref, *told: Any, **more: Any) -> Ref:
+    """A change of number type; one of device or layout alone changes nothing."""
+    for word in (*told, more.get("dtype")):
+        if isinstance(word, Ref):
+            return d.cast(self, word.dtype)
+        if str(word).startswith("torch.") and not str(word).startswith(
+            ("torch.strided", "torch.preserve", "torch.contig", "torch.channels")
+        ):
+            return d.cast(self, name_of(word))
+    return self
+
+
+def cast_to(dtype: str) -> Any:
+    return lambda d, self, *_: d.cast(self, dtype)
+
+
+def dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
+    return d.add("dropout", input, at=at.Dropout(p, d.in_place))
+
+
+def roll(d: Draft, self: Ref, shifts: Any, dims: Any = ()) -> Ref:
+    return d.add("roll", self)
+
+
+def flip(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+    return d.add("flip", self, at=at.Flip(tuple(n % self.rank for n in dims)))
+
+
+def triangle(d: Draft, self: Ref, diagonal: int = 0) -> Ref:
+    return d.add("trilu", self)
+
+
+def pixel_shuffle(d: Draft, self: Ref, factor: int) -> Ref:
+    return _blocks(d, self, at.PixelShuffle(factor))
+
+
+def pixel_unshuffle(d: Draft, self: Ref, factor: int) -> Ref:
+    return _blocks(d, self, at.PixelShuffle(factor, inverse=True))
+
+
+def _blocks(d: Draft, self: Ref, told: at.PixelShuffle) -> Ref:
+    if self.rank == 3:
+        made = d.add("pixel_shuffle", reshape(d, self, (1, *self.shape)), at=told)
+        return reshape(d, made, made.shape[1:])
+    return d.add("pixel_shuffle", self, at=told)
+
+
+def channel_shuffle(d: Draft, self: Ref, groups: int) -> Ref:
+    return d.add("channel_shuffle", self, at=at.ChannelShuffle(groups))
+
+
+def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
+    """Windows along one axis, written behind the last; apart from each other it is a new shape."""
+    axis = dimension % self.rank
+    count = (self.shape[axis] - size) // step + 1
+    if size == step:
+        x = slice_(d, self, axis, 0, count * size)
+        shape: Shape = (*self.shape[:axis], count, size, *self.shape[axis + 1 :])
+        apart = reshape(d, x, shape)
+        order = [n for n in range(len(shape)) if n != axis + 1]
+        return permute(d, apart, (*order, axis + 1))
+    raise NoWords("windows that overlap")
+
+
+TABLE: dict[str, Any] = {
+    "reshape": reshape,
+    "_unsafe_view": reshape,
+    "_reshape_alias": lambda d, self, size, stride: reshape(d, self, size),
+    "view": view,
+    "view_as": view_as,
+    "reshape_as": view_as,
+    "flatten": flatten,
+    "unflatten": unflatten,
+    "ravel": lambda d, self: reshape(d, self, (-1,)),
+    "unsqueeze": unsqueeze,
+    "squeeze": squeeze,
+    "permute": permute,
+    "transpose": transpose,
+    "swapaxes": transpose,
+    "swapdims": transpose,
+    "t": turn,
+    "numpy_T": numpy_turn,
+    "mT": matrix_turn,
+    "adjoint": matrix_turn,
+    "matrix_H": matrix_turn,
+    "mH": matrix_turn,
+    "movedim": movedim,
+    "moveaxis": movedim,
+    "expand": expand,
+    "broadcast_to": expand,
+    "expand_as": expand_as,
+    "repeat": repeat,
+    "tile": tile,
+    "repeat_interleave": repeat_interleave,
+    "slice": slice_,
+    "narrow": narrow,
+    "select": select,
+    "split": split,
+    "split_with_sizes": split,
+    "unsafe_split": split,
+    "unsafe_split_with_sizes": split,
+    "split_copy": split,
+    "chunk": chunk,
+    "unsafe_chunk": chunk,
+    "tensor_split": tensor_split,
+    "unbind": unbind,
+    "cat": cat,
+    "concat": cat,
+    "concatenate": cat,
+    "stack": stack,
+    "pad": pad,
+    "constant_pad_nd": lambda d, self, pad_, value=0: pad(d, self, pad_),
+    **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
+    "contiguous": identity,
+    "detach": identity,
+    "alias": identity,
+    "lift_fresh": identity,
+    "lift": identity,
+    "resolve_conj": identity,
+    "resolve_neg": identity,
+    "positive": identity,
+    "requires_grad": identity,
+    "clone": copied,
+    "to": to,
+    "_to_copy": to,
+    "type_as": to,
+    "float": cast_to("fp32"),
+    "half": cast_to("fp16"),
+    "long": cast_to("int64"),
+    "dropout": dropout,
+    "feature_dropout": dropout,
+    "alpha_dropout": dropout,
+    "feature_alpha_dropout": dropout,
+    "roll": roll,
+    "flip": flip,
+    "triu": triangle,
+    "tril": triangle,
+    "pixel_shuffle": pixel_shuffle,
+    "pixel_unshuffle": pixel_unshuffle,
+    "channel_shuffle": channel_shuffle,
+    "native_channel_shuffle": channel_shuffle,
+    "unfold": unfold,
+}

@@ -1,0 +1,254 @@
+"""Convolutions, pooling, resampling: what slides or samples over space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from layerscope.formats.torch.aten.shaping import reshape
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.graph import attributes as at
+
+Sizes = int | Sequence[int]
+
+
+def _sizes(value: Sizes, rank: int) -> tuple[int, ...]:
+    if isinstance(value, int):
+        return (value,) * rank
+    return tuple(value) * rank if len(value) == 1 else tuple(value)
+
+
+def _batched(d: Draft, x: Ref, rank: int) -> Ref:
+    """With the axis of the batch, which PyTorch lets one leave out."""
+    return x if x.rank == rank + 2 else reshape(d, x, (1, *x.shape))
+
+
+def _unbatched(d: Draft, made: Ref, x: Ref, rank: int) -> Ref:
+    return made if x.rank == rank + 2 else reshape(d, made, made.shape[1:])
+
+
+def conv(
+    d: Draft,
+    input: Ref,
+    weight: Ref,
+    bias: Ref | None = None,
+    stride: Sizes = 1,
+    padding: Any = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Ref:
+    kernel = weight.shape[2:]
+    rank = len(kernel)
+    x = _batched(d, input, rank)
+    if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
+        raise NoWords("channels that do not agree")
+    spread = _sizes(dilation, rank)
+    if isinstance(padding, str):
+        pads: Any = ((0, 0),) * rank
+        if padding == "same":
+            whole = [gap * (size - 1) for gap, size in zip(spread, kernel, strict=True)]
+            pads = tuple((each // 2, each - each // 2) for each in whole)
+    else:
+        pads = tuple((each, each) for each in _sizes(padding, rank))
+    window = at.Window(kernel, _sizes(stride, rank), pads, spread)
+    told = at.Conv(window, weight.shape[0], groups, bias is not None)
+    made = d.with_arrays("conv", x, told, {"weight": weight, "bias": bias})
+    return _unbatched(d, made, input, rank)
+
+
+def conv_transpose(
+    d: Draft,
+    input: Ref,
+    weight: Ref,
+    bias: Ref | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Ref:
+    kernel = weight.shape[2:]
+    rank = len(kernel)
+    x = _batched(d, input, rank)
+    if x.shape[1] != weight.shape[0]:
+        raise NoWords("channels that do not agree")
+    pads = tuple((each, each) for each in _sizes(padding, rank))
+    window = at.Window(kernel, _sizes(stride, rank), pads, _sizes(dilation, rank))
+    extra = _sizes(output_padding, rank)
+    told = at.TransposedConv(
+        window, weight.shape[1] * groups, groups, bias is not None, extra if any(extra) else ()
+    )
+    made = d.with_arrays("conv_transpose", x, told, {"weight": weight, "bias": bias})
+    return _unbatched(d, made, input, rank)
+
+
+def convolution(
+    d: Draft,
+    input: Ref,
+    weight: Ref,
+    bias: Ref | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+    *_: Any,
+) -> Ref:
+    if transposed:
+        return conv_transpose(
+            d, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    return conv(d, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _pool(kind: str, rank: int) -> Any:
+    def translate(
+        d: Draft,
+        self: Ref,
+        kernel_size: Sizes,
+        stride: Any = None,
+        padding: Sizes = 0,
+        *told: Any,
+    ) -> Any:
+        kernel = _sizes(kernel_size, rank)
+        steps = _sizes(stride, rank) if stride not in (None, [], ()) else kernel
+        pads = tuple((each, each) for each in _sizes(padding, rank))
+        rest = list(told)
+        spread = _sizes(rest.pop(0), rank) if kind == "max" and rest else (1,) * rank
+        ceil = bool(rest.pop(0)) if rest else False
+        window = at.Window(kernel, steps, pads, spread, "torch" if ceil else "floor")
+        x = _batched(d, self, rank)
+        include = bool(rest.pop(0)) if kind == "avg" and rest else True
+        made = d.add(f"{kind}_pool", x, at=at.Pool(window, include))
+        return _unbatched(d, made, self, rank)
+
+    return translate
+
+
+def _max_with_indices(rank: int) -> Any:
+    def translate(
+        d: Draft,
+        self: Ref,
+        kernel_size: Sizes,
+        stride: Any = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        ceil_mode: bool = False,
+    ) -> list[Ref]:
+        kernel = _sizes(kernel_size, rank)
+        steps = _sizes(stride, rank) if stride not in (None, [], ()) else kernel
+        pads = tuple((each, each) for each in _sizes(padding, rank))
+        rounding: Any = "torch" if ceil_mode else "floor"
+        window = at.Window(kernel, steps, pads, _sizes(dilation, rank), rounding)
+        x = _batched(d, self, rank)
+        made = d.several("max_pool", x, at=at.Pool(window, indices=True))
+        return [_unbatched(d, each, self, rank) for each in made]
+
+    return translate
+
+
+def _adaptive(kind: str, rank: int, indices: bool = False) -> Any:
+    def translate(d: Draft, self: Ref, output_size: Any) -> Any:
+        sizes = _sizes(output_size, rank)
+        x = _batched(d, self, rank)
+        op = f"adaptive_{kind}_pool"
+        if indices:
+            made = d.several(op, x, at=at.AdaptivePool(sizes, indices=True))
+            return [_unbatched(d, each, self, rank) for each in made]
+        return _unbatched(d, d.add(op, x, at=at.AdaptivePool(sizes)), self, rank)
+
+    return translate
+
+
+def _upsample(mode: str) -> Any:
+    def translate(d: Draft, self: Ref, output_size: Any = None, *told: Any, **more: Any) -> Ref:
+        """To a size, or by factors; the size is what counts, factors tell how positions map."""
+        rank = self.rank - 2
+        rest = list(told)
+        align = False
+        if mode != "nearest":
+            align = bool(rest.pop(0)) if rest else bool(more.get("align_corners", False))
+        factors = more.get("scale_factors")
+        if rest and isinstance(rest[0], (list, tuple)):
+            factors = rest[0]
+        if output_size is not None:
+            sizes = tuple(output_size)
+        elif factors is not None:
+            pairs = zip(self.shape[2:], factors, strict=True)
+            sizes = tuple(int(size * factor) for size, factor in pairs)
+        else:
+            raise NoWords("a size that is not told")
+        word: Any = mode
+        assert len(sizes) == rank
+        return d.add("resize", self, at=at.Resize(word, size=sizes, align_corners=align))
+
+    return translate
+
+
+MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
+
+
+def grid_sample(
+    d: Draft, input: Ref, grid: Ref, interpolation_mode: int = 0, *_: Any, **__: Any
+) -> Ref:
+    word: Any = MODES[interpolation_mode]
+    return d.add("grid_sample", input, grid, at=at.GridSample(word))
+
+
+def im2col(
+    d: Draft, self: Ref, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> Ref:
+    x = _batched(d, self, 2)
+    pads = tuple((each, each) for each in _sizes(padding, 2))
+    window = at.Window(_sizes(kernel_size, 2), _sizes(stride, 2), pads, _sizes(dilation, 2))
+    made = d.add("im2col", x, at=at.Im2Col(window))
+    flat = reshape(d, made, (*made.shape[:2], -1))
+    return flat if self.rank == 4 else reshape(d, flat, flat.shape[1:])
+
+
+def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int]) -> Ref:
+    return d.add("unpool", self, indices, at=at.Unpool(size=tuple(output_size)))
+
+
+def roi_align(
+    d: Draft,
+    input: Ref,
+    rois: Ref,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+    aligned: bool = False,
+) -> Ref:
+    if sampling_ratio < 1:
+        raise NoWords("samples that the size of a region decides")
+    told = at.RoIAlign((pooled_height, pooled_width), sampling_ratio, spatial_scale)
+    return d.add("roi_align", input, rois, at=told)
+
+
+TABLE: dict[str, Any] = {
+    "convolution": convolution,
+    "_convolution": convolution,
+    "im2col": im2col,
+    "max_unpool2d": max_unpool,
+    "grid_sampler": grid_sample,
+    "grid_sampler_2d": grid_sample,
+    "roi_align": roi_align,
+    **{f"conv{n}d": conv for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": conv_transpose for n in (1, 2, 3)},
+    **{f"max_pool{n}d": _pool("max", n) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d": _pool("avg", n) for n in (1, 2, 3)},
+    **{f"max_pool{n}d_with_indices": _max_with_indices(n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": _adaptive("avg", n) for n in (1, 2, 3)},
+    **{f"_adaptive_avg_pool{n}d": _adaptive("avg", n) for n in (2, 3)},
+    **{f"adaptive_max_pool{n}d": _adaptive("max", n, indices=True) for n in (1, 2, 3)},
+    **{f"upsample_nearest{n}d": _upsample("nearest") for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": _upsample("nearest") for n in (1, 2, 3)},
+    "upsample_linear1d": _upsample("bilinear"),
+    "upsample_bilinear2d": _upsample("bilinear"),
+    "upsample_trilinear3d": _upsample("bilinear"),
+    "upsample_bicubic2d": _upsample("bicubic"),
+    "_upsample_bilinear2d_aa": _upsample("bilinear"),
+    "_upsample_bicubic2d_aa": _upsample("bicubic"),
+}

@@ -1,0 +1,309 @@
+"""A live module as a Graph: its forward run without numbers, every operator a node."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from threading import get_ident
+from typing import Any
+
+from layerscope.errors import MissingExtra, ModelError, UsageError
+from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
+from layerscope.formats.torch.leaves import PRINTED
+from layerscope.formats.torch.mode import DataDependent, Recorder, shapes_in
+from layerscope.formats.torch.places import Held, places_of
+from layerscope.formats.torch.tracking import Tracker
+from layerscope.formats.torch.untouched import same_buffers, untouched
+from layerscope.graph.types import Graph, Param, Role
+
+
+def the_torch() -> Any:
+    """PyTorch, or an error that says how to get it."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("a PyTorch model", "torch") from None
+    return torch
+
+
+def capture(
+    model: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    name: str = "",
+    shortcuts: bool = True,
+    rules: Mapping[str, Any] | None = None,
+) -> Graph:
+    """The graph of one forward. No number is computed unless the model looks at numbers."""
+    torch = the_torch()
+    model = getattr(model, "_orig_mod", model)
+    if not isinstance(model, torch.nn.Module):
+        raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
+    run = Run(torch, model, args, dict(kwargs or {}), name, shortcuts, dict(rules or {}))
+    try:
+        return run.graph(real=False)
+    except DataDependent as found:
+        reason = str(found).splitlines()[0]
+        if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
+            raise ModelError(
+                f"{run.name}: the model looks at numbers ({reason}), which one on the meta device "
+                "has none of; build it on a real device"
+            ) from None
+        graph = run.graph(real=True)
+        note = f"computed with real numbers, because the model looks at them ({reason})"
+        from msgspec.structs import replace
+
+        return replace(graph, notes=(*graph.notes, note))
+
+
+class Run:
+    """One model on one set of arguments."""
+
+    def __init__(
+        self,
+        torch: Any,
+        model: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str,
+        shortcuts: bool,
+        rules: dict[str, Any],
+    ) -> None:
+        self.torch, self.model, self.args, self.kwargs = torch, model, args, kwargs
+        self.name = name or type(model).__name__
+        self.shortcuts = shortcuts
+        self.rules = rules
+
+    def graph(self, *, real: bool) -> Graph:
+        """Run the forward and put the graph together."""
+        torch = self.torch
+        with ExitStack() as stack:
+            stack.enter_context(_no_collection())
+            places = places_of(self.model)
+            held = Held(places)
+            tracker = Tracker(places, held)
+            recorder = Recorder(torch, tracker, real=real, floating=_floating(held))
+            recorder.shortcuts = self.shortcuts
+            recorder.rules = self.rules
+            answered = recorder.leaves if self.shortcuts and not real else ()
+            stack.enter_context(untouched(torch, places, answered))
+            if real:
+                stack.enter_context(same_buffers(torch, self.model))
+            stack.enter_context(torch.inference_mode())
+            args, kwargs = self._given(tracker, real)
+            recorder.mode = _mode(torch, recorder)
+            try:
+                with recorder.mode, Calls(torch, recorder, plain=real or not self.shortcuts):
+                    result = self.model(*args, **kwargs)
+                outputs = self._outputs(tracker, result)
+            except DataDependent:
+                raise
+            except Exception as error:
+                raise self._told(error) from error
+            return self._assembled(tracker, outputs)
+
+    def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
+        """The arguments as the run takes them, each tensor an input of the graph."""
+        torch = self.torch
+        made: dict[int, Any] = {}
+
+        def change(tensor: Any) -> Any:
+            if id(tensor) not in made:
+                if real:
+                    copy = tensor
+                    if tensor.is_meta:
+                        copy = torch.zeros(tensor.shape, dtype=tensor.dtype)
+                    made[id(tensor)] = copy.detach().clone()
+                else:
+                    made[id(tensor)] = torch.empty_strided(
+                        tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta"
+                    )
+            return made[id(tensor)]
+
+        args = map_tensors(tuple(self.args), torch, change)
+        kwargs = map_tensors(self.kwargs, torch, change)
+        seen: set[int] = set()
+        originals = {id(new): old for old, new in _pairs(self, made)}
+        for name, tensor in named_inputs(self.model, args, kwargs, torch):
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                value = tracker.declare(tensor, name)
+                original = originals.get(id(tensor))
+                if original is not None and original.device.type == "cpu":
+                    value.known, value.twin = True, None
+                    value.recipe = (lambda kept: kept, (original,), {}, None)
+        if not seen:
+            raise UsageError(
+                f"{self.name}: no tensor is given; say input_size=(1, 3, 224, 224) or input_data="
+            )
+        return args, kwargs
+
+    def _outputs(self, tracker: Tracker, result: Any) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for _, tensor in tensors_in(result, self.torch):
+            if id(tensor) in tracker.values:
+                found[tracker.read(tracker.values[id(tensor)])] = None
+        return tuple(found)
+
+    def _told(self, error: Exception) -> ModelError:
+        """What went wrong in the forward, and where."""
+        place, shapes = getattr(error, "_layerscope_at", (None, []))
+        if not shapes:
+            shapes = shapes_in((self.args, self.kwargs), self.torch)
+        what = " ".join(str(error).split()) or type(error).__name__
+        where = self.name
+        if place is not None and place.path:
+            where += f": {place.path}"
+        if place is not None:
+            where += f" ({type(place.module).__name__})"
+        given = ", ".join(
+            f"{'x'.join(map(str, shape)) or 'a number'} {kind}" for shape, kind in shapes
+        )
+        hint = (
+            "" if place is not None and place.path else "; give another with --input or input_size"
+        )
+        return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
+
+    def _assembled(self, tracker: Tracker, outputs: tuple[str, ...]) -> Graph:
+        held = tracker.held
+        unused = []
+        frozen = []
+        for name, tensor in held.tensors.items():
+            if id(tensor) in held.buffers:
+                continue
+            if not tensor.requires_grad:
+                frozen.append(name)
+            if name not in tracker.used:
+                role: Role = "bias" if name.endswith("bias") else "weight"
+                unused.append(Param(name, tuple(tensor.shape), role, name_of(tensor.dtype), name))
+        notes: tuple[str, ...] = ()
+        if unused:
+            count = sum(param.elements for param in unused)
+            notes = (_left_out(unused, count),)
+        return Graph(
+            name=self.name,
+            inputs=tuple(tracker.inputs),
+            nodes=tuple(tracker.nodes),
+            outputs=outputs,
+            params=tuple(tracker.params.values()),
+            modules={place.path: _printed(place) for place in tracker.places.values()},
+            kinds={place.path: _kind(place.module) for place in tracker.places.values()},
+            dtype=_floating(held),
+            notes=notes,
+            unused=tuple(unused),
+            frozen=frozenset(frozen),
+        )
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Many small objects that all stay: looking for garbage among them finds none."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def _pairs(run: Run, made: dict[int, Any]) -> list[tuple[Any, Any]]:
+    given = [t for _, t in tensors_in((run.args, run.kwargs), run.torch)]
+    return [(tensor, made[id(tensor)]) for tensor in given if id(tensor) in made]
+
+
+def _left_out(unused: list[Param], count: int) -> str:
+    names = ", ".join(param.name for param in unused[:3])
+    more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
+    return f"{count:,} parameters that this forward does not use: {names}{more}"
+
+
+def _printed(place: Any) -> str:
+    """What a module print says of it; "" where its node tells that."""
+    if not place.childless:
+        return type(place.module).__name__
+    told = place.printed and place.path and type(place.module).__name__ in PRINTED
+    return "" if told else repr(place.module)
+
+
+def _kind(module: Any) -> str:
+    """Class of a module, with its package unless that is torch.nn."""
+    kind = type(module)
+    if kind.__module__.startswith("torch.nn."):
+        return str(kind.__name__)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _floating(held: Held) -> str:
+    """Number type of the model: that of its first array of floats."""
+    for tensor in held.tensors.values():
+        kind = name_of(tensor.dtype)
+        if kind in FLOATS:
+            return kind
+    return "fp32"
+
+
+def _mode(torch: Any, recorder: Recorder) -> Any:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return recorder.call(func, args, kwargs or {})
+
+    # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
+    told = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda cls: False)}
+    return type("Recording", (TorchDispatchMode,), told)()
+
+
+class Calls:
+    """Calls of modules, looked at while the context lasts, in this thread alone."""
+
+    def __init__(self, torch: Any, recorder: Recorder, *, plain: bool) -> None:
+        self.kind = torch.nn.Module
+        self.original = self.kind.__call__
+        self.handler = self._handler(torch, recorder, plain)
+
+    def __enter__(self) -> None:
+        self.kind.__call__ = self.handler
+
+    def __exit__(self, *_: object) -> None:
+        self.kind.__call__ = self.original
+
+    def _handler(self, torch: Any, recorder: Recorder, plain: bool) -> Any:
+        original, owner = self.original, get_ident()
+        places, values = recorder.tracker.places, recorder.tracker.values
+        from torch.nn.modules import module as hooks
+
+        watched = any(
+            (hooks._global_forward_hooks, hooks._global_forward_pre_hooks,
+             hooks._global_backward_hooks, hooks._global_backward_pre_hooks)
+        )  # fmt: skip
+        leaves: Any = {} if plain or watched else recorder.leaves
+        answer, enter = recorder.answer, recorder.enter
+
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            place = places.get(id(module))
+            if place is None or get_ident() != owner:
+                return original(module, *args, **kwargs)
+            leaf = leaves.get(type(module))
+            if leaf is not None and len(args) == 1 and not kwargs:
+                value = values.get(id(args[0]))
+                if (
+                    value is not None
+                    and place.path
+                    and not (
+                        module._forward_hooks
+                        or module._forward_pre_hooks
+                        or module._backward_hooks
+                        or module._backward_pre_hooks
+                        or "forward" in module.__dict__
+                    )
+                ):
+                    made = answer(leaf, place, args[0], value)
+                    if made is not None:
+                        return made
+            return enter(place, args, kwargs, original)
+
+        return call

@@ -1,0 +1,128 @@
+"""One call of PyTorch put in our words: a few steps of ours, their shapes known at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Cast, Concat
+from layerscope.graph.types import Shape, Source
+from layerscope.ops import RULES, Call
+from layerscope.ops.rule import made_dtype
+
+Place = int | tuple[int, int]  # the n-th tensor of the call, or a step and which of its outputs
+
+
+class Ref(Struct, frozen=True):
+    """A tensor of a call: given, or made by a step."""
+
+    shape: Shape
+    dtype: str
+    place: Place
+    stored: bool = False  # a parameter or buffer of the model
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+
+class Step(Struct, frozen=True):
+    """One node to be: what it reads, and the arrays it holds, by the names of its rule."""
+
+    op: str
+    inputs: tuple[Place, ...]
+    attributes: Any
+    holds: tuple[tuple[str, int], ...]  # name in the rule, n-th tensor of the call
+    outputs: int
+    source: Source
+
+
+class NoWords(Exception):
+    """A call that our ops do not cover; it stays unknown under its own name."""
+
+
+class Draft:
+    """Steps of one call, in order; attributes that are alike are one value."""
+
+    def __init__(self, source: Source, same: dict[Any, Any], floating: str) -> None:
+        self.steps: list[Step] = []
+        self.source = source
+        self.in_place = False
+        self._same = same
+        self.floating = floating
+
+    def add(
+        self,
+        op: str,
+        *inputs: Ref,
+        at: Any = None,
+        holds: Mapping[str, Ref] | None = None,
+    ) -> Ref:
+        """A step with one output."""
+        return self.several(op, *inputs, at=at, holds=holds)[0]
+
+    def several(
+        self,
+        op: str,
+        *inputs: Ref,
+        at: Any = None,
+        holds: Mapping[str, Ref] | None = None,
+    ) -> tuple[Ref, ...]:
+        """A step with as many outputs as its rule tells."""
+        rule = RULES.get(op)
+        if rule is None:
+            raise NoWords(op)
+        if at is not None:
+            at = self._same.setdefault((type(at), at), at)
+        least, most = rule.arity
+        if len(inputs) < least or (most is not None and len(inputs) > most):
+            raise NoWords(f"{op} of {len(inputs)} inputs")
+        shapes = rule.shape(Call(at, tuple([ref.shape for ref in inputs])))
+        held = []
+        for name, ref in (holds or {}).items():
+            if not ref.stored or not isinstance(ref.place, int):
+                raise NoWords(f"{op} with a computed {name}")
+            held.append((name, ref.place))
+        n = len(self.steps)
+        self.steps.append(
+            Step(
+                op, tuple([ref.place for ref in inputs]), at, tuple(held), len(shapes), self.source
+            )
+        )
+        kinds = [ref.dtype for ref in inputs]
+        return tuple(
+            [
+                Ref(shape, made_dtype(rule.makes, k, at, kinds, self.floating), (n, k))
+                for k, shape in enumerate(shapes)
+            ]
+        )
+
+    def with_arrays(self, op: str, x: Ref, at: Any, arrays: Mapping[str, Ref | None]) -> Ref:
+        """A step that holds its arrays, or reads them where they are worked out on the way."""
+        given = {name: ref for name, ref in arrays.items() if ref is not None}
+        if all(ref.stored for ref in given.values()):
+            return self.add(op, x, at=at, holds=given)
+        return self.add(op, x, *given.values(), at=at)
+
+    def cast(self, x: Ref, dtype: str) -> Ref:
+        """The same numbers in another type."""
+        return x if x.dtype == dtype else self.add("cast", x, at=Cast(dtype))
+
+    def concat(self, parts: list[Ref], axis: int) -> Ref:
+        """Parts joined, empty ones left out as PyTorch does."""
+        full = [part for part in parts if 0 not in part.shape] or parts[:1]
+        if len(full) == 1:
+            return self.add("identity", full[0])
+        return self.add("concat", *full, at=Concat(axis))
+
+
+def fits(refs: list[Ref], outs: list[tuple[Shape, str]]) -> bool:
+    """Whether what the steps make has the shapes that PyTorch makes."""
+    return [ref.shape for ref in refs] == [shape for shape, _ in outs]
+
+
+__all__ = ["Draft", "NoWords", "Place", "Ref", "ShapeError", "Step", "fits"]

@@ -1,0 +1,22 @@
+"""Number types of PyTorch in our words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+NAMES = {
+    "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float8_e4m3fnuz": "fp8",
+    "float8_e5m2fnuz": "fp8", "float8_e8m0fnu": "fp8",
+    "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8",
+    "uint16": "uint16", "uint32": "uint32", "uint64": "uint64", "bool": "bool",
+    "qint8": "int8", "quint8": "uint8", "qint32": "int32",
+    "complex32": "complex32", "complex64": "complex64", "complex128": "complex128",
+}  # fmt: skip
+FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8")
+
+
+def name_of(dtype: Any) -> str:
+    """Our name of a torch.dtype; one of its own if it has no other."""
+    told = str(dtype).removeprefix("torch.")
+    return NAMES.get(told, told)

@@ -1,0 +1,712 @@
+"""Every call that reaches PyTorch's dispatcher, turned into nodes.
+
+Tensors are on the meta device: shapes and layouts without numbers. Composite operators arrive whole
+because the model runs in inference mode; what has no words of ours is opened up, and what cannot
+be is kept as unknown under its own name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from layerscope.errors import ShapeError
+from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
+from layerscope.formats.torch.dtypes import NAMES, name_of
+from layerscope.formats.torch.leaves import exact_leaves
+from layerscope.formats.torch.places import Place
+from layerscope.formats.torch.tracking import Entry, Tracker
+from layerscope.formats.torch.values import Sig, Value, dense
+from layerscope.graph.attributes import Counted, Opaque, Told
+from layerscope.graph.types import Shape, Source
+
+MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
+# Results stand one behind the other whatever the layout of what they are made of.
+FRESH = frozenset(("linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention"))
+READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
+
+
+NO_ENTRY = Entry((), (), ())  # of a module that must be entered
+
+
+class DataDependent(Exception):
+    """The model looks at numbers that a run without numbers does not have."""
+
+
+class Registered(Struct, frozen=True):
+    """A formula that PyTorch's own counter was given; it takes tensors."""
+
+    formula: Any
+
+
+class Info(Struct, frozen=True):
+    """What is known of an operator before any call of it."""
+
+    name: str  # of the table: without overload, and without the mark of working in place
+    full: str
+    source: Source
+    words: Any  # of the table, None if it has none
+    kind: str  # new | view | write | constant | drawn | reads
+    in_place: bool
+    composite: bool
+
+
+class Recorder:
+    """Handles calls of operators and of modules that are one operation."""
+
+    def __init__(self, torch: Any, tracker: Tracker, *, real: bool, floating: str) -> None:
+        self.torch = torch
+        self.tracker = tracker
+        self.real = real  # numbers are computed: nothing is answered without them
+        self.floating = floating
+        self.shortcuts = True
+        self.rules: dict[str, Any] = {}
+        self.memo: dict[Any, Entry] = {}
+        self.infos: dict[Any, Info] = {}
+        self.leaves = exact_leaves(torch)
+        self.mode: Any = None
+        self._meta = torch.device("meta")
+        self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
+                        if hasattr(torch, theirs)}  # fmt: skip
+        keys = torch._C.DispatchKey
+        self._python = torch._C.DispatchKeySet(keys.Python).add(keys.PythonTLSSnapshot)
+        self._guard = torch._C._ExcludeDispatchKeyGuard
+        self._strided = torch.empty_strided
+        self._types = (torch.Tensor, torch.nn.Parameter)
+
+    # Operators
+
+    def call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """One call of the dispatcher."""
+        info = self.infos.get(func)
+        if info is None:
+            info = self.infos[func] = self._inform(func)
+        kind = info.kind
+        if kind == "constant" or kind == "drawn":
+            return self._constant(info, func, args, kwargs)
+        given: list[Any] = []
+        frozen = self._freeze(args, given)
+        key = (func, frozen, self._freeze_named(kwargs, given) if kwargs else None)
+        if kind == "reads":
+            return self._look(func, args, kwargs)
+        if not given:
+            return func(*args, **kwargs)
+        if all(value.constant for value in given):
+            return self._folded(info, func, args, kwargs, given)
+        if kind == "write":
+            return self._write(info, func, args, kwargs, given, key)
+        entry = self.memo.get(key)
+        if kind == "view":
+            return self._view(info, func, args, kwargs, given, key, entry)
+        if self.real or not self.shortcuts:
+            entry = None
+        outs = None
+        if entry is None:
+            entry, outs = self._new(info, func, args, kwargs, given)
+            if entry is None:
+                return outs
+            self.memo[key] = entry
+        if outs is None:
+            outs = [self._empty(sig) for sig in entry.outs]
+        if not entry.results:
+            self._nothing(outs, entry)
+            return outs[0] if entry.form is None else entry.form(outs)
+        names = self.tracker.emit(entry, given)
+        self._registered(outs, names, entry, func, args, kwargs, given)
+        if entry.form is None:
+            return outs[0]
+        return entry.form(outs)
+
+    def _registered(
+        self, outs: Any, names: Any, entry: Entry, func: Any, args: Any, kwargs: Any, given: Any
+    ) -> None:
+        known = all(value.known for value in given)
+        register = self.tracker.register
+        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=True)):
+            made = register(out, name, sig)
+            if known and out.numel() <= MOST_KNOWN:
+                made.known = True
+                made.recipe = (func, args, kwargs, n if entry.form else None)
+
+    def _empty(self, sig: Sig) -> Any:
+        return self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
+
+    def _inform(self, func: Any) -> Info:
+        schema = func._schema
+        full = schema.name.replace("::", ".")
+        space, _, packet = full.partition(".")
+        writes = [arg for arg in schema.arguments if arg.alias_info and arg.alias_info.is_write]
+        in_place = packet.endswith("_") and not packet.endswith("__") and bool(writes)
+        name = packet[:-1] if in_place else packet
+        kind = "new"
+        if writes:
+            kind = "write"
+        elif any(ret.alias_info is not None for ret in schema.returns):
+            kind = "view"
+        if space == "aten" and not writes:
+            if name in CONSTANTS:
+                kind = "constant"
+            elif name in DRAWN:
+                kind = "drawn"
+            elif name in READS:
+                kind = "reads"
+        words = TABLE.get(name) if space in ("aten", "torchvision") else None
+        composite = self.torch._C._dispatch_has_kernel_for_dispatch_key(
+            func.name(), "CompositeImplicitAutograd"
+        )
+        source = Source(op=full)
+        return Info(name, full, source, words, kind, in_place, composite)
+
+    def _freeze(self, args: Any, given: list[Any]) -> tuple[Any, ...]:
+        """Arguments as a key; tensors are collected on the way."""
+        frozen: list[Any] = []
+        for arg in args:
+            kind = type(arg)
+            if kind is int or arg is None or kind is str:
+                frozen.append(arg)
+            elif kind is float or kind is bool:
+                frozen.append((kind, arg))  # 1, 1.0 and True are equal, and not the same
+            elif isinstance(arg, self.torch.Tensor):
+                value = self.tracker.values.get(id(arg))
+                if value is None:
+                    value = self.tracker.value(arg)
+                given.append(value)
+                frozen.append(value.sig)
+            elif kind is list or kind is tuple or isinstance(arg, (list, tuple)):
+                frozen.append(self._freeze(arg, given))
+            else:
+                try:
+                    hash(arg)
+                    frozen.append(arg)
+                except TypeError:
+                    frozen.append(object())
+        return tuple(frozen)
+
+    def _freeze_named(self, kwargs: Any, given: list[Any]) -> Any:
+        return (tuple(kwargs), self._freeze(kwargs.values(), given))
+
+    def _new(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
+        """The entry of a call not seen before, and its results if it had to be run."""
+        draft, results, form = self._translate(info, args, kwargs, given)
+        own = (
+            results is not None
+            and self.shortcuts
+            and not self.real
+            and (info.name in FRESH or all(value.sig.contiguous for value in given))
+            and all(type(ref.place) is not int for ref in results)
+        )
+        if own:
+            return self._entry(draft, results, self._sigs_of(results, given), form), None
+        rule = self._rule(info, func) if results is None else None
+        if results is None and rule is None and info.composite:
+            with self.mode:
+                opened = func.decompose(*args, **kwargs)
+            if opened is not NotImplemented:
+                return None, opened
+        outs = self._run(info, func, args, kwargs)
+        if rule is not None:
+            return self._ruled(info, rule, args, kwargs, outs, given)
+        return self._checked(info, draft, results, outs, given)
+
+    def _checked(self, info: Info, draft: Any, results: Any, outs: Any, given: Any) -> Any:
+        """An entry whose results have the shapes that PyTorch made, else an unknown one."""
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        tensors = [out for out in listed if isinstance(out, self.torch.Tensor)]
+        if len(tensors) != len(listed) or not tensors:
+            if not tensors:
+                return None, outs
+            raise NotImplementedError(f"{info.full} makes tensors and other things")
+        sigs = tuple([self.tracker.sig(out) for out in tensors])
+        form = (list if isinstance(outs, list) else tuple) if many else None
+        if results is not None:
+            results = results[: len(sigs)]
+            if len(results) == len(sigs):
+                fits = all(r.shape == s.shape for r, s in zip(results, sigs, strict=True))
+                if fits:
+                    cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=True)]
+                    return self._entry(draft, cast, sigs, form), listed
+        if all(0 in sig.shape for sig in sigs):
+            return Entry((), (), sigs, form), listed
+        return self._unknown(info, sigs, given, form), listed
+
+    def _nothing(self, outs: Any, entry: Entry) -> None:
+        """Tensors without elements: no node makes them."""
+        for out, sig in zip(outs, entry.outs, strict=True):
+            made = self.tracker.register(out, "", sig, plain=False)
+            made.fixed = True
+
+    def _rule(self, info: Info, func: Any) -> Any:
+        """How its owner counts an operator: told to us, or registered with PyTorch's counter."""
+        for name in (info.full, info.full.replace(".", "::"), info.name):
+            if name in self.rules:
+                return self.rules[name]
+        counter = sys.modules.get("torch.utils.flop_counter")
+        formula = counter.flop_registry.get(func.overloadpacket) if counter is not None else None
+        if formula is None or info.full.startswith("aten."):
+            return None
+        return Registered(formula)
+
+    def _ruled(
+        self, info: Info, rule: Any, args: Any, kwargs: Any, outs: Any, given: Any
+    ) -> tuple[Entry, Any]:
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        sigs = tuple([self.tracker.sig(out) for out in listed])
+        shapes = tuple([sig.shape for sig in sigs])
+        named = {k: self._shapes(v) for k, v in kwargs.items()}
+        made = shapes if many else shapes[0]
+        if isinstance(rule, Registered):
+            counts = rule.formula(*args, **kwargs, out_val=outs) // 2  # its figures are 2 per MAC
+        else:
+            counts = rule(*self._shapes(args), out_shape=made, **named)
+        if not isinstance(counts, Mapping):
+            counts = {"mac": counts}
+        told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
+        step = Step("taught", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        places = tuple([(0, n) for n in range(len(sigs))])
+        return Entry((step,), places, sigs, tuple if many else None), listed
+
+    def _shapes(self, arg: Any) -> Any:
+        """Arguments with shapes in place of tensors."""
+        if isinstance(arg, self.torch.Tensor):
+            return tuple(arg.shape)
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._shapes(each) for each in arg])
+        return arg
+
+    def _unknown(self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any) -> Entry:
+        draft = Draft(info.source, self.tracker.same, self.floating)
+        places = tuple(range(len(given)))
+        told = Opaque(tuple([sig.shape for sig in sigs]))
+        step = Step(info.full, places, told, (), len(sigs), draft.source)
+        return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form)
+
+    def _entry(self, draft: Draft, results: list[Ref], sigs: Any, form: Any) -> Entry:
+        return Entry(tuple(draft.steps), tuple([ref.place for ref in results]), tuple(sigs), form)
+
+    def _sigs_of(self, results: list[Ref], given: Any) -> list[Sig]:
+        kinds = {value.sig.name: value.sig.dtype for value in given}
+        return [
+            self.tracker.sig_of(
+                ref.shape, dense(ref.shape), kinds.get(ref.dtype) or self._dtypes[ref.dtype]
+            )
+            for ref in results
+        ]
+
+    def _translate(self, info: Info, args: Any, kwargs: Any, given: Any) -> Any:
+        """The call in our words: a draft and its results, None where there are none."""
+        draft = Draft(info.source, self.tracker.same, self.floating)
+        draft.in_place = info.in_place
+        if info.words is None:
+            return draft, None, None
+        counter = iter(range(len(given)))
+
+        def refer(arg: Any) -> Any:
+            if isinstance(arg, self.torch.Tensor):
+                place = next(counter)
+                sig = given[place].sig
+                return Ref(sig.shape, sig.name, place, sig.kind != "")
+            if isinstance(arg, (list, tuple)):
+                return [refer(each) for each in arg]
+            return arg
+
+        told = [refer(arg) for arg in args]
+        named = {name: refer(arg) for name, arg in kwargs.items()}
+        try:
+            made = info.words(draft, *told, **named)
+        except (NoWords, ShapeError, TypeError, ValueError, IndexError):
+            return draft, None, None
+        if isinstance(made, list):
+            return draft, made, list if info.name in LISTS else tuple
+        return draft, [made], None
+
+    def _run(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
+        """The call itself, on tensors without numbers."""
+        if self.real:
+            return func(*args, **kwargs)
+        args, kwargs = self._on_meta(args), {k: self._on_meta(v) for k, v in kwargs.items()}
+        if "device" in kwargs:
+            kwargs["device"] = self._meta
+        try:
+            return func(*args, **kwargs)
+        except NotImplementedError as error:
+            raise DataDependent(f"{info.full}: {error}") from error
+        except RuntimeError as error:
+            if "meta" in str(error).lower() and "device" in str(error).lower():
+                raise DataDependent(f"{info.full}: {error}") from error
+            raise
+
+    def _on_meta(self, arg: Any) -> Any:
+        if isinstance(arg, self.torch.Tensor):
+            if arg.device == self._meta and type(arg) in self._types:
+                return arg
+            value = self.tracker.value(arg)
+            if value.twin is None:
+                # a view of what autograd may know of must be one that it may know of, too
+                with self.torch.inference_mode(arg.is_inference()):
+                    value.twin = self._empty(value.sig)
+            return value.twin
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._on_meta(each) for each in arg])
+        if isinstance(arg, self.torch.device):
+            return self._meta
+        return arg
+
+    # Constants and numbers
+
+    def _constant(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
+        """What is made of nothing: with its numbers on a real device if small, without on meta."""
+        given: list[Any] = []
+        self._freeze(args, given)
+        likes = any(value.tensor.device == self._meta or value.sig.kind for value in given)
+        if likes and not self.real and "device" not in kwargs:
+            out = self._run(info, func, args, kwargs)
+        else:
+            out = func(*args, **kwargs)
+        sig = self.tracker.sig(out)
+        made = self.tracker.register(out, "", sig, plain=False)
+        made.fixed = True
+        drawn = info.kind == "drawn"
+        made.recipe = "random" if drawn else None
+        if out.device != self._meta and out.numel() <= MOST_KNOWN:
+            made.known = True
+        elif not drawn and all(v.known for v in given) and out.numel() <= MOST_KNOWN:
+            made.known = True
+            made.recipe = (func, args, kwargs, None)
+        return out
+
+    def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
+        """A call on constants alone makes a constant; with their numbers where all have some."""
+        target = given[0]
+        numbers = all(v.tensor.device != self._meta and v.known for v in given)
+        if info.kind == "write":
+            if numbers or self.real:
+                return func(*args, **kwargs)
+            target.root.known = target.known = False
+            if self.torch.Tag.inplace_view in func.tags or not info.in_place:
+                return self._run(info, func, args, kwargs)
+            return target.tensor
+        outs = func(*args, **kwargs) if numbers else self._run(info, func, args, kwargs)
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        drawn = any(value.recipe == "random" for value in given)
+        known = all(value.known for value in given)
+        for n, out in enumerate(listed):
+            if not isinstance(out, self.torch.Tensor) or id(out) in self.tracker.values:
+                continue
+            made = self.tracker.register(out, "", self.tracker.sig(out), plain=False)
+            made.fixed = True
+            if numbers or (known and out.numel() <= MOST_KNOWN):
+                made.known = True
+                made.recipe = None if numbers else (func, args, kwargs, n if many else None)
+            elif drawn:
+                made.recipe = "random"
+            if info.kind == "view" and info.words is not None:
+                self._linked(info, func, args, kwargs, given, made, n, outs)
+        return outs
+
+    def _linked(
+        self,
+        info: Info,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        given: Any,
+        made: Value,
+        n: int,
+        outs: Any,
+    ) -> None:
+        """A view of a constant: written into, it is a constant no more, nor what it is of."""
+        source = given[0]
+        twin = source.twin if source.twin is not None else source.tensor
+        if not self.torch._C._is_alias_of(made.tensor, twin):
+            return
+        draft, results, _ = self._translate(info, args, kwargs, given)
+        entry, _ = self._checked(info, draft, results, outs, given)
+        made.parent, made.remake = source, (entry, given, n)
+        made.version = source.root.version
+
+    def _look(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A number the model looks at, worked out where weights play no part in it."""
+        try:
+            with self.torch.no_grad():
+                return func(*self._numbers(args), **kwargs)
+        except DataDependent:
+            raise
+        except Exception as error:
+            raise DataDependent(f"{func}: {error}") from error
+
+    def _numbers(self, arg: Any) -> Any:
+        if isinstance(arg, self.torch.Tensor):
+            value = self.tracker.value(arg)
+            if arg.device != self._meta:
+                if not self.real and value.sig.kind == "param":
+                    raise DataDependent("of a parameter")
+                return arg
+            if not value.root.known:
+                raise DataDependent("of a tensor whose numbers are not known")
+            if not value.known or not isinstance(value.recipe, tuple):
+                if value.known and value.twin is not None:
+                    return value.twin
+                raise DataDependent("of a tensor whose numbers are not known")
+            func, args, kwargs, place = value.recipe
+            named = {k: self._numbers(v) for k, v in kwargs.items()}
+            if "device" in named:
+                named["device"] = "cpu"
+            made = func(*self._numbers(args), **named)
+            made = made if place is None else made[place]
+            value.twin = made
+            value.recipe = None
+            return made
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._numbers(each) for each in arg])
+        return arg
+
+    # Views and what is written in place
+
+    def _view(
+        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any, entry: Any
+    ) -> Any:
+        if info.words is None and info.composite:
+            with self.mode:
+                opened = func.decompose(*args, **kwargs)
+            if opened is not NotImplemented:
+                return opened
+        outs = self._run(info, func, args, kwargs)
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        if entry is None or not self.shortcuts:
+            draft, results, _ = self._translate(info, args, kwargs, given)
+            entry, _ = self._checked(info, draft, results, outs, given)
+            self.memo[key] = entry
+        tracker = self.tracker
+        if not entry.results:
+            self._nothing(listed, entry)
+            return outs
+        source = given[0]
+        twin = source.twin if source.twin is not None else source.tensor
+        if not many and (outs is twin or outs is source.tensor):
+            return source.tensor
+        lazy = not entry.steps and len(listed) == 1
+        names = [""] if lazy else tracker.emit(entry, given)
+        if lazy:
+            names = [tracker.read(source)] if source.plain or source.parent else [source.name]
+        alias = self.torch._C._is_alias_of
+        if lazy and source.sig.kind and source.sig.shape == entry.outs[0].shape:
+            self._same_array(outs, source)  # detach() and the like of an array of the model
+            return outs
+        for n, out in enumerate(listed):
+            made = tracker.register(out, names[n], entry.outs[n])
+            if source.known and out.numel() <= MOST_KNOWN:
+                made.known = True
+                made.recipe = (func, args, kwargs, n if many else None)
+            if alias(out, twin):
+                made.parent = source
+                made.remake = (entry, given, n)
+                made.version = source.root.version
+                made.plain = False
+                if lazy and not source.plain and source.parent is None:
+                    made.version = -1  # named when it is read
+        return outs
+
+    def _same_array(self, out: Any, source: Value) -> None:
+        held, tracker = self.tracker.held, self.tracker
+        held.names[id(out)] = source.name
+        if source.sig.kind == "buffer":
+            held.buffers.add(id(out))
+        made = tracker.register(out, source.name, tracker.sig(out, source.sig.kind), plain=False)
+        made.known = source.known
+        made.recipe = source.recipe
+
+    def _write(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
+        target = given[0]
+        if target.sig.kind == "buffer" and target.tensor.numel() == 1:
+            if self.real:
+                return func(*args, **kwargs)
+            return target.tensor  # a counter of the model's own, such as batches seen
+        if self.torch.Tag.inplace_view in func.tags or not info.in_place:
+            return self._rewritten(info, func, args, kwargs, given)
+        if self.real:
+            func(*args, **kwargs)
+        entry = self.memo.get(key) if self.shortcuts else None
+        if entry is None:
+            if info.name in DRAWN:
+                told = Told((target.sig.shape,), (target.sig.name,))
+                draft = Draft(info.source, self.tracker.same, self.floating)
+                entry = self._entry(draft, [draft.add("random", at=told)], [target.sig], None)
+            else:
+                draft, results, _ = self._translate(info, args, kwargs, given)
+                if results is None or results[0].shape != target.sig.shape:
+                    if info.composite and not self.real:
+                        with self.mode:
+                            opened = func.decompose(*args, **kwargs)
+                        if opened is not NotImplemented:
+                            return opened
+                    entry = self._unknown(info, (target.sig,), given, None)
+                else:
+                    made = draft.cast(results[0], target.sig.name)
+                    entry = self._entry(draft, [made], [target.sig], None)
+            self.memo[key] = entry
+        name = self.tracker.emit(entry, given)[0]
+        self.tracker.write(target, name)
+        return target.tensor
+
+    def _rewritten(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
+        """Operators that change a tensor's own shape, or write into one they are handed."""
+        outs = self._run(info, func, args, kwargs)
+        target = given[0]
+        if self.torch.Tag.inplace_view in func.tags:
+            before = target.sig
+            base = info.name
+            target.sig = self.tracker.sig(target.tensor)
+            words = TABLE.get(base)
+            if words is not None:
+                draft = Draft(info.source, self.tracker.same, self.floating)
+                ref = Ref(before.shape, before.name, 0, before.kind != "")
+                made = words(draft, ref, *args[1:], **kwargs)
+                name = self.tracker.emit(self._entry(draft, [made], [target.sig], None), given)[0]
+                self.tracker.write(target, name)
+            return outs
+        listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+        tensors = [out for out in listed if isinstance(out, self.torch.Tensor)]
+        if not tensors:
+            return outs
+        sigs = tuple([self.tracker.sig(out) for out in tensors])
+        names = self.tracker.emit(self._unknown(info, sigs, given, None), given)
+        for out, name, sig in zip(tensors, names, sigs, strict=True):
+            if id(out) in self.tracker.values:
+                self.tracker.write(self.tracker.values[id(out)], name)
+            else:
+                self.tracker.register(out, name, sig)
+        return outs
+
+    # Modules
+
+    def answer(self, leaf: Any, place: Place, x: Any, value: Value) -> Any:
+        """What a module that is one operation makes, without entering PyTorch; None: it must be."""
+        module = place.module
+        told = leaf.told(module)
+        if told is None:
+            return None
+        held = module._parameters
+        arrays: list[Any] = [held[name] for name in leaf.params]
+        if leaf.buffers:
+            arrays += [module._buffers[name] for name in leaf.buffers]
+        in_place = leaf.in_place and module.inplace
+        if in_place and value.parent is not None:
+            return None
+        key: Any = (type(module), value.sig, told, in_place)
+        if arrays:
+            key = (key, *[None if a is None else (a.shape, a.dtype) for a in arrays])
+        try:
+            entry = self.memo.get(key)
+        except TypeError:
+            return None
+        if entry is None:
+            entry = self._leaf_entry(leaf, value, arrays, told, in_place)
+            self.memo[key] = entry or NO_ENTRY
+        if entry is None or entry is NO_ENTRY:
+            return None
+        tracker = self.tracker
+        place.printed = True
+        step = entry.steps[0]
+        name = tracker.emit_leaf(place, step, value, arrays)
+        if in_place:
+            tracker.write(value, name)
+            return x
+        sig = entry.outs[0]
+        guard = self._guard(self._python)
+        guard.__enter__()
+        out = self._strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
+        guard.__exit__(None, None, None)
+        made = Value(out, name, sig)
+        tracker.values[id(out)] = made
+        tracker.log.append(made)
+        return out
+
+    def _leaf_entry(
+        self, leaf: Any, value: Value, arrays: list[Any], told: Any, in_place: bool
+    ) -> Entry | None:
+        names = self.tracker.held.names
+        for array in arrays:
+            if array is not None and id(array) not in names:
+                return None
+        given: list[Any] = [value]
+        given += [None if a is None else self.tracker.value(a) for a in arrays]
+        refs = [
+            None if given[p] is None else Ref(given[p].sig.shape, given[p].sig.name, p - 1, True)
+            for p in range(1, len(given))
+        ]  # places count arrays here; the one tensor that is read is told apart
+        x = Ref(value.sig.shape, value.sig.name, -1, value.sig.kind != "")
+        source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
+        draft = Draft(source, self.tracker.same, self.floating)
+        draft.in_place = in_place
+        try:
+            made = TABLE[leaf.operator](draft, *leaf.arguments(x, tuple(refs), told))
+        except (NoWords, ShapeError, TypeError, ValueError, IndexError):
+            return None
+        alike = {ref.dtype for ref in refs if ref is not None} <= {made.dtype}
+        if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
+            return None
+        if in_place:
+            return self._entry(draft, [made], [value.sig], None)
+        if value.sig.contiguous or leaf.operator in FRESH:
+            sigs = self._sigs_of([made], [each for each in given if each is not None])
+            return self._entry(draft, [made], sigs, None)
+        sig = self._layout(leaf, value, given, told)
+        if sig is None or sig.shape != made.shape or sig.name != made.dtype:
+            return None
+        return self._entry(draft, [made], [sig], None)
+
+    def _layout(self, leaf: Any, value: Value, given: Any, told: Any) -> Sig | None:
+        """What PyTorch itself makes of an input that does not stand one behind the other."""
+        func = getattr(self.torch.ops.aten, leaf.operator)
+        with self._guard(self._python):
+            metas = [None if v is None else self._on_meta(v.tensor) for v in given]
+            x, arrays = metas[0], tuple(metas[1:])
+            extra: tuple[bool, ...] = ()
+            if leaf.operator == "batch_norm":
+                extra = (False,)
+            args = (*leaf.arguments(x, arrays, told), *extra)
+            try:
+                out = func(x, approximate=told[0]) if leaf.operator == "gelu" else func(*args)
+            except RuntimeError:  # told in another way than its operator takes it
+                return None
+            return self.tracker.sig(out)
+
+    def enter(self, place: Place, args: Any, kwargs: Any, original: Any) -> Any:
+        """A module whose forward is run: what happens in it is in its scope."""
+        tracker = self.tracker
+        outer, tracker.place = tracker.place, place
+        before, mark = len(tracker.nodes), len(tracker.log)
+        try:
+            result = original(place.module, *args, **kwargs)
+        except BaseException as error:
+            if not hasattr(error, "_layerscope_at"):
+                shapes = shapes_in((args, kwargs), self.torch)
+                error._layerscope_at = (place, shapes)  # type: ignore[attr-defined]
+            raise
+        finally:
+            tracker.place = outer
+        if place.childless and tracker.settle(place, before, mark):
+            place.printed = type(place.module) in self.leaves
+        return result
+
+
+LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
+
+
+def shapes_in(arg: Any, torch: Any) -> list[tuple[Shape, str]]:
+    """Shapes and number types of all tensors in a nest of arguments."""
+    if isinstance(arg, torch.Tensor):
+        return [(tuple(arg.shape), name_of(arg.dtype))]
+    if isinstance(arg, dict):
+        arg = list(arg.values())
+    if isinstance(arg, (list, tuple)):
+        return [shape for each in arg for shape in shapes_in(each, torch)]
+    return []

@@ -1,0 +1,361 @@
+"""The graph as it comes about: names, nodes, scopes, views, arrays and what is written in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.formats.torch.draft import Step
+from layerscope.formats.torch.dtypes import name_of
+from layerscope.formats.torch.places import Held, Place
+from layerscope.formats.torch.values import Sig, Value
+from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
+from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
+
+MADE_OF_NOTHING = ("constant", "random")
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """What a call amounts to: its steps, and which of their tensors are its results."""
+
+    steps: tuple[Step, ...]
+    results: tuple[Any, ...]  # places
+    outs: tuple[Sig, ...]
+    form: Any = None  # None for a single tensor, else list or tuple
+
+
+class Tracker:
+    """Collects nodes while a model runs."""
+
+    def __init__(self, places: dict[int, Place], held: Held) -> None:
+        self.places = places
+        self.held = held
+        self.values: dict[int, Value] = {}
+        self.log: list[Value] = []  # every value that got a name, in order; keeps tensors alive
+        self.nodes: list[Node] = []
+        self.inputs: list[Tensor] = []
+        self.params: dict[str, Param] = {}
+        self.used: set[str] = set()  # arrays that a node holds or reads
+        self.names: set[str] = set()
+        self.same: dict[Any, Any] = {}
+        self.place: Place | None = None
+        self.leaf: Place | None = None  # the module that is the operation at hand
+        self._counts: dict[str, int] = {}
+        self._sigs: dict[Any, Sig] = {}
+
+    # Tensors
+
+    def sig(self, tensor: Any, kind: str = "") -> Sig:
+        """The one value for all tensors of this shape, layout and number type."""
+        return self.sig_of(tuple(tensor.shape), tensor.stride(), tensor.dtype, kind)
+
+    def sig_of(self, shape: Shape, stride: Shape, dtype: Any, kind: str = "") -> Sig:
+        """As `sig`, of its parts."""
+        key = (shape, stride, dtype, kind)
+        found = self._sigs.get(key)
+        if found is None:
+            found = self._sigs[key] = Sig(shape, stride, dtype, kind, name_of(dtype))
+        return found
+
+    def value(self, tensor: Any) -> Value:
+        """What is known of a tensor; one never seen is an array of the model, or a constant."""
+        found = self.values.get(id(tensor))
+        if found is not None:
+            return found
+        name = self.held.names.get(id(tensor))
+        if name is not None:
+            kind = "buffer" if id(tensor) in self.held.buffers else "param"
+            found = Value(tensor, name, self.sig(tensor, kind))
+            found.known = kind == "buffer" and tensor.device.type == "cpu"
+        else:
+            found = Value(tensor, "", self.sig(tensor))
+            found.known = tensor.device.type == "cpu"
+            found.fixed = True
+        found.plain = False
+        self.values[id(tensor)] = found
+        self.log.append(found)
+        return found
+
+    def register(self, tensor: Any, name: str, sig: Sig, *, plain: bool = True) -> Value:
+        """A tensor that was just made."""
+        made = Value(tensor, name, sig)
+        if not plain:
+            made.plain = False
+        self.values[id(tensor)] = made
+        self.log.append(made)
+        return made
+
+    def declare(self, tensor: Any, name: str) -> Value:
+        """An input of the network."""
+        free = name
+        count = 0
+        while free in self.names:
+            count += 1
+            free = f"{name}_{count}"
+        self.names.add(free)
+        sig = self.sig(tensor)
+        self.inputs.append(Tensor(free, sig.shape, sig.name))
+        return self.register(tensor, free, sig)
+
+    # Names of tensors
+
+    def read(self, value: Any) -> str:
+        """The name a node reads; arrays are declared, constants made, stale views taken anew."""
+        if type(value) is not Value:
+            value = self.value(value)
+        if value.plain:
+            return str(value.name)
+        if value.parent is not None and not value.constant:
+            root = value.root
+            if value.version != root.version:
+                entry, given, place = value.remake
+                value.name = self.emit(entry, given)[place]
+                value.version = root.version
+            return str(value.name)
+        if value.sig.kind:
+            return self._stored(value)
+        op = value.recipe if isinstance(value.recipe, str) else "constant"
+        told = Told((value.sig.shape,), (value.sig.name,))
+        told = self.same.setdefault((Told, told), told)
+        around = self.place, self.leaf
+        self.place = self.leaf = None  # it belongs to no module
+        value.name = self._node(op, (), told, 1, None)[0]
+        self.place, self.leaf = around
+        value.plain = value.parent is None
+        value.fixed = False
+        return str(value.name)
+
+    def _stored(self, value: Value) -> str:
+        name = value.name
+        self.used.add(name)
+        if name not in self.params:
+            while name in self.names:
+                name = f"{name}_"
+            self.names.add(name)
+            role: Role = "statistic" if value.sig.kind == "buffer" else _role(name)
+            self.params[value.name] = Param(name, value.sig.shape, role, value.sig.name, value.name)
+        return self.params[value.name].name
+
+    # Nodes
+
+    def emit(self, entry: Entry, given: list[Any]) -> list[str]:
+        """Add the nodes of a call; names of its results."""
+        steps = entry.steps
+        if not steps:
+            return [self.read(given[place]) for place in entry.results]
+        made: list[tuple[str, ...]] = []
+        for step in steps:
+            inputs = tuple(
+                [
+                    self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]]
+                    for p in step.inputs
+                ]
+            )
+            made.append(
+                self._node(
+                    step.op, inputs, step.attributes, step.outputs, step.source, step.holds, given
+                )
+            )
+        return [
+            self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]] for p in entry.results
+        ]
+
+    def emit_leaf(self, place: Place, step: Step, value: Value, arrays: list[Any]) -> str:
+        """As `emit`, of a module that is one step with one output."""
+        name = place.path
+        names = self.names
+        if place.calls or name in names:
+            name = self._again(name)
+        place.calls += 1
+        names.add(name)
+        source = value.name if value.plain else self.read(value)
+        ties = None
+        if arrays:
+            stored, used = self.held.names, self.used
+            for own, n in step.holds:
+                full = stored[id(arrays[n])]
+                used.add(full)
+                if full != f"{name}.{own}":
+                    ties = ties or {}
+                    ties[own] = full
+        made = (name,)
+        self.nodes.append(
+            Node(
+                name, step.op, (source,), made, step.attributes, None, place.outer, place.path,
+                ties, step.source,
+            )
+        )  # fmt: skip
+        return name
+
+    def _node(
+        self,
+        op: str,
+        inputs: tuple[str, ...],
+        attributes: Any,
+        outputs: int,
+        source: Any,
+        holds: Any = (),
+        given: Any = (),
+    ) -> tuple[str, ...]:
+        leaf = self.leaf
+        if leaf is not None:
+            name = leaf.path
+            if leaf.calls or name in self.names:
+                name = self._again(name)
+            leaf.calls += 1
+            scope, module = leaf.outer, leaf.path
+        else:
+            place = self.place
+            prefix = "" if place is None else place.prefix
+            name = self._fresh(prefix, op)
+            scope, module = (() if place is None else place.scope), ""
+        self.names.add(name)
+        ties = self._ties(name, holds, given) if holds else None
+        made = (name,) if outputs == 1 else tuple([f"{name}:{n}" for n in range(outputs)])
+        self.nodes.append(
+            Node(name, op, inputs, made, attributes, None, scope, module, ties, source)
+        )
+        return made
+
+    def _ties(self, name: str, holds: Any, given: Any) -> dict[str, str] | None:
+        """Where arrays are stored, unless that is the node's own name and theirs."""
+        names, used = self.held.names, self.used
+        ties = None
+        for own, place in holds:
+            array = given[place]
+            stored = names[id(array.tensor if type(array) is Value else array)]
+            if stored != f"{name}.{own}":
+                ties = ties or {}
+                ties[own] = stored
+            used.add(stored)
+        return ties
+
+    def _fresh(self, prefix: str, op: str) -> str:
+        key = prefix + op
+        count = self._counts.get(key, 0) + 1
+        while f"{key}{count}" in self.names:
+            count += 1
+        self._counts[key] = count
+        return f"{key}{count}"
+
+    def _again(self, path: str) -> str:
+        count = self._counts.get(path, 0)
+        while True:
+            count += 1
+            if f"{path}_{count}" not in self.names:
+                self._counts[path] = count
+                return f"{path}_{count}"
+
+    def settle(self, place: Place, before: int, mark: int) -> bool:
+        """A module without children that made one node, constants apart, is that node."""
+        made = [
+            n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING
+        ]
+        if len(made) != 1 or not place.path:
+            return False
+        self._rename(made[0], place, mark)
+        return True
+
+    def _rename(self, index: int, place: Place, mark: int) -> None:
+        node = self.nodes[index]
+        name = place.path
+        if place.calls or name in self.names:
+            name = self._again(name)
+        place.calls += 1
+        self.names.discard(node.name)
+        key = place.prefix + node.op
+        if self._counts.get(key, 0) > 0:
+            self._counts[key] -= 1
+        self.names.add(name)
+        count = len(node.outputs)
+        made = (name,) if count == 1 else tuple([f"{name}:{n}" for n in range(count)])
+        renamed = dict(zip(node.outputs, made, strict=True))
+        ties = node.ties
+        if ties:
+            ties = {own: full for own, full in ties.items() if full != f"{name}.{own}"} or None
+        self.nodes[index] = replace(
+            node, name=name, outputs=made, scope=place.outer, module=place.path, ties=ties
+        )
+        for value in self.log[mark:]:
+            value.name = renamed.get(value.name, value.name)
+
+    # What is written in place
+
+    def write(self, value: Value, name: str) -> None:
+        """A tensor has new contents, and so has all it is a view of."""
+        root = value.root
+        child = value
+        before = []
+        while child.parent is not None:
+            child = child.parent
+            before.append(self.read(child))
+        root.version += 1
+        self._written(value, name, root)
+        child = value
+        for old in before:
+            parent = child.parent
+            assert parent is not None
+            self._written(parent, self._back(parent, child, old), root)
+            child = parent
+
+    def _written(self, value: Value, name: str, root: Value) -> None:
+        value.name = name
+        value.version = root.version
+        value.known = value.fixed = False
+        value.plain = value.parent is None
+        self.log.append(value)
+
+    def _back(self, parent: Value, child: Value, before: str) -> str:
+        """The name of what a view is of, after the view was written."""
+        entry, _, place = child.remake
+        steps: tuple[Step, ...] = entry.steps
+        if not steps:
+            return child.name
+        shape = parent.sig.shape
+        first, name = steps[0], child.name
+        whole = elements(shape) == elements(child.sig.shape)
+        if len(steps) == 1 and whole and first.op in ("reshape", "flatten"):
+            return self._single("reshape", (name,), Reshape(shape))
+        if len(steps) == 1 and first.op == "permute":
+            order = first.attributes.order
+            back = tuple([order.index(n) for n in range(len(order))])
+            return self._single("permute", (name,), Permute(back))
+        cut = _cut(first, shape, entry.results[place])
+        if cut is None or any(step.op != "reshape" for step in steps[1:]):
+            told = Opaque((shape,))
+            source = first.source.op if first.source else first.op
+            return self._single(f"{source}_scatter", (before, name), told)
+        if len(steps) > 1:
+            room = list(shape)
+            room[cut.axes[0]] = len(range(cut.starts[0], cut.ends[0], cut.steps[0]))
+            name = self._single("reshape", (name,), Reshape(tuple(room)))
+        return self._single("insert", (before, name), cut)
+
+    def _single(self, op: str, inputs: tuple[str, ...], told: Any) -> str:
+        told = self.same.setdefault((type(told), told), told)
+        return self._node(op, inputs, told, 1, None)[0]
+
+
+def _cut(step: Step, shape: Shape, place: Any) -> Slice | None:
+    """Where in the whole a view stands that was cut out of it along one axis."""
+    if step.op == "slice":
+        return step.attributes  # type: ignore[no-any-return]
+    if step.op != "split":
+        return None
+    told = step.attributes
+    axis = told.axis
+    sizes = told.sizes or (shape[axis] // told.parts,) * told.parts
+    piece = place[1] if place[0] == 0 else None
+    if piece is None:
+        return None
+    start = sum(sizes[:piece])
+    return Slice((axis,), (start,), (start + sizes[piece],), (1,))
+
+
+def _role(name: str) -> Role:
+    own = name.rsplit(".", 1)[-1]
+    if "bias" in own:
+        return "bias"
+    return "embedding" if "embed" in own or "token" in own or "pos_" in own else "weight"

@@ -1,0 +1,62 @@
+"""What is known of a tensor while a model runs: its name in the graph, its layout, its origin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.graph.types import Shape
+
+
+class Sig:
+    """Shape, layout and number type; tensors alike in these share one, told apart by identity."""
+
+    __slots__ = ("contiguous", "dtype", "kind", "name", "shape", "stride")
+
+    def __init__(self, shape: Shape, stride: Shape, dtype: Any, kind: str, name: str) -> None:
+        self.shape = shape
+        self.stride = stride
+        self.dtype = dtype
+        self.kind = kind  # "param" and "buffer" are held by the model, "" is all else
+        self.name = name  # of the number type, in our words
+        self.contiguous = stride == dense(shape)
+
+
+class Value:
+    """A tensor of the run; what most of them have in common stands here once."""
+
+    plain = True  # its name may be read as it stands
+    parent: Value | None = None  # what it is a view of
+    remake: Any = None  # and how
+    version = 0
+    twin: Any = None  # on the meta device, where the tensor itself is not
+    known = False  # its numbers can be worked out without the model's weights
+    recipe: Any = None
+    fixed = False  # made of constants alone
+
+    def __init__(self, tensor: Any, name: str, sig: Sig) -> None:
+        self.tensor = tensor
+        self.name = name
+        self.sig = sig
+
+    @property
+    def constant(self) -> bool:
+        """Made of constants alone, and nothing else was written into it since."""
+        return self.fixed and (self.parent is None or self.version == self.root.version)
+
+    @property
+    def root(self) -> Value:
+        """What holds the storage."""
+        value = self
+        while value.parent is not None:
+            value = value.parent
+        return value
+
+
+def dense(shape: Shape) -> Shape:
+    """Strides of a tensor whose elements stand one behind the other."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

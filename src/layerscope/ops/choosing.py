@@ -1,0 +1,77 @@
+"""As many results as data decides: shapes and counts are the most there can be."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Compress, Unique
+from layerscope.graph.types import Shape, elements
+from layerscope.ops.reach import everything
+from layerscope.ops.rule import Call, Ops, Rule, axis_of, passes
+from layerscope.ops.saved import Saved, nothing
+
+
+def _kept_shape(call: Call) -> tuple[Shape, ...]:
+    a: Compress = call.attributes or Compress()
+    count = elements(call.inputs[1])
+    if a.axis is None:
+        return ((min(count, elements(call.x)),),)
+    axis = axis_of(a.axis, len(call.x))
+    return ((*call.x[:axis], min(count, call.x[axis]), *call.x[axis + 1 :]),)
+
+
+def _items(call: Call) -> tuple[int, int]:
+    """How many there are to be told apart, and the elements of each."""
+    a: Unique = call.attributes or Unique()
+    if a.axis is None:
+        return elements(call.x), 1
+    count = call.x[axis_of(a.axis, len(call.x))]
+    return count, elements(call.x) // max(count, 1)
+
+
+def _unique_shape(call: Call) -> tuple[Shape, ...]:
+    a: Unique = call.attributes or Unique()
+    if not 1 <= a.outputs <= 4:
+        raise ShapeError(f"{a.outputs} outputs of what is unique, expected 1 to 4")
+    count, _ = _items(call)
+    first = (count,) if a.axis is None else call.x
+    return (first, *[(count,)] * (a.outputs - 1))
+
+
+def _unique_ops(call: Call) -> Ops:
+    """Sorted, then each against the one before it."""
+    count, size = _items(call)
+    return Ops(comp=(count * (count - 1).bit_length() + count - 1) * size)
+
+
+RULES = {
+    "non_zero": Rule(
+        family="indexing",
+        shape=lambda call: ((len(call.x), elements(call.x)),),
+        ops=lambda call: Ops(comp=elements(call.x)),
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        saves=nothing,
+        makes=("int64",),
+        estimate="every element, though data decides how many are not nought",
+    ),
+    "compress": Rule(
+        family="indexing",
+        shape=_kept_shape,
+        ops=lambda call: Ops(comp=elements(call.inputs[1])),
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        saves=lambda call: Saved(inputs=(1,)),
+        arity=(2, 2),
+        estimate="all of it, though data decides how much is kept",
+    ),
+    "unique": Rule(
+        family="indexing",
+        shape=_unique_shape,
+        ops=_unique_ops,
+        reach=lambda call: everything(call.outputs if len(call.outputs) > 1 else call.inputs),
+        backward=passes,
+        saves=nothing,
+        makes=("input", "int64", "int64", "int64"),
+        estimate="sorted by n·⌈log2 n⌉ comparisons, and all of it unlike",
+    ),
+}
