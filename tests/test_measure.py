@@ -231,11 +231,11 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.session, name)
 
-    def run_with_ort_values(self, *args: Any) -> Any:
+    def run_with_iobinding(self, *args: Any) -> Any:
         self.left -= 1
         if self.left < 0:
             raise self.error
-        return self.session.run_with_ort_values(*args)
+        return self.session.run_with_iobinding(*args)
 
 
 def broken_run(
