@@ -5,6 +5,7 @@
 # make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
+# make bench-measure  what measuring and predicting promise: minutes, on a quiet machine
 # make fuzz         the readers of files against made-up bytes, SECONDS=300 each
 # make goldens      write the golden tables anew, then read the diff
 
@@ -16,7 +17,7 @@ NET ?= vgg16
 SECONDS ?= 300
 ARGS ?=
 
-.PHONY: setup run test test-lower test-models test-torch check bench fuzz goldens docs clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs clean
 
 setup: $(VENV)/base
 
@@ -67,6 +68,10 @@ bench: $(VENV)/dev
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/chain.py
 	$(BIN)/python bench/caffemodel.py
+
+bench-measure: $(VENV)/dev
+	$(BIN)/python bench/measure.py
+	$(BIN)/python bench/predict.py
 
 $(VENV)/fuzz: $(VENV)/dev
 	$(PIP) install atheris
