@@ -93,8 +93,8 @@ def chain(path: Path) -> None:
         nodes.append(helper.make_node("Relu", [f"c{n}"], [f"r{n}"], f"relu{n}"))
         x = f"r{n}"
     sizes = [1, 8, 16, 16]
-    ends = [[helper.make_tensor_value_info(name, 1, sizes)] for name in ("x", x)]
-    graph = helper.make_graph(nodes, "chain", *ends, stored)
+    given, made = [helper.make_tensor_value_info(name, 1, sizes) for name in ("x", x)]
+    graph = helper.make_graph(nodes, "chain", [given], [made], stored)
     opset = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
 

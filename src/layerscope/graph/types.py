@@ -19,7 +19,8 @@ DTYPE_BITS: Mapping[str, int] = {
     "fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8,
     "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "int4": 4, "bool": 8,
     "uint64": 64, "uint32": 32, "uint16": 16, "uint4": 4, "int2": 2, "uint2": 2, "fp4": 4,
-    "complex32": 32, "complex64": 64, "complex128": 128, "string": 64,  # of a string, what refers to it
+    "complex32": 32, "complex64": 64, "complex128": 128,
+    "string": 64,  # of a string, what refers to it
 }  # fmt: skip
 
 
@@ -122,6 +123,7 @@ class Graph(Struct, frozen=True, gc=False):
     outputs: tuple[str, ...]
     params: tuple[Param, ...] = ()
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
+    kinds: Mapping[str, str] = {}  # module path -> class, with its package unless that is torch.nn
     dtype: str = "fp32"  # of what is made of integers, such as embeddings
     notes: tuple[str, ...] = ()  # what a reader has to say of the file
     unused: tuple[Param, ...] = ()  # parameters of the model that no node uses

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Told
+from layerscope.graph.attributes import Counted, Told
 from layerscope.graph.types import Param, Role, Shape, elements
 from layerscope.ops.reach import Reach, everything, pointwise
 from layerscope.ops.saved import Saved, SavesRule, first_input
@@ -143,7 +143,7 @@ def made_dtype(
 ) -> str:
     """Number type of the n-th output, from those of the inputs and the graph's float type."""
     first = given[0] if given else floating
-    if isinstance(attributes, Told):
+    if isinstance(attributes, (Told, Counted)):
         return attributes.dtypes[n]
     kind = makes[n] if n < len(makes) else "input"
     if kind == "input":

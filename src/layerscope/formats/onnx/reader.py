@@ -22,7 +22,9 @@ WITHOUT_SHAPES = {
 }  # fmt: skip
 
 
-UNFIT = (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError)
+UNFIT = (
+    IndexError, KeyError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError,
+)  # fmt: skip
 
 
 MOST_PUT_IN = 200_000  # nodes of functions, which could double without end

@@ -11,6 +11,7 @@ from typing import Any
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
+from layerscope.formats.torch.leaves import PRINTED
 from layerscope.formats.torch.mode import DataDependent, Recorder, shapes_in
 from layerscope.formats.torch.places import Held, places_of
 from layerscope.formats.torch.tracking import Tracker
@@ -189,6 +190,7 @@ class Run:
             outputs=outputs,
             params=tuple(tracker.params.values()),
             modules={place.path: _printed(place) for place in tracker.places.values()},
+            kinds={place.path: _kind(place.module) for place in tracker.places.values()},
             dtype=_floating(held),
             notes=notes,
             unused=tuple(unused),
@@ -223,7 +225,16 @@ def _printed(place: Any) -> str:
     """What a module print says of it; "" where its node tells that."""
     if not place.childless:
         return type(place.module).__name__
-    return "" if place.printed and place.path else repr(place.module)
+    told = place.printed and place.path and type(place.module).__name__ in PRINTED
+    return "" if told else repr(place.module)
+
+
+def _kind(module: Any) -> str:
+    """Class of a module, with its package unless that is torch.nn."""
+    kind = type(module)
+    if kind.__module__.startswith("torch.nn."):
+        return str(kind.__name__)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _floating(held: Held) -> str:

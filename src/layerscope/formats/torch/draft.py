@@ -11,6 +11,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Cast, Concat
 from layerscope.graph.types import Shape, Source
 from layerscope.ops import RULES, Call
+from layerscope.ops.rule import made_dtype
 
 Place = int | tuple[int, int]  # the n-th tensor of the call, or a step and which of its outputs
 
@@ -52,7 +53,7 @@ class Draft:
         self.source = source
         self.in_place = False
         self._same = same
-        self._floating = floating
+        self.floating = floating
 
     def add(
         self,
@@ -92,8 +93,12 @@ class Draft:
                 op, tuple([ref.place for ref in inputs]), at, tuple(held), len(shapes), self.source
             )
         )
+        kinds = [ref.dtype for ref in inputs]
         return tuple(
-            [Ref(shape, self._made(op, k, at, inputs), (n, k)) for k, shape in enumerate(shapes)]
+            [
+                Ref(shape, made_dtype(rule.makes, k, at, kinds, self.floating), (n, k))
+                for k, shape in enumerate(shapes)
+            ]
         )
 
     def with_arrays(self, op: str, x: Ref, at: Any, arrays: Mapping[str, Ref | None]) -> Ref:
@@ -102,26 +107,6 @@ class Draft:
         if all(ref.stored for ref in given.values()):
             return self.add(op, x, at=at, holds=given)
         return self.add(op, x, *given.values(), at=at)
-
-    def _made(self, op: str, n: int, at: Any, inputs: tuple[Ref, ...]) -> str:
-        """Number type of an output, as the analysis will have it."""
-        first = inputs[0].dtype if inputs else self._floating
-        told = getattr(at, "dtypes", None)
-        if told is not None:
-            return str(told[n])
-        makes = RULES[op].makes
-        if n >= len(makes) or makes[n] == "input":
-            return first
-        kind = makes[n]
-        if kind == "second":
-            return inputs[1].dtype
-        if kind == "float":
-            return self._floating
-        if kind == "told":
-            return at.dtype or self._floating
-        if str(kind) == "index":
-            return at.index_dtype or first
-        return kind
 
     def cast(self, x: Ref, dtype: str) -> Ref:
         """The same numbers in another type."""

@@ -9,7 +9,7 @@ NAMES = {
     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float8_e4m3fnuz": "fp8",
     "float8_e5m2fnuz": "fp8", "float8_e8m0fnu": "fp8",
     "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8",
-    "uint16": "int16", "uint32": "int32", "uint64": "int64", "bool": "bool",
+    "uint16": "uint16", "uint32": "uint32", "uint64": "uint64", "bool": "bool",
     "qint8": "int8", "quint8": "uint8", "qint32": "int32",
     "complex32": "complex32", "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip

@@ -120,6 +120,13 @@ LEAVES: dict[str, Leaf] = {
 }
 
 
+# Types whose line of a module print their node tells as well.
+PRINTED = frozenset((
+    "Conv1d", "Conv2d", "Conv3d", "Linear", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
+    "LayerNorm", "MaxPool2d", "ReLU", "ReLU6", "SiLU", "Sigmoid", "GELU", "Dropout", "Hardswish",
+))  # fmt: skip
+
+
 def exact_leaves(torch: Any) -> dict[Any, Leaf]:
     """The types themselves, but for those whose forward somebody has put another in place of."""
     found = {}

@@ -11,14 +11,6 @@ from layerscope.formats.torch.inputs import from_sizes, map_tensors
 from layerscope.graph.types import Graph
 
 
-def is_module(thing: Any) -> bool:
-    """Whether it is a module of PyTorch; asks nothing of PyTorch if that is not loaded."""
-    import sys
-
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(thing, torch.nn.Module)
-
-
 def graph_of(
     model: Any,
     *,
@@ -39,6 +31,8 @@ def graph_of(
     to the forward by name. `device` is taken and makes no difference: nothing is computed.
     """
     torch = the_torch()
+    if not isinstance(model, torch.nn.Module):
+        raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
     sizes = input_size if input_size is not None else input
     if (sizes is None) == (input_data is None):
         raise UsageError(

@@ -37,6 +37,12 @@ class DataDependent(Exception):
     """The model looks at numbers that a run without numbers does not have."""
 
 
+class Registered(Struct, frozen=True):
+    """A formula that PyTorch's own counter was given; it takes tensors."""
+
+    formula: Any
+
+
 class Info(Struct, frozen=True):
     """What is known of an operator before any call of it."""
 
@@ -120,11 +126,11 @@ class Recorder:
     ) -> None:
         known = all(value.known for value in given)
         register = self.tracker.register
-        for out, name, sig in zip(outs, names, entry.outs, strict=True):
+        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=True)):
             made = register(out, name, sig)
             if known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, outs.index(out) if entry.form else None)
+                made.recipe = (func, args, kwargs, n if entry.form else None)
 
     def _empty(self, sig: Sig) -> Any:
         return self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
@@ -243,7 +249,7 @@ class Recorder:
         formula = counter.flop_registry.get(func.overloadpacket) if counter is not None else None
         if formula is None or info.full.startswith("aten."):
             return None
-        return lambda *told, **named: formula(*told, **named) // 2  # its figures are 2 per MAC
+        return Registered(formula)
 
     def _ruled(
         self, info: Info, rule: Any, args: Any, kwargs: Any, outs: Any, given: Any
@@ -254,11 +260,14 @@ class Recorder:
         shapes = tuple([sig.shape for sig in sigs])
         named = {k: self._shapes(v) for k, v in kwargs.items()}
         made = shapes if many else shapes[0]
-        counts = rule(*self._shapes(args), out_shape=made, **named)
+        if isinstance(rule, Registered):
+            counts = rule.formula(*args, **kwargs, out_val=outs) // 2  # its figures are 2 per MAC
+        else:
+            counts = rule(*self._shapes(args), out_shape=made, **named)
         if not isinstance(counts, Mapping):
             counts = {"mac": counts}
         told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
-        step = Step("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        step = Step("taught", tuple(range(len(given))), told_us, (), len(sigs), info.source)
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
 

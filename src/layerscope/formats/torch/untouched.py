@@ -17,13 +17,16 @@ CONTAINERS = (dict, list, set)
 def untouched(torch: Any, places: dict[int, Place], answered: Any) -> Iterator[None]:
     """Put back what a forward changes in modules, whether it ends well or not.
 
-    Modules of a type in `answered` need no look: their forward changes nothing but statistics.
+    Modules of a type in `answered` are not run: only others may have put their hands on them.
     """
-    before = [
-        (place.module, dict(place.module.__dict__), _insides(place.module.__dict__))
-        for place in places.values()
-        if type(place.module) not in answered
-    ]
+    before = []
+    plain = []
+    for place in places.values():
+        module = place.module
+        if type(module) in answered:
+            plain.append((module.__dict__, module.__dict__.copy()))
+        else:
+            before.append((module, dict(module.__dict__), _insides(module.__dict__)))
     state, own = torch.get_rng_state(), random.getstate()
     numpy = sys.modules.get("numpy")
     drawn = numpy.random.get_state() if numpy is not None else None
@@ -39,6 +42,18 @@ def untouched(torch: Any, places: dict[int, Place], answered: Any) -> Iterator[N
             numpy.random.set_state(drawn)
         for module, attributes, insides in before:
             _put_back(module, attributes, insides)
+        for now, saved in plain:
+            if _changed(now, saved):
+                now.clear()
+                now.update(saved)
+
+
+def _changed(now: dict[str, Any], saved: dict[str, Any]) -> bool:
+    """Whether anything is another thing now; what is the same thing is not looked into."""
+    try:
+        return now != saved
+    except (RuntimeError, ValueError):  # of tensors that are compared: one is not the other
+        return True
 
 
 def _insides(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:
@@ -57,14 +72,14 @@ def _put_back(module: Any, attributes: dict[str, Any], insides: list[tuple[Any, 
         elif container != copy if isinstance(container, set) else _differs(container, copy):
             container.clear()
             container.update(copy)
+    copied = {id(container) for container, _ in insides}
+    for value in attributes.values():  # empty before, filled since
+        if isinstance(value, CONTAINERS) and value and id(value) not in copied:
+            value.clear()
     now = module.__dict__
     if now.keys() != attributes.keys() or _differs(now, attributes):
         now.clear()
         now.update(attributes)
-    for name in ("_buffers", "_parameters", "_modules"):  # empty before, filled since
-        held = attributes.get(name)
-        if held and not any(held is container for container, _ in insides):
-            held.clear()
 
 
 def _differs(now: dict[Any, Any], before: dict[Any, Any]) -> bool:

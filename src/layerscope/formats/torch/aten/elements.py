@@ -28,7 +28,7 @@ def unary(op: str) -> Any:
     def translate(d: Draft, self: Ref, *told: Any, **_: Any) -> Ref:
         x = self
         if x.dtype not in FLOATS and op in MAKES_FLOATS:
-            x = d.cast(x, d._floating)
+            x = d.cast(x, d.floating)
         constants = [each for each in told if isinstance(each, (int, float))][:2]
         return d.add(op, x, at=_activation(op, constants, d.in_place))
 
@@ -115,9 +115,9 @@ def _meet(d: Draft, op: str, given: list[Ref], constants: list[Any]) -> Ref:
             else:
                 kind = _wider(first.dtype, second.dtype)
     elif constants and isinstance(constants[0], float) and kind not in FLOATS:
-        kind = d._floating
+        kind = d.floating
     if op == "div" and kind not in FLOATS and not kind.startswith("complex"):
-        kind = d._floating
+        kind = d.floating
     if op in ("compare", "logical"):
         return d.add(op, *given)
     if given[0].dtype != kind:
@@ -165,7 +165,7 @@ def where(d: Draft, condition: Ref, self: Any = None, other: Any = None) -> Ref:
 def _both(d: Draft, condition: Ref, a: Any, b: Any) -> list[Ref]:
     """Numbers in place of tensors are constants of one element."""
     kinds = [ref.dtype for ref in (a, b) if isinstance(ref, Ref)]
-    kind = kinds[0] if kinds else d._floating
+    kind = kinds[0] if kinds else d.floating
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         kind = _wider(*kinds)
     return [d.cast(each, kind) if isinstance(each, Ref) else number(d, kind) for each in (a, b)]

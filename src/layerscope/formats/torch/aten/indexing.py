@@ -13,7 +13,7 @@ from layerscope.ops.rule import broadcast
 
 
 def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
-    if weight.stored and weight.dtype == d._floating:
+    if weight.stored and weight.dtype == d.floating:
         told = at.Embedding(*weight.shape)
         return d.add("embedding", indices, at=told, holds={"weight": weight})
     return d.add("gather", weight, indices, at=at.Gather(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,6 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
-import itertools
 
 
 def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:

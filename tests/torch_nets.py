@@ -1,0 +1,143 @@
+"""PyTorch for tests, and small networks that are hard on counters. Skips where it is not."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+nn: Any = torch.nn
+f: Any = torch.nn.functional
+
+
+def vision() -> Any:
+    """torchvision's models."""
+    if find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed: make test-torch")
+    from layerscope.formats.torch.specs import torchvision_models
+
+    return torchvision_models(torch)
+
+
+def on(device: str, make: Any) -> Any:
+    with torch.device(device):
+        return make()
+
+
+class Reused(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(100, 100)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(self.linear(self.linear(x)))
+
+
+class Einsum(nn.Module):  # type: ignore[misc]
+    def forward(self, a: Any, b: Any) -> Any:
+        return torch.einsum("ij,jk->ik", a, b)
+
+
+class Tied(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(50, 8)
+        self.head = nn.Linear(8, 50, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, ids: Any) -> Any:
+        return self.head(self.embed(ids))
+
+
+class Bare(nn.Module):  # type: ignore[misc]
+    """Parameters used by functions alone, one of them twice, one never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.token = nn.Parameter(torch.zeros(1, 1, 8))
+        self.weight = nn.Parameter(torch.zeros(6, 8))
+        self.matrix = nn.Parameter(torch.zeros(6, 6))
+        self.unused = nn.Parameter(torch.zeros(7))
+        self.unused.requires_grad_(False)
+
+    def forward(self, x: Any) -> Any:
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], dim=1)
+        return f.linear(x, self.weight) @ self.matrix @ self.matrix
+
+
+class Written(nn.Module):  # type: ignore[misc]
+    """Views written in place, read again through what they are views of."""
+
+    def forward(self, x: Any) -> Any:
+        y = x.clone()
+        y[:, 1:3] = x[:, :2] * 2
+        y[:, 0].add_(1)
+        rows = y.view(-1)
+        rows.mul_(3)
+        out = x.new_zeros(x.shape)
+        out[..., ::2] = y[..., ::2]
+        return out + y
+
+
+class Attending(nn.Module):  # type: ignore[misc]
+    """Grouped heads, causal, with a mask."""
+
+    def forward(self, q: Any, k: Any, v: Any) -> Any:
+        whole = f.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device)
+        return whole + f.scaled_dot_product_attention(q, k, v, mask.tril(), enable_gqa=True)
+
+
+class Weighted(nn.Module):  # type: ignore[misc]
+    """A kernel that is worked out on the way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(4, 3, 3, 3))
+
+    def forward(self, x: Any) -> Any:
+        return f.conv2d(x, self.weight - self.weight.mean((1, 2, 3), keepdim=True), padding=1)
+
+
+class Branching(nn.Module):  # type: ignore[misc]
+    """Looks at its numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x) if self.linear(x).sum() > 1e9 else x
+
+
+class Restless(nn.Module):  # type: ignore[misc]
+    """Changes all it can while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+        self.drop = nn.Dropout(0.5)
+        self.register_buffer("steps", torch.zeros(()))
+        self.seen: list[Any] = []
+        self.last: Any = None
+
+    def forward(self, x: Any) -> Any:
+        self.last = x
+        self.seen.append(x)
+        self.steps += 1
+        self.extra = torch.rand(3)
+        self.train(not self.training)
+        self.norm.running_mean.mul_(2)
+        return self.drop(self.norm(x))
+
+
+class Failing(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3)
+        self.inner = nn.Sequential(nn.Flatten(), nn.Linear(10, 2))
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(self.first(x))

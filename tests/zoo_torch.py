@@ -1,0 +1,190 @@
+"""Every model of torchvision and timm against their published figures: run by `make test-zoo`.
+
+Parameters are compared exactly, multiply-adds at the printed precision. timm's are fvcore's counts:
+norms, pooling and resampling added to products, attention as two products. Rows that differ are
+listed with the reason; the exit code tells whether any differs without one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+SHARED = Path(__file__).parent.parent.parent / "shared" / "truth"
+Row = dict[str, str]
+
+# Why a row cannot be compared, by builder or by what its name begins with.
+TORCHVISION_REASONS = {
+    "quantization": "a quantised model is made of packed arrays, which need the engine it is for",
+    "detection": "published with the statistics of frozen norms, which are no parameters here",
+    "optical_flow": "published on pairs of frames and several updates",
+}
+TIMM_REASONS: dict[str, str] = {}
+
+
+def published(name: str) -> list[Row]:
+    with open(SHARED / f"{name}.csv", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def torchvision_row(row: Row) -> str:
+    """Empty if all figures are the published ones, else what differs."""
+    import layerscope
+    from layerscope.formats.torch.capture import capture, the_torch
+    from layerscope.formats.torch.specs import torchvision_models
+
+    torch = the_torch()
+    models = torchvision_models(torch)
+    name = row["builder"]
+    homes = {"segmentation": "segmentation", "video": "video"}
+    home = getattr(models, homes[row["task"]]) if row["task"] in homes else models
+    shape = (
+        tuple(map(int, (row["input_confirmed"] or "").split()[0].split("x")))
+        if row["input_confirmed"]
+        else (1, 3, int(row["eval_crop_size"] or 224), int(row["eval_crop_size"] or 224))
+    )
+    told: dict[str, Any] = {"weights": None}
+    if row["task"] == "segmentation":
+        told["weights_backbone"] = None
+        if "lraspp" not in name:
+            told["aux_loss"] = True
+    if name in ("googlenet", "inception_v3"):
+        told["init_weights"] = False
+    if name == "googlenet":
+        told["aux_logits"] = False
+    if name.startswith("vit_"):
+        told["image_size"] = shape[-1]
+    with torch.device("cpu" if name.startswith("regnet") else "meta"):
+        model = getattr(home, name)(**told).eval()
+    graph = capture(model, (torch.empty(shape, device="meta"),))
+    report = layerscope.analyze(graph)
+    found = []
+    if report.total_params != int(row["num_params"]):
+        found.append(f"params {report.total_params:,}, published {int(row['num_params']):,}")
+    macs = f"{report.total_macs / 1e9:.3f}"
+    if macs != f"{float(row['gmacs_called_ops']):.3f}":
+        found.append(f"GMACs {macs}, published {row['gmacs_called_ops']}")
+    if report.coverage.unknown:
+        found.append(str(report.coverage))
+    return "; ".join(found)
+
+
+def fvcore_counts(report: Any) -> tuple[int, int]:
+    """Operations as fvcore counts them, and the elements that products make."""
+    from layerscope.graph.types import elements
+
+    ops = activations = 0
+    for layer in report.layers:
+        call = layer.call
+        if call is None:
+            continue
+        ops += layer.cost.ops.mac
+        out = elements(call.y)
+        if layer.op in ("conv", "conv_transpose", "linear", "matmul", "einsum"):
+            activations += out if layer.cost.ops.mac else 0
+        elif layer.op == "attention":
+            activations += out + elements(call.inputs[0][:-1]) * call.inputs[1][-2]
+        elif layer.op == "batch_norm":
+            ops += (2 if call.attributes is None or call.attributes.affine else 1) * out
+        elif layer.op in ("layer_norm", "group_norm", "instance_norm"):
+            ops += (5 if getattr(call.attributes, "affine", True) else 4) * out
+        elif layer.op == "adaptive_avg_pool":
+            ops += elements(call.x)
+        elif layer.op == "resize":
+            ops += {"bilinear": 4, "nearest": 1}.get(call.attributes.mode, 0) * out
+        elif layer.op == "grid_sample":
+            ops += 4 * out
+    return ops, activations
+
+
+def timm_row(row: Row) -> str:
+    import layerscope
+    from layerscope.formats.torch.capture import capture, the_torch
+    from layerscope.formats.torch.specs import torchvision_models
+
+    torch = the_torch()
+    torchvision_models(torch)
+    import timm
+
+    with torch.device("meta"):
+        model = timm.create_model(row["model"], pretrained=False).eval()
+    channels = model.default_cfg.get("input_size", (3,))[0]
+    side = int(row["img_size"])
+    graph = capture(model, (torch.empty(1, channels, side, side, device="meta"),))
+    report = layerscope.analyze(graph)
+    found = []
+    params = sum(p.numel() for p in model.parameters())
+    if report.total_params != params:
+        found.append(f"params {report.total_params:,}, the model's own {params:,}")
+    ops, activations = fvcore_counts(report)
+    for what, ours, theirs in (
+        ("Mparams", params / 1e6, row["param_count_m"]),
+        ("GMACs", ops / 1e9, row["gmacs"]),
+        ("macts", activations / 1e6, row["macts"]),
+    ):
+        if abs(ours - float(theirs)) > 0.00501 + 1e-9:
+            found.append(f"{what} {ours:.2f}, published {theirs}")
+    if report.coverage.unknown:
+        found.append(str(report.coverage))
+    return "; ".join(found)
+
+
+def checked(kind: str, row: Row) -> tuple[str, str, float]:
+    warnings.simplefilter("ignore")
+    name = row["builder"] if kind == "torchvision" else row["model"]
+    start = time.process_time()
+    try:
+        told = torchvision_row(row) if kind == "torchvision" else timm_row(row)
+    except Exception as error:
+        told = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return name, told, time.process_time() - start
+
+
+def reason(kind: str, row: Row) -> str:
+    if kind == "torchvision":
+        return TORCHVISION_REASONS.get(row["task"], "")
+    if row["note"]:
+        return f"the table says: {row['note']}"
+    return next((why for name, why in TIMM_REASONS.items() if row["model"].startswith(name)), "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("torchvision", "timm"))
+    parser.add_argument("--every", type=int, default=1, help="look at every n-th row only")
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    jobs = []
+    aside: dict[str, int] = {}
+    for kind in ("torchvision", "timm"):
+        for row in published(kind)[:: asked.every] if asked.only in (None, kind) else ():
+            why = reason(kind, row)
+            if why:
+                aside[f"{kind}: {why}"] = aside.get(f"{kind}: {why}", 0) + 1
+            else:
+                jobs.append((kind, row))
+    differing = []
+    spent = 0.0
+    with ProcessPoolExecutor(asked.workers, max_tasks_per_child=200) as pool:
+        running = [pool.submit(checked, kind, row) for kind, row in jobs]
+        for done, future in enumerate(as_completed(running), 1):
+            name, told, seconds = future.result()
+            spent += seconds
+            if told:
+                differing.append(f"{name}: {told}")
+                print(f"\r{differing[-1]:<80}", flush=True)
+            print(f"\r{done} of {len(jobs)}, {len(differing)} differ", end="", flush=True)
+    print(f"\n{len(jobs) - len(differing)} of {len(jobs)} as published, {spent:.0f} CPU s")
+    for why, count in sorted(aside.items()):
+        print(f"not compared, {count}: {why}")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
