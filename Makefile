@@ -3,6 +3,8 @@
 # make test-lower   the whole zoo as ONNX models in onnxruntime: minutes, and 8 GB of memory
 # make test-models  real ONNX models in onnxruntime, fetched into a cache if they are not there
 # make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
+# make test-zoo     every model of torchvision and timm against its published figures: an hour
+# make bench-torch  speed against the other counters of PyTorch models that are installed
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
 # make fuzz         the readers of files against made-up bytes, SECONDS=300 each
@@ -16,7 +18,7 @@ NET ?= vgg16
 SECONDS ?= 300
 ARGS ?=
 
-.PHONY: setup run test test-lower test-models test-torch check bench fuzz goldens docs clean
+.PHONY: setup run test test-lower test-models test-torch test-zoo bench-torch check bench fuzz goldens docs clean
 
 setup: $(VENV)/base
 
@@ -47,14 +49,21 @@ test-lower: $(VENV)/dev
 test-models: $(VENV)/dev
 	$(BIN)/pytest tests/test_onnx_models.py -m 'slow or not slow' $(ARGS)
 
-# torchvision has no CPU build and would pull another torch, hence --no-deps.
+# torchvision has no CPU build and would pull another torch, as timm would: hence --no-deps.
 $(VENV)/torch: $(VENV)/dev
-	$(PIP) install --constraint constraints.txt torch pillow
-	$(PIP) install --constraint constraints.txt --no-deps torchvision
+	$(PIP) install --constraint constraints.txt torch pillow transformers
+	$(PIP) install --constraint constraints.txt --no-deps torchvision timm
 	@touch $@
 
 test-torch: $(VENV)/torch
-	$(BIN)/pytest tests/test_training_torch.py $(ARGS)
+	$(BIN)/pytest tests/test_training_torch.py tests/test_torch_*.py $(ARGS)
+
+test-zoo: $(VENV)/torch
+	$(BIN)/python tests/zoo_torch.py $(ARGS)
+
+bench-torch: $(VENV)/torch
+	-$(PIP) install --no-deps torchinfo fvcore iopath yacs portalocker tabulate termcolor ptflops thop
+	$(BIN)/python bench/torch_peers.py $(ARGS)
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .
