@@ -68,4 +68,9 @@ CONVENTION = Convention(
     headline=lambda ops: ops.mac,
     seen=by_function(RULES),
     learned="all",
+    why={
+        "attention modules": "without gradients PyTorch runs them as one kernel it does not wrap",
+        "recurrent layers": "counted in its FLOPs alone",
+        "einsum": "counted in its FLOPs alone",
+    },
 )

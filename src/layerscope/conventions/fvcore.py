@@ -70,4 +70,9 @@ CONVENTION = Convention(
     seen=by_function(RULES),
     seen_activations=lambda site: 0 if site.fused else activations(site),
     learned="all",
+    why={
+        "attention modules": "without gradients PyTorch runs them as one kernel it does not know",
+        "fused attention": "it has no formula for it",
+        "recurrent layers": "it has no formula for them",
+    },
 )
