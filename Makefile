@@ -5,6 +5,7 @@
 # make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
 # make test-zoo     every model of torchvision and timm against its published figures: an hour
 # make bench-torch  speed against the other counters of PyTorch models that are installed
+# make test-peers   other counters of PyTorch models against our conventions: 20 minutes
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
 # make fuzz         the readers of files against made-up bytes, SECONDS=300 each
@@ -18,7 +19,7 @@ NET ?= vgg16
 SECONDS ?= 300
 ARGS ?=
 
-.PHONY: setup run test test-lower test-models test-torch test-zoo bench-torch check bench fuzz goldens docs clean
+.PHONY: setup run test test-lower test-models test-torch test-zoo test-peers bench-torch check bench fuzz goldens docs clean
 
 setup: $(VENV)/base
 
@@ -61,9 +62,21 @@ test-torch: $(VENV)/torch
 test-zoo: $(VENV)/torch
 	$(BIN)/python tests/zoo_torch.py $(ARGS)
 
-bench-torch: $(VENV)/torch
-	-$(PIP) install --no-deps torchinfo fvcore iopath yacs portalocker tabulate termcolor ptflops thop
+bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
+
+# Without what they ask for, which would be another torch; what they import is named here.
+PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm
+IMPORTED := accelerate einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo \
+  pydantic PyYAML safetensors setuptools tabulate termcolor tqdm yacs
+
+$(VENV)/peers: $(VENV)/torch
+	$(PIP) install --constraint constraints.txt $(filter-out accelerate,$(IMPORTED))
+	$(PIP) install --constraint constraints.txt --no-deps accelerate $(PEERS)
+	@touch $@
+
+test-peers: $(VENV)/peers
+	$(BIN)/pytest tests/test_peers.py -m peers $(ARGS)
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .

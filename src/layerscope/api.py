@@ -324,6 +324,9 @@ def compare(
     return Comparison(found.reports, found.figures, found.pairs)
 
 
+GIVEN = ("input", "input_size", "input_data")
+
+
 def explain(
     network: Any, *, figure: str | None = None, counters: Sequence[str] = COUNTERS, **options: Any
 ) -> Explanation:
@@ -340,7 +343,10 @@ def explain(
     found = explained(replace(first, convention=convention("exact")), tuple(counters))
 
     def again(shape: Shape) -> report.Report:
-        return analyze(first.graph, input={first.inputs[0].name: shape})
+        if isinstance(network, report.Report):
+            return analyze(network.graph, input=shape)
+        told = {name: value for name, value in options.items() if name not in GIVEN}
+        return analyze(network, input=shape, **told)
 
     answer = None if wanted is None else find(found, wanted, again)
     return Explanation(found.report, found.macs, found.params, found.opinions, found.notes, answer)
