@@ -61,9 +61,9 @@ class Ledger:
 
     def tensor_name(self, name: str, scope: tuple[str, ...]) -> str:
         """The name of a tensor in the flat graph: its own, or with its scope where it is taken."""
-        if name in self.tensors or name in self.params:
-            name = "/".join((*scope, name))
-        return self.fresh(name, self.tensors, self.params)
+        if name not in self.tensors and name not in self.params:
+            return name
+        return self.fresh("/".join((*scope, name)), self.tensors, self.params)
 
     def scope_of(self, operator: Operator) -> tuple[str, ...]:
         """Modules around a node: as its exporter tells them, else as its name does."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerscope.codecs.protobuf import FIXED32, SPAN, VARINT, Wire, signed
+from layerscope.codecs.protobuf import FIXED32, SMALL, SPAN, VARINT, Wire, signed
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
 
@@ -154,6 +154,9 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphPart:
 
 def operator_of(wire: Wire, start: int, end: int) -> Operator:
     """A node."""
+    quick = _small_operator(wire, start, end) if end - start <= SMALL else None
+    if quick is not None:
+        return quick
     inputs: list[str] = []
     outputs: list[str] = []
     attributes: list[Span] = []
@@ -180,6 +183,53 @@ def operator_of(wire: Wire, start: int, end: int) -> Operator:
             overload = wire.text(begin, stop)
     domain = "" if domain == "ai.onnx" else domain
     return Operator(op, domain, name, inputs, outputs, attributes, metadata, start, overload)
+
+
+def _small_operator(wire: Wire, start: int, end: int) -> Operator | None:
+    """A node of few bytes, which nearly all are, in one go; None where anything is unusual."""
+    data = wire.data[start:end]
+    texts = ["", "", "", "", "", "", "", "", ""]  # by the number of their field
+    inputs: list[str] = []
+    outputs: list[str] = []
+    attributes: list[Span] = []
+    metadata: list[Span] = []
+    at, size, count = 0, end - start, 0
+    try:
+        while at < size:
+            tag, length = data[at], data[at + 1]
+            at += 2
+            if length > 127:
+                length += (data[at] << 7) - 128
+                at += 1
+                if length > 16383:
+                    return None
+            stop = at + length
+            if stop > size:
+                return None
+            if tag == 10:
+                inputs.append(str(data[at:stop], "utf-8"))
+            elif tag == 18:
+                outputs.append(str(data[at:stop], "utf-8"))
+            elif tag == 42:
+                attributes.append((start + at, start + stop))
+            elif tag == 74:
+                metadata.append((start + at, start + stop))
+            elif tag in TEXTS:
+                texts[tag >> 3] = str(data[at:stop], "utf-8")
+            else:
+                return None
+            at = stop
+            count += 1
+    except (IndexError, UnicodeDecodeError):
+        return None
+    wire.spend(start, count)
+    domain = "" if texts[7] == "ai.onnx" else texts[7]
+    return Operator(
+        texts[4], domain, texts[3], inputs, outputs, attributes, metadata, start, texts[8]
+    )
+
+
+TEXTS = (26, 34, 50, 58, 66)  # tags of name, operator, doc string, domain, overload
 
 
 def _function(wire: Wire, start: int, end: int) -> Function:
