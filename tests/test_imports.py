@@ -70,9 +70,9 @@ def test_public_names() -> None:
     import layerscope
 
     assert sorted(layerscope.__all__) == [
-        "Builder", "Comparison", "FlopCountAnalysis", "Graph", "LayerscopeError", "Node", "Param",
-        "Report", "Tensor", "__version__", "analyze", "compare", "fit", "load", "profile",
-        "summary",
+        "Builder", "Comparison", "Explanation", "FlopCountAnalysis", "Graph", "LayerscopeError",
+        "Node", "Param", "Report", "Tensor", "__version__", "analyze", "compare", "explain", "fit",
+        "load", "profile", "summary",
     ]  # fmt: skip
     for name in layerscope.__all__:
         assert getattr(layerscope, name) is not None

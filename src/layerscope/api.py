@@ -15,7 +15,7 @@ from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import infer
 from layerscope.analysis.stored import check_stored
 from layerscope.analysis.training import STATES, Training, training
-from layerscope.conventions import convention
+from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.graph import Graph, Shape
 from layerscope.graph.collection import no_collection
@@ -26,7 +26,9 @@ from layerscope.version import __version__
 
 if TYPE_CHECKING:
     from layerscope.export.comparison import Comparison
+    from layerscope.export.explanation import Explanation
     from layerscope.report.measurement import Measurement
+    from layerscope.report.prediction import Prediction
 
 Input = Shape | Mapping[str, Shape]
 
@@ -125,6 +127,8 @@ class Report(report.Report, frozen=True, dict=True):
 
     @property
     def _unused_params(self) -> int:
+        if self.convention.learned != "used":  # the totals have them
+            return 0
         return sum([param.elements for param in self.graph.unused])
 
     @property
@@ -320,6 +324,28 @@ def compare(
     return Comparison(found.reports, found.figures, found.pairs)
 
 
+def explain(
+    network: Any, *, figure: str | None = None, counters: Sequence[str] = COUNTERS, **options: Any
+) -> Explanation:
+    """What other counters would say of a network, and why; options are those of `analyze`.
+
+    With a `figure` as published, such as "4.11G", which of them give it at its printed precision.
+    """
+    from layerscope.export.explanation import Explanation
+    from layerscope.report.explain import explain as explained
+    from layerscope.report.figures import find, parse_figure
+
+    wanted = None if figure is None else parse_figure(figure)
+    first = network if isinstance(network, report.Report) else analyze(network, **options)
+    found = explained(replace(first, convention=convention("exact")), tuple(counters))
+
+    def again(shape: Shape) -> report.Report:
+        return analyze(first.graph, input={first.inputs[0].name: shape})
+
+    answer = None if wanted is None else find(found, wanted, again)
+    return Explanation(found.report, found.macs, found.params, found.opinions, found.notes, answer)
+
+
 def measure(
     network: str | Graph,
     *,
@@ -344,3 +370,23 @@ def measure(
     found = analyze(network, **options)
     loaded = monotonic() - started
     return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)
+
+
+def predict(
+    network: str | Graph, *, on: str | None = None, threads: int | None = None, **options: Any
+) -> Prediction:
+    """What every layer would take on this machine once it is calibrated, or on a known one.
+
+    Other options are those of `analyze`.
+    """
+    found = analyze(network, **options)
+    if on is None or on == "this":
+        from layerscope.engines.machine import cores
+        from layerscope.predict.here import predict_here
+
+        return predict_here(found, "onnxruntime", threads or cores())
+    from layerscope.predict.elsewhere import predict_on
+
+    if threads is not None:
+        raise UsageError(f"--threads is of this machine, not of {on}")
+    return predict_on(found, on)

@@ -15,8 +15,11 @@ from layerscope.version import __version__
 COMMANDS = {
     "show": "Print the account of a network.",
     "compare": "Show how networks differ: totals side by side, layers that changed.",
+    "explain": "Say what other counters would print, and why.",
     "check": "Fail when a network outgrows its budget.",
     "measure": "Time every layer on an engine, beside the machine's limits.",
+    "predict": "Predict the time of every layer, here or on a machine that is not.",
+    "plot": "Draw a roofline, the time of layers, or memory over the order of execution.",
     "machine": "Measure this machine's limits, or list those of known accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",
@@ -29,6 +32,7 @@ Examples:
   layerscope show resnet50 --batch 32 --dtype fp16 --sort macs --top 10
   layerscope show vgg19 --as cs231n.md
   layerscope compare resnet50 resnet101
+  layerscope explain resnet50 --figure 4.11G
   layerscope check resnet18 --max-params 12M --max-macs 2G
   layerscope measure resnet50 -o run.json
   layerscope export resnet18 --to dot -o resnet18.dot

@@ -7,15 +7,20 @@ from importlib import import_module
 from layerscope.conventions.convention import Convention
 from layerscope.errors import UnknownName
 
-CONVENTIONS = ("exact", "matconvnet", "netscope", "cs231n", "boda")
+CONVENTIONS = (
+    "exact", "matconvnet", "netscope", "cs231n", "boda",
+    "torchvision", "flop_counter", "fvcore", "timm", "torchinfo", "ptflops", "ptflops-aten", "thop",
+    "calflops", "deepspeed",
+)  # fmt: skip
+COUNTERS = CONVENTIONS[5:]  # of PyTorch models
 
 
 def convention(name: str) -> Convention:
     """The convention of that name; its file is loaded on first use."""
     if name not in CONVENTIONS:
         raise UnknownName("convention", name, CONVENTIONS, f"; known: {', '.join(CONVENTIONS)}")
-    found: Convention = import_module(f"layerscope.conventions.{name}").CONVENTION
+    found: Convention = import_module(f"{__name__}.{name.replace('-', '_')}").CONVENTION
     return found
 
 
-__all__ = ["CONVENTIONS", "Convention", "convention"]
+__all__ = ["CONVENTIONS", "COUNTERS", "Convention", "convention"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from layerscope.analysis.costs import Cost
 from layerscope.graph.types import Node
 from layerscope.ops import Call, Ops
+
+if TYPE_CHECKING:
+    from layerscope.conventions.sites import Site
 
 Recount = Callable[[Call, Ops], Ops]
 
@@ -41,6 +45,11 @@ class Convention(Struct, frozen=True):
     activations: Callable[[Node, Call, int], int] = exact_activations
     counts_inputs: bool = False  # whether the network's inputs are among its activations
     counts_ops: bool = True  # False: the system counts none, and ours stay exact
+    seen: Callable[[Site], Ops] | None = None  # of systems that look at modules and functions
+    seen_params: Callable[[Site], int] | None = None
+    seen_activations: Callable[[Site], int] | None = None
+    learned: Literal["used", "all", "trainable"] = "used"  # which of a model's parameters
+    twice: bool = False  # whether its figure has two for a multiply-add
 
     def recount(self, op: str, call: Call, ops: Ops) -> Ops:
         """Operations of one node as this system counts them."""

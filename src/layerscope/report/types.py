@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,6 +16,9 @@ from layerscope.analysis.shapes import Shapes
 from layerscope.conventions.convention import Convention
 from layerscope.graph.types import Graph, Node, Shape, Tensor, elements, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+
+if TYPE_CHECKING:
+    from layerscope.conventions.sites import Site
 
 
 class Layer(Struct, frozen=True, gc=False):
@@ -188,10 +192,17 @@ class Report(Struct, frozen=True, dict=True):
     def layers(self) -> tuple[Layer, ...]:
         """One a node, in execution order."""
         calls, tensors, rules = self.shapes.calls, self.tensors, self.convention
+        sites: dict[str, Site] = {}
+        if rules.seen is not None:
+            from layerscope.conventions.sites import survey
+
+            found = survey(self.graph, self.shapes, self.costs)
+            sites = {site.node.name: site for site in found}
         rows = []
         for node in self.graph.nodes:
             call = calls.get(node.name)
             cost = self.costs[node.name]
+            site = sites.get(node.name)
             fields = self.fields.get(node.outputs[0])
             written = self.memory.written[node.name]
             rows.append(
@@ -200,9 +211,9 @@ class Report(Struct, frozen=True, dict=True):
                     call,
                     tuple([tensors[name] for name in node.inputs]),
                     tuple([tensors[name] for name in node.outputs]),
-                    FREE if call is None else _recounted(rules, node, call, cost),
-                    rules.params(node, call, cost),
-                    0 if call is None else rules.activations(node, call, written),
+                    FREE if call is None else _recounted(rules, node, call, cost, site),
+                    _params(rules, self.graph, node, call, cost, site),
+                    0 if call is None else _activations(rules, node, call, written, site),
                     cost,
                     fields[0] if fields else None,
                 )
@@ -225,7 +236,7 @@ class Report(Struct, frozen=True, dict=True):
         ops = sum_ops([layer.ops for layer in self.layers])
         inputs = sum(tensor.elements for tensor in self.inputs)
         return Totals(
-            params=sum([layer.params for layer in self.layers]),
+            params=sum([layer.params for layer in self.layers]) + self._unused,
             buffers=sum([layer.cost.buffer_count for layer in self.layers]),
             ops=ops,
             convention_ops=self.convention.headline(ops),
@@ -236,6 +247,14 @@ class Report(Struct, frozen=True, dict=True):
             param_bytes=sum([layer.cost.stored_bytes for layer in self.layers]),
             peak_activation_bytes=self.memory.peak_bytes,
         )
+
+    @property
+    def _unused(self) -> int:
+        """Parameters that no layer uses and the convention counts."""
+        if self.convention.learned == "used":
+            return 0
+        left = self.graph.frozen if self.convention.learned == "trainable" else frozenset()
+        return sum(param.elements for param in self.graph.unused if param.storage not in left)
 
     @cached_property
     def stored(self) -> dict[str, dict[str, int]]:
@@ -287,8 +306,26 @@ class Report(Struct, frozen=True, dict=True):
         )
 
 
-def _recounted(rules: Convention, node: Node, call: Call, cost: Cost) -> Ops:
+def _params(
+    rules: Convention, graph: Graph, node: Node, call: Call | None, cost: Cost, site: Site | None
+) -> int:
+    if rules.seen_params is not None and site is not None:
+        return rules.seen_params(site)
+    if rules.learned == "trainable" and graph.frozen:
+        return sum(p.elements for p in cost.first if p.learnable and p.storage not in graph.frozen)
+    return rules.params(node, call, cost)
+
+
+def _activations(rules: Convention, node: Node, call: Call, written: int, site: Site | None) -> int:
+    if rules.seen_activations is not None and site is not None:
+        return rules.seen_activations(site)
+    return rules.activations(node, call, written)
+
+
+def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site | None) -> Ops:
     """A convention counts one run of a node, which a loop has several times."""
+    if rules.seen is not None and site is not None:
+        return rules.seen(site) * node.times
     if node.times == 1:
         return rules.recount(node.op, call, cost.ops)
     return rules.recount(node.op, call, RULES[node.op].ops(call)) * node.times

@@ -192,6 +192,7 @@ class Run:
             outputs=outputs,
             params=tuple(tracker.params.values()),
             modules={place.path: _printed(place) for place in tracker.places.values()},
+            kinds={place.path: _kind(place.module) for place in tracker.places.values()},
             dtype=_floating(held),
             notes=notes,
             unused=tuple(unused),
@@ -216,6 +217,14 @@ def _printed(place: Any) -> str:
         return type(place.module).__name__
     told = place.printed and place.path and type(place.module).__name__ in PRINTED
     return "" if told else repr(place.module)
+
+
+def _kind(module: Any) -> str:
+    """Class of a module, with its package unless that is torch.nn."""
+    kind = type(module)
+    if kind.__module__.startswith("torch.nn."):
+        return str(kind.__name__)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _floating(held: Held) -> str:

@@ -143,11 +143,11 @@ class Recorder:
     ) -> None:
         known = all(value.known for value in given)
         register = self.tracker.register
-        for out, name, sig in zip(outs, names, entry.outs, strict=True):
+        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=True)):
             made = register(out, name, sig)
             if known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, outs.index(out) if entry.form else None)
+                made.recipe = (func, args, kwargs, n if entry.form else None)
 
     def _empty(self, sig: Sig) -> Any:
         return self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
@@ -289,7 +289,7 @@ class Recorder:
         if not isinstance(counts, Mapping):
             counts = {"mac": counts}
         told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
-        step = Step("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        step = Step("taught", tuple(range(len(given))), told_us, (), len(sigs), info.source)
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
 

@@ -1,0 +1,72 @@
+"""fvcore 0.1.5: one flop per multiply-add, norms and average pools added, fused attention skipped.
+
+As it traces a model on a processor without gradients.
+"""
+
+from __future__ import annotations
+
+from layerscope.conventions.convention import Convention
+from layerscope.conventions.functions import (
+    CONV,
+    CONV_TRANSPOSE,
+    MATMUL,
+    NORMS,
+    TWO_PRODUCTS,
+    Rule,
+    by_function,
+    einsum_flops,
+    norm,
+    one,
+    per_input,
+    per_output,
+    products,
+)
+from layerscope.conventions.sites import Site
+from layerscope.graph.types import elements
+from layerscope.ops import Ops
+from layerscope.ops.attention import Sizes
+
+PRODUCTS = (*CONV, *CONV_TRANSPOSE, *MATMUL, "linear", "addmm")
+EXACT = ("abc,abd->acd", "abc,adc->adb")  # the two it has formulas for
+
+
+def _einsum(site: Site) -> Ops:
+    return products(site) if _letters(site) in EXACT else Ops(mac=einsum_flops(site) // 2)
+
+
+def _letters(site: Site) -> str:
+    """The equation with letters in the order of the alphabet."""
+    equation: str = site.call.attributes.equation
+    seen = dict.fromkeys(letter for letter in equation if letter.isalpha())
+    return equation.translate({ord(letter): 97 + n for n, letter in enumerate(seen)})
+
+
+RULES: dict[str, Rule] = {
+    **one(PRODUCTS, products),
+    TWO_PRODUCTS: products,
+    "einsum": _einsum,
+    "batch_norm": norm(1, 2),
+    **one(NORMS, norm(4, 5)),
+    "adaptive_avg_pool2d": per_input(1),
+    "upsample_nearest2d": per_output(1),
+    "upsample_bilinear2d": per_output(4),
+    "grid_sampler": per_output(4),
+}
+
+
+def activations(site: Site) -> int:
+    """Elements that convolutions and matrix products make."""
+    if site.function == TWO_PRODUCTS:
+        return Sizes(site.call).scores + elements(site.call.y)
+    return elements(site.call.y) if site.function in (*PRODUCTS, "einsum") else 0
+
+
+CONVENTION = Convention(
+    name="fvcore",
+    says="one flop per multiply-add, norms and 2-D adaptive pools added, fused attention skipped",
+    figure="flops",
+    headline=lambda ops: ops.mac + ops.add,
+    seen=by_function(RULES),
+    seen_activations=lambda site: 0 if site.fused else activations(site),
+    learned="all",
+)

@@ -1,0 +1,15 @@
+"""torchvision's published GFLOPs, which are multiply-adds of convolutions and matrix products."""
+
+from __future__ import annotations
+
+from layerscope.conventions.convention import Convention
+from layerscope.ops import Ops
+
+CONVENTION = Convention(
+    name="torchvision",
+    says="multiply-adds of convolutions and products, called FLOPs; nothing else counted",
+    figure="FLOPs",
+    headline=lambda ops: ops.mac,
+    other=lambda call, ops: Ops(mac=ops.mac),
+    learned="all",
+)

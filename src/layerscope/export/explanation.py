@@ -1,0 +1,162 @@
+"""What other counters would say, as text that fits the terminal, as Markdown, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from layerscope.export.grid import Cell, lay_out, markdown, named
+from layerscope.export.markdown import escape
+from layerscope.export.text import Style, plain
+from layerscope.report.explain import Explained, Opinion, Part
+from layerscope.report.figures import Answer, Match
+from layerscope.report.numbers import exact_text, short_text
+
+
+class Explanation(Explained, frozen=True):
+    """Our figures and everybody's, with every way to print them."""
+
+    answer: Answer | None = None
+
+    def __str__(self) -> str:
+        return write_text(self)
+
+    def to_text(self, *, width: int | None = None) -> str:
+        """A table of figures, under each the reasons for what differs."""
+        return write_text(self, width=width)
+
+    def to_markdown(self) -> str:
+        """The same as a Markdown table and lists."""
+        return write_markdown(self)
+
+    def to_json(self) -> str:
+        """Figures and reasons as JSON."""
+        return write_json(self)
+
+
+def write_text(explained: Explanation, *, width: int | None = None, style: Style = plain) -> str:
+    """A row a counter, its reasons below it; what gives a figure first, if one was asked for."""
+    if explained.answer is not None:
+        return "".join(f"{line}\n" for line in _answered(explained.answer))
+    below = ["", "", *["; ".join(_reasons(said)) for said in explained.opinions]]
+    exact, short = (_rows(explained, digits) for digits in (False, True))
+    return lay_out(exact, width, style, short, below)
+
+
+def write_markdown(explained: Explanation) -> str:
+    """The table, then a list of reasons a counter."""
+    if explained.answer is not None:
+        return "".join(f"- {escape(line)}\n" for line in _answered(explained.answer))
+    lines = []
+    for said in explained.opinions:
+        reasons = _reasons(said)
+        if reasons:
+            lines.append(f"- `{said.name}`: {escape('; '.join(reasons))}\n")
+    return markdown(_rows(explained, False)) + ("\n" + "".join(lines) if lines else "")
+
+
+def write_json(explained: Explanation, *, stamp: bool = True) -> str:
+    """Figures in full and reasons that add up to every difference."""
+    import msgspec
+
+    document: dict[str, Any] = {
+        "network": explained.report.name,
+        "macs": explained.macs,
+        "params": explained.params,
+        "counters": [
+            {
+                "name": said.name,
+                "says": said.says,
+                "figure": said.figure,
+                "value": said.value,
+                "macs": said.macs,
+                "flops": said.flops,
+                "params": said.params,
+                "reasons": [_part(part) for part in said.parts],
+                "param_reasons": [_part(part) for part in said.param_parts],
+            }
+            for said in explained.opinions
+        ],
+        "notes": list(explained.notes),
+        "stamp": explained.report.stamp if stamp else None,
+    }
+    if explained.answer is not None:
+        document["figure"] = {
+            "text": explained.answer.figure.text,
+            "matches": [_match(match) for match in explained.answer.matches],
+            "nearest": [_match(match) for match in explained.answer.nearest],
+        }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _part(part: Part) -> dict[str, Any]:
+    share = None if part.share is None else float(part.share)
+    return {"what": part.what, "count": part.count, "share": share}
+
+
+def _match(match: Match) -> dict[str, Any]:
+    return {"name": match.name, "what": match.what, "value": match.value, "input": match.input}
+
+
+def _rows(explained: Explanation, short: bool) -> list[list[Cell]]:
+    number = short_text if short else exact_text
+    rows = [
+        [named("counter"), Cell("params"), Cell("figure"), named("called"), Cell("MACs"), Cell("")],
+        _row("layerscope", explained.params, explained.macs, "MACs", explained.macs, "", number),
+    ]
+    for said in explained.opinions:
+        ratio = _percent(_of(said.macs - explained.macs, explained.macs))
+        row = _row(said.name, said.params, said.value, said.figure, said.macs, ratio, number)
+        rows.append(row)
+    return rows
+
+
+def _row(
+    name: str, params: int, value: int, figure: str, macs: int, ratio: str, number: Any
+) -> list[Cell]:
+    return [
+        named(name),
+        Cell(number(params)),
+        Cell(number(value)),
+        named(figure),
+        Cell(number(macs)),
+        Cell(ratio),
+    ]
+
+
+def _of(count: int, whole: int) -> Fraction | None:
+    return Fraction(count, whole) if whole else None
+
+
+def _percent(share: Fraction | None) -> str:
+    """Signed, with a decimal below ten percent; what would round to nothing says so."""
+    if not share:
+        return "" if share is None else "="
+    sign = "+" if share > 0 else "−"
+    size = abs(share * 100)
+    if size < Fraction(1, 20):
+        return f"{sign}<0.1 %"
+    return f"{sign}{float(size):.{1 if size < Fraction(199, 20) else 0}f} %"
+
+
+def _reasons(said: Opinion) -> list[str]:
+    """One line a difference, with how much and which share."""
+    return [
+        *[f"{part.what}: {_signed(part.count)} ({_percent(part.share)})" for part in said.parts],
+        *[f"{part.what}: {_signed(part.count)} parameters" for part in said.param_parts],
+    ]
+
+
+def _signed(count: int) -> str:
+    return f"{'+' if count > 0 else '−'}{exact_text(abs(count))}"
+
+
+def _answered(answer: Answer) -> Sequence[str]:
+    text = answer.figure.text
+    if answer.matches:
+        return [f"{text} is given by", *[f"  {match}" for match in answer.matches]]
+    return [
+        f"{text} is given by no way of counting known here; nearest",
+        *[f"  {match}" for match in answer.nearest],
+    ]

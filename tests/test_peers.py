@@ -1,0 +1,137 @@
+"""Other counters, installed and asked: under their conventions our figures are theirs, exactly.
+
+Run by make test-peers. Where a counter breaks its own rules, both figures stand in DIFFERENT with
+the reason.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from layerscope.conventions import convention
+from tests.peers.models import MODULES, NETWORKS, Built
+from tests.peers.tools import TOOLS, Said, ask
+
+pytestmark = [
+    pytest.mark.peers,
+    pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+FUSED = "as installed it skips fused attention; timm publishes figures with attention written out"
+PLACES = "a module in three places is counted once a place, by some also once a hook"
+NAMED = "LocalResponseNorm calls mul() and add() by name, which looks like * and + afterwards"
+SIZE = "interpolate to a size is taken for that size alone, one of a batch and channel"
+
+# (model, tool) -> why, ours, the tool's: params, figure, FLOPs, activations
+DIFFERENT: dict[tuple[str, str], tuple[str, Said, Said]] = {
+    ("vit_b_16", "timm"): (
+        FUSED,
+        Said(86_567_656, 17_582_740_224, None, 23_895_544),
+        Said(86_567_656, 11_290_036_992, None, 9_229_288),
+    ),
+    ("attention", "timm"): (
+        FUSED,
+        Said(4224, 59_136, None, 2352),
+        Said(4224, 57_344, None, 1792),
+    ),
+    ("attention batch first", "timm"): (
+        FUSED,
+        Said(4224, 63_616, None, 2632),
+        Said(4224, 0, None, 0),
+    ),
+    ("attention function", "timm"): (FUSED, Said(1, 6272, None, 840), Said(1, 0, None, 0)),
+    ("linear in three places", "torchinfo"): (PLACES, Said(10_100, 30_300), Said(40_400, 30_300)),
+    ("linear in three places", "ptflops"): (PLACES, Said(10_100, 30_300), Said(10_100, 90_900)),
+    ("linear in three places", "thop"): (PLACES, Said(10_100, 30_000), Said(30_300, 270_000)),
+    ("linear in three places", "calflops"): (
+        PLACES,
+        Said(10_100, 30_000, 60_000),
+        Said(10_100, 90_000, 180_000),
+    ),
+    ("local_response_norm", "ptflops"): (NAMED, Said(1, 200), Said(1, 650)),
+    ("local_response_norm", "calflops"): (NAMED, Said(1, 0, 200), Said(1, 0, 650)),
+    ("local_response_norm", "deepspeed"): (NAMED, Said(1, 0, 200), Said(1, 0, 650)),
+    ("interpolate bilinear", "calflops"): (SIZE, Said(1, 0, 768), Said(1, 0, 144)),
+    ("interpolate bilinear", "deepspeed"): (SIZE, Said(1, 0, 1728), Said(1, 0, 144)),
+}
+TIMM = ("vit_tiny_patch16_224",)
+
+
+@pytest.fixture(autouse=True)
+def _needed(tool: str, name: str) -> None:
+    """Skip by name what is not installed."""
+    package = TOOLS[tool][0]
+    needs = [package]
+    if name in NETWORKS:
+        needs.append("timm" if name in TIMM else "torchvision")
+    if package in ("ptflops", "timm"):
+        needs.append("torchvision")
+    for need in needs:
+        if find_spec(need) is None:
+            pytest.skip(f"{need} is not installed")
+    return
+
+
+@cache
+def built(name: str) -> Built:
+    return (NETWORKS.get(name) or MODULES[name])()
+
+
+@cache
+def counted(name: str) -> Any:
+    from layerscope import analyze
+
+    model, args = built(name)
+    return analyze(model.eval(), input_data=args)
+
+
+def ours(name: str, tool: str, like: Said) -> Said:
+    """Our figures under the tool's convention, those that it has."""
+    totals = replace(counted(name), convention=convention(tool)).totals
+    assert totals.convention_ops is not None
+    return Said(
+        None if like.params is None else totals.params,
+        totals.convention_ops,
+        None if like.flops is None else totals.flops,
+        None if like.activations is None else totals.activations,
+    )
+
+
+def compared(name: str, tool: str) -> None:
+    model, args = built(name)
+    said = ask(tool, model, args)
+    found = ours(name, tool, said)
+    if (name, tool) in DIFFERENT:
+        _, expected, theirs = DIFFERENT[name, tool]
+        assert (found, said) == (expected, theirs)
+    else:
+        assert found == said
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks(name: str, tool: str) -> None:
+    compared(name, tool)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("name", MODULES)
+def test_layers(name: str, tool: str) -> None:
+    compared(name, tool)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("name", ["resnet18", "swin_t", "vit_b_16"])
+def test_reasons_add_up(name: str, tool: str) -> None:
+    from layerscope import explain
+
+    found = explain(counted(name), counters=(tool,))
+    (said,) = found.opinions
+    assert sum(part.count for part in said.parts) == said.macs - found.macs
+    assert sum(part.count for part in said.param_parts) == said.params - found.params
