@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 from contextlib import redirect_stdout
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -97,9 +98,9 @@ def picture() -> str:
     )
 
 
-def readme() -> str:
-    """README.md with its output blocks made anew."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def page(name: str) -> str:
+    """A page with the output of its commands in it."""
+    text = (ROOT / name).read_text(encoding="utf-8")
     return BLOCK.sub(lambda m: m[1] + output(*m[2].split()) + m[4], text)
 
 
@@ -109,7 +110,7 @@ PAGES = {
     "docs/forms.md": forms,
     "docs/report.schema.json": schema,
     "docs/vgg16.svg": picture,
-    "README.md": readme,
+    **{name: partial(page, name) for name in ("README.md", "docs/explain.md")},
 }
 
 

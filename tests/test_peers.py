@@ -6,7 +6,7 @@ the reason.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -78,12 +78,12 @@ def _needed(tool: str, name: str) -> None:
     return
 
 
-@cache
+@lru_cache(maxsize=1)
 def built(name: str) -> Built:
     return (NETWORKS.get(name) or MODULES[name])()
 
 
-@cache
+@lru_cache(maxsize=1)
 def counted(name: str) -> Any:
     from layerscope import analyze
 

@@ -93,7 +93,8 @@ def fvcore_counts(report: Any) -> tuple[int, int]:
         elif layer.op == "batch_norm":
             ops += (2 if call.attributes is None or call.attributes.affine else 1) * out
         elif layer.op in ("layer_norm", "group_norm", "instance_norm"):
-            ops += (5 if getattr(call.attributes, "affine", True) else 4) * out
+            batch = layer.node.source is not None and layer.node.source.op == "aten.batch_norm"
+            ops += (5 if batch or getattr(call.attributes, "affine", True) else 4) * out
         elif layer.op == "adaptive_avg_pool":
             ops += elements(call.x)
         elif layer.op == "resize":

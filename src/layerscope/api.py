@@ -18,6 +18,7 @@ from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.graph import Graph, Shape
+from layerscope.graph.collection import no_collection
 from layerscope.graph.edits import bind, with_cache, with_tokens
 from layerscope.ops import RULES
 from layerscope.report.training import Fit
@@ -232,15 +233,16 @@ def analyze(
     inferred = infer(graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
-    return Report(
-        graph=graph,
-        shapes=inferred,
-        costs=costs(graph, inferred),
-        fields=fields(graph, inferred),
-        memory=liveness(graph, inferred, in_place=in_place),
-        convention=counted_by,
-        version=__version__,
-    )
+    with no_collection():
+        return Report(
+            graph=graph,
+            shapes=inferred,
+            costs=costs(graph, inferred),
+            fields=fields(graph, inferred),
+            memory=liveness(graph, inferred, in_place=in_place),
+            convention=counted_by,
+            version=__version__,
+        )
 
 
 def _need_shapes(graph: Graph) -> None:
@@ -322,6 +324,9 @@ def compare(
     return Comparison(found.reports, found.figures, found.pairs)
 
 
+GIVEN = ("input", "input_size", "input_data")
+
+
 def explain(
     network: Any, *, figure: str | None = None, counters: Sequence[str] = COUNTERS, **options: Any
 ) -> Explanation:
@@ -338,7 +343,10 @@ def explain(
     found = explained(replace(first, convention=convention("exact")), tuple(counters))
 
     def again(shape: Shape) -> report.Report:
-        return analyze(first.graph, input={first.inputs[0].name: shape})
+        if isinstance(network, report.Report):
+            return analyze(network.graph, input=shape)
+        told = {name: value for name, value in options.items() if name not in GIVEN}
+        return analyze(network, input=shape, **told)
 
     answer = None if wanted is None else find(found, wanted, again)
     return Explanation(found.report, found.macs, found.params, found.opinions, found.notes, answer)

@@ -49,4 +49,11 @@ CONVENTION = Convention(
     headline=lambda ops: ops.mac,
     seen=by_function(RULES),
     learned="trainable",
+    why={
+        "attention modules": "without gradients PyTorch runs them as one kernel it does not wrap",
+        "fused attention": "it does not wrap that function",
+        "recurrent layers": "counted in its FLOPs alone",
+        "einsum": "counted in its FLOPs alone",
+        "transposed convolutions": "it divides by groups twice",
+    },
 )

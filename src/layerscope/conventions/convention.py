@@ -50,6 +50,7 @@ class Convention(Struct, frozen=True):
     seen_activations: Callable[[Site], int] | None = None
     learned: Literal["used", "all", "trainable"] = "used"  # which of a model's parameters
     twice: bool = False  # whether its figure has two for a multiply-add
+    why: Mapping[str, str] = {}  # known causes of what it misses, in explain's words
 
     def recount(self, op: str, call: Call, ops: Ops) -> Ops:
         """Operations of one node as this system counts them."""

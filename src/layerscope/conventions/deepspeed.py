@@ -16,6 +16,7 @@ from layerscope.conventions.functions import (
     TWO_PRODUCTS,
     UPSAMPLES,
     Rule,
+    batch_norm,
     biased,
     by_function,
     einsum_flops,
@@ -54,7 +55,7 @@ RULES: dict[str, Rule] = {
     **one((*CONV, *CONV_TRANSPOSE), products_and_bias),
     **one((*ACTIVATIONS, *POOLS), per_input(1)),
     **one(UPSAMPLES, per_output(1)),
-    "batch_norm": norm(1, 2),
+    "batch_norm": batch_norm,
     **one(NORMS, norm(4, 5)),
     "einsum": lambda site: Ops(add=einsum_flops(site)),
     **one(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
@@ -67,4 +68,9 @@ CONVENTION = Convention(
     headline=lambda ops: ops.mac,
     seen=by_function(RULES),
     learned="all",
+    why={
+        "attention modules": "without gradients PyTorch runs them as one kernel it does not wrap",
+        "recurrent layers": "counted in its FLOPs alone",
+        "einsum": "counted in its FLOPs alone",
+    },
 )

@@ -83,7 +83,20 @@ def per_output(count: int) -> Rule:
 
 def norm(plain: int, scaled: int) -> Rule:
     """So many an element of the input, by whether it is scaled by what was learned."""
-    return lambda site: Ops(add=(scaled if affine(site) else plain) * elements(site.call.x))
+
+    def rule(site: Site) -> Ops:
+        size = elements(site.call.x)
+        if site.node.op == "scale":  # the second step of a norm
+            return Ops(add=(scaled - plain) * size)
+        return Ops(add=(scaled if affine(site) else plain) * size)
+
+    return rule
+
+
+def batch_norm(site: Site) -> Ops:
+    """One an element, two if it is scaled; four and five where it takes statistics of its input."""
+    own = site.node.op == "layer_norm"
+    return norm(4, 5)(site) if own else norm(1, 2)(site)
 
 
 def two_products(site: Site) -> Ops:

@@ -13,6 +13,7 @@ from layerscope.conventions.functions import (
     NORMS,
     TWO_PRODUCTS,
     Rule,
+    batch_norm,
     by_function,
     einsum_flops,
     norm,
@@ -45,7 +46,7 @@ RULES: dict[str, Rule] = {
     **one(PRODUCTS, products),
     TWO_PRODUCTS: products,
     "einsum": _einsum,
-    "batch_norm": norm(1, 2),
+    "batch_norm": batch_norm,
     **one(NORMS, norm(4, 5)),
     "adaptive_avg_pool2d": per_input(1),
     "upsample_nearest2d": per_output(1),
@@ -69,4 +70,9 @@ CONVENTION = Convention(
     seen=by_function(RULES),
     seen_activations=lambda site: 0 if site.fused else activations(site),
     learned="all",
+    why={
+        "attention modules": "without gradients PyTorch runs them as one kernel it does not know",
+        "fused attention": "it has no formula for it",
+        "recurrent layers": "it has no formula for them",
+    },
 )

@@ -106,4 +106,8 @@ CONVENTION = Convention(
     headline=lambda ops: ops.mac + ops.add,
     seen=_seen,
     learned="trainable",
+    why={
+        "linear layers inside attention modules": "a class it counts hides what is inside",
+        "fused attention": "it does not wrap that function",
+    },
 )

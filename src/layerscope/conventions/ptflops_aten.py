@@ -42,4 +42,9 @@ CONVENTION = Convention(
     headline=lambda ops: ops.mac + ops.add,
     seen=by_function(RULES),
     learned="trainable",
+    why={
+        "attention modules": "without gradients PyTorch runs them as one kernel it does not know",
+        "fused attention": "it has no formula for it",
+        "recurrent layers": "oneDNN runs an LSTM as one kernel it does not know",
+    },
 )

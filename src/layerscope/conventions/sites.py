@@ -28,6 +28,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "layer_norm": ("layer_norm", "LayerNorm"),
     "group_norm": ("group_norm", "GroupNorm"),
     "rms_norm": ("rms_norm", "RMSNorm"),
+    "scale": ("", ""),  # of a norm without statistics, which are two steps
     "lrn": ("local_response_norm", "LocalResponseNorm"),
     "relu": ("relu", "ReLU"),
     "relu6": ("hardtanh", "ReLU6"),

@@ -99,4 +99,8 @@ CONVENTION = Convention(
     headline=lambda ops: ops.mac + ops.add,
     seen=_seen,
     seen_params=_params,
+    why={
+        "transposed convolutions": "it counts output positions, not input positions",
+        "attention modules": "it has no rule for the class",
+    },
 )

@@ -51,4 +51,10 @@ CONVENTION = Convention(
     seen=_seen,
     seen_params=_params,
     learned="all",
+    why={
+        "linear layers on sequences": "it counts the first axis alone",
+        "linear layers inside attention modules": "it counts the first axis alone",
+        "attention modules": "they hold modules inside, and only leaves are counted",
+        "transposed convolutions": "it counts output positions, not input positions, and no groups",
+    },
 )

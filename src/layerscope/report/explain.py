@@ -115,7 +115,11 @@ def _opinion(report: Report, sites: dict[str, Site], params: int, rules: Convent
             held[what] = held.get(what, 0) + layer.params - own.params
     macs = value // 2 if rules.twice else value
     parts = [
-        Part(_said(what, ours, said), said - ours, _share(said - ours, report.totals.macs))
+        Part(
+            _said(what, ours, said, rules.why.get(what, "")),
+            said - ours,
+            _share(said - ours, report.totals.macs),
+        )
         for what, (ours, said) in reasons.items()
         if said != ours
     ]
@@ -184,12 +188,12 @@ def _by_function(rules: Convention) -> bool:
     return rules.name not in ("torchinfo", "thop", "ptflops")
 
 
-def _said(what: str, ours: int, theirs: int) -> str:
+def _said(what: str, ours: int, theirs: int, why: str) -> str:
     if not ours:
         return f"{what} counted"
-    if not theirs:
-        return f"{what} missed"
-    return f"{what} counted {'for more' if theirs > ours else 'for less'}"
+    more = "for more" if theirs > ours else "for less"
+    told = f"{what} counted {more}" if theirs else f"{what} missed"
+    return f"{told}, {why}" if why else told
 
 
 def _holder(site: Site | None, layer: Layer) -> str:
@@ -200,4 +204,4 @@ def _holder(site: Site | None, layer: Layer) -> str:
     short = kind.rpartition(".")[2]
     if site.place or short == ATTENTION:
         return f"parameters of {short}"
-    return f"bare parameters of {short}" if short else "bare parameters"
+    return f"parameters that {short} uses itself" if short else "parameters of no module"

@@ -23,6 +23,7 @@ class Ref(Struct, frozen=True):
     dtype: str
     place: Place
     stored: bool = False  # a parameter or buffer of the model
+    buffer: bool = False
 
     @property
     def rank(self) -> int:
@@ -104,7 +105,8 @@ class Draft:
     def with_arrays(self, op: str, x: Ref, at: Any, arrays: Mapping[str, Ref | None]) -> Ref:
         """A step that holds its arrays, or reads them where they are worked out on the way."""
         given = {name: ref for name, ref in arrays.items() if ref is not None}
-        if all(ref.stored for ref in given.values()):
+        learned = [ref for name, ref in given.items() if not name.startswith("running_")]
+        if all(ref.stored for ref in given.values()) and not any(ref.buffer for ref in learned):
             return self.add(op, x, at=at, holds=given)
         return self.add(op, x, *given.values(), at=at)
 

@@ -19,18 +19,32 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
 from layerscope.formats.torch.dtypes import NAMES, name_of
 from layerscope.formats.torch.leaves import exact_leaves
 from layerscope.formats.torch.places import Place
-from layerscope.formats.torch.tracking import Entry, Tracker
+from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value, dense
 from layerscope.graph.attributes import Counted, Opaque, Told
 from layerscope.graph.types import Shape, Source
 
 MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
 # Results stand one behind the other whatever the layout of what they are made of.
-FRESH = frozenset(("linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention"))
+FRESH = frozenset((
+    "linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention", "_grouped_mm",
+))  # fmt: skip
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
 
 
 NO_ENTRY = Entry((), (), ())  # of a module that must be entered
+
+
+MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
+MEMO: dict[str, dict[Any, Entry]] = {}  # by the model's number type
+
+
+def forget() -> None:
+    """Drop what is known of calls, where it is much."""
+    if sum(map(len, MEMO.values())) > MOST_REMEMBERED or len(SIGS) > MOST_REMEMBERED:
+        MEMO.clear()
+        SIGS.clear()
+        SAME.clear()
 
 
 class DataDependent(Exception):
@@ -58,14 +72,16 @@ class Info(Struct, frozen=True):
 class Recorder:
     """Handles calls of operators and of modules that are one operation."""
 
-    def __init__(self, torch: Any, tracker: Tracker, *, real: bool, floating: str) -> None:
+    def __init__(
+        self, torch: Any, tracker: Tracker, *, real: bool, floating: str, rules: Mapping[str, Any]
+    ) -> None:
         self.torch = torch
         self.tracker = tracker
         self.real = real  # numbers are computed: nothing is answered without them
         self.floating = floating
         self.shortcuts = True
-        self.rules: dict[str, Any] = {}
-        self.memo: dict[Any, Entry] = {}
+        self.rules = rules
+        self.memo = MEMO.setdefault(floating, {}) if not rules else {}
         self.infos: dict[Any, Info] = {}
         self.leaves = exact_leaves(torch)
         self.mode: Any = None
@@ -109,7 +125,8 @@ class Recorder:
             entry, outs = self._new(info, func, args, kwargs, given)
             if entry is None:
                 return outs
-            self.memo[key] = entry
+            if info.words is not None:  # what others define may be defined otherwise next time
+                self.memo[key] = entry
         if outs is None:
             outs = [self._empty(sig) for sig in entry.outs]
         if not entry.results:
@@ -207,7 +224,12 @@ class Recorder:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:
                 return None, opened
-        outs = self._run(info, func, args, kwargs)
+        try:
+            outs = self._run(info, func, args, kwargs)
+        except RuntimeError:
+            if results is None or self.real or info.name not in FRESH:
+                raise  # of the others, the kernels without numbers refuse what the real ones do
+            return self._entry(draft, results, self._sigs_of(results, given), form), None
         if rule is not None:
             return self._ruled(info, rule, args, kwargs, outs, given)
         return self._checked(info, draft, results, outs, given)
@@ -310,7 +332,7 @@ class Recorder:
             if isinstance(arg, self.torch.Tensor):
                 place = next(counter)
                 sig = given[place].sig
-                return Ref(sig.shape, sig.name, place, sig.kind != "")
+                return Ref(sig.shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
             if isinstance(arg, (list, tuple)):
                 return [refer(each) for each in arg]
             return arg
@@ -639,7 +661,7 @@ class Recorder:
         given: list[Any] = [value]
         given += [None if a is None else self.tracker.value(a) for a in arrays]
         refs = [
-            None if given[p] is None else Ref(given[p].sig.shape, given[p].sig.name, p - 1, True)
+            None if given[p] is None else self._held_ref(given[p].sig, p - 1)
             for p in range(1, len(given))
         ]  # places count arrays here; the one tensor that is read is told apart
         x = Ref(value.sig.shape, value.sig.name, -1, value.sig.kind != "")
@@ -662,6 +684,9 @@ class Recorder:
         if sig is None or sig.shape != made.shape or sig.name != made.dtype:
             return None
         return self._entry(draft, [made], [sig], None)
+
+    def _held_ref(self, sig: Sig, place: int) -> Ref:
+        return Ref(sig.shape, sig.name, place, True, sig.kind == "buffer")
 
     def _layout(self, leaf: Any, value: Value, given: Any, told: Any) -> Sig | None:
         """What PyTorch itself makes of an input that does not stand one behind the other."""

@@ -74,6 +74,10 @@ def _nothing(*_: Any) -> dict[Any, Any]:
     return {}
 
 
+class _Dict(dict[Any, Any]):
+    """A dict that may have attributes, as a state dict has."""
+
+
 class _Reader(pickle.Unpickler):
     """Knows arrays, dicts and plain values."""
 
@@ -83,7 +87,7 @@ class _Reader(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "collections" and name == "OrderedDict":
-            return dict
+            return _Dict
         if module in ("torch._utils", "torch._tensor"):
             if name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_tensor"):
                 return _tensor

@@ -61,7 +61,7 @@ def _insides(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:
     return [
         (value, value.copy())
         for value in attributes.values()
-        if value and isinstance(value, CONTAINERS)
+        if isinstance(value, CONTAINERS) and value
     ]
 
 

@@ -47,6 +47,15 @@ def bilinear(d: Draft, input1: Ref, input2: Ref, weight: Ref, bias: Ref | None =
     return _with_bias(d, made, bias)
 
 
+def grouped(d: Draft, self: Ref, mat2: Ref, offs: Ref | None = None, *_: Any, **__: Any) -> Ref:
+    """Rows dealt out to matrices, as experts have them: each row meets one matrix."""
+    if self.rank != 2 or mat2.rank != 3:
+        raise NoWords("groups of columns")
+    rows, inner, columns = self.shape[0], self.shape[1], mat2.shape[2]
+    told = at.Counted(((rows, columns),), (self.dtype,), mac=rows * inner * columns)
+    return d.add("custom", self, mat2, at=told)
+
+
 def outer(d: Draft, self: Ref, vec2: Ref) -> Ref:
     return d.add("einsum", self, vec2, at=at.Einsum("i,j->ij"))
 
@@ -205,6 +214,8 @@ TABLE: dict[str, Any] = {
     "addmv": addmm,
     "einsum": einsum,
     "bilinear": bilinear,
+    "_grouped_mm": grouped,
+    "grouped_mm": grouped,
     "outer": outer,
     "ger": outer,
     "dot": dot,

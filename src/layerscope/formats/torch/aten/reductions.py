@@ -7,6 +7,7 @@ from typing import Any
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.graph import attributes as at
+from layerscope.graph.types import elements
 
 
 def _axes(dim: Any) -> tuple[int, ...]:
@@ -143,6 +144,13 @@ def count_nonzero(d: Draft, self: Ref, dim: Any = None) -> Ref:
     return _reduced(d, "reduce_sum", found, dim, False)
 
 
+def histc(d: Draft, self: Ref, bins: int = 100, *_: Any, **__: Any) -> Ref:
+    """Every element found its bin, and counted there."""
+    size = elements(self.shape)
+    told = at.Counted(((bins,),), (self.dtype,), add=size, mul=size)
+    return d.add("custom", self, at=told)
+
+
 TABLE: dict[str, Any] = {
     "sum": reduction("reduce_sum"),
     "mean": average,
@@ -163,6 +171,7 @@ TABLE: dict[str, Any] = {
     "norm": norm,
     "cumsum": running("cum_sum"),
     "cumprod": running("cum_prod"),
+    "histc": histc,
     "topk": topk,
     "sort": sort,
     "argsort": argsort,

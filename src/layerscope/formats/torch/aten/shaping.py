@@ -330,7 +330,10 @@ def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
         apart = reshape(d, x, shape)
         order = [n for n in range(len(shape)) if n != axis + 1]
         return permute(d, apart, (*order, axis + 1))
-    raise NoWords("windows that overlap")
+    index = d.add("constant", at=at.Told(((count, size),), ("int64",)))
+    taken = d.add("gather", self, index, at=at.Gather(axis))
+    order = [n for n in range(taken.rank) if n != axis + 1]
+    return permute(d, taken, (*order, axis + 1))
 
 
 TABLE: dict[str, Any] = {

@@ -207,6 +207,40 @@ def im2col(
     return flat if self.rank == 4 else reshape(d, flat, flat.shape[1:])
 
 
+def col2im(
+    d: Draft,
+    self: Ref,
+    output_size: Sequence[int],
+    kernel_size: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+) -> Ref:
+    """Columns added up where they stood: every element is one addition."""
+    x = self if self.rank == 3 else reshape(d, self, (1, *self.shape))
+    taps = 1
+    for size in _sizes(kernel_size, 2):
+        taps *= size
+    batch, channels = x.shape[0], x.shape[1] // taps
+    sides = [s + 2 * p for s, p in zip(output_size, _sizes(padding, 2), strict=True)]
+    updates = reshape(d, x, (batch, channels, taps * x.shape[2]))
+    ground = at.Told(((batch, channels, sides[0] * sides[1]),), (x.dtype,))
+    places = at.Told((updates.shape,), ("int64",))
+    made = d.add(
+        "scatter",
+        d.add("constant", at=ground),
+        d.add("constant", at=places),
+        updates,
+        at=at.Scatter(2, add=True),
+    )
+    image = reshape(d, made, (batch, channels, *sides))
+    if any(_sizes(padding, 2)):
+        starts = _sizes(padding, 2)
+        ends = tuple(p + s for p, s in zip(starts, output_size, strict=True))
+        image = d.add("slice", image, at=at.Slice((2, 3), starts, ends, (1, 1)))
+    return image if self.rank == 3 else reshape(d, image, image.shape[1:])
+
+
 def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int]) -> Ref:
     return d.add("unpool", self, indices, at=at.Unpool(size=tuple(output_size)))
 
@@ -231,6 +265,7 @@ TABLE: dict[str, Any] = {
     "convolution": convolution,
     "_convolution": convolution,
     "im2col": im2col,
+    "col2im": col2im,
     "max_unpool2d": max_unpool,
     "grid_sampler": grid_sample,
     "grid_sampler_2d": grid_sample,

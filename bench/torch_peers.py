@@ -1,0 +1,258 @@
+"""Analysis of a built PyTorch module: us against every counter that is installed, in one run.
+
+One process a pair of tool and model. First call and best of five, the whole Report with its totals
+included; a tool is right where its count is within a tenth of the true one (some add norms and
+biases). The ratio is that of the fastest right tool's time to ours.
+
+    python bench/torch_peers.py                      # all tools, all models
+    python bench/torch_peers.py --models resnet50,bert --tools layerscope,flop_counter@meta
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import inspect
+import io
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+Run = Callable[[Any, Any], float | None]
+TIMES = 5
+RIGHT = {
+    "resnet50": 4_089_184_256, "resnet152": 11_513_626_624, "densenet201": 4_291_365_888,
+    "vit_b_16": 17_563_828_224, "swin_t": 4_490_566_656, "bert": 11_174_215_680,
+    "chain1000": 1000 * 256 * 16 * 144, "chain5000": 5000 * 256 * 16 * 144,
+}  # fmt: skip
+SAMPLE = (
+    "timm:mobilenetv3_large_100", "timm:vit_small_patch16_224", "timm:regnety_032",
+    "timm:convnext_tiny", "timm:efficientnet_b3",
+)  # fmt: skip
+GOALS = {"swin_t": 3.0, **dict.fromkeys(SAMPLE, 3.0)}
+
+
+def ours() -> Run:
+    from layerscope.dropins import summary
+
+    def run(net: Any, args: Any) -> float:
+        return float(summary(net, input_data=args).total_macs)
+
+    return run
+
+
+def torchinfo() -> Run:
+    from torchinfo import summary
+
+    return lambda net, args: float(summary(net, input_data=list(args), verbose=0).total_mult_adds)
+
+
+def fvcore() -> Run:
+    import logging
+
+    from fvcore.nn import FlopCountAnalysis
+
+    logging.disable(logging.WARNING)
+    return lambda net, args: float(
+        FlopCountAnalysis(net, args)
+        .unsupported_ops_warnings(False)
+        .uncalled_modules_warnings(False)
+        .total()
+    )
+
+
+def ptflops(backend: str) -> Callable[[], Run]:
+    def load() -> Run:
+        from ptflops import get_model_complexity_info
+
+        def run(net: Any, args: Any) -> float | None:
+            feed = dict(zip(inspect.signature(net.forward).parameters, args, strict=False))
+            told = get_model_complexity_info(
+                net, (1,), input_constructor=lambda _: feed, as_strings=False, backend=backend,
+                print_per_layer_stat=False, verbose=False,
+            )  # fmt: skip
+            return None if told[0] is None else float(told[0])
+
+        return run
+
+    return load
+
+
+def thop() -> Run:
+    from thop import profile
+
+    return lambda net, args: float(profile(net, inputs=tuple(args), verbose=False)[0])
+
+
+def calflops() -> Run:
+    from calflops import calculate_flops
+
+    return lambda net, args: float(
+        calculate_flops(net, args=list(args), print_results=False, output_as_string=False)[1]
+    )
+
+
+def flop_counter() -> Run:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    def run(net: Any, args: Any) -> float:
+        with FlopCounterMode(display=False) as counter:
+            net(*args)
+        return float(counter.get_total_flops() / 2)
+
+    return run
+
+
+TOOLS: dict[str, Callable[[], Run]] = {
+    "layerscope": ours,
+    "torchinfo": torchinfo,
+    "fvcore": fvcore,
+    "ptflops": ptflops("pytorch"),
+    "ptflops-aten": ptflops("aten"),
+    "thop": thop,
+    "calflops": calflops,
+    "flop_counter": flop_counter,
+}
+NEEDS = {"ptflops-aten": "ptflops", "flop_counter": "torch"}
+
+
+def _vision(torch: Any) -> Any:
+    from layerscope.formats.torch.specs import torchvision_models
+
+    return torchvision_models(torch)
+
+
+def build(name: str, torch: Any) -> tuple[Any, Any]:
+    models = _vision(torch)
+    if name.startswith("chain"):
+        nn = torch.nn
+        pairs = [(nn.Conv2d(16, 16, 3, padding=1), nn.ReLU()) for _ in range(int(name[5:]))]
+        return nn.Sequential(*[m for pair in pairs for m in pair]), (torch.zeros(1, 16, 16, 16),)
+    if name == "bert":
+        from transformers import BertConfig, BertModel
+
+        ids = torch.zeros(1, 128, dtype=torch.long)
+        return BertModel(BertConfig(return_dict=False)), (ids,)
+    if name.startswith("timm:"):
+        import timm
+
+        net = timm.create_model(name[5:])
+        return net, (torch.zeros(1, *net.default_cfg["input_size"]),)
+    return getattr(models, name)(weights=None), (torch.zeros(1, 3, 224, 224),)
+
+
+def measure(tool: str, model: str) -> dict[str, Any]:
+    import torch
+
+    base, _, device = tool.partition("@")
+    torch.set_num_threads(1)
+    _vision(torch)
+    run = TOOLS[base]()
+    with torch.device(device or "cpu"):
+        net, args = build(model, torch)
+    net.eval()
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    wall, cpu, macs = [], [], None
+    with torch.no_grad():
+        for _ in range(TIMES):
+            start, spent = time.perf_counter(), time.process_time()
+            macs = run(net, args)
+            wall.append(time.perf_counter() - start)
+            cpu.append(time.process_time() - spent)
+            if sum(wall) > 60:
+                break
+    more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
+    return {"macs": macs, "first": wall[0], "best": min(wall), "first_cpu": cpu[0],
+            "best_cpu": min(cpu), "more_mb": more / 1024}  # fmt: skip
+
+
+def child(tool: str, model: str) -> None:
+    warnings.simplefilter("ignore")
+    hidden = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(hidden), contextlib.redirect_stderr(hidden):
+            answer = measure(tool, model)
+    except BaseException as error:
+        answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:90]}"}
+    print("ANSWER" + json.dumps(answer))
+
+
+def asked(tool: str, model: str) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--child", tool, model]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    for line in done.stdout.splitlines():
+        if line.startswith("ANSWER"):
+            answer: dict[str, Any] = json.loads(line[6:])
+            return answer
+    return {"error": done.stderr.strip()[-90:] or "died"}
+
+
+def installed(tool: str) -> bool:
+    base = tool.partition("@")[0]
+    return importlib.util.find_spec(NEEDS.get(base, base)) is not None
+
+
+def compare(model: str, tools: list[str]) -> bool:
+    """One model's table; whether we are as much faster as we mean to be.
+
+    By CPU time, which other work on the machine disturbs least.
+    """
+    found = {tool: asked(tool, model) for tool in tools if installed(tool)}
+    mine = found.get("layerscope", {})
+    true = RIGHT.get(model) or mine.get("macs") or 1
+    print(f"\n{model}: {true:,} MACs")
+    heads = "".join(f"{head:>9}" for head in ("MACs", "first s", "best s", "CPU", "CPU", "more MB"))
+    print(f"{'tool':<20}{heads}  times ours")
+    best: dict[str, float] = {}
+    for tool, told in found.items():
+        if "error" in told:
+            print(f"{tool:<20}{told['error']}")
+            continue
+        share = (told["macs"] or 0) / true
+        right = 0.9 <= share <= 1.1
+        ratio = told["best_cpu"] / mine["best_cpu"] if mine else 0.0
+        text = "right" if share == 1 else f"{share:.3f}"
+        print(
+            f"{tool:<20}{text:>9}{told['first']:>9.4f}{told['best']:>9.4f}{told['first_cpu']:>9.4f}{told['best_cpu']:>9.4f}"
+            f"{told['more_mb']:>9.0f}  {ratio:.1f}{'' if right else '  (not right)'}"
+        )
+        if right and not tool.startswith("layerscope"):
+            for key in ("first_cpu", "best_cpu"):
+                best[key] = min(best.get(key, 1e9), told[key])
+    if not best or not mine:
+        return True
+    goal = GOALS.get(model, 5.0)
+    ratios = {key: best[key] / mine[key] for key in best}
+    first, again = ratios["first_cpu"], ratios["best_cpu"]
+    print(f"fastest right tool, CPU: first × {first:.1f}, best × {again:.1f} (goal × {goal:g})")
+    return bool(min(ratios.values()) >= goal)
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--child"]:
+        child(*sys.argv[2:4])
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", default=",".join((*RIGHT, *SAMPLE)))
+    every = [
+        t for name in TOOLS for t in ((name,) if name == "layerscope" else (name, name + "@meta"))
+    ]
+    parser.add_argument("--tools", default=",".join((*every, "layerscope@meta")))
+    told = parser.parse_args()
+    met = {model: compare(model, told.tools.split(",")) for model in told.models.split(",")}
+    short = [model for model, good in met.items() if not good]
+    print(
+        f"\n{len(met) - len(short)} of {len(met)} goals met"
+        + (f"; not: {', '.join(short)}" * bool(short))
+    )
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
