@@ -350,7 +350,7 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
             outside = begin == 1
         elif number == 16 and kind == SPAN:
             role = role_in(wire, [(begin, stop)]) or role
-    if len(dims) > MOST_AXES or any(size < 0 for size in dims):
+    if len(dims) > MOST_AXES or (dims and min(dims) < 0):
         raise wire.error(start, f"tensor {name!r} of shape {dims[:8]}, expected sizes from 0 on")
     stored = Stored(
         name,
@@ -373,24 +373,27 @@ def _check_payload(wire: Wire, stored: Stored) -> None:
     count = 1
     for size in stored.shape:
         count *= size
-    told = f"tensor {stored.name!r} of shape {list(stored.shape)}"
+    wrong = ""
     if stored.data is not None and stored.dtype != "string":
         bits = BITS.get(stored.dtype)
         if bits is None:
-            raise wire.error(stored.at, f"{told} has no type")
-        held = stored.data[1] - stored.data[0]
-        if held != (count * bits + 7) // 8:
-            raise wire.error(
-                stored.at, f"{told} and type {stored.dtype} in {held} bytes, expected "
-                f"{(count * bits + 7) // 8}"
-            )  # fmt: skip
+            raise wire.error(stored.at, f"{_told(stored)} has no type")
+        held, needed = stored.data[1] - stored.data[0], (count * bits + 7) // 8
+        if held != needed:
+            wrong = f" and type {stored.dtype} in {held} bytes, expected {needed}"
     elif stored.packed is None and count:
-        raise wire.error(stored.at, f"{told} without any numbers")
+        wrong = " without any numbers"
     elif stored.packed is not None and len(stored.packed[1]) <= MOST_VALUES:
         most = sum(b - a if kind == SPAN else 1 for kind, a, b in stored.packed[1])
         strings = stored.packed[0] == 6
         if count > most * 2 and not strings:  # a number takes a byte at least, two of 4 bits one
-            raise wire.error(stored.at, f"{told} in {most} bytes")
+            wrong = f" in {most} bytes"
+    if wrong:
+        raise wire.error(stored.at, f"{_told(stored)}{wrong}")
+
+
+def _told(stored: Stored) -> str:
+    return f"tensor {stored.name!r} of shape {list(stored.shape)}"
 
 
 def _sparse(wire: Wire, start: int, end: int) -> Stored:
