@@ -99,7 +99,7 @@ def calflops() -> Run:
 
 
 def flop_counter() -> Run:
-    from torch.utils.flop_counter import FlopCounterMode  # noqa: TID251
+    from torch.utils.flop_counter import FlopCounterMode
 
     def run(net: Any, args: Any) -> float:
         with FlopCounterMode(display=False) as counter:
@@ -148,7 +148,7 @@ def build(name: str, torch: Any) -> tuple[Any, Any]:
 
 
 def measure(tool: str, model: str) -> dict[str, Any]:
-    import torch  # noqa: TID251
+    import torch
 
     base, _, device = tool.partition("@")
     torch.set_num_threads(1)
