@@ -13,6 +13,7 @@ from typing import Any
 
 from layerscope.api import Report, analyze
 from layerscope.errors import UnknownName
+from layerscope.graph.collection import no_collection
 
 # torchinfo's columns in our words
 COLUMNS = {
@@ -68,7 +69,7 @@ def summary(
     """
     given = {"input_size": input_size, "input_data": input_data}
     told = {name: value for name, value in given.items() if value is not None}
-    with _Mode(model, mode):
+    with _Mode(model, mode), no_collection():
         report = analyze(model, **told, **options)
     fields = {name: getattr(report, name) for name in Report.__struct_fields__}
     columns = ["name", *dict.fromkeys(COLUMNS.get(name, name) for name in col_names)]
