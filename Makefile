@@ -89,6 +89,7 @@ bench: $(VENV)/dev
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/chain.py
 	$(BIN)/python bench/caffemodel.py
+	$(BIN)/python bench/onnx_models.py $(ARGS)
 
 $(VENV)/fuzz: $(VENV)/dev
 	$(PIP) install atheris
