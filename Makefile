@@ -3,7 +3,9 @@
 # make test-lower   the whole zoo as ONNX models in onnxruntime: minutes, and 8 GB of memory
 # make test-models  real ONNX models in onnxruntime, fetched into a cache if they are not there
 # make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
-# make test-peers   other counters of PyTorch models, which it installs, against our conventions: 20 minutes
+# make test-peers   other counters of PyTorch models, which it installs, against --like: 20 minutes
+# make test-zoo     every model of torchvision and timm against its published figures: an hour
+# make bench-torch  speed against the other counters of PyTorch models that are installed
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
 # make fuzz         the readers of files against made-up bytes, SECONDS=300 each
@@ -17,7 +19,8 @@ NET ?= vgg16
 SECONDS ?= 300
 ARGS ?=
 
-.PHONY: setup run test test-lower test-models test-torch test-peers check bench fuzz goldens docs clean
+.PHONY: setup run test test-lower test-models test-torch test-zoo test-peers bench-torch check bench fuzz goldens \
+  docs clean
 
 setup: $(VENV)/base
 
@@ -48,22 +51,29 @@ test-lower: $(VENV)/dev
 test-models: $(VENV)/dev
 	$(BIN)/pytest tests/test_onnx_models.py -m 'slow or not slow' $(ARGS)
 
-# torchvision has no CPU build and would pull another torch, hence --no-deps.
+# torchvision has no CPU build and would pull another torch, as timm would: hence --no-deps.
 $(VENV)/torch: $(VENV)/dev
-	$(PIP) install --constraint constraints.txt torch pillow
-	$(PIP) install --constraint constraints.txt --no-deps torchvision
+	$(PIP) install --constraint constraints.txt torch pillow transformers
+	$(PIP) install --constraint constraints.txt --no-deps torchvision timm
 	@touch $@
 
 test-torch: $(VENV)/torch
-	$(BIN)/pytest tests/test_training_torch.py $(ARGS)
+	$(BIN)/pytest tests/test_training_torch.py tests/test_torch_*.py $(ARGS)
+
+test-zoo: $(VENV)/torch
+	$(BIN)/python tests/zoo_torch.py $(ARGS)
+
+bench-torch: $(VENV)/torch
+	-$(PIP) install --no-deps torchinfo fvcore iopath yacs portalocker tabulate termcolor ptflops thop
+	$(BIN)/python bench/torch_peers.py $(ARGS)
 
 # Without what they ask for, which would be another torch; what they import is named here.
 PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm
-IMPORTED := accelerate einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo \
-  pydantic PyYAML safetensors setuptools tabulate termcolor tqdm yacs
+IMPORTED := einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo pydantic \
+  PyYAML safetensors setuptools tabulate termcolor tqdm yacs
 
 $(VENV)/peers: $(VENV)/torch
-	$(PIP) install --constraint constraints.txt $(filter-out accelerate,$(IMPORTED))
+	$(PIP) install --constraint constraints.txt $(IMPORTED)
 	$(PIP) install --constraint constraints.txt --no-deps accelerate $(PEERS)
 	@touch $@
 

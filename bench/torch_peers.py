@@ -42,7 +42,7 @@ def ours() -> Run:
     from layerscope.dropins import summary
 
     def run(net: Any, args: Any) -> float:
-        return summary(net, input_data=args).total_macs
+        return float(summary(net, input_data=args).total_macs)
 
     return run
 
@@ -99,12 +99,12 @@ def calflops() -> Run:
 
 
 def flop_counter() -> Run:
-    from torch.utils.flop_counter import FlopCounterMode
+    from torch.utils.flop_counter import FlopCounterMode  # noqa: TID251
 
     def run(net: Any, args: Any) -> float:
         with FlopCounterMode(display=False) as counter:
             net(*args)
-        return counter.get_total_flops() / 2
+        return float(counter.get_total_flops() / 2)
 
     return run
 
@@ -148,7 +148,7 @@ def build(name: str, torch: Any) -> tuple[Any, Any]:
 
 
 def measure(tool: str, model: str) -> dict[str, Any]:
-    import torch
+    import torch  # noqa: TID251
 
     base, _, device = tool.partition("@")
     torch.set_num_threads(1)
@@ -231,7 +231,7 @@ def compare(model: str, tools: list[str]) -> bool:
     ratios = {key: best[key] / mine[key] for key in best}
     first, again = ratios["first_cpu"], ratios["best_cpu"]
     print(f"fastest right tool, CPU: first × {first:.1f}, best × {again:.1f} (goal × {goal:g})")
-    return min(ratios.values()) >= goal
+    return bool(min(ratios.values()) >= goal)
 
 
 def main() -> int:

@@ -59,6 +59,7 @@ class One:
         """Shapes and number types of outputs as onnxruntime makes them."""
         options = ort.SessionOptions()
         options.log_severity_level = 4
+        options.intra_op_num_threads = 1
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = ort.InferenceSession(
             self.proto().SerializeToString(), options, providers=["CPUExecutionProvider"]

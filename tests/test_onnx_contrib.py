@@ -149,6 +149,18 @@ def test_decoding_a_step(tmp_path: Path) -> None:
     assert report.totals.macs == attention_macs(B, N, 1, 7, D, D)
 
 
+def test_decoding_a_step_by_one_matrix(tmp_path: Path) -> None:
+    fed = {"x": floats(B, 1, H), "past": floats(2, B, N, 9, D)}
+    one = One(
+        "DecoderMaskedSelfAttention", fed, {**QKV, "length": np.array([6], np.int32)},
+        {"num_heads": N, "past_present_share_buffer": 1}, 2, order="x w b - past - length",
+    )  # fmt: skip
+    report = one.check(tmp_path, runs=False)  # on other machines only
+    assert report.tensors["y0"].shape == (B, 1, H)
+    assert report.tensors["y1"].shape == (2, B, N, 9, D)
+    assert report.totals.macs == B * H * 3 * H + attention_macs(B, N, 1, 7, D, D)
+
+
 def grouped(past: int, total: int | None, **told: Any) -> One:
     heads, shared, size, batch = 4, 2, 16, 1
     fed = {
@@ -495,8 +507,36 @@ def test_channels_last(tmp_path: Path) -> None:
     report = one.check(tmp_path, runs=False)  # of half numbers on some machines only
     assert report.tensors["y0"].shape == (1, 7, 5, 8)
     assert (report.totals.macs, report.totals.params) == (7 * 5 * 8 * 27, 8 * 27 + 8)
+    one = One("NhwcConv", {"x": floats(1, 9, 7, 3)}, stored, {"kernel_shape": [3, 3]})
+    report = one.check(tmp_path, runs=False)
+    assert report.totals.flops == 2 * 7 * 5 * 8 * 27 + 7 * 5 * 8
     one = One("NhwcMaxPool", {"x": whole(1, 9, 7, 3)}, {}, {"kernel_shape": [3, 3]})
     assert one.check(tmp_path).totals.flops == 7 * 5 * 3 * 8
+
+
+NCHWC = "com.microsoft.nchwc"
+BLOCKS = (("", 21), (NCHWC, 1))
+
+
+@pytest.mark.parametrize(
+    ("op", "told"),
+    [
+        ("GlobalMaxPool", {}), ("GlobalAveragePool", {}),
+        ("MaxPool", {"kernel_shape": [2, 2]}), ("AveragePool", {"kernel_shape": [2, 2]}),
+        ("Upsample", {"scales": [1, 1, 2, 3], "mode": "nearest"}),
+        ("ReorderOutput", {"channels": 15}), ("ReorderInput", {}),
+        ("ReorderInput", {"channels_last": 1}),
+        ("ReorderOutput", {"channels": 15, "channels_last": 1}),
+    ],
+)  # fmt: skip
+def test_blocks(tmp_path: Path, op: str, told: dict[str, Any]) -> None:
+    shape = (1, 4, 6, 16) if told.get("channels_last") and op == "ReorderInput" else (1, 16, 4, 6)
+    one = One(op, {"x": floats(*shape)}, {}, told, 1, NCHWC, opsets=BLOCKS)
+    try:
+        one.run()
+    except Exception as error:  # a machine that has no blocks
+        pytest.skip(str(error)[:80])
+    one.check(tmp_path)
 
 
 # -- narrow numbers ----------------------------------------------------------------------------
@@ -991,8 +1031,11 @@ def test_pairs(tmp_path: Path) -> None:
     for metric in ("euclidean", "sqeuclidean"):
         One("CDist", fed, {}, {"metric": metric}).check(tmp_path)
     fed = {"a": floats(4, 2), "b": floats(4, 2)}
-    report = One("ComplexMul", fed).check(tmp_path, runs=False)
-    assert report.totals.flops == 4 * 6
+    for op in ("ComplexMul", "ComplexMulConj"):
+        report = One(op, fed).check(tmp_path, runs=False)
+        assert report.totals.flops == 4 * 6
+    pads = {"pads": np.array([0, 1, 2, 0], np.int64)}
+    assert One("Pad", X, pads).check(tmp_path).tensors["y0"].shape == (S + 2, 5)
     One("ExpandDims", X, {"axis": np.array(1, np.int32)}).check(tmp_path)
 
 

@@ -32,6 +32,7 @@ SIZES = dict.fromkeys(PICTURES, (1, 3, 64, 64))
 def optimised(graph: Graph, level: str, path: Path) -> onnx.ModelProto:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1
     options.graph_optimization_level = getattr(
         onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{level}"
     )

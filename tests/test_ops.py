@@ -39,7 +39,7 @@ WRITERS = {
 # Rules that cannot be tested one way or the other, and why.
 BOUND = "a bound on what data decides: by hand in test_caffe_detectors"
 OWN = "counted as its owner says: in test_torch_api"
-NOT_COUNTED = {"custom": OWN, "proposals": BOUND, "detections": BOUND}
+NOT_COUNTED = {"taught": OWN, "proposals": BOUND, "detections": BOUND}
 NOT_RUN = {
     "psroi_pool": "no operator, nor a few of them, has its bins",
     "random": "drawn anew at every run",

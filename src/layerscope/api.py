@@ -18,6 +18,7 @@ from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.graph import Graph, Shape
+from layerscope.graph.collection import no_collection
 from layerscope.graph.edits import bind, with_cache, with_tokens
 from layerscope.ops import RULES
 from layerscope.report.training import Fit
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from layerscope.export.comparison import Comparison
     from layerscope.export.explanation import Explanation
     from layerscope.report.measurement import Measurement
+    from layerscope.report.prediction import Prediction
 
 Input = Shape | Mapping[str, Shape]
 
@@ -231,15 +233,16 @@ def analyze(
     inferred = infer(graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
-    return Report(
-        graph=graph,
-        shapes=inferred,
-        costs=costs(graph, inferred),
-        fields=fields(graph, inferred),
-        memory=liveness(graph, inferred, in_place=in_place),
-        convention=counted_by,
-        version=__version__,
-    )
+    with no_collection():
+        return Report(
+            graph=graph,
+            shapes=inferred,
+            costs=costs(graph, inferred),
+            fields=fields(graph, inferred),
+            memory=liveness(graph, inferred, in_place=in_place),
+            convention=counted_by,
+            version=__version__,
+        )
 
 
 def _need_shapes(graph: Graph) -> None:
@@ -373,3 +376,23 @@ def measure(
     found = analyze(network, **options)
     loaded = monotonic() - started
     return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)
+
+
+def predict(
+    network: str | Graph, *, on: str | None = None, threads: int | None = None, **options: Any
+) -> Prediction:
+    """What every layer would take on this machine once it is calibrated, or on a known one.
+
+    Other options are those of `analyze`.
+    """
+    found = analyze(network, **options)
+    if on is None or on == "this":
+        from layerscope.engines.machine import cores
+        from layerscope.predict.here import predict_here
+
+        return predict_here(found, "onnxruntime", threads or cores())
+    from layerscope.predict.elsewhere import predict_on
+
+    if threads is not None:
+        raise UsageError(f"--threads is of this machine, not of {on}")
+    return predict_on(found, on)

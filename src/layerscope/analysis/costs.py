@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,34 +31,63 @@ class Cost(Struct, frozen=True, gc=False):
     note: str = ""
 
 
+class _Work(NamedTuple):
+    """What nodes of one call and the same number types have in common."""
+
+    ops: Ops
+    read: int
+    write: int
+    gemm: Gemm | None
+    reads_arrays: bool  # all of them, rather than what the rule says
+
+
 def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     """Cost of every node, by name. Nodes that share a call and no stored array share a cost."""
     stored = {param.name: param for param in graph.params}
     tied = bool(stored) or any(node.ties or node.params is not None for node in graph.nodes)
-    seen: set[str] = set()
+    seen: set[str] | None = set() if tied else None
+    tensors = shapes.tensors
+    works: dict[tuple[int, tuple[str, ...]], _Work] = {}
     made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
-        if tied or call is None:
+        if call is None:
             params = _stored(node, call, shapes, stored)
-            found[node.name] = _cost(node, call, shapes, params, seen)
+            found[node.name] = _cost(node, None, shapes, params, seen if tied else set())
             continue
-        tensors = [shapes.tensors[name] for name in (*node.inputs, *node.outputs)]
-        key = (id(call), node.times, tuple([tensor.dtype for tensor in tensors]))
-        cost = None if node.note or node.estimate else made.get(key)
+        dtypes = tuple([tensors[name].dtype for name in (*node.inputs, *node.outputs)])
+        params = _stored(node, call, shapes, stored) if tied else ()
+        alike = not params and not node.note and not node.estimate
+        cost = made.get((id(call), node.times, dtypes)) if alike else None
         if cost is None:
-            params = _typed(RULES[node.op].params(call), tensors[-1].dtype)
-            cost = _cost(node, call, shapes, params, None)
-            if not node.note and not node.estimate:
-                made[key] = cost
+            if not tied:
+                params = _typed(RULES[node.op].params(call), tensors[node.outputs[-1]].dtype)
+            work = works.get((id(call), dtypes))
+            if work is None:
+                work = works[id(call), dtypes] = _work(node, call, shapes)
+            cost = _cost(node, work, shapes, params, seen)
+            if alike:
+                made[id(call), node.times, dtypes] = cost
         found[node.name] = cost
     return found
 
 
+def _work(node: Node, call: Call, shapes: Shapes) -> _Work:
+    rule = RULES[node.op]
+    inputs = [shapes.tensors[name] for name in node.inputs]
+    outputs = [shapes.tensors[name] for name in node.outputs]
+    read = sum([storage_bytes(n, t.dtype) for n, t in zip(rule.reads(call), inputs, strict=True)])
+    if rule.stored_read is not None:
+        read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
+    moves = not (rule.view or rule.known)
+    write = sum([tensor.bytes for tensor in outputs]) if moves else 0
+    return _Work(rule.ops(call), read, write, rule.gemm(call), rule.stored_read is None)
+
+
 def _cost(
     node: Node,
-    call: Call | None,
+    work: _Work | None,
     shapes: Shapes,
     params: tuple[Param, ...],
     seen: set[str] | None,
@@ -66,40 +95,33 @@ def _cost(
     """One node's cost; with `seen`, arrays stored under a name met before are not counted again."""
     first = params
     shared = ""
-    if seen is not None:
+    if seen is not None and params:
         first = tuple([param for param in params if param.storage not in seen])
         shared = next((param.storage for param in params if param.storage in seen), "")
         seen.update([param.storage for param in params])
-    learned = buffered = 0
+    learned = buffered = held = own = 0
     for param in first:
+        held += param.bytes
         if param.learnable:
             learned += param.elements
         elif param.role == "statistic":
             buffered += param.elements
-    held = sum([param.bytes for param in first])
-    if call is None:
+    if work is None:
         note = shapes.notes[node.name]
         return Cost(FREE, params, first, learned, buffered, held, 0, 0, None, "unknown", note)
-    rule = RULES[node.op]
-    inputs = [shapes.tensors[name] for name in node.inputs]
-    read = sum([storage_bytes(n, t.dtype) for n, t in zip(rule.reads(call), inputs, strict=True)])
-    outputs = [shapes.tensors[name] for name in node.outputs]
-    if rule.stored_read is not None:
-        read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
-    else:
-        read += sum([param.bytes for param in params if param.name not in node.inputs])
-    moves = not (rule.view or rule.known)
-    ops = rule.ops(call)
+    if work.reads_arrays and params:
+        own = sum([param.bytes for param in params if param.name not in node.inputs])
+    rule, times = RULES[node.op], node.times
     return Cost(
-        ops=ops if node.times == 1 else ops * node.times,
+        ops=work.ops if times == 1 else work.ops * times,
         params=params,
         first=first,
         param_count=learned,
         buffer_count=buffered,
         stored_bytes=held,
-        read_bytes=read * node.times,
-        write_bytes=sum([tensor.bytes for tensor in outputs]) * node.times if moves else 0,
-        gemm=rule.gemm(call),
+        read_bytes=(work.read + own) * times,
+        write_bytes=work.write * times,
+        gemm=work.gemm,
         status="estimate" if rule.estimate or node.estimate else "exact",
         note=_note(node, rule.estimate, f"shares {shared}" if shared else ""),
     )

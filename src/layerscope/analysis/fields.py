@@ -276,6 +276,9 @@ def _union(axes: tuple[Axis, ...], output: tuple[int, ...]) -> Axis:
     first = axes[0]
     if all(axis == first for axis in axes[1:]):
         return first
+    plain = _plain_union(axes)
+    if plain is not None:
+        return plain
     whole = next((axis for axis in axes if axis.everything), None)
     if whole is not None:
         return whole
@@ -304,6 +307,35 @@ def _union(axes: tuple[Axis, ...], output: tuple[int, ...]) -> Axis:
         return Axis(first.length, None, (joined,), 0, aligned=False)
     seen = tuple(_merge([axis.at(i) for axis in axes]) for i in range(length))
     return Axis(first.length, carrier, seen, 0, aligned=_agree(axes, length), regular=False)
+
+
+def _plain_union(axes: tuple[Axis, ...]) -> Axis | None:
+    """Of axes that all move alike from position to position, as nearly all of them do."""
+    first = axes[0]
+    carrier, advance = first.carrier, first.advance
+    if carrier is None:
+        return None
+    low = high = None
+    centre: int | None = None
+    aligned = True
+    for axis in axes:
+        stretch = axis.stretches[0]
+        if (
+            axis.carrier != carrier
+            or axis.advance != advance
+            or len(axis.stretches) != 1
+            or not axis.regular
+            or stretch is None
+        ):
+            return None
+        start, end = stretch
+        low = start if low is None or start < low else low
+        high = end if high is None or end > high else high
+        aligned = aligned and axis.aligned and centre in (None, start + end)
+        centre = start + end
+    assert low is not None
+    assert high is not None
+    return Axis(first.length, carrier, ((low, high),), advance, aligned)
 
 
 def _merge(stretches: list[Stretch]) -> Stretch:

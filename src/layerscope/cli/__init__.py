@@ -18,6 +18,8 @@ COMMANDS = {
     "explain": "Say what other counters would print, and why.",
     "check": "Fail when a network outgrows its budget.",
     "measure": "Time every layer on an engine, beside the machine's limits.",
+    "predict": "Predict the time of every layer, here or on a machine that is not.",
+    "plot": "Draw a roofline, the time of layers, or memory over the order of execution.",
     "machine": "Measure this machine's limits, or list those of known accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",

@@ -13,6 +13,7 @@ EXAMPLES = """\b
 Examples:
   layerscope machine                 # measured once, kept for this processor
   layerscope machine --again
+  layerscope machine --calibrate     # micro-benchmarks, for layerscope predict
   layerscope machine --on a100
   layerscope machine --list
   layerscope machine --as json -o machine.json
@@ -21,18 +22,26 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.option("--again", is_flag=True, help="Measure even if it was measured before.")
+@click.option(
+    "--calibrate", is_flag=True, help="Micro-benchmarks for `predict`: under five minutes, once."
+)
+@click.option("--threads", "-t", type=int, metavar="N", help="Of --calibrate.  [one a CPU]")
 @click.option("--on", metavar="NAME", help="A known accelerator, by its data sheet.")
 @click.option("--list", "listed", is_flag=True, help="Known accelerators.")
 @click.option("--as", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def command(again: bool, on: str | None, listed: bool, form: str, output: str | None) -> None:
+def command(form: str, output: str | None, **options: Any) -> None:
     """Measure peak FLOP/s of products by number type and threads, and bandwidth of each memory."""
     from layerscope.cli.progress import bar
     from layerscope.engines.accelerators import machine_of
     from layerscope.engines.machine import known_machine, measure_machine
 
-    if sum((again, on is not None, listed)) > 1:
-        raise UsageError("--again, --on and --list do not go together")
+    again, on, listed = options["again"], options["on"], options["listed"]
+    if sum((again or options["calibrate"], on is not None, listed)) > 1:
+        raise UsageError("--again, --calibrate, --on and --list do not go together")
+    if options["calibrate"]:
+        deliver(_calibrated(options["threads"], again), output)
+        return
     if listed:
         deliver(_listing(), output)
         return
@@ -45,6 +54,31 @@ def command(again: bool, on: str | None, listed: bool, form: str, output: str | 
         finally:
             show("", 1, 1)
     deliver(_text(found, bool(output)) if form == "text" else _json(found), output)
+
+
+def _calibrated(threads: int | None, again: bool) -> str:
+    """Calibrate, unless it was done before, and tell how far guesses were off."""
+    from layerscope.cli.progress import bar
+    from layerscope.engines.machine import cores
+    from layerscope.predict.calibration import calibrate, known
+
+    threads = threads or cores()
+    show = bar()
+    try:
+        found = (None if again else known("onnxruntime", threads)) or calibrate(
+            "onnxruntime", threads, show
+        )
+    finally:
+        show("", 1, 1)
+    model = found.model()
+    lines = [
+        f"{found.engine} {found.engine_version} on {threads} threads: {len(found.samples)} layers "
+        f"of micro-networks in {found.seconds:.0f} s, contention {found.contention:.2f}.",
+        f"Networks left out of the fit are predicted to {model.total_error:.0%}; layers by kind:",
+    ]
+    for kind, error in sorted(model.errors.items(), key=lambda item: item[1]):
+        lines.append(f"  {kind}: {error:.0%} ({len(model.samples[kind])})")
+    return "\n".join([*lines, f"{found.cpu} · {found.measured}"]) + "\n"
 
 
 def _json(machine: Any) -> str:

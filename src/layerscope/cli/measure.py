@@ -83,12 +83,12 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         )
     finally:
         show("", 1, 1)
-    kept = output is not None and os.path.splitext(output)[1].lower() == ".json"
-    if kept and form in (None, "json"):
+    to_keep = output is not None and os.path.splitext(output)[1].lower() == ".json"
+    if to_keep and form in (None, "json"):
         deliver(_render(found, "json", options, to_file=True), output)
         if form is None:
             deliver(_render(found, "text", options, to_file=False), None)
-    elif kept:
+    elif to_keep:
         deliver(_render(found, "json", options, to_file=True), output)
         deliver(_render(found, form or "text", options, to_file=False), None)
     else:
@@ -113,8 +113,8 @@ def _leave(found: Any) -> None:
             raise LayerscopeError(f"{run.engine}: {run.notes[0]}")
 
 
-def show_again(path: str, form: str | None, output: str | None, options: dict[str, Any]) -> None:
-    """Print a run that was kept in a file."""
+def kept(path: str) -> Any:
+    """The measurement in a file."""
     import msgspec
 
     from layerscope.export.measured import read_json
@@ -128,6 +128,12 @@ def show_again(path: str, form: str | None, output: str | None, options: dict[st
         raise FormatError(f"{path}: no run of `layerscope measure`: {error}") from None
     if not found.runs:
         raise FormatError(f"{path}: no run in it")
+    return found
+
+
+def show_again(path: str, form: str | None, output: str | None, options: dict[str, Any]) -> None:
+    """Print a run that was kept in a file."""
+    found = kept(path)
     form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
     if form not in KNOWN:
         raise UnknownName("form", form, KNOWN, f"; of a run known: {', '.join(KNOWN)}")

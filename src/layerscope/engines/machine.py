@@ -131,7 +131,7 @@ def _peak(dtype: str, threads: int) -> Peak | None:
     rates: dict[tuple[int, int, int], Rate] = {}
     for size in PRODUCTS:
         try:
-            run = _product(dtype, threads, size)
+            run = product_of(dtype, threads, size)
         except Exception:  # an engine without a product in that type
             return None
         m, n, k = size
@@ -141,8 +141,8 @@ def _peak(dtype: str, threads: int) -> Peak | None:
     return Peak(dtype, threads, best, "onnxruntime")
 
 
-def _product(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable[[], Any]:
-    """A product of a moving matrix with a stored one, as networks have it."""
+def product_of(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable[[], Any]:
+    """Run a product of a moving matrix with a stored one, as networks have it."""
     import numpy
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper

@@ -67,7 +67,7 @@ def _measure(
     profiled = _session(subject, options, folder, profile=True, keep=True)
     timers = [Timer("session_create", 1, started.stop().wall_s)]
     engine = _optimised(folder)
-    plain = _session(subject, options, folder)
+    plain = _session(subject, options, folder) if options.paired else None
     started = Clock()
     given = _values(feeds(profiled.get_inputs(), subject.report))
     timers.append(Timer("set_inputs", 1, started.stop().wall_s))
@@ -80,15 +80,17 @@ def _measure(
         for n in range(WARM_UPS):
             progress("warm up", 1 + n, steps)
             profiled.run_with_ort_values(names, given)
-            plain.run_with_ort_values(names, given)
+            if plain is not None:
+                plain.run_with_ort_values(names, given)
         for n in range(options.runs):
             progress("run", 1 + WARM_UPS + n, steps)
             clock = Clock()
             made = profiled.run_with_ort_values(names, given)
             samples.append(clock.stop())
-            clock = Clock()
-            made = plain.run_with_ort_values(names, given)
-            unprofiled.append(clock.stop())
+            if plain is not None:
+                clock = Clock()
+                made = plain.run_with_ort_values(names, given)
+                unprofiled.append(clock.stop())
     except KeyboardInterrupt:
         stopped = Stopped(f"interrupted after {len(samples)} of {options.runs} runs", 130)
     except Exception as error:

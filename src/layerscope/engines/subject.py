@@ -28,6 +28,7 @@ class Options(Struct, frozen=True):
     fusion: Literal["on", "off"] = "on"
     power_w: float | None = None
     memory: bool = True
+    paired: bool = True  # with an unprofiled run after each profiled one
 
 
 class Subject(Struct, frozen=True):

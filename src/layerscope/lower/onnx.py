@@ -16,6 +16,7 @@ from layerscope.lower.writers import REFUSED, WRITERS
 from layerscope.version import __version__
 
 OPSET, IR = 21, 10
+ROLE = "layerscope.role"  # metadata: what an array is to the network, which ONNX cannot say
 INLINE_BYTES = (
     1_500_000_000  # weights beyond it go to a file beside the model: protobuf ends at 2 GiB
 )
@@ -115,7 +116,9 @@ def _whole(draft: Draft, weights: Weights, seed: int) -> Any:
     """The model with all its weights in it."""
     if weights == "zero":
         return _model(draft, (), list(_zeros(draft)))
-    return _model(draft, (_stored(name, values) for name, values in _random(draft, seed)))
+    return _model(
+        draft, (_stored(name, v, draft.params[name].role) for name, v in _random(draft, seed))
+    )
 
 
 def _told(size: int) -> str:
@@ -137,17 +140,19 @@ def _random(draft: Draft, seed: int) -> Iterable[tuple[str, Any]]:
         yield name, drawn(name, param, seed, rows_of(draft.graph, name))
 
 
-def _stored(name: str, values: Any) -> Any:
+def _stored(name: str, values: Any, role: str) -> Any:
     from onnx import numpy_helper
 
-    return numpy_helper.from_array(values, name)
+    tensor = numpy_helper.from_array(values, name)
+    tensor.metadata_props.add(key=ROLE, value=role)
+    return tensor
 
 
 def _model(draft: Draft, initializers: Iterable[Any], head: list[Op] | None = None) -> Any:
     from onnx import helper
 
     graph, tensors = draft.graph, draft.shapes.tensors
-    nodes = [_node(op) for op in (*(head or ()), *draft.ops)]
+    nodes = [_node(op, draft) for op in (*(head or ()), *draft.ops)]
     inputs = [_value(tensor) for tensor in draft.inputs]
     outputs = [_value(tensors[name]) for name in graph.outputs]
     made = helper.make_graph(nodes, graph.name or "graph", inputs, outputs, list(initializers))
@@ -160,7 +165,7 @@ def _model(draft: Draft, initializers: Iterable[Any], head: list[Op] | None = No
     )
 
 
-def _node(op: Op) -> Any:
+def _node(op: Op, draft: Draft) -> Any:
     from onnx import helper, numpy_helper
 
     told: dict[str, Any] = {}
@@ -170,7 +175,11 @@ def _node(op: Op) -> Any:
         elif key == "to":
             value = _type(value)
         told[key] = list(value) if isinstance(value, tuple) else value
-    return helper.make_node(op.op, op.inputs, op.outputs, op.name, **told)
+    node = helper.make_node(op.op, op.inputs, op.outputs, op.name, **told)
+    if op.op in ("Constant", "ConstantOfShape"):
+        param = draft.params.get(op.outputs[0])
+        node.metadata_props.add(key=ROLE, value=param.role if param else "constant")
+    return node
 
 
 def _value(tensor: Tensor) -> Any:
@@ -229,6 +238,7 @@ def _referred(name: str, param: Param, place: tuple[str, int, int]) -> Any:
 
     tensor = TensorProto(name=name, data_type=_type(param.dtype), dims=param.shape)
     tensor.data_location = TensorProto.EXTERNAL
+    tensor.metadata_props.add(key=ROLE, value=param.role)
     for key, value in zip(("location", "offset", "length"), place, strict=True):
         tensor.external_data.add(key=key, value=str(value))
     return tensor

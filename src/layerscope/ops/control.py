@@ -84,7 +84,7 @@ RULES = {
         estimate="a generator's step for each number drawn",
     ),
     # an operator of somebody's own, counted as its owner says
-    "custom": Rule(
+    "taught": Rule(
         family="control",
         shape=_told,
         ops=_counted,

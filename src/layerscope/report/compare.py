@@ -12,6 +12,7 @@ from layerscope.errors import UsageError
 from layerscope.graph.attributes import Window
 from layerscope.report.align import Item, Pairs, align
 from layerscope.report.columns import shape_text
+from layerscope.report.tree import is_idle
 from layerscope.report.types import Layer, Report
 
 Kind = Literal["equal", "changed", "only_first", "only_second"]
@@ -113,7 +114,10 @@ def _figures(reports: Sequence[Report]) -> tuple[Figure, ...]:
 
 
 def _pair(first: Report, second: Report) -> Pair:
-    ours, theirs = first.layers, second.layers
+    # what only works out shapes differs by exporter, and nothing runs it
+    ours, theirs = (
+        [layer for layer in report.layers if not is_idle(layer)] for report in (first, second)
+    )
     known: dict[Hashable, int] = {}
     found = align(
         [_item(layer, known) for layer in ours], [_item(layer, known) for layer in theirs]

@@ -9,7 +9,7 @@ from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.site import Site
-from layerscope.formats.onnx.skim import Stored
+from layerscope.formats.onnx.skim import Stored, role_in
 from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape, elements
@@ -32,7 +32,9 @@ def constant(s: Site) -> None:
     for key, attribute in s.attributes.items():
         value = attribute.value
         if isinstance(value, Stored):
-            s.env[name] = reader.store(name, value, s.scope)
+            known = s.env[name] = reader.store(name, value, s.scope, _role(s))
+            if known.entry is not None:
+                known.entry.aside = True
             return
         if key in ("value_int", "value_ints"):
             array = _literal(value, "int64")
@@ -102,6 +104,11 @@ def give_known(s: Site, arrays: Sequence[Array]) -> None:
         known._value = array
 
 
+def _role(s: Site) -> str:
+    spans = s.operator.metadata
+    return role_in(s.reader.wire, spans) if spans else ""
+
+
 def _filled(s: Site) -> bool:
     """A ConstantOfShape: an array of the file if its shape is written there."""
     sizes = s.given(0)
@@ -123,11 +130,12 @@ def _filled(s: Site) -> bool:
         except TooLarge:
             return None
 
-    if sizes.entry is None or dtype not in FLOATS:  # worked out, not written
+    role = _role(s)
+    if sizes.entry is None or (dtype not in FLOATS and not role):  # worked out, not written
         known = s.told_node("constant", (), (made,), (dtype,))[0]
         known._value = numbers
         return True
-    entry = Entry(s.reader.tensor_name(name, s.scope), made, dtype, None)
+    entry = Entry(s.reader.tensor_name(name, s.scope), made, dtype, None, role)
     entry.fill = fill
     s.reader.entries.append(entry)
     s.reader.tensors[entry.name] = (made, dtype)
@@ -141,13 +149,7 @@ def _derive(s: Site, first: Known) -> bool:
         shape, dtype = _derived_shape(s)
     except NeedsValue:
         return False
-    params: list[Param] = []
-    if s.op == "DequantizeLinear":
-        if first.entry is not None:
-            first.entry.narrow = True
-        names = {1: "scale", 2: "zero_point"}
-        params = [s.param(n, name, "statistic") for n, name in names.items() if s.stored(n)]
-    known = s.told_node("constant", (), (shape,), (dtype,), params=params)[0]
+    known = s.told_node("constant", (), (shape,), (dtype,), params=_scales(s))[0]
     for other in s.inputs[1:]:
         s.reader.uses(other)
     known.entry = first.entry
@@ -174,8 +176,19 @@ def _derived_shape(s: Site) -> tuple[Shape, str]:
     from layerscope.formats.onnx.operators.moving import moved_shape
 
     if s.op == "DequantizeLinear":
+        stored = s.given(0).entry
+        if stored is not None:
+            stored.narrow = True
         return s.shape(0), s.dtype(1)
     return moved_shape(s)
+
+
+def _scales(s: Site) -> list[Param]:
+    """Scales and zero points of a stored array: buffers, also where the array is another's."""
+    if s.op != "DequantizeLinear":
+        return []
+    names = {1: "scale", 2: "zero_point"}
+    return [s.param(n, name, "statistic") for n, name in names.items() if s.stored(n)]
 
 
 def _literal(value: Any, dtype: str) -> Array:

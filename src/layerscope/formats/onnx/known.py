@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from layerscope.formats.onnx.skim import Stored
 from layerscope.formats.onnx.values import Array
 from layerscope.graph.types import Param, Role, Shape
 
+ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
+
 
 class Entry:
     """An array that the file stores, and what it turns out to be."""
 
-    __slots__ = ("dtype", "fill", "name", "narrow", "role", "shape", "source")
+    __slots__ = ("aside", "dtype", "fill", "name", "narrow", "role", "shape", "source", "told")
 
-    def __init__(self, name: str, shape: Shape, dtype: str, source: Stored | None) -> None:
+    def __init__(
+        self, name: str, shape: Shape, dtype: str, source: Stored | None, told: str = ""
+    ) -> None:
         self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
+        self.told: Role | None = ROLES.get(told)  # what the file says that it is
         self.role: Role | None = None
+        self.aside = False  # in a Constant node rather than among the initializers
         self.narrow = False  # whole numbers that stand for learned ones
         self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
+
+    def settle(self, role: Role, *, firmly: bool = False) -> Role:
+        """What it is, now that a node reads it so; a constant may turn out to be more."""
+        if self.told is not None:
+            self.role = self.told
+        elif firmly or self.role in (None, "constant"):
+            self.role = role
+        assert self.role is not None
+        return self.role
+
+    @property
+    def learned(self) -> bool:
+        """Whether it counts as parameters."""
+        return self.role not in (None, "constant", "statistic", "unused")
 
     @property
     def param(self) -> Param:

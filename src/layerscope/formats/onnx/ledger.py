@@ -80,9 +80,10 @@ class Ledger:
 
     # -- stored arrays -------------------------------------------------------------------------
 
-    def store(self, name: str, stored: Stored, scope: tuple[str, ...]) -> Known:
+    def store(self, name: str, stored: Stored, scope: tuple[str, ...], role: str = "") -> Known:
         """An initializer or a Constant."""
-        entry = Entry(self.tensor_name(name, scope), stored.shape, stored.dtype, stored)
+        found = self.tensor_name(name, scope)
+        entry = Entry(found, stored.shape, stored.dtype, stored, role or stored.role)
         self.entries.append(entry)
         self.tensors[entry.name] = (entry.shape, entry.dtype)
 
@@ -107,8 +108,7 @@ class Ledger:
         whole = entry.dtype not in FLOATS and not entry.narrow
         if whole or elements(entry.shape) <= 1:
             role = "constant"
-        if entry.role in (None, "constant"):
-            entry.role = role
+        entry.settle(role)
         if known.name != entry.name:
             self.derived_read[known.name] = None
         else:
@@ -120,15 +120,15 @@ class Ledger:
         entry = known.entry
         if entry is None:
             raise NeedsValue
-        if entry.role in (None, "constant") or role == "statistic":
-            entry.role = role
+        settled = entry.settle(role, firmly=role == "statistic")
         assert known.shape is not None
-        return Param(name, known.shape, role, entry.dtype, entry.name)
+        told = settled if entry.told is not None else role
+        return Param(name, known.shape, told, entry.dtype, entry.name)
 
     def uses(self, known: Known | None) -> None:
         """An array that only tells how: neither parameter nor buffer."""
         if known is not None and known.entry is not None and known.entry.role is None:
-            known.entry.role = "constant"
+            known.entry.settle("constant")
 
     # -- emission ------------------------------------------------------------------------------
 
@@ -156,8 +156,21 @@ class Ledger:
         self.names[found] = None
         return found
 
+    def _set_aside(self) -> None:
+        """Where weights are initializers, a Constant that is added or multiplied is none.
+
+        It is a mask, a table of angles, a grid. Files without initializers have all in Constants.
+        """
+        if not any(entry.learned and not entry.aside for entry in self.entries):
+            return
+        absorbed = {p.storage for node in self.nodes for p in node.params or ()}
+        for entry in self.entries:
+            if entry.aside and entry.learned and not entry.told and entry.name not in absorbed:
+                entry.role = "constant"
+
     def graph(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[str]) -> Graph:
         """The graph of all that was walked: arrays by what they turned out to be."""
+        self._set_aside()
         nodes = []
         for node in self.nodes:
             if node.op == "constant" and node.outputs[0] in self.derived_read:

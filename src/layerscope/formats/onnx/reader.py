@@ -22,7 +22,9 @@ WITHOUT_SHAPES = {
 }  # fmt: skip
 
 
-UNFIT = (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError)
+UNFIT = (
+    IndexError, KeyError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError,
+)  # fmt: skip
 
 
 MOST_PUT_IN = 200_000  # nodes of functions, which could double without end
@@ -51,14 +53,20 @@ class Reader(Ledger):
         bound: Mapping[str, Attribute] | None = None,
         values: Mapping[str, Value] | None = None,
         depth: int = 0,
+        outside: Mapping[str, str] | None = None,
     ) -> None:
-        """Every operator in order; `env` has what is known by name and takes what is made."""
+        """Every operator in order; `env` has what is known by name and takes what is made.
+
+        Tensors that are handed out have another name outside.
+        """
         if depth > MOST_DEPTH:
             raise FormatError(f"{self.file}: graphs nested more than {MOST_DEPTH} deep")
         opsets = self.model.opsets if opsets is None else opsets
         for operator in operators:
             around = scope if depth else self.scope_of(operator)
-            site = Site(self, operator, env, around, opsets, bound or {}, values or {}, depth)
+            site = Site(
+                self, operator, env, around, opsets, bound or {}, values or {}, depth, outside or {}
+            )
             try:
                 self._visit(site)
             except ShapeError as error:
@@ -125,7 +133,12 @@ class Reader(Ledger):
         given.update(site.attributes)
         scope = site.inner
         opsets = {**self.model.opsets, **function.opsets}
-        self.walk(function.nodes, env, scope, opsets=opsets, bound=given, depth=site.depth + 1)
+        names = zip(function.outputs, site.operator.outputs, strict=False)
+        outside = {inner: site.outside.get(name, name) for inner, name in names if name}
+        self.walk(
+            function.nodes, env, scope, opsets=opsets, bound=given, depth=site.depth + 1,
+            outside=outside,
+        )  # fmt: skip
         for name, inner in zip(site.operator.outputs, function.outputs, strict=False):
             if name:
                 if inner not in env:

@@ -35,7 +35,7 @@ class Site:
 
     __slots__ = (
         "_label", "_words", "blank", "bound", "constant", "depth", "env", "inputs", "op",
-        "operator", "opsets", "reader", "scope", "values",
+        "operator", "opsets", "outside", "reader", "scope", "values",
     )  # fmt: skip
 
     def __init__(
@@ -48,10 +48,11 @@ class Site:
         bound: Mapping[str, Attribute],
         values: Mapping[str, Value],
         depth: int,
+        outside: Mapping[str, str],
     ) -> None:
         self.reader, self.operator, self.env = reader, operator, env
         self.scope, self.opsets, self.bound, self.values = scope, opsets, bound, values
-        self.depth = depth
+        self.depth, self.outside = depth, outside
         self.op = operator.op
         self._words: Words | None = None
         self._label = ""
@@ -240,7 +241,7 @@ class Site:
         for n, (shape, dtype) in enumerate(zip(made, dtypes, strict=True)):
             name = wanted[n] if n < len(wanted) else ""
             own = name or (label if part and len(made) == 1 else f"{label}:{n}")
-            found = reader.tensor_name(own, self.scope)
+            found = reader.tensor_name(self.outside.get(own, own), self.scope)
             results.append(Known(found, shape, dtype))
             if name:
                 self.env[name] = results[-1]
@@ -328,8 +329,11 @@ class Site:
         names = tuple(
             reader.input_name(k) for k in self.inputs if k is not None and k.items is None
         )
-        made = tuple(reader.tensor_name(name, self.scope) for name in outputs)
-        op = f"{operator.domain}::{self.op}" if operator.domain else self.op
+        made = tuple(
+            reader.tensor_name(self.outside.get(name, name), self.scope) for name in outputs
+        )
+        domain = operator.domain or ("ai.onnx" if self.op in RULES else "")  # lest it be ours
+        op = f"{domain}::{self.op}" if domain else self.op
         node = Node(
             name=self.label,
             op=op,

@@ -43,6 +43,7 @@ class Stored(Struct, frozen=True, gc=False):
     packed: tuple[int, tuple[Any, ...]] | None = None  # field number and what stands in it
     external: str = ""  # the file its numbers are said to be in, which is never opened
     at: int = 0
+    role: str = ""  # what it is to the network, where the file tells
 
 
 class Operator(Struct, gc=False):
@@ -217,6 +218,14 @@ def pairs(wire: Wire, spans: list[Span]) -> Iterator[tuple[str, str]]:
         yield key, value
 
 
+ROLE = "layerscope.role"
+
+
+def role_in(wire: Wire, spans: list[Span]) -> str:
+    """What metadata say that an array is to the network: parameter, buffer or constant."""
+    return next((value for key, value in pairs(wire, spans) if key == ROLE), "")
+
+
 def _value(wire: Wire, start: int, end: int) -> Value:
     name, dtype, dims, what = "", "", None, "tensor"
     for number, kind, begin, stop in wire.fields(start, end):
@@ -265,7 +274,7 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
     dims: list[int] = []
     data: Span | None = None
     chunks: list[tuple[int, int, int]] = []
-    field, external, outside = 0, "", False
+    field, external, outside, role = 0, "", False, ""
     for number, kind, begin, stop in wire.fields(start, end):
         if number == 1:
             if kind == VARINT:
@@ -289,6 +298,8 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
                 external = value if key == "location" else external
         elif number == 14 and kind == VARINT:
             outside = begin == 1
+        elif number == 16 and kind == SPAN:
+            role = role_in(wire, [(begin, stop)]) or role
     if len(dims) > MOST_AXES or any(size < 0 for size in dims):
         raise wire.error(start, f"tensor {name!r} of shape {dims[:8]}, expected sizes from 0 on")
     stored = Stored(
@@ -299,6 +310,7 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
         (field, tuple(chunks)) if chunks else None,
         (external or "?") if outside else "",
         at,
+        role,
     )
     _check_payload(wire, stored)
     return stored

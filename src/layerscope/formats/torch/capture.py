@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from threading import get_ident
 from typing import Any
 
@@ -12,10 +11,11 @@ from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.leaves import PRINTED
-from layerscope.formats.torch.mode import DataDependent, Recorder, shapes_in
+from layerscope.formats.torch.mode import DataDependent, Recorder, forget, shapes_in
 from layerscope.formats.torch.places import Held, places_of, several_places
 from layerscope.formats.torch.tracking import Tracker
 from layerscope.formats.torch.untouched import same_buffers, untouched
+from layerscope.graph.collection import no_collection
 from layerscope.graph.types import Graph, Param, Role
 
 
@@ -81,13 +81,15 @@ class Run:
         """Run the forward and put the graph together."""
         torch = self.torch
         with ExitStack() as stack:
-            stack.enter_context(_no_collection())
+            stack.enter_context(no_collection())
+            forget()
             places = places_of(self.model)
             held = Held(places)
             tracker = Tracker(places, held)
-            recorder = Recorder(torch, tracker, real=real, floating=_floating(held))
+            recorder = Recorder(
+                torch, tracker, real=real, floating=_floating(held), rules=self.rules
+            )
             recorder.shortcuts = self.shortcuts
-            recorder.rules = self.rules
             answered = recorder.leaves if self.shortcuts and not real else ()
             stack.enter_context(untouched(torch, places, answered))
             if real:
@@ -200,18 +202,6 @@ class Run:
             unused=tuple(unused),
             frozen=frozenset(frozen),
         )
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Many small objects that all stay: looking for garbage among them finds none."""
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 def _pairs(run: Run, made: dict[int, Any]) -> list[tuple[Any, Any]]:

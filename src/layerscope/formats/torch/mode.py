@@ -19,7 +19,7 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
 from layerscope.formats.torch.dtypes import NAMES, name_of
 from layerscope.formats.torch.leaves import exact_leaves
 from layerscope.formats.torch.places import Place
-from layerscope.formats.torch.tracking import Entry, Tracker
+from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value, dense
 from layerscope.graph.attributes import Counted, Opaque, Told
 from layerscope.graph.types import Shape, Source
@@ -33,6 +33,18 @@ READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclo
 
 
 NO_ENTRY = Entry((), (), ())  # of a module that must be entered
+
+
+MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
+MEMO: dict[str, dict[Any, Entry]] = {}  # by the model's number type
+
+
+def forget() -> None:
+    """Drop what is known of calls, where it is much."""
+    if sum(map(len, MEMO.values())) > MOST_REMEMBERED or len(SIGS) > MOST_REMEMBERED:
+        MEMO.clear()
+        SIGS.clear()
+        SAME.clear()
 
 
 class DataDependent(Exception):
@@ -60,14 +72,16 @@ class Info(Struct, frozen=True):
 class Recorder:
     """Handles calls of operators and of modules that are one operation."""
 
-    def __init__(self, torch: Any, tracker: Tracker, *, real: bool, floating: str) -> None:
+    def __init__(
+        self, torch: Any, tracker: Tracker, *, real: bool, floating: str, rules: Mapping[str, Any]
+    ) -> None:
         self.torch = torch
         self.tracker = tracker
         self.real = real  # numbers are computed: nothing is answered without them
         self.floating = floating
         self.shortcuts = True
-        self.rules: dict[str, Any] = {}
-        self.memo: dict[Any, Entry] = {}
+        self.rules = rules
+        self.memo = MEMO.setdefault(floating, {}) if not rules else {}
         self.infos: dict[Any, Info] = {}
         self.leaves = exact_leaves(torch)
         self.mode: Any = None
@@ -111,7 +125,8 @@ class Recorder:
             entry, outs = self._new(info, func, args, kwargs, given)
             if entry is None:
                 return outs
-            self.memo[key] = entry
+            if info.words is not None:  # what others define may be defined otherwise next time
+                self.memo[key] = entry
         if outs is None:
             outs = [self._empty(sig) for sig in entry.outs]
         if not entry.results:
@@ -274,7 +289,7 @@ class Recorder:
         if not isinstance(counts, Mapping):
             counts = {"mac": counts}
         told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
-        step = Step("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        step = Step("taught", tuple(range(len(given))), told_us, (), len(sigs), info.source)
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
 

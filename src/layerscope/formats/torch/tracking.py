@@ -14,6 +14,9 @@ from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
+# Values alike are one value, from one model to the next: what is known of a call is known then.
+SAME: dict[Any, Any] = {}
+SIGS: dict[Any, Sig] = {}
 MADE_OF_NOTHING = ("constant", "random")
 
 
@@ -39,11 +42,11 @@ class Tracker:
         self.params: dict[str, Param] = {}
         self.used: set[str] = set()  # arrays that a node holds or reads
         self.names: set[str] = set()
-        self.same: dict[Any, Any] = {}
+        self.same = SAME
         self.place: Place | None = None
         self.leaf: Place | None = None  # the module that is the operation at hand
         self._counts: dict[str, int] = {}
-        self._sigs: dict[Any, Sig] = {}
+        self._sigs = SIGS
 
     # Tensors
 

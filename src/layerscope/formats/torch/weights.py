@@ -25,7 +25,8 @@ def parameters_only(path: str, arrays: list[Stored]) -> Graph:
     if not arrays:
         raise FormatError(f"{path}: no arrays in it")
     modules: dict[str, list[Stored]] = {}
-    for array in arrays:
+    once = {array.storage or array.name: array for array in reversed(arrays)}
+    for array in reversed(once.values()):
         modules.setdefault(array.name.rpartition(".")[0], []).append(array)
     nodes = []
     for module, held in modules.items():

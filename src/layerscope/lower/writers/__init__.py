@@ -48,7 +48,7 @@ REFUSED = {
     "compress": "as many results as data decides",
     "unique": "as many results as data decides",
     "random": "a graph does not tell what is drawn",
-    "custom": "nobody but its owner knows what it computes",
+    "taught": "nobody but its owner knows what it computes",
     "detections": "boxes that data chooses",
     "psroi_pool": "ONNX has no pooling with channels of their own for every bin",
 }

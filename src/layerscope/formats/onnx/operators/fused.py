@@ -65,12 +65,6 @@ def bias_split_gelu(s: Site) -> None:
     s.emit("mul", (left, gate))
 
 
-def swiglu(s: Site) -> None:
-    """Silu of one tensor times another."""
-    gate = s.emit("silu", (s.given(0),), part="silu")[0]
-    s.emit("mul", (gate, s.given(1)))
-
-
 def to_first(s: Site, known: Known, *, part: str) -> Known:
     """A tensor with its channels last, as one with them in front; only a matter of naming."""
     shape = known.shape
@@ -196,11 +190,9 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("com.microsoft", "BiasSoftmax"): bias_softmax,
     ("com.microsoft", "BiasAdd"): bias_add,
     ("com.microsoft", "BiasDropout"): bias_dropout,
-    ("com.microsoft", "BitmaskBiasDropout"): bias_dropout,
     ("com.microsoft", "BiasSplitGelu"): bias_split_gelu,
-    ("com.microsoft", "SwiGLU"): swiglu,
     ("com.microsoft", "NhwcFusedConv"): nhwc_conv,
-    ("com.ms.internal.nhwc", "Conv"): nhwc_conv,
+    ("com.microsoft", "NhwcConv"): nhwc_conv,
     ("com.microsoft", "NhwcMaxPool"): nhwc_pool,
     (BLOCKED, "Conv"): blocked_conv,
     (BLOCKED, "MaxPool"): pool,

@@ -16,15 +16,14 @@ def gather(s: Site) -> None:
     data = s.shape(0)
     axis = axis_of(s.whole("axis"), len(data))
     table = s.given(0)
-    if s.stored(0) and not s.given(1).constant and axis == 0 and len(data) == 2:
-        entry = table.entry
-        if entry is not None and (
-            entry.dtype in FLOATS or (entry.narrow and table.dtype in FLOATS)
-        ):
+    entry = table.entry
+    if entry is not None and axis == 0 and len(data) == 2:
+        floats = entry.dtype in FLOATS or (entry.narrow and table.dtype in FLOATS)
+        if floats and not s.given(1).constant:
             told = at.Embedding(data[0], data[1])
             s.emit("embedding", (s.given(1),), told, params=(s.param(0, "weight", "embedding"),))
             return
-        if entry is not None and entry.dtype in NARROW:  # widened behind
+        if entry.dtype in NARROW and not floats:  # widened behind
             entry.narrow = True
             s.emit("gather", (table, s.given(1)), at.Gather(axis), roles="embedding")
             return

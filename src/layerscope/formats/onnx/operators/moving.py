@@ -169,7 +169,7 @@ def shape_of(s: Site) -> None:
 def trilu(s: Site) -> None:
     """A triangle of a matrix."""
     s.value(1)
-    s.emit("trilu", (s.given(0),))
+    s.emit("trilu", (s.given(0),), roles="constant")  # a stored one is a mask
 
 
 def crop_pad(s: Site) -> None:

@@ -383,8 +383,6 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "QLinearConv"): linear_conv,
     ("com.microsoft", "QLinearConv"): linear_conv,
     ("", "QLinearMatMul"): linear_matmul,
-    ("com.microsoft", "QLinearMatMul"): linear_matmul,
-    ("com.microsoft", "MatMulInteger"): integer_matmul,
     ("com.microsoft", "MatMulInteger16"): integer_matmul,
     ("com.microsoft", "MulInteger"): integer_mul,
     ("com.microsoft", "QLinearAdd"): linear_binary,

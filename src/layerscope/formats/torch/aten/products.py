@@ -53,7 +53,7 @@ def grouped(d: Draft, self: Ref, mat2: Ref, offs: Ref | None = None, *_: Any, **
         raise NoWords("groups of columns")
     rows, inner, columns = self.shape[0], self.shape[1], mat2.shape[2]
     told = at.Counted(((rows, columns),), (self.dtype,), mac=rows * inner * columns)
-    return d.add("custom", self, mat2, at=told)
+    return d.add("taught", self, mat2, at=told)
 
 
 def outer(d: Draft, self: Ref, vec2: Ref) -> Ref:

@@ -1,0 +1,172 @@
+"""ONNX models against onnx-tool, in one run: CPU, wall and peak memory, in process and as a whole.
+
+    python bench/onnx_models.py [--tool PYTHON] [--torch PYTHON] [--folder FOLDER]
+
+`--tool` is an interpreter that has onnx-tool 1.0.1 (a venv with `pip install onnx-tool==1.0.1`),
+`--torch` one that has torch and torchvision, to export resnet50 and vit_b_16 if FOLDER lacks them.
+Without either, what they are for is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+RUNS = 7
+CHAIN = 5_000
+LARGE_BYTES = 3_500_000_000
+MOST_MB, MOST_MS, LEAST_RATIO = 80, 200, 10
+
+EXPORT = """
+import sys, torch, warnings
+warnings.simplefilter("ignore")
+library = torch.library.Library("torchvision", "FRAGMENT")
+for name in ("nms", "qnms"):
+    library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+import torchvision
+model = getattr(torchvision.models, sys.argv[1])(weights=None).eval()
+torch.onnx.export(model, (torch.randn(1, 3, 224, 224),), sys.argv[2], dynamo=False)
+"""
+OURS = """
+import layerscope
+def account(path):
+    return layerscope.analyze(path).totals.macs
+"""
+THEIRS = """
+import onnx_tool
+def account(path):
+    model = onnx_tool.Model(path, {"verbose": False})
+    model.graph.shape_infer(None)
+    model.graph.profile()
+    return int(model.graph.macs[0] if hasattr(model.graph.macs, "__len__") else model.graph.macs)
+"""
+TIMED = """
+import json, sys, time
+times = []
+for _ in range(int(sys.argv[2])):
+    wall, cpu = time.perf_counter(), time.process_time()
+    macs = account(sys.argv[1])
+    times.append((time.process_time() - cpu, time.perf_counter() - wall))
+status = open("/proc/self/status").read().split("VmHWM:")[1].split()[0]
+print(json.dumps([min(t[0] for t in times), min(t[1] for t in times), int(status) / 1024, macs]))
+"""
+SHOWN = """
+import atexit, sys
+def told():
+    status = open("/proc/self/status").read().split("VmHWM:")[1].split()[0]
+    heavy = sorted({"onnx", "numpy", "onnxruntime", "torch"} & set(sys.modules))
+    sys.stderr.write(f"{int(status) / 1024} {' '.join(heavy)}")
+atexit.register(told)
+from layerscope.cli import main
+main()
+"""
+
+
+def run(command: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
+    """A command that must succeed, and its CPU seconds."""
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if ran.returncode:
+        raise SystemExit(ran.stderr)
+    return ran, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def chain(path: Path) -> None:
+    """Convolutions and ReLUs, one after the other."""
+    import numpy as np  # noqa: TID251
+    import onnx  # noqa: TID251
+    from onnx import helper, numpy_helper  # noqa: TID251
+
+    nodes, stored, x = [], [], "x"
+    for n in range(CHAIN // 2):
+        stored.append(numpy_helper.from_array(np.zeros((8, 8, 3, 3), np.float32), f"w{n}"))
+        nodes.append(helper.make_node("Conv", [x, f"w{n}"], [f"c{n}"], f"conv{n}", pads=[1] * 4))
+        nodes.append(helper.make_node("Relu", [f"c{n}"], [f"r{n}"], f"relu{n}"))
+        x = f"r{n}"
+    sizes = [1, 8, 16, 16]
+    given, made = [helper.make_tensor_value_info(name, 1, sizes) for name in ("x", x)]
+    graph = helper.make_graph(nodes, "chain", [given], [made], stored)
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+
+
+def timed(python: str, account: str, path: Path) -> Any:
+    """Best CPU and wall seconds, peak MB, multiply-adds."""
+    return json.loads(run([python, "-c", account + TIMED, str(path), str(RUNS)])[0].stdout)
+
+
+def against(tool: str, path: Path) -> None:
+    ours, theirs = timed(sys.executable, OURS, path), timed(tool, THEIRS, path)
+    cpu, wall = theirs[0] / ours[0], theirs[1] / ours[1]
+    print(
+        f"{path.stem:<12}{ours[0] * 1000:>9.1f}{ours[1] * 1000:>9.1f}{ours[2]:>8.0f}"
+        f"{theirs[0] * 1000:>11.1f}{theirs[1] * 1000:>9.1f}{theirs[2]:>8.0f}"
+        f"{cpu:>9.1f}{wall:>7.1f}{'  ok' if min(cpu, wall) >= LEAST_RATIO else '  UNDER'}"
+    )
+
+
+def whole(path: Path, *more: str) -> None:
+    """The command `layerscope show`, from start to end."""
+    command = [sys.executable, "-c", SHOWN, "show", str(path), *more]
+    best, peak, heavy = 1e9, 0.0, ""
+    for _ in range(RUNS):
+        ran, cpu = run(command)
+        told, _, heavy = ran.stderr.partition(" ")
+        best, peak = min(best, cpu * 1000), float(told)
+    ok = best <= MOST_MS and peak <= MOST_MB and not heavy
+    size = path.stat().st_size / 1e6
+    print(
+        f"{path.stem:<12}{size:>9.0f}{best:>9.0f}{peak:>9.1f}  {heavy or 'none':<12}"
+        f"{'ok' if ok else 'OVER'}"
+    )
+
+
+def large(path: Path) -> None:
+    """A linear layer whose numbers are a hole in the file."""
+    from tests.test_onnx_reading import write_large
+
+    write_large(path, LARGE_BYTES // 4)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool")
+    parser.add_argument("--torch")
+    parser.add_argument("--folder")
+    told = parser.parse_args()
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(told.folder or scratch)
+        paths = [folder / f"{name}.onnx" for name in ("resnet50", "vit_b_16")]
+        for path in paths:
+            if not path.is_file() and told.torch:
+                run([told.torch, "-c", EXPORT, path.stem, str(path)])
+        chain(Path(scratch, "chain.onnx"))
+        large(Path(scratch, "large.onnx"))
+        paths = [path for path in (*paths, Path(scratch, "chain.onnx")) if path.is_file()]
+        if told.tool:
+            print(f"{'':<12}{'layerscope':>18}{'':>8}{'onnx-tool':>20}{'':>8}{'ratio':>16}")
+            heads = ("CPU ms", "wall", "MB", "CPU ms", "wall", "MB", "CPU", "wall")
+            widths = (9, 9, 8, 11, 9, 8, 9, 7)
+            line = "".join(f"{h:>{w}}" for h, w in zip(heads, widths, strict=True))
+            print(f"{'network':<12}{line}")
+            for path in paths:
+                against(told.tool, path)
+            print()
+        print(f"{'show':<12}{'file MB':>9}{'CPU ms':>9}{'peak MB':>9}  {'imported':<12}")
+        for path in paths:
+            whole(path)
+        whole(Path(scratch, "large.onnx"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""How far off predictions are here: networks that no micro-benchmark is made of, measured after.
+
+    python bench/predict.py [threads] [passes]
+
+Calibrates if nobody has. A probe between runs tells how fast the machine is just then, as it does
+while calibrating. The median error is over rows above 1 % of the whole.
+"""
+
+from __future__ import annotations
+
+import sys
+from statistics import median
+
+from layerscope.engines.affinity import pinned
+from layerscope.engines.machine import cores
+from layerscope.predict.calibration import (
+    Calibration,
+    Timed,
+    calibrate,
+    known,
+    report_of,
+    rows_settled,
+    timed,
+)
+from layerscope.predict.here import guesses
+from layerscope.predict.probe import Probe, settled
+from layerscope.zoo import build
+
+DENSE = ("resnet50", "vgg16", "googlenet", "densenet121", "alexnet", "resnet18", "vit_b_16",
+         "inception_v3")  # fmt: skip
+LIGHT = ("mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "squeezenet1_1",
+         "shufflenet_v2_x1_0", "mnasnet1_0")  # fmt: skip
+
+
+def main() -> None:
+    threads = int(sys.argv[1]) if len(sys.argv) > 1 else cores()
+    passes = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    found = known("onnxruntime", threads) or calibrate("onnxruntime", threads)
+    print(
+        f"{len(found.samples)} samples in {found.seconds:.0f} s, contention {found.contention:.2f}"
+    )
+    print(
+        f"{'network':<20}{'ms':>9}{'predicted':>11}{'error':>8}{'per layer':>11}{'contention':>12}"
+    )
+    runs: dict[str, list[Timed]] = {name: [] for name in (*DENSE, *LIGHT)}
+    with pinned(threads):
+        probe = Probe(threads)
+        for _ in range(passes):
+            for name, kept in runs.items():
+                kept.append(timed(build(name), "onnxruntime", threads, probe))
+    best = min(probe.best_s, found.probe_s)
+    print(f"probe {probe.best_s / found.probe_s:.2f} of what it was at calibration")
+    for name, kept in runs.items():
+        judge(name, kept, found, best)
+
+
+def judge(name: str, kept: list[Timed], found: Calibration, best: float) -> None:
+    """One line: the end-to-end time against the predicted one, and rows against rows."""
+    truth = rows_settled(kept, best)
+    rows = guesses(report_of(build(name)), found.model())
+    whole = sum(truth.values())
+    predicted = sum(row.time_s for row in rows) + found.between_s * len(rows)
+    ends = [
+        pair for each in kept for pair in zip(each.run.timing.runs_s, each.probes, strict=False)
+    ]
+    end = settled(ends, best)
+    off = []
+    for key, seconds in truth.items():
+        guess = sum(row.time_s for row in rows if set(row.layers) & set(key))
+        if seconds > 0.01 * whole:
+            off.append(abs(guess / seconds - 1))
+    busy = min(each.run.timing.contention for each in kept)
+    print(
+        f"{name:<20}{end * 1e3:>9.2f}{predicted * 1e3:>11.2f}{predicted / end - 1:>+8.1%}"
+        f"{median(off):>11.1%}{busy:>12.2f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Times of layers that nobody ran: by micro-benchmarks of this machine, or by fitted figures."""

@@ -1,0 +1,196 @@
+"""Micro-benchmarks of this machine, once, kept for its processor and engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec import Struct
+
+from layerscope.analysis.costs import costs
+from layerscope.analysis.fields import fields
+from layerscope.analysis.memory import liveness
+from layerscope.analysis.shapes import infer
+from layerscope.conventions import convention
+from layerscope.engines import Progress, engine, quiet
+from layerscope.engines.affinity import pinned
+from layerscope.engines.cache import keep, load
+from layerscope.engines.machine import cores, identity
+from layerscope.engines.subject import Options, subject_of
+from layerscope.graph import Graph
+from layerscope.predict.local import Model, Roofs, Sample, fit
+from layerscope.predict.micro import networks
+from layerscope.predict.probe import Probe, settled
+from layerscope.predict.work import Work, work_of
+from layerscope.report import Report
+from layerscope.report.measurement import Run
+from layerscope.version import __version__
+
+SECONDS = 240.0  # after which no further micro-network is begun
+PASSES = 3  # a machine may be slow for a while: the best of some times far apart
+RUNS = 6
+START_S = 2e-6
+
+
+class Calibration(Struct, frozen=True):
+    """Everything that was measured: work and seconds."""
+
+    cpu: str
+    engine: str
+    engine_version: str
+    threads: int
+    samples: tuple[Sample, ...]
+    contention: float
+    seconds: float
+    measured: str
+    between_s: float = 0.0  # from one row to the next, beyond what the rows take
+    probe_s: float = 0.0  # what the probe took at its best
+
+    def model(self) -> Model:
+        """The fitted model; its scale is the best that was seen."""
+        return fit(self.samples, roofs_of(self.samples))
+
+
+def roofs_of(samples: Sequence[Sample]) -> Roofs:
+    """The best rates that were seen, of operations and of bytes."""
+    flops = sorted(s.work.flops / s.time_s for s in samples)
+    moved = sorted(s.work.bytes / s.time_s for s in samples)
+    return Roofs(flops[int(len(flops) * 0.98)], moved[int(len(moved) * 0.95)], START_S)
+
+
+def known(name: str, threads: int) -> Calibration | None:
+    """What was measured here before with this version of the engine."""
+    found = load("calibration", _key(name, threads), Calibration)
+    return found if found and found.engine_version == engine(name).version() else None
+
+
+def _key(name: str, threads: int) -> str:
+    return f"{identity()}, {name}, {threads} threads"
+
+
+def calibrate(
+    name: str = "onnxruntime",
+    threads: int | None = None,
+    progress: Progress = quiet,
+    graphs: Sequence[Graph] | None = None,
+) -> Calibration:
+    """Run the micro-networks and keep what their layers took."""
+    threads = threads or cores()
+    made = list(networks()) if graphs is None else list(graphs)
+    seen: dict[int, list[Timed]] = {}
+    busy: list[float] = []
+    started = time.perf_counter()
+    steps = len(made) * PASSES
+    with pinned(threads):
+        probe = Probe(threads)
+        for step in range(steps):
+            n = step % len(made)
+            progress(f"calibrate {made[n].name}", step, steps)
+            if time.perf_counter() - started > SECONDS:
+                break
+            run = timed(made[n], name, threads, probe)
+            busy.append(run.run.timing.contention)
+            seen.setdefault(n, []).append(run)
+    progress("done", steps, steps)
+    samples = [
+        Sample(work, seconds, n)
+        for n, runs in seen.items()
+        for work, seconds in works_of(report_of(made[n]), runs, probe.best_s)
+    ]
+    gaps = [gap_of(runs, probe.best_s) for runs in seen.values()]
+    found = Calibration(
+        cpu=identity(),
+        engine=name,
+        engine_version=engine(name).version(),
+        threads=threads,
+        samples=tuple(samples),
+        contention=sorted(busy)[len(busy) // 2],
+        seconds=time.perf_counter() - started,
+        measured=datetime.now(UTC).isoformat(timespec="seconds"),
+        between_s=sorted(gaps)[len(gaps) // 4],
+        probe_s=probe.best_s,
+    )
+    keep("calibration", _key(name, threads), found)
+    return found
+
+
+def report_of(graph: Graph) -> Report:
+    """The exact account of a graph."""
+    shapes = infer(graph)
+    return Report(
+        graph=graph,
+        shapes=shapes,
+        costs=costs(graph, shapes),
+        fields=fields(graph, shapes),
+        memory=liveness(graph, shapes),
+        convention=convention("exact"),
+        version=__version__,
+    )
+
+
+def readers_of(report: Report) -> dict[str, list[str]]:
+    """Nodes that read each tensor."""
+    found: dict[str, list[str]] = {}
+    for node in report.graph.nodes:
+        for name in node.inputs:
+            found.setdefault(name, []).append(node.name)
+    return found
+
+
+class Timed(Struct, frozen=True):
+    """A run, and what the probe took at each of its repeats."""
+
+    run: Run
+    probes: list[float]
+
+
+def timed(graph: Graph, name: str, threads: int, probe: Probe) -> Timed:
+    """A network run with the probe between its repeats."""
+    report = report_of(graph)
+    with TemporaryDirectory(prefix="layerscope-") as folder:
+        subject = subject_of(report, folder)
+        options = Options(threads, RUNS, memory=False, paired=False)
+        run, _ = engine(name).measure(subject, options, probe)
+    return Timed(run, probe.taken())
+
+
+def rows_settled(runs: Sequence[Timed], best_s: float) -> dict[tuple[str, ...], float]:
+    """Seconds of every row by its layers; a change of layout is with the layer it is for."""
+    pairs: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for each in runs:
+        spare: dict[str, list[float]] = {}
+        for row in each.run.rows:
+            if row.kind == "layout" and row.layers:
+                before = spare.get(row.layers[0], [0.0] * len(row.runs_s))
+                spare[row.layers[0]] = [a + b for a, b in zip(before, row.runs_s, strict=True)]
+        for row in each.run.rows:
+            if row.kind != "layer":
+                continue
+            times = list(row.runs_s)
+            for name in row.layers:
+                if name in spare:
+                    times = [a + b for a, b in zip(times, spare.pop(name), strict=True)]
+            pairs.setdefault(row.layers, []).extend(zip(times, each.probes, strict=False))
+    return {key: settled(many, best_s) for key, many in pairs.items()}
+
+
+def gap_of(runs: Sequence[Timed], best_s: float) -> float:
+    """Seconds between one row and the next."""
+    pairs = [
+        pair for each in runs for pair in zip(each.run.rows[-1].runs_s, each.probes, strict=False)
+    ]
+    return max(settled(pairs, best_s), 0.0) / max(len(runs[0].run.rows) - 1, 1)
+
+
+def works_of(report: Report, runs: Sequence[Timed], best_s: float) -> list[tuple[Work, float]]:
+    """Work and time of every row."""
+    readers = readers_of(report)
+    found: list[tuple[Work, float]] = []
+    for key, seconds in rows_settled(runs, best_s).items():
+        layers: list[Any] = [report.by_name[n] for n in key if n in report.by_name]
+        if layers and seconds > 0:
+            found.append((work_of(layers, report, readers), seconds))
+    return found

@@ -1,0 +1,100 @@
+"""A layer in the few figures that fitted machines go by, and which of their rates apply to it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from layerscope.graph.attributes import Window
+from layerscope.graph.types import DTYPE_BITS
+from layerscope.report import Layer
+
+WIDTHS = (32, 64, 128, 256, 512)  # channels from which on products are quicker
+SIMPLE = frozenset({"relu", "relu6", "leaky_relu", "hard_sigmoid", "hard_swish", "clip", "prelu"})
+CURVED = frozenset(
+    {"silu", "gelu", "gelu_tanh", "sigmoid", "tanh", "softplus", "mish", "exp", "elu", "erf"}
+)
+SUMS = frozenset({"add", "mul", "sub", "div", "scale", "square", "max", "min", "neg", "bias"})
+NORMS = frozenset({"layer_norm", "group_norm", "rms_norm", "instance_norm", "l2_norm", "lrn"})
+FREE = frozenset(
+    {"flatten", "reshape", "dropout", "identity", "constant", "expand", "table", "positions"}
+)
+BIG = 25  # positions of a window from which on it is a large one
+PER_BATCH = ("layers", "weights", "once")  # what does not grow with the batch
+
+
+class Facts(Struct, frozen=True):
+    """What a layer computes and moves, activations as if of 4 bytes."""
+
+    op: str
+    macs: int
+    act_bytes: int
+    weight_bytes: int
+    outputs: int = 0  # of a product: channels made and read, a group; positions of its window
+    inputs: int = 0
+    area: int = 1
+    groups: int = 1
+
+
+def facts_of(layer: Layer) -> Facts:
+    """The facts of a layer of a report, whatever its number type."""
+    cost, gemm = layer.cost, layer.gemm
+    weights = sum(param.elements for param in cost.params) * 4
+    wide = 32 / DTYPE_BITS.get(layer.outputs[0].dtype, 32)
+    stored = sum(param.bytes for param in cost.params)
+    moved = cost.read_bytes - min(stored, cost.read_bytes) + cost.write_bytes
+    window = getattr(layer.node.attributes, "window", None)
+    area = window.positions if isinstance(window, Window) else 1
+    groups = getattr(layer.node.attributes, "groups", 1) or 1
+    n, k = (gemm.n, gemm.k) if gemm is not None else (0, 0)
+    return Facts(layer.op, cost.ops.mac, round(moved * wide), weights, n, k // area, area, groups)
+
+
+def amounts(facts: Facts) -> dict[str, float]:
+    """What of each rate's kind a layer has; empty for what costs nothing."""
+    if facts.op in FREE:
+        return {}
+    found: dict[str, float] = {"layers": 1.0, "weights": float(facts.weight_bytes)}
+    product = _product(facts)
+    if product:
+        kind, rate = product
+        found[f"{kind} bytes"] = float(facts.act_bytes)
+        found[f"{rate} macs"] = float(facts.macs)
+        return found
+    found[f"{_mover(facts.op)} bytes"] = float(facts.act_bytes)
+    return found
+
+
+def _product(facts: Facts) -> tuple[str, str] | None:
+    """The kind of a product, and the rate that it runs at."""
+    if facts.op == "attention":
+        return "attention", "attention"
+    if not facts.outputs:
+        return None
+    if facts.op not in ("conv", "conv_transpose", "linear"):
+        return "matmul", "matmul"
+    if facts.groups > 1 and facts.outputs == 1 and facts.inputs == 1:
+        return "depthwise", "depthwise large" if facts.area >= BIG else "depthwise"
+    narrow = min(facts.outputs, facts.inputs)
+    if facts.groups > 1:
+        return "grouped", "grouped thin" if narrow < WIDTHS[0] else "grouped"
+    kind = "linear" if facts.op == "linear" else "conv" if facts.area > 1 else "pointwise"
+    if kind == "conv" and facts.inputs <= 4:
+        return "conv", "stem"
+    size = sum(narrow >= width for width in WIDTHS)
+    return kind, f"{kind} {size}"
+
+
+def _mover(op: str) -> str:
+    if op in SIMPLE:
+        return "simple"
+    if op in CURVED:
+        return "curved"
+    if op in SUMS:
+        return "sum"
+    if op in NORMS:
+        return "norm"
+    if op in ("batch_norm", "softmax"):
+        return op
+    if "pool" in op or op.startswith("reduce"):
+        return "pool"
+    return "move"

@@ -1,0 +1,63 @@
+"""Here, on this machine: a prediction from its own micro-benchmarks."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from layerscope.errors import UsageError
+from layerscope.predict.calibration import known, readers_of
+from layerscope.predict.fusing import rows_of
+from layerscope.predict.local import Model
+from layerscope.predict.work import work_of
+from layerscope.report import Report
+from layerscope.report.prediction import LayerGuess, Prediction
+from layerscope.version import __version__
+
+
+def predict_here(report: Report, name: str, threads: int) -> Prediction:
+    """Seconds of every row on this machine."""
+    found = known(name, threads)
+    if found is None:
+        raise UsageError(
+            f"no calibration of {name} on {threads} threads of this processor; "
+            "`layerscope machine --calibrate` makes one in some minutes"
+        )
+    rows = guesses(report, found.model())
+    gaps = found.between_s * len(rows)
+    rows.append(LayerGuess("between layers", (), "overhead", gaps, 0.5))
+    notes = []
+    if found.contention > 1.05:
+        notes.append(f"calibrated under contention {found.contention:.2f}; do it again when quiet")
+    return Prediction(
+        network=report.name,
+        machine=found.cpu,
+        engine=f"{found.engine} {found.engine_version}, {threads} threads",
+        batch=report.batch,
+        dtype=report.dtype,
+        rows=tuple(rows),
+        total_s=sum(row.time_s for row in rows),
+        error=_together(rows, found.model().total_error),
+        source=f"{len(found.samples)} layers of micro-networks, {found.measured}",
+        version=__version__,
+        peak_bytes=report.memory.peak_bytes,
+        notes=tuple(notes),
+    )
+
+
+def guesses(report: Report, model: Model) -> list[LayerGuess]:
+    """A guess a row."""
+    readers = readers_of(report)
+    made = []
+    for row in rows_of(report):
+        work = work_of(row, report, readers)
+        seconds, error = model.guess(work)
+        names = tuple(layer.name for layer in row)
+        made.append(LayerGuess(" + ".join(names), names, work.kind, seconds, error))
+    return made
+
+
+def _together(rows: list[LayerGuess], shared: float) -> float:
+    """Errors of rows that go either way, and the one that micro-networks as wholes had."""
+    total = sum(row.time_s for row in rows)
+    apart = sqrt(sum((row.time_s * row.error) ** 2 for row in rows)) / total if total else 0.0
+    return sqrt(apart**2 + shared**2)

@@ -1,0 +1,203 @@
+"""Predictions: the local model, the fused rows, fitted rates, the command. No absolute time."""
+
+from __future__ import annotations
+
+from math import log2
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import layerscope
+from layerscope.api import analyze, measure, predict
+from layerscope.cli import run as command
+from layerscope.errors import UnknownName, UsageError
+from layerscope.predict import calibration, micro
+from layerscope.predict.calibration import calibrate, known, readers_of, report_of
+from layerscope.predict.coefficients import FITTED
+from layerscope.predict.elsewhere import machines, scaled
+from layerscope.predict.facts import amounts, facts_of
+from layerscope.predict.fusing import rows_of
+from layerscope.predict.local import Roofs, Sample, fit
+from layerscope.predict.work import Work, work_of
+from tests.test_measure import residual
+
+ROOFS = Roofs(100e9, 10e9, 1e-6)
+
+
+def product(m: float, n: float, efficiency: float, net: int) -> Sample:
+    """A made-up product that reaches a share of the roof."""
+    flops = 2 * m * n * 64
+    work = Work("conv", flops, 0.0, 0.0, (log2(m), log2(n)))
+    return Sample(work, flops / ROOFS.flops_s / efficiency, net)
+
+
+def test_a_local_model_follows_a_smooth_efficiency() -> None:
+    """Efficiency that grows with a size is found again between the samples, not only at them."""
+    samples = [
+        product(2**a, 2**b, min(0.2 + 0.05 * a, 0.9), net=a)
+        for a in range(4, 14) for b in range(4, 10)
+    ]  # fmt: skip
+    model = fit(samples, ROOFS)
+    asked = product(2**8.5, 2**6.5, 0.2 + 0.05 * 8.5, net=99)
+    found, error = model.guess(asked.work)
+    assert found / asked.time_s == pytest.approx(1, abs=0.06)
+    assert 0 < error < 0.3
+
+
+def test_an_outlier_moves_it_little() -> None:
+    samples = [product(2**a, 2**b, 0.5, net=a) for a in range(4, 12) for b in range(4, 10)]
+    slow = msgspec.structs.replace(samples[20], time_s=samples[20].time_s * 4)
+    model = fit([*samples[:20], slow, *samples[21:]], ROOFS)
+    found, _ = model.guess(samples[20].work)
+    assert found / samples[20].time_s == pytest.approx(1, abs=0.25)
+
+
+def test_a_kind_that_nobody_measured_has_a_wide_band() -> None:
+    model = fit([product(2**a, 64, 0.5, net=a) for a in range(4, 12)], ROOFS)
+    seconds, error = model.guess(Work("strange", 1e6, 1e6, 0.0, (1.0,)))
+    assert seconds > 0
+    assert error >= 0.5
+
+
+def test_rows_are_fused_as_the_engine_does() -> None:
+    report = analyze(residual())
+    rows = {tuple(layer.name for layer in row) for row in rows_of(report)}
+    run = measure(residual(), threads=1).runs[0]
+    measured = {
+        row.layers for row in run.rows if row.kind == "layer" and row.layers != ("flatten",)
+    }
+    assert rows == measured
+
+
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "densenet121"])
+def test_no_layer_is_in_two_rows(name: str) -> None:
+    report = analyze(name)
+    names = [layer.name for row in rows_of(report) for layer in row]
+    assert len(names) == len(set(names))
+    convs = [sum(layer.op == "conv" for layer in row) for row in rows_of(report)]
+    assert max(convs) == 1
+    assert sum(convs) == sum(layer.op == "conv" for layer in report.layers)
+
+
+def test_work_tells_kinds_apart() -> None:
+    report = analyze("mobilenet_v2")
+    readers = readers_of(report)
+    kinds = {work_of(row, report, readers).kind for row in rows_of(report)}
+    assert {"stem", "conv 1x1", "depthwise", "linear of a vector"} <= kinds
+    assert "conv" not in kinds
+
+
+def test_micro_networks_are_many_kinds_and_no_known_network() -> None:
+    graphs = list(micro.networks())
+    kinds = set()
+    for graph in graphs:
+        report = report_of(graph)
+        readers = readers_of(report)
+        kinds |= {work_of(row, report, readers).kind for row in rows_of(report)}
+    assert {"conv", "conv 1x1", "stem", "depthwise", "grouped", "linear", "attention"} <= kinds
+    known_names = set(layerscope.zoo.NAMES) if hasattr(layerscope, "zoo") else set()
+    assert not {graph.name for graph in graphs} & known_names
+    assert [graph.name for graph in micro.networks()] == [graph.name for graph in graphs]
+
+
+def test_calibration_is_kept_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LAYERSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(calibration, "PASSES", 1)
+    with pytest.raises(UsageError, match="machine --calibrate"):
+        predict("lenet5", threads=1)
+    few = [graph for graph in micro.networks() if graph.name in ("light7_0", "chain7_1")]
+    made = calibrate(threads=1, graphs=few)
+    assert known("onnxruntime", 1) == made
+    found = predict("resnet18", threads=1)
+    assert found.total_s == pytest.approx(sum(row.time_s for row in found.rows))
+    assert found.low_s < found.total_s < found.high_s
+    twice = predict("resnet18", threads=1, batch=4)
+    assert twice.total_s / found.total_s > 1
+
+
+def test_fitted_rates_are_of_the_kinds_there_are() -> None:
+    report = analyze("resnet50")
+    total: dict[str, float] = {}
+    for layer in report.layers:
+        for key, amount in amounts(facts_of(layer)).items():
+            total[key] = total.get(key, 0.0) + amount
+    for machine in FITTED.values():
+        assert set(total) & set(machine.rates)
+        assert min(machine.rates.values()) > 0
+        assert 0 < machine.error < 0.3
+    macs = sum(amount for key, amount in total.items() if key.endswith(" macs"))
+    assert macs == report.totals.macs
+
+
+def test_facts_do_not_depend_on_the_number_type() -> None:
+    wide = [facts_of(layer) for layer in analyze("resnet18").layers]
+    half = [facts_of(layer) for layer in analyze("resnet18", dtype="fp16").layers]
+    assert wide == half
+
+
+def test_a_larger_batch_is_quicker_an_image() -> None:
+    one, many = (predict("resnet50", on="rtx4090", batch=n) for n in (1, 256))
+    assert many.total_s > one.total_s
+    assert many.total_s / 256 < one.total_s
+    assert sum(row.time_s for row in many.rows) == pytest.approx(many.total_s)
+
+
+def test_machines_that_were_not_fitted_are_scaled() -> None:
+    assert {"rtx3090", "i7-12700h", "a100"} <= set(machines())
+    slow, quick = scaled("t4"), scaled("h100")
+    assert all(slow[key] >= quick[key] for key in slow)
+    found = predict("resnet50", on="a100", batch=64)
+    assert found.error > FITTED["rtx4090"].error
+    assert any("not fitted" in note for note in found.notes)
+    with pytest.raises(UnknownName, match="did you mean"):
+        predict("resnet50", on="a1000")
+    with pytest.raises(UsageError, match="threads"):
+        predict("resnet50", on="a100", threads=2)
+
+
+def test_the_command_prints_every_form(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("text", "markdown", "csv", "json"):
+        assert command(["predict", "resnet18", "--on", "rtx3090", "-b", "8", "--as", form]) == 0
+        assert "layer1.0.conv1" in capsys.readouterr().out
+    assert command(["predict", "resnet18", "--on", "rtx3090", "--sort", "--top", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "more rows" in out
+    assert "two times of three" in out
+    assert command(["predict", "resnet18", "--on", "nothing"]) == 2
+
+
+@pytest.mark.parametrize("what", ["memory", "activations"])
+def test_plots_of_a_network(what: str, tmp_path: Path) -> None:
+    file = tmp_path / "plot.svg"
+    assert command(["plot", "lenet5", "--of", what, "-o", str(file)]) == 0
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("<svg")
+    from xml.etree import ElementTree
+
+    ElementTree.fromstring(text)
+
+
+def test_plots_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from xml.etree import ElementTree
+
+    run = tmp_path / "run.json"
+    assert command(["measure", "lenet5", "-t", "1", "-o", str(run)]) == 0
+    for what in ("roofline", "time"):
+        file = tmp_path / f"{what}.svg"
+        assert command(["plot", str(run), "--of", what, "-o", str(file)]) == 0
+        root = ElementTree.fromstring(file.read_text(encoding="utf-8"))
+        assert len(list(root)) > 10
+    assert command(["plot", "lenet5", "--of", "roofline"]) == 2
+    assert "layerscope measure" in capsys.readouterr().err
+    assert command(["plot", str(run), "-o", str(tmp_path / "a.gif")]) == 2
+
+
+def test_a_png_needs_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert command(["plot", "lenet5", "-o", str(tmp_path / "a.png")]) == 4
+    assert "layerscope[plot]" in capsys.readouterr().err
