@@ -3,11 +3,12 @@
 # make test-lower   the whole zoo as ONNX models in onnxruntime: minutes, and 8 GB of memory
 # make test-models  real ONNX models in onnxruntime, fetched into a cache if they are not there
 # make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
-# make test-peers   other counters of PyTorch models, which it installs, against --like: 20 minutes
 # make test-zoo     every model of torchvision and timm against its published figures: an hour
 # make bench-torch  speed against the other counters of PyTorch models that are installed
+# make test-peers   other counters of PyTorch models against our conventions: 20 minutes
 # make check        format, lint, types, import direction, smoke test
 # make bench        speed and start-up figures
+# make bench-measure  what measuring and predicting promise: minutes, on a quiet machine
 # make fuzz         the readers of files against made-up bytes, SECONDS=300 each
 # make goldens      write the golden tables anew, then read the diff
 
@@ -19,8 +20,7 @@ NET ?= vgg16
 SECONDS ?= 300
 ARGS ?=
 
-.PHONY: setup run test test-lower test-models test-torch test-zoo test-peers bench-torch check bench fuzz goldens \
-  docs clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers bench-torch clean
 
 setup: $(VENV)/base
 
@@ -63,8 +63,7 @@ test-torch: $(VENV)/torch
 test-zoo: $(VENV)/torch
 	$(BIN)/python tests/zoo_torch.py $(ARGS)
 
-bench-torch: $(VENV)/torch
-	-$(PIP) install --no-deps torchinfo fvcore iopath yacs portalocker tabulate termcolor ptflops thop
+bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
 
 # Without what they ask for, which would be another torch; what they import is named here.
@@ -91,6 +90,10 @@ bench: $(VENV)/dev
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/chain.py
 	$(BIN)/python bench/caffemodel.py
+
+bench-measure: $(VENV)/dev
+	$(BIN)/python bench/measure.py
+	$(BIN)/python bench/predict.py
 
 $(VENV)/fuzz: $(VENV)/dev
 	$(PIP) install atheris

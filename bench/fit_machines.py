@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np  # noqa: TID251
+import numpy as np
 
 from layerscope.predict.facts import PER_BATCH, Facts, amounts
 

@@ -82,9 +82,9 @@ def run(command: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
 
 def chain(path: Path) -> None:
     """Convolutions and ReLUs, one after the other."""
-    import numpy as np  # noqa: TID251
-    import onnx  # noqa: TID251
-    from onnx import helper, numpy_helper  # noqa: TID251
+    import numpy as np
+    import onnx
+    from onnx import helper, numpy_helper
 
     nodes, stored, x = [], [], "x"
     for n in range(CHAIN // 2):

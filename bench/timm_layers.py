@@ -19,7 +19,7 @@ from layerscope.predict.facts import facts_of
 
 def record(name: str, size: int) -> dict[str, Any]:
     import timm
-    import torch  # noqa: TID251
+    import torch
 
     from layerscope.formats.torch.capture import capture
 

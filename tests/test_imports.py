@@ -72,7 +72,7 @@ def test_public_names() -> None:
     assert sorted(layerscope.__all__) == [
         "Builder", "Comparison", "Explanation", "FlopCountAnalysis", "Graph", "LayerscopeError",
         "Node", "Param", "Report", "Tensor", "__version__", "analyze", "compare", "explain", "fit",
-        "load", "profile", "summary",
+        "load", "measure", "predict", "profile", "summary",
     ]  # fmt: skip
     for name in layerscope.__all__:
         assert getattr(layerscope, name) is not None

@@ -231,11 +231,11 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.session, name)
 
-    def run_with_ort_values(self, *args: Any) -> Any:
+    def run_with_iobinding(self, *args: Any) -> Any:
         self.left -= 1
         if self.left < 0:
             raise self.error
-        return self.session.run_with_ort_values(*args)
+        return self.session.run_with_iobinding(*args)
 
 
 def broken_run(
@@ -324,3 +324,38 @@ def test_other_engines_agree(name: str) -> None:
     assert sum(row.time_s for row in other.rows) == pytest.approx(other.timing.end_to_end_s)
     layers = {layer for row in other.rows for layer in row.layers}
     assert {"conv1", "conv2", "fc"} <= layers
+
+
+def unnamed(path: Path) -> None:
+    """A file with an open batch, operators without names and one name twice."""
+    import numpy as np  # noqa: TID251
+    import onnx  # noqa: TID251
+
+    h = onnx.helper
+    weights = np.random.default_rng(0).normal(size=(8, 3, 3, 3)).astype(np.float32)
+    nodes = [
+        h.make_node("Conv", ["x", "w"], ["c1"], "", pads=[1, 1, 1, 1]),
+        h.make_node("Relu", ["c1"], ["r1"], "same"),
+        h.make_node("MaxPool", ["r1"], ["p1"], "", kernel_shape=[2, 2], strides=[2, 2]),
+        h.make_node("Relu", ["p1"], ["y"], "same"),
+    ]
+    graph = h.make_graph(
+        nodes,
+        "unnamed",
+        [h.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, 16, 16])],
+        [h.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 8, 8, 8])],
+        [onnx.numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+
+
+def test_an_onnx_file_is_run_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "unnamed.onnx"
+    unnamed(path)
+    found = measure(str(path), threads=1, batch=2)
+    run = found.runs[0]
+    layers = [layer for row in run.rows if row.kind == "layer" for layer in row.layers]
+    report = analyze(str(path), batch=2)
+    assert sorted([*layers, *run.removed]) == sorted(layer.name for layer in report.layers)
+    assert found.batch == 2
+    assert sum(row.time_s for row in run.rows) == pytest.approx(run.timing.end_to_end_s)

@@ -322,6 +322,30 @@ def chained_sums() -> bytes:
     return raw(made + call("Add", "x p60"), stored=sizes("a", 1, 2))
 
 
+def many_numbers() -> bytes:
+    """4,096 numbers worked out before the run, again and again."""
+    made = call("Range", "a b c", "p0")
+    for n in range(20_000):
+        made += call("Add", f"p{n} p{n}", f"p{n + 1}")
+    numbers = whole_number("a", 0) + whole_number("b", 4096) + whole_number("c", 1)
+    return raw(made + call("Relu"), stored=numbers)
+
+
+def many_loops() -> bytes:
+    """Ends of 2^62 rounds that are worked out round by round, again and again."""
+    body = call("Less", "n end", "on") + call("Relu", "v", "w")
+    inputs = b"".join(field(11, field(1, name)) for name in ("n", "go", "v"))
+    outputs = b"".join(field(12, field(1, name)) for name in ("on", "w"))
+    attribute = field(1, "body") + field(6, body + inputs + outputs) + field(20, 5)
+    made = b""
+    for n in range(300):
+        into = field(1, "count", "", "x") + field(2, f"y{n}") + field(4, "Loop")
+        made += field(1, into + field(5, attribute))
+    return raw(
+        made + call("Relu"), stored=whole_number("count", LENGTH) + whole_number("end", LENGTH)
+    )
+
+
 SAYS: dict[Callable[[], bytes], str | None] = {
     huge_tensor: "in 64 bytes, expected 4611686018427387904",
     huge_external: None,  # an array of that size elsewhere: the product is as wide
@@ -346,6 +370,8 @@ SAYS: dict[Callable[[], bytes], str | None] = {
     gather_beyond: "index 4611686018427387904 into an axis of 2",
     power_tower: "",
     chained_sums: "",
+    many_numbers: None,
+    many_loops: None,
 }
 MOST_BYTES, MOST_SECONDS = 1 << 30, 60
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.api import Report, analyze, compare, fit, load
+    from layerscope.api import Report, analyze, compare, fit, load, measure, predict
     from layerscope.dropins import FlopCountAnalysis, profile, summary
     from layerscope.errors import LayerscopeError
     from layerscope.export.comparison import Comparison
@@ -26,6 +26,8 @@ PUBLIC = {
     "explain": "layerscope.api",
     "fit": "layerscope.api",
     "load": "layerscope.api",
+    "measure": "layerscope.api",
+    "predict": "layerscope.api",
     "Builder": "layerscope.graph.builder",
     "profile": "layerscope.dropins",
     "summary": "layerscope.dropins",
@@ -57,6 +59,8 @@ __all__ = [
     "explain",
     "fit",
     "load",
+    "measure",
+    "predict",
     "profile",
     "summary",
 ]

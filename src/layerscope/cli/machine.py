@@ -95,8 +95,9 @@ def _text(machine: Any, to_file: bool) -> str:
     rows = [[named(head[0]), *(Cell(title) for title in head[1:])]]
     for peak in machine.peaks:
         rate = peak.flops
+        unit = "OP/s" if peak.dtype.startswith("int") else "FLOP/s"
         rows.append(
-            [named(f"products in {peak.dtype}"), *_cells(peak.threads, rate, short_text, "FLOP/s")]
+            [named(f"products in {peak.dtype}"), *_cells(peak.threads, rate, short_text, unit)]
         )
     for level in machine.levels:
         held = f" of {bytes_text(level.size_bytes)}" if level.size_bytes else ""

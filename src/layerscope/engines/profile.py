@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,11 @@ HOLDERS = ("If", "Loop", "Scan")  # what runs inside them is in their time
 
 
 class Event(Struct, frozen=True):
-    """One operator that ran."""
+    """One operator that ran; its time goes on until the next one starts.
+
+    What the executor does between two kernels (handing out buffers, letting go of inputs) is for
+    the first of them, and so is what profiling does.
+    """
 
     node: str
     kind: str
@@ -64,7 +68,7 @@ def profile_of(events: list[_Raw]) -> Profile:
     rest = [e for e in nodes if e.ts > last]  # of a run that failed
     if rest:
         spans.append((last + 1, rest[-1].ts + rest[-1].dur))
-    runs: list[list[Event]] = [[] for _ in spans]
+    runs: list[list[tuple[_Raw, str]]] = [[] for _ in spans]
     at, holder = 0, -1
     for each in nodes:
         while at < len(spans) and each.ts > spans[at][1]:
@@ -75,23 +79,25 @@ def profile_of(events: list[_Raw]) -> Profile:
             continue
         kind = str(each.args.get("op_name", ""))
         holder = each.ts + each.dur if kind in HOLDERS else -1
-        runs[at].append(
-            Event(
-                each.name.removesuffix(END),
-                kind,
-                each.dur / 1e6,
-                int(each.args.get("mem_bytes_requested_in_use", 0)),
-                int(each.args.get("mem_requested_in_use_delta", 0)),
-                int(each.args.get("output_size", 0) or 0),
-                tuple(
-                    tuple(next(iter(t.values())))
-                    for t in each.args.get("output_type_shape", ())
-                    if t
-                ),
-                tuple(next(iter(t)) for t in each.args.get("output_type_shape", ()) if t),
-            )
+        runs[at].append((each, kind))
+    return Profile(tuple(tuple(_events(run)) for run in runs))
+
+
+def _events(run: list[tuple[_Raw, str]]) -> Iterator[Event]:
+    for n, (each, kind) in enumerate(run):
+        following = run[n + 1][0].ts if n + 1 < len(run) else each.ts + each.dur
+        yield Event(
+            each.name.removesuffix(END),
+            kind,
+            max(following - each.ts, each.dur) / 1e6,
+            int(each.args.get("mem_bytes_requested_in_use", 0)),
+            int(each.args.get("mem_requested_in_use_delta", 0)),
+            int(each.args.get("output_size", 0) or 0),
+            tuple(
+                tuple(next(iter(t.values()))) for t in each.args.get("output_type_shape", ()) if t
+            ),
+            tuple(next(iter(t)) for t in each.args.get("output_type_shape", ()) if t),
         )
-    return Profile(tuple(tuple(run) for run in runs))
 
 
 def located(events: Sequence[Event], operators: Sequence[Operator]) -> list[int | None]:

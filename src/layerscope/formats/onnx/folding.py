@@ -87,10 +87,14 @@ def fold(s: Site) -> bool:
             return False
         arrays.append(value)
     told = {**s.told, "outputs": len(s.operator.outputs)} if op == "Split" else s.told
+    s.reader.numbers -= 8 + sum([len(array.values) for array in arrays])
+    if s.reader.numbers < 0:
+        return False
     try:
         made = evaluate(told, arrays)
     except TooLarge:
         return False
+    s.reader.numbers -= sum([len(array.values) for array in made])
     for known in inputs:
         s.reader.uses(known)
     give_known(s, made)

@@ -18,6 +18,7 @@ from layerscope.formats.onnx.values import Array
 from layerscope.formats.onnx.words import Vocabulary
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor, elements
 
+MOST_NUMBERS = 4_000_000  # worked out before the run in all, some seconds; shapes need few
 MOST_NODES = 500_000  # with functions put in: they could double without end
 
 
@@ -39,10 +40,12 @@ class Ledger:
         self.names: dict[str, None] = {}  # of nodes
         self.counts: dict[str, int] = {}  # how far names made unique have got, by the name wanted
         self._same: dict[Any, Any] = {}
+        self._kept: dict[int, Any] = {}  # those values by their id, which is quicker to look up
         self._sources: dict[str, Source] = {}
         self.vocabulary = Vocabulary(wire)
         self.made: dict[Any, tuple[tuple[Shape, ...], list[str]]] = {}  # by rules, of calls alike
         self.budget = MOST_NODES
+        self.numbers = MOST_NUMBERS  # that may yet be worked out before the run
         self.modules: dict[str, str] = {}
         self.binding: Binding | None = None
         self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
@@ -61,9 +64,9 @@ class Ledger:
 
     def tensor_name(self, name: str, scope: tuple[str, ...]) -> str:
         """The name of a tensor in the flat graph: its own, or with its scope where it is taken."""
-        if name in self.tensors or name in self.params:
-            name = "/".join((*scope, name))
-        return self.fresh(name, self.tensors, self.params)
+        if name not in self.tensors and name not in self.params:
+            return name
+        return self.fresh("/".join((*scope, name)), self.tensors, self.params)
 
     def scope_of(self, operator: Operator) -> tuple[str, ...]:
         """Modules around a node: as its exporter tells them, else as its name does."""
@@ -76,7 +79,11 @@ class Ledger:
 
     def same(self, attributes: Any) -> Any:
         """One value for all that are equal."""
-        return attributes if attributes is None else self._same.setdefault(attributes, attributes)
+        if attributes is None or id(attributes) in self._kept:
+            return attributes
+        found = self._same.setdefault(attributes, attributes)
+        self._kept[id(found)] = found
+        return found
 
     # -- stored arrays -------------------------------------------------------------------------
 

@@ -62,11 +62,10 @@ class Reader(Ledger):
         if depth > MOST_DEPTH:
             raise FormatError(f"{self.file}: graphs nested more than {MOST_DEPTH} deep")
         opsets = self.model.opsets if opsets is None else opsets
+        bound, values, outside = bound or {}, values or {}, outside or {}
         for operator in operators:
             around = scope if depth else self.scope_of(operator)
-            site = Site(
-                self, operator, env, around, opsets, bound or {}, values or {}, depth, outside or {}
-            )
+            site = Site(self, operator, env, around, opsets, bound, values, depth, outside)
             try:
                 self._visit(site)
             except ShapeError as error:

@@ -224,37 +224,44 @@ class Site:
         """A node of ours; without `part` it makes the operator's outputs."""
         reader = self.reader
         attributes = reader.same(attributes)
-        names = tuple([reader.input_name(known, roles) for known in inputs])
+        names: list[str] = []
         shapes: list[Shape] = []
+        kinds: list[str] = []
         for known in inputs:
+            names.append(known.name if known.entry is None else reader.input_name(known, roles))
             if known.shape is None:
                 raise NeedsValue
             shapes.append(known.shape)
-        made, dtypes = self._made(op, attributes, tuple(shapes), [k.dtype for k in inputs])
+            kinds.append(known.dtype)
+        made, dtypes = self._made(op, attributes, tuple(shapes), kinds)
         if part:
             scope = self.inner
             label = reader.node_name(f"{self.label}/{part}")
         else:
             scope, label = self.scope, self.label
-        wanted = list(outputs) if outputs is not None else ([] if part else self.operator.outputs)
+        wanted: Sequence[str] = self.operator.outputs
+        if outputs is not None or part:
+            wanted = outputs or ()
         results: list[Known] = []
-        for n, (shape, dtype) in enumerate(zip(made, dtypes, strict=True)):
+        for n, shape in enumerate(made):
             name = wanted[n] if n < len(wanted) else ""
             own = name or (label if part and len(made) == 1 else f"{label}:{n}")
             found = reader.tensor_name(self.outside.get(own, own), self.scope)
-            results.append(Known(found, shape, dtype))
+            known = Known(found, shape, dtypes[n])
+            results.append(known)
             if name:
-                self.env[name] = results[-1]
-        original = self.operator.name if self.operator.name != label else ""
+                self.env[name] = known
+        original = self.operator.name
+        source = reader.source(self.op, "" if original == label else original)
         node = Node(
             name=label,
             op=op,
-            inputs=names,
+            inputs=tuple(names),
             outputs=tuple([known.name for known in results]),
             attributes=attributes,
             params=tuple(params),
             scope=scope,
-            source=reader.source(self.op, original),
+            source=source,
             note=note,
             estimate=estimate,
         )

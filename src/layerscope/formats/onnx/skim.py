@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerscope.codecs.protobuf import FIXED32, SPAN, VARINT, Wire, signed
+from layerscope.codecs.protobuf import FIXED32, SMALL, SPAN, VARINT, Wire, signed
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
 
@@ -154,6 +154,9 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphPart:
 
 def operator_of(wire: Wire, start: int, end: int) -> Operator:
     """A node."""
+    quick = _small_operator(wire, start, end) if end - start <= SMALL else None
+    if quick is not None:
+        return quick
     inputs: list[str] = []
     outputs: list[str] = []
     attributes: list[Span] = []
@@ -180,6 +183,53 @@ def operator_of(wire: Wire, start: int, end: int) -> Operator:
             overload = wire.text(begin, stop)
     domain = "" if domain == "ai.onnx" else domain
     return Operator(op, domain, name, inputs, outputs, attributes, metadata, start, overload)
+
+
+def _small_operator(wire: Wire, start: int, end: int) -> Operator | None:
+    """A node of few bytes, which nearly all are, in one go; None where anything is unusual."""
+    data = wire.data[start:end]
+    texts = ["", "", "", "", "", "", "", "", ""]  # by the number of their field
+    inputs: list[str] = []
+    outputs: list[str] = []
+    attributes: list[Span] = []
+    metadata: list[Span] = []
+    at, size, count = 0, end - start, 0
+    try:
+        while at < size:
+            tag, length = data[at], data[at + 1]
+            at += 2
+            if length > 127:
+                length += (data[at] << 7) - 128
+                at += 1
+                if length > 16383:
+                    return None
+            stop = at + length
+            if stop > size:
+                return None
+            if tag == 10:
+                inputs.append(str(data[at:stop], "utf-8"))
+            elif tag == 18:
+                outputs.append(str(data[at:stop], "utf-8"))
+            elif tag == 42:
+                attributes.append((start + at, start + stop))
+            elif tag == 74:
+                metadata.append((start + at, start + stop))
+            elif tag in TEXTS:
+                texts[tag >> 3] = str(data[at:stop], "utf-8")
+            else:
+                return None
+            at = stop
+            count += 1
+    except (IndexError, UnicodeDecodeError):
+        return None
+    wire.spend(start, count)
+    domain = "" if texts[7] == "ai.onnx" else texts[7]
+    return Operator(
+        texts[4], domain, texts[3], inputs, outputs, attributes, metadata, start, texts[8]
+    )
+
+
+TEXTS = (26, 34, 50, 58, 66)  # tags of name, operator, doc string, domain, overload
 
 
 def _function(wire: Wire, start: int, end: int) -> Function:
@@ -300,7 +350,7 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
             outside = begin == 1
         elif number == 16 and kind == SPAN:
             role = role_in(wire, [(begin, stop)]) or role
-    if len(dims) > MOST_AXES or any(size < 0 for size in dims):
+    if len(dims) > MOST_AXES or (dims and min(dims) < 0):
         raise wire.error(start, f"tensor {name!r} of shape {dims[:8]}, expected sizes from 0 on")
     stored = Stored(
         name,
@@ -323,24 +373,27 @@ def _check_payload(wire: Wire, stored: Stored) -> None:
     count = 1
     for size in stored.shape:
         count *= size
-    told = f"tensor {stored.name!r} of shape {list(stored.shape)}"
+    wrong = ""
     if stored.data is not None and stored.dtype != "string":
         bits = BITS.get(stored.dtype)
         if bits is None:
-            raise wire.error(stored.at, f"{told} has no type")
-        held = stored.data[1] - stored.data[0]
-        if held != (count * bits + 7) // 8:
-            raise wire.error(
-                stored.at, f"{told} and type {stored.dtype} in {held} bytes, expected "
-                f"{(count * bits + 7) // 8}"
-            )  # fmt: skip
+            raise wire.error(stored.at, f"{_told(stored)} has no type")
+        held, needed = stored.data[1] - stored.data[0], (count * bits + 7) // 8
+        if held != needed:
+            wrong = f" and type {stored.dtype} in {held} bytes, expected {needed}"
     elif stored.packed is None and count:
-        raise wire.error(stored.at, f"{told} without any numbers")
+        wrong = " without any numbers"
     elif stored.packed is not None and len(stored.packed[1]) <= MOST_VALUES:
         most = sum(b - a if kind == SPAN else 1 for kind, a, b in stored.packed[1])
         strings = stored.packed[0] == 6
         if count > most * 2 and not strings:  # a number takes a byte at least, two of 4 bits one
-            raise wire.error(stored.at, f"{told} in {most} bytes")
+            wrong = f" in {most} bytes"
+    if wrong:
+        raise wire.error(stored.at, f"{_told(stored)}{wrong}")
+
+
+def _told(stored: Stored) -> str:
+    return f"tensor {stored.name!r} of shape {list(stored.shape)}"
 
 
 def _sparse(wire: Wire, start: int, end: int) -> Stored:

@@ -11,7 +11,6 @@ from layerscope.formats.onnx.site import Site
 from layerscope.formats.onnx.skim import GraphPart, Operator, numbers_of
 from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
 
-MOST_STEPS = 200_000  # operators worked out while a condition is followed
 MOST_ROUNDS = 1 << 40
 
 
@@ -70,12 +69,10 @@ def _followed(s: Site, part: GraphPart, given: Sequence[Known], most: int | None
         for node in nodes
     ]
     done = 0
-    steps = MOST_STEPS
     while most is None or done < most:
         now = {**values, **state, names[0]: Array((), [done], "int64")}
         now[names[1]] = Array((), [True], "bool")
-        steps -= len(nodes) + 1
-        if steps < 0 or not _worked_out(nodes, told, now):
+        if not _worked_out(s, nodes, told, now):
             return None
         done += 1
         answer = now.get(part.outputs[0].name)
@@ -109,9 +106,12 @@ def _needed(
 
 
 def _worked_out(
-    nodes: Sequence[Operator], told: Sequence[dict[str, Any]], now: dict[str, Array]
+    s: Site, nodes: Sequence[Operator], told: Sequence[dict[str, Any]], now: dict[str, Array]
 ) -> bool:
     """Whether every node could be worked out; `now` takes what they make."""
+    s.reader.numbers -= 16 * (len(nodes) + 1)
+    if s.reader.numbers < 0:
+        return False
     for node, attributes in zip(nodes, told, strict=True):
         if node.op == "Constant":
             value = attributes.get("value")
@@ -126,5 +126,6 @@ def _worked_out(
             made = evaluate(attributes, [now[name] for name in node.inputs])
         except (TooLarge, ShapeError):
             return False
+        s.reader.numbers -= sum([len(array.values) for array in made])
         now.update(zip(node.outputs, made, strict=False))
     return True
