@@ -121,6 +121,26 @@ def _shared() -> Built:
     return nn.Sequential(*[nn.Sequential(line) for _ in range(3)]), (torch.zeros(1, 100),)
 
 
+def _tied() -> Built:
+    """A Linear that holds the table of an Embedding."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Embedding(30, 8), nn.Linear(8, 30, bias=False))
+    model[1].weight = model[0].weight
+    return model, (torch.zeros(2, 5, dtype=torch.long),)
+
+
+def _frozen() -> Built:
+    """Two Linears, of which the first is not trained."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(10, 20), nn.Linear(20, 30))
+    model[0].requires_grad_(False)
+    return model, (torch.zeros(2, 10),)
+
+
 def _attention(weights: bool = False, **told: Any) -> Built:
     import torch
     from torch import nn
@@ -218,6 +238,8 @@ MODULES: dict[str, Callable[[], Built]] = {
     ),
     "linear on a vector": _one(lambda nn: nn.Linear(10, 20), 10),
     "linear thrice": _reused,
+    "linear frozen": _frozen,
+    "linear tied": _tied,
     "linear in three places": _shared,
     "attention": partial(_attention),
     "attention batch first": partial(_attention, batch_first=True),
