@@ -68,11 +68,11 @@ bench-torch: $(VENV)/peers
 
 # Without what they ask for, which would be another torch; what they import is named here.
 PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm
-IMPORTED := accelerate einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo \
-  pydantic PyYAML safetensors setuptools tabulate termcolor tqdm yacs
+IMPORTED := einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo pydantic \
+  PyYAML safetensors setuptools tabulate termcolor tqdm yacs
 
 $(VENV)/peers: $(VENV)/torch
-	$(PIP) install --constraint constraints.txt $(filter-out accelerate,$(IMPORTED))
+	$(PIP) install --constraint constraints.txt $(IMPORTED)
 	$(PIP) install --constraint constraints.txt --no-deps accelerate $(PEERS)
 	@touch $@
 

@@ -121,7 +121,27 @@ def _shared() -> Built:
     return nn.Sequential(*[nn.Sequential(line) for _ in range(3)]), (torch.zeros(1, 100),)
 
 
-def _attention(**told: Any) -> Built:
+def _tied() -> Built:
+    """A Linear that holds the table of an Embedding."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Embedding(30, 8), nn.Linear(8, 30, bias=False))
+    model[1].weight = model[0].weight
+    return model, (torch.zeros(2, 5, dtype=torch.long),)
+
+
+def _frozen() -> Built:
+    """Two Linears, of which the first is not trained."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(10, 20), nn.Linear(20, 30))
+    model[0].requires_grad_(False)
+    return model, (torch.zeros(2, 10),)
+
+
+def _attention(weights: bool = False, **told: Any) -> Built:
     import torch
     from torch import nn
 
@@ -131,7 +151,7 @@ def _attention(**told: Any) -> Built:
             self.attention = nn.MultiheadAttention(32, 4, **told)
 
         def forward(self, x: Any) -> Any:
-            return self.attention(x, x, x, need_weights=False)[0]
+            return self.attention(x, x, x, need_weights=weights)[0]
 
     return Seen(), (torch.zeros(2, 7, 32),)
 
@@ -205,10 +225,26 @@ MODULES: dict[str, Callable[[], Built]] = {
     "lstm no bias": _one(lambda nn: nn.LSTM(10, 20, bias=False), 5, 2, 10),
     "gru": _one(lambda nn: nn.GRU(10, 20), 5, 2, 10),
     "rnn": _one(lambda nn: nn.RNN(10, 20), 5, 2, 10),
+    "lstm cell": _one(lambda nn: nn.LSTMCell(10, 20), 3, 10),
+    "gru cell": _one(lambda nn: nn.GRUCell(10, 20), 3, 10),
+    "rnn cell": _one(lambda nn: nn.RNNCell(10, 20), 3, 10),
+    "encoder layer": _one(lambda nn: nn.TransformerEncoderLayer(32, 4, 64), 7, 2, 32),
+    "encoder layer batch first": _one(
+        lambda nn: nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2, 7, 32
+    ),
+    "conv2d same": _one(lambda nn: nn.Conv2d(4, 6, 3, padding="same"), 2, 4, 9, 9),
+    "conv2d reflected": _one(
+        lambda nn: nn.Conv2d(4, 6, 3, padding=1, padding_mode="reflect"), 2, 4, 9, 9
+    ),
+    "linear on a vector": _one(lambda nn: nn.Linear(10, 20), 10),
     "linear thrice": _reused,
+    "linear frozen": _frozen,
+    "linear tied": _tied,
     "linear in three places": _shared,
     "attention": partial(_attention),
     "attention batch first": partial(_attention, batch_first=True),
+    "attention with weights": partial(_attention, weights=True),
+    "attention with weights batch first": partial(_attention, weights=True, batch_first=True),
     "einsum": partial(_einsum, "bij,bjk->bik", (16, 64, 64), (16, 64, 64)),
     "einsum of matrices": partial(_einsum, "ij,jk->ik", (16, 64), (64, 64)),
     "matmul": _called(lambda f, x: x.matmul(x.transpose(-1, -2)), 2, 3, 5, 7),

@@ -42,12 +42,18 @@ RULES: dict[str, Rule] = {
     **one(("mm", "bmm", "scaled_dot_product_attention"), free),
 }
 
+
+def _seen(site: Site) -> Ops:
+    """A module that stands in several places is added up in each."""
+    return by_function(RULES)(site) * site.places
+
+
 CONVENTION = Convention(
     name="calflops",
     says="MACs of products by wrapped function, fused attention not seen; FLOPs with more",
     figure="MACs",
     headline=lambda ops: ops.mac,
-    seen=by_function(RULES),
+    seen=_seen,
     learned="trainable",
     why={
         "attention modules": "without gradients PyTorch runs them as one kernel it does not wrap",

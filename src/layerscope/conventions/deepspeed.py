@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.functions import (
+    CELLS,
     CONV,
     CONV_TRANSPOSE,
+    GATES,
+    JOINS,
     MATMUL,
     NORMS,
     POOLS,
-    RECURRENT_CLASSES,
+    RECURRENT,
     TWO_PRODUCTS,
     UPSAMPLES,
     Rule,
     batch_norm,
     biased,
     by_function,
+    cell,
     einsum_flops,
     layers,
     norm,
@@ -38,9 +42,7 @@ ACTIVATIONS = ("relu", "prelu", "elu", "leaky_relu", "relu6", "silu", "gelu", "s
 
 def _recurrent(site: Site) -> Ops:
     """FLOPs alone: of products a multiplication and an addition less, and what joins the gates."""
-    kind = next(k for k in RECURRENT_CLASSES if site.function.startswith(k.lower()))
-    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
-    joins = {"RNN": 1, "GRU": 7, "LSTM": 10}[kind]
+    gates, joins = GATES[cell(site)], JOINS[cell(site)]
     flops = 0
     for size, hidden in layers(site):
         flops += gates * hidden * (2 * (size + hidden) - 2)
@@ -58,7 +60,7 @@ RULES: dict[str, Rule] = {
     "batch_norm": batch_norm,
     **one(NORMS, norm(4, 5)),
     "einsum": lambda site: Ops(add=einsum_flops(site)),
-    **one(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
+    **one((*RECURRENT, *CELLS), _recurrent),
 }
 
 CONVENTION = Convention(

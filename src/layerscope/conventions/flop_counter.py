@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.functions import (
+    CELLS,
     CONV,
     CONV_TRANSPOSE,
     MATMUL,
+    RECURRENT,
     TWO_PRODUCTS,
     free,
     one,
@@ -22,7 +24,7 @@ from layerscope.ops import Ops
 ATTENTION = "scaled_dot_product_attention"
 RULES = one(
     (*CONV, *CONV_TRANSPOSE, *MATMUL, ATTENTION, TWO_PRODUCTS, "linear", "addmm", "baddbmm",
-     "einsum", "convolution", "lstm", "gru", "rnn_tanh", "rnn_relu"),
+     "einsum", "convolution", *RECURRENT, *CELLS),
     products,
 )  # fmt: skip
 

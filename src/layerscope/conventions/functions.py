@@ -33,7 +33,9 @@ INSTANCE_NORM_CLASSES = tuple(f"InstanceNorm{n}d" for n in RANKS)
 POOL_CLASSES = tuple(
     f"{kind}Pool{n}d" for kind in ("Max", "Avg", "AdaptiveMax", "AdaptiveAvg") for n in RANKS
 )
-RECURRENT_CLASSES = ("RNN", "GRU", "LSTM")
+RECURRENT_CLASSES = ("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell")
+CELLS = ("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell")
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 
 def one(names: Iterable[str], rule: Rule) -> dict[str, Rule]:
@@ -107,6 +109,15 @@ def two_products(site: Site) -> Ops:
 def einsum_flops(site: Site) -> int:
     """The count numpy prints of an einsum, with its four digits, two for a multiply-add."""
     return int(float(f"{2 * site.ops.mac + site.ops.mul:.3e}"))
+
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+JOINS = {"RNN": 1, "GRU": 7, "LSTM": 10}  # operations a hidden unit that join the gates
+
+
+def cell(site: Site) -> str:
+    """What kind of recurrent layer it is."""
+    return site.node.op.upper()
 
 
 def steps(site: Site) -> int:

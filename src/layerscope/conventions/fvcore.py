@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.functions import (
+    CELLS,
     CONV,
     CONV_TRANSPOSE,
+    GATES,
     MATMUL,
     NORMS,
     TWO_PRODUCTS,
     Rule,
     batch_norm,
     by_function,
+    cell,
     einsum_flops,
     norm,
     one,
@@ -43,7 +46,7 @@ def _letters(site: Site) -> str:
 
 
 RULES: dict[str, Rule] = {
-    **one(PRODUCTS, products),
+    **one((*PRODUCTS, *CELLS), products),
     TWO_PRODUCTS: products,
     "einsum": _einsum,
     "batch_norm": batch_norm,
@@ -59,6 +62,8 @@ def activations(site: Site) -> int:
     """Elements that convolutions and matrix products make."""
     if site.function == TWO_PRODUCTS:
         return Sizes(site.call).scores + elements(site.call.y)
+    if site.function in CELLS:
+        return 2 * GATES[cell(site)] * elements(site.call.y)
     return elements(site.call.y) if site.function in (*PRODUCTS, "einsum") else 0
 
 

@@ -11,7 +11,9 @@ from layerscope.conventions.functions import (
     BATCH_NORM_CLASSES,
     CONV_CLASSES,
     CONV_TRANSPOSE_CLASSES,
+    GATES,
     INSTANCE_NORM_CLASSES,
+    JOINS,
     MATMUL,
     POOL_CLASSES,
     POOLS,
@@ -20,6 +22,7 @@ from layerscope.conventions.functions import (
     UPSAMPLES,
     Rule,
     biased,
+    cell,
     free,
     layers,
     norm,
@@ -47,8 +50,8 @@ def _upsample(site: Site) -> Ops:
 def _recurrent(site: Site) -> Ops:
     """Weights of one direction, doubled if there are two, and what joins the gates."""
     told = site.call.attributes
-    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[site.kind]
-    joins = {"RNN": 1, "GRU": 7, "LSTM": 10}[site.kind]
+    gates = GATES[cell(site)]
+    joins = JOINS[cell(site)]
     macs = adds = 0
     for size, hidden in layers(site):
         macs += gates * hidden * (size + hidden)
@@ -73,29 +76,35 @@ FUNCTIONS: dict[str, Rule] = {
 }
 
 
-def _inside(site: Site) -> str:
-    """The class of a counted module that has this in it."""
-    return next((kind for kind in site.around if kind == ATTENTION or kind in TIMM), "")
-
-
-def _attention(site: Site, inside: str) -> Ops:
-    """What the class of attention costs, counted where its products are."""
-    if site.node.op != "attention" or site.around[-1] != inside:
-        return FREE
+def _attention(site: Site) -> Ops:
+    """Scaled queries, both products, and a softmax of the scores."""
     s = Sizes(site.call)
-    tokens, width = s.batch * s.queries, s.heads * s.key_size
-    macs = s.scores * (s.key_size + s.value_size)
-    adds = tokens * width + s.scores  # scaling, softmax
-    if inside == ATTENTION:
-        others = 2 * s.batch * s.keys
-        macs += (tokens + others) * width**2 + tokens * width**2
-        adds += (tokens + others) * width + tokens * width
-    return Ops(mac=macs, add=adds)
+    queries = s.batch * s.queries * s.heads * s.key_size
+    return Ops(mac=site.ops.mac, add=queries + s.scores)
+
+
+# What classes of attention count, told by the operations in them.
+INSIDE: dict[str, Rule] = {
+    "attention": _attention,
+    "matmul": products,
+    "softmax": per_input(1),
+    "mul": per_output(1),
+}
+PROJECTED = {**INSIDE, "linear": products_and_bias}
+
+
+def _module(site: Site) -> Ops:
+    """What the module is counted for that this is of, or that has this in it."""
+    if site.around[-1] == ATTENTION:
+        return PROJECTED.get(site.node.op, free)(site)
+    if site.around[-1] in TIMM and not site.kind:
+        return INSIDE.get(site.node.op, free)(site)
+    hidden = any(kind == ATTENTION or kind in TIMM for kind in site.around)
+    return FREE if hidden else CLASSES.get(site.kind, free)(site)
 
 
 def _seen(site: Site) -> Ops:
-    inside = _inside(site)
-    module = _attention(site, inside) if inside else CLASSES.get(site.kind, free)(site)
+    module = _module(site) * site.places
     return module if site.fused else module + FUNCTIONS.get(site.function, free)(site)
 
 

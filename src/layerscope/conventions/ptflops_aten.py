@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.functions import (
+    CELLS,
     CONV,
     CONV_TRANSPOSE,
     MATMUL,
@@ -32,7 +33,7 @@ def _recurrent(site: Site) -> Ops:
 RULES: dict[str, Rule] = {
     **one((*CONV, *CONV_TRANSPOSE, "convolution", "linear"), products_and_bias),
     **one((*MATMUL, "addmm", "einsum", TWO_PRODUCTS), products),
-    **one(("gru", "rnn_tanh", "rnn_relu"), _recurrent),
+    **one(("gru", "rnn_tanh", "rnn_relu", *CELLS), _recurrent),
 }
 
 CONVENTION = Convention(

@@ -63,6 +63,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
 ATTENTION = "MultiheadAttention"
 # Classes whose forward calls functions on what modules inside hold, and never those modules.
 WINDOWED = ("ShiftedWindowAttention", "ShiftedWindowAttentionV2")
+KEEPING = ("TransformerEncoderLayer", "TransformerDecoderLayer")  # keep the function they are given
 BYPASSING = (ATTENTION, *WINDOWED)
 
 
@@ -93,6 +94,7 @@ class Site(Struct, frozen=True):
     around: tuple[str, ...]  # classes of the modules around it, outermost first
     place: str  # path of the module without modules inside that this is of, if any
     leaf: Leaf | None  # the call of that module, where it ends
+    places: int  # how many places of the model the module stands in that calls it
     fused: bool  # inside what PyTorch does in one fused kernel, without gradients on a processor
 
 
@@ -127,11 +129,12 @@ def survey(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Iterator[
             call=call,
             ops=cost.ops if node.times == 1 else _once(cost.ops, node.times),
             cost=cost,
-            kind=named.kind(node),
+            kind=named.kind(node) or named.main(node, place),
             function=named.function(node, call),
             around=named.around(node.scope),
             place=place or "",
             leaf=leaf,
+            places=graph.places.get(node.module or ".".join(node.scope), 1),
             fused=_outer(node.scope, fused),
         )
 
@@ -179,11 +182,18 @@ class _Names:
         told = self.classes.get(node.module, "")
         return told or _worded(WORDS.get(node.op, ("", ""))[1], node)
 
+    def main(self, node: Node, place: str | None) -> str:
+        """Class of PyTorch whose forward takes several steps, at the step that is its work."""
+        kind = self.classes.get(place, "") if place and self.captured and not node.module else ""
+        return kind if "." not in kind and node.op in WORDS else ""
+
     def function(self, node: Node, call: Call) -> str:
         words = WORDS.get(node.op)
         if words is None:
             return ""
         if self.captured and node.source is not None:
+            if node.op in ("relu", "gelu") and self.around(node.scope)[-1] in KEEPING:
+                return ""
             if node.op == "relu6" and self.kind(node) != "ReLU6":
                 return "relu6"
             return node.source.op.rpartition(".")[2].strip("_")
@@ -203,7 +213,7 @@ class _Names:
         return found
 
     def fused(self) -> set[str]:
-        """Paths of attention, or of whole layers, that run as one kernel without gradients."""
+        """Paths of attention that runs as one kernel without gradients."""
         paths = {path for path, kind in self.classes.items() if kind == ATTENTION}
         if not paths:
             return set()
@@ -212,12 +222,7 @@ class _Names:
             path = ".".join(node.scope)
             if path in inside:
                 inside[path].append(node)
-        found = {path for path, nodes in inside.items() if nodes and self._is_fused(nodes)}
-        for path in list(found):
-            outer = path.rpartition(".")[0]
-            if self.classes.get(outer) == "TransformerEncoderLayer":
-                found.add(outer)
-        return found
+        return {path for path, nodes in inside.items() if nodes and self._is_fused(nodes)}
 
     def _is_fused(self, nodes: list[Node]) -> bool:
         """Where queries, keys and values are one tensor with the batch first: turned once."""

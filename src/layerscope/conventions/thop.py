@@ -9,11 +9,13 @@ from layerscope.conventions.functions import (
     BATCH_NORM_CLASSES,
     CONV_CLASSES,
     CONV_TRANSPOSE_CLASSES,
+    GATES,
     INSTANCE_NORM_CLASSES,
     RANKS,
     RECURRENT_CLASSES,
     Rule,
     biased,
+    cell,
     free,
     layers,
     norm,
@@ -58,8 +60,8 @@ def _upsample(site: Site) -> Ops:
 def _recurrent(site: Site) -> Ops:
     """Both products, and of every gate a sum and two biases; then what joins the gates."""
     told = site.call.attributes
-    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[site.kind]
-    joins = {"RNN": 0, "GRU": 4, "LSTM": 4}[site.kind]
+    gates = GATES[cell(site)]
+    joins = {"RNN": 0, "GRU": 4, "LSTM": 4}[cell(site)]
     directions = 2 if told.bidirectional else 1
     macs = adds = 0
     for size, hidden in layers(site):
@@ -83,13 +85,15 @@ RULES: dict[str, Rule] = {
 
 
 def _seen(site: Site) -> Ops:
-    return RULES.get(site.kind, free)(site)
+    """As often as a module stands somewhere it is hooked, and again added up."""
+    return RULES.get(site.kind, free)(site) * site.places**2
 
 
 def _params(site: Site) -> int:
     """Of modules it knows, each once."""
-    known = site.kind in RULES and site.leaf is not None and not site.leaf.again
-    return site.leaf.param_count if known and site.leaf is not None else 0
+    if site.leaf is None or site.leaf.kind not in RULES or site.leaf.again:
+        return 0
+    return site.leaf.param_count * site.places
 
 
 CONVENTION = Convention(

@@ -124,6 +124,7 @@ class Graph(Struct, frozen=True, gc=False):
     params: tuple[Param, ...] = ()
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
     kinds: Mapping[str, str] = {}  # module path -> class, with its package unless that is torch.nn
+    places: Mapping[str, int] = {}  # module path -> how many places it stands in, if several
     dtype: str = "fp32"  # of what is made of integers, such as embeddings
     notes: tuple[str, ...] = ()  # what a reader has to say of the file
     unused: tuple[Param, ...] = ()  # parameters of the model that no node uses

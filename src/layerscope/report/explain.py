@@ -174,6 +174,8 @@ def _product(site: Site, rules: Convention) -> str:
     if RULES[op].family == "recurrent":
         return "recurrent layers"
     what = PRODUCTS.get(op, f"{op} layers")
+    if site.places > 1:
+        return f"{what} of modules that stand in several places"
     bare = not site.kind and op in ("conv", "conv_transpose", "linear")
     if bare and not _by_function(rules):
         return f"{what} called as functions"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from layerscope.analysis.backward import backward
-from layerscope.analysis.costs import Cost, Status
+from layerscope.analysis.costs import Cost, Status, storage_of
 from layerscope.analysis.fields import Field
 from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
@@ -312,7 +312,10 @@ def _params(
     if rules.seen_params is not None and site is not None:
         return rules.seen_params(site)
     if rules.learned == "trainable" and graph.frozen:
-        return sum(p.elements for p in cost.first if p.learnable and p.storage not in graph.frozen)
+        learned = [p for p in cost.first if p.learnable]
+        return sum(
+            p.elements for p in learned if storage_of(node, p, node.ties) not in graph.frozen
+        )
     return rules.params(node, call, cost)
 
 

@@ -12,7 +12,7 @@ from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.leaves import PRINTED
 from layerscope.formats.torch.mode import DataDependent, Recorder, forget, shapes_in
-from layerscope.formats.torch.places import Held, places_of
+from layerscope.formats.torch.places import Held, places_of, several_places
 from layerscope.formats.torch.tracking import Tracker
 from layerscope.formats.torch.untouched import same_buffers, untouched
 from layerscope.graph.collection import no_collection
@@ -193,6 +193,10 @@ class Run:
             params=tuple(tracker.params.values()),
             modules={place.path: _printed(place) for place in tracker.places.values()},
             kinds={place.path: _kind(place.module) for place in tracker.places.values()},
+            places={
+                tracker.places[module].path: count
+                for module, count in several_places(self.model).items()
+            },
             dtype=_floating(held),
             notes=notes,
             unused=tuple(unused),

@@ -36,6 +36,21 @@ def places_of(model: Any) -> dict[int, Place]:
     return found
 
 
+def several_places(model: Any) -> dict[int, int]:
+    """Modules that stand in more than one place, by identity: in how many."""
+    ways: dict[int, int] = {}
+
+    def walk(module: Any) -> None:
+        ways[id(module)] = ways.get(id(module), 0) + 1
+        for child in {id(child): child for child in module._modules.values()}.values():
+            if child is not None:
+                walk(child)
+
+    if len({id(m) for m in model.modules()}) != sum(len(m._modules) for m in model.modules()) + 1:
+        walk(model)
+    return {module: count for module, count in ways.items() if count > 1}
+
+
 class Held:
     """Parameters and buffers by identity; those that share their numbers share a name."""
 
