@@ -49,7 +49,8 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     for tensor in graph.inputs:
         store(tensor, 0)
     for param in graph.params:  # a view of a stored array holds no activation
-        store(Tensor(param.name, (0,), param.dtype), 0)
+        if param.name in last:
+            store(Tensor(param.name, (0,), param.dtype), 0)
     given = len(names)
     for index, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)

@@ -52,6 +52,8 @@ def recurrent(s: Site) -> None:
         bias=s.has(3),
         batch_first=first,
         activation="relu" if "Relu" in (s.told.get("activations") or ()) else "tanh",
+        peepholes=kind == "LSTM" and s.has(7),
+        reset_after=kind != "GRU" or bool(s.whole("linear_before_reset")),
     )
     made = s.emit(kind.lower(), (s.given(0), *given), told, params=params, part=kind.lower())
     out = (batch, steps, ways, hidden) if first else (steps, ways, batch, hidden)
