@@ -22,13 +22,11 @@ NETWORKS = (
 
 
 def models() -> Any:
-    """torchvision's models; it has no CPU build, so its two operators are declared first."""
-    library = torch.library.Library("torchvision", "FRAGMENT")
-    for name in ("nms", "qnms"):
-        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return pytest.importorskip(
-        "torchvision.models", reason="torchvision is not installed: make test-torch"
-    )
+    """torchvision's models, which has no CPU build."""
+    from layerscope.formats.torch.specs import torchvision_models
+
+    pytest.importorskip("torchvision.version", reason="torchvision is not installed")
+    return torchvision_models(torch)
 
 
 def packed_bytes(model: Any, batch: int) -> int:
