@@ -1,7 +1,7 @@
 """Every model of torchvision and timm against their published figures: run by `make test-zoo`.
 
-Parameters are compared exactly, multiply-adds at the printed precision. timm's are fvcore's counts:
-norms, pooling and resampling added to products, attention as two products. Rows that differ are
+Parameters are compared exactly, multiply-adds at the printed precision. timm's are counted as
+`--like timm` does. Rows that differ are
 listed with the reason; the exit code tells whether any differs without one.
 """
 
@@ -75,35 +75,6 @@ def torchvision_row(row: Row) -> str:
     return "; ".join(found)
 
 
-def fvcore_counts(report: Any) -> tuple[int, int]:
-    """Operations as fvcore counts them, and the elements that products make."""
-    from layerscope.graph.types import elements
-
-    ops = activations = 0
-    for layer in report.layers:
-        call = layer.call
-        if call is None:
-            continue
-        ops += layer.cost.ops.mac
-        out = elements(call.y)
-        if layer.op in ("conv", "conv_transpose", "linear", "matmul", "einsum"):
-            activations += out if layer.cost.ops.mac else 0
-        elif layer.op == "attention":
-            activations += out + elements(call.inputs[0][:-1]) * call.inputs[1][-2]
-        elif layer.op == "batch_norm":
-            ops += (2 if call.attributes is None or call.attributes.affine else 1) * out
-        elif layer.op in ("layer_norm", "group_norm", "instance_norm"):
-            batch = layer.node.source is not None and layer.node.source.op == "aten.batch_norm"
-            ops += (5 if batch or getattr(call.attributes, "affine", True) else 4) * out
-        elif layer.op == "adaptive_avg_pool":
-            ops += elements(call.x)
-        elif layer.op == "resize":
-            ops += {"bilinear": 4, "nearest": 1}.get(call.attributes.mode, 0) * out
-        elif layer.op == "grid_sample":
-            ops += 4 * out
-    return ops, activations
-
-
 def timm_row(row: Row) -> str:
     import layerscope
     from layerscope.formats.torch.capture import capture, the_torch
@@ -118,12 +89,12 @@ def timm_row(row: Row) -> str:
     channels = model.default_cfg.get("input_size", (3,))[0]
     side = int(row["img_size"])
     graph = capture(model, (torch.empty(1, channels, side, side, device="meta"),))
-    report = layerscope.analyze(graph)
+    report = layerscope.analyze(graph, like="timm")
     found = []
     params = sum(p.numel() for p in model.parameters())
     if report.total_params != params:
         found.append(f"params {report.total_params:,}, the model's own {params:,}")
-    ops, activations = fvcore_counts(report)
+    ops, activations = report.totals.convention_ops or 0, report.totals.activations
     for what, ours, theirs in (
         ("Mparams", params / 1e6, row["param_count_m"]),
         ("GMACs", ops / 1e9, row["gmacs"]),
