@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from layerscope import report
 from layerscope.analysis.costs import costs, storage_of
-from layerscope.analysis.fields import fields
+from layerscope.analysis.fields import Fields
 from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import infer
 from layerscope.analysis.stored import check_stored
@@ -238,7 +238,7 @@ def analyze(
             graph=graph,
             shapes=inferred,
             costs=costs(graph, inferred),
-            fields=fields(graph, inferred),
+            fields=Fields(graph, inferred),
             memory=liveness(graph, inferred, in_place=in_place),
             convention=counted_by,
             version=__version__,

@@ -7,6 +7,7 @@ period is 1 until something upsamples; then positions differ by phase, and each 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import gcd, lcm
 
@@ -135,6 +136,30 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         else:
             _join(graph, node, shapes, reach, found)
     return found
+
+
+class Fields(Mapping[str, tuple[Field, ...]]):
+    """Fields of every tensor, worked out when the first of them is looked at."""
+
+    __slots__ = ("_found", "_graph", "_shapes")
+
+    def __init__(self, graph: Graph, shapes: Shapes) -> None:
+        self._graph, self._shapes = graph, shapes
+        self._found: dict[str, tuple[Field, ...]] | None = None
+
+    def _all(self) -> dict[str, tuple[Field, ...]]:
+        if self._found is None:
+            self._found = fields(self._graph, self._shapes)
+        return self._found
+
+    def __getitem__(self, name: str) -> tuple[Field, ...]:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 def _join(

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.analysis.costs import costs
-from layerscope.analysis.fields import fields
+from layerscope.analysis.fields import Fields
 from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import infer
 from layerscope.conventions import convention
@@ -124,7 +124,7 @@ def report_of(graph: Graph) -> Report:
         graph=graph,
         shapes=shapes,
         costs=costs(graph, shapes),
-        fields=fields(graph, shapes),
+        fields=Fields(graph, shapes),
         memory=liveness(graph, shapes),
         convention=convention("exact"),
         version=__version__,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from layerscope.analysis.backward import backward
 from layerscope.analysis.costs import Cost, Status, storage_of
-from layerscope.analysis.fields import Field
+from layerscope.analysis.fields import Field, Fields
 from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
 from layerscope.conventions.convention import Convention
@@ -32,7 +32,13 @@ class Layer(Struct, frozen=True, gc=False):
     params: int
     activations: int  # elements
     cost: Cost  # always exact
-    field: Field | None
+    fields: Fields  # of all tensors
+
+    @property
+    def field(self) -> Field | None:
+        """What its first output sees of the first input that reaches it."""
+        found = self.fields.get(self.node.outputs[0])
+        return found[0] if found else None
 
     @property
     def name(self) -> str:
@@ -142,7 +148,7 @@ class Report(Struct, frozen=True, dict=True):
     graph: Graph
     shapes: Shapes
     costs: dict[str, Cost]
-    fields: dict[str, tuple[Field, ...]]
+    fields: Fields
     memory: Memory
     convention: Convention
     version: str
@@ -203,7 +209,6 @@ class Report(Struct, frozen=True, dict=True):
             call = calls.get(node.name)
             cost = self.costs[node.name]
             site = sites.get(node.name)
-            fields = self.fields.get(node.outputs[0])
             written = self.memory.written[node.name]
             rows.append(
                 Layer(
@@ -215,7 +220,7 @@ class Report(Struct, frozen=True, dict=True):
                     _params(rules, self.graph, node, call, cost, site),
                     0 if call is None else _activations(rules, node, call, written, site),
                     cost,
-                    fields[0] if fields else None,
+                    self.fields,
                 )
             )
         return tuple(rows)
