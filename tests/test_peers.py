@@ -26,7 +26,6 @@ pytestmark = [
 FUSED = "as installed it skips fused attention; timm publishes figures with attention written out"
 PLACES = "parameters of a module in three places are counted once a place, and once more"
 NAMED = "LocalResponseNorm calls mul() and add() by name, which looks like * and + afterwards"
-SAME = "a convolution told to pad to the same size is traced under a name it has no formula for"
 SIZE = "interpolate to a size is taken for that size alone, one of a batch and channel"
 
 # (model, tool) -> why, ours, the tool's: params, figure, FLOPs, activations
@@ -61,8 +60,6 @@ DIFFERENT: dict[tuple[str, str], tuple[str, Said, Said]] = {
         Said(8545, 125_440, None, 3976),
         Said(8545, 61_824, None, 1344),
     ),
-    ("conv2d same", "fvcore"): (SAME, Said(223, 34_992, None, 972), Said(223, 0, None, 0)),
-    ("conv2d same", "timm"): (SAME, Said(223, 34_992, None, 972), Said(223, 0, None, 0)),
     ("attention function", "timm"): (FUSED, Said(1, 6272, None, 840), Said(1, 0, None, 0)),
     ("linear in three places", "torchinfo"): (PLACES, Said(10_100, 30_300), Said(40_400, 30_300)),
     ("local_response_norm", "ptflops"): (NAMED, Said(1, 200), Said(1, 650)),

@@ -27,7 +27,7 @@ from layerscope.conventions.functions import (
 )
 from layerscope.conventions.sites import Site
 from layerscope.graph.types import elements
-from layerscope.ops import Ops
+from layerscope.ops import FREE, Ops
 from layerscope.ops.attention import Sizes
 
 PRODUCTS = (*CONV, *CONV_TRANSPOSE, *MATMUL, "linear", "addmm")
@@ -45,8 +45,18 @@ def _letters(site: Site) -> str:
     return equation.translate({ord(letter): 97 + n for n, letter in enumerate(seen)})
 
 
+def _in_words(site: Site) -> bool:
+    """Whether a convolution was told to pad to the same size: it has no formula for that one."""
+    return site.node.source is not None and site.node.source.op.endswith(".padding")
+
+
+def _conv(site: Site) -> Ops:
+    return FREE if _in_words(site) else products(site)
+
+
 RULES: dict[str, Rule] = {
     **one((*PRODUCTS, *CELLS), products),
+    **one(CONV, _conv),
     TWO_PRODUCTS: products,
     "einsum": _einsum,
     "batch_norm": batch_norm,
@@ -64,7 +74,8 @@ def activations(site: Site) -> int:
         return Sizes(site.call).scores + elements(site.call.y)
     if site.function in CELLS:
         return 2 * GATES[cell(site)] * elements(site.call.y)
-    return elements(site.call.y) if site.function in (*PRODUCTS, "einsum") else 0
+    counted = site.function in (*PRODUCTS, "einsum") and not _in_words(site)
+    return elements(site.call.y) if counted else 0
 
 
 CONVENTION = Convention(

@@ -196,7 +196,7 @@ class _Names:
                 return ""
             if node.op == "relu6" and self.kind(node) != "ReLU6":
                 return "relu6"
-            return node.source.op.rpartition(".")[2].strip("_")
+            return node.source.op.removesuffix(".padding").rpartition(".")[2].strip("_")
         if node.op == "attention" and self.around(node.scope)[-1] in WINDOWED:
             return "attention_in_two_products"
         if node.op == "resize":

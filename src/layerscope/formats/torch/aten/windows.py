@@ -8,8 +8,10 @@ from typing import Any
 from layerscope.formats.torch.aten.shaping import reshape
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.graph import attributes as at
+from layerscope.graph.types import Source
 
 Sizes = int | Sequence[int]
+IN_WORDS = ".padding"  # of a convolution that is told to pad to the same size
 
 
 def _sizes(value: Sizes, rank: int) -> tuple[int, ...]:
@@ -44,6 +46,7 @@ def conv(
         raise NoWords("channels that do not agree")
     spread = _sizes(dilation, rank)
     if isinstance(padding, str):
+        d.source = Source(op=f"{d.source.op}{IN_WORDS}")  # an operator of its own to PyTorch
         pads: Any = ((0, 0),) * rank
         if padding == "same":
             whole = [gap * (size - 1) for gap, size in zip(spread, kernel, strict=True)]
