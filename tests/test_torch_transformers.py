@@ -13,16 +13,20 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import layerscope
+from layerscope.formats.torch.specs import torchvision_models
 from tests.torch_nets import on, torch
 
 transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
+if find_spec("torchvision") is not None:
+    torchvision_models(torch)  # which transformers imports, with operators of its own or without
 
 T, DECODED, V = 20, 12, 100
 WORDS = {"vocab_size": V, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -48,7 +52,7 @@ def decoder_layer(tokens: int, seen: int, width: int, inner: int) -> int:
     return encoder_layer(tokens, width, inner) + across
 
 
-def grouped(c: Any, head: int) -> int:
+def grouped(c: Any, head: int) -> Any:
     """Attention whose keys and values have fewer heads than the queries."""
     queries, keys = c.num_attention_heads * head, c.num_key_value_heads * head
     return T * c.hidden_size * (2 * queries + 2 * keys) + pairs(T, T, queries)
@@ -59,29 +63,29 @@ def gated(width: int, inner: int) -> int:
     return 3 * width * inner
 
 
-def bert(c: Any, batch: int) -> int:
+def bert(c: Any, batch: int) -> Any:
     h = c.hidden_size
     head = T * (h * h + h * V)
     return batch * (c.num_hidden_layers * encoder_layer(T, h, c.intermediate_size) + head)
 
 
-def gpt2(c: Any, batch: int) -> int:
+def gpt2(c: Any, batch: int) -> Any:
     return batch * (c.n_layer * encoder_layer(T, c.n_embd, 4 * c.n_embd) + T * c.n_embd * V)
 
 
-def llama(c: Any, batch: int) -> int:
+def llama(c: Any, batch: int) -> Any:
     layer = grouped(c, c.head_dim) + T * gated(c.hidden_size, c.intermediate_size)
     return batch * (c.num_hidden_layers * layer + T * c.hidden_size * V)
 
 
-def mixtral(c: Any, batch: int) -> int:
+def mixtral(c: Any, batch: int) -> Any:
     h = c.hidden_size
     experts = h * c.num_local_experts + c.num_experts_per_tok * gated(h, c.intermediate_size)
     layer = grouped(c, h // c.num_attention_heads) + T * experts
     return batch * (c.num_hidden_layers * layer + T * h * V)
 
 
-def deepseek(c: Any, batch: int) -> int:
+def deepseek(c: Any, batch: int) -> Any:
     """Queries, keys and values through low ranks; keys share one rotated part among the heads."""
     h, heads = c.hidden_size, c.num_attention_heads
     size = c.qk_nope_head_dim + c.qk_rope_head_dim
@@ -99,7 +103,7 @@ def deepseek(c: Any, batch: int) -> int:
     return batch * (layers * attention + perceptrons + T * h * V)
 
 
-def qwen2_moe(c: Any, batch: int) -> int:
+def qwen2_moe(c: Any, batch: int) -> Any:
     """The shared expert sees every token, and is weighed by a gate of one number."""
     h, layers, dense = c.hidden_size, c.num_hidden_layers, len(c.mlp_only_layers)
     shared = gated(h, c.shared_expert_intermediate_size) + h
@@ -109,14 +113,14 @@ def qwen2_moe(c: Any, batch: int) -> int:
     return batch * (layers * attention + T * perceptrons + T * h * V)
 
 
-def qwen3_moe(c: Any, batch: int) -> int:
+def qwen3_moe(c: Any, batch: int) -> Any:
     h = c.hidden_size
     experts = h * c.num_experts + c.num_experts_per_tok * gated(h, c.moe_intermediate_size)
     layer = grouped(c, c.head_dim) + T * experts
     return batch * (c.num_hidden_layers * layer + T * h * V)
 
 
-def whisper(c: Any, batch: int) -> int:
+def whisper(c: Any, batch: int) -> Any:
     """Two convolutions of 3 over sound, the second of stride 2, then encoder and decoder."""
     d, seen = c.d_model, c.max_source_positions
     stem = 2 * seen * d * c.num_mel_bins * 3 + seen * d * d * 3
@@ -125,7 +129,7 @@ def whisper(c: Any, batch: int) -> int:
     return batch * (stem + encoder + decoder + DECODED * d * V)
 
 
-def t5(c: Any, batch: int) -> int:
+def t5(c: Any, batch: int) -> Any:
     """Heads wider together than the model, and gated perceptrons."""
     d, wide = c.d_model, c.num_heads * c.d_kv
     perceptron = gated(d, c.d_ff)
@@ -142,13 +146,13 @@ def patches(c: Any) -> tuple[int, int]:
     return count + 1, count * c.hidden_size * c.num_channels * c.patch_size**2
 
 
-def vit(c: Any, batch: int) -> int:
+def vit(c: Any, batch: int) -> Any:
     tokens, stem = patches(c)
     layers = c.num_hidden_layers * encoder_layer(tokens, c.hidden_size, c.intermediate_size)
     return batch * (stem + layers + c.hidden_size * c.num_labels)
 
 
-def clip(c: Any, batch: int) -> int:
+def clip(c: Any, batch: int) -> Any:
     """Both towers, a projection of each, and every image with every text of the batch."""
     see, read = c.vision_config, c.text_config
     tokens, stem = patches(see)
@@ -173,7 +177,7 @@ def resnet(c: Any, side: int) -> tuple[int, int]:
     return macs, side
 
 
-def detr(c: Any, batch: int) -> int:
+def detr(c: Any, batch: int) -> Any:
     """A ResNet, a projection, encoder and decoder, a class and a box of each query."""
     d, queries = c.d_model, c.num_queries
     backbone, side = resnet(c.backbone_config, 128)
@@ -185,7 +189,7 @@ def detr(c: Any, batch: int) -> int:
     return batch * (backbone + projection + encoder + decoder + heads)
 
 
-def mamba(c: Any, batch: int) -> int:
+def mamba(c: Any, batch: int) -> Any:
     """Counted: four projections, the convolution, and the product of states with C.
 
     The state's own step (discretising A and B, A·state + B·x, D·x and the gate) is elementwise in
@@ -199,7 +203,7 @@ def mamba(c: Any, batch: int) -> int:
 
 
 TOKENS = {"input_ids": (T,)}
-CASES: dict[str, tuple[Callable[[Any, int], int], str, dict[str, Any], dict[str, Any]]] = {
+CASES: dict[str, tuple[Callable[[Any, int], Any], str, dict[str, Any], dict[str, Any]]] = {
     "bert": (bert, "BertForMaskedLM", TOKENS, {
         **WORDS, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
         "intermediate_size": 96, "max_position_embeddings": 64,
@@ -269,11 +273,11 @@ CASES: dict[str, tuple[Callable[[Any, int], int], str, dict[str, Any], dict[str,
 }  # fmt: skip
 
 
-def built(kind: str, **more: Any) -> Any:
-    """The model of a case on meta, by the library's own way."""
+def built(kind: str, device: str = "meta", **more: Any) -> Any:
+    """The model of a case, by the library's own way."""
     _, name, _, told = CASES[kind]
-    config = transformers.CONFIG_MAPPING[kind](**told, **more)
-    return on("meta", lambda: getattr(transformers, name)(config)).eval()
+    config = transformers.CONFIG_MAPPING[kind](**{**told, **more})
+    return on(device, lambda: getattr(transformers, name)(config)).eval()
 
 
 def written(folder: Path, kind: str, **more: Any) -> str:
@@ -305,12 +309,14 @@ def test_attention_written_out(tmp_path: Path, kind: str) -> None:
     assert not report.coverage.unknown
 
 
-@pytest.mark.parametrize("way", ["grouped_mm", "batched_mm"])
+@pytest.mark.parametrize("way", ["grouped_mm", "batched_mm", "eager"])
 @pytest.mark.parametrize("kind", ["mixtral", "deepseek_v3", "qwen2_moe", "qwen3_moe"])
 def test_ways_to_run_experts(kind: str, way: str) -> None:
+    """One expert after the other, each on the tokens it was given, takes real numbers."""
     form, _, _, _ = CASES[kind]
-    model = built(kind, experts_implementation=way)
-    data = {"input_ids": torch.empty((3, T), dtype=torch.int64, device="meta")}
+    device = "cpu" if way == "eager" else "meta"
+    model = built(kind, device, experts_implementation=way)
+    data = {"input_ids": torch.arange(3 * T, device=device).view(3, T)}
     report = layerscope.summary(model, input_data=data)
     assert report.total_macs == form(model.config, 3)
     assert report.total_params == sum(p.numel() for p in model.parameters())
@@ -321,13 +327,11 @@ def test_ways_to_run_experts(kind: str, way: str) -> None:
 @pytest.mark.parametrize("padding", [0, 1, None])
 def test_looking_for_padding_is_left_out(padding: int | None, device: str) -> None:
     """It reads the ids where no mask is given, for a warning alone; the model keeps doing so."""
-    _, name, _, told = CASES["gpt2"]
-    config = transformers.GPT2Config(**{**told, "pad_token_id": padding})
-    model = on(device, lambda: getattr(transformers, name)(config)).eval()
+    model = built("gpt2", device, pad_token_id=padding)
     before = [set(vars(module)) for module in model.modules()]
     data = {"input_ids": torch.ones((1, T), dtype=torch.int64, device=device)}
     report = layerscope.summary(model, input_data=data)
-    assert report.total_macs == gpt2(config, 1)
+    assert report.total_macs == gpt2(model.config, 1)
     assert not report.graph.notes
     assert [set(vars(module)) for module in model.modules()] == before
 
