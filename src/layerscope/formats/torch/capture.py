@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from threading import get_ident
@@ -92,6 +93,8 @@ class Run:
             recorder.shortcuts = self.shortcuts
             answered = recorder.leaves if self.shortcuts and not real else ()
             stack.enter_context(untouched(torch, places, answered))
+            if "transformers.modeling_utils" in sys.modules:
+                _without_advice(places)  # what is put in place here, untouched takes away
             if real:
                 stack.enter_context(same_buffers(torch, self.model))
             stack.enter_context(torch.inference_mode())
@@ -202,6 +205,16 @@ class Run:
             unused=tuple(unused),
             frozen=frozenset(frozen),
         )
+
+
+ADVICE = "warn_if_padding_and_no_attention_mask"
+
+
+def _without_advice(places: Mapping[int, Any]) -> None:
+    """Models of transformers look at the ends of a text, only to warn of padding in it."""
+    for place in places.values():
+        if hasattr(type(place.module), ADVICE):
+            place.module.__dict__[ADVICE] = lambda *_, **__: None
 
 
 def _pairs(run: Run, made: dict[int, Any]) -> list[tuple[Any, Any]]:

@@ -22,7 +22,7 @@ from layerscope.formats.torch.places import Place
 from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value, dense
 from layerscope.graph.attributes import Counted, Opaque, Told
-from layerscope.graph.types import Shape, Source
+from layerscope.graph.types import Shape, Source, elements
 
 MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
 # Results stand one behind the other whatever the layout of what they are made of.
@@ -304,8 +304,13 @@ class Recorder:
     def _unknown(self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any) -> Entry:
         draft = Draft(info.source, self.tracker.same, self.floating)
         places = tuple(range(len(given)))
-        told = Opaque(tuple([sig.shape for sig in sigs]))
-        step = Step(info.full, places, told, (), len(sigs), draft.source)
+        shapes = tuple([sig.shape for sig in sigs])
+        told: Any = Opaque(shapes)
+        name = info.full
+        if name == "aten.nonzero":  # data decides how many there are, the run has seen them
+            compared = elements(given[0].sig.shape)
+            name, told = "taught", Counted(shapes, (sigs[0].name,), comp=compared)
+        step = Step(name, places, told, (), len(sigs), draft.source)
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form)
 
     def _entry(self, draft: Draft, results: list[Ref], sigs: Any, form: Any) -> Entry:
