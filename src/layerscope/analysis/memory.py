@@ -7,7 +7,7 @@ from itertools import accumulate
 from msgspec import Struct
 
 from layerscope.analysis.shapes import Shapes
-from layerscope.graph.types import Graph, Tensor
+from layerscope.graph.types import Graph, Shape, Tensor
 from layerscope.ops import RULES
 
 
@@ -37,20 +37,30 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     born: list[int] = []
     until: list[int] = []
     written: dict[str, int] = {}
-    blank = [tensor for tensor in shapes.tensors.values() if tensor.shape is None]
+    blank = any(tensor.shape is None for tensor in shapes.tensors.values())
 
-    def store(tensor: Tensor, index: int) -> None:
-        owner[tensor.name] = len(names)
-        names.append(tensor.name)
-        size.append(tensor.bytes)
+    tensors = shapes.tensors
+    sizes: dict[tuple[Shape | None, str], tuple[int, int]] = {}  # elements and bytes of those alike
+
+    def sizes_of(tensor: Tensor) -> tuple[int, int]:
+        key = (tensor.shape, tensor.dtype)
+        found = sizes.get(key)
+        if found is None:
+            found = sizes[key] = (tensor.elements, tensor.bytes)
+        return found
+
+    def store(name: str, held: int, index: int) -> None:
+        owner[name] = len(names)
+        names.append(name)
+        size.append(held)
         born.append(index)
-        until.append(last.get(tensor.name, index))
+        until.append(last.get(name, index))
 
     for tensor in graph.inputs:
-        store(tensor, 0)
+        store(tensor.name, tensor.bytes, 0)
     for param in graph.params:  # a view of a stored array holds no activation
         if param.name in last:
-            store(Tensor(param.name, (0,), param.dtype), 0)
+            store(param.name, 0, 0)
     given = len(names)
     for index, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)
@@ -58,22 +68,22 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         known = rule is not None and rule.known
         made = 0
         for position, name in enumerate(node.outputs):
-            tensor = shapes.tensors[name]
             shared = None
             if known:
-                store(Tensor(name, (0,), tensor.dtype), index)
+                store(name, 0, index)
                 continue
+            elements, held_bytes = sizes_of(tensors[name])
             if view and position < len(node.inputs):
                 source = node.inputs[position]
-                if shapes.tensors[source].bytes == tensor.bytes:
+                if sizes_of(tensors[source])[1] == held_bytes:
                     shared = owner.get(source)
             elif position == 0 and in_place and rule is not None and rule.in_place:
                 held = [owner[source] for source in node.inputs if source in owner]
                 free = [s for s in held if s >= given and until[s] == index]
-                shared = next((s for s in free if size[s] == tensor.bytes), None)
+                shared = next((s for s in free if size[s] == held_bytes), None)
             if shared is None:
-                store(tensor, index)
-                made += tensor.elements
+                store(name, held_bytes, index)
+                made += elements
             else:
                 owner[name] = shared
                 until[shared] = max(until[shared], last.get(name, index))

@@ -33,38 +33,41 @@ def infer(graph: Graph) -> Shapes:
     notes: dict[str, str] = {}
     seen: dict[tuple[str, int, tuple[Shape, ...]], Call] = {}
     for node in graph.nodes:
+        op, attributes, outputs = node.op, node.attributes, node.outputs
         known = [tensors[name] for name in node.inputs]
         dtype = known[0].dtype if known else graph.dtype
         shapes = tuple([tensor.shape for tensor in known if tensor.shape is not None])
-        note = ""
-        if node.op not in RULES:
-            note = f"no rule for op {node.op}"
-        elif len(shapes) != len(known):
-            blank = next(tensor.name for tensor in known if tensor.shape is None)
-            note = f"shape of {blank} is unknown"
-        if note:
-            notes[node.name] = note
-            told = node.attributes.shapes if isinstance(node.attributes, Opaque) else ()
-            for name, shape in zip_longest(node.outputs, told[: len(node.outputs)]):
+        rule = RULES.get(op)
+        if rule is None or len(shapes) != len(known):
+            notes[node.name] = _unknown(op, known)
+            told = attributes.shapes if isinstance(attributes, Opaque) else ()
+            for name, shape in zip_longest(outputs, told[: len(outputs)]):
                 tensors[name] = Tensor(name, shape, dtype)
             continue
         # The graph keeps its attributes alive, so an id stands for a value here.
-        key = (node.op, id(node.attributes), shapes)
+        key = (op, id(attributes), shapes)
         call = seen.get(key)
         if call is None:
             call = seen[key] = _call(graph, node, shapes)
         calls[node.name] = call
-        if len(call.outputs) != len(node.outputs):
+        if len(call.outputs) != len(outputs):
             raise ShapeError(
-                f"{_where(graph, node)}: {node.op} makes {len(call.outputs)} tensors, "
-                f"{len(node.outputs)} are named"
+                f"{_where(graph, node)}: {op} makes {len(call.outputs)} tensors, "
+                f"{len(outputs)} are named"
             )
-        makes = RULES[node.op].makes
+        makes = rule.makes
         kinds = [tensor.dtype for tensor in known] if makes else []
-        for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-            made = made_dtype(makes, n, node.attributes, kinds, graph.dtype) if makes else dtype
-            tensors[name] = Tensor(name, shape, made)
+        for n, name in enumerate(outputs):
+            made = made_dtype(makes, n, attributes, kinds, graph.dtype) if makes else dtype
+            tensors[name] = Tensor(name, call.outputs[n], made)
     return Shapes(tensors, calls, notes)
+
+
+def _unknown(op: str, inputs: list[Tensor]) -> str:
+    """Why a node has no call."""
+    if op not in RULES:
+        return f"no rule for op {op}"
+    return f"shape of {next(t.name for t in inputs if t.shape is None)} is unknown"
 
 
 def _where(graph: Graph, node: Node) -> str:
