@@ -293,10 +293,9 @@ class Replay:
         tracker = self.tracker
         source: Value | None = given[0] if given else None
         view = source is not None and (name in VIEWS or (name in MAYBE and source.sig.contiguous))
-        if source is not None and not entry.steps and entry.results == (0,):
-            if not source.plain and source.parent is None or source.sig.shape == made[0].shape:
-                values[outs[0]] = source  # the same numbers under another name
-                return
+        if view and not entry.steps and entry.results == (0,):
+            values[outs[0]] = source  # the same numbers under another name
+            return
         names = tracker.emit(entry, given)
         for n, (out, tensor) in enumerate(zip(outs, made, strict=True)):
             value = values[out] = tracker.register(tensor, names[n], entry.outs[n])
@@ -502,13 +501,13 @@ def _counted(name: str, args: list[Any], named: Any, given: list[Value], outs: i
         dim = args[after] if len(args) > after else named.get("dim", 0)
         whole = given[0].sig.shape[dim]
         if name == "unbind":
-            return whole == outs
+            return bool(whole == outs)
         if not isinstance(parts, int):
             return True
         if name == "tensor_split":
-            return parts == outs
+            return bool(parts == outs)
         size = parts if "split" in name else -(-whole // parts)
-        return -(-whole // size) == outs
+        return bool(-(-whole // size) == outs)
     except REFUSED:
         return False
 
