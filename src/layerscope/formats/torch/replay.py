@@ -10,6 +10,7 @@ from typing import Any
 
 from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
+from layerscope.formats.torch.aten.core import CORE
 from layerscope.formats.torch.capture import floating_of, left_out
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
 from layerscope.formats.torch.dtypes import name_of
@@ -45,6 +46,12 @@ BY_NAME = frozenset((
     "dtype", "layout", "device", "pin_memory", "memory_format", "alpha", "beta", "scale",
     "enable_gqa", "rounding_mode", "approximate", "output_size", "implicit",
 ))  # fmt: skip
+# Of these the first result is the operation's; the others are for training.
+FIRST = tuple(
+    f"torch.ops.aten.{name}."
+    for name in (*CORE, *TABLE)
+    if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
+)
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
 REFUSED = (
     NoWords, ShapeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
@@ -213,9 +220,13 @@ class Replay:
     # Calls
 
     def _walk(self, flow: Flow, values: Values) -> None:
+        read = {name for call in flow.nodes for each in call.inputs for name in _names(each.arg)}
+        read |= {name for arg in flow.outputs for name in _names(arg)}
         for call in flow.nodes:
             self._enter(call)
             outs = [name for arg in call.outputs for name in _names(arg)]
+            while len(outs) > 1 and outs[-1] not in read and call.target.startswith(FIRST):
+                outs.pop()  # statistics and indices that nobody asks for
             if outs:
                 self._call(call, outs, flow, values)
             for arg in call.outputs:
@@ -249,7 +260,7 @@ class Replay:
                 values[outs[0]] = given[0]
             return
         source = Source(op=f"{space}.{packet}" if packet else full)
-        words = TABLE.get(name) if known else None
+        words = (TABLE.get(name) or CORE.get(name)) if known else None
         draft = Draft(source, self.tracker.same, self.floating)
         draft.in_place = in_place
         results = None
