@@ -52,6 +52,7 @@ FORMATS = (
         (".safetensors", ".safetensors.index.json"),
         "weights of PyTorch models",
     ),
+    Format("pt2", "torch.pt2", (".pt2",), "exported programs of PyTorch", binds=True),
     Format("pickle", "torch.pickled", (".pt", ".pth", ".bin", ".ckpt"), "what torch.save wrote"),
 )
 # Models of Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.

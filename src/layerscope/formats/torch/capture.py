@@ -88,7 +88,7 @@ class Run:
             held = Held(places)
             tracker = Tracker(places, held)
             recorder = Recorder(
-                torch, tracker, real=real, floating=_floating(held), rules=self.rules
+                torch, tracker, real=real, floating=floating_of(held), rules=self.rules
             )
             recorder.shortcuts = self.shortcuts
             answered = recorder.leaves if self.shortcuts and not real else ()
@@ -187,7 +187,7 @@ class Run:
         notes: tuple[str, ...] = ()
         if unused:
             count = sum(param.elements for param in unused)
-            notes = (_left_out(unused, count),)
+            notes = (left_out(unused, count),)
         return Graph(
             name=self.name,
             inputs=tuple(tracker.inputs),
@@ -200,7 +200,7 @@ class Run:
                 tracker.places[module].path: count
                 for module, count in several_places(self.model).items()
             },
-            dtype=_floating(held),
+            dtype=floating_of(held),
             notes=notes,
             unused=tuple(unused),
             frozen=frozenset(frozen),
@@ -222,7 +222,8 @@ def _pairs(run: Run, made: dict[int, Any]) -> list[tuple[Any, Any]]:
     return [(tensor, made[id(tensor)]) for tensor in given if id(tensor) in made]
 
 
-def _left_out(unused: list[Param], count: int) -> str:
+def left_out(unused: list[Param], count: int) -> str:
+    """What is said of parameters that no node uses."""
     names = ", ".join(param.name for param in unused[:3])
     more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
     return f"{count:,} parameters that this forward does not use: {names}{more}"
@@ -244,7 +245,7 @@ def _kind(module: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _floating(held: Held) -> str:
+def floating_of(held: Held) -> str:
     """Number type of the model: that of its first array of floats."""
     for tensor in held.tensors.values():
         kind = name_of(tensor.dtype)

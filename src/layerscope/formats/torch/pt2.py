@@ -1,0 +1,109 @@
+"""Exported programs of PyTorch, which torch.export.save writes; needs no PyTorch.
+
+A .pt2 file is a zip archive whose members stand in it as they are. Of them the JSON of the program
+and that of its weights' places are read, nothing else; and nothing is executed.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from typing import Any, TypeVar
+
+import msgspec
+
+from layerscope.errors import FormatError, GraphError, UsageError
+from layerscope.formats import Options
+from layerscope.formats.torch.exported import Payloads, Program
+from layerscope.graph.types import Graph
+
+MOST_JSON = 1 << 28  # bytes
+OLD = "serialized_exported_program.json"
+MARKS = (b"/data/weights/", b"/data/constants/", b"archive_format", b"/models/", OLD.encode())
+T = TypeVar("T")
+
+
+def recognise(head: bytes) -> bool:
+    """A zip archive that begins with a member of an exported program."""
+    if head[:4] != b"PK\x03\x04":
+        return False
+    name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    return any(mark in name for mark in MARKS) or OLD.encode() in head
+
+
+def read(path: str, options: Options) -> Graph:
+    """The network of an exported program."""
+    from layerscope.formats.torch.replay import Replay  # here, as each reader is asked of each file
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            program = _decoded(path, archive, members[_model(path, list(members))], Program)
+            places = [name for name in members if name.endswith("/model_weights_config.json")]
+            stored: dict[str, Any] = {}
+            if len(places) == 1:
+                stored = _decoded(path, archive, members[places[0]], Payloads).config
+    except FormatError:
+        raise
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror or error}") from None
+    except (zipfile.BadZipFile, RuntimeError, ValueError, EOFError) as error:
+        raise FormatError(
+            f"{path}: {error}; expected the zip archive that torch.export.save writes"
+        ) from None
+    try:
+        graph = Replay(path, program.graph_module, stored).graph()
+    except RecursionError:
+        raise FormatError(f"{path}: graphs in graphs, too deep") from None
+    except GraphError as error:
+        raise FormatError(f"{path}: {error}") from None
+    _same_inputs(path, graph, options)
+    return graph
+
+
+def _model(path: str, names: list[str]) -> str:
+    """The member that is the program."""
+    found = [
+        name
+        for name in names
+        if name.rpartition("/")[2] == OLD
+        or (name.endswith(".json") and name.rpartition("/")[0].split("/")[-1] == "models")
+    ]
+    usual = [name for name in found if name.endswith(("models/model.json", OLD))]
+    if len(usual) != 1 and len(found) != 1:
+        told = f"programs {', '.join(found[:5])}" if found else "no program"
+        raise FormatError(f"{path}: {told} in it, expected one models/model.json")
+    return (usual if len(usual) == 1 else found)[0]
+
+
+def _decoded(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo, kind: type[T]) -> T:
+    if info.file_size > MOST_JSON:
+        raise FormatError(
+            f"{path}: {info.filename}: {info.file_size:,} bytes, more than {MOST_JSON:,}"
+        )
+    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+        raise FormatError(f"{path}: {info.filename}: compressed, expected it to stand as it is")
+    try:
+        return msgspec.json.decode(archive.read(info), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{path}: {info.filename}: {error}") from None
+
+
+def _same_inputs(path: str, graph: Graph, options: Options) -> None:
+    """A program is of the sizes it was exported with: others are refused."""
+    if options.dims:
+        raise UsageError(f"{path}: an exported program has its sizes; export it with others")
+    own = {tensor.name: tensor.shape or () for tensor in graph.inputs}
+    wanted = {name or graph.inputs[0].name: tuple(s) for name, s in options.inputs.items()}
+    for name, shape in wanted.items():
+        if name not in own:
+            raise UsageError(f"{path}: no input {name}; it has {', '.join(own)}")
+        if shape not in (own[name], own[name][1:]):
+            raise UsageError(_other(path, name, own[name], "x".join(map(str, shape))))
+    first = own[graph.inputs[0].name]
+    if options.batch is not None and first[:1] != (options.batch,):
+        raise UsageError(_other(path, graph.inputs[0].name, first, f"a batch of {options.batch}"))
+
+
+def _other(path: str, name: str, own: tuple[int, ...], asked: str) -> str:
+    told = "x".join(map(str, own))
+    return f"{path}: exported for {name} of {told}, not {asked}; export it with other sizes"

@@ -1,0 +1,535 @@
+"""An exported program walked through, each of its calls put in our words.
+
+What the file says of a tensor is the truth of its shape: a call whose words make another one, or
+that has none, stays unknown under its own name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.errors import FormatError, ShapeError
+from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
+from layerscope.formats.torch.aten.core import CORE
+from layerscope.formats.torch.capture import floating_of, left_out
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
+from layerscope.formats.torch.dtypes import name_of
+from layerscope.formats.torch.exported import (
+    FLOATS,
+    FORMS,
+    KINDS,
+    Call,
+    Flow,
+    Module,
+    Named,
+    Sizes,
+    Told,
+    stack_of,
+)
+from layerscope.formats.torch.leaves import PRINTED
+from layerscope.formats.torch.places import Held, Place
+from layerscope.formats.torch.tracking import Entry, Tracker
+from layerscope.formats.torch.values import Sig, Value
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Graph, Param, Role, Source
+
+# Another look at the same numbers: what is written into one is written into the other.
+VIEWS = frozenset((
+    "view", "view_as", "unflatten", "unsqueeze", "squeeze", "permute", "transpose", "swapaxes",
+    "swapdims", "t", "numpy_T", "mT", "adjoint", "mH", "matrix_H", "movedim", "moveaxis", "expand",
+    "expand_as", "broadcast_to", "slice", "narrow", "select", "split", "split_with_sizes", "chunk",
+    "tensor_split", "unbind", "detach", "alias", "unfold", "lift_fresh",
+))  # fmt: skip
+MAYBE = frozenset(("reshape", "flatten", "contiguous", "reshape_as", "ravel", "to"))
+# Given by name alone, in files that do not say how an argument is given.
+BY_NAME = frozenset((
+    "dtype", "layout", "device", "pin_memory", "memory_format", "alpha", "beta", "scale",
+    "enable_gqa", "rounding_mode", "approximate", "output_size", "implicit",
+))  # fmt: skip
+# Of these the first result is the operation's; the others are for training.
+FIRST = tuple(
+    f"torch.ops.aten.{name}."
+    for name in (*CORE, *TABLE)
+    if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
+)
+INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
+REFUSED = (
+    NoWords, ShapeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
+    RuntimeError,
+)  # fmt: skip
+Values = dict[str, Any]  # by name in the file: what a tensor is here, or a number
+
+
+class _Children:
+    """Stands for a module of PyTorch: its class and the names of what is in it."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, None] = {}
+        self.kind = ""
+
+
+class Replay:
+    """One program on its way to be a graph."""
+
+    def __init__(self, path: str, program: Module, stored: dict[str, Any]) -> None:
+        self.path, self.program, self.stored = path, program, stored
+        self.sizes = Sizes(path)
+        self.modules = self._modules()
+        self.held = Held({})
+        self.tracker = Tracker({}, self.held)
+        self.open: list[tuple[str, Place, int, int]] = []  # modules around the call at hand
+        self.floating = "fp32"
+
+    def graph(self) -> Graph:
+        """All of it."""
+        flow = self.program.graph
+        values = self._given(flow)
+        self.floating = floating_of(self.held)
+        self._walk(flow, values)
+        self._leave(0)
+        return self._assembled(self._outputs(flow, values))
+
+    # Modules
+
+    def _modules(self) -> dict[str, Place]:
+        """Every module that the file knows of, by path."""
+        found: dict[str, Place] = {}
+
+        def add(path: str, kind: str = "") -> None:
+            if path not in found:
+                outer, _, own = path.rpartition(".")
+                if path:
+                    add(outer)
+                    found[outer].module._modules[own] = None
+                    found[outer].childless = False
+                scope = tuple(path.split(".")) if path else ()
+                found[path] = Place(_Children(), path, scope[:-1], scope)
+            if kind:
+                found[path].module.kind = kind
+
+        add("")
+        for called in self.program.module_call_graph:
+            add(called.fqn.partition("@")[0])
+        for call in self.program.graph.nodes:
+            for _, path, kind in stack_of(call):
+                add(path, kind)
+        for spec in self.program.signature.input_specs:
+            for kind in ("parameter", "buffer"):
+                name = spec.get(kind, {}).get(f"{kind}_name")
+                if isinstance(name, str):
+                    add(name.rpartition(".")[0])
+        return found
+
+    def _enter(self, call: Call) -> None:
+        """Close the modules that this call is not in, and open those that it is in."""
+        stack = [each for each in stack_of(call) if each[1] in self.modules]
+        same = 0
+        while (
+            same < min(len(stack), len(self.open))
+            and self.open[same][0] == stack[same][0]
+            and self.open[same][1].path == stack[same][1]
+        ):
+            same += 1
+        self._leave(same)
+        tracker = self.tracker
+        for key, path, _ in stack[same:]:
+            self.open.append((key, self.modules[path], len(tracker.nodes), len(tracker.log)))
+        tracker.place = self.open[-1][1] if self.open else None
+
+    def _leave(self, depth: int) -> None:
+        while len(self.open) > depth:
+            _, place, before, mark = self.open.pop()
+            if place.childless and self.tracker.settle(place, before, mark):
+                place.printed = True
+
+    # Inputs and outputs
+
+    def _given(self, flow: Flow) -> Values:
+        """Inputs of the network and arrays of the model."""
+        values: Values = {}
+        shared: dict[Any, str] = {}
+        for spec in self.program.signature.input_specs:
+            kind, told = next(iter(spec.items()), ("", {}))
+            if kind in ("parameter", "buffer", "tensor_constant"):
+                arg = told.get("arg")
+                name = self._name(arg, kind)
+                full = told.get(f"{kind}_name")
+                if not isinstance(full, str):
+                    raise FormatError(f"{self.path}: {name}: a {kind} without its name")
+                values[name] = self._array(flow, name, full, kind, shared)
+            elif kind == "user_input":
+                arg = told.get("arg")
+                for name in _names(arg) if isinstance(arg, dict) else []:
+                    tensor = self.sizes.tensor(name, flow.tensor_values)
+                    values[name] = self._declared(tensor, name)
+        if not self.tracker.inputs:
+            raise FormatError(f"{self.path}: a program that takes no tensor")
+        return values
+
+    def _declared(self, tensor: Told, name: str) -> Value:
+        made = self.tracker.register(tensor, name, self._sig(tensor))
+        self.tracker.names.add(name)
+        self.tracker.inputs.append(_input(name, tensor))
+        return made
+
+    def _array(self, flow: Flow, name: str, full: str, kind: str, shared: dict[Any, str]) -> Value:
+        tensor = self.sizes.tensor(name, flow.tensor_values)
+        if kind == "tensor_constant":
+            made = self.tracker.register(tensor, "", self._sig(tensor), plain=False)
+            made.fixed = True
+            return made
+        payload = self.stored.get(full)
+        first = full
+        if payload is not None:
+            offset = (payload.tensor_meta or {}).get("storage_offset")
+            first = shared.setdefault((payload.path_name, str(offset), tensor.shape), full)
+        self.held.names[id(tensor)] = first
+        self.held.tensors.setdefault(first, tensor)
+        if kind == "buffer":
+            self.held.buffers.add(id(tensor))
+        sig = self._sig(tensor, "param" if kind == "parameter" else kind)
+        return self.tracker.register(tensor, first, sig, plain=False)
+
+    def _outputs(self, flow: Flow, values: Values) -> tuple[str, ...]:
+        specs = [spec["user_output"] for spec in self.program.signature.output_specs
+                 if "user_output" in spec]  # fmt: skip
+        args = [spec.get("arg") for spec in specs] or flow.outputs
+        found: dict[str, None] = {}
+        for arg in args:
+            for name in _names(arg) if isinstance(arg, dict) else []:
+                value = self._value(name, values)
+                if not value.constant:
+                    found[self.tracker.read(value)] = None
+        return tuple(found)
+
+    def _sig(self, tensor: Told, kind: str = "") -> Sig:
+        return self.tracker.sig_of(tensor.shape, tensor.strides, tensor.dtype, kind)
+
+    def _name(self, arg: Any, what: str) -> str:
+        name = arg.get("name") if isinstance(arg, dict) else None
+        if not isinstance(name, str):
+            raise FormatError(f"{self.path}: a {what} without a name, expected a tensor's")
+        return name
+
+    def _value(self, name: str, values: Values) -> Value:
+        found = values.get(name)
+        if not isinstance(found, Value):
+            raise FormatError(f"{self.path}: tensor {name!r} is read and nothing makes it")
+        return found
+
+    # Calls
+
+    def _walk(self, flow: Flow, values: Values) -> None:
+        read = {name for call in flow.nodes for each in call.inputs for name in _names(each.arg)}
+        read |= {name for arg in flow.outputs for name in _names(arg)}
+        for call in flow.nodes:
+            self._enter(call)
+            outs = [name for arg in call.outputs for name in _names(arg)]
+            while len(outs) > 1 and outs[-1] not in read and call.target.startswith(FIRST):
+                outs.pop()  # statistics and indices that nobody asks for
+            if outs:
+                self._call(call, outs, flow, values)
+            for arg in call.outputs:
+                name = arg.get("as_sym_int", {}).get("as_name") if "as_sym_int" in arg else None
+                if name in flow.sym_int_values:
+                    values[name] = self.sizes.number(flow.sym_int_values[name], name)
+
+    def _call(self, call: Call, outs: list[str], flow: Flow, values: Values) -> None:
+        full = call.target.removeprefix("torch.ops.")
+        space, _, rest = full.partition(".")
+        packet = rest.partition(".")[0]
+        inner = [each.arg["as_graph"] for each in call.inputs if "as_graph" in each.arg]
+        if space == "higher_order" and packet in INLINED and len(inner) == 1:
+            self._inline(call, inner[0], outs, values)
+            return
+        known = space in ("aten", "torchvision")
+        in_place = known and packet.endswith("_") and not packet.endswith("__")
+        name = packet[:-1] if in_place else packet
+        made = [self.sizes.tensor(out, flow.tensor_values) for out in outs]
+        given: list[Value] = []
+        args, named = self._arguments(call.inputs, given, values)
+        if space == "aten" and not in_place and name in CONSTANTS | DRAWN:
+            for out, tensor in zip(outs, made, strict=True):
+                values[out] = self._fixed(tensor, "random" if name in DRAWN else None)
+            return
+        if given and all(value.constant for value in given):
+            drawn = any(value.recipe == "random" for value in given)
+            for out, tensor in zip(outs, made, strict=True):
+                values[out] = self._fixed(tensor, "random" if drawn else None)
+            if in_place:
+                values[outs[0]] = given[0]
+            return
+        source = Source(op=f"{space}.{packet}" if packet else full)
+        words = (TABLE.get(name) or CORE.get(name)) if known else None
+        draft = Draft(source, self.tracker.same, self.floating)
+        draft.in_place = in_place
+        results = None
+        if words is not None and _counted(name, args, named, given, len(outs)):
+            results = _translated(words, draft, args, named, given)
+        if in_place and given:
+            self._written(name, draft, results, made, outs, given, values)
+            return
+        sigs = tuple([self._sig(tensor) for tensor in made])
+        entry = self._entry(draft, results, sigs, given)
+        if not entry.results:
+            for out, tensor in zip(outs, made, strict=True):
+                values[out] = self._fixed(tensor, None)
+            return
+        self._made(name, entry, made, outs, given, values)
+
+    def _fixed(self, tensor: Told, recipe: str | None) -> Value:
+        made = self.tracker.register(tensor, "", self._sig(tensor), plain=False)
+        made.fixed = True
+        made.recipe = recipe
+        return made
+
+    def _entry(self, draft: Draft, results: Any, sigs: tuple[Sig, ...], given: Any) -> Entry:
+        """Steps whose results have the shapes that the file tells, else one unknown step."""
+        if results is not None:
+            results = results[: len(sigs)]
+            if [ref.shape for ref in results] == [sig.shape for sig in sigs]:
+                cast = [draft.cast(ref, sig.name) for ref, sig in zip(results, sigs, strict=True)]
+                return Entry(tuple(draft.steps), tuple([ref.place for ref in cast]), sigs)
+        if all(0 in sig.shape for sig in sigs):
+            return Entry((), (), sigs)
+        told = at.Opaque(tuple([sig.shape for sig in sigs]))
+        places = tuple(range(len(given)))
+        step = Step(draft.source.op, places, told, (), len(sigs), draft.source)
+        return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs)
+
+    def _made(
+        self, name: str, entry: Entry, made: list[Told], outs: list[str], given: Any, values: Values
+    ) -> None:
+        """New tensors, or views of the first that is given."""
+        tracker = self.tracker
+        source: Value | None = given[0] if given else None
+        view = source is not None and (name in VIEWS or (name in MAYBE and source.sig.contiguous))
+        if view and not entry.steps and entry.results == (0,):
+            values[outs[0]] = source  # the same numbers under another name
+            return
+        names = tracker.emit(entry, given)
+        for n, (out, tensor) in enumerate(zip(outs, made, strict=True)):
+            value = values[out] = tracker.register(tensor, names[n], entry.outs[n])
+            if view and source is not None:
+                value.parent, value.remake = source, (entry, given, n)
+                value.version = source.root.version
+                value.plain = False
+
+    def _written(
+        self,
+        name: str,
+        draft: Draft,
+        results: Any,
+        made: list[Told],
+        outs: list[str],
+        given: list[Value],
+        values: Values,
+    ) -> None:
+        """What works in place: all that look at the first tensor see its new contents."""
+        target = given[0]
+        values[outs[0]] = target
+        if target.sig.kind == "buffer" and made[0].shape in ((), (1,)):
+            return  # a counter of the model's own, such as batches seen
+        if name in DRAWN:
+            told = at.Told((target.sig.shape,), (target.sig.name,))
+            results = [draft.add("random", at=told)]
+        entry = self._entry(draft, results, (target.sig,), given)
+        if entry.results:
+            self.tracker.write(target, self.tracker.emit(entry, given)[0])
+
+    def _inline(self, call: Call, told: Any, outs: list[str], values: Values) -> None:
+        """A part of the program that is run as it stands, under another setting."""
+        import msgspec
+
+        try:
+            flow = msgspec.convert(told["graph"], Flow)
+        except (msgspec.ValidationError, LookupError, TypeError) as error:
+            raise FormatError(f"{self.path}: {call.target}: {error}") from None
+        start = 1 + next(n for n, each in enumerate(call.inputs) if "as_graph" in each.arg)
+        inner: Values = {}
+        args = [each.arg for each in call.inputs[start:]]
+        for own, arg in zip(flow.inputs, args, strict=False):
+            for name, outer in zip(_names(own), _names(arg), strict=False):
+                inner[name] = self._value(outer, values)
+            if "as_sym_int" in own:
+                inner[own["as_sym_int"].get("as_name")] = self._told(arg, [], values)
+        self._walk(flow, inner)
+        made = [name for arg in flow.outputs for name in _names(arg)]
+        if len(made) != len(outs):
+            raise FormatError(f"{self.path}: {call.target}: {len(made)} tensors for {len(outs)}")
+        for out, name in zip(outs, made, strict=True):
+            values[out] = self._value(name, inner)
+
+    # Arguments
+
+    def _arguments(
+        self, inputs: list[Named], given: list[Value], values: Values
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments with values in place of names; tensors are collected on the way."""
+        args: list[Any] = []
+        named: dict[str, Any] = {}
+        for each in inputs:
+            told = self._told(each.arg, given, values)
+            if each.kind == 2 or (each.kind is None and each.name in BY_NAME):
+                named[each.name] = told
+            else:
+                args.append(told)
+        return args, named
+
+    def _told(self, arg: Any, given: list[Value], values: Values) -> Any:
+        kind, told = next(iter(arg.items()), ("", None)) if isinstance(arg, dict) else ("", arg)
+        if kind in ("as_tensor", "as_tensors", "as_optional_tensors", "as_optional_tensor",
+                    "as_nested_tensors"):  # fmt: skip
+            return self._tensors(told, given, values)
+        if kind == "as_none":
+            return None
+        if kind in ("as_sym_int", "as_sym_bool", "as_sym_float"):
+            return self._number(told, values)
+        if kind in ("as_sym_ints", "as_sym_bools", "as_sym_floats") and isinstance(told, list):
+            return [self._number(each, values) for each in told]
+        if kind == "as_scalar_type":
+            return f"torch.{KINDS.get(told, 'unknown') if isinstance(told, int) else 'unknown'}"
+        if kind == "as_memory_format":
+            return f"torch.{FORMS.get(told, FORMS[4]) if isinstance(told, int) else FORMS[4]}"
+        if kind == "as_layout":
+            return "torch.strided"
+        if kind == "as_device":
+            return told.get("type") if isinstance(told, dict) else None
+        if kind == "as_float" and isinstance(told, str):
+            return FLOATS.get(told)
+        return told
+
+    def _tensors(self, told: Any, given: list[Value], values: Values) -> Any:
+        if isinstance(told, list):
+            return [self._tensors(each, given, values) for each in told]
+        if not isinstance(told, dict):
+            return None
+        if "as_none" in told:
+            return None
+        told = told.get("as_tensor", told)
+        value = self._value(self._name(told, "tensor"), values)
+        given.append(value)
+        return value
+
+    def _number(self, told: Any, values: Values) -> Any:
+        """A number of the program's own; None where it is not known."""
+        if not isinstance(told, dict):
+            return None
+        if "as_name" in told:
+            found = values.get(told["as_name"])
+            if found is None:
+                found = self._symbol(told["as_name"])
+            return None if isinstance(found, Value) else found
+        return next(iter(told.values()), None)
+
+    def _symbol(self, name: Any) -> Any:
+        told = self.program.graph.sym_int_values.get(name)
+        return None if told is None else self.sizes.number(told, name)
+
+    # The graph
+
+    def _assembled(self, outputs: tuple[str, ...]) -> Graph:
+        tracker, held = self.tracker, self.held
+        unused, frozen = [], []
+        for name, tensor in held.tensors.items():
+            if id(tensor) in held.buffers:
+                continue
+            if not tensor.requires_grad:
+                frozen.append(name)
+            if name not in tracker.used:
+                role: Role = "bias" if name.endswith("bias") else "weight"
+                unused.append(Param(name, tensor.shape, role, name_of(tensor.dtype), name))
+        notes = []
+        if self.sizes.open:
+            sizes = ", ".join(f"{name}={size}" for name, size in list(self.sizes.open.items())[:5])
+            notes.append(f"sizes that the program leaves open are its example's: {sizes}")
+        if unused:
+            notes.append(left_out(unused, sum(param.elements for param in unused)))
+        return Graph(
+            name=self.path.replace("\\", "/").rpartition("/")[2],
+            inputs=tuple(tracker.inputs),
+            nodes=tuple(tracker.nodes),
+            outputs=outputs,
+            params=tuple(tracker.params.values()),
+            modules={path: _printed(place) for path, place in self.modules.items()},
+            kinds={path: _kind(place) for path, place in self.modules.items()},
+            dtype=self.floating,
+            notes=tuple(notes),
+            unused=tuple(unused),
+            frozen=frozenset(frozen),
+        )
+
+
+def _input(name: str, tensor: Told) -> Any:
+    from layerscope.graph.types import Tensor
+
+    return Tensor(name, tensor.shape, name_of(tensor.dtype))
+
+
+def _names(arg: Any) -> list[str]:
+    """Names of the tensors of an argument, in order."""
+    found = []
+    for kind in ("as_tensor", "as_tensors", "as_optional_tensors", "as_optional_tensor"):
+        told = arg.get(kind, ())
+        for each in told if isinstance(told, list) else [told]:
+            each = each.get("as_tensor", each) if isinstance(each, dict) else {}
+            name = each.get("name") if isinstance(each, dict) else None
+            if isinstance(name, str):
+                found.append(name)
+    return found
+
+
+def _translated(
+    words: Any, draft: Draft, args: list[Any], named: dict[str, Any], given: list[Value]
+) -> list[Ref] | None:
+    """What a call makes in our words, None where there are none."""
+    places = iter(range(len(given)))
+
+    def refer(arg: Any) -> Any:
+        if isinstance(arg, Value):
+            sig = arg.sig
+            return Ref(sig.shape, sig.name, next(places), sig.kind != "", sig.kind == "buffer")
+        if isinstance(arg, list):
+            return [refer(each) for each in arg]
+        return arg
+
+    told = [refer(arg) for arg in args]
+    by_name = {name: refer(arg) for name, arg in named.items()}
+    try:
+        made = words(draft, *told, **by_name)
+    except (*REFUSED, StopIteration):
+        return None
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def _counted(name: str, args: list[Any], named: Any, given: list[Value], outs: int) -> bool:
+    """Whether a cut makes as many pieces as the file has names for: others are not begun."""
+    if name not in ("unbind", "split", "unsafe_split", "chunk", "unsafe_chunk", "tensor_split"):
+        return True
+    try:
+        parts = None if name == "unbind" else args[1]
+        after = 1 if name == "unbind" else 2
+        dim = args[after] if len(args) > after else named.get("dim", 0)
+        whole = given[0].sig.shape[dim]
+        if name == "unbind":
+            return bool(whole == outs)
+        if not isinstance(parts, int):
+            return True
+        if name == "tensor_split":
+            return bool(parts == outs)
+        size = parts if "split" in name else -(-whole // parts)
+        return bool(-(-whole // size) == outs)
+    except REFUSED:
+        return False
+
+
+def _printed(place: Place) -> str:
+    """Class of a module; "" where its node tells that."""
+    kind = place.module.kind.rpartition(".")[2] or "Module"
+    return "" if place.printed and kind in PRINTED else kind
+
+
+def _kind(place: Place) -> str:
+    """Class of a module, with its package unless that is torch.nn."""
+    kind: str = place.module.kind
+    return kind.rpartition(".")[2] if kind.startswith("torch.nn.") else kind or "Module"
