@@ -367,3 +367,25 @@ def test_figures_are_those_of_the_module(tmp_path: Path, which: str, decomposed:
         assert [(r.name, r.op, r.params, r.ops) for r in read.layers] == [
             (r.name, r.op, r.params, r.ops) for r in live.layers
         ]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sizes_that_a_program_asks_for(tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = torch.nn.Linear(16, 4)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(x.view(x.shape[0] * 2, -1)).reshape(x.shape[0], 2, 4)
+
+    model, data = Net().eval(), torch.zeros(3, 32)
+    batch = torch.export.Dim("batch", min=2, max=64)
+    path = str(tmp_path / "model.pt2")
+    torch.export.save(torch.export.export(model, (data,), dynamic_shapes=({0: batch},)), path)
+    live, read = layerscope.analyze(model, input_data=data), layerscope.analyze(path)
+    assert [(r.name, r.op, r.ops) for r in read.layers] == [
+        (r.name, r.op, r.ops) for r in live.layers
+    ]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.core import CORE
@@ -31,7 +33,7 @@ from layerscope.formats.torch.places import Held, Place
 from layerscope.formats.torch.tracking import Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Graph, Param, Role, Source
+from layerscope.graph.types import Graph, Param, Role, Source, Tensor
 
 # Another look at the same numbers: what is written into one is written into the other.
 VIEWS = frozenset((
@@ -169,7 +171,7 @@ class Replay:
     def _declared(self, tensor: Told, name: str) -> Value:
         made = self.tracker.register(tensor, name, self._sig(tensor))
         self.tracker.names.add(name)
-        self.tracker.inputs.append(_input(name, tensor))
+        self.tracker.inputs.append(Tensor(name, tensor.shape, name_of(tensor.dtype)))
         return made
 
     def _array(self, flow: Flow, name: str, full: str, kind: str, shared: dict[Any, str]) -> Value:
@@ -230,7 +232,7 @@ class Replay:
             if outs:
                 self._call(call, outs, flow, values)
             for arg in call.outputs:
-                name = arg.get("as_sym_int", {}).get("as_name") if "as_sym_int" in arg else None
+                name = _symbol(arg)
                 if name in flow.sym_int_values:
                     values[name] = self.sizes.number(flow.sym_int_values[name], name)
 
@@ -339,8 +341,6 @@ class Replay:
 
     def _inline(self, call: Call, told: Any, outs: list[str], values: Values) -> None:
         """A part of the program that is run as it stands, under another setting."""
-        import msgspec
-
         try:
             flow = msgspec.convert(told["graph"], Flow)
         except (msgspec.ValidationError, LookupError, TypeError) as error:
@@ -351,8 +351,9 @@ class Replay:
         for own, arg in zip(flow.inputs, args, strict=False):
             for name, outer in zip(_names(own), _names(arg), strict=False):
                 inner[name] = self._value(outer, values)
-            if "as_sym_int" in own:
-                inner[own["as_sym_int"].get("as_name")] = self._told(arg, [], values)
+            symbol = _symbol(own)
+            if symbol:
+                inner[symbol] = self._told(arg, [], values)
         self._walk(flow, inner)
         made = [name for arg in flow.outputs for name in _names(arg)]
         if len(made) != len(outs):
@@ -416,15 +417,12 @@ class Replay:
         if not isinstance(told, dict):
             return None
         if "as_name" in told:
-            found = values.get(told["as_name"])
-            if found is None:
-                found = self._symbol(told["as_name"])
+            name = str(told["as_name"])
+            found = values.get(name)
+            if found is None and name in self.program.graph.sym_int_values:
+                found = self.sizes.number(self.program.graph.sym_int_values[name], name)
             return None if isinstance(found, Value) else found
         return next(iter(told.values()), None)
-
-    def _symbol(self, name: Any) -> Any:
-        told = self.program.graph.sym_int_values.get(name)
-        return None if told is None else self.sizes.number(told, name)
 
     # The graph
 
@@ -460,10 +458,11 @@ class Replay:
         )
 
 
-def _input(name: str, tensor: Told) -> Any:
-    from layerscope.graph.types import Tensor
-
-    return Tensor(name, tensor.shape, name_of(tensor.dtype))
+def _symbol(arg: Any) -> str:
+    """Name of a whole number that the program works out, "" for all else."""
+    told = arg.get("as_sym_int")
+    name = told.get("as_name") if isinstance(told, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _names(arg: Any) -> list[str]:
@@ -499,7 +498,8 @@ def _translated(
         made = words(draft, *told, **by_name)
     except (*REFUSED, StopIteration):
         return None
-    return list(made) if isinstance(made, (list, tuple)) else [made]
+    results = list(made) if isinstance(made, (list, tuple)) else [made]
+    return results if all(isinstance(ref, Ref) for ref in results) else None
 
 
 def _counted(name: str, args: list[Any], named: Any, given: list[Value], outs: int) -> bool:
