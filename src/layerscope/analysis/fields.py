@@ -7,7 +7,7 @@ period is 1 until something upsamples; then positions differ by phase, and each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from math import gcd, lcm
 
@@ -263,12 +263,9 @@ def _map(axis: Axis, mapped: Map, place: int, size: int, length: int) -> Axis:
 def _hull(axis: Axis, positions: range) -> Stretch:
     """First and last input seen from these positions; a period from either end has them both."""
     period = len(axis.stretches)
-    if not axis.regular:
-        near = positions
-    elif len(positions) > 2 * period:
-        near = [*positions[:period], *positions[-period:]]  # type: ignore[assignment]
-    else:
-        near = positions
+    near: Iterable[int] = positions
+    if axis.regular and len(positions) > 2 * period:
+        near = (*positions[:period], *positions[-period:])
     seen = [stretch for j in near if (stretch := axis.at(j)) is not None]
     if not seen:
         return None

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from statistics import median
 from threading import Barrier, Thread
 from typing import Any
@@ -110,7 +111,7 @@ def _peaks(counts: list[int]) -> Iterator[Job]:
     for threads in counts:
         for dtype in ("fp32", "fp64", "int8"):
             what = f"products in {dtype} on {_threads(threads)}"
-            yield what, lambda dtype=dtype, threads=threads: _peak(dtype, threads)  # type: ignore[misc]
+            yield what, partial(_peak, dtype, threads)
 
 
 def _threads(count: int) -> str:
@@ -123,7 +124,7 @@ def _levels(counts: list[int]) -> Iterator[Job]:
         for name in ("L2", "L3", "DRAM"):
             if name in sizes or name == "DRAM":
                 what = f"{name} on {_threads(threads)}"
-                yield what, lambda name=name, threads=threads: _level(name, threads, sizes)  # type: ignore[misc]
+                yield what, partial(_level, name, threads, sizes)
 
 
 def _peak(dtype: str, threads: int) -> Peak | None:

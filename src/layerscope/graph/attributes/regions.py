@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
+
+from layerscope.graph.attributes.shaping import Sampling
 
 
 class RoIPool(Struct, frozen=True, gc=False):
@@ -25,7 +25,7 @@ class RoIAlign(Struct, frozen=True, gc=False):
 class GridSample(Struct, frozen=True, gc=False):
     """Sampling N x C x H x W at the positions of a grid N x h x w x 2."""
 
-    mode: Literal["nearest", "bilinear", "bicubic"] = "bilinear"
+    mode: Sampling = "bilinear"
 
 
 class AffineGrid(Struct, frozen=True, gc=False):

@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from layerscope.graph.attributes.windows import Pads
 
+Filling = Literal["constant", "reflect", "edge", "wrap"]
+Sampling = Literal["nearest", "bilinear", "bicubic"]
+
 
 class Concat(Struct, frozen=True, gc=False):
     """Joining along one axis."""
@@ -64,7 +67,7 @@ class Pad(Struct, frozen=True, gc=False):
     """Elements added (or, below zero, cut) before and after each axis."""
 
     pads: Pads
-    mode: Literal["constant", "reflect", "edge"] = "constant"
+    mode: Filling = "constant"
 
 
 class Crop(Struct, frozen=True, gc=False):
@@ -103,7 +106,7 @@ class ChannelShuffle(Struct, frozen=True, gc=False):
 class Resize(Struct, frozen=True, gc=False):
     """Resampling the spatial axes to `size`, or by `scale` (numerator, denominator) per axis."""
 
-    mode: Literal["nearest", "bilinear", "bicubic"] = "nearest"
+    mode: Sampling = "nearest"
     size: tuple[int, ...] = ()
     scale: tuple[tuple[int, int], ...] = ()
     align_corners: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.known import Known
+from layerscope.formats.onnx.known import Known, NeedsValue
 from layerscope.formats.onnx.numbers import DTYPES
 from layerscope.formats.onnx.operators.activations import UNARY, unary
 from layerscope.formats.onnx.site import Convert, Site
@@ -123,15 +123,11 @@ def softmax(s: Site) -> None:
 
 def loss(s: Site) -> None:
     """Losses of class scores."""
+    if s.text("reduction", "mean") != "mean" or s.has(2):  # the rules here are of plain means
+        raise NeedsValue
     op = "softmax_loss" if s.op == "SoftmaxCrossEntropyLoss" else "nll_loss"
-    s.value(2)
-    mean = s.text("reduction", "mean")
-    x, labels = s.shape(0), s.shape(1)
-    shape = labels if mean == "none" else ()
-    s.emit(
-        op, (s.given(0), s.given(1)), outputs=[s.operator.outputs[0]] if shape == () else None
-    )  # fmt: skip
-    s.extra(1, x, s.dtype(0))
+    s.emit(op, (s.given(0), s.given(1)), outputs=s.operator.outputs[:1])
+    s.extra(1, s.shape(0), s.dtype(0))
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {

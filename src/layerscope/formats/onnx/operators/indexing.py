@@ -117,10 +117,9 @@ def roi_align(s: Site) -> None:
     """RoiAlign."""
     size = (s.whole("output_height", 1), s.whole("output_width", 1))
     samples = s.whole("sampling_ratio")
-    if not samples:
-        samples = 2  # as many as fit a bin, which only the run knows
-    told = at.RoIAlign(size, samples, s.real("spatial_scale", 1.0))
-    s.emit("roi_align", (s.given(0), s.given(1)), told)
+    told = at.RoIAlign(size, samples or 2, s.real("spatial_scale", 1.0))
+    note = "" if samples else "2 x 2 samples a bin taken: how many fit, only the run knows"
+    s.emit("roi_align", (s.given(0), s.given(1)), told, estimate=not samples, note=note)
 
 
 def reverse(s: Site) -> None:

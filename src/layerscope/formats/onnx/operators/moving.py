@@ -120,6 +120,14 @@ def slice_(s: Site) -> None:
     s.emit("slice", (s.given(0),), told)
 
 
+FILLINGS: dict[str, at.Filling] = {
+    "constant": "constant",
+    "reflect": "reflect",
+    "edge": "edge",
+    "wrap": "wrap",
+}
+
+
 def pad(s: Site) -> None:
     """Pad; since opset 18 it may name its axes."""
     rank = len(s.shape(0))
@@ -133,8 +141,9 @@ def pad(s: Site) -> None:
     for n, axis in enumerate(axes):
         each[axis_of(axis, rank)] = (pads[n], pads[n + len(axes)])
     mode = s.text("mode", "constant")
-    kind = mode if mode in ("reflect", "edge") else "constant"
-    s.emit("pad", (s.given(0),), at.Pad(tuple(each), kind))  # type: ignore[arg-type]
+    if mode not in FILLINGS:
+        raise ShapeError(f"mode {mode!r}, expected {', '.join(FILLINGS)}")
+    s.emit("pad", (s.given(0),), at.Pad(tuple(each), FILLINGS[mode]))
 
 
 def tile(s: Site) -> None:

@@ -180,8 +180,9 @@ def widened(s: Site, n: int, part: str, *, role: Role = "weight") -> Known:
 
 def linear_binary(s: Site) -> None:
     """QLinearAdd, QLinearMul: both widened, the result rounded."""
-    op, role = ("add", "bias") if s.op == "QLinearAdd" else ("mul", "scale")
-    both = [widened(s, n, part, role=role) for n, part in ((0, "a"), (3, "b"))]  # type: ignore[arg-type]
+    op = "add" if s.op == "QLinearAdd" else "mul"
+    role: Role = "bias" if op == "add" else "scale"
+    both = [widened(s, n, part, role=role) for n, part in ((0, "a"), (3, "b"))]
     rounded(s, s.emit(op, both, part=op)[0], 6, 7)
 
 

@@ -38,9 +38,7 @@ def place(s: Site) -> None:
 
 def cumulate(s: Site) -> None:
     """CumSum, CumProd."""
-    axis = s.value(1)
-    number = int(axis.item) if axis is not None else -1
-    told = at.CumSum(axis_of(number, len(s.shape(0))))
+    told = at.CumSum(axis_of(int(s.need(1).item), len(s.shape(0))))
     s.emit("cum_prod" if s.op == "CumProd" else "cum_sum", (s.given(0),), told)
 
 

@@ -10,7 +10,21 @@ from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.ops.rule import axis_of
 
-MODES = {"nearest": "nearest", "linear": "bilinear", "bilinear": "bilinear", "cubic": "bicubic"}
+MODES: dict[str, at.Sampling] = {
+    "nearest": "nearest",
+    "linear": "bilinear",
+    "bilinear": "bilinear",
+    "cubic": "bicubic",
+    "bicubic": "bicubic",  # GridSample before opset 20
+}
+
+
+def _mode(s: Site, default: str) -> at.Sampling:
+    """How it samples; what nobody defined is not taken for something else."""
+    told = s.text("mode", default)
+    if told not in MODES:
+        raise ShapeError(f"mode {told!r}, expected {', '.join(MODES)}")
+    return MODES[told]
 
 
 def resize(s: Site) -> None:
@@ -36,16 +50,16 @@ def resize(s: Site) -> None:
     else:
         for axis, scale in zip(axes, given, strict=True):
             wanted[axis] = floor(x[axis] * scale)
-    mode = MODES.get(s.text("mode", "nearest"), "nearest")
+    mode = _mode(s, "nearest")
     corners = s.text("coordinate_transformation_mode", "half_pixel") == "align_corners"
     if len(x) >= 3 and tuple(wanted[:2]) == x[:2]:
-        told = at.Resize(mode, tuple(wanted[2:]), align_corners=corners)  # type: ignore[arg-type]
+        told = at.Resize(mode, tuple(wanted[2:]), align_corners=corners)
         s.emit("resize", (s.given(0),), told)
         return
     _any_axes(s, tuple(wanted), mode, corners)
 
 
-def _any_axes(s: Site, wanted: tuple[int, ...], mode: str, corners: bool) -> None:
+def _any_axes(s: Site, wanted: tuple[int, ...], mode: at.Sampling, corners: bool) -> None:
     """Axes that are resized brought to the end, and back."""
     x = s.shape(0)
     if wanted == x:
@@ -61,7 +75,7 @@ def _any_axes(s: Site, wanted: tuple[int, ...], mode: str, corners: bool) -> Non
     made = s.emit("permute", (s.given(0),), at.Permute(order), part="axes")[0]
     flat = at.Reshape((1, count, *(x[n] for n in moved)))
     made = s.emit("reshape", (made,), flat, part="flat")[0]
-    told = at.Resize(mode, tuple(wanted[n] for n in moved), align_corners=corners)  # type: ignore[arg-type]
+    told = at.Resize(mode, tuple(wanted[n] for n in moved), align_corners=corners)
     made = s.emit("resize", (made,), told, part="resize")[0]
     full = at.Reshape((*lead, *(wanted[n] for n in moved)))
     made = s.emit("reshape", (made,), full, part="full")[0]
@@ -94,8 +108,8 @@ def _told(s: Site) -> tuple[Floats, tuple[int, ...] | None]:
 
 def grid_sample(s: Site) -> None:
     """GridSample."""
-    mode = MODES.get(s.text("mode", "linear"), "bilinear")
-    s.emit("grid_sample", (s.given(0), s.given(1)), at.GridSample(mode))  # type: ignore[arg-type]
+    mode = _mode(s, "linear")
+    s.emit("grid_sample", (s.given(0), s.given(1)), at.GridSample(mode))
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {
