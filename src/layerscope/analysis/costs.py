@@ -82,7 +82,10 @@ def _work(node: Node, call: Call, shapes: Shapes) -> _Work:
         read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
     moves = not (rule.view or rule.known)
     write = sum([tensor.bytes for tensor in outputs]) if moves else 0
-    return _Work(rule.ops(call), read, write, rule.gemm(call), rule.stored_read is None)
+    own = rule.stored_read is None
+    if not call.out_elements:  # what makes nothing does nothing; rules may divide by its sizes
+        return _Work(FREE, read, write, None, own)
+    return _Work(rule.ops(call), read, write, rule.gemm(call), own)
 
 
 def _cost(
