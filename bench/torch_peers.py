@@ -1,8 +1,9 @@
 """Analysis of a built PyTorch module: us against every counter that is installed, in one run.
 
-One process a pair of tool and model. First call and best of five, the whole Report with its totals
-included; a tool is right where its count is within a tenth of the true one (some add norms and
-biases). The ratio is that of the fastest right tool's time to ours.
+One process a pair of tool and model, three for us and the fastest right tools. First call and best
+of five, the whole Report with its totals included; a tool is right where its count is within a
+tenth of the true one (some add norms and biases). The ratio is that of the fastest right tool's
+time to ours.
 
     python bench/torch_peers.py                      # all tools, all models
     python bench/torch_peers.py --models resnet50,bert --tools layerscope,flop_counter@meta
@@ -16,6 +17,7 @@ import importlib.util
 import inspect
 import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -26,6 +28,8 @@ from typing import Any
 
 Run = Callable[[Any, Any], float | None]
 TIMES = 5
+AGAIN = 2  # processes more, for us and the fastest that are right
+TIMED = ("first_cpu", "best_cpu")
 RIGHT = {
     "resnet50": 4_089_184_256, "resnet152": 11_513_626_624, "densenet201": 4_291_365_888,
     "vit_b_16": 17_563_828_224, "swin_t": 4_490_566_656, "bert": 11_174_215_680,
@@ -185,7 +189,11 @@ def child(tool: str, model: str) -> None:
 
 def asked(tool: str, model: str) -> dict[str, Any]:
     command = [sys.executable, __file__, "--child", tool, model]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    # compiled code is kept, as an installed tool has it
+    around = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=600, env=around
+    )
     for line in done.stdout.splitlines():
         if line.startswith("ANSWER"):
             answer: dict[str, Any] = json.loads(line[6:])
@@ -198,6 +206,10 @@ def installed(tool: str) -> bool:
     return importlib.util.find_spec(NEEDS.get(base, base)) is not None
 
 
+def _right(told: dict[str, Any], true: float) -> bool:
+    return 0.9 <= (told.get("macs") or 0) / true <= 1.1
+
+
 def compare(model: str, tools: list[str]) -> bool:
     """One model's table; whether we are as much faster as we mean to be.
 
@@ -206,6 +218,13 @@ def compare(model: str, tools: list[str]) -> bool:
     found = {tool: asked(tool, model) for tool in tools if installed(tool)}
     mine = found.get("layerscope", {})
     true = RIGHT.get(model) or mine.get("macs") or 1
+    rivals = [t for t in found if _right(found[t], true) and not t.startswith("layerscope")]
+    near = {min(rivals, key=lambda tool: found[tool][key]) for key in TIMED} if rivals else set()
+    for _ in range(AGAIN):  # the machine is another one from one minute to the next
+        for tool in ("layerscope", *sorted(near)):
+            told = asked(tool, model)
+            for key in ("first", "best", *TIMED):
+                found[tool][key] = min(found[tool][key], told.get(key, 1e9))
     print(f"\n{model}: {true:,} MACs")
     heads = "".join(f"{head:>9}" for head in ("MACs", "first s", "best s", "CPU", "CPU", "more MB"))
     print(f"{'tool':<20}{heads}  times ours")
@@ -215,7 +234,7 @@ def compare(model: str, tools: list[str]) -> bool:
             print(f"{tool:<20}{told['error']}")
             continue
         share = (told["macs"] or 0) / true
-        right = 0.9 <= share <= 1.1
+        right = _right(told, true)
         ratio = told["best_cpu"] / mine["best_cpu"] if mine else 0.0
         text = "right" if share == 1 else f"{share:.3f}"
         print(
@@ -223,7 +242,7 @@ def compare(model: str, tools: list[str]) -> bool:
             f"{told['more_mb']:>9.0f}  {ratio:.1f}{'' if right else '  (not right)'}"
         )
         if right and not tool.startswith("layerscope"):
-            for key in ("first_cpu", "best_cpu"):
+            for key in TIMED:
                 best[key] = min(best.get(key, 1e9), told[key])
     if not best or not mine:
         return True

@@ -50,19 +50,35 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     works: dict[tuple[int, tuple[str, ...]], _Work] = {}
     made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
+    own: dict[tuple[int, str], tuple[Param, ...]] = {}
+    params: tuple[Param, ...]
+
+    def own_params(node: Node, call: Call) -> tuple[Param, ...]:
+        """Arrays that the op's rule tells of, in the number type of what the node makes."""
+        dtype = tensors[node.outputs[0]].dtype
+        params = own.get((id(call), dtype))
+        if params is None:
+            params = own[id(call), dtype] = _typed(RULES[node.op].params(call), dtype)
+        return params
+
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None:
-            params = _stored(node, call, shapes, stored)
+            params = _stored(node, node.params or (), stored)
             found[node.name] = _cost(node, None, shapes, params, seen if tied else set())
             continue
         dtypes = tuple([tensors[name].dtype for name in (*node.inputs, *node.outputs)])
-        params = _stored(node, call, shapes, stored) if tied else ()
-        alike = not params and not node.note and not node.estimate
+        alike = not node.note and not node.estimate
+        params = ()
+        if tied:
+            params = node.params if node.params is not None else own_params(node, call)
+            if params or stored:
+                params = _stored(node, params, stored)
+            alike = alike and not params
         cost = made.get((id(call), node.times, dtypes)) if alike else None
         if cost is None:
             if not tied:
-                params = _typed(RULES[node.op].params(call), tensors[node.outputs[-1]].dtype)
+                params = own_params(node, call)
             work = works.get((id(call), dtypes))
             if work is None:
                 work = works[id(call), dtypes] = _work(node, call, shapes)
@@ -144,16 +160,8 @@ def _typed(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:
     return tuple([param if param.dtype else replace(param, dtype=dtype) for param in params])
 
 
-def _stored(
-    node: Node, call: Call | None, shapes: Shapes, stored: dict[str, Param]
-) -> tuple[Param, ...]:
-    """The arrays a node uses, each with the name it is stored under."""
-    if node.params is not None:
-        own = node.params
-    elif call is not None:
-        own = _typed(RULES[node.op].params(call), shapes.tensors[node.outputs[0]].dtype)
-    else:
-        own = ()
+def _stored(node: Node, own: tuple[Param, ...], stored: dict[str, Param]) -> tuple[Param, ...]:
+    """The arrays a node uses, its own and those it reads, with the names they are stored under."""
     ties = node.ties or {}
     named = [
         p if p.storage and not ties else replace(p, storage=storage_of(node, p, ties)) for p in own

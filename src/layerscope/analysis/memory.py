@@ -37,8 +37,6 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     born: list[int] = []
     until: list[int] = []
     written: dict[str, int] = {}
-    blank = any(tensor.shape is None for tensor in shapes.tensors.values())
-
     tensors = shapes.tensors
     sizes: dict[tuple[Shape | None, str], tuple[int, int]] = {}  # elements and bytes of those alike
 
@@ -57,27 +55,33 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         until.append(last.get(name, index))
 
     for tensor in graph.inputs:
-        store(tensor.name, tensor.bytes, 0)
+        store(tensor.name, sizes_of(tensor)[1], 0)
     for param in graph.params:  # a view of a stored array holds no activation
         if param.name in last:
             store(param.name, 0, 0)
     given = len(names)
     for index, node in enumerate(graph.nodes):
         rule = RULES.get(node.op)
-        view = rule is not None and rule.view
-        known = rule is not None and rule.known
         made = 0
+        if rule is None or not (rule.view or rule.known or (in_place and rule.in_place)):
+            for name in node.outputs:
+                tensor = tensors[name]
+                found = sizes.get((tensor.shape, tensor.dtype)) or sizes_of(tensor)
+                store(name, found[1], index)
+                made += found[0]
+            written[node.name] = made
+            continue
         for position, name in enumerate(node.outputs):
             shared = None
-            if known:
+            elements, held_bytes = sizes_of(tensors[name])
+            if rule.known:
                 store(name, 0, index)
                 continue
-            elements, held_bytes = sizes_of(tensors[name])
-            if view and position < len(node.inputs):
+            if rule.view and position < len(node.inputs):
                 source = node.inputs[position]
                 if sizes_of(tensors[source])[1] == held_bytes:
                     shared = owner.get(source)
-            elif position == 0 and in_place and rule is not None and rule.in_place:
+            elif position == 0 and not rule.view:
                 held = [owner[source] for source in node.inputs if source in owner]
                 free = [s for s in held if s >= given and until[s] == index]
                 shared = next((s for s in free if size[s] == held_bytes), None)
@@ -88,8 +92,9 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
                 owner[name] = shared
                 until[shared] = max(until[shared], last.get(name, index))
         written[node.name] = made
+    blank = any(shape is None for shape, _ in sizes)
     alive = _sum_alive(end, size, born, until)
-    peak = max(range(end), key=alive.__getitem__) if end else 0
+    peak = alive.index(max(alive)) if end else 0
     holding = [
         (name, held)
         for name, held, first, final in zip(names, size, born, until, strict=True)

@@ -36,7 +36,7 @@ def infer(graph: Graph) -> Shapes:
         op, attributes, outputs = node.op, node.attributes, node.outputs
         known = [tensors[name] for name in node.inputs]
         dtype = known[0].dtype if known else graph.dtype
-        shapes = tuple([tensor.shape for tensor in known if tensor.shape is not None])
+        shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
         rule = RULES.get(op)
         if rule is None or len(shapes) != len(known):
             notes[node.name] = _unknown(op, known)
@@ -50,16 +50,19 @@ def infer(graph: Graph) -> Shapes:
         if call is None:
             call = seen[key] = _call(graph, node, shapes)
         calls[node.name] = call
-        if len(call.outputs) != len(outputs):
+        made, makes = call.outputs, rule.makes
+        if len(made) != len(outputs):
             raise ShapeError(
-                f"{_where(graph, node)}: {op} makes {len(call.outputs)} tensors, "
-                f"{len(outputs)} are named"
+                f"{_where(graph, node)}: {op} makes {len(made)} tensors, {len(outputs)} are named"
             )
-        makes = rule.makes
-        kinds = [tensor.dtype for tensor in known] if makes else []
+        if not makes and len(made) == 1:  # most nodes
+            name = outputs[0]
+            tensors[name] = Tensor(name, made[0], dtype)
+            continue
+        kinds = [tensor.dtype for tensor in known]
         for n, name in enumerate(outputs):
-            made = made_dtype(makes, n, attributes, kinds, graph.dtype) if makes else dtype
-            tensors[name] = Tensor(name, call.outputs[n], made)
+            kind = made_dtype(makes, n, attributes, kinds, graph.dtype) if makes else dtype
+            tensors[name] = Tensor(name, made[n], kind)
     return Shapes(tensors, calls, notes)
 
 

@@ -204,25 +204,25 @@ class Report(Struct, frozen=True, dict=True):
 
             found = survey(self.graph, self.shapes, self.costs)
             sites = {site.node.name: site for site in found}
+        costs, written, fields = self.costs, self.memory.written, self.fields
+        recounts, other = rules.ops, rules.other
+        counted = rules.learned != "trainable" or not self.graph.frozen
         rows = []
         for node in self.graph.nodes:
-            call = calls.get(node.name)
-            cost = self.costs[node.name]
-            site = sites.get(node.name)
-            written = self.memory.written[node.name]
-            rows.append(
-                Layer(
-                    node,
-                    call,
-                    tuple([tensors[name] for name in node.inputs]),
-                    tuple([tensors[name] for name in node.outputs]),
-                    FREE if call is None else _recounted(rules, node, call, cost, site),
-                    _params(rules, self.graph, node, call, cost, site),
-                    0 if call is None else _activations(rules, node, call, written, site),
-                    cost,
-                    self.fields,
-                )
-            )
+            name = node.name
+            call, cost, stored = calls.get(name), costs[name], written[name]
+            if sites or not counted or call is None or node.times != 1:
+                site = sites.get(name)
+                ops = FREE if call is None else _recounted(rules, node, call, cost, site)
+                params = _params(rules, self.graph, node, call, cost, site)
+                kept = 0 if call is None else _activations(rules, node, call, stored, site)
+            else:  # most nodes
+                ops = recounts.get(node.op, other)(call, cost.ops)
+                params = rules.params(node, call, cost)
+                kept = rules.activations(node, call, stored)
+            inputs = tuple([tensors[each] for each in node.inputs])
+            outputs = tuple([tensors[each] for each in node.outputs])
+            rows.append(Layer(node, call, inputs, outputs, ops, params, kept, cost, fields))
         return tuple(rows)
 
     @cached_property

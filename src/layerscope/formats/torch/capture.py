@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from threading import get_ident
 from typing import Any
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
-from layerscope.formats.torch.leaves import PRINTED
+from layerscope.formats.torch.leaves import PRINTED, exact_leaves
 from layerscope.formats.torch.mode import DataDependent, Recorder, forget, shapes_in
-from layerscope.formats.torch.places import Held, places_of, several_places
+from layerscope.formats.torch.modules import Calls, watched
+from layerscope.formats.torch.places import Held, Place, Places
 from layerscope.formats.torch.tracking import Tracker
-from layerscope.formats.torch.untouched import same_buffers, untouched
+from layerscope.formats.torch.untouched import Untouched, same_buffers
 from layerscope.graph.collection import no_collection
 from layerscope.graph.types import Graph, Param, Role
 
@@ -84,16 +84,16 @@ class Run:
         with ExitStack() as stack:
             stack.enter_context(no_collection())
             forget()
-            places = places_of(self.model)
-            held = Held(places)
-            tracker = Tracker(places, held)
-            recorder = Recorder(
-                torch, tracker, real=real, floating=floating_of(held), rules=self.rules
-            )
+            places = self.places = Places(self.model, exact_leaves(torch))
+            short = self.shortcuts and not real and not watched(torch)
+            tracker = Tracker(places, places.held)
+            floating = floating_of(places.held)
+            recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
             recorder.shortcuts = self.shortcuts
-            answered = recorder.leaves if self.shortcuts and not real else ()
-            stack.enter_context(untouched(torch, places, answered))
+            untouched = Untouched(torch, places, short=short)
+            stack.enter_context(untouched)
             if "transformers.modeling_utils" in sys.modules:
+                untouched.look()
                 _without_advice(places)  # what is put in place here, untouched takes away
             if real:
                 stack.enter_context(same_buffers(torch, self.model))
@@ -101,7 +101,9 @@ class Run:
             args, kwargs = self._given(tracker, real)
             recorder.mode = _mode(torch, recorder)
             try:
-                with recorder.mode, Calls(torch, recorder, plain=real or not self.shortcuts):
+                with recorder.mode, Calls(torch, recorder, untouched.look, short=short):
+                    if type(self.model).__call__ is not torch.nn.Module.__call__:
+                        untouched.look()  # it has its own
                     result = self.model(*args, **kwargs)
                 outputs = self._outputs(tracker, result)
             except DataDependent:
@@ -173,37 +175,36 @@ class Run:
         return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
 
     def _assembled(self, tracker: Tracker, outputs: tuple[str, ...]) -> Graph:
-        held = tracker.held
+        held, used = tracker.held, tracker.used
         unused = []
-        frozen = []
-        for name, tensor in held.tensors.items():
-            if id(tensor) in held.buffers:
-                continue
-            if not tensor.requires_grad:
-                frozen.append(name)
-            if name not in tracker.used:
+        for name in [name for name in held.tensors if name not in used]:
+            tensor = held.tensors[name]
+            if id(tensor) not in held.buffers:
                 role: Role = "bias" if name.endswith("bias") else "weight"
                 unused.append(Param(name, tuple(tensor.shape), role, name_of(tensor.dtype), name))
         notes: tuple[str, ...] = ()
         if unused:
             count = sum(param.elements for param in unused)
             notes = (left_out(unused, count),)
+        places = tracker.places.values()
+        kinds = {kind: _kind(kind) for kind in {place.kind for place in places}}
+        told = {kind for kind in kinds if kind.__name__ in PRINTED}
         return Graph(
             name=self.name,
             inputs=tuple(tracker.inputs),
             nodes=tuple(tracker.nodes),
             outputs=outputs,
             params=tuple(tracker.params.values()),
-            modules={place.path: _printed(place) for place in tracker.places.values()},
-            kinds={place.path: _kind(place.module) for place in tracker.places.values()},
-            places={
-                tracker.places[module].path: count
-                for module, count in several_places(self.model).items()
+            modules={
+                place.path: "" if place.printed and place.kind in told else _printed(place)
+                for place in places
             },
+            kinds={place.path: kinds[place.kind] for place in places},
+            places=self.places.several(),
             dtype=floating_of(held),
             notes=notes,
             unused=tuple(unused),
-            frozen=frozenset(frozen),
+            frozen=frozenset(held.frozen),
         )
 
 
@@ -229,17 +230,13 @@ def left_out(unused: list[Param], count: int) -> str:
     return f"{count:,} parameters that this forward does not use: {names}{more}"
 
 
-def _printed(place: Any) -> str:
-    """What a module print says of it; "" where its node tells that."""
-    if not place.childless:
-        return type(place.module).__name__
-    told = place.printed and place.path and type(place.module).__name__ in PRINTED
-    return "" if told else repr(place.module)
+def _printed(place: Place) -> str:
+    """What a module print says of a module whose node does not tell that."""
+    return repr(place.module) if place.childless else str(place.kind.__name__)
 
 
-def _kind(module: Any) -> str:
-    """Class of a module, with its package unless that is torch.nn."""
-    kind = type(module)
+def _kind(kind: Any) -> str:
+    """A class of modules, with its package unless that is torch.nn."""
     if kind.__module__.startswith("torch.nn."):
         return str(kind.__name__)
     return f"{kind.__module__}.{kind.__qualname__}"
@@ -263,55 +260,3 @@ def _mode(torch: Any, recorder: Recorder) -> Any:
     # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
     told = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda cls: False)}
     return type("Recording", (TorchDispatchMode,), told)()
-
-
-class Calls:
-    """Calls of modules, looked at while the context lasts, in this thread alone."""
-
-    def __init__(self, torch: Any, recorder: Recorder, *, plain: bool) -> None:
-        self.kind = torch.nn.Module
-        self.original = self.kind.__call__
-        self.handler = self._handler(torch, recorder, plain)
-
-    def __enter__(self) -> None:
-        self.kind.__call__ = self.handler
-
-    def __exit__(self, *_: object) -> None:
-        self.kind.__call__ = self.original
-
-    def _handler(self, torch: Any, recorder: Recorder, plain: bool) -> Any:
-        original, owner = self.original, get_ident()
-        places, values = recorder.tracker.places, recorder.tracker.values
-        from torch.nn.modules import module as hooks
-
-        watched = any(
-            (hooks._global_forward_hooks, hooks._global_forward_pre_hooks,
-             hooks._global_backward_hooks, hooks._global_backward_pre_hooks)
-        )  # fmt: skip
-        leaves: Any = {} if plain or watched else recorder.leaves
-        answer, enter = recorder.answer, recorder.enter
-
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            place = places.get(id(module))
-            if place is None or get_ident() != owner:
-                return original(module, *args, **kwargs)
-            leaf = leaves.get(type(module))
-            if leaf is not None and len(args) == 1 and not kwargs:
-                value = values.get(id(args[0]))
-                if (
-                    value is not None
-                    and place.path
-                    and not (
-                        module._forward_hooks
-                        or module._forward_pre_hooks
-                        or module._backward_hooks
-                        or module._backward_pre_hooks
-                        or "forward" in module.__dict__
-                    )
-                ):
-                    made = answer(leaf, place, args[0], value)
-                    if made is not None:
-                        return made
-            return enter(place, args, kwargs, original)
-
-        return call

@@ -1,49 +1,62 @@
 """Modules that are one operation, and the call each of them makes.
 
 A module of exactly such a type, without hooks or a forward of its own, is answered without entering
-PyTorch. Of each: the operator, the arrays it holds, what else it is told (None: not answered here),
-and how these make up the arguments.
+PyTorch. Of each: the operator, the attributes that it is told by, the arrays it holds, and how
+these make up the arguments of the operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from msgspec import Struct
-
 Told = tuple[Any, ...]
+Arguments = Callable[[Any, Told, Told], Told | None]
 
 
 def _after(x: Any, arrays: Told, told: Told) -> Told:
     return (x, *arrays, *told)
 
 
-class Leaf(Struct, frozen=True):
-    """How a type of module is answered."""
+class Leaf:
+    """How a type of module is answered. `arguments` None: not with what this one is told."""
 
-    operator: str
-    told: Callable[[Any], Told | None]
-    params: tuple[str, ...] = ()
-    buffers: tuple[str, ...] = ()
-    arguments: Callable[[Any, Told, Told], Told] = _after
-    in_place: bool = False  # has an `inplace` that must be looked at
+    def __init__(
+        self,
+        operator: str,
+        told: str = "",
+        params: str = "",
+        buffers: str = "",
+        arguments: Arguments = _after,
+    ) -> None:
+        self.operator = operator
+        self.told = _all_of(attrgetter, told)
+        self.params = _all_of(itemgetter, params)
+        self.buffers = _all_of(itemgetter, buffers)
+        self.arguments = arguments
+        self.in_place = operator in MAY_BE_IN_PLACE  # has an `inplace` that must be looked at
 
 
-def _conv(m: Any) -> Told | None:
-    if m.padding_mode != "zeros":
+def _all_of(getter: Any, names: str) -> Callable[[Any], Told] | None:
+    """What fetches all these at once; None for none."""
+    each = names.split()
+    if len(each) == 1:
+        one = getter(each[0])
+        return lambda source: (one(source),)
+    found: Callable[[Any], Told] | None = getter(*each) if each else None
+    return found
+
+
+def _conv(x: Any, arrays: Told, told: Told) -> Told | None:
+    mode, *rest = told
+    return (x, *arrays, *rest) if mode == "zeros" else None
+
+
+def _batch_norm(x: Any, arrays: Told, told: Told) -> Told | None:
+    if told[1] is None or arrays[2] is None:  # statistics are counted in another way, or not kept
         return None
-    return (m.stride, m.padding, m.dilation, m.groups)
-
-
-def _conv_transpose(m: Any) -> Told | None:
-    return (m.stride, m.padding, m.output_padding, m.groups, m.dilation)
-
-
-def _batch_norm(m: Any) -> Told | None:
-    if m.momentum is None or m._buffers.get("running_mean") is None:
-        return None
-    return (m.training, m.momentum, m.eps)
+    return (x, *arrays, *told)
 
 
 def _shaped(x: Any, arrays: Told, told: Told) -> Told:
@@ -51,73 +64,93 @@ def _shaped(x: Any, arrays: Told, told: Told) -> Told:
     return (x, told[0], *arrays, *told[1:])
 
 
-def _nothing(m: Any) -> Told:
-    return ()
+def _max_pool(x: Any, arrays: Told, told: Told) -> Told | None:
+    indices, *rest = told
+    return None if indices else (x, *rest)
 
 
-def _max_pool(m: Any) -> Told | None:
-    if m.return_indices:
-        return None
-    return (m.kernel_size, m.stride, m.padding, m.dilation, m.ceil_mode)
+def _avg_pool(x: Any, arrays: Told, told: Told) -> Told | None:
+    divisor, *rest = told
+    return (x, *rest) if divisor is None else None
 
 
-def _avg_pool(m: Any) -> Told | None:
-    if getattr(m, "divisor_override", None) is not None:
-        return None
-    return (m.kernel_size, m.stride, m.padding, m.ceil_mode, m.count_include_pad)
-
-
-def _adaptive(m: Any) -> Told | None:
-    size = m.output_size
+def _adaptive(x: Any, arrays: Told, told: Told) -> Told | None:
+    size = told[0]
     if size is None or (not isinstance(size, int) and None in size):
         return None
-    return (size,)
+    return (x, size)
 
 
-def _softmax(m: Any) -> Told | None:
-    return None if m.dim is None else (m.dim,)
+def _softmax(x: Any, arrays: Told, told: Told) -> Told | None:
+    return None if told[0] is None else (x, *told)
 
 
-def _embedding(m: Any) -> Told | None:
-    return () if m.max_norm is None and not m.sparse else None
+def _embedding(x: Any, arrays: Told, told: Told) -> Told | None:
+    longest, sparse = told
+    return (*arrays, x) if longest is None and not sparse else None
 
 
-def _layer_norm(m: Any) -> Told:
-    return (tuple(m.normalized_shape), m.eps)
-
-
-CONV = ("weight", "bias")
+MAY_BE_IN_PLACE = frozenset((
+    "relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "leaky_relu", "elu", "mish", "dropout",
+))  # fmt: skip
+CONV = "weight bias"
+WINDOW = "kernel_size stride padding"
 LEAVES: dict[str, Leaf] = {
-    **{f"Conv{n}d": Leaf(f"conv{n}d", _conv, CONV) for n in (1, 2, 3)},
-    **{f"ConvTranspose{n}d": Leaf(f"conv_transpose{n}d", _conv_transpose, CONV) for n in (1, 2, 3)},
-    "Linear": Leaf("linear", _nothing, CONV),
     **{
-        f"BatchNorm{n}d": Leaf("batch_norm", _batch_norm, CONV, ("running_mean", "running_var"))
+        f"Conv{n}d": Leaf(
+            f"conv{n}d", "padding_mode stride padding dilation groups", CONV, arguments=_conv
+        )
         for n in (1, 2, 3)
     },
-    "LayerNorm": Leaf("layer_norm", _layer_norm, CONV, arguments=_shaped),
-    "GroupNorm": Leaf("group_norm", lambda m: (m.num_groups, m.eps), CONV, arguments=_shaped),
-    "Embedding": Leaf(
-        "embedding", _embedding, ("weight",), arguments=lambda x, arrays, told: (*arrays, x)
-    ),
-    **{f"MaxPool{n}d": Leaf(f"max_pool{n}d", _max_pool) for n in (1, 2, 3)},
-    **{f"AvgPool{n}d": Leaf(f"avg_pool{n}d", _avg_pool) for n in (1, 2, 3)},
-    **{f"AdaptiveAvgPool{n}d": Leaf(f"adaptive_avg_pool{n}d", _adaptive) for n in (1, 2, 3)},
-    "ReLU": Leaf("relu", _nothing, in_place=True),
-    "ReLU6": Leaf("hardtanh", lambda m: (m.min_val, m.max_val), in_place=True),
-    "Hardtanh": Leaf("hardtanh", lambda m: (m.min_val, m.max_val), in_place=True),
-    "SiLU": Leaf("silu", _nothing, in_place=True),
-    "Hardswish": Leaf("hardswish", _nothing, in_place=True),
-    "Hardsigmoid": Leaf("hardsigmoid", _nothing, in_place=True),
-    "LeakyReLU": Leaf("leaky_relu", lambda m: (m.negative_slope,), in_place=True),
-    "ELU": Leaf("elu", lambda m: (m.alpha,), in_place=True),
-    "Mish": Leaf("mish", _nothing, in_place=True),
-    "Sigmoid": Leaf("sigmoid", _nothing),
-    "Tanh": Leaf("tanh", _nothing),
-    "GELU": Leaf("gelu", lambda m: (m.approximate,)),
-    "Softmax": Leaf("softmax", _softmax),
-    "Dropout": Leaf("dropout", lambda m: (m.p, m.training), in_place=True),
-}
+    **{
+        f"ConvTranspose{n}d": Leaf(
+            f"conv_transpose{n}d", "stride padding output_padding groups dilation", CONV
+        )
+        for n in (1, 2, 3)
+    },
+    "Linear": Leaf("linear", "", CONV),
+    **{
+        f"BatchNorm{n}d": Leaf(
+            "batch_norm", "training momentum eps", CONV, "running_mean running_var", _batch_norm
+        )
+        for n in (1, 2, 3)
+    },
+    "LayerNorm": Leaf("layer_norm", "normalized_shape eps", CONV, arguments=_shaped),
+    "GroupNorm": Leaf("group_norm", "num_groups eps", CONV, arguments=_shaped),
+    "Embedding": Leaf("embedding", "max_norm sparse", "weight", arguments=_embedding),
+    **{
+        f"MaxPool{n}d": Leaf(
+            f"max_pool{n}d", f"return_indices {WINDOW} dilation ceil_mode", arguments=_max_pool
+        )
+        for n in (1, 2, 3)
+    },
+    "AvgPool1d": Leaf("avg_pool1d", f"{WINDOW} ceil_mode count_include_pad"),
+    **{
+        f"AvgPool{n}d": Leaf(
+            f"avg_pool{n}d", f"divisor_override {WINDOW} ceil_mode count_include_pad",
+            arguments=_avg_pool,
+        )
+        for n in (2, 3)
+    },
+    **{
+        f"AdaptiveAvgPool{n}d": Leaf(f"adaptive_avg_pool{n}d", "output_size", arguments=_adaptive)
+        for n in (1, 2, 3)
+    },
+    "ReLU": Leaf("relu"),
+    "ReLU6": Leaf("hardtanh", "min_val max_val"),
+    "Hardtanh": Leaf("hardtanh", "min_val max_val"),
+    "SiLU": Leaf("silu"),
+    "Hardswish": Leaf("hardswish"),
+    "Hardsigmoid": Leaf("hardsigmoid"),
+    "LeakyReLU": Leaf("leaky_relu", "negative_slope"),
+    "ELU": Leaf("elu", "alpha"),
+    "Mish": Leaf("mish"),
+    "Sigmoid": Leaf("sigmoid"),
+    "Tanh": Leaf("tanh"),
+    "GELU": Leaf("gelu", "approximate"),
+    "Softmax": Leaf("softmax", "dim", arguments=_softmax),
+    "Dropout": Leaf("dropout", "p training"),
+}  # fmt: skip
 
 
 # Types whose line of a module print their node tells as well.

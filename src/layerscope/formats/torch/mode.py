@@ -17,8 +17,6 @@ from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
 from layerscope.formats.torch.dtypes import NAMES, name_of
-from layerscope.formats.torch.leaves import exact_leaves
-from layerscope.formats.torch.places import Place
 from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value, dense
 from layerscope.graph.attributes import Counted, Opaque, Told
@@ -30,9 +28,6 @@ FRESH = frozenset((
     "linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention", "_grouped_mm",
 ))  # fmt: skip
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
-
-
-NO_ENTRY = Entry((), (), ())  # of a module that must be entered
 
 
 MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
@@ -83,7 +78,6 @@ class Recorder:
         self.rules = rules
         self.memo = MEMO.setdefault(floating, {}) if not rules else {}
         self.infos: dict[Any, Info] = {}
-        self.leaves = exact_leaves(torch)
         self.mode: Any = None
         self._meta = torch.device("meta")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
@@ -91,7 +85,6 @@ class Recorder:
         keys = torch._C.DispatchKey
         self._python = torch._C.DispatchKeySet(keys.Python).add(keys.PythonTLSSnapshot)
         self._guard = torch._C._ExcludeDispatchKeyGuard
-        self._strided = torch.empty_strided
         self._types = (torch.Tensor, torch.nn.Parameter)
 
     # Operators
@@ -112,7 +105,7 @@ class Recorder:
         if not given:
             return func(*args, **kwargs)
         if all(value.constant for value in given):
-            return self._folded(info, func, args, kwargs, given)
+            return self._folded(info, func, args, kwargs, given, key)
         if kind == "write":
             return self._write(info, func, args, kwargs, given, key)
         entry = self.memo.get(key)
@@ -128,7 +121,7 @@ class Recorder:
             if info.words is not None:  # what others define may be defined otherwise next time
                 self.memo[key] = entry
         if outs is None:
-            outs = [self._empty(sig) for sig in entry.outs]
+            outs = [self.empty(sig) for sig in entry.outs]
         if not entry.results:
             self._nothing(outs, entry)
             return outs[0] if entry.form is None else entry.form(outs)
@@ -149,7 +142,20 @@ class Recorder:
                 made.known = True
                 made.recipe = (func, args, kwargs, n if entry.form else None)
 
-    def _empty(self, sig: Sig) -> Any:
+    def unwatched(self) -> Any:
+        """A context in which calls do not come here."""
+        return self._guard(self._python)
+
+    def unseen(self, sig: Sig) -> Any:
+        """As `empty`, while calls come here."""
+        guard = self._guard(self._python)
+        guard.__enter__()
+        out = self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
+        guard.__exit__(None, None, None)
+        return out
+
+    def empty(self, sig: Sig) -> Any:
+        """A tensor without numbers."""
         return self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
 
     def _inform(self, func: Any) -> Info:
@@ -209,15 +215,10 @@ class Recorder:
     def _new(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """The entry of a call not seen before, and its results if it had to be run."""
         draft, results, form = self._translate(info, args, kwargs, given)
-        own = (
-            results is not None
-            and self.shortcuts
-            and not self.real
-            and (info.name in FRESH or all(value.sig.contiguous for value in given))
-            and all(type(ref.place) is not int for ref in results)
-        )
-        if own:
-            return self._entry(draft, results, self._sigs_of(results, given), form), None
+        if self._tells_layout(info, results, given):
+            return self._entry(
+                draft, results, self.sigs_of(results, [value.sig for value in given]), form
+            ), None
         rule = self._rule(info, func) if results is None else None
         if results is None and rule is None and info.composite:
             with self.mode:
@@ -229,10 +230,22 @@ class Recorder:
         except RuntimeError:
             if results is None or self.real or info.name not in FRESH:
                 raise  # of the others, the kernels without numbers refuse what the real ones do
-            return self._entry(draft, results, self._sigs_of(results, given), form), None
+            return self._entry(
+                draft, results, self.sigs_of(results, [value.sig for value in given]), form
+            ), None
         if rule is not None:
             return self._ruled(info, rule, args, kwargs, outs, given)
         return self._checked(info, draft, results, outs, given)
+
+    def _tells_layout(self, info: Info, results: Any, given: Any) -> bool:
+        """Whether the results stand one behind the other, and PyTorch need not be asked."""
+        return (
+            results is not None
+            and self.shortcuts
+            and not self.real
+            and (info.name in FRESH or all(value.sig.contiguous for value in given))
+            and all(type(ref.place) is not int for ref in results)
+        )
 
     def _checked(self, info: Info, draft: Any, results: Any, outs: Any, given: Any) -> Any:
         """An entry whose results have the shapes that PyTorch made, else an unknown one."""
@@ -316,8 +329,9 @@ class Recorder:
     def _entry(self, draft: Draft, results: list[Ref], sigs: Any, form: Any) -> Entry:
         return Entry(tuple(draft.steps), tuple([ref.place for ref in results]), tuple(sigs), form)
 
-    def _sigs_of(self, results: list[Ref], given: Any) -> list[Sig]:
-        kinds = {value.sig.name: value.sig.dtype for value in given}
+    def sigs_of(self, results: list[Ref], given: list[Sig]) -> list[Sig]:
+        """What results are that stand one behind the other."""
+        kinds = {sig.name: sig.dtype for sig in given}
         return [
             self.tracker.sig_of(
                 ref.shape, dense(ref.shape), kinds.get(ref.dtype) or self._dtypes[ref.dtype]
@@ -356,7 +370,7 @@ class Recorder:
         """The call itself, on tensors without numbers."""
         if self.real:
             return func(*args, **kwargs)
-        args, kwargs = self._on_meta(args), {k: self._on_meta(v) for k, v in kwargs.items()}
+        args, kwargs = self.on_meta(args), {k: self.on_meta(v) for k, v in kwargs.items()}
         if "device" in kwargs:
             kwargs["device"] = self._meta
         try:
@@ -368,7 +382,8 @@ class Recorder:
                 raise DataDependent(f"{info.full}: {error}") from error
             raise
 
-    def _on_meta(self, arg: Any) -> Any:
+    def on_meta(self, arg: Any) -> Any:
+        """Arguments with tensors without numbers in place of those that have some."""
         if isinstance(arg, self.torch.Tensor):
             if arg.device == self._meta and type(arg) in self._types:
                 return arg
@@ -376,10 +391,10 @@ class Recorder:
             if value.twin is None:
                 # a view of what autograd may know of must be one that it may know of, too
                 with self.torch.inference_mode(arg.is_inference()):
-                    value.twin = self._empty(value.sig)
+                    value.twin = self.empty(value.sig)
             return value.twin
         if isinstance(arg, (list, tuple)):
-            return type(arg)([self._on_meta(each) for each in arg])
+            return type(arg)([self.on_meta(each) for each in arg])
         if isinstance(arg, self.torch.device):
             return self._meta
         return arg
@@ -407,7 +422,7 @@ class Recorder:
             made.recipe = (func, args, kwargs, None)
         return out
 
-    def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
+    def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
         """A call on constants alone makes a constant; with their numbers where all have some."""
         target = given[0]
         numbers = all(v.tensor.device != self._meta and v.known for v in given)
@@ -418,7 +433,9 @@ class Recorder:
             if self.torch.Tag.inplace_view in func.tags or not info.in_place:
                 return self._run(info, func, args, kwargs)
             return target.tensor
-        outs = func(*args, **kwargs) if numbers else self._run(info, func, args, kwargs)
+        outs = (
+            func(*args, **kwargs) if numbers else self._alike(info, func, args, kwargs, given, key)
+        )
         many = isinstance(outs, (list, tuple))
         listed = list(outs) if many else [outs]
         drawn = any(value.recipe == "random" for value in given)
@@ -434,27 +451,50 @@ class Recorder:
             elif drawn:
                 made.recipe = "random"
             if info.kind == "view" and info.words is not None:
-                self._linked(info, func, args, kwargs, given, made, n, outs)
+                self._linked(info, args, kwargs, given, made, n, outs, key)
         return outs
+
+    def _alike(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
+        """What a call makes without numbers, as its words or one like it tell; views are run."""
+        if info.kind != "new" or info.words is None or not self.shortcuts or self.real:
+            return self._run(info, func, args, kwargs)
+        entry = self.memo.get(("folded", key))
+        if entry is not None:
+            return self.empty(entry.outs[0])
+        out = sig = None
+        _, results, form = self._translate(info, args, kwargs, given)
+        if form is None and self._tells_layout(info, results, given):
+            [sig] = self.sigs_of(results, [value.sig for value in given])
+            out = self.empty(sig)
+        else:
+            out = self._run(info, func, args, kwargs)
+            if type(out) is self.torch.Tensor and out.device == self._meta:
+                sig = self.tracker.sig(out)
+        if sig is not None:
+            self.memo["folded", key] = Entry((), (), (sig,))
+        return out
 
     def _linked(
         self,
         info: Info,
-        func: Any,
         args: Any,
         kwargs: Any,
         given: Any,
         made: Value,
         n: int,
         outs: Any,
+        key: Any,
     ) -> None:
         """A view of a constant: written into, it is a constant no more, nor what it is of."""
         source = given[0]
         twin = source.twin if source.twin is not None else source.tensor
         if not self.torch._C._is_alias_of(made.tensor, twin):
             return
-        draft, results, _ = self._translate(info, args, kwargs, given)
-        entry, _ = self._checked(info, draft, results, outs, given)
+        entry = self.memo.get(key) if self.shortcuts else None
+        if entry is None:
+            draft, results, _ = self._translate(info, args, kwargs, given)
+            entry, _ = self._checked(info, draft, results, outs, given)
+            self.memo[key] = entry
         made.parent, made.remake = source, (entry, given, n)
         made.version = source.root.version
 
@@ -611,121 +651,6 @@ class Recorder:
             else:
                 self.tracker.register(out, name, sig)
         return outs
-
-    # Modules
-
-    def answer(self, leaf: Any, place: Place, x: Any, value: Value) -> Any:
-        """What a module that is one operation makes, without entering PyTorch; None: it must be."""
-        module = place.module
-        told = leaf.told(module)
-        if told is None:
-            return None
-        held = module._parameters
-        arrays: list[Any] = [held[name] for name in leaf.params]
-        if leaf.buffers:
-            arrays += [module._buffers[name] for name in leaf.buffers]
-        in_place = leaf.in_place and module.inplace
-        if in_place and value.parent is not None:
-            return None
-        key: Any = (type(module), value.sig, told, in_place)
-        if arrays:
-            key = (key, *[None if a is None else (a.shape, a.dtype) for a in arrays])
-        try:
-            entry = self.memo.get(key)
-        except TypeError:
-            return None
-        if entry is None:
-            entry = self._leaf_entry(leaf, value, arrays, told, in_place)
-            self.memo[key] = entry or NO_ENTRY
-        if entry is None or entry is NO_ENTRY:
-            return None
-        tracker = self.tracker
-        place.printed = True
-        step = entry.steps[0]
-        name = tracker.emit_leaf(place, step, value, arrays)
-        if in_place:
-            tracker.write(value, name)
-            return x
-        sig = entry.outs[0]
-        guard = self._guard(self._python)
-        guard.__enter__()
-        out = self._strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
-        guard.__exit__(None, None, None)
-        made = Value(out, name, sig)
-        tracker.values[id(out)] = made
-        tracker.log.append(made)
-        return out
-
-    def _leaf_entry(
-        self, leaf: Any, value: Value, arrays: list[Any], told: Any, in_place: bool
-    ) -> Entry | None:
-        names = self.tracker.held.names
-        for array in arrays:
-            if array is not None and id(array) not in names:
-                return None
-        given: list[Any] = [value]
-        given += [None if a is None else self.tracker.value(a) for a in arrays]
-        refs = [
-            None if given[p] is None else self._held_ref(given[p].sig, p - 1)
-            for p in range(1, len(given))
-        ]  # places count arrays here; the one tensor that is read is told apart
-        x = Ref(value.sig.shape, value.sig.name, -1, value.sig.kind != "")
-        source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
-        draft = Draft(source, self.tracker.same, self.floating)
-        draft.in_place = in_place
-        try:
-            made = TABLE[leaf.operator](draft, *leaf.arguments(x, tuple(refs), told))
-        except (NoWords, ShapeError, TypeError, ValueError, IndexError):
-            return None
-        alike = {ref.dtype for ref in refs if ref is not None} <= {made.dtype}
-        if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
-            return None
-        if in_place:
-            return self._entry(draft, [made], [value.sig], None)
-        if value.sig.contiguous or leaf.operator in FRESH:
-            sigs = self._sigs_of([made], [each for each in given if each is not None])
-            return self._entry(draft, [made], sigs, None)
-        sig = self._layout(leaf, value, given, told)
-        if sig is None or sig.shape != made.shape or sig.name != made.dtype:
-            return None
-        return self._entry(draft, [made], [sig], None)
-
-    def _held_ref(self, sig: Sig, place: int) -> Ref:
-        return Ref(sig.shape, sig.name, place, True, sig.kind == "buffer")
-
-    def _layout(self, leaf: Any, value: Value, given: Any, told: Any) -> Sig | None:
-        """What PyTorch itself makes of an input that does not stand one behind the other."""
-        func = getattr(self.torch.ops.aten, leaf.operator)
-        with self._guard(self._python):
-            metas = [None if v is None else self._on_meta(v.tensor) for v in given]
-            x, arrays = metas[0], tuple(metas[1:])
-            extra: tuple[bool, ...] = ()
-            if leaf.operator == "batch_norm":
-                extra = (False,)
-            args = (*leaf.arguments(x, arrays, told), *extra)
-            try:
-                out = func(x, approximate=told[0]) if leaf.operator == "gelu" else func(*args)
-            except RuntimeError:  # told in another way than its operator takes it
-                return None
-            return self.tracker.sig(out)
-
-    def enter(self, place: Place, args: Any, kwargs: Any, original: Any) -> Any:
-        """A module whose forward is run: what happens in it is in its scope."""
-        tracker = self.tracker
-        outer, tracker.place = tracker.place, place
-        before, mark = len(tracker.nodes), len(tracker.log)
-        try:
-            result = original(place.module, *args, **kwargs)
-        except BaseException as error:
-            if not hasattr(error, "_layerscope_at"):
-                shapes = shapes_in((args, kwargs), self.torch)
-                error._layerscope_at = (place, shapes)  # type: ignore[attr-defined]
-            raise
-        finally:
-            tracker.place = outer
-        if place.childless and tracker.settle(place, before, mark):
-            place.printed = type(place.module) in self.leaves
-        return result
 
 
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))

@@ -2,90 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
 
-class Place:
+
+class Place(Struct, gc=False, eq=False):
     """A module of the model: where it stands, and how often it was called."""
 
-    __slots__ = ("calls", "childless", "module", "outer", "path", "prefix", "printed", "scope")
-
-    def __init__(self, module: Any, path: str, outer: tuple[str, ...], scope: Any) -> None:
-        self.module = module
-        self.path = path
-        self.outer = outer
-        self.scope = scope
-        self.prefix = f"{path}." if path else ""
-        self.childless = not module._modules
-        self.calls = 0
-        self.printed = False  # a node tells all that its line of a module print says
-
-
-def places_of(model: Any) -> dict[int, Place]:
-    """Every module by identity, in the order of declaration; a shared one under its first path."""
-    found: dict[int, Place] = {}
-
-    def walk(module: Any, path: str, outer: tuple[str, ...], scope: tuple[str, ...]) -> None:
-        found[id(module)] = Place(module, path, outer, scope)
-        start = f"{path}." if path else ""
-        for name, child in module._modules.items():
-            if child is not None and id(child) not in found:
-                walk(child, start + name, scope, (*scope, *name.split(".")))
-
-    walk(model, "", (), ())
-    return found
-
-
-def several_places(model: Any) -> dict[int, int]:
-    """Modules that stand in more than one place, by identity: in how many."""
-    ways: dict[int, int] = {}
-
-    def walk(module: Any) -> None:
-        ways[id(module)] = ways.get(id(module), 0) + 1
-        for child in {id(child): child for child in module._modules.values()}.values():
-            if child is not None:
-                walk(child)
-
-    if len({id(m) for m in model.modules()}) != sum(len(m._modules) for m in model.modules()) + 1:
-        walk(model)
-    return {module: count for module, count in ways.items() if count > 1}
+    module: Any
+    kind: Any  # its class
+    path: str
+    prefix: str  # of the paths of what is in it
+    outer: tuple[str, ...]
+    scope: tuple[str, ...]
+    childless: bool
+    leaf: Any = None  # how a module of its type is answered without being run, if it is
+    calls: int = 0
+    printed: bool = False  # a node tells all that its line of a module print says
 
 
 class Held:
     """Parameters and buffers by identity; those that share their numbers share a name."""
 
-    def __init__(self, places: dict[int, Place]) -> None:
+    def __init__(self) -> None:
         self.names: dict[int, str] = {}  # identity of the tensor -> name it is stored under
         self.buffers: set[int] = set()
         self.tensors: dict[str, Any] = {}  # name -> first tensor stored under it
-        storages: dict[int, list[str]] = {}
-        names = self.names
-        for place in places.values():
-            module, prefix = place.module, place.prefix
-            for name, tensor in module._parameters.items():
-                if tensor is not None and id(tensor) not in names:
-                    self._add(tensor, prefix + name, storages)
-            for name, tensor in module._buffers.items():
-                if tensor is not None and id(tensor) not in names:
-                    self._add(tensor, prefix + name, storages)
-                    self.buffers.add(id(tensor))
+        self.frozen: list[str] = []  # names of parameters that training leaves as they are
+        self._storages: dict[int, str] = {}  # its first array
+        self._others: dict[int, list[str]] = {}  # arrays in a storage that has another
 
-    def _add(self, tensor: Any, name: str, storages: dict[int, list[str]]) -> None:
-        try:
-            storage = tensor.untyped_storage()._cdata
-        except (NotImplementedError, RuntimeError, ValueError):  # of a lazy module, or a wrapper
-            storage = id(tensor)
-        others = storages.get(storage)
-        if others is None:
-            storages[storage] = [name]
-        else:
-            for other in others:
-                if _same(self.tensors[other], tensor):
-                    self.names[id(tensor)] = other
-                    return
-            others.append(name)
-        self.names[id(tensor)] = name
-        self.tensors[name] = tensor
+    def add(self, arrays: Mapping[str, Any], prefix: str, *, buffers: bool = False) -> None:
+        """What a module holds."""
+        names, tensors, storages = self.names, self.tensors, self._storages
+        for own, tensor in arrays.items():
+            if tensor is None:
+                continue
+            try:
+                storage = tensor.untyped_storage()._cdata
+            except (NotImplementedError, RuntimeError, ValueError):  # lazy, or a wrapper
+                storage = id(tensor)
+            name = prefix + own
+            if storages.setdefault(storage, name) is not name and self._tied(tensor, storage, name):
+                continue
+            names[id(tensor)] = name
+            tensors[name] = tensor
+            if buffers:
+                self.buffers.add(id(tensor))
+            elif not tensor.requires_grad:
+                self.frozen.append(name)
+
+    def _tied(self, tensor: Any, storage: int, name: str) -> bool:
+        """Whether the numbers are those of an array met before, in the same storage."""
+        if id(tensor) in self.names:
+            return True
+        others = self._others.setdefault(storage, [self._storages[storage]])
+        for other in others:
+            if _same(self.tensors[other], tensor):
+                self.names[id(tensor)] = other
+                return True
+        others.append(name)
+        return False
+
+
+class Places(dict[int, Place]):
+    """Every module by identity, in the order of declaration; a shared one under its first path.
+
+    What they hold is found on the way.
+    """
+
+    def __init__(self, model: Any, leaves: Mapping[Any, Any]) -> None:
+        super().__init__()
+        self.held = Held()
+        self._leaves = leaves
+        self._shared = False
+        self._root = model
+        self._add(model, "", "", (), ())
+
+    def _add(
+        self,
+        module: Any,
+        path: str,
+        prefix: str,
+        outer: tuple[str, ...],
+        scope: tuple[str, ...],
+    ) -> None:
+        kind, children, held = type(module), module._modules, self.held
+        self[id(module)] = Place(
+            module, kind, path, prefix, outer, scope, not children, self._leaves.get(kind)
+        )
+        if module._parameters:
+            held.add(module._parameters, prefix)
+        if module._buffers:
+            held.add(module._buffers, prefix, buffers=True)
+        for name, child in children.items():
+            if id(child) in self:
+                self._shared = True
+            elif child is not None:
+                own = prefix + name
+                self._add(child, own, own + ".", scope, (*scope, name))
+
+    def several(self) -> dict[str, int]:
+        """Modules that stand in more than one place, by path: in how many."""
+        if not self._shared:
+            return {}
+        ways: dict[int, int] = {}
+
+        def walk(module: Any) -> None:
+            ways[id(module)] = ways.get(id(module), 0) + 1
+            for child in {id(child): child for child in module._modules.values()}.values():
+                if child is not None:
+                    walk(child)
+
+        walk(self._root)
+        return {self[module].path: count for module, count in ways.items() if count > 1}
 
 
 def _same(a: Any, b: Any) -> bool:

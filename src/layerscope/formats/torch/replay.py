@@ -77,7 +77,7 @@ class Replay:
         self.path, self.program, self.stored = path, program, stored
         self.sizes = Sizes(path)
         self.modules = self._modules()
-        self.held = Held({})
+        self.held = Held()
         self.tracker = Tracker({}, self.held)
         self.open: list[tuple[str, Place, int, int]] = []  # modules around the call at hand
         self.floating = "fp32"
@@ -105,7 +105,8 @@ class Replay:
                     found[outer].module._modules[own] = None
                     found[outer].childless = False
                 scope = tuple(path.split(".")) if path else ()
-                found[path] = Place(_Children(), path, scope[:-1], scope)
+                prefix = f"{path}." if path else ""
+                found[path] = Place(_Children(), None, path, prefix, scope[:-1], scope, True)
             if kind:
                 found[path].module.kind = kind
 

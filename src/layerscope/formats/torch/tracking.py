@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -32,7 +33,7 @@ class Entry(Struct, frozen=True, gc=False):
 class Tracker:
     """Collects nodes while a model runs."""
 
-    def __init__(self, places: dict[int, Place], held: Held) -> None:
+    def __init__(self, places: Mapping[int, Place], held: Held) -> None:
         self.places = places
         self.held = held
         self.values: dict[int, Value] = {}
@@ -165,29 +166,26 @@ class Tracker:
             self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]] for p in entry.results
         ]
 
-    def emit_leaf(self, place: Place, step: Step, value: Value, arrays: list[Any]) -> str:
-        """As `emit`, of a module that is one step with one output."""
-        name = place.path
+    def emit_leaf(self, place: Place, step: Step, source: str, stored: list[Any]) -> str:
+        """As `emit`, of a module that is one step, of one tensor and arrays stored as told."""
+        name = path = place.path
         names = self.names
         if place.calls or name in names:
             name = self._again(name)
         place.calls += 1
+        place.printed = True
         names.add(name)
-        source = value.name if value.plain else self.read(value)
         ties = None
-        if arrays:
-            stored, used = self.held.names, self.used
-            for own, n in step.holds:
-                full = stored[id(arrays[n])]
-                used.add(full)
-                if full != f"{name}.{own}":
-                    ties = ties or {}
-                    ties[own] = full
-        made = (name,)
+        for own, n in step.holds:
+            full = stored[n]
+            self.used.add(full)
+            if full != f"{name}.{own}":
+                ties = ties or {}
+                ties[own] = full
         self.nodes.append(
             Node(
-                name, step.op, (source,), made, step.attributes, None, place.outer, place.path,
-                ties, step.source,
+                name, step.op, (source,), (name,), step.attributes, None, place.outer, path, ties,
+                step.source,
             )
         )  # fmt: skip
         return name

@@ -4,45 +4,65 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from layerscope.formats.torch.places import Place
+from layerscope.formats.torch.places import Places
 
 CONTAINERS = (dict, list, set)
 
 
-@contextmanager
-def untouched(torch: Any, places: dict[int, Place], answered: Any) -> Iterator[None]:
-    """Put back what a forward changes in modules, whether it ends well or not.
+class Untouched:
+    """Puts back what a forward changes in modules and random states, whether it ends well or not.
 
-    Modules of a type in `answered` are not run: only others may have put their hands on them.
+    What a forward may change is noted when `look` is called: before the first code that is not
+    ours. With `short`, leaves are not run: only others may have put their hands on them.
     """
-    before = []
-    plain = []
-    for place in places.values():
-        module = place.module
-        if type(module) in answered:
-            plain.append((module.__dict__, module.__dict__.copy()))
-        else:
-            before.append((module, dict(module.__dict__), _insides(module.__dict__)))
-    state, own = torch.get_rng_state(), random.getstate()
-    numpy = sys.modules.get("numpy")
-    drawn = numpy.random.get_state() if numpy is not None else None
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
-        torch.set_rng_state(state)
-        random.setstate(own)
+
+    def __init__(self, torch: Any, places: Places, *, short: bool) -> None:
+        self.torch, self.places, self.short = torch, places, short
+        self._looked = False
+        self._modules: list[tuple[Any, Any, Any]] = []
+        self._leaves: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._random: list[tuple[Callable[[Any], object], Any]] = []
+
+    def look(self) -> None:
+        """Note how everything is."""
+        if self._looked:
+            return
+        self._looked = True
+        leaves = self._leaves
+        for place in self.places.values():
+            module = place.module
+            held = module.__dict__
+            if self.short and place.leaf is not None:
+                leaves.append((held, held.copy()))
+                for arrays in (held["_parameters"], held["_buffers"]):
+                    if arrays:
+                        leaves.append((arrays, arrays.copy()))
+            else:
+                self._modules.append((module, dict(held), _insides(held)))
+
+    def __enter__(self) -> None:
+        torch = self.torch
+        self._random = [
+            (torch.set_rng_state, torch.get_rng_state()),
+            (random.setstate, random.getstate()),
+        ]
+        numpy = sys.modules.get("numpy")
         if numpy is not None:
-            numpy.random.set_state(drawn)
-        for module, attributes, insides in before:
+            self._random.append((numpy.random.set_state, numpy.random.get_state()))
+        self._fast = self.torch.backends.mha.get_fastpath_enabled()
+        self.torch.backends.mha.set_fastpath_enabled(False)
+
+    def __exit__(self, *_: object) -> None:
+        self.torch.backends.mha.set_fastpath_enabled(self._fast)
+        for put, state in self._random:
+            put(state)
+        for module, attributes, insides in self._modules:
             _put_back(module, attributes, insides)
-        for now, saved in plain:
+        for now, saved in self._leaves:
             if _changed(now, saved):
                 now.clear()
                 now.update(saved)

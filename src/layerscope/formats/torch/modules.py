@@ -1,0 +1,259 @@
+"""Calls of modules: known ones are answered without entering PyTorch, others run in their scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from layerscope.errors import ShapeError
+from layerscope.formats.torch.aten import TABLE
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.leaves import Leaf
+from layerscope.formats.torch.mode import FRESH, Recorder, shapes_in
+from layerscope.formats.torch.places import Place
+from layerscope.formats.torch.tracking import Entry
+from layerscope.formats.torch.values import Sig, Value
+from layerscope.graph.types import Source
+
+NO_ENTRY = Entry((), (), ())  # of a module that must be entered
+
+
+class Calls:
+    """Calls of modules, looked at while the context lasts, in this thread alone.
+
+    With `short`, modules that are one operation are not run. `first` is called before a module is.
+    """
+
+    def __init__(
+        self, torch: Any, recorder: Recorder, first: Callable[[], None], *, short: bool
+    ) -> None:
+        self.torch = torch
+        self.recorder = recorder
+        self.tracker = recorder.tracker
+        self.first = first
+        self.short = short
+        self.kind = torch.nn.Module
+        self.original = self.kind.__call__
+        row = torch.nn.Sequential
+        self._row = (row.forward, row.__iter__)
+        if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
+            self._row = (None, None)
+
+    def __enter__(self) -> None:
+        self.kind.__call__ = self._handler()
+
+    def __exit__(self, *_: object) -> None:
+        self.kind.__call__ = self.original
+
+    def _handler(self) -> Any:
+        original, owner = self.original, get_ident()
+        places, values = self.tracker.places, self.tracker.values
+        answer, enter = self.answer, self.enter
+        short = self.short
+
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            place = places.get(id(module))
+            if place is None or get_ident() != owner:
+                return original(module, *args, **kwargs)
+            if short and place.leaf is not None and len(args) == 1 and not kwargs and place.path:
+                value = values.get(id(args[0]))
+                if value is not None:
+                    made = answer(place, args[0], value)
+                    if made is not None:
+                        return made
+            return enter(place, args, kwargs)
+
+        return call
+
+    def enter(self, place: Place, args: Any, kwargs: Any) -> Any:
+        """A module whose forward is run: what happens in it is in its scope."""
+        tracker = self.tracker
+        outer, tracker.place = tracker.place, place
+        before, mark = len(tracker.nodes), len(tracker.log)
+        try:
+            if self.short and len(args) == 1 and not kwargs and self._is_row(place):
+                return self._through(place, args[0])
+            self.first()
+            result = self.original(place.module, *args, **kwargs)
+        except BaseException as error:
+            if not hasattr(error, "_layerscope_at"):
+                shapes = shapes_in((args, kwargs), self.torch)
+                error._layerscope_at = (place, shapes)  # type: ignore[attr-defined]
+            raise
+        finally:
+            tracker.place = outer
+        if place.childless and tracker.settle(place, before, mark):
+            place.printed = place.leaf is not None
+        return result
+
+    # Modules that are one operation
+
+    def answer(self, place: Place, x: Any, value: Value) -> Any:
+        """What a module that is one operation makes, without entering PyTorch; None: it must be."""
+        found = self._found(place, value.sig)
+        if found is None:
+            return None
+        entry, stored, in_place = found
+        if in_place and value.parent is not None:
+            return None
+        tracker = self.tracker
+        source = value.name if value.plain else tracker.read(value)
+        name = tracker.emit_leaf(place, entry.steps[0], source, stored)
+        if in_place:
+            tracker.write(value, name)
+            return x
+        return self._tensor(name, entry.outs[0])
+
+    def _found(self, place: Place, sig: Sig) -> tuple[Entry, list[Any], bool] | None:
+        """What the call of a leaf amounts to, names of its arrays, and whether it is in place."""
+        leaf = place.leaf
+        module = place.module
+        held = module.__dict__
+        if (
+            held["_forward_hooks"]
+            or held["_forward_pre_hooks"]
+            or held["_backward_hooks"]
+            or held["_backward_pre_hooks"]
+            or "forward" in held
+        ):
+            return None
+        told = leaf.told(module) if leaf.told is not None else ()
+        in_place = leaf.in_place and module.inplace
+        arrays: tuple[Any, ...] = ()
+        key: Any = (place.kind, sig, told, in_place)
+        if leaf.params is not None:
+            arrays = leaf.params(held["_parameters"])
+            if leaf.buffers is not None:
+                arrays += leaf.buffers(held["_buffers"])
+            key = [key]
+            for array in arrays:
+                key += (None,) if array is None else (array.shape, array.dtype)
+            key = tuple(key)
+        memo = self.recorder.memo
+        try:
+            entry = memo.get(key)
+        except TypeError:
+            return None
+        if entry is None:
+            entry = memo[key] = self._entry(leaf, sig, arrays, told, in_place) or NO_ENTRY
+        if entry is NO_ENTRY:
+            return None
+        stored: list[Any] = []
+        if arrays:
+            names = self.tracker.held.names
+            stored = [names.get(id(array)) for array in arrays]
+            for _, n in entry.steps[0].holds:
+                if stored[n] is None:
+                    return None  # put in place of the model's own while it ran
+        return entry, stored, in_place
+
+    def _tensor(self, name: str, sig: Sig) -> Any:
+        """A tensor that the model is handed."""
+        out = self.recorder.unseen(sig)
+        self.tracker.register(out, name, sig)
+        return out
+
+    def _entry(
+        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
+    ) -> Entry | None:
+        recorder, tracker = self.recorder, self.tracker
+        if any(array is not None and id(array) not in tracker.held.names for array in arrays):
+            return None
+        given: list[Any] = [None if a is None else tracker.value(a).sig for a in arrays]
+        refs = [
+            None if held is None else Ref(held.shape, held.name, n, True, held.kind == "buffer")
+            for n, held in enumerate(given)
+        ]  # places count arrays here; the one tensor that is read is told apart
+        x = Ref(sig.shape, sig.name, -1, sig.kind != "")
+        source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
+        draft = Draft(source, tracker.same, recorder.floating)
+        draft.in_place = in_place
+        arguments = leaf.arguments(x, tuple(refs), told)
+        if arguments is None:
+            return None
+        try:
+            made = TABLE[leaf.operator](draft, *arguments)
+        except (NoWords, ShapeError, TypeError, ValueError, IndexError):
+            return None
+        alike = {ref.dtype for ref in refs if ref is not None} <= {made.dtype}
+        if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
+            return None
+        out: Sig | None = sig
+        if not in_place and (sig.contiguous or leaf.operator in FRESH):
+            [out] = recorder.sigs_of([made], [sig, *[held for held in given if held is not None]])
+        elif not in_place:
+            out = self._layout(leaf, sig, arrays, told)
+        if out is None or out.shape != made.shape or out.name != made.dtype:
+            return None
+        return Entry(tuple(draft.steps), (made.place,), (out,))
+
+    def _layout(self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any) -> Sig | None:
+        """What PyTorch itself makes of an input that does not stand one behind the other."""
+        func = getattr(self.torch.ops.aten, leaf.operator)
+        extra: tuple[bool, ...] = (False,) if leaf.operator == "batch_norm" else ()
+        with self.recorder.unwatched():
+            x = self.recorder.empty(sig)
+            metas = tuple([None if a is None else self.recorder.on_meta(a) for a in arrays])
+            args = (*(leaf.arguments(x, metas, told) or ()), *extra)
+            try:
+                out = func(x, approximate=told[0]) if leaf.operator == "gelu" else func(*args)
+            except RuntimeError:  # told in another way than its operator takes it
+                return None
+            return self.tracker.sig(out)
+
+    # Modules that call others one after the other
+
+    def _is_row(self, place: Place) -> bool:
+        """Whether a module does nothing but hand what it is given through its children."""
+        module = place.module
+        kind = type(module)
+        return (
+            kind.forward is self._row[0]
+            and kind.__iter__ is self._row[1]
+            and not _hooked(module.__dict__)
+        )
+
+    def _through(self, row: Place, x: Any) -> Any:
+        """As `Sequential.forward`; a tensor that only leaves hand on is never made."""
+        tracker = self.tracker
+        places, values = tracker.places, tracker.values
+        name = ""
+        sig: Sig | None = None  # of what stands under the name and was not made yet
+        for module in row.module._modules.values():
+            place = places.get(id(module))
+            if place is not None and place.leaf is not None:
+                value = values.get(id(x)) if sig is None else None
+                seen = sig if value is None else value.sig
+                found = None if seen is None else self._found(place, seen)
+                if found is not None and not (found[2] and sig is None):
+                    if value is not None:
+                        name = value.name if value.plain else tracker.read(value)
+                    name = tracker.emit_leaf(place, found[0].steps[0], name, found[1])
+                    sig = found[0].outs[0]
+                    continue
+            if sig is not None:
+                x, sig = self._tensor(name, sig), None
+            self.first()
+            x = module(x)
+        return x if sig is None else self._tensor(name, sig)
+
+
+def _hooked(held: dict[str, Any]) -> bool:
+    """Whether a module has hooks, or a forward of its own."""
+    return bool(
+        held["_forward_hooks"]
+        or held["_forward_pre_hooks"]
+        or held["_backward_hooks"]
+        or held["_backward_pre_hooks"]
+        or "forward" in held
+    )
+
+
+def watched(torch: Any) -> bool:
+    """Whether somebody looks at the calls of all modules."""
+    hooks = torch.nn.modules.module
+    return any(
+        (hooks._global_forward_hooks, hooks._global_forward_pre_hooks,
+         hooks._global_backward_hooks, hooks._global_backward_pre_hooks)
+    )  # fmt: skip
