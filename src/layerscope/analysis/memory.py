@@ -37,7 +37,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     born: list[int] = []
     until: list[int] = []
     written: dict[str, int] = {}
-    tensors = shapes.tensors
+    tensors, ends = shapes.tensors, shapes.ends
     sizes: dict[tuple[Shape | None, str], tuple[int, int]] = {}  # elements and bytes of those alike
 
     def sizes_of(tensor: Tensor) -> tuple[int, int]:
@@ -64,10 +64,9 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         rule = RULES.get(node.op)
         made = 0
         if rule is None or not (rule.view or rule.known or (in_place and rule.in_place)):
-            for name in node.outputs:
-                tensor = tensors[name]
+            for tensor in ends[node.name][1]:
                 found = sizes.get((tensor.shape, tensor.dtype)) or sizes_of(tensor)
-                store(name, found[1], index)
+                store(tensor.name, found[1], index)
                 made += found[0]
             written[node.name] = made
             continue

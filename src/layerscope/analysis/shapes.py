@@ -13,12 +13,16 @@ from layerscope.ops import RULES, Call
 from layerscope.ops.rule import made_dtype
 
 
+Tensors = tuple[Tensor, ...]
+
+
 class Shapes(Struct, frozen=True, gc=False):
     """What inference found. A node without a call is unknown, and `notes` says why."""
 
     tensors: dict[str, Tensor]
     calls: dict[str, Call]
     notes: dict[str, str]
+    ends: dict[str, tuple[Tensors, Tensors]]  # what each node reads and makes
 
 
 def infer(graph: Graph) -> Shapes:
@@ -31,42 +35,58 @@ def infer(graph: Graph) -> Shapes:
             raise ShapeError(f"{graph.name}: input {tensor.name} has shape {tensor.shape}")
     calls: dict[str, Call] = {}
     notes: dict[str, str] = {}
-    seen: dict[tuple[str, int, tuple[Shape, ...]], Call] = {}
+    ends: dict[str, tuple[Tensors, Tensors]] = {}
+    seen: dict[tuple[str, int, int, tuple[Shape, ...]], Call] = {}
     for node in graph.nodes:
-        op, attributes, outputs = node.op, node.attributes, node.outputs
-        known = [tensors[name] for name in node.inputs]
-        dtype = known[0].dtype if known else graph.dtype
-        shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
+        name, op, attributes, outputs = node.name, node.op, node.attributes, node.outputs
+        known, shapes, dtype = _read(node.inputs, tensors, graph.dtype)
         rule = RULES.get(op)
         if rule is None or len(shapes) != len(known):
-            notes[node.name] = _unknown(op, known)
+            notes[name] = _unknown(op, known)
             told = attributes.shapes if isinstance(attributes, Opaque) else ()
-            for name, shape in zip_longest(outputs, told[: len(outputs)]):
-                tensors[name] = Tensor(name, shape, dtype)
-            continue
-        # The graph keeps its attributes alive, so an id stands for a value here.
-        key = (op, id(attributes), shapes)
-        call = seen.get(key)
-        if call is None:
-            call = seen[key] = _call(graph, node, shapes)
-        calls[node.name] = call
-        made, makes = call.outputs, rule.makes
-        if len(made) != len(outputs):
-            raise ShapeError(
-                f"{_where(graph, node)}: {op} makes {len(made)} tensors, {len(outputs)} are named"
-            )
-        if not makes and len(made) == 1:  # most nodes
-            name = outputs[0]
-            tensors[name] = Tensor(name, made[0], dtype)
-            continue
-        kinds = [tensor.dtype for tensor in known]
-        for n, name in enumerate(outputs):
-            kind = made_dtype(makes, n, attributes, kinds, graph.dtype) if makes else dtype
-            tensors[name] = Tensor(name, made[n], kind)
-    return Shapes(tensors, calls, notes)
+            blank = zip_longest(outputs, told[: len(outputs)])
+            made = tuple([Tensor(each, shape, dtype) for each, shape in blank])
+        else:
+            # The graph keeps its attributes alive, so an id stands for a value here.
+            key = (op, len(outputs), id(attributes), shapes)
+            call = seen.get(key)
+            if call is None:
+                call = seen[key] = _call(graph, node, shapes)
+            calls[name] = call
+            if rule.makes or len(outputs) != 1:
+                made = _made(graph, node, call, known, dtype)
+            else:
+                made = (Tensor(outputs[0], call.outputs[0], dtype),)
+        ends[name] = (known, made)
+        for tensor in made:
+            tensors[tensor.name] = tensor
+    return Shapes(tensors, calls, notes, ends)
 
 
-def _unknown(op: str, inputs: list[Tensor]) -> str:
+def _read(
+    names: tuple[str, ...], tensors: dict[str, Tensor], none: str
+) -> tuple[Tensors, tuple[Shape, ...], str]:
+    """What a node reads: the tensors, the shapes that are known, and the first one's dtype."""
+    if len(names) == 1:  # most nodes, in half the time
+        tensor = tensors[names[0]]
+        return (tensor,), () if tensor.shape is None else (tensor.shape,), tensor.dtype
+    known = tuple([tensors[name] for name in names])
+    shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
+    return known, shapes, known[0].dtype if known else none
+
+
+def _made(graph: Graph, node: Node, call: Call, known: Tensors, dtype: str) -> Tensors:
+    """What a node makes, each in its own number type."""
+    makes = RULES[node.op].makes
+    kinds = [tensor.dtype for tensor in known]
+    made = []
+    for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
+        kind = made_dtype(makes, n, node.attributes, kinds, graph.dtype) if makes else dtype
+        made.append(Tensor(name, shape, kind))
+    return tuple(made)
+
+
+def _unknown(op: str, inputs: Tensors) -> str:
     """Why a node has no call."""
     if op not in RULES:
         return f"no rule for op {op}"
@@ -88,4 +108,8 @@ def _call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
         outputs = rule.shape(Call(node.attributes, shapes))
     except ShapeError as error:
         raise ShapeError(f"{where}: {error}") from None
+    if len(outputs) != len(node.outputs):
+        raise ShapeError(
+            f"{where}: {node.op} makes {len(outputs)} tensors, {len(node.outputs)} are named"
+        )
     return Call(node.attributes, shapes, outputs)

@@ -197,7 +197,7 @@ class Report(Struct, frozen=True, dict=True):
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """One a node, in execution order."""
-        calls, tensors, rules = self.shapes.calls, self.tensors, self.convention
+        calls, ends, rules = self.shapes.calls, self.shapes.ends, self.convention
         sites: dict[str, Site] = {}
         if rules.seen is not None:
             from layerscope.conventions.sites import survey
@@ -220,8 +220,7 @@ class Report(Struct, frozen=True, dict=True):
                 ops = recounts.get(node.op, other)(call, cost.ops)
                 params = rules.params(node, call, cost)
                 kept = rules.activations(node, call, stored)
-            inputs = tuple([tensors[each] for each in node.inputs])
-            outputs = tuple([tensors[each] for each in node.outputs])
+            inputs, outputs = ends[name]
             rows.append(Layer(node, call, inputs, outputs, ops, params, kept, cost, fields))
         return tuple(rows)
 

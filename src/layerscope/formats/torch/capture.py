@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import cache
 from typing import Any
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
@@ -99,7 +100,8 @@ class Run:
                 stack.enter_context(same_buffers(torch, self.model))
             stack.enter_context(torch.inference_mode())
             args, kwargs = self._given(tracker, real)
-            recorder.mode = _mode(torch, recorder)
+            recorder.mode = _recording()()
+            recorder.mode.call = recorder.call
             try:
                 with recorder.mode, Calls(torch, recorder, untouched.look, short=short):
                     if type(self.model).__call__ is not torch.nn.Module.__call__:
@@ -110,6 +112,8 @@ class Run:
                 raise
             except Exception as error:
                 raise self._told(error) from error
+            finally:
+                recorder.mode = None  # they hold each other, and everything else
             return self._assembled(tracker, outputs)
 
     def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
@@ -251,12 +255,14 @@ def floating_of(held: Held) -> str:
     return "fp32"
 
 
-def _mode(torch: Any, recorder: Recorder) -> Any:
+@cache
+def _recording() -> Any:
+    """The class of what hands every call of the dispatcher to a recorder."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return recorder.call(func, args, kwargs or {})
+        return self.call(func, args, kwargs or {})
 
     # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
     told = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda cls: False)}
-    return type("Recording", (TorchDispatchMode,), told)()
+    return type("Recording", (TorchDispatchMode,), told)

@@ -22,6 +22,8 @@ def _after(x: Any, arrays: Told, told: Told) -> Told:
 class Leaf:
     """How a type of module is answered. `arguments` None: not with what this one is told."""
 
+    __slots__ = ("arguments", "buffers", "in_place", "operator", "params", "told")
+
     def __init__(
         self,
         operator: str,

@@ -26,6 +26,7 @@ MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
 # Results stand one behind the other whatever the layout of what they are made of.
 FRESH = frozenset((
     "linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention", "_grouped_mm",
+    "layer_norm",
 ))  # fmt: skip
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
 
@@ -228,7 +229,7 @@ class Recorder:
         try:
             outs = self._run(info, func, args, kwargs)
         except RuntimeError:
-            if results is None or self.real or info.name not in FRESH:
+            if results is None or self.real or not _makes_fresh(info.name, given):
                 raise  # of the others, the kernels without numbers refuse what the real ones do
             return self._entry(
                 draft, results, self.sigs_of(results, [value.sig for value in given]), form
@@ -243,7 +244,7 @@ class Recorder:
             results is not None
             and self.shortcuts
             and not self.real
-            and (info.name in FRESH or all(value.sig.contiguous for value in given))
+            and (_makes_fresh(info.name, given) or all(value.sig.contiguous for value in given))
             and all(type(ref.place) is not int for ref in results)
         )
 
@@ -651,6 +652,13 @@ class Recorder:
             else:
                 self.tracker.register(out, name, sig)
         return outs
+
+
+def _makes_fresh(name: str, given: Any) -> bool:
+    """Whether results stand one behind the other whatever the layout of what is given."""
+    if name == "matmul":  # of matrices alone, or of one with many, the result may be turned
+        return all(len(value.sig.shape) > 2 for value in given)
+    return name in FRESH
 
 
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))

@@ -34,7 +34,7 @@ class Held:
         self._storages: dict[int, str] = {}  # its first array
         self._others: dict[int, list[str]] = {}  # arrays in a storage that has another
 
-    def add(self, arrays: Mapping[str, Any], prefix: str, *, buffers: bool = False) -> None:
+    def add(self, arrays: Mapping[str, Any], prefix: str, buffers: bool) -> None:
         """What a module holds."""
         names, tensors, storages = self.names, self.tensors, self._storages
         for own, tensor in arrays.items():
@@ -79,30 +79,34 @@ class Places(dict[int, Place]):
         self._leaves = leaves
         self._shared = False
         self._root = model
-        self._add(model, "", "", (), ())
+        held, leaf = model.__dict__, leaves.get(type(model))
+        below = held["_modules"]
+        self[id(model)] = Place(model, type(model), "", "", (), (), not below, leaf)
+        self._hold(held, "")
+        self._walk(below, "", ())
 
-    def _add(
-        self,
-        module: Any,
-        path: str,
-        prefix: str,
-        outer: tuple[str, ...],
-        scope: tuple[str, ...],
-    ) -> None:
-        kind, children, held = type(module), module._modules, self.held
-        self[id(module)] = Place(
-            module, kind, path, prefix, outer, scope, not children, self._leaves.get(kind)
-        )
-        if module._parameters:
-            held.add(module._parameters, prefix)
-        if module._buffers:
-            held.add(module._buffers, prefix, buffers=True)
+    def _walk(self, children: Any, prefix: str, outer: tuple[str, ...]) -> None:
         for name, child in children.items():
+            if child is None:
+                continue
             if id(child) in self:
                 self._shared = True
-            elif child is not None:
-                own = prefix + name
-                self._add(child, own, own + ".", scope, (*scope, name))
+                continue
+            kind, held = type(child), child.__dict__
+            path, scope, below = prefix + name, (*outer, name), held["_modules"]
+            start = path + "."
+            self[id(child)] = Place(
+                child, kind, path, start, outer, scope, not below, self._leaves.get(kind)
+            )
+            if held["_parameters"] or held["_buffers"]:
+                self._hold(held, start)
+            if below:
+                self._walk(below, start, scope)
+
+    def _hold(self, held: dict[str, Any], prefix: str) -> None:
+        self.held.add(held["_parameters"], prefix, False)
+        if held["_buffers"]:
+            self.held.add(held["_buffers"], prefix, True)
 
     def several(self) -> dict[str, int]:
         """Modules that stand in more than one place, by path: in how many."""
