@@ -12,7 +12,6 @@ from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
 from layerscope.ops.rule import made_dtype
 
-
 Tensors = tuple[Tensor, ...]
 
 
