@@ -17,6 +17,7 @@ EXAMPLES = """\b
 Examples:
   layerscope show vgg16
   layerscope show resnet50 --input 3x288x288 --batch 8 --depth 2
+  layerscope show resnet50 --by op --sort macs
   layerscope show resnet50 --columns name,output,macs,field --sort macs --top 5
   layerscope show vgg16 --as netscope --like exact
   layerscope show vgg16 --total
@@ -63,6 +64,11 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @file_options
 @click.option(
     "--depth", type=int, metavar="N", help="Levels of the module tree to open.  [default: all]"
+)
+@click.option(
+    "--by",
+    metavar="WHAT",
+    help="Rows by module (each what it does itself), op or layer.  [default: the tree]",
 )
 @click.option("--columns", metavar="A,B,…", help="Columns, by name; a wrong one lists them all.")
 @click.option("--sort", metavar="COLUMN", help="Layers by one column, largest first.")
@@ -166,7 +172,9 @@ def _answers(report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
 
 def _check_options(form: str, options: dict[str, Any]) -> None:
     """Raise for an option that the form would silently ignore."""
-    shaped = [name for name in ("depth", "columns", "sort", "top") if options[name] is not None]
+    shaped = [
+        name for name in ("depth", "by", "columns", "sort", "top") if options[name] is not None
+    ]
     if shaped and (form in NOTATIONS or form == "json" or options["total"]):
         what = "--total" if options["total"] else f"--as {form}"
         raise UsageError(f"--{shaped[0]} does not go with {what}")
@@ -205,6 +213,7 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
         options["depth"],
         options["sort"] or "",
         options["top"],
+        by=options["by"] or "",
         all=options["everything"],
     )
     if options["columns"] is not None and not view.columns:

@@ -35,7 +35,7 @@ def write(report: Report, view: View | None = None) -> str:
         f"<caption>{escape(report.name)}</caption><thead><tr>{head}</tr></thead><tbody>"
     ]
     for row in [*grid.rows, grid.total]:
-        strong = ";font-weight:bold" if row.kind != "layer" else ""
+        strong = ";font-weight:bold" if row.kind in ("scope", "total") else ""
         cells = []
         for side, column, value in zip(sides, grid.columns, grid.cells(row), strict=True):
             style = f"text-align:{side};padding:.1em .6em{strong}"

@@ -35,7 +35,7 @@ def write(report: Report, view: View | None = None) -> str:
             text = escape(cell_text(value, column.kind))
             if column.name == "name":
                 text = r"\quad " * row.depth + (
-                    rf"\textbf{{{text}}}" if row.kind != "layer" else text
+                    rf"\textbf{{{text}}}" if row.kind in ("scope", "total") else text
                 )
             cells.append(text)
         lines.append(" & ".join(cells) + r" \\")

@@ -32,7 +32,7 @@ def write(report: Report, view: View | None = None) -> str:
         for column, value in zip(grid.columns, grid.cells(row), strict=True):
             text = escape(cell_text(value, column.kind))
             if column.name == "name":
-                text = f"**{text}**" if row.kind != "layer" else text
+                text = f"**{text}**" if row.kind in ("scope", "total") else text
                 text = "&emsp;" * row.depth + text
             cells.append(text)
         lines.append("| " + " | ".join(cells) + " |")

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from layerscope.errors import UsageError
 from layerscope.report.columns import Column, cell, choose, sort_rows
+from layerscope.report.groups import grouped
 from layerscope.report.tree import Row, is_idle, layer_rows, total_row, tree_rows
 from layerscope.report.types import Report
 
@@ -21,6 +22,7 @@ class View(Struct, frozen=True):
     sort: str = ""
     top: int | None = None
     fold: bool = True
+    by: str = ""  # layers gathered by module or operation, or not at all; "" for the tree
     all: bool = False  # also the layers that a tree leaves out because the run has none of them
 
 
@@ -38,18 +40,37 @@ class Table(Struct, frozen=True):
         return [cell(column, row, self.report) for column in self.columns]
 
 
+OF_ONE = (
+    "window",
+    "input",
+    "output",
+    "field",
+    "gemm",
+)  # columns that a kind of layers leaves blank
+
+
+def usual(view: View, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that a format would choose, without those that all rows would leave blank."""
+    return tuple(name for name in names if view.by != "op" or name not in OF_ONE)
+
+
 def table(report: Report, view: View, default: Sequence[str], *, tree: bool) -> Table:
-    """The grid of a view: a tree unless sorted or cut, which need single layers."""
+    """The grid of a view: a tree unless sorted, cut or gathered, which need single layers."""
     if view.top is not None and view.top < 1:
         raise UsageError(f"--top {view.top}, expected at least 1")
     if view.depth is not None and view.depth < 0:
         raise UsageError(f"--depth {view.depth}, expected at least 0")
-    columns = choose(view.columns or default)
+    columns = choose(view.columns or usual(view, default))
     note = ""
-    if view.sort or view.top is not None:
-        rows = (
-            layer_rows(report) if view.depth is None else tree_rows(report, view.depth, fold=False)
-        )
+    if view.by and view.depth is not None:
+        raise UsageError("--depth is of the tree, and does not go with --by")
+    if view.by or view.sort or view.top is not None:
+        if view.by:
+            rows = grouped(report, view.by)
+        elif view.depth is None:
+            rows = layer_rows(report)
+        else:
+            rows = tree_rows(report, view.depth, fold=False)
         count = len(rows)
         if view.sort:
             rows = sort_rows(rows, view.sort, report)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from layerscope.export.table import Table, View, table
+from layerscope.export.table import Table, View, table, usual
 from layerscope.report.columns import Column, cell, choose
 from layerscope.report.numbers import bytes_text, cell_text, exact_text
 from layerscope.report.types import Report
@@ -40,7 +40,7 @@ def write(
 ) -> str:
     """The table within `width` columns (any if None), without stamp or findings."""
     view = view or View()
-    layouts = (view.columns,) if view.columns else LAYOUTS
+    layouts = (view.columns,) if view.columns else tuple(usual(view, each) for each in LAYOUTS)
     grid = table(report, view, layouts[0], tree=True)
     exact: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
@@ -65,7 +65,7 @@ def _texts(grid: Table, column: Column, short: bool) -> list[str]:
     texts = [column.title]
     for row in [*grid.rows, grid.total]:
         text = safe(cell_text(cell(column, row, grid.report), column.kind, short=short))
-        if row.kind != "layer" and column.kind in ("count", "bytes") and text and row.unknown:
+        if row.layer is None and column.kind in ("count", "bytes") and text and row.unknown:
             text = "≥" + text
         texts.append("  " * row.depth + text if column.name == "name" else text)
     return texts

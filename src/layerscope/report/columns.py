@@ -11,6 +11,7 @@ from msgspec import Struct
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import storage_bytes
+from layerscope.ops import RULES
 from layerscope.report.numbers import decimal
 from layerscope.report.tree import Row
 from layerscope.report.types import Report
@@ -38,7 +39,13 @@ def shape_text(shape: Iterable[Any] | None) -> str:
 def _type(row: Row, report: Report) -> str:
     if row.layer is not None:
         return row.layer.op
-    return report.graph.modules.get(row.name, "") if row.kind == "scope" else ""
+    if row.kind == "op":
+        rule = RULES.get(row.name)
+        return rule.family if rule is not None else "unknown"
+    if row.kind not in ("scope", "module"):
+        return ""
+    told = report.graph.modules.get(row.name, "").partition("(")[0]
+    return told or row.members[0].op  # a leaf, whose operation tells what it is
 
 
 def _window(row: Row, report: Report) -> str | None:
@@ -95,7 +102,7 @@ def _inputs(row: Row, report: Report) -> str | None:
 
 
 def _output(row: Row, report: Report) -> str | None:
-    if row.kind == "total":
+    if row.kind in ("total", "op"):
         return None
     if row.layer is None:
         return shape_text(row.members[-1].output)

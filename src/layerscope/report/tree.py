@@ -10,11 +10,11 @@ from msgspec import Struct
 from layerscope.ops import Ops
 from layerscope.report.types import Layer, Report, sum_ops
 
-Kind = Literal["layer", "scope", "total"]
+Kind = Literal["layer", "scope", "module", "op", "total"]
 
 
 class Row(Struct, frozen=True):
-    """One line of a table: a layer, a scope, or the total; figures are sums over `times` copies."""
+    """One line of a table: a layer, several, or the total; figures are sums over `times` copies."""
 
     name: str  # full
     label: str  # as indented in a tree
@@ -26,7 +26,8 @@ class Row(Struct, frozen=True):
     @property
     def layer(self) -> Layer | None:
         """The layer, if it is the row of one."""
-        return self.members[0] if self.kind == "layer" else None
+        one = self.kind == "layer" or (self.kind == "module" and len(self.members) == 1)
+        return self.members[0] if one else None
 
     def sum(self, figure: Callable[[Layer], int]) -> int:
         """A figure added up over all layers of all copies."""
