@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
+from layerscope.formats.torch import flex
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
@@ -98,6 +99,8 @@ class Run:
                 _without_advice(places)  # what is put in place here, untouched takes away
             if real:
                 stack.enter_context(same_buffers(torch, self.model))
+            said: dict[str, None] = {}
+            stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             stack.enter_context(torch.inference_mode())
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
@@ -114,7 +117,7 @@ class Run:
                 raise self._told(error) from error
             finally:
                 recorder.mode = None  # they hold each other, and everything else
-            return self._assembled(tracker, outputs)
+            return self._assembled(tracker, outputs, tuple(said))
 
     def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
         """The arguments as the run takes them, each tensor an input of the graph."""
@@ -178,7 +181,9 @@ class Run:
         )
         return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
 
-    def _assembled(self, tracker: Tracker, outputs: tuple[str, ...]) -> Graph:
+    def _assembled(
+        self, tracker: Tracker, outputs: tuple[str, ...], notes: tuple[str, ...]
+    ) -> Graph:
         held, used = tracker.held, tracker.used
         unused = []
         for name in [name for name in held.tensors if name not in used]:
@@ -186,10 +191,9 @@ class Run:
             if id(tensor) not in held.buffers:
                 role: Role = "bias" if name.endswith("bias") else "weight"
                 unused.append(Param(name, tuple(tensor.shape), role, name_of(tensor.dtype), name))
-        notes: tuple[str, ...] = ()
         if unused:
             count = sum(param.elements for param in unused)
-            notes = (left_out(unused, count),)
+            notes = (*notes, left_out(unused, count))
         places = tracker.places.values()
         kinds = {kind: _kind(kind) for kind in {place.kind for place in places}}
         told = {kind for kind in kinds if kind.__name__ in PRINTED}

@@ -300,12 +300,14 @@ class Recorder:
             counts = rule.formula(*args, **kwargs, out_val=outs) // 2  # its figures are 2 per MAC
         else:
             counts = rule(*self._shapes(args), out_shape=made, **named)
-        if not isinstance(counts, Mapping):
-            counts = {"mac": counts}
-        told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **counts)
+        told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **self._counts(counts))
         step = Step("taught", tuple(range(len(given))), told_us, (), len(sigs), info.source)
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
+
+    def _counts(self, counts: Any) -> Mapping[str, int]:
+        """What a rule tells: operations by kind, or multiply-adds alone."""
+        return counts if isinstance(counts, Mapping) else {"mac": counts}
 
     def _shapes(self, arg: Any) -> Any:
         """Arguments with shapes in place of tensors."""
@@ -326,6 +328,23 @@ class Recorder:
             name, told = "taught", Counted(shapes, (sigs[0].name,), comp=compared)
         step = Step(name, places, told, (), len(sigs), draft.source)
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form)
+
+    def unknown(self, name: str, x: Any, shape: Shape | None = None) -> Any:
+        """A tensor that something without figures makes of another; fp32 if of another shape."""
+        value = self.tracker.value(x)
+        sig = self.tracker.sig_of(value.sig.shape, value.sig.stride, value.sig.dtype)
+        if shape is not None:
+            sig = self.tracker.sig_of(shape, dense(shape), self.torch.float32)
+        step = Step(name, (0,), Opaque((sig.shape,)), (), 1, Source(op=name))
+        if name in self.rules:
+            counts = self._counts(self.rules[name](value.sig.shape, out_shape=sig.shape))
+            told = Counted((sig.shape,), (sig.name,), **counts)
+            step = Step("taught", (0,), told, (), 1, Source(op=name))
+        [made] = self.tracker.emit(Entry((step,), ((0, 0),), (sig,)), [value])
+        with self.unwatched():
+            out = x.new_zeros(sig.shape, dtype=sig.dtype) if self.real else self.empty(sig)
+        self.tracker.register(out, made, sig)
+        return out
 
     def _entry(self, draft: Draft, results: list[Ref], sigs: Any, form: Any) -> Entry:
         return Entry(tuple(draft.steps), tuple([ref.place for ref in results]), tuple(sigs), form)
