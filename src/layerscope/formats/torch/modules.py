@@ -158,13 +158,20 @@ class Calls:
         self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
     ) -> Entry | None:
         recorder, tracker = self.recorder, self.tracker
-        if any(array is not None and id(array) not in tracker.held.names for array in arrays):
-            return None
-        given: list[Any] = [None if a is None else tracker.value(a).sig for a in arrays]
-        refs = [
-            None if held is None else Ref(held.shape, held.name, n, True, held.kind == "buffer")
-            for n, held in enumerate(given)
-        ]  # places count arrays here; the one tensor that is read is told apart
+        names, buffers = tracker.held.names, tracker.held.buffers
+        given = [sig]
+        refs: list[Ref | None] = []
+        for n, array in enumerate(arrays):
+            if array is None:
+                refs.append(None)
+                continue
+            if id(array) not in names:
+                return None
+            buffer = id(array) in buffers
+            held = tracker.sig(array, "buffer" if buffer else "param")
+            given.append(held)
+            refs.append(Ref(held.shape, held.name, n, True, buffer))
+        # places count arrays here; the one tensor that is read is told apart
         x = Ref(sig.shape, sig.name, -1, sig.kind != "")
         source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
         draft = Draft(source, tracker.same, recorder.floating)
@@ -176,12 +183,12 @@ class Calls:
             made = TABLE[leaf.operator](draft, *arguments)
         except (NoWords, ShapeError, TypeError, ValueError, IndexError):
             return None
-        alike = {ref.dtype for ref in refs if ref is not None} <= {made.dtype}
+        alike = all(held.name == made.dtype for held in given[1:])
         if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
             return None
         out: Sig | None = sig
         if not in_place and (sig.contiguous or leaf.operator in FRESH):
-            [out] = recorder.sigs_of([made], [sig, *[held for held in given if held is not None]])
+            [out] = recorder.sigs_of([made], given)
         elif not in_place:
             out = self._layout(leaf, sig, arrays, told)
         if out is None or out.shape != made.shape or out.name != made.dtype:
