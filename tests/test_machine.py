@@ -7,10 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from layerscope.api import analyze
 from layerscope.cli import run as command
 from layerscope.engines import machine as engine
+from layerscope.engines import measuring
 from layerscope.engines.accelerators import ACCELERATORS, machine_of
 from layerscope.engines.cache import folder, keep, load
+from layerscope.engines.measuring import measure
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 from layerscope.report.timed import Moved, roof_of
 
@@ -115,3 +118,32 @@ def test_the_cache_is_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.delenv("LAYERSCOPE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert folder() in (str(tmp_path / "layerscope"), folder())
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_roof_that_rows_break_through_is_measured_again() -> None:
+    """A machine that was busy when it was measured has roofs that are too low."""
+    low = Machine(
+        engine.identity(), 1,
+        (Peak("fp32", 1, rate(1.0), "us"), Peak("fp64", 1, rate(7.0), "us")),
+        (Level("L2", 1, 1 << 20, rate(1.0)), Level("DRAM", 1, 0, rate(1e15))),
+    )  # fmt: skip
+    keep("machine", engine.identity(), low)
+    found = measure(analyze("lenet5"), threads=1).machine
+    assert found is not None
+    assert found == engine.known_machine()
+    peaks = {(peak.dtype, peak.threads): peak.flops.best for peak in found.peaks}
+    assert peaks["fp32", 1] > 1e6
+    assert peaks["fp64", 1] == 7.0  # of no use here, and left alone
+    levels = {level.name: level.rate.best for level in found.levels}
+    assert levels["L2"] > 1e6
+    assert levels["DRAM"] == 1e15  # the higher of both
+
+
+@pytest.mark.usefixtures("quick")
+def test_rows_above_a_roof_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    low = Machine(engine.identity(), 1, (Peak("fp32", 1, rate(1.0), "us"),), ())
+    keep("machine", engine.identity(), low)
+    monkeypatch.setattr(measuring, "raised", lambda machine, threads, dtype: machine)
+    run = measure(analyze("lenet5"), threads=1).runs[0]
+    assert any("above a roof" in note and "machine --again" in note for note in run.notes)

@@ -11,14 +11,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from layerscope.engines import ENGINES, Progress, engine, quiet
-from layerscope.engines.machine import cores, known_machine
+from layerscope.engines.machine import cores, known_machine, raised
 from layerscope.engines.subject import LEAST_RUNS, Options, Subject, subject_of
 from layerscope.errors import EngineError, LayerscopeError, MissingExtra, UnknownName, UsageError
 from layerscope.graph.plain import to_plain
 from layerscope.report import Report
-from layerscope.report.measurement import Energy, Measurement, Run, Timer
+from layerscope.report.measurement import Energy, Machine, Measurement, Run, Timer
+from layerscope.report.timed import timed
 from layerscope.version import __version__
 
+SLACK = 0.05  # by which a row may be above a roof: both were measured
 TOLERANCE = 1e-3  # of the largest output: engines sum in different orders
 
 
@@ -67,17 +69,41 @@ def measure(
         found, failures = _run_all(subject, tasks, progress or quiet)
     if not found:
         raise EngineError("; ".join(failures) or f"{report.name}: no engine ran it")
+    machine = known_machine()
+    if machine is not None and any(above(report, run, machine) for run in found):
+        machine = raised(machine, threads, report.dtype)
+        found = [_noted(report, run, machine) for run in found]
     return Measurement(
         network=report.name,
         graph=to_plain(report.graph),
         batch=report.batch,
         dtype=report.dtype,
         runs=tuple(replace(run, timers=(*before, *run.timers)) for run in found),
-        machine=known_machine(),
+        machine=machine,
         version=__version__,
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
         failures=tuple(failures),
     )
+
+
+def above(report: Report, run: Run, machine: Machine) -> list[str]:
+    """Rows that are quicker than a roof allows, which then was measured too low."""
+    return [
+        each.row.name
+        for each in timed(report, run, machine)
+        if each.roof is not None and each.roof.share > 1 + SLACK and each.share > 0.01
+    ]
+
+
+def _noted(report: Report, run: Run, machine: Machine) -> Run:
+    names = above(report, run, machine)
+    if not names:
+        return run
+    note = (
+        f"{len(names)} rows are above a roof, {names[0]} first: the machine was slower when its "
+        "roofs were measured; layerscope machine --again"
+    )
+    return replace(run, notes=(*run.notes, note))
 
 
 def _run_all(
