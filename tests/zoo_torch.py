@@ -68,9 +68,9 @@ TIMM_EXPLAINED: dict[str, tuple[str, Adjust]] = {
 }
 
 
-# A quantised model has its norms folded: of each, the factor of a channel is in the weights, and what
-# is added stays as the bias of the convolution before. Published are parameters as before that, so
-# that they are one a channel of a norm more.
+# A quantised model has its norms folded: the factor of a channel is in the weights, and what is
+# added stays as the bias of the convolution before. Published are the parameters before that, one
+# more for every channel of a norm.
 QUANTISED = "one number a channel of a norm, published as if not folded"
 
 

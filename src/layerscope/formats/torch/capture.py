@@ -183,6 +183,9 @@ class Run:
         hint = (
             "" if place is not None and place.path else "; give another with --input or input_size"
         )
+        if "find engine" in what:
+            engines = ", ".join(self.torch.backends.quantized.supported_engines) or "none at all"
+            hint = f"; set torch.backends.quantized.engine; this PyTorch has {engines}"
         return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
 
     def _assembled(self, tracker: Tracker, outputs: tuple[str, ...], recorder: Recorder) -> Graph:

@@ -94,8 +94,8 @@ class Draft:
                 raise NoWords(f"{op} with a computed {name}")
             held.append((name, ref.place))
             if ref.scales is not None:
-                params = (*(params or ()), *packed(name, ref))
-                held += [(own, scale.place) for own, scale in ref.scales]
+                params = (*(params or ()), *packed(op, name, ref))
+                held += [(own, s.place) for own, s in ref.scales if isinstance(s.place, int)]
         n = len(self.steps)
         self.steps.append(
             Step(
@@ -136,9 +136,10 @@ class Draft:
         return self.add("concat", *full, at=Concat(axis))
 
 
-def packed(name: str, ref: Ref) -> tuple[Param, ...]:
+def packed(op: str, name: str, ref: Ref) -> tuple[Param, ...]:
     """An array in the number type it is kept in, and the scales it is to be read by."""
     role: Role = "bias" if name.startswith("bias") else "weight"
+    role = "embedding" if op == "select" else role
     scales = [(own, scale, "statistic") for own, scale in ref.scales or ()]
     return tuple(
         Param(own, each.shape, what, each.dtype)  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ class Recorder:
             entry, outs = self._new(info, func, args, kwargs, given)
             if entry is None:
                 return outs
-            # what others define may be defined otherwise next time, and with numbers more can be run
+            # what others define may be defined otherwise next time; with numbers more can be run
             if info.words is not None and not self.real:
                 self.memo[key] = entry
         if outs is None:
@@ -239,6 +239,10 @@ class Recorder:
 
     def _new(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """The entry of a call not seen before, and its results if it had to be run."""
+        if info.narrow and info.name.endswith("_unpack"):
+            found = self.packs.of(args[0])
+            if found is not None:  # its arrays have their names; those unpacked anew have none
+                return None, found.arrays["weight"] if "embed" in info.name else found.pair
         draft, results, form = self._translate(info, args, kwargs, given)
         if info.narrow and results is not None and not self.real:
             if form is not None or results[0].dtype not in FLOATS:

@@ -18,6 +18,11 @@ class Pack(Struct, frozen=True):
     arrays: dict[str, Any]
     told: tuple[Any, ...] = ()  # stride, padding, dilation, output padding; groups
 
+    @property
+    def pair(self) -> tuple[Any, Any]:
+        """Weight and bias, as PyTorch unpacks them."""
+        return self.arrays["weight"], self.arrays.get("bias")
+
 
 class Packs:
     """The packed objects of a model, found when the first of them is met."""
@@ -48,11 +53,11 @@ class Packs:
                         if type(packed) is not self.torch.ScriptObject:
                             continue
                         prefix = f"{place.prefix}{'.'.join([own.lstrip('_'), *key])}."
-                        if own == BOX:
+                        if place.path.rpartition(".")[2] == BOX:
+                            prefix = place.path.removesuffix(BOX)
+                            boxes.add(place.path)
+                        elif own == BOX:
                             prefix = place.prefix
-                            if place.path.rpartition(".")[2] == BOX:
-                                prefix = place.path.removesuffix(BOX)
-                                boxes.add(place.path)
                         self._name(packed, prefix, held)
         self._boxes = frozenset(boxes)
         return self._boxes
@@ -86,9 +91,7 @@ class Packs:
             return self._cell(*packed.__getstate__()[0])
         return None
 
-    def _pack(
-        self, weight: Any, bias: Any, told: tuple[Any, ...] = (), end: str = ""
-    ) -> Pack:
+    def _pack(self, weight: Any, bias: Any, told: tuple[Any, ...] = (), end: str = "") -> Pack:
         arrays = {f"weight{end}": weight.detach()}
         if bias is not None:
             arrays[f"bias{end}"] = bias.detach()

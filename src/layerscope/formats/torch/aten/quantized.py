@@ -85,9 +85,7 @@ def _conv(d: Draft, x: Ref, pack: Any, rank: int, transposed: bool) -> Ref:
     stride, padding, dilation, more, groups = pack.told
     stride, padding, dilation, more = (each[-rank:] for each in (stride, padding, dilation, more))
     if transposed:
-        return windows.conv_transpose(
-            d, x, weight, bias, stride, padding, more, groups, dilation
-        )
+        return windows.conv_transpose(d, x, weight, bias, stride, padding, more, groups, dilation)
     return windows.conv(d, x, weight, bias, stride, padding, dilation, groups)
 
 
@@ -225,7 +223,9 @@ def leaky_relu(d: Draft, x: Ref, negative_slope: float, *_: Any) -> Ref:
 
 
 def elu(op: str) -> Any:
-    def translate(d: Draft, x: Ref, scale: float, zero_point: int, alpha: float = 1, *_: Any) -> Ref:
+    def translate(
+        d: Draft, x: Ref, scale: float, zero_point: int, alpha: float = 1, *_: Any
+    ) -> Ref:
         return rounded(d, elements.TABLE[op](d, widened(d, x), alpha), x.dtype)
 
     return translate
