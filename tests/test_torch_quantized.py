@@ -117,7 +117,9 @@ def test_scales_of_whole_arrays_are_numbers_of_the_call() -> None:
 
 def test_as_onnx_is_counted() -> None:
     """Rounding after a convolution: a division, a sum and two comparisons an element."""
-    [conv, rounded] = read(nnq.Conv2d(3, 4, 3), quantised(torch.randn(1, 3, 8, 8))).layers
+    report = read(nnq.Conv2d(3, 4, 3), quantised(torch.randn(1, 3, 8, 8)))
+    assert report.graph.notes == ("computed with real numbers: an input is quantised",)
+    [conv, rounded] = report.layers
     assert (conv.ops.mac, conv.ops.add) == (36 * 4 * 27, 36 * 4)
     ops = rounded.ops
     assert (ops.div, ops.add, ops.comp, ops.mac) == (144, 144, 288, 0)

@@ -53,8 +53,8 @@ def capture(
         why = f"the model looks at numbers ({reason})"
         note = f"computed with real numbers, because the model looks at them ({reason})"
         if isinstance(found, NoKernel):
-            why = f"{reason} has no kernel without numbers"
-            note = f"computed with real numbers: {reason} has no kernel without them"
+            why = f"the model needs numbers ({reason})"
+            note = f"computed with real numbers: {reason}"
         if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
             raise ModelError(
                 f"{run.name}: {why}, which one on the meta device has none of; "
@@ -129,7 +129,7 @@ class Run:
         def change(tensor: Any) -> Any:
             if id(tensor) not in made:
                 if tensor.is_quantized and not real:
-                    raise NoKernel("an input of narrow numbers")
+                    raise NoKernel("an input is quantised")
                 if real:
                     copy = tensor
                     if tensor.is_meta:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -50,7 +51,7 @@ class DataDependent(Exception):
 
 
 class NoKernel(DataDependent):
-    """An operator, told by name, that PyTorch cannot run without numbers."""
+    """PyTorch cannot run without numbers what the model asks of it."""
 
 
 class Registered(Struct, frozen=True):
@@ -96,7 +97,8 @@ class Recorder:
         self._types = (torch.Tensor, torch.nn.Parameter)
         self._object = torch.ScriptObject
         self._narrow = frozenset((torch.quint8, torch.qint8, torch.qint32))
-        self.packs = Packs(torch, tracker.places, tracker.held, self.unwatched)
+        unwatched = partial(self._guard, self._python)  # a method of ours would hold all of this
+        self.packs = Packs(torch, tracker.places, tracker.held, unwatched)
 
     # Operators
 
@@ -246,7 +248,7 @@ class Recorder:
         draft, results, form = self._translate(info, args, kwargs, given)
         if info.narrow and results is not None and not self.real:
             if form is not None or results[0].dtype not in FLOATS:
-                raise NoKernel(info.full)
+                raise NoKernel(f"{info.full} has no kernel without them")
             sigs = self.sigs_of(results, [value.sig for value in given])
             return self._entry(draft, results, sigs, form), None
         if self._tells_layout(info, results, given):
@@ -419,7 +421,7 @@ class Recorder:
         try:
             return func(*args, **kwargs)
         except NotImplementedError as error:
-            raise NoKernel(info.full) from error
+            raise NoKernel(f"{info.full} has no kernel without them") from error
         except RuntimeError as error:
             if "meta" in str(error).lower() and "device" in str(error).lower():
                 raise DataDependent(f"{info.full}: {error}") from error
