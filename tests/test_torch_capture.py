@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -328,3 +329,22 @@ def test_functions_of_functions() -> None:
     report = layerscope.summary(Net(), (1, 4, 8, 8))
     assert not report.coverage.unknown
     assert report.tensors[report.graph.outputs[0]].shape == (2, 1)
+
+
+def test_a_capture_is_freed_as_soon_as_it_is_done() -> None:
+    """Nothing waits for the collector: what is made for a capture does not hold itself."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    x = torch.randn(1, 3, 8, 8)
+    capture(model, (x,))
+
+    def alive() -> int:
+        return sum(type(each).__name__ == "Recorder" for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        capture(model, (x,))
+        assert alive() == before
+    finally:
+        gc.enable()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cache
 from typing import Any
@@ -13,8 +13,9 @@ from layerscope.formats.torch import flex
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
-from layerscope.formats.torch.mode import DataDependent, Recorder, forget, shapes_in
+from layerscope.formats.torch.mode import DataDependent, NoKernel, Recorder, forget, shapes_in
 from layerscope.formats.torch.modules import Calls, watched
+from layerscope.formats.torch.packed import hold_packed
 from layerscope.formats.torch.places import Held, Place, Places
 from layerscope.formats.torch.tracking import Tracker
 from layerscope.formats.torch.untouched import Untouched, same_buffers
@@ -50,13 +51,17 @@ def capture(
         return run.graph(real=False)
     except DataDependent as found:
         reason = str(found).splitlines()[0]
+        why = f"the model looks at numbers ({reason})"
+        note = f"computed with real numbers, because the model looks at them ({reason})"
+        if isinstance(found, NoKernel):
+            why = f"the model needs numbers ({reason})"
+            note = f"computed with real numbers: {reason}"
         if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
             raise ModelError(
-                f"{run.name}: the model looks at numbers ({reason}), which one on the meta device "
-                "has none of; build it on a real device"
+                f"{run.name}: {why}, which one on the meta device has none of; "
+                "build it on a real device"
             ) from None
         graph = run.graph(real=True)
-        note = f"computed with real numbers, because the model looks at them ({reason})"
         from msgspec.structs import replace
 
         return replace(graph, notes=(*graph.notes, note))
@@ -117,7 +122,7 @@ class Run:
                 raise self._told(error) from error
             finally:
                 recorder.mode = None  # they hold each other, and everything else
-            return self._assembled(tracker, outputs, tuple(said))
+            return self._assembled(recorder, outputs, tuple(said))
 
     def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
         """The arguments as the run takes them, each tensor an input of the graph."""
@@ -126,6 +131,8 @@ class Run:
 
         def change(tensor: Any) -> Any:
             if id(tensor) not in made:
+                if tensor.is_quantized and not real:
+                    raise NoKernel("an input is quantised")
                 if real:
                     copy = tensor
                     if tensor.is_meta:
@@ -179,12 +186,21 @@ class Run:
         hint = (
             "" if place is not None and place.path else "; give another with --input or input_size"
         )
+        if "find engine" in what:
+            engines = ", ".join(self.torch.backends.quantized.supported_engines) or "none at all"
+            hint = f"; set torch.backends.quantized.engine; this PyTorch has {engines}"
         return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
 
     def _assembled(
-        self, tracker: Tracker, outputs: tuple[str, ...], notes: tuple[str, ...]
+        self, recorder: Recorder, outputs: tuple[str, ...], notes: tuple[str, ...]
     ) -> Graph:
+        tracker = recorder.tracker
         held, used = tracker.held, tracker.used
+        places: Iterable[Place] = tracker.places.values()
+        kinds = {kind: _kind(kind) for kind in {place.kind for place in places}}
+        if hold_packed(kinds):
+            boxes = recorder.packs.look()
+            places = [place for place in places if place.path not in boxes]
         unused = []
         for name in [name for name in held.tensors if name not in used]:
             tensor = held.tensors[name]
@@ -194,8 +210,6 @@ class Run:
         if unused:
             count = sum(param.elements for param in unused)
             notes = (*notes, left_out(unused, count))
-        places = tracker.places.values()
-        kinds = {kind: _kind(kind) for kind in {place.kind for place in places}}
         told = {kind for kind in kinds if kind.__name__ in PRINTED}
         return Graph(
             name=self.name,
@@ -209,10 +223,11 @@ class Run:
             },
             kinds={place.path: kinds[place.kind] for place in places},
             places=self.places.several(),
-            dtype=floating_of(held),
+            dtype=recorder.floating,
             notes=notes,
             unused=tuple(unused),
             frozen=frozenset(held.frozen),
+            own_layout=tracker.own_types,
         )
 
 

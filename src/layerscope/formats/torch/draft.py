@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Cast, Concat
-from layerscope.graph.types import Shape, Source
+from layerscope.graph.types import Param, Role, Shape, Source
 from layerscope.ops import RULES, Call
 from layerscope.ops.rule import made_dtype
 
@@ -24,6 +24,7 @@ class Ref(Struct, frozen=True):
     place: Place
     stored: bool = False  # a parameter or buffer of the model
     buffer: bool = False
+    scales: tuple[tuple[str, Ref], ...] | None = None  # of an array that a module keeps packed
 
     @property
     def rank(self) -> int:
@@ -40,6 +41,7 @@ class Step(Struct, frozen=True):
     holds: tuple[tuple[str, int], ...]  # name in the rule, n-th tensor of the call
     outputs: int
     source: Source
+    params: tuple[Param, ...] | None = None  # arrays in types of their own; None: as the rule says
 
 
 class NoWords(Exception):
@@ -62,9 +64,10 @@ class Draft:
         *inputs: Ref,
         at: Any = None,
         holds: Mapping[str, Ref] | None = None,
+        bare: bool = False,
     ) -> Ref:
         """A step with one output."""
-        return self.several(op, *inputs, at=at, holds=holds)[0]
+        return self.several(op, *inputs, at=at, holds=holds, bare=bare)[0]
 
     def several(
         self,
@@ -72,8 +75,9 @@ class Draft:
         *inputs: Ref,
         at: Any = None,
         holds: Mapping[str, Ref] | None = None,
+        bare: bool = False,
     ) -> tuple[Ref, ...]:
-        """A step with as many outputs as its rule tells."""
+        """A step with as many outputs as its rule tells; a bare one has no arrays at all."""
         rule = RULES.get(op)
         if rule is None:
             raise NoWords(op)
@@ -84,14 +88,24 @@ class Draft:
             raise NoWords(f"{op} of {len(inputs)} inputs")
         shapes = rule.shape(Call(at, tuple([ref.shape for ref in inputs])))
         held = []
+        params: tuple[Param, ...] | None = () if bare else None
         for name, ref in (holds or {}).items():
             if not ref.stored or not isinstance(ref.place, int):
                 raise NoWords(f"{op} with a computed {name}")
             held.append((name, ref.place))
+            if ref.scales is not None:
+                params = (*(params or ()), *packed(op, name, ref))
+                held += [(own, s.place) for own, s in ref.scales if isinstance(s.place, int)]
         n = len(self.steps)
         self.steps.append(
             Step(
-                op, tuple([ref.place for ref in inputs]), at, tuple(held), len(shapes), self.source
+                op,
+                tuple([ref.place for ref in inputs]),
+                at,
+                tuple(held),
+                len(shapes),
+                self.source,
+                params,
             )
         )
         kinds = [ref.dtype for ref in inputs]
@@ -120,6 +134,17 @@ class Draft:
         if len(full) == 1:
             return self.add("identity", full[0])
         return self.add("concat", *full, at=Concat(axis))
+
+
+def packed(op: str, name: str, ref: Ref) -> tuple[Param, ...]:
+    """An array in the number type it is kept in, and the scales it is to be read by."""
+    role: Role = "bias" if name.startswith("bias") else "weight"
+    role = "embedding" if op == "select" else role
+    scales = [(own, scale, "statistic") for own, scale in ref.scales or ()]
+    return tuple(
+        Param(own, each.shape, what, each.dtype)  # type: ignore[arg-type]
+        for own, each, what in ((name, ref, role), *scales)
+    )
 
 
 def fits(refs: list[Ref], outs: list[tuple[Shape, str]]) -> bool:

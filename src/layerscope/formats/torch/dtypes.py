@@ -11,6 +11,7 @@ NAMES = {
     "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8", "uint8": "uint8",
     "uint16": "uint16", "uint32": "uint32", "uint64": "uint64", "bool": "bool",
     "qint8": "int8", "quint8": "uint8", "qint32": "int32",
+    "quint4x2": "uint4", "quint2x4": "uint2",
     "complex32": "complex32", "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
 FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8")

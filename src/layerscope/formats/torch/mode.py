@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
+from layerscope.formats.torch.aten.quantized import ALONE, NARROW, QUANTIZED
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
-from layerscope.formats.torch.dtypes import NAMES, name_of
+from layerscope.formats.torch.dtypes import FLOATS, NAMES, name_of
+from layerscope.formats.torch.packed import Pack, Packs
 from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value, dense
 from layerscope.graph.attributes import Counted, Opaque, Told
@@ -47,6 +50,10 @@ class DataDependent(Exception):
     """The model looks at numbers that a run without numbers does not have."""
 
 
+class NoKernel(DataDependent):
+    """PyTorch cannot run without numbers what the model asks of it."""
+
+
 class Registered(Struct, frozen=True):
     """A formula that PyTorch's own counter was given; it takes tensors."""
 
@@ -63,6 +70,7 @@ class Info(Struct, frozen=True):
     kind: str  # new | view | write | constant | drawn | reads
     in_place: bool
     composite: bool
+    narrow: bool = False  # of narrow numbers, which tensors without numbers cannot have
 
 
 class Recorder:
@@ -87,6 +95,10 @@ class Recorder:
         self._python = torch._C.DispatchKeySet(keys.Python).add(keys.PythonTLSSnapshot)
         self._guard = torch._C._ExcludeDispatchKeyGuard
         self._types = (torch.Tensor, torch.nn.Parameter)
+        self._object = torch.ScriptObject
+        self._narrow = frozenset((torch.quint8, torch.qint8, torch.qint32))
+        unwatched = partial(self._guard, self._python)  # a method of ours would hold all of this
+        self.packs = Packs(torch, tracker.places, tracker.held, unwatched)
 
     # Operators
 
@@ -119,7 +131,8 @@ class Recorder:
             entry, outs = self._new(info, func, args, kwargs, given)
             if entry is None:
                 return outs
-            if info.words is not None:  # what others define may be defined otherwise next time
+            # what others define may be defined otherwise next time; with numbers more can be run
+            if info.words is not None and not self.real:
                 self.memo[key] = entry
         if outs is None:
             outs = [self.empty(sig) for sig in entry.outs]
@@ -179,11 +192,14 @@ class Recorder:
             elif name in READS:
                 kind = "reads"
         words = TABLE.get(name) if space in ("aten", "torchvision") else None
+        narrow = space == "quantized" or (space == "aten" and name in ALONE)
+        if narrow:
+            words = QUANTIZED.get(name)
         composite = self.torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
         )
         source = Source(op=full)
-        return Info(name, full, source, words, kind, in_place, composite)
+        return Info(name, full, source, words, kind, in_place, composite, narrow)
 
     def _freeze(self, args: Any, given: list[Any]) -> tuple[Any, ...]:
         """Arguments as a key; tensors are collected on the way."""
@@ -202,6 +218,8 @@ class Recorder:
                 frozen.append(value.sig)
             elif kind is list or kind is tuple or isinstance(arg, (list, tuple)):
                 frozen.append(self._freeze(arg, given))
+            elif kind is self._object:
+                frozen.append(self._freeze_packed(arg, given))
             else:
                 try:
                     hash(arg)
@@ -210,12 +228,29 @@ class Recorder:
                     frozen.append(object())
         return tuple(frozen)
 
+    def _freeze_packed(self, arg: Any, given: list[Any]) -> Any:
+        pack = self.packs.of(arg)
+        if pack is None:
+            return object()
+        arrays = [self.tracker.value(array) for array in pack.arrays.values()]
+        given += arrays
+        return (pack.told, *pack.arrays, *[value.sig for value in arrays])
+
     def _freeze_named(self, kwargs: Any, given: list[Any]) -> Any:
         return (tuple(kwargs), self._freeze(kwargs.values(), given))
 
     def _new(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """The entry of a call not seen before, and its results if it had to be run."""
+        if info.narrow and info.name.endswith("_unpack"):
+            found = self.packs.of(args[0])
+            if found is not None:  # its arrays have their names; those unpacked anew have none
+                return None, found.arrays["weight"] if "embed" in info.name else found.pair
         draft, results, form = self._translate(info, args, kwargs, given)
+        if info.narrow and results is not None and not self.real:
+            if form is not None or results[0].dtype not in FLOATS:
+                raise NoKernel(f"{info.full} has no kernel without them")
+            sigs = self.sigs_of(results, [value.sig for value in given])
+            return self._entry(draft, results, sigs, form), None
         if self._tells_layout(info, results, given):
             return self._entry(
                 draft, results, self.sigs_of(results, [value.sig for value in given]), form
@@ -363,23 +398,32 @@ class Recorder:
         """The call in our words: a draft and its results, None where there are none."""
         draft = Draft(info.source, self.tracker.same, self.floating)
         draft.in_place = info.in_place
-        if info.words is None:
+        words = info.words
+        if words is None:
             return draft, None, None
+        if not info.narrow and given and given[0].sig.dtype in self._narrow:
+            words = NARROW.get(info.name, words)
         counter = iter(range(len(given)))
+
+        def ref() -> Ref:
+            place = next(counter)
+            sig = given[place].sig
+            return Ref(sig.shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
 
         def refer(arg: Any) -> Any:
             if isinstance(arg, self.torch.Tensor):
-                place = next(counter)
-                sig = given[place].sig
-                return Ref(sig.shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
+                return ref()
             if isinstance(arg, (list, tuple)):
                 return [refer(each) for each in arg]
+            if type(arg) is self._object:
+                pack = self.packs.of(arg)
+                return pack and Pack({name: ref() for name in pack.arrays}, pack.told)
             return arg
 
         told = [refer(arg) for arg in args]
         named = {name: refer(arg) for name, arg in kwargs.items()}
         try:
-            made = info.words(draft, *told, **named)
+            made = words(draft, *told, **named)
         except (NoWords, ShapeError, TypeError, ValueError, IndexError):
             return draft, None, None
         if isinstance(made, list):
@@ -396,7 +440,7 @@ class Recorder:
         try:
             return func(*args, **kwargs)
         except NotImplementedError as error:
-            raise DataDependent(f"{info.full}: {error}") from error
+            raise NoKernel(f"{info.full} has no kernel without them") from error
         except RuntimeError as error:
             if "meta" in str(error).lower() and "device" in str(error).lower():
                 raise DataDependent(f"{info.full}: {error}") from error

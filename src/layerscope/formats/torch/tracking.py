@@ -46,6 +46,7 @@ class Tracker:
         self.same = SAME
         self.place: Place | None = None
         self.leaf: Place | None = None  # the module that is the operation at hand
+        self.own_types = False  # whether a node has arrays of other types than its rule tells
         self._counts: dict[str, int] = {}
         self._sigs = SIGS
 
@@ -162,6 +163,8 @@ class Tracker:
                     step.op, inputs, step.attributes, step.outputs, step.source, step.holds, given
                 )
             )
+            if step.params is not None:
+                self._typed(step, given)
         return [
             self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]] for p in entry.results
         ]
@@ -219,6 +222,17 @@ class Tracker:
             Node(name, op, inputs, made, attributes, None, scope, module, ties, source)
         )
         return made
+
+    def _typed(self, step: Step, given: list[Any]) -> None:
+        """The node just added has the arrays of its step, not those of its rule."""
+        self.own_types = True
+        places = dict(step.holds)
+        names = self.held.names
+        params = [
+            replace(param, storage=names[id(given[places[param.name]].tensor)])
+            for param in step.params or ()
+        ]
+        self.nodes[-1] = replace(self.nodes[-1], params=tuple(params), ties=None)
 
     def _ties(self, name: str, holds: Any, given: Any) -> dict[str, str] | None:
         """Where arrays are stored, unless that is the node's own name and theirs."""
