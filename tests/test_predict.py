@@ -19,6 +19,7 @@ from layerscope.predict.elsewhere import machines, scaled
 from layerscope.predict.facts import amounts, facts_of
 from layerscope.predict.fusing import rows_of
 from layerscope.predict.local import Roofs, Sample, fit
+from layerscope.predict.probe import at_full_speed, settled
 from layerscope.predict.work import Work, work_of
 from tests.test_measure import residual
 
@@ -201,3 +202,13 @@ def test_a_png_needs_its_extra(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     assert command(["plot", "lenet5", "-o", str(tmp_path / "a.png")]) == 4
     assert "layerscope[plot]" in capsys.readouterr().err
+
+
+def test_times_count_that_had_the_whole_machine() -> None:
+    """Three runs at full speed are enough; with fewer, slow ones are scaled and spikes left out."""
+    fast = [(1.0, (1.0, 1.05)), (1.2, (1.0, 1.1)), (1.1, (1.0, 1.0))]
+    slow = [(9.0, (1.0, 2.0)), (8.0, (1.6, 1.6))]
+    assert settled([*fast, *slow], 1.0) == 1.1
+    assert at_full_speed([*fast, *slow], 1.0) == [1.0, 1.2, 1.1]
+    scaled = [(4.0, (2.0, 2.0)), (6.0, (2.0, 3.0)), (30.0, (1.0, 2.0)), (2.2, (1.0, 1.2))]
+    assert settled(scaled, 1.0) == 2.2  # of 2, 2.2, 3 and 30
