@@ -10,10 +10,11 @@ from typing import Any
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch import flex
+from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shapes_in
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
-from layerscope.formats.torch.mode import DataDependent, NoKernel, Recorder, forget, shapes_in
+from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.modules import Calls, watched
 from layerscope.formats.torch.packed import hold_packed
 from layerscope.formats.torch.places import Held, Place, Places

@@ -8,9 +8,10 @@ from typing import Any
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import TABLE
+from layerscope.formats.torch.calls import FRESH, shapes_in
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.leaves import Leaf
-from layerscope.formats.torch.mode import FRESH, Recorder, shapes_in
+from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.places import Place
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import Sig, Value

@@ -1,0 +1,292 @@
+"""One call of an operator: as a key, in our words, run on tensors without numbers, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from layerscope.errors import ShapeError
+from layerscope.formats.torch.aten.quantized import NARROW
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
+from layerscope.formats.torch.dtypes import NAMES, name_of
+from layerscope.formats.torch.packed import Pack, Packs
+from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
+from layerscope.formats.torch.values import Sig, dense
+from layerscope.graph.attributes import Counted, Opaque
+from layerscope.graph.types import Shape, Source, elements
+
+MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
+# Results stand one behind the other whatever the layout of what they are made of.
+FRESH = frozenset((
+    "linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention", "_grouped_mm",
+    "layer_norm",
+))  # fmt: skip
+LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
+
+
+MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
+MEMO: dict[str, dict[Any, Entry]] = {}  # by the model's number type
+
+
+def forget() -> None:
+    """Drop what is known of calls, where it is much."""
+    if sum(map(len, MEMO.values())) > MOST_REMEMBERED or len(SIGS) > MOST_REMEMBERED:
+        MEMO.clear()
+        SIGS.clear()
+        SAME.clear()
+
+
+class DataDependent(Exception):
+    """The model looks at numbers that a run without numbers does not have."""
+
+
+class NoKernel(DataDependent):
+    """PyTorch cannot run without numbers what the model asks of it."""
+
+
+class Info(Struct, frozen=True):
+    """What is known of an operator before any call of it."""
+
+    name: str  # of the table: without overload, and without the mark of working in place
+    full: str
+    source: Source
+    words: Any  # of the table, None if it has none
+    kind: str  # new | view | write | constant | drawn | reads
+    in_place: bool
+    composite: bool
+    narrow: bool = False  # of narrow numbers, which tensors without numbers cannot have
+
+
+class Caller:
+    """What every kind of call needs: keys, words, runs without numbers."""
+
+    def __init__(
+        self, torch: Any, tracker: Tracker, *, real: bool, floating: str, rules: Mapping[str, Any]
+    ) -> None:
+        self.torch = torch
+        self.tracker = tracker
+        self.real = real  # numbers are computed: nothing is answered without them
+        self.floating = floating
+        self.shortcuts = True
+        self.rules = rules
+        self.memo = MEMO.setdefault(floating, {}) if not rules else {}
+        self.infos: dict[Any, Info] = {}
+        self.mode: Any = None
+        self._meta = torch.device("meta")
+        self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
+                        if hasattr(torch, theirs)}  # fmt: skip
+        keys = torch._C.DispatchKey
+        self._python = torch._C.DispatchKeySet(keys.Python).add(keys.PythonTLSSnapshot)
+        self._guard = torch._C._ExcludeDispatchKeyGuard
+        self._types = (torch.Tensor, torch.nn.Parameter)
+        self._object = torch.ScriptObject
+        self._narrow = frozenset((torch.quint8, torch.qint8, torch.qint32))
+        unwatched = partial(self._guard, self._python)  # a method of ours would hold all of this
+        self.packs = Packs(torch, tracker.places, tracker.held, unwatched)
+
+    def unwatched(self) -> Any:
+        """A context in which calls do not come here."""
+        return self._guard(self._python)
+
+    def unseen(self, sig: Sig) -> Any:
+        """As `empty`, while calls come here."""
+        guard = self._guard(self._python)
+        guard.__enter__()
+        out = self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
+        guard.__exit__(None, None, None)
+        return out
+
+    def empty(self, sig: Sig) -> Any:
+        """A tensor without numbers."""
+        return self.torch.empty_strided(sig.shape, sig.stride, dtype=sig.dtype, device=self._meta)
+
+    def _freeze(self, args: Any, given: list[Any]) -> tuple[Any, ...]:
+        """Arguments as a key; tensors are collected on the way."""
+        frozen: list[Any] = []
+        for arg in args:
+            kind = type(arg)
+            if kind is int or arg is None or kind is str:
+                frozen.append(arg)
+            elif kind is float or kind is bool:
+                frozen.append((kind, arg))  # 1, 1.0 and True are equal, and not the same
+            elif isinstance(arg, self.torch.Tensor):
+                value = self.tracker.values.get(id(arg))
+                if value is None:
+                    value = self.tracker.value(arg)
+                given.append(value)
+                frozen.append(value.sig)
+            elif kind is list or kind is tuple or isinstance(arg, (list, tuple)):
+                frozen.append(self._freeze(arg, given))
+            elif kind is self._object:
+                frozen.append(self._freeze_packed(arg, given))
+            else:
+                try:
+                    hash(arg)
+                    frozen.append(arg)
+                except TypeError:
+                    frozen.append(object())
+        return tuple(frozen)
+
+    def _freeze_packed(self, arg: Any, given: list[Any]) -> Any:
+        pack = self.packs.of(arg)
+        if pack is None:
+            return object()
+        arrays = [self.tracker.value(array) for array in pack.arrays.values()]
+        given += arrays
+        return (pack.told, *pack.arrays, *[value.sig for value in arrays])
+
+    def _freeze_named(self, kwargs: Any, given: list[Any]) -> Any:
+        return (tuple(kwargs), self._freeze(kwargs.values(), given))
+
+    def _translate(self, info: Info, args: Any, kwargs: Any, given: Any) -> Any:
+        """The call in our words: a draft and its results, None where there are none."""
+        draft = Draft(info.source, self.tracker.same, self.floating)
+        draft.in_place = info.in_place
+        words = info.words
+        if words is None:
+            return draft, None, None
+        if not info.narrow and given and given[0].sig.dtype in self._narrow:
+            words = NARROW.get(info.name, words)
+        counter = iter(range(len(given)))
+
+        def ref() -> Ref:
+            place = next(counter)
+            sig = given[place].sig
+            return Ref(sig.shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
+
+        def refer(arg: Any) -> Any:
+            if isinstance(arg, self.torch.Tensor):
+                return ref()
+            if isinstance(arg, (list, tuple)):
+                return [refer(each) for each in arg]
+            if type(arg) is self._object:
+                pack = self.packs.of(arg)
+                return pack and Pack({name: ref() for name in pack.arrays}, pack.told)
+            return arg
+
+        told = [refer(arg) for arg in args]
+        named = {name: refer(arg) for name, arg in kwargs.items()}
+        try:
+            made = words(draft, *told, **named)
+        except (NoWords, ShapeError, TypeError, ValueError, IndexError):
+            return draft, None, None
+        if isinstance(made, list):
+            return draft, made, list if info.name in LISTS else tuple
+        return draft, [made], None
+
+    def _run(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
+        """The call itself, on tensors without numbers."""
+        if self.real:
+            return func(*args, **kwargs)
+        args, kwargs = self.on_meta(args), {k: self.on_meta(v) for k, v in kwargs.items()}
+        if "device" in kwargs:
+            kwargs["device"] = self._meta
+        try:
+            return func(*args, **kwargs)
+        except NotImplementedError as error:
+            raise NoKernel(f"{info.full} has no kernel without them") from error
+        except RuntimeError as error:
+            if "meta" in str(error).lower() and "device" in str(error).lower():
+                raise DataDependent(f"{info.full}: {error}") from error
+            raise
+
+    def on_meta(self, arg: Any) -> Any:
+        """Arguments with tensors without numbers in place of those that have some."""
+        if isinstance(arg, self.torch.Tensor):
+            if arg.device == self._meta and type(arg) in self._types:
+                return arg
+            value = self.tracker.value(arg)
+            if value.twin is None:
+                # a view of what autograd may know of must be one that it may know of, too
+                with self.torch.inference_mode(arg.is_inference()):
+                    value.twin = self.empty(value.sig)
+            return value.twin
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self.on_meta(each) for each in arg])
+        if isinstance(arg, self.torch.device):
+            return self._meta
+        return arg
+
+    def _tells_layout(self, info: Info, results: Any, given: Any) -> bool:
+        """Whether the results stand one behind the other, and PyTorch need not be asked."""
+        return (
+            results is not None
+            and self.shortcuts
+            and not self.real
+            and (makes_fresh(info.name, given) or all(value.sig.contiguous for value in given))
+            and all(type(ref.place) is not int for ref in results)
+        )
+
+    def _checked(self, info: Info, draft: Any, results: Any, outs: Any, given: Any) -> Any:
+        """An entry whose results have the shapes that PyTorch made, else an unknown one."""
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        tensors = [out for out in listed if isinstance(out, self.torch.Tensor)]
+        if len(tensors) != len(listed) or not tensors:
+            if not tensors:
+                return None, outs
+            raise NotImplementedError(f"{info.full} makes tensors and other things")
+        sigs = tuple([self.tracker.sig(out) for out in tensors])
+        form = (list if isinstance(outs, list) else tuple) if many else None
+        if results is not None:
+            results = results[: len(sigs)]
+            if len(results) == len(sigs):
+                fits = all(r.shape == s.shape for r, s in zip(results, sigs, strict=True))
+                if fits:
+                    cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=True)]
+                    return self._entry(draft, cast, sigs, form), listed
+        if all(0 in sig.shape for sig in sigs):
+            return Entry((), (), sigs, form), listed
+        return self._unknown(info, sigs, given, form), listed
+
+    def _unknown(self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any) -> Entry:
+        draft = Draft(info.source, self.tracker.same, self.floating)
+        places = tuple(range(len(given)))
+        shapes = tuple([sig.shape for sig in sigs])
+        told: Any = Opaque(shapes)
+        name = info.full
+        if name == "aten.nonzero":  # data decides how many there are, the run has seen them
+            compared = elements(given[0].sig.shape)
+            name, told = "taught", Counted(shapes, (sigs[0].name,), comp=compared)
+        step = Step(name, places, told, (), len(sigs), draft.source)
+        return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form)
+
+    def _nothing(self, outs: Any, entry: Entry) -> None:
+        """Tensors without elements: no node makes them."""
+        for out, sig in zip(outs, entry.outs, strict=True):
+            made = self.tracker.register(out, "", sig, plain=False)
+            made.fixed = True
+
+    def _entry(self, draft: Draft, results: list[Ref], sigs: Any, form: Any) -> Entry:
+        return Entry(tuple(draft.steps), tuple([ref.place for ref in results]), tuple(sigs), form)
+
+    def sigs_of(self, results: list[Ref], given: list[Sig]) -> list[Sig]:
+        """What results are that stand one behind the other."""
+        kinds = {sig.name: sig.dtype for sig in given}
+        return [
+            self.tracker.sig_of(
+                ref.shape, dense(ref.shape), kinds.get(ref.dtype) or self._dtypes[ref.dtype]
+            )
+            for ref in results
+        ]
+
+
+def makes_fresh(name: str, given: Any) -> bool:
+    """Whether results stand one behind the other whatever the layout of what is given."""
+    if name == "matmul":  # of matrices alone, or of one with many, the result may be turned
+        return all(len(value.sig.shape) > 2 for value in given)
+    return name in FRESH
+
+
+def shapes_in(arg: Any, torch: Any) -> list[tuple[Shape, str]]:
+    """Shapes and number types of all tensors in a nest of arguments."""
+    if isinstance(arg, torch.Tensor):
+        return [(tuple(arg.shape), name_of(arg.dtype))]
+    if isinstance(arg, dict):
+        arg = list(arg.values())
+    if isinstance(arg, (list, tuple)):
+        return [shape for each in arg for shape in shapes_in(each, torch)]
+    return []

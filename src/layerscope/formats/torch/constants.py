@@ -1,0 +1,146 @@
+"""What is made of constants alone, and numbers that a model looks at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.formats.torch.calls import MOST_KNOWN, Caller, DataDependent, Info
+from layerscope.formats.torch.tracking import Entry
+from layerscope.formats.torch.values import Value
+
+
+class Constants(Caller):
+    """Calls on nothing, or on constants."""
+
+    def _constant(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
+        """What is made of nothing: with its numbers on a real device if small, without on meta."""
+        given: list[Any] = []
+        self._freeze(args, given)
+        likes = any(value.tensor.device == self._meta or value.sig.kind for value in given)
+        if likes and not self.real and "device" not in kwargs:
+            out = self._run(info, func, args, kwargs)
+        else:
+            out = func(*args, **kwargs)
+        sig = self.tracker.sig(out)
+        made = self.tracker.register(out, "", sig, plain=False)
+        made.fixed = True
+        drawn = info.kind == "drawn"
+        made.recipe = "random" if drawn else None
+        if out.device != self._meta and out.numel() <= MOST_KNOWN:
+            made.known = True
+        elif not drawn and all(v.known for v in given) and out.numel() <= MOST_KNOWN:
+            made.known = True
+            made.recipe = (func, args, kwargs, None)
+        return out
+
+    def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
+        """A call on constants alone makes a constant; with their numbers where all have some."""
+        target = given[0]
+        numbers = all(v.tensor.device != self._meta and v.known for v in given)
+        if info.kind == "write":
+            if numbers or self.real:
+                return func(*args, **kwargs)
+            target.root.known = target.known = False
+            if self.torch.Tag.inplace_view in func.tags or not info.in_place:
+                return self._run(info, func, args, kwargs)
+            return target.tensor
+        outs = (
+            func(*args, **kwargs) if numbers else self._alike(info, func, args, kwargs, given, key)
+        )
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        drawn = any(value.recipe == "random" for value in given)
+        known = all(value.known for value in given)
+        for n, out in enumerate(listed):
+            if not isinstance(out, self.torch.Tensor) or id(out) in self.tracker.values:
+                continue
+            made = self.tracker.register(out, "", self.tracker.sig(out), plain=False)
+            made.fixed = True
+            if numbers or (known and out.numel() <= MOST_KNOWN):
+                made.known = True
+                made.recipe = None if numbers else (func, args, kwargs, n if many else None)
+            elif drawn:
+                made.recipe = "random"
+            if info.kind == "view" and info.words is not None:
+                self._linked(info, args, kwargs, given, made, n, outs, key)
+        return outs
+
+    def _alike(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
+        """What a call makes without numbers, as its words or one like it tell; views are run."""
+        if info.kind != "new" or info.words is None or not self.shortcuts or self.real:
+            return self._run(info, func, args, kwargs)
+        entry = self.memo.get(("folded", key))
+        if entry is not None:
+            return self.empty(entry.outs[0])
+        out = sig = None
+        _, results, form = self._translate(info, args, kwargs, given)
+        if form is None and self._tells_layout(info, results, given):
+            [sig] = self.sigs_of(results, [value.sig for value in given])
+            out = self.empty(sig)
+        else:
+            out = self._run(info, func, args, kwargs)
+            if type(out) is self.torch.Tensor and out.device == self._meta:
+                sig = self.tracker.sig(out)
+        if sig is not None:
+            self.memo["folded", key] = Entry((), (), (sig,))
+        return out
+
+    def _linked(
+        self,
+        info: Info,
+        args: Any,
+        kwargs: Any,
+        given: Any,
+        made: Value,
+        n: int,
+        outs: Any,
+        key: Any,
+    ) -> None:
+        """A view of a constant: written into, it is a constant no more, nor what it is of."""
+        source = given[0]
+        twin = source.twin if source.twin is not None else source.tensor
+        if not self.torch._C._is_alias_of(made.tensor, twin):
+            return
+        entry = self.memo.get(key) if self.shortcuts else None
+        if entry is None:
+            draft, results, _ = self._translate(info, args, kwargs, given)
+            entry, _ = self._checked(info, draft, results, outs, given)
+            self.memo[key] = entry
+        made.parent, made.remake = source, (entry, given, n)
+        made.version = source.root.version
+
+    def _look(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A number the model looks at, worked out where weights play no part in it."""
+        try:
+            with self.torch.no_grad():
+                return func(*self._numbers(args), **kwargs)
+        except DataDependent:
+            raise
+        except Exception as error:
+            raise DataDependent(f"{func}: {error}") from error
+
+    def _numbers(self, arg: Any) -> Any:
+        if isinstance(arg, self.torch.Tensor):
+            value = self.tracker.value(arg)
+            if arg.device != self._meta:
+                if not self.real and value.sig.kind == "param":
+                    raise DataDependent("of a parameter")
+                return arg
+            if not value.root.known:
+                raise DataDependent("of a tensor whose numbers are not known")
+            if not value.known or not isinstance(value.recipe, tuple):
+                if value.known and value.twin is not None:
+                    return value.twin
+                raise DataDependent("of a tensor whose numbers are not known")
+            func, args, kwargs, place = value.recipe
+            named = {k: self._numbers(v) for k, v in kwargs.items()}
+            if "device" in named:
+                named["device"] = "cpu"
+            made = func(*self._numbers(args), **named)
+            made = made if place is None else made[place]
+            value.twin = made
+            value.recipe = None
+            return made
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._numbers(each) for each in arg])
+        return arg

@@ -1,0 +1,131 @@
+"""Views, and what is written in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.formats.torch.aten import DRAWN, TABLE
+from layerscope.formats.torch.calls import MOST_KNOWN, Caller, Info
+from layerscope.formats.torch.draft import Draft, Ref
+from layerscope.formats.torch.values import Value
+from layerscope.graph.attributes import Told
+
+
+class Writes(Caller):
+    """Calls whose results share storage with what they are given."""
+
+    def _view(
+        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any, entry: Any
+    ) -> Any:
+        if info.words is None and info.composite:
+            with self.mode:
+                opened = func.decompose(*args, **kwargs)
+            if opened is not NotImplemented:
+                return opened
+        outs = self._run(info, func, args, kwargs)
+        many = isinstance(outs, (list, tuple))
+        listed = list(outs) if many else [outs]
+        if entry is None or not self.shortcuts:
+            draft, results, _ = self._translate(info, args, kwargs, given)
+            entry, _ = self._checked(info, draft, results, outs, given)
+            self.memo[key] = entry
+        tracker = self.tracker
+        if not entry.results:
+            self._nothing(listed, entry)
+            return outs
+        source = given[0]
+        twin = source.twin if source.twin is not None else source.tensor
+        if not many and (outs is twin or outs is source.tensor):
+            return source.tensor
+        lazy = not entry.steps and len(listed) == 1
+        names = [""] if lazy else tracker.emit(entry, given)
+        if lazy:
+            names = [tracker.read(source)] if source.plain or source.parent else [source.name]
+        alias = self.torch._C._is_alias_of
+        if lazy and source.sig.kind and source.sig.shape == entry.outs[0].shape:
+            self._same_array(outs, source)  # detach() and the like of an array of the model
+            return outs
+        for n, out in enumerate(listed):
+            made = tracker.register(out, names[n], entry.outs[n])
+            if source.known and out.numel() <= MOST_KNOWN:
+                made.known = True
+                made.recipe = (func, args, kwargs, n if many else None)
+            if alias(out, twin):
+                made.parent = source
+                made.remake = (entry, given, n)
+                made.version = source.root.version
+                made.plain = False
+                if lazy and not source.plain and source.parent is None:
+                    made.version = -1  # named when it is read
+        return outs
+
+    def _same_array(self, out: Any, source: Value) -> None:
+        held, tracker = self.tracker.held, self.tracker
+        held.names[id(out)] = source.name
+        if source.sig.kind == "buffer":
+            held.buffers.add(id(out))
+        made = tracker.register(out, source.name, tracker.sig(out, source.sig.kind), plain=False)
+        made.known = source.known
+        made.recipe = source.recipe
+
+    def _write(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
+        target = given[0]
+        if target.sig.kind == "buffer" and target.tensor.numel() == 1:
+            if self.real:
+                return func(*args, **kwargs)
+            return target.tensor  # a counter of the model's own, such as batches seen
+        if self.torch.Tag.inplace_view in func.tags or not info.in_place:
+            return self._rewritten(info, func, args, kwargs, given)
+        if self.real:
+            func(*args, **kwargs)
+        entry = self.memo.get(key) if self.shortcuts else None
+        if entry is None:
+            if info.name in DRAWN:
+                told = Told((target.sig.shape,), (target.sig.name,))
+                draft = Draft(info.source, self.tracker.same, self.floating)
+                entry = self._entry(draft, [draft.add("random", at=told)], [target.sig], None)
+            else:
+                draft, results, _ = self._translate(info, args, kwargs, given)
+                if results is None or results[0].shape != target.sig.shape:
+                    if info.composite and not self.real:
+                        with self.mode:
+                            opened = func.decompose(*args, **kwargs)
+                        if opened is not NotImplemented:
+                            return opened
+                    entry = self._unknown(info, (target.sig,), given, None)
+                else:
+                    made = draft.cast(results[0], target.sig.name)
+                    entry = self._entry(draft, [made], [target.sig], None)
+            self.memo[key] = entry
+        name = self.tracker.emit(entry, given)[0]
+        self.tracker.write(target, name)
+        return target.tensor
+
+    def _rewritten(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
+        """Operators that change a tensor's own shape, or write into one they are handed."""
+        outs = self._run(info, func, args, kwargs)
+        target = given[0]
+        if self.torch.Tag.inplace_view in func.tags:
+            before = target.sig
+            base = info.name
+            target.sig = self.tracker.sig(target.tensor)
+            words = TABLE.get(base)
+            if words is not None:
+                draft = Draft(info.source, self.tracker.same, self.floating)
+                ref = Ref(before.shape, before.name, 0, before.kind != "")
+                made = words(draft, ref, *args[1:], **kwargs)
+                name = self.tracker.emit(self._entry(draft, [made], [target.sig], None), given)[0]
+                self.tracker.write(target, name)
+            return outs
+        listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+        tensors = [out for out in listed if isinstance(out, self.torch.Tensor)]
+        if not tensors:
+            return outs
+        sigs = tuple([self.tracker.sig(out) for out in tensors])
+        names = self.tracker.emit(self._unknown(info, sigs, given, None), given)
+        for out, name, sig in zip(tensors, names, sigs, strict=True):
+            if id(out) in self.tracker.values:
+                self.tracker.write(self.tracker.values[id(out)], name)
+            else:
+                self.tracker.register(out, name, sig)
+        return outs
