@@ -46,7 +46,6 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     stored = {param.name: param for param in graph.params}
     tied = bool(stored) or any(node.ties or node.params is not None for node in graph.nodes)
     seen: set[str] | None = set() if tied else None
-    works: dict[tuple[int, tuple[str, ...]], _Work] = {}
     made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
     own: dict[tuple[int, str], tuple[Param, ...]] = {}
@@ -78,14 +77,27 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
         if cost is None:
             if not tied:
                 params = own_params(node, call)
-            work = works.get((id(call), dtypes))
-            if work is None:
-                work = works[id(call), dtypes] = _work(node, call, shapes)
+            work = _known_work(node, call, shapes, dtypes)
             cost = _cost(node, work, shapes, params, seen)
             if alike:
                 made[id(call), node.times, dtypes] = cost
         found[node.name] = cost
     return found
+
+
+# Calls are shared by networks, and so is what they amount to. The call is kept, so that no other
+# comes to have its identity.
+WORKS: dict[tuple[int, tuple[str, ...]], tuple[Call, _Work]] = {}
+MOST_WORKS = 50_000  # more are forgotten all at once
+
+
+def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...]) -> _Work:
+    found = WORKS.get((id(call), dtypes))
+    if found is None:
+        if len(WORKS) >= MOST_WORKS:
+            WORKS.clear()
+        found = WORKS[id(call), dtypes] = (call, _work(node, call, shapes))
+    return found[1]
 
 
 def _dtypes(inputs: Tensors, outputs: Tensors) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from typing import Any
 
 from msgspec import Struct
 
@@ -96,7 +97,25 @@ def _where(graph: Graph, node: Node) -> str:
     return f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
 
 
+# What a rule says of an op on some shapes is the same in every network.
+CALLS: dict[Any, Call] = {}
+MOST_CALLS = 50_000  # more are forgotten all at once
+
+
 def _call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
+    key = (node.op, node.attributes, shapes, len(node.outputs))
+    try:
+        found = CALLS.get(key)
+    except TypeError:  # attributes that cannot be looked up
+        return _new_call(graph, node, shapes)
+    if found is None:
+        if len(CALLS) >= MOST_CALLS:
+            CALLS.clear()
+        found = CALLS[key] = _new_call(graph, node, shapes)
+    return found
+
+
+def _new_call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
     rule = RULES[node.op]
     least, most = rule.arity
     where = _where(graph, node)

@@ -24,6 +24,7 @@ class Untouched:
         self.torch, self.places, self.short = torch, places, short
         self._looked = False
         self._modules: list[tuple[Any, Any, Any]] = []
+        self._arrays: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._leaves: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self._random: list[tuple[Callable[[Any], object], Any]] = []
 
@@ -34,15 +35,14 @@ class Untouched:
         self._looked = True
         leaves = self._leaves
         for place in self.places.values():
-            module = place.module
-            held = module.__dict__
+            held = place.module.__dict__
             if self.short and place.leaf is not None:
                 leaves.append((held, held.copy()))
                 for arrays in (held["_parameters"], held["_buffers"]):
                     if arrays:
-                        leaves.append((arrays, arrays.copy()))
+                        self._arrays.append((arrays, arrays.copy()))
             else:
-                self._modules.append((module, dict(held), _insides(held)))
+                self._modules.append((held, held.copy(), _insides(held)))
 
     def __enter__(self) -> None:
         torch = self.torch
@@ -60,10 +60,14 @@ class Untouched:
         self.torch.backends.mha.set_fastpath_enabled(self._fast)
         for put, state in self._random:
             put(state)
-        for module, attributes, insides in self._modules:
-            _put_back(module, attributes, insides)
+        for now, attributes, insides in self._modules:
+            _put_back(now, attributes, insides)
         for now, saved in self._leaves:
             if _changed(now, saved):
+                now.clear()
+                now.update(saved)
+        for now, saved in self._arrays:
+            if _differs(now, saved):
                 now.clear()
                 now.update(saved)
 
@@ -77,33 +81,32 @@ def _changed(now: dict[str, Any], saved: dict[str, Any]) -> bool:
 
 
 def _insides(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Containers among the attributes, each with a copy of what is in it."""
+    """Containers among the attributes, each with a copy of what is in it, None for nothing."""
     return [
-        (value, value.copy())
+        (value, value.copy() if value else None)
         for value in attributes.values()
-        if isinstance(value, CONTAINERS) and value
+        if isinstance(value, CONTAINERS)
     ]
 
 
-def _put_back(module: Any, attributes: dict[str, Any], insides: list[tuple[Any, Any]]) -> None:
+def _put_back(now: dict[str, Any], attributes: dict[str, Any], insides: Any) -> None:
     for container, copy in insides:
-        if isinstance(container, list):
+        if copy is None:
+            if container:
+                container.clear()
+        elif isinstance(container, list):
             container[:] = copy
         elif container != copy if isinstance(container, set) else _differs(container, copy):
             container.clear()
             container.update(copy)
-    copied = {id(container) for container, _ in insides}
-    for value in attributes.values():  # empty before, filled since
-        if isinstance(value, CONTAINERS) and value and id(value) not in copied:
-            value.clear()
-    now = module.__dict__
-    if now.keys() != attributes.keys() or _differs(now, attributes):
+    if _differs(now, attributes):
         now.clear()
         now.update(attributes)
 
 
 def _differs(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
-    return list(now) != list(before) or any(now[key] is not before[key] for key in before)
+    """Whether keys, their order or any value is another thing."""
+    return [*now] != [*before] or [*map(id, now.values())] != [*map(id, before.values())]
 
 
 @contextmanager
