@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from layerscope.engines import ENGINES, Progress, engine, quiet
 from layerscope.engines.machine import cores, known_machine, raised
-from layerscope.engines.subject import LEAST_RUNS, Options, Subject, subject_of
+from layerscope.engines.subject import LEAST_RUNS, Fusion, Options, Subject, subject_of
 from layerscope.errors import EngineError, LayerscopeError, MissingExtra, UnknownName, UsageError
 from layerscope.graph.plain import to_plain
 from layerscope.report import Report
@@ -20,6 +20,7 @@ from layerscope.report.measurement import Energy, Machine, Measurement, Run, Tim
 from layerscope.report.timed import timed
 from layerscope.version import __version__
 
+FUSIONS: dict[str, tuple[Fusion, ...]] = {"on": ("on",), "off": ("off",), "both": ("on", "off")}
 SLACK = 0.05  # by which a row may be above a roof: both were measured
 TOLERANCE = 1e-3  # of the largest output: engines sum in different orders
 
@@ -42,8 +43,8 @@ def measure(
         if each not in ENGINES:
             known = ", ".join(ENGINES)
             raise UnknownName("engine", each, ENGINES, f"; known: {known}, all")
-    if fusion not in ("on", "off", "both"):
-        raise UnknownName("fusion", fusion, ("on", "off", "both"), "; known: on, off, both")
+    if fusion not in FUSIONS:
+        raise UnknownName("fusion", fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
     if runs < LEAST_RUNS:
         raise UsageError(f"--runs {runs}, expected at least {LEAST_RUNS}")
     threads = threads or cores()
@@ -53,7 +54,6 @@ def measure(
         raise UsageError(f"--power {power}, expected watts")
     for each in names if len(names) == 1 else ():
         engine(each).version()  # raise for one that is missing before anything is written
-    kinds = ("on", "off") if fusion == "both" else (fusion,)
     with TemporaryDirectory(prefix="layerscope-") as folder:
         started = time.perf_counter()
         subject = subject_of(report, folder, path)
@@ -62,9 +62,9 @@ def measure(
             Timer("lower", 1, time.perf_counter() - started),
         )
         tasks = [
-            (each, Options(threads, runs, kind, power))  # type: ignore[arg-type]
+            (each, Options(threads, runs, kind, power))
             for each in names
-            for kind in kinds
+            for kind in FUSIONS[fusion]
         ]
         found, failures = _run_all(subject, tasks, progress or quiet)
     if not found:

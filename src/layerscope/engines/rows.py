@@ -13,7 +13,7 @@ from layerscope.engines.mapping import Group, Mapped
 from layerscope.engines.program import Program
 from layerscope.engines.subject import Options
 from layerscope.report import Report
-from layerscope.report.measurement import Energy, LayerTime, Run, Timing
+from layerscope.report.measurement import Energy, Kind, LayerTime, Run, Timing
 
 SHOWN = 4  # names of layers in a row before the rest is counted
 BUSY = 1.05
@@ -105,10 +105,10 @@ def _known(parts: Parts) -> set[int]:
 def _row(group: Group, name: str, parts: Parts, chosen: int) -> LayerTime:
     times = [sum(run.get(at, 0.0) for at in group.operators) for run in parts.times]
     operators = [parts.program.operators[at] for at in group.operators]
-    kind = "layout" if group.layout else "layer" if group.layers else "unattributed"
+    kind: Kind = "layout" if group.layout else "layer" if group.layers else "unattributed"
     return LayerTime(
         name,
-        kind,  # type: ignore[arg-type]
+        kind,
         group.layers,
         times[chosen],
         min(times),

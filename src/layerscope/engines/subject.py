@@ -20,12 +20,15 @@ WARM_UPS = 3
 LEAST_RUNS = 10
 
 
+Fusion = Literal["on", "off"]
+
+
 class Options(Struct, frozen=True):
     """How to measure."""
 
     threads: int
     runs: int = LEAST_RUNS
-    fusion: Literal["on", "off"] = "on"
+    fusion: Fusion = "on"
     power_w: float | None = None
     memory: bool = True
     paired: bool = True  # with an unprofiled run after each profiled one

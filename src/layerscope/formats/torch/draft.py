@@ -139,12 +139,11 @@ class Draft:
 def packed(op: str, name: str, ref: Ref) -> tuple[Param, ...]:
     """An array in the number type it is kept in, and the scales it is to be read by."""
     role: Role = "bias" if name.startswith("bias") else "weight"
-    role = "embedding" if op == "select" else role
-    scales = [(own, scale, "statistic") for own, scale in ref.scales or ()]
-    return tuple(
-        Param(own, each.shape, what, each.dtype)  # type: ignore[arg-type]
-        for own, each, what in ((name, ref, role), *scales)
-    )
+    if op == "select":
+        role = "embedding"
+    arrays: list[tuple[str, Ref, Role]] = [(name, ref, role)]
+    arrays += [(own, scale, "statistic") for own, scale in ref.scales or ()]
+    return tuple([Param(own, each.shape, what, each.dtype) for own, each, what in arrays])
 
 
 def fits(refs: list[Ref], outs: list[tuple[Shape, str]]) -> bool:
