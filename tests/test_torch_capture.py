@@ -231,6 +231,7 @@ def states(model: Any) -> list[Any]:
             key: list(value) if isinstance(value, list) else value
             for key, value in attributes.items()
         }
+        attributes["every name"] = list(vars(module))
         found.append((name, type(module), attributes))
     return found
 
@@ -293,6 +294,49 @@ def test_errors_name_the_module_and_the_shapes() -> None:
         layerscope.analyze(object(), input_size=(1, 3))
     with pytest.raises(UsageError, match="every size to be at least 1"):
         layerscope.summary(Failing(), (0, 3, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("last", "on"),
+    [
+        (lambda: nn.BatchNorm2d(16), "1x8x6x6"),
+        (lambda: nn.BatchNorm1d(8), "1x8x6x6"),
+        (lambda: nn.GroupNorm(4, 16), "1x8x6x6"),
+        (lambda: nn.LayerNorm(5), "1x8x6x6"),
+        (lambda: nn.PReLU(4), "1x8x6x6"),
+        (lambda: nn.Linear(5, 2), "1x8x6x6"),
+        (lambda: nn.Conv2d(4, 8, 3), "1x8x6x6"),
+        (lambda: nn.ConvTranspose2d(4, 8, 3), "1x8x6x6"),
+        (lambda: nn.Conv2d(8, 8, 9), "1x8x6x6"),
+        (lambda: nn.Conv1d(8, 8, 3), "1x8x6x6"),
+    ],
+)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_what_pytorch_refuses_is_refused(last: Any, on: str, device: str) -> None:
+    """Also by modules that are answered without being run: their arrays must fit what they get."""
+    with torch.device(device):
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), last())
+    kind = type(model[1]).__name__
+    with pytest.raises(ModelError, match=rf"Sequential: 1 \({kind}\) on {on} fp32: ."):
+        layerscope.summary(model, (1, 3, 8, 8))
+    with pytest.raises(RuntimeError if kind != "BatchNorm1d" else ValueError):
+        nn.Sequential(nn.Conv2d(3, 8, 3), last())(torch.zeros(1, 3, 8, 8))
+
+
+def test_a_norm_of_another_size_after_one_that_fits() -> None:
+    """What is known of one module is not taken to hold for another's arrays."""
+    model = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.BatchNorm2d(4))
+    with pytest.raises(ModelError, match=r"Sequential: 2 \(BatchNorm2d\) on 1x3x8x8 fp32"):
+        layerscope.summary(model, (1, 3, 8, 8))
+
+
+def test_a_module_that_is_to_be_compiled_is_counted_as_it_is() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.ReLU(), nn.Linear(4, 2)))
+    model[1].compile()
+    kept = vars(model[1])["_compiled_call_impl"]
+    assert layerscope.summary(model, (1, 4)).total_macs == 16 + 8
+    assert vars(model[1])["_compiled_call_impl"] is kept
+    assert "_compiled_call_impl" not in vars(model)
 
 
 def test_odd_results() -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from layerscope.analysis.shapes import Shapes, Tensors
 from layerscope.graph.types import Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+from layerscope.ops.known import params_of
 
 Status = Literal["exact", "estimate", "unknown"]
 
@@ -56,7 +57,7 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
         dtype = shapes.ends[node.name][1][0].dtype
         params = own.get((id(call), dtype))
         if params is None:
-            params = own[id(call), dtype] = _typed(RULES[node.op].params(call), dtype)
+            params = own[id(call), dtype] = _typed(params_of(node.op, call), dtype)
         return params
 
     for node in graph.nodes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Any
 
 from msgspec import Struct
 
@@ -11,6 +10,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
+from layerscope.ops.known import called
 from layerscope.ops.rule import made_dtype
 
 Tensors = tuple[Tensor, ...]
@@ -97,37 +97,14 @@ def _where(graph: Graph, node: Node) -> str:
     return f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
 
 
-# What a rule says of an op on some shapes is the same in every network.
-CALLS: dict[Any, Call] = {}
-MOST_CALLS = 50_000  # more are forgotten all at once
-
-
 def _call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
-    key = (node.op, node.attributes, shapes, len(node.outputs))
     try:
-        found = CALLS.get(key)
-    except TypeError:  # attributes that cannot be looked up
-        return _new_call(graph, node, shapes)
-    if found is None:
-        if len(CALLS) >= MOST_CALLS:
-            CALLS.clear()
-        found = CALLS[key] = _new_call(graph, node, shapes)
-    return found
-
-
-def _new_call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
-    rule = RULES[node.op]
-    least, most = rule.arity
-    where = _where(graph, node)
-    if len(shapes) < least or (most is not None and len(shapes) > most):
-        expected = f"{least}" if least == most else f"{least} to {most or 'any number'}"
-        raise ShapeError(f"{where}: {node.op} of {len(shapes)} inputs, expected {expected}")
-    try:
-        outputs = rule.shape(Call(node.attributes, shapes))
+        call = called(node.op, node.attributes, shapes)
     except ShapeError as error:
-        raise ShapeError(f"{where}: {error}") from None
-    if len(outputs) != len(node.outputs):
+        raise ShapeError(f"{_where(graph, node)}: {error}") from None
+    if len(call.outputs) != len(node.outputs):
         raise ShapeError(
-            f"{where}: {node.op} makes {len(outputs)} tensors, {len(node.outputs)} are named"
+            f"{_where(graph, node)}: {node.op} makes {len(call.outputs)} tensors, "
+            f"{len(node.outputs)} are named"
         )
-    return Call(node.attributes, shapes, outputs)
+    return call

@@ -16,4 +16,12 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if before:
+            _with_the_old()
             gc.enable()
+
+
+def _with_the_old() -> None:
+    """Let what was made count as old, or all of it is searched at once, as soon as that is on."""
+    if not gc.get_freeze_count():  # what somebody froze stays so
+        gc.freeze()
+        gc.unfreeze()

@@ -42,13 +42,16 @@ def _text(shape: Shape) -> str:
 
 def _concat_shape(call: Call) -> tuple[Shape, ...]:
     a: Concat = call.attributes or Concat()
-    axis = axis_of(a.axis, len(call.x))
-    rest = {(*shape[:axis], *shape[axis + 1 :]) for shape in call.inputs}
-    if len(rest) > 1 or len({len(shape) for shape in call.inputs}) > 1:
-        told = ", ".join(map(_text, call.inputs))
-        raise ShapeError(f"joining {told} along axis {axis}: the other axes do not agree")
-    total = sum(shape[axis] for shape in call.inputs)
-    return ((*call.x[:axis], total, *call.x[axis + 1 :]),)
+    x = call.x
+    axis = axis_of(a.axis, len(x))
+    before, after = x[:axis], x[axis + 1 :]
+    total = 0
+    for shape in call.inputs:
+        if len(shape) != len(x) or shape[:axis] != before or shape[axis + 1 :] != after:
+            told = ", ".join(map(_text, call.inputs))
+            raise ShapeError(f"joining {told} along axis {axis}: the other axes do not agree")
+        total += shape[axis]
+    return ((*before, total, *after),)
 
 
 def _concat_reach(call: Call) -> tuple[Reach, ...]:

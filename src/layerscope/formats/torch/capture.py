@@ -99,6 +99,7 @@ class Run:
             recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
             recorder.shortcuts = self.shortcuts
             untouched = Untouched(torch, places, short=short)
+            stack.enter_context(Calls(torch, recorder, untouched.look, short=short))
             stack.enter_context(untouched)
             if "transformers.modeling_utils" in sys.modules:
                 untouched.look()
@@ -112,7 +113,7 @@ class Run:
             recorder.mode = _recording()()
             recorder.mode.call = recorder.call
             try:
-                with recorder.mode, Calls(torch, recorder, untouched.look, short=short):
+                with recorder.mode:
                     if type(self.model).__call__ is not torch.nn.Module.__call__:
                         untouched.look()  # it has its own
                     result = self.model(*args, **kwargs)

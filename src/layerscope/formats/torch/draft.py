@@ -11,6 +11,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Cast, Concat
 from layerscope.graph.types import Param, Role, Shape, Source
 from layerscope.ops import RULES, Call
+from layerscope.ops.known import called, params_of
 from layerscope.ops.rule import made_dtype
 
 Place = int | tuple[int, int]  # the n-th tensor of the call, or a step and which of its outputs
@@ -48,6 +49,10 @@ class NoWords(Exception):
     """A call that our ops do not cover; it stays unknown under its own name."""
 
 
+class Refused(Exception):
+    """A call that PyTorch refuses with numbers, and not without."""
+
+
 class Draft:
     """Steps of one call, in order; attributes that are alike are one value."""
 
@@ -83,10 +88,10 @@ class Draft:
             raise NoWords(op)
         if at is not None:
             at = self._same.setdefault((type(at), at), at)
-        least, most = rule.arity
-        if len(inputs) < least or (most is not None and len(inputs) > most):
-            raise NoWords(f"{op} of {len(inputs)} inputs")
-        shapes = rule.shape(Call(at, tuple([ref.shape for ref in inputs])))
+        call = called(op, at, tuple([ref.shape for ref in inputs]))
+        shapes = call.outputs
+        if holds and not bare:
+            _need_fit(op, call, holds)
         held = []
         params: tuple[Param, ...] | None = () if bare else None
         for name, ref in (holds or {}).items():
@@ -134,6 +139,14 @@ class Draft:
         if len(full) == 1:
             return self.add("identity", full[0])
         return self.add("concat", *full, at=Concat(axis))
+
+
+def _need_fit(op: str, call: Call, holds: Mapping[str, Ref]) -> None:
+    """Raise where an array has another shape than the rule has for it: PyTorch refuses those."""
+    for param in params_of(op, call):
+        ref = holds.get(param.name)
+        if ref is not None and ref.shape != param.shape:
+            raise NoWords(f"{op} with {param.name} of shape {ref.shape}, expected {param.shape}")
 
 
 def packed(op: str, name: str, ref: Ref) -> tuple[Param, ...]:

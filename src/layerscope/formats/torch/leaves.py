@@ -22,7 +22,7 @@ def _after(x: Any, arrays: Told, told: Told) -> Told:
 class Leaf:
     """How a type of module is answered. `arguments` None: not with what this one is told."""
 
-    __slots__ = ("arguments", "buffers", "in_place", "operator", "params", "told")
+    __slots__ = ("arguments", "buffers", "in_place", "keeps", "operator", "params", "told")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Leaf:
         self.buffers = _all_of(itemgetter, buffers)
         self.arguments = arguments
         self.in_place = operator in MAY_BE_IN_PLACE  # has an `inplace` that must be looked at
+        self.keeps = operator in KEEPS
 
 
 def _all_of(getter: Any, names: str) -> Callable[[Any], Told] | None:
@@ -55,10 +56,16 @@ def _conv(x: Any, arrays: Told, told: Told) -> Told | None:
     return (x, *arrays, *rest) if mode == "zeros" else None
 
 
-def _batch_norm(x: Any, arrays: Told, told: Told) -> Told | None:
-    if told[1] is None or arrays[2] is None:  # statistics are counted in another way, or not kept
-        return None
-    return (x, *arrays, *told)
+def _batch_norm(rank: int) -> Arguments:
+    axes = (2, 3) if rank == 1 else (rank + 2,)
+
+    def arguments(x: Any, arrays: Told, told: Told) -> Told | None:
+        # its statistics are counted in another way, or not kept, or it is refused
+        if told[1] is None or arrays[2] is None or len(x.shape) not in axes:
+            return None
+        return (x, *arrays, *told)
+
+    return arguments
 
 
 def _shaped(x: Any, arrays: Told, told: Told) -> Told:
@@ -95,6 +102,8 @@ def _embedding(x: Any, arrays: Told, told: Told) -> Told | None:
 MAY_BE_IN_PLACE = frozenset((
     "relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "leaky_relu", "elu", "mish", "dropout",
 ))  # fmt: skip
+# Told alike they are the same step on any shape of the same rank, and make a tensor of that shape.
+KEEPS = frozenset((*MAY_BE_IN_PLACE, "sigmoid", "tanh", "gelu", "batch_norm"))
 CONV = "weight bias"
 WINDOW = "kernel_size stride padding"
 LEAVES: dict[str, Leaf] = {
@@ -113,7 +122,7 @@ LEAVES: dict[str, Leaf] = {
     "Linear": Leaf("linear", "", CONV),
     **{
         f"BatchNorm{n}d": Leaf(
-            "batch_norm", "training momentum eps", CONV, "running_mean running_var", _batch_norm
+            "batch_norm", "training momentum eps", CONV, "running_mean running_var", _batch_norm(n)
         )
         for n in (1, 2, 3)
     },

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import get_ident
+from types import MethodType
 from typing import Any
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import TABLE
 from layerscope.formats.torch.calls import FRESH, shapes_in
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.leaves import Leaf
 from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.places import Place
@@ -17,6 +18,7 @@ from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.types import Source
 
+SEAM = "_compiled_call_impl"
 NO_ENTRY = Entry((), (), ())  # of a module that must be entered
 
 
@@ -34,29 +36,39 @@ class Calls:
         self.tracker = recorder.tracker
         self.first = first
         self.short = short
-        self.kind = torch.nn.Module
-        self.original = self.kind.__call__
+        self._before: list[tuple[dict[str, Any], Any]] = []
+        self._steps: dict[Any, Entry] = {}
         row = torch.nn.Sequential
         self._row = (row.forward, row.__iter__)
         if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
             self._row = (None, None)
 
     def __enter__(self) -> None:
-        self.kind.__call__ = self._handler()
+        # Where PyTorch looks for a compiled forward before it runs one, and what it leaves out of
+        # copies. Another `nn.Module.__call__` would cost all that Python knows of its subclasses.
+        call = self._handler()
+        for place in self.tracker.places.values():
+            held = place.module.__dict__
+            self._before.append((held, held.get(SEAM)))
+            held[SEAM] = MethodType(call, place)
 
     def __exit__(self, *_: object) -> None:
-        self.kind.__call__ = self.original
+        for held, before in self._before:
+            if before is None:
+                held.pop(SEAM, None)
+            else:
+                held[SEAM] = before
+        self._before.clear()
 
     def _handler(self) -> Any:
-        original, owner = self.original, get_ident()
-        places, values = self.tracker.places, self.tracker.values
+        owner = get_ident()
+        values = self.tracker.values
         answer, enter = self.answer, self.enter
         short = self.short
 
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            place = places.get(id(module))
-            if place is None or get_ident() != owner:
-                return original(module, *args, **kwargs)
+        def call(place: Place, *args: Any, **kwargs: Any) -> Any:
+            if get_ident() != owner:
+                return place.module._call_impl(*args, **kwargs)
             if short and place.leaf is not None and len(args) == 1 and not kwargs and place.path:
                 value = values.get(id(args[0]))
                 if value is not None:
@@ -76,7 +88,7 @@ class Calls:
             if self.short and len(args) == 1 and not kwargs and self._is_row(place):
                 return self._through(place, args[0])
             self.first()
-            result = self.original(place.module, *args, **kwargs)
+            result = place.module._call_impl(*args, **kwargs)
         except BaseException as error:
             if not hasattr(error, "_layerscope_at"):
                 shapes = shapes_in((args, kwargs), self.torch)
@@ -137,7 +149,8 @@ class Calls:
         except TypeError:
             return None
         if entry is None:
-            entry = memo[key] = self._entry(leaf, sig, arrays, told, in_place) or NO_ENTRY
+            make = self._kept if leaf.keeps and sig.contiguous and not sig.kind else self._entry
+            entry = memo[key] = make(leaf, sig, arrays, told, in_place) or NO_ENTRY
         if entry is NO_ENTRY:
             return None
         stored: list[Any] = []
@@ -154,6 +167,25 @@ class Calls:
         out = self.recorder.unseen(sig)
         self.tracker.register(out, name, sig)
         return out
+
+    def _kept(
+        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
+    ) -> Entry | None:
+        """As `_entry`, from that of a module told alike, on another shape of the same rank."""
+        buffers = self.tracker.held.buffers
+        held = tuple([a is not None and (a.dtype, id(a) in buffers) for a in arrays])
+        channels = sig.shape[1:2]
+        for array in arrays:
+            if array is not None and array.shape != channels:
+                return self._entry(leaf, sig, arrays, told, in_place)
+        key = (leaf, told, in_place, sig.dtype, len(sig.shape), held)
+        known = self._steps.get(key)
+        if known is not None:
+            return Entry(known.steps, known.results, (sig,))
+        entry = self._entry(leaf, sig, arrays, told, in_place)
+        if entry is not None and entry.outs[0] is sig:
+            self._steps[key] = entry
+        return entry
 
     def _entry(
         self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
@@ -182,7 +214,7 @@ class Calls:
             return None
         try:
             made = TABLE[leaf.operator](draft, *arguments)
-        except (NoWords, ShapeError, TypeError, ValueError, IndexError):
+        except (NoWords, Refused, ShapeError, TypeError, ValueError, IndexError):
             return None
         alike = all(held.name == made.dtype for held in given[1:])
         if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:

@@ -6,11 +6,13 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import is_
 from typing import Any
 
 from layerscope.formats.torch.places import Places
 
 CONTAINERS = (dict, list, set)
+Saved = tuple[dict[str, Any], tuple[str, ...], tuple[Any, ...]]  # it, its keys, what was in it
 
 
 class Untouched:
@@ -24,8 +26,8 @@ class Untouched:
         self.torch, self.places, self.short = torch, places, short
         self._looked = False
         self._modules: list[tuple[Any, Any, Any]] = []
-        self._arrays: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        self._leaves: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._arrays: list[Saved] = []
+        self._leaves: list[Saved] = []
         self._random: list[tuple[Callable[[Any], object], Any]] = []
 
     def look(self) -> None:
@@ -33,14 +35,21 @@ class Untouched:
         if self._looked:
             return
         self._looked = True
-        leaves = self._leaves
+        leaves, all_arrays = self._leaves, self._arrays
+        keys: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+        def saved(held: dict[str, Any]) -> Saved:
+            names = (*held,)
+            return held, keys.setdefault(names, names), (*held.values(),)
+
         for place in self.places.values():
             held = place.module.__dict__
             if self.short and place.leaf is not None:
-                leaves.append((held, held.copy()))
-                for arrays in (held["_parameters"], held["_buffers"]):
-                    if arrays:
-                        self._arrays.append((arrays, arrays.copy()))
+                leaves.append(saved(held))
+                if held["_parameters"]:
+                    all_arrays.append(saved(held["_parameters"]))
+                if held["_buffers"]:
+                    all_arrays.append(saved(held["_buffers"]))
             else:
                 self._modules.append((held, held.copy(), _insides(held)))
 
@@ -62,22 +71,12 @@ class Untouched:
             put(state)
         for now, attributes, insides in self._modules:
             _put_back(now, attributes, insides)
-        for now, saved in self._leaves:
-            if _changed(now, saved):
+        for now, names, values in (*self._leaves, *self._arrays):
+            if (*now,) != names or not all(map(is_, now.values(), values)):
                 now.clear()
-                now.update(saved)
-        for now, saved in self._arrays:
-            if _differs(now, saved):
-                now.clear()
-                now.update(saved)
-
-
-def _changed(now: dict[str, Any], saved: dict[str, Any]) -> bool:
-    """Whether anything is another thing now; what is the same thing is not looked into."""
-    try:
-        return now != saved
-    except (RuntimeError, ValueError):  # of tensors that are compared: one is not the other
-        return True
+                now.update(zip(names, values, strict=True))
+        for notes in (self._modules, self._leaves, self._arrays):
+            notes.clear()  # they know of what runs the model, which knows of them
 
 
 def _insides(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:

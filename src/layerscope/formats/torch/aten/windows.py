@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
 
@@ -74,7 +74,7 @@ def conv_transpose(
     rank = len(kernel)
     x = _batched(d, input, rank)
     if x.shape[1] != weight.shape[0]:
-        raise NoWords("channels that do not agree")
+        raise Refused(f"an input of {x.shape[1]} channels, the weight is for {weight.shape[0]}")
     pads = tuple((each, each) for each in _sizes(padding, rank))
     window = at.Window(kernel, _sizes(stride, rank), pads, _sizes(dilation, rank))
     extra = _sizes(output_padding, rank)

@@ -1,0 +1,47 @@
+"""What rules say of an op on some shapes: the same in every network, so it is worked out once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.errors import ShapeError
+from layerscope.graph.types import Param, Shape
+from layerscope.ops import RULES, Call
+
+CALLS: dict[Any, Call] = {}
+# The call is kept, so that no other comes to have its identity.
+PARAMS: dict[int, tuple[Call, tuple[Param, ...]]] = {}
+MOST = 50_000  # more are forgotten all at once
+
+
+def called(op: str, attributes: Any, shapes: tuple[Shape, ...]) -> Call:
+    """The call with the shapes it makes; raises where the rule does, or for too many inputs."""
+    key = (op, attributes, shapes)
+    try:
+        found = CALLS.get(key)
+    except TypeError:  # attributes that cannot be looked up
+        return _new(op, attributes, shapes)
+    if found is None:
+        if len(CALLS) >= MOST:
+            CALLS.clear()
+        found = CALLS[key] = _new(op, attributes, shapes)
+    return found
+
+
+def _new(op: str, attributes: Any, shapes: tuple[Shape, ...]) -> Call:
+    rule = RULES[op]
+    least, most = rule.arity
+    if len(shapes) < least or (most is not None and len(shapes) > most):
+        expected = f"{least}" if least == most else f"{least} to {most or 'any number'}"
+        raise ShapeError(f"{op} of {len(shapes)} inputs, expected {expected}")
+    return Call(attributes, shapes, rule.shape(Call(attributes, shapes)))
+
+
+def params_of(op: str, call: Call) -> tuple[Param, ...]:
+    """Arrays that the rule tells of, in no number type where it leaves that open."""
+    found = PARAMS.get(id(call))
+    if found is None:
+        if len(PARAMS) >= MOST:
+            PARAMS.clear()
+        found = PARAMS[id(call)] = (call, RULES[op].params(call))
+    return found[1]
