@@ -60,7 +60,7 @@ def main() -> None:
 def judge(name: str, kept: list[Timed], found: Calibration, best: float) -> None:
     """One line: the end-to-end time against the predicted one, and rows against rows."""
     truth = rows_settled(kept, best)
-    rows = guesses(report_of(build(name)), found.model())
+    rows = guesses(report_of(build(name)), found.model(), found.block)
     whole = sum(truth.values())
     predicted = sum(row.time_s for row in rows) + found.between_s * len(rows)
     ends = [

@@ -18,13 +18,15 @@ from layerscope.conventions import convention
 from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
 from layerscope.engines.cache import keep, load
-from layerscope.engines.machine import cores, identity
+from layerscope.engines.machine import channel_block, cores, identity
 from layerscope.engines.subject import Options, subject_of
 from layerscope.graph import Graph
+from layerscope.predict.fusing import rows_of
+from layerscope.predict.layout import layouts_of
 from layerscope.predict.local import Model, Roofs, Sample, fit
 from layerscope.predict.micro import networks
 from layerscope.predict.probe import LEAST, Around, Probe, at_full_speed, settled
-from layerscope.predict.work import Work, work_of
+from layerscope.predict.work import Work, reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.measurement import Run
 from layerscope.version import __version__
@@ -33,6 +35,7 @@ SECONDS = 240.0  # after which no further micro-network is begun
 PASSES = 6  # at most: a machine may be slow for a while
 RUNS = 6
 START_S = 2e-6
+FORM = 2  # of what is kept; what lies in another place now is measured again
 
 
 class Calibration(Struct, frozen=True):
@@ -48,6 +51,8 @@ class Calibration(Struct, frozen=True):
     measured: str
     between_s: float = 0.0  # from one row to the next, beyond what the rows take
     probe_s: float = 0.0  # what the probe took at its best
+    block: int = 0  # channels that the engine holds together
+    form: int = 1
 
     def model(self) -> Model:
         """The fitted model; its scale is the best that was seen."""
@@ -64,7 +69,13 @@ def roofs_of(samples: Sequence[Sample]) -> Roofs:
 def known(name: str, threads: int) -> Calibration | None:
     """What was measured here before with this version of the engine."""
     found = load("calibration", _key(name, threads), Calibration)
-    return found if found and found.engine_version == engine(name).version() else None
+    fits = found and found.form == FORM and found.engine_version == engine(name).version()
+    return found if fits else None
+
+
+def block_of(name: str) -> int:
+    """Channels that an engine holds together on this machine, where that is known."""
+    return channel_block() if name == "onnxruntime" else 0
 
 
 def _key(name: str, threads: int) -> str:
@@ -79,6 +90,7 @@ def calibrate(
 ) -> Calibration:
     """Run the micro-networks and keep what their layers took."""
     threads = threads or cores()
+    block = block_of(name)
     made = list(networks()) if graphs is None else list(graphs)
     seen: dict[int, list[Timed]] = {}
     busy: list[float] = []
@@ -100,7 +112,7 @@ def calibrate(
     samples = [
         Sample(work, seconds, n)
         for n, runs in seen.items()
-        for work, seconds in works_of(report_of(made[n]), runs, probe.best_s)
+        for work, seconds in works_of(report_of(made[n]), runs, probe.best_s, block)
     ]
     gaps = [gap_of(runs, probe.best_s) for runs in seen.values()]
     found = Calibration(
@@ -114,6 +126,8 @@ def calibrate(
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
         between_s=sorted(gaps)[len(gaps) // 4],
         probe_s=probe.best_s,
+        block=block,
+        form=FORM,
     )
     keep("calibration", _key(name, threads), found)
     return found
@@ -167,24 +181,36 @@ def enough(runs: Sequence[Timed], best_s: float) -> bool:
     return len(at_full_speed(pairs, best_s)) >= LEAST
 
 
-def rows_settled(runs: Sequence[Timed], best_s: float) -> dict[tuple[str, ...], float]:
-    """Seconds of every row by its layers; a change of layout is with the layer it is for."""
-    pairs: dict[tuple[str, ...], list[tuple[float, Around]]] = {}
+Settled = dict[tuple[str, ...], float]  # seconds of a row by its layers
+
+
+def rows_settled(runs: Sequence[Timed], best_s: float) -> Settled:
+    """Seconds of every row; a change of layout is with the layer it is for."""
+    layers, reorders = rows_apart(runs, best_s)
+    spare = {key[0]: seconds for key, seconds in reorders.items()}
+    return {
+        key: seconds + sum(spare.pop(name, 0.0) for name in key) for key, seconds in layers.items()
+    }
+
+
+def rows_apart(runs: Sequence[Timed], best_s: float) -> tuple[Settled, Settled]:
+    """Seconds of layers, and of changes of layout by the layer they are for."""
+    pairs: dict[str, dict[tuple[str, ...], list[tuple[float, Around]]]] = {}
     for each in runs:
-        spare: dict[str, list[float]] = {}
+        times: dict[tuple[str, tuple[str, ...]], list[float]] = {}
         for row in each.run.rows:
-            if row.kind == "layout" and row.layers:
-                before = spare.get(row.layers[0], [0.0] * len(row.runs_s))
-                spare[row.layers[0]] = [a + b for a, b in zip(before, row.runs_s, strict=True)]
-        for row in each.run.rows:
-            if row.kind != "layer":
-                continue
-            times = list(row.runs_s)
-            for name in row.layers:
-                if name in spare:
-                    times = [a + b for a, b in zip(times, spare.pop(name), strict=True)]
-            pairs.setdefault(row.layers, []).extend(zip(times, each.probes, strict=False))
-    return {key: settled(many, best_s) for key, many in pairs.items()}
+            if row.layers and row.kind in ("layer", "layout"):
+                key = (row.kind, row.layers if row.kind == "layer" else row.layers[:1])
+                before = times.get(key, [0.0] * len(row.runs_s))
+                times[key] = [a + b for a, b in zip(before, row.runs_s, strict=True)]
+        for (kind, names), seconds in times.items():
+            found = pairs.setdefault(kind, {}).setdefault(names, [])
+            found.extend(zip(seconds, each.probes, strict=False))
+    layers, reorders = [
+        {key: settled(many, best_s) for key, many in pairs.get(kind, {}).items()}
+        for kind in ("layer", "layout")
+    ]
+    return layers, reorders
 
 
 def gap_of(runs: Sequence[Timed], best_s: float) -> float:
@@ -195,12 +221,20 @@ def gap_of(runs: Sequence[Timed], best_s: float) -> float:
     return max(settled(pairs, best_s), 0.0) / max(len(runs[0].run.rows) - 1, 1)
 
 
-def works_of(report: Report, runs: Sequence[Timed], best_s: float) -> list[tuple[Work, float]]:
-    """Work and time of every row."""
+def works_of(
+    report: Report, runs: Sequence[Timed], best_s: float, block: int
+) -> list[tuple[Work, float]]:
+    """Work and time of every row, and of every change of layout that is to be expected."""
     readers = readers_of(report)
+    layouts = layouts_of(report, rows_of(report), block)
     found: list[tuple[Work, float]] = []
-    for key, seconds in rows_settled(runs, best_s).items():
+    times, reorders = rows_apart(runs, best_s)
+    for key, seconds in times.items():
         layers: list[Any] = [report.by_name[n] for n in key if n in report.by_name]
         if layers and seconds > 0:
-            found.append((work_of(layers, report, readers), seconds))
+            found.append((work_of(layers, report, readers, layouts), seconds))
+        moved = [size for name in key for size in layouts.reordered.get(name, ())]
+        spent = sum(reorders.get((name,), 0.0) for name in key)
+        if moved and spent > 0:
+            found.append((reorder_of(moved), spent))
     return found

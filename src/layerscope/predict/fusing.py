@@ -6,10 +6,12 @@ from layerscope.report import Layer, Report
 
 PRODUCTS = ("conv", "conv_transpose", "linear")
 AFTER = {
-    "conv": ("relu", "relu6", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid", "clip"),
+    "conv": (
+        "relu", "relu6", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid", "hard_swish", "clip",
+    ),
     "conv_transpose": (),
     "linear": ("relu",),
-}
+}  # fmt: skip
 NORMS = ("batch_norm", "scale", "bias")
 FREE = ("dropout", "identity", "flatten", "reshape", "table", "positions", "squeeze", "unsqueeze")
 

@@ -7,8 +7,9 @@ from math import sqrt
 from layerscope.errors import UsageError
 from layerscope.predict.calibration import known, readers_of
 from layerscope.predict.fusing import rows_of
+from layerscope.predict.layout import layouts_of
 from layerscope.predict.local import Model
-from layerscope.predict.work import work_of
+from layerscope.predict.work import reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
@@ -22,7 +23,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
             f"no calibration of {name} on {threads} threads of this processor; "
             "`layerscope machine --calibrate` makes one in some minutes"
         )
-    rows = guesses(report, found.model())
+    rows = guesses(report, found.model(), found.block)
     gaps = found.between_s * len(rows)
     rows.append(LayerGuess("between layers", (), "overhead", gaps, 0.5))
     notes = []
@@ -44,14 +45,21 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
     )
 
 
-def guesses(report: Report, model: Model) -> list[LayerGuess]:
-    """A guess a row."""
+def guesses(report: Report, model: Model, block: int) -> list[LayerGuess]:
+    """A guess a row; that of a change of layout is in the row whose output it is of."""
     readers = readers_of(report)
+    rows = rows_of(report)
+    layouts = layouts_of(report, rows, block)
     made = []
-    for row in rows_of(report):
-        work = work_of(row, report, readers)
+    for row in rows:
+        work = work_of(row, report, readers, layouts)
         seconds, error = model.guess(work)
         names = tuple(layer.name for layer in row)
+        moved = [size for name in names for size in layouts.reordered.get(name, ())]
+        if moved:
+            more, off = model.guess(reorder_of(moved))
+            error = (seconds * error + more * off) / (seconds + more)
+            seconds += more
         made.append(LayerGuess(" + ".join(names), names, work.kind, seconds, error))
     return made
 

@@ -42,11 +42,15 @@ class Model(Struct, frozen=True):
 
     def guess(self, work: Work, leave: int = -1) -> tuple[float, float]:
         """Seconds and their relative error; `leave` is a network whose samples are not used."""
-        known = [s for s in self.samples.get(work.kind, ()) if s.net != leave]
+        kind = work.kind
+        known = [s for s in self.samples.get(kind, ()) if s.net != leave]
+        if len(known) < 3 and " hard_swish" in kind:
+            kind = kind.removesuffix(" hard_swish")
+            known = [s for s in self.samples.get(kind, ()) if s.net != leave]
         base = ideal(work, self.roofs)
         if len(known) < 3:
             return self._unseen(work, base, leave), UNSEEN
-        return base * exp(_nearby(work, known, self.roofs)), self.errors.get(work.kind, UNSEEN)
+        return base * exp(_nearby(work, known, self.roofs)), self.errors.get(kind, UNSEEN)
 
     def _unseen(self, work: Work, base: float, leave: int) -> float:
         """As efficient as anything that only moves bytes, or as products are."""

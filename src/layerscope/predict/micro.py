@@ -12,6 +12,7 @@ from layerscope.graph import Graph
 from layerscope.graph.builder import Builder
 
 CHANNELS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048)
+UNEVEN = (18, 30, 42, 50, 58, 90, 122, 150)  # channels that no engine holds in blocks
 MOST_FLOPS, LEAST_FLOPS = 2.6e9, 2e6
 MOST_WEIGHTS = 12e6  # elements of a layer
 ROWS = 26  # layers of a chain
@@ -34,6 +35,8 @@ def networks(seed: int = 1) -> Iterator[Graph]:
         for side in (112, 56, 28, 14, 7):
             yield chain(f"chain{side}_{repeat}", side, source, batch=1)
             yield light(f"light{side}_{repeat}", side, source)
+    for side in (56, 28, 14):
+        yield uneven(f"uneven{side}", side, source)
     for side, width in ((56, 64), (28, 128), (14, 256), (112, 32), (28, 64), (7, 512)):
         yield branches(f"branches{side}_{width}", side, width)
     for side in (28, 14):
@@ -114,6 +117,21 @@ def light(name: str, side: int, source: Random) -> Graph:
         y = b.batch_norm(b.conv(y, out, 1, bias=False))
         x = b.add(x, y) if stride == 1 and out == c else y
         c, side = out, -(-side // stride)
+    return b.build(b.global_pool(x))
+
+
+def uneven(name: str, side: int, source: Random) -> Graph:
+    """Convolutions of channels that fill no block, and such as do between them."""
+    b = Builder(name)
+    x = b.input("data", (1, source.choice(UNEVEN), side, side))
+    for _ in range(6):
+        out = source.choice(UNEVEN)
+        x = b.relu(b.batch_norm(b.conv(x, out, 1, bias=False)))
+        y = b.conv(x, out, 3, padding=1, groups=source.choice((1, out)), bias=False)
+        x = b.relu(b.batch_norm(y))
+        if source.random() < 0.5:
+            x = b.relu(b.conv(b.concat(x, x), source.choice(CHANNELS[:10]), 1))
+        x = b.max_pool(x, 3, stride=1, padding=1) if source.random() < 0.2 else x
     return b.build(b.global_pool(x))
 
 

@@ -8,6 +8,7 @@ from math import log2
 from msgspec import Struct
 
 from layerscope.graph.attributes import Window
+from layerscope.predict.layout import NONE, Layouts
 from layerscope.report import Layer, Report
 from layerscope.report.timed import moved_by
 
@@ -24,15 +25,18 @@ class Work(Struct, frozen=True):
     place: tuple[float, ...]
 
 
-def work_of(row: Sequence[Layer], report: Report, readers: dict[str, list[str]]) -> Work:
+def work_of(
+    row: Sequence[Layer], report: Report, readers: dict[str, list[str]], layouts: Layouts = NONE
+) -> Work:
     """The work of layers that run as one; the first that has products tells the kind."""
+    blocked = row[0].name in layouts.blocked
     main = max(row, key=lambda layer: layer.cost.ops.mac)
     moved = moved_by(row, report, readers)
     size = float(moved.read_bytes + moved.write_bytes)
     weights = float(moved.weight_bytes)
     gemm = main.gemm
     if main.op in ("conv", "conv_transpose") and gemm is not None and main.call is not None:
-        return _convolution(main, len(row), size, weights)
+        return _convolution(row, main, size, weights, blocked)
     if main.op == "attention" and main.call is not None:
         heads = getattr(main.node.attributes, "heads", 1)
         queries, keys = main.call.inputs[0], main.call.inputs[1]
@@ -48,12 +52,23 @@ def work_of(row: Sequence[Layer], report: Report, readers: dict[str, list[str]])
     window = getattr(main.node.attributes, "window", None)
     taps = window.positions if isinstance(window, Window) else 1
     ratio = main.outputs[0].elements / max(main.inputs[0].elements if main.inputs else 1, 1)
-    odd = [t for t in main.inputs if t.shape and len(t.shape) > 2 and t.shape[1] % BLOCK]
-    lies = (_log(size), _log(ratio), _log(taps), 4.0 if odd else 0.0)  # odd ones are reordered
+    lies = (_log(size), _log(ratio), _log(taps), _apart(blocked))
     return Work(main.op, float(main.cost.ops.flops), size, 0.0, lies)
 
 
-def _convolution(main: Layer, length: int, size: float, weights: float) -> Work:
+def reorder_of(moved: Sequence[int]) -> Work:
+    """The work of giving tensors of so many bytes another layout."""
+    return Work("layout", 0.0, 2.0 * sum(moved), 0.0, (_log(sum(moved)),))
+
+
+def _apart(blocked: bool) -> float:
+    """A place on an axis along which what runs in blocks of channels lies far from the rest."""
+    return 0.0 if blocked else 4.0
+
+
+def _convolution(
+    row: Sequence[Layer], main: Layer, size: float, weights: float, blocked: bool
+) -> Work:
     call = main.call
     assert call is not None
     groups = getattr(main.node.attributes, "groups", 1)
@@ -61,19 +76,21 @@ def _convolution(main: Layer, length: int, size: float, weights: float) -> Work:
     channels = call.x[1]
     area, stride = window.positions, window.stride[0]
     images = main.outputs[0].elements // call.y[1]  # positions of all images
+    # What is multiplied by itself afterwards is one row with it and an operator of its own.
+    after = " hard_swish" if row[-1].op == "hard_swish" else ""
     if groups == channels == call.y[1] and groups > 1:
-        flops = 2.0 * images * _filled(channels) * area
-        lies = (_log(images), _log(channels), _log(area), _log(stride))
-        return Work("depthwise", flops, size, weights, lies)
+        flops = 2.0 * images * (_filled(channels) if blocked else channels) * area
+        lies = (_log(images), _log(channels), _log(area), _log(stride), _apart(blocked))
+        return Work(f"depthwise{after}", flops, size, weights, lies)
     kind = "grouped" if groups > 1 else "stem" if channels < 8 else "conv"
     if kind == "conv":
         kind = "conv 1x1" if area == 1 else "conv"
-    wide = _filled(call.y[1]) if groups == 1 else call.y[1]
+    wide = _filled(call.y[1]) if groups == 1 and blocked else call.y[1]
     deep = channels // groups * area
     flops = 2.0 * images * wide * deep
     place = (_log(images), _log(call.y[1] // groups), _log(channels // groups), _log(area),
-             _log(stride), _log(call.y[-1]), _log(groups))  # fmt: skip
-    return Work(kind, flops, size, weights, place)
+             _log(stride), _log(call.y[-1]), _log(groups), _apart(blocked))  # fmt: skip
+    return Work(f"{kind}{after}", flops, size, weights, place)
 
 
 def _filled(channels: int) -> int:
