@@ -3,8 +3,7 @@
     python bench/predict.py [threads] [passes]
 
 Calibrates if nobody has. A probe between runs tells how fast the machine is just then, as it does
-while calibrating; networks that never had the whole machine are run again. The median error is over
-rows above 1 % of the whole.
+while calibrating. The median error is over rows above 1 % of the whole.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from layerscope.predict.calibration import (
     Calibration,
     Timed,
     calibrate,
-    enough,
     known,
     report_of,
     rows_settled,
@@ -47,10 +45,9 @@ def main() -> None:
     runs: dict[str, list[Timed]] = {name: [] for name in (*DENSE, *LIGHT)}
     with pinned(threads):
         probe = Probe(threads)
-        for n in range(2 * passes):
+        for _ in range(passes):
             for name, kept in runs.items():
-                if n < passes or not enough(kept, min(probe.best_s, found.probe_s)):
-                    kept.append(timed(build(name), "onnxruntime", threads, probe))
+                kept.append(timed(build(name), "onnxruntime", threads, probe))
     best = min(probe.best_s, found.probe_s)
     print(f"probe {probe.best_s / found.probe_s:.2f} of what it was at calibration")
     for name, kept in runs.items():

@@ -11,6 +11,10 @@ import pytest
 import layerscope
 from layerscope.api import analyze, measure, predict
 from layerscope.cli import run as command
+from layerscope.engines.machine import channel_block
+from layerscope.engines.mapping import map_operators
+from layerscope.engines.program import Program, program_of
+from layerscope.engines.subject import subject_of
 from layerscope.errors import UnknownName, UsageError
 from layerscope.predict import calibration, micro
 from layerscope.predict.calibration import calibrate, known, readers_of, report_of
@@ -18,8 +22,9 @@ from layerscope.predict.coefficients import FITTED
 from layerscope.predict.elsewhere import machines, scaled
 from layerscope.predict.facts import amounts, facts_of
 from layerscope.predict.fusing import rows_of
+from layerscope.predict.layout import NONE, POOLS, layouts_of
 from layerscope.predict.local import Roofs, Sample, fit
-from layerscope.predict.probe import at_full_speed, settled
+from layerscope.predict.probe import settled
 from layerscope.predict.work import Work, work_of
 from tests.test_measure import residual
 
@@ -69,6 +74,64 @@ def test_rows_are_fused_as_the_engine_does() -> None:
         row.layers for row in run.rows if row.kind == "layer" and row.layers != ("flatten",)
     }
     assert rows == measured
+
+
+LAID_OUT = ("mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "shufflenet_v2_x1_0",
+            "squeezenet1_1", "googlenet", "densenet121", "resnext50_32x4d", "regnet_y_400mf",
+            "shufflenet_v2_x0_5", "vgg11")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_layouts_change_where_the_engine_changes_them(name: str, tmp_path: Path) -> None:
+    """Against the graph that ONNX Runtime writes: rows in blocks, and what is reordered."""
+    block = channel_block()
+    if not block:
+        pytest.skip("this processor has no blocks of channels")
+    report = analyze(name)
+    subject = subject_of(report, str(tmp_path))
+    engine = optimised(subject.model, tmp_path)
+    mapped = map_operators(subject.program, subject.owners, engine)
+    rows = rows_of(report)
+    row_of = {layer.name: row[0].name for row in rows for layer in row}
+    reordered: list[str] = []
+    in_blocks: set[str] = set()
+    for group in mapped.groups:
+        operators = [engine.operators[index] for index in group.operators]
+        if operators[0].kind.startswith("Reorder"):
+            reordered += [row_of.get(layer, layer) for layer in group.layers[:1]]
+        elif any(operator.domain.endswith("nchwc") for operator in operators):
+            in_blocks |= {row_of.get(layer, layer) for layer in group.layers}
+    found = layouts_of(report, rows, block)
+    ours = [row_of.get(name, name) for name, moved in found.reordered.items() for _ in moved]
+    assert sorted(ours) == sorted(reordered)
+    known_to = {row[0].name for row in rows if row[0].op in ("conv", *POOLS)}
+    assert {row_of[name] for name in found.blocked} & known_to == in_blocks & known_to
+
+
+def optimised(model: bytes | str, folder: Path) -> Program:
+    """What ONNX Runtime makes of a model."""
+    onnxruntime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
+    told = onnxruntime.SessionOptions()
+    told.log_severity_level = 4
+    told.optimized_model_filepath = str(folder / "optimised.onnx")
+    onnxruntime.InferenceSession(model, told, providers=["CPUExecutionProvider"])
+    return program_of(onnx.load(str(folder / "optimised.onnx"), load_external_data=False))
+
+
+def test_without_blocks_nothing_is_reordered() -> None:
+    report = analyze("efficientnet_b0")
+    assert layouts_of(report, rows_of(report), 0) == NONE
+
+
+def test_what_does_not_run_in_blocks_is_judged_by_its_like() -> None:
+    """A layer of 58 channels and one of 64 are about the same work, and five times apart."""
+    report = analyze("shufflenet_v2_x1_0")
+    layouts = layouts_of(report, rows_of(report), 16)
+    readers = readers_of(report)
+    works = {row[0].name: work_of(row, report, readers, layouts) for row in rows_of(report)}
+    plain, blocked = works["stage2.1.branch2.3"], works["stage3.1.branch2.3"]
+    assert plain.kind == blocked.kind == "depthwise"
+    assert plain.place[-1] - blocked.place[-1] >= 4
 
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "densenet121"])
@@ -204,11 +267,7 @@ def test_a_png_needs_its_extra(
     assert "layerscope[plot]" in capsys.readouterr().err
 
 
-def test_times_count_that_had_the_whole_machine() -> None:
-    """Three runs at full speed are enough; with fewer, slow ones are scaled and spikes left out."""
-    fast = [(1.0, (1.0, 1.05)), (1.2, (1.0, 1.1)), (1.1, (1.0, 1.0))]
-    slow = [(9.0, (1.0, 2.0)), (8.0, (1.6, 1.6))]
-    assert settled([*fast, *slow], 1.0) == 1.1
-    assert at_full_speed([*fast, *slow], 1.0) == [1.0, 1.2, 1.1]
-    scaled = [(4.0, (2.0, 2.0)), (6.0, (2.0, 3.0)), (30.0, (1.0, 2.0)), (2.2, (1.0, 1.2))]
-    assert settled(scaled, 1.0) == 2.2  # of 2, 2.2, 3 and 30
+def test_times_are_told_at_the_machines_full_speed() -> None:
+    """Slow runs are scaled, a spike that the probe did not see is left out, none is made longer."""
+    assert settled([(4.0, 2.0), (2.0, 1.0), (30.0, 1.0)], 1.0) == 2.0
+    assert settled([(3.0, 0.9), (3.0, 1.0), (6.0, 2.0)], 1.0) == 3.0

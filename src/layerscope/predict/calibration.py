@@ -25,14 +25,14 @@ from layerscope.predict.fusing import rows_of
 from layerscope.predict.layout import layouts_of
 from layerscope.predict.local import Model, Roofs, Sample, fit
 from layerscope.predict.micro import networks
-from layerscope.predict.probe import LEAST, Around, Probe, at_full_speed, settled
+from layerscope.predict.probe import Probe, settled
 from layerscope.predict.work import Work, reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.measurement import Run
 from layerscope.version import __version__
 
 SECONDS = 240.0  # after which no further micro-network is begun
-PASSES = 6  # at most: a machine may be slow for a while
+PASSES = 3  # far apart, because a machine may be slow for a while
 RUNS = 6
 START_S = 2e-6
 FORM = 2  # of what is kept; what lies in another place now is measured again
@@ -100,8 +100,6 @@ def calibrate(
         probe = Probe(threads)
         for step in range(steps):
             n = step % len(made)
-            if step >= 2 * len(made) and enough(seen[n], probe.best_s):
-                continue  # the last passes are for those that never had the whole machine
             progress(f"calibrate {made[n].name}", step, steps)
             if time.perf_counter() - started > SECONDS:
                 break
@@ -160,7 +158,7 @@ class Timed(Struct, frozen=True):
     """A run, and what the probe took at each of its repeats."""
 
     run: Run
-    probes: list[Around]
+    probes: list[float]
 
 
 def timed(graph: Graph, name: str, threads: int, probe: Probe) -> Timed:
@@ -171,14 +169,6 @@ def timed(graph: Graph, name: str, threads: int, probe: Probe) -> Timed:
         options = Options(threads, RUNS, memory=False, paired=False)
         run, _ = engine(name).measure(subject, options, probe)
     return Timed(run, probe.taken())
-
-
-def enough(runs: Sequence[Timed], best_s: float) -> bool:
-    """Whether the machine was at full speed for some of the runs."""
-    pairs = [
-        pair for each in runs for pair in zip(each.run.timing.runs_s, each.probes, strict=False)
-    ]
-    return len(at_full_speed(pairs, best_s)) >= LEAST
 
 
 Settled = dict[tuple[str, ...], float]  # seconds of a row by its layers
@@ -195,7 +185,7 @@ def rows_settled(runs: Sequence[Timed], best_s: float) -> Settled:
 
 def rows_apart(runs: Sequence[Timed], best_s: float) -> tuple[Settled, Settled]:
     """Seconds of layers, and of changes of layout by the layer they are for."""
-    pairs: dict[str, dict[tuple[str, ...], list[tuple[float, Around]]]] = {}
+    pairs: dict[str, dict[tuple[str, ...], list[tuple[float, float]]]] = {}
     for each in runs:
         times: dict[tuple[str, tuple[str, ...]], list[float]] = {}
         for row in each.run.rows:
@@ -236,5 +226,5 @@ def works_of(
         moved = [size for name in key for size in layouts.reordered.get(name, ())]
         spent = sum(reorders.get((name,), 0.0) for name in key)
         if moved and spent > 0:
-            found.append((reorder_of(moved), spent))
+            found.append((reorder_of(moved, key[-1] in layouts.blocked), spent))
     return found

@@ -57,7 +57,7 @@ def guesses(report: Report, model: Model, block: int) -> list[LayerGuess]:
         names = tuple(layer.name for layer in row)
         moved = [size for name in names for size in layouts.reordered.get(name, ())]
         if moved:
-            more, off = model.guess(reorder_of(moved))
+            more, off = model.guess(reorder_of(moved, names[-1] in layouts.blocked))
             error = (seconds * error + more * off) / (seconds + more)
             seconds += more
         made.append(LayerGuess(" + ".join(names), names, work.kind, seconds, error))

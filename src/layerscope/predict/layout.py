@@ -3,7 +3,8 @@
 Told from the source graph alone, as ONNX Runtime decides it: convolutions go over to blocks where
 their channels allow it, pools where these fill whole blocks, and what works element by element
 stays in what it is given. A tensor that somebody reads in the other layout is reordered once, and
-the time of that is with the layer that makes it.
+the time of that is with the layer that makes it; inputs of the network that are reordered, which
+images of few channels are not, are left out.
 """
 
 from __future__ import annotations
@@ -56,7 +57,6 @@ class _Walk:
         self.blocked: set[str] = set()
         self.tensors: dict[str, bool] = {}  # in blocks or not
         self.wishes: dict[str, set[Wish]] = {}
-        self.readers: dict[str, str] = {}  # the first row that reads a tensor
         self.seen: set[str] = set()  # layers that are in a row
         self.handed = {
             layer.node.outputs[0]: layer.node.inputs[0]
@@ -79,7 +79,6 @@ class _Walk:
         for n, name in enumerate(given):
             direct = n == 0 and first.op == "conv" and first.call and first.call.x[1] < self.block
             self.wishes.setdefault(name, set()).add("plain" if direct else wish)
-            self.readers.setdefault(name, first.name)
         for name in inside:
             self.tensors[name] = blocks
         if blocks:
@@ -129,12 +128,10 @@ class _Walk:
             if layer.name not in self.seen and layer.op not in HANDED_ON:
                 for given in layer.node.inputs:
                     self.wishes.setdefault(self._made(given), set()).add("plain")
-        makers = {name: layer for layer in report.layers for name in layer.node.outputs}
         moved: dict[str, tuple[int, ...]] = {}
-        for name, wishes in self.wishes.items():
-            other: Wish = "plain" if self.tensors.get(name, False) else "blocks"
-            tensor = report.tensors.get(name)
-            if other in wishes and tensor is not None and tensor.shape and len(tensor.shape) == 4:
-                owner = makers[name].name if name in makers else self.readers.get(name, "")
-                moved[owner] = (*moved.get(owner, ()), tensor.bytes)
+        for layer in report.layers:
+            for tensor in layer.outputs:
+                other: Wish = "plain" if self.tensors.get(tensor.name, False) else "blocks"
+                if other in self.wishes.get(tensor.name, ()) and len(tensor.shape or ()) == 4:
+                    moved[layer.name] = (*moved.get(layer.name, ()), tensor.bytes)
         return Layouts(frozenset(self.blocked), moved)

@@ -24,6 +24,11 @@ BLOCKS = (
     (400, 384, 6),
     (64, 1024, 16),
 )
+STEMS = (
+    (64, 7, 2, 200), (48, 7, 2, 240), (32, 3, 2, 208), (32, 3, 2, 256), (24, 3, 2, 232),
+    (40, 3, 2, 260), (16, 3, 2, 240), (64, 3, 1, 216), (48, 3, 1, 240), (64, 11, 4, 232),
+    (96, 4, 4, 256), (384, 16, 16, 256), (24, 3, 2, 192),
+)  # fmt: skip
 VECTORS = ((1024, 1000), (2048, 1000), (512, 1000), (1280, 1000), (4096, 4096), (4096, 1000),
            (9216, 2048), (20000, 2048), (768, 1000))  # fmt: skip
 
@@ -31,9 +36,10 @@ VECTORS = ((1024, 1000), (2048, 1000), (512, 1000), (1280, 1000), (4096, 4096), 
 def networks(seed: int = 1) -> Iterator[Graph]:
     """All of them, the quick ones between the slow ones."""
     source = Random(seed)
-    for repeat in range(3):
+    for repeat in range(5):
         for side in (112, 56, 28, 14, 7):
-            yield chain(f"chain{side}_{repeat}", side, source, batch=1)
+            if repeat < 3:
+                yield chain(f"chain{side}_{repeat}", side, source, batch=1)
             yield light(f"light{side}_{repeat}", side, source)
     for side in (56, 28, 14):
         yield uneven(f"uneven{side}", side, source)
@@ -44,8 +50,8 @@ def networks(seed: int = 1) -> Iterator[Graph]:
     for n, (tokens, width, heads) in enumerate(BLOCKS):
         yield blocks(f"blocks{n}", tokens, width, heads)
     yield vectors()
-    for side in (224, 260):
-        yield stems(f"stems{side}", side)
+    for out, kernel, stride, side in STEMS:
+        yield stem(f"stem{out}_{kernel}_{side}", out, kernel, stride, side)
     yield large()
 
 
@@ -187,19 +193,14 @@ def vectors() -> Graph:
     return b.build(*outs)
 
 
-def stems(name: str, side: int) -> Graph:
-    """First layers, of three channels, and the pools after them."""
+def stem(name: str, out: int, kernel: int, stride: int, side: int) -> Graph:
+    """A first layer of three channels: its input is cold, and threads have yet to wake up."""
     b = Builder(name)
-    x = b.input("data", (1, 3, side, side))
-    outs = []
-    for out, kernel, stride in (
-        (64, 7, 2), (32, 3, 2), (64, 3, 1), (96, 11, 4), (24, 3, 2), (768, 16, 16), (96, 4, 4),
-        (16, 3, 2), (384, 32, 32), (48, 7, 2),
-    ):  # fmt: skip
-        pad = kernel // 2 if stride < kernel else 0
-        y = b.relu(b.conv(x, out, kernel, stride=stride, padding=pad))
-        outs.append(b.max_pool(y, 3, stride=2, padding=1))
-    return b.build(*outs)
+    pad = kernel // 2 if stride < kernel else 0
+    x = b.conv(b.input("data", (1, 3, side, side)), out, kernel, stride=stride, padding=pad)
+    x = b.activation("hard_swish", x) if out in (24, 40) else b.relu(x)
+    y = b.max_pool(x, 3, stride=2, padding=1)
+    return b.build(b.global_pool(b.relu(b.conv(y, 64, 1))))
 
 
 def large() -> Graph:

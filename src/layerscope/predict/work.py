@@ -56,9 +56,10 @@ def work_of(
     return Work(main.op, float(main.cost.ops.flops), size, 0.0, lies)
 
 
-def reorder_of(moved: Sequence[int]) -> Work:
-    """The work of giving tensors of so many bytes another layout."""
-    return Work("layout", 0.0, 2.0 * sum(moved), 0.0, (_log(sum(moved)),))
+def reorder_of(moved: Sequence[int], blocked: bool) -> Work:
+    """The work of giving tensors of so many bytes another layout, out of blocks or into them."""
+    place = (_log(sum(moved)), 0.0 if blocked else 1.0)
+    return Work("layout", 0.0, 2.0 * sum(moved), 0.0, place)
 
 
 def _apart(blocked: bool) -> float:
