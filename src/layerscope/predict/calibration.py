@@ -32,10 +32,10 @@ from layerscope.report.measurement import Run
 from layerscope.version import __version__
 
 SECONDS = 240.0  # after which no further micro-network is begun
-PASSES = 3  # far apart, because a machine may be slow for a while
+PASSES = 5  # far apart, because a machine may be slow for a while
 RUNS = 6
 START_S = 2e-6
-FORM = 2  # of what is kept; what lies in another place now is measured again
+FORM = 3  # of what is kept; what lies in another place now is measured again
 
 
 class Calibration(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerscope.predict.work import Work
+from layerscope.predict.work import AND, Work
 
 NEAR = 14
 RIDGE = 0.3
@@ -44,8 +44,8 @@ class Model(Struct, frozen=True):
         """Seconds and their relative error; `leave` is a network whose samples are not used."""
         kind = work.kind
         known = [s for s in self.samples.get(kind, ()) if s.net != leave]
-        if len(known) < 3 and " hard_swish" in kind:
-            kind = kind.removesuffix(" hard_swish")
+        if len(known) < 3 and AND in kind:
+            kind = kind.partition(AND)[0]
             known = [s for s in self.samples.get(kind, ()) if s.net != leave]
         base = ideal(work, self.roofs)
         if len(known) < 3:

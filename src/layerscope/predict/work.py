@@ -12,6 +12,14 @@ from layerscope.predict.layout import NONE, Layouts
 from layerscope.report import Layer, Report
 from layerscope.report.timed import moved_by
 
+AND = " and "  # before what else a kind of row does
+# What a convolution does to its results in a further pass; a relu it does as it stores them.
+AFTERWARDS = {
+    **dict.fromkeys(
+        ("relu6", "clip", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid"), f"{AND}bounds"
+    ),
+    "hard_swish": f"{AND}hard_swish",
+}
 BLOCK = 16  # channels that engines hold together: fewer are filled up
 
 
@@ -77,8 +85,7 @@ def _convolution(
     channels = call.x[1]
     area, stride = window.positions, window.stride[0]
     images = main.outputs[0].elements // call.y[1]  # positions of all images
-    # What is multiplied by itself afterwards is one row with it and an operator of its own.
-    after = " hard_swish" if row[-1].op == "hard_swish" else ""
+    after = AFTERWARDS.get(row[-1].op, "") if row[-1] is not main else ""
     if groups == channels == call.y[1] and groups > 1:
         flops = 2.0 * images * (_filled(channels) if blocked else channels) * area
         lies = (_log(images), _log(channels), _log(area), _log(stride), _apart(blocked))
