@@ -34,7 +34,7 @@ LIGHT = ("mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "squeezenet1_1
 
 def main() -> None:
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else cores()
-    passes = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    passes = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     found = known("onnxruntime", threads) or calibrate("onnxruntime", threads)
     print(
         f"{len(found.samples)} samples in {found.seconds:.0f} s, contention {found.contention:.2f}"
