@@ -34,14 +34,19 @@ class Layouts(Struct, frozen=True):
 
     blocked: frozenset[str]
     reordered: Mapping[str, tuple[int, ...]]
+    block: int  # channels that are held together: fewer are filled up
+
+    def filled(self, layer: str, channels: int) -> int:
+        """Channels that a layer works on to make so many."""
+        return -(-channels // self.block) * self.block if layer in self.blocked else channels
 
 
-NONE = Layouts(frozenset(), {})
+NONE = Layouts(frozenset(), {}, 0)
 
 
 def layouts_of(report: Report, rows: Iterable[Row], block: int) -> Layouts:
     """How rows of a network lie; with a block of 0 the engine has no such layout."""
-    if not block:
+    if not block or report.dtype != "fp32":  # of other numbers there are no blocks
         return NONE
     walk = _Walk(report, block)
     for row in rows:
@@ -134,4 +139,4 @@ class _Walk:
                 other: Wish = "plain" if self.tensors.get(tensor.name, False) else "blocks"
                 if other in self.wishes.get(tensor.name, ()) and len(tensor.shape or ()) == 4:
                     moved[layer.name] = (*moved.get(layer.name, ()), tensor.bytes)
-        return Layouts(frozenset(self.blocked), moved)
+        return Layouts(frozenset(self.blocked), moved, self.block)

@@ -20,7 +20,6 @@ AFTERWARDS = {
     ),
     "hard_swish": f"{AND}hard_swish",
 }
-BLOCK = 16  # channels that engines hold together: fewer are filled up
 
 
 class Work(Struct, frozen=True):
@@ -44,7 +43,7 @@ def work_of(
     weights = float(moved.weight_bytes)
     gemm = main.gemm
     if main.op in ("conv", "conv_transpose") and gemm is not None and main.call is not None:
-        return _convolution(row, main, size, weights, blocked)
+        return _convolution(row, main, size, weights, layouts)
     if main.op == "attention" and main.call is not None:
         heads = getattr(main.node.attributes, "heads", 1)
         queries, keys = main.call.inputs[0], main.call.inputs[1]
@@ -76,7 +75,7 @@ def _apart(blocked: bool) -> float:
 
 
 def _convolution(
-    row: Sequence[Layer], main: Layer, size: float, weights: float, blocked: bool
+    row: Sequence[Layer], main: Layer, size: float, weights: float, layouts: Layouts
 ) -> Work:
     call = main.call
     assert call is not None
@@ -85,24 +84,21 @@ def _convolution(
     channels = call.x[1]
     area, stride = window.positions, window.stride[0]
     images = main.outputs[0].elements // call.y[1]  # positions of all images
+    apart = _apart(main.name in layouts.blocked)
     after = AFTERWARDS.get(row[-1].op, "") if row[-1] is not main else ""
     if groups == channels == call.y[1] and groups > 1:
-        flops = 2.0 * images * (_filled(channels) if blocked else channels) * area
-        lies = (_log(images), _log(channels), _log(area), _log(stride), _apart(blocked))
+        flops = 2.0 * images * layouts.filled(main.name, channels) * area
+        lies = (_log(images), _log(channels), _log(area), _log(stride), apart)
         return Work(f"depthwise{after}", flops, size, weights, lies)
     kind = "grouped" if groups > 1 else "stem" if channels < 8 else "conv"
     if kind == "conv":
         kind = "conv 1x1" if area == 1 else "conv"
-    wide = _filled(call.y[1]) if groups == 1 and blocked else call.y[1]
+    wide = layouts.filled(main.name, call.y[1]) if groups == 1 else call.y[1]
     deep = channels // groups * area
     flops = 2.0 * images * wide * deep
     place = (_log(images), _log(call.y[1] // groups), _log(channels // groups), _log(area),
-             _log(stride), _log(call.y[-1]), _log(groups), _apart(blocked))  # fmt: skip
+             _log(stride), _log(call.y[-1]), _log(groups), apart)  # fmt: skip
     return Work(f"{kind}{after}", flops, size, weights, place)
-
-
-def _filled(channels: int) -> int:
-    return -(-channels // BLOCK) * BLOCK
 
 
 def _length(shape: Sequence[int]) -> int:
