@@ -339,6 +339,24 @@ def test_a_module_that_is_to_be_compiled_is_counted_as_it_is() -> None:
     assert "_compiled_call_impl" not in vars(model)
 
 
+@pytest.mark.parametrize("how", ["script", "trace"])
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small", "vit_b_16"])
+def test_torchscript_is_the_same_model(name: str, how: str) -> None:
+    """Its interpreter runs on tensors without numbers; a traced one may hold the fast attention."""
+    model = getattr(vision(), name)(weights=None).eval()
+    x = torch.zeros(1, 3, 224, 224)
+    with torch.no_grad():
+        compiled = torch.jit.trace(model, x) if how == "trace" else torch.jit.script(model)
+        before = compiled(x)
+    ours, report = layerscope.summary(model, input_data=x), layerscope.summary(compiled, x.shape)
+    assert report.total_params == ours.total_params
+    assert report.total_macs == ours.total_macs
+    assert not report.coverage.unknown
+    assert report.name == type(model).__name__
+    with torch.no_grad():
+        assert torch.equal(compiled(x), before)
+
+
 def test_odd_results() -> None:
     class Odd(nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:

@@ -58,6 +58,7 @@ class Info(Struct, frozen=True):
     in_place: bool
     composite: bool
     narrow: bool = False  # of narrow numbers, which tensors without numbers cannot have
+    others: int = 0  # results beside the first
 
 
 class Caller:

@@ -45,6 +45,8 @@ def capture(
     """The graph of one forward. No number is computed unless the model looks at numbers."""
     torch = the_torch()
     model = getattr(model, "_orig_mod", model)
+    if isinstance(model, torch.jit.ScriptModule):  # a traced one holds what it runs
+        model = model.__dict__.get("_actual_script_module", model)
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
     run = Run(torch, model, args, dict(kwargs or {}), name, shortcuts, dict(rules or {}))
@@ -62,7 +64,10 @@ def capture(
                 f"{run.name}: {why}, which one on the meta device has none of; "
                 "build it on a real device"
             ) from None
-        graph = run.graph(real=True)
+        try:
+            graph = run.graph(real=True)
+        except DataDependent as again:
+            raise ModelError(f"{run.name}: {' '.join(str(again).split())[:400]}") from again
         from msgspec.structs import replace
 
         return replace(graph, notes=(*graph.notes, note))
@@ -82,7 +87,7 @@ class Run:
         rules: dict[str, Any],
     ) -> None:
         self.torch, self.model, self.args, self.kwargs = torch, model, args, kwargs
-        self.name = name or type(model).__name__
+        self.name = name or getattr(model, "original_name", "") or type(model).__name__
         self.shortcuts = shortcuts
         self.rules = rules
 
@@ -109,6 +114,8 @@ class Run:
             said: dict[str, None] = {}
             stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             stack.enter_context(torch.inference_mode())
+            if isinstance(self.model, torch.jit.ScriptModule):
+                stack.enter_context(torch.jit.optimized_execution(False))
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
             recorder.mode.call = recorder.call

@@ -113,11 +113,16 @@ class Constants(Caller):
         """A number the model looks at, worked out where weights play no part in it."""
         try:
             with self.torch.no_grad():
-                return func(*self._numbers(args), **kwargs)
+                first, rest = self._numbers(args[:2]), args[2:]
+                return func(*[self._tensor(each) for each in first], *rest, **kwargs)
         except DataDependent:
             raise
         except Exception as error:
             raise DataDependent(f"{func}: {error}") from error
+
+    def _tensor(self, arg: Any) -> Any:
+        """A number that PyTorch handed over in place of the tensor it holds."""
+        return self.torch.tensor(arg) if isinstance(arg, (bool, int, float)) else arg
 
     def _numbers(self, arg: Any) -> Any:
         if isinstance(arg, self.torch.Tensor):

@@ -76,8 +76,8 @@ class Recorder(Constants, Writes):
             return outs[0] if entry.form is None else entry.form(outs)
         names = self.tracker.emit(entry, given)
         self._registered(outs, names, entry, func, args, kwargs, given)
-        if entry.form is None:
-            return outs[0]
+        if entry.form is None:  # of several results, one that is asked for
+            return (outs[0], *[None] * info.others) if info.others else outs[0]
         return entry.form(outs)
 
     def _registered(
@@ -118,7 +118,8 @@ class Recorder(Constants, Writes):
             func.name(), "CompositeImplicitAutograd"
         )
         source = Source(op=full)
-        return Info(name, full, source, words, kind, in_place, composite, narrow)
+        others = len(schema.returns) - 1
+        return Info(name, full, source, words, kind, in_place, composite, narrow, others)
 
     def _new(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """The entry of a call not seen before, and its results if it had to be run."""

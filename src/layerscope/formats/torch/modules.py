@@ -249,7 +249,8 @@ class Calls:
         module = place.module
         kind = type(module)
         return (
-            kind.forward is self._row[0]
+            isinstance(module, self.torch.nn.Sequential)
+            and kind.forward is self._row[0]
             and kind.__iter__ is self._row[1]
             and not _hooked(module.__dict__)
         )

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+HOLDS = ("_modules", "_parameters", "_buffers")
+
 
 class Place(Struct, gc=False, eq=False):
     """A module of the model: where it stands, and how often it was called."""
@@ -93,6 +95,8 @@ class Places(dict[int, Place]):
                 self._shared = True
                 continue
             kind, held = type(child), child.__dict__
+            if "_modules" not in held:  # of a traced module, which hands on what another holds
+                held = {own: getattr(child, own) for own in HOLDS}
             path, scope, below = prefix + name, (*outer, name), held["_modules"]
             start = path + "."
             self[id(child)] = Place(

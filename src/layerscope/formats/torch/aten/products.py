@@ -135,8 +135,8 @@ def native_mha(
     joined = linear(d, query, qkv_weight, qkv_bias)
     parts = d.several("split", joined, at=at.Split(2, parts=3))
     given = list(parts)
-    if mask is not None:
-        raise NoWords("a mask in the fast path")
+    if mask is not None or need_weights:
+        raise NoWords("a mask in the fast path, or its weights")
     made = d.add("attention", *given, at=at.Attention(num_head))
     return linear(d, made, proj_weight, proj_bias)
 
