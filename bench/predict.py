@@ -23,7 +23,7 @@ from layerscope.predict.calibration import (
     timed,
 )
 from layerscope.predict.here import guesses
-from layerscope.predict.probe import Probe, settled
+from layerscope.predict.probe import Probe, Speed
 from layerscope.zoo import build
 
 DENSE = ("resnet50", "vgg16", "googlenet", "densenet121", "alexnet", "resnet18", "vit_b_16",
@@ -48,22 +48,26 @@ def main() -> None:
         for _ in range(passes):
             for name, kept in runs.items():
                 kept.append(timed(build(name), "onnxruntime", threads, probe))
-    best = min(probe.best_s, found.probe_s)
-    print(f"probe {probe.best_s / found.probe_s:.2f} of what it was at calibration")
-    for name, kept in runs.items():
-        judge(name, kept, found, best)
+    speed = Speed(min(probe.best_s, found.speed.best_s), found.speed.share)
+    print(
+        f"probe {probe.best_s / found.speed.best_s:.2f} of what it was at calibration; networks "
+        f"slow down by the power {speed.share:.2f} of what it does"
+    )
+    for kind, names in (("dense", DENSE), ("light", LIGHT)):
+        off = [each for name in names for each in judge(name, runs[name], found, speed)]
+        print(f"{kind}: {median(off):.1%} at the median of {len(off)} layers")
 
 
-def judge(name: str, kept: list[Timed], found: Calibration, best: float) -> None:
+def judge(name: str, kept: list[Timed], found: Calibration, speed: Speed) -> list[float]:
     """One line: the end-to-end time against the predicted one, and rows against rows."""
-    truth = rows_settled(kept, best)
+    truth = rows_settled(kept, speed)
     rows = guesses(report_of(build(name)), found.model(), found.block)
     whole = sum(truth.values())
     predicted = sum(row.time_s for row in rows) + found.between_s * len(rows)
     ends = [
         pair for each in kept for pair in zip(each.run.timing.runs_s, each.probes, strict=False)
     ]
-    end = settled(ends, best)
+    end = speed.settled(ends)
     off = []
     for key, seconds in truth.items():
         guess = sum(row.time_s for row in rows if set(row.layers) & set(key))
@@ -74,6 +78,7 @@ def judge(name: str, kept: list[Timed], found: Calibration, best: float) -> None
         f"{name:<20}{end * 1e3:>9.2f}{predicted * 1e3:>11.2f}{predicted / end - 1:>+8.1%}"
         f"{median(off):>11.1%}{busy:>12.2f}"
     )
+    return off
 
 
 if __name__ == "__main__":

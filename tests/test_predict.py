@@ -24,7 +24,7 @@ from layerscope.predict.facts import amounts, facts_of
 from layerscope.predict.fusing import rows_of
 from layerscope.predict.layout import NONE, POOLS, layouts_of
 from layerscope.predict.local import Roofs, Sample, fit
-from layerscope.predict.probe import settled
+from layerscope.predict.probe import Speed, share_of
 from layerscope.predict.work import Work, work_of
 from tests.test_measure import residual
 
@@ -273,5 +273,13 @@ def test_a_png_needs_its_extra(
 
 def test_times_are_told_at_the_machines_full_speed() -> None:
     """Slow runs are scaled, a spike that the probe did not see is left out, none is made longer."""
-    assert settled([(4.0, 2.0), (2.0, 1.0), (30.0, 1.0)], 1.0) == 2.0
-    assert settled([(3.0, 0.9), (3.0, 1.0), (6.0, 2.0)], 1.0) == 3.0
+    assert Speed(1.0).settled([(4.0, 2.0), (2.0, 1.0), (30.0, 1.0)]) == 2.0
+    assert Speed(1.0).settled([(3.0, 0.9), (3.0, 1.0), (6.0, 2.0)]) == 3.0
+    assert Speed(1.0, 0.5).settled([(6.0, 4.0)]) == 3.0
+
+
+def test_how_much_of_a_slowdown_networks_share_is_seen_in_passes() -> None:
+    quick, slow = (1.0, 1.0), (2.0, 4.0)  # twice the time where the probe takes four times as long
+    assert share_of([[quick, slow], [(3.0, 1.0), (6.0, 4.0)]], 1.0) == pytest.approx(0.5)
+    assert share_of([[quick, (1.1, 1.0)]], 1.0) == 1  # nothing can be told
+    assert share_of([[quick, (9.0, 2.0)]], 1.0) == 1  # no more than all of it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -25,7 +26,7 @@ from layerscope.predict.fusing import rows_of
 from layerscope.predict.layout import layouts_of
 from layerscope.predict.local import Model, Roofs, Sample, fit
 from layerscope.predict.micro import networks
-from layerscope.predict.probe import Probe, settled
+from layerscope.predict.probe import Probe, Speed, share_of
 from layerscope.predict.work import Work, reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.measurement import Run
@@ -35,7 +36,7 @@ SECONDS = 240.0  # after which no further micro-network is begun
 PASSES = 5  # far apart, because a machine may be slow for a while
 RUNS = 6
 START_S = 2e-6
-FORM = 3  # of what is kept; what lies in another place now is measured again
+FORM = 4  # of what is kept; what lies in another place now is measured again
 
 
 class Calibration(Struct, frozen=True):
@@ -50,7 +51,7 @@ class Calibration(Struct, frozen=True):
     seconds: float
     measured: str
     between_s: float = 0.0  # from one row to the next, beyond what the rows take
-    probe_s: float = 0.0  # what the probe took at its best
+    speed: Speed = Speed(1.0)
     block: int = 0  # channels that the engine holds together
     form: int = 1
 
@@ -107,12 +108,16 @@ def calibrate(
             busy.append(run.run.timing.contention)
             seen.setdefault(n, []).append(run)
     progress("done", steps, steps)
+    ends = [
+        [(median(r.run.timing.runs_s), median(r.probes)) for r in runs] for runs in seen.values()
+    ]
+    speed = Speed(probe.best_s, share_of(ends, probe.best_s))
     samples = [
         Sample(work, seconds, n)
         for n, runs in seen.items()
-        for work, seconds in works_of(report_of(made[n]), runs, probe.best_s, block)
+        for work, seconds in works_of(report_of(made[n]), runs, speed, block)
     ]
-    gaps = [gap_of(runs, probe.best_s) for runs in seen.values()]
+    gaps = [gap_of(runs, speed) for runs in seen.values()]
     found = Calibration(
         cpu=identity(),
         engine=name,
@@ -123,7 +128,7 @@ def calibrate(
         seconds=time.perf_counter() - started,
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
         between_s=sorted(gaps)[len(gaps) // 4],
-        probe_s=probe.best_s,
+        speed=speed,
         block=block,
         form=FORM,
     )
@@ -174,16 +179,16 @@ def timed(graph: Graph, name: str, threads: int, probe: Probe) -> Timed:
 Settled = dict[tuple[str, ...], float]  # seconds of a row by its layers
 
 
-def rows_settled(runs: Sequence[Timed], best_s: float) -> Settled:
+def rows_settled(runs: Sequence[Timed], speed: Speed) -> Settled:
     """Seconds of every row; a change of layout is with the layer it is for."""
-    layers, reorders = rows_apart(runs, best_s)
+    layers, reorders = rows_apart(runs, speed)
     spare = {key[0]: seconds for key, seconds in reorders.items()}
     return {
         key: seconds + sum(spare.pop(name, 0.0) for name in key) for key, seconds in layers.items()
     }
 
 
-def rows_apart(runs: Sequence[Timed], best_s: float) -> tuple[Settled, Settled]:
+def rows_apart(runs: Sequence[Timed], speed: Speed) -> tuple[Settled, Settled]:
     """Seconds of layers, and of changes of layout by the layer they are for."""
     pairs: dict[str, dict[tuple[str, ...], list[tuple[float, float]]]] = {}
     for each in runs:
@@ -197,28 +202,28 @@ def rows_apart(runs: Sequence[Timed], best_s: float) -> tuple[Settled, Settled]:
             found = pairs.setdefault(kind, {}).setdefault(names, [])
             found.extend(zip(seconds, each.probes, strict=False))
     layers, reorders = [
-        {key: settled(many, best_s) for key, many in pairs.get(kind, {}).items()}
+        {key: speed.settled(many) for key, many in pairs.get(kind, {}).items()}
         for kind in ("layer", "layout")
     ]
     return layers, reorders
 
 
-def gap_of(runs: Sequence[Timed], best_s: float) -> float:
+def gap_of(runs: Sequence[Timed], speed: Speed) -> float:
     """Seconds between one row and the next."""
     pairs = [
         pair for each in runs for pair in zip(each.run.rows[-1].runs_s, each.probes, strict=False)
     ]
-    return max(settled(pairs, best_s), 0.0) / max(len(runs[0].run.rows) - 1, 1)
+    return max(speed.settled(pairs), 0.0) / max(len(runs[0].run.rows) - 1, 1)
 
 
 def works_of(
-    report: Report, runs: Sequence[Timed], best_s: float, block: int
+    report: Report, runs: Sequence[Timed], speed: Speed, block: int
 ) -> list[tuple[Work, float]]:
     """Work and time of every row, and of every change of layout that is to be expected."""
     readers = readers_of(report)
     layouts = layouts_of(report, rows_of(report), block)
     found: list[tuple[Work, float]] = []
-    times, reorders = rows_apart(runs, best_s)
+    times, reorders = rows_apart(runs, speed)
     for key, seconds in times.items():
         layers: list[Any] = [report.by_name[n] for n in key if n in report.by_name]
         if layers and seconds > 0:

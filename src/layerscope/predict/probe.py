@@ -2,6 +2,8 @@
 
 A processor that others use too, or that a hypervisor hands out, is slower for seconds at a time
 though nothing waits. Each run is set against what the probe took around it and at its best.
+Networks suffer less from that than a small product does; by how much less is seen where the same
+ones run at several speeds.
 """
 
 from __future__ import annotations
@@ -9,12 +11,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
+from math import log
+from statistics import mean, median
+
+from msgspec import Struct
 
 from layerscope.engines.machine import product_of
 
 SIZE = (384, 384, 384)
 TIMES = 5
+ALIKE = 1e-3  # variance of the probe's logarithm below which nothing is learned of it
 
 
 class Probe:
@@ -48,6 +54,28 @@ class Probe:
         return [(before + after) / 2 for before, after in pairwise(seen)]
 
 
-def settled(times: Sequence[tuple[float, float]], best_s: float) -> float:
-    """The median of times, each with the probe's around it, at the speed of the probe's best."""
-    return median(seconds / max(around / best_s, 1.0) for seconds, around in times)
+class Speed(Struct, frozen=True):
+    """What the probe took at its best, and the power of its slowdown that networks share."""
+
+    best_s: float
+    share: float = 1.0
+
+    def settled(self, times: Sequence[tuple[float, float]]) -> float:
+        """The median of times, each with the probe's around it, at full speed."""
+        return median([
+            seconds / pow(max(around / self.best_s, 1.0), self.share) for seconds, around in times
+        ])  # fmt: skip
+
+
+def share_of(passes: Sequence[Sequence[tuple[float, float]]], best_s: float) -> float:
+    """The slope of time over the probe's, in logarithms, among passes of the same network."""
+    both = squared = 0.0
+    for each in passes:
+        times = [log(seconds) for seconds, _ in each]
+        slow = [log(max(around / best_s, 1.0)) for _, around in each]
+        for time_, slowed in zip(times, slow, strict=True):
+            both += (slowed - mean(slow)) * (time_ - mean(times))
+            squared += (slowed - mean(slow)) ** 2
+    if squared < ALIKE * len(passes):
+        return 1.0  # the machine was as fast all the time
+    return min(max(both / squared, 0.0), 1.0)
