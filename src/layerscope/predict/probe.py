@@ -62,9 +62,9 @@ class Speed(Struct, frozen=True):
 
     def settled(self, times: Sequence[tuple[float, float]]) -> float:
         """The median of times, each with the probe's around it, at full speed."""
-        return median([
+        return float(median([
             seconds / pow(max(around / self.best_s, 1.0), self.share) for seconds, around in times
-        ])  # fmt: skip
+        ]))  # fmt: skip
 
 
 def share_of(passes: Sequence[Sequence[tuple[float, float]]], best_s: float) -> float:
