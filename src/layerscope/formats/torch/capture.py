@@ -104,10 +104,10 @@ class Run:
             recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
             recorder.shortcuts = self.shortcuts
             untouched = Untouched(torch, places, short=short)
-            stack.enter_context(Calls(torch, recorder, untouched.look, short=short))
+            calls = stack.enter_context(Calls(torch, recorder, untouched.look, short=short))
             stack.enter_context(untouched)
             if "transformers.modeling_utils" in sys.modules:
-                untouched.look()
+                calls.begin()
                 _without_advice(places)  # what is put in place here, untouched takes away
             if real:
                 stack.enter_context(same_buffers(torch, self.model))
@@ -121,9 +121,7 @@ class Run:
             recorder.mode.call = recorder.call
             try:
                 with recorder.mode:
-                    if type(self.model).__call__ is not torch.nn.Module.__call__:
-                        untouched.look()  # it has its own
-                    result = self.model(*args, **kwargs)
+                    result = calls.start(self.model, args, kwargs)
                 outputs = self._outputs(tracker, result)
             except DataDependent:
                 raise

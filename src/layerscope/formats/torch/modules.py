@@ -25,7 +25,7 @@ NO_ENTRY = Entry((), (), ())  # of a module that must be entered
 class Calls:
     """Calls of modules, looked at while the context lasts, in this thread alone.
 
-    With `short`, modules that are one operation are not run. `first` is called before a module is.
+    With `short`, modules that are one operation are not run. `first` is called before any other is.
     """
 
     def __init__(
@@ -43,7 +43,20 @@ class Calls:
         if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
             self._row = (None, None)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Calls:
+        return self
+
+    def start(self, model: Any, args: Any, kwargs: Any) -> Any:
+        """Call the model itself."""
+        if type(model).__call__ is not self.torch.nn.Module.__call__:  # it has its own
+            self.begin()
+            return model(*args, **kwargs)
+        return self._handler()(self.tracker.places[id(model)], *args, **kwargs)
+
+    def begin(self) -> None:
+        """Before code that is not ours: from here on every call of a module comes here."""
+        if self._before:
+            return
         # Where PyTorch looks for a compiled forward before it runs one, and what it leaves out of
         # copies. Another `nn.Module.__call__` would cost all that Python knows of its subclasses.
         call = self._handler()
@@ -51,6 +64,7 @@ class Calls:
             held = place.module.__dict__
             self._before.append((held, held.get(SEAM)))
             held[SEAM] = MethodType(call, place)
+        self.first()
 
     def __exit__(self, *_: object) -> None:
         for held, before in self._before:
@@ -87,7 +101,7 @@ class Calls:
         try:
             if self.short and len(args) == 1 and not kwargs and self._is_row(place):
                 return self._through(place, args[0])
-            self.first()
+            self.begin()
             result = place.module._call_impl(*args, **kwargs)
         except BaseException as error:
             if not hasattr(error, "_layerscope_at"):
@@ -275,7 +289,7 @@ class Calls:
                     continue
             if sig is not None:
                 x, sig = self._tensor(name, sig), None
-            self.first()
+            self.begin()
             x = module(x)
         return x if sig is None else self._tensor(name, sig)
 
