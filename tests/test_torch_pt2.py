@@ -267,6 +267,16 @@ def test_broken_program(tmp_path: Path, change: str) -> None:
         layerscope.analyze(saved(tmp_path, broken(change)))
 
 
+def test_what_pytorch_would_refuse_stays_unknown(tmp_path: Path) -> None:
+    """A file may say anything: a weight of 4 channels for an input of 3 is no call of ours."""
+    program = tiny()
+    graph = graph_of(program)
+    graph["nodes"][0]["target"] = "torch.ops.aten.conv_transpose2d.input"
+    report = layerscope.analyze(saved(tmp_path, program))
+    assert report.by_name["conv"].op == "aten.conv_transpose2d"
+    assert report.by_name["conv"].status == "unknown"
+
+
 @pytest.mark.parametrize(
     ("target", "inputs"),
     [

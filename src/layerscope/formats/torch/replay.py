@@ -14,7 +14,7 @@ from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.core import CORE
 from layerscope.formats.torch.capture import floating_of, left_out
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.exported import (
     FLOATS,
@@ -56,7 +56,7 @@ FIRST = tuple(
 )
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
 REFUSED = (
-    NoWords, ShapeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
+    NoWords, Refused, ShapeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
     RuntimeError,
 )  # fmt: skip
 Values = dict[str, Any]  # by name in the file: what a tensor is here, or a number
