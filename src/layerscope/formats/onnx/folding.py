@@ -9,7 +9,7 @@ from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.site import Site
-from layerscope.formats.onnx.skim import Stored, role_in
+from layerscope.formats.onnx.tensors import Stored, role_in
 from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape, elements

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, get_args
 
-from layerscope.formats.onnx.skim import Stored
+from layerscope.formats.onnx.tensors import Stored
 from layerscope.formats.onnx.values import Array
 from layerscope.graph.types import Param, Role, Shape
 

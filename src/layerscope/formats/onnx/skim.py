@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from struct import unpack_from
 from typing import Any
 
@@ -10,11 +9,8 @@ from msgspec import Struct
 
 from layerscope.codecs.protobuf import FIXED32, SMALL, SPAN, VARINT, Wire, signed
 from layerscope.errors import FormatError
-from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
-
-MOST_VALUES = 4096  # numbers of a constant that are read at all; weights have more
-MOST_AXES = 64
-Span = tuple[int, int]
+from layerscope.formats.onnx.numbers import DTYPES
+from layerscope.formats.onnx.tensors import MOST_VALUES, Span, Stored, sparse_of, stored_of
 
 
 class Dim(Struct, frozen=True, gc=False):
@@ -31,19 +27,6 @@ class Value(Struct, frozen=True, gc=False):
     dtype: str = ""
     dims: tuple[Dim, ...] | None = None
     kind: str = "tensor"
-
-
-class Stored(Struct, frozen=True, gc=False):
-    """A tensor in the file: shape and type, and where its numbers lie."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    data: Span | None = None  # of raw bytes
-    packed: tuple[int, tuple[Any, ...]] | None = None  # field number and what stands in it
-    external: str = ""  # the file its numbers are said to be in, which is never opened
-    at: int = 0
-    role: str = ""  # what it is to the network, where the file tells
 
 
 class Operator(Struct, gc=False):
@@ -139,7 +122,7 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphPart:
         elif number == 5:
             part.stored.append(stored_of(wire, begin, stop))
         elif number == 15:
-            part.stored.append(_sparse(wire, begin, stop))
+            part.stored.append(sparse_of(wire, begin, stop))
         elif number == 11:
             part.inputs.append(_value(wire, begin, stop))
         elif number == 12:
@@ -256,26 +239,6 @@ def _function(wire: Wire, start: int, end: int) -> Function:
     return made
 
 
-def pairs(wire: Wire, spans: list[Span]) -> Iterator[tuple[str, str]]:
-    """Keys and values of metadata."""
-    for start, end in spans:
-        key = value = ""
-        for number, kind, begin, stop in wire.fields(start, end):
-            if number == 1 and kind == SPAN:
-                key = wire.text(begin, stop)
-            elif number == 2 and kind == SPAN:
-                value = wire.text(begin, stop)
-        yield key, value
-
-
-ROLE = "layerscope.role"
-
-
-def role_in(wire: Wire, spans: list[Span]) -> str:
-    """What metadata say that an array is to the network: parameter, buffer or constant."""
-    return next((value for key, value in pairs(wire, spans) if key == ROLE), "")
-
-
 def _value(wire: Wire, start: int, end: int) -> Value:
     name, dtype, dims, what = "", "", None, "tensor"
     for number, kind, begin, stop in wire.fields(start, end):
@@ -318,125 +281,6 @@ def _dim(wire: Wire, start: int, end: int) -> Dim:
     return Dim(size if size is not None and size >= 0 else None, "" if name in NAMELESS else name)
 
 
-def stored_of(wire: Wire, start: int, end: int) -> Stored:
-    """A tensor: what it is, not what is in it."""
-    name, dtype, at = "", "", start
-    dims: list[int] = []
-    data: Span | None = None
-    chunks: list[tuple[int, int, int]] = []
-    field, external, outside, role = 0, "", False, ""
-    for number, kind, begin, stop in wire.fields(start, end):
-        if number == 1:
-            if kind == VARINT:
-                dims.append(signed(begin))
-            else:
-                dims.extend(map(signed, wire.varints(begin, stop)))
-        elif number == 2 and kind == VARINT:
-            dtype = DTYPES.get(begin, "")
-            if not dtype:
-                raise wire.error(start, f"a tensor of type {begin}, which is not known")
-        elif number == 8 and kind == SPAN:
-            name = wire.text(begin, stop)
-        elif number == 9 and kind == SPAN:
-            data = (begin, stop)
-        elif number in (4, 5, 6, 7, 10, 11):
-            field = number
-            if len(chunks) <= MOST_VALUES:  # written one by one rather than packed
-                chunks.append((kind, begin, stop))
-        elif number == 13 and kind == SPAN:
-            for key, value in pairs(wire, [(begin, stop)]):
-                external = value if key == "location" else external
-        elif number == 14 and kind == VARINT:
-            outside = begin == 1
-        elif number == 16 and kind == SPAN:
-            role = role_in(wire, [(begin, stop)]) or role
-    if len(dims) > MOST_AXES or (dims and min(dims) < 0):
-        raise wire.error(start, f"tensor {name!r} of shape {dims[:8]}, expected sizes from 0 on")
-    stored = Stored(
-        name,
-        tuple(dims),
-        dtype,
-        data,
-        (field, tuple(chunks)) if chunks else None,
-        (external or "?") if outside else "",
-        at,
-        role,
-    )
-    _check_payload(wire, stored)
-    return stored
-
-
-def _check_payload(wire: Wire, stored: Stored) -> None:
-    """Raise where a tensor has another number of bytes than its shape needs."""
-    if stored.external:
-        return
-    count = 1
-    for size in stored.shape:
-        count *= size
-    wrong = ""
-    if stored.data is not None and stored.dtype != "string":
-        bits = BITS.get(stored.dtype)
-        if bits is None:
-            raise wire.error(stored.at, f"{_told(stored)} has no type")
-        held, needed = stored.data[1] - stored.data[0], (count * bits + 7) // 8
-        if held != needed:
-            wrong = f" and type {stored.dtype} in {held} bytes, expected {needed}"
-    elif stored.packed is None and count:
-        wrong = " without any numbers"
-    elif stored.packed is not None and len(stored.packed[1]) <= MOST_VALUES:
-        most = sum(b - a if kind == SPAN else 1 for kind, a, b in stored.packed[1])
-        strings = stored.packed[0] == 6
-        if count > most * 2 and not strings:  # a number takes a byte at least, two of 4 bits one
-            wrong = f" in {most} bytes"
-    if wrong:
-        raise wire.error(stored.at, f"{_told(stored)}{wrong}")
-
-
-def _told(stored: Stored) -> str:
-    return f"tensor {stored.name!r} of shape {list(stored.shape)}"
-
-
-def _sparse(wire: Wire, start: int, end: int) -> Stored:
-    """A sparse tensor: stored are its values."""
-    values: Stored | None = None
-    for number, kind, begin, stop in wire.fields(start, end):
-        if number == 1 and kind == SPAN:
-            values = stored_of(wire, begin, stop)
-    if values is None:
-        raise wire.error(start, "a sparse tensor without values")
-    return values
-
-
-def numbers_of(wire: Wire, stored: Stored) -> list[Any] | None:
-    """The numbers of a small tensor, row by row; None of one that is large or elsewhere."""
-    count = 1
-    for size in stored.shape:
-        count *= size
-    if count > MOST_VALUES or stored.external or stored.dtype == "string":
-        return None
-    if stored.data is not None:
-        return decode(bytes(wire.data[stored.data[0] : stored.data[1]]), stored.dtype, count)
-    if stored.packed is None:
-        return []
-    field, chunks = stored.packed
-    values: list[Any] = []
-    for kind, start, end in chunks:
-        if field in (5, 7, 11):
-            values.extend([start] if kind == VARINT else wire.varints(start, end))
-        elif field in (4, 10):
-            values.extend(wire.floats(start, end, wide=field == 10))
-    if field in (5, 7):
-        values = [signed(value) for value in values]
-    values = values[:count]
-    if stored.dtype in ("fp16", "bf16", "fp8", "uint4", "int4", "complex64", "complex128", "fp4"):
-        return None  # bit patterns in integers: none of them decides a shape
-    if len(values) != count:
-        raise wire.error(
-            stored.at, f"tensor {stored.name!r} of {count} numbers holds {len(values)}"
-        )
-    return values
-
-
 class Attribute(Struct, frozen=True, gc=False):
     """An attribute, read: a number, a text, numbers, a tensor, or spans of graphs."""
 
@@ -468,7 +312,7 @@ def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
         elif number == 5 and kind == SPAN:
             value = stored_of(wire, begin, stop)
         elif number == 22 and kind == SPAN:
-            value = _sparse(wire, begin, stop)
+            value = sparse_of(wire, begin, stop)
         elif number == 6 and kind == SPAN:
             graph = (begin, stop)
         elif number == 7:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.numbers import DTYPES, FLOATS, WHOLE
-from layerscope.formats.onnx.skim import MOST_VALUES
+from layerscope.formats.onnx.tensors import MOST_VALUES
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.rule import axis_of, broadcast
 

@@ -56,8 +56,8 @@ FIRST = tuple(
 )
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
 REFUSED = (
-    NoWords, Refused, ShapeError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
-    RuntimeError,
+    NoWords, Refused, ShapeError, TypeError, ValueError, ArithmeticError, LookupError,
+    AttributeError, RuntimeError,
 )  # fmt: skip
 Values = dict[str, Any]  # by name in the file: what a tensor is here, or a number
 

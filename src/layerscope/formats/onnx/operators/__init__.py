@@ -17,6 +17,7 @@ from layerscope.formats.onnx.operators import (
     recurrent,
     reducing,
     resizing,
+    rotary,
     sequences,
     signals,
     transformers,
@@ -41,6 +42,7 @@ CONVERTERS: dict[tuple[str, str], Convert] = {
     **sequences.OPERATORS,
     **signals.OPERATORS,
     **attention.OPERATORS,
+    **rotary.OPERATORS,
     **transformers.OPERATORS,
     **trees.OPERATORS,
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.attending import output, view
 from layerscope.formats.onnx.known import Known, NeedsValue
 from layerscope.formats.onnx.operators.activations import activated
-from layerscope.formats.onnx.operators.attention import output, view
 from layerscope.formats.onnx.operators.normalization import arrays
 from layerscope.formats.onnx.operators.quantized import learned, packed_param
 from layerscope.formats.onnx.site import Convert, Site
@@ -238,10 +238,7 @@ def gated_bias(s: Site) -> None:
     batch = s.shape(6)[0] if s.has(6) and len(shape) == 2 else shape[0]
     size, width = s.shape(3)
     made = view(s, made, (batch, heads, steps, size), "heads")
-    params = [
-        s.param(n, name, role)  # type: ignore[arg-type]
-        for n, name, role in ((3, "weight", "weight"), (4, "bias", "bias"))
-    ]
+    params = [s.param(3, "weight", "weight"), s.param(4, "bias", "bias")]
     made = s.emit("linear", (made,), at.Linear(width), params=params, part="gates")[0]
     made = view(s, made, (batch, heads, steps, 2, width // 2), "halves")
     made = s.emit("reduce_sum", (made,), at.Reduce((4,)), part="sums")[0]
