@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.errors import FormatError, ShapeError
+from layerscope.formats.onnx.arrays import Array, TooLarge
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.site import Site
 from layerscope.formats.onnx.tensors import Stored, role_in
-from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
+from layerscope.formats.onnx.values import EVALUATE
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape, elements
 

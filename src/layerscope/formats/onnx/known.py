@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, get_args
 
+from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.tensors import Stored
-from layerscope.formats.onnx.values import Array
 from layerscope.graph.types import Param, Role, Shape
 
 ROLES: dict[str, Role] = {role: role for role in get_args(Role)}

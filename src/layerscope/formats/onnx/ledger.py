@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from layerscope.codecs.protobuf import Wire
 from layerscope.errors import FormatError
+from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.inputs import Binding
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator
 from layerscope.formats.onnx.tensors import Stored, numbers_of, pairs
-from layerscope.formats.onnx.values import Array
 from layerscope.formats.onnx.words import Vocabulary
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor, elements
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layerscope.errors import FormatError
+from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.known import Env, Known, NeedsValue
 from layerscope.formats.onnx.skim import Attribute, GraphPart, Operator, Value, graph_of
 from layerscope.formats.onnx.tensors import Span, Stored
-from layerscope.formats.onnx.values import Array
 from layerscope.formats.onnx.words import Words
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Role, Shape, elements

@@ -1,108 +1,40 @@
-"""Small arrays carried along while a file is read: what shapes are worked out from."""
+"""What operators make of small arrays: what shapes are worked out from."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
-from struct import pack, unpack
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.arrays import (
+    Array,
+    Numbers,
+    Told,
+    TooLarge,
+    axes_of,
+    cast,
+    fits,
+    parts,
+    places,
+    reshaped,
+    slices,
+    spread_to,
+    squeezed,
+    strides,
+    take,
+    unsqueezed,
+)
 from layerscope.formats.onnx.numbers import DTYPES, FLOATS, WHOLE
-from layerscope.formats.onnx.tensors import MOST_VALUES
-from layerscope.graph.types import Shape, elements
+from layerscope.graph.types import elements
 from layerscope.ops.rule import axis_of, broadcast
-
-Numbers = list[Any]
-Told = dict[str, Any]  # attributes by name
-
-
-class Array(Struct, frozen=True):
-    """Numbers row by row."""
-
-    shape: Shape
-    values: Numbers
-    dtype: str
-
-    def ints(self) -> tuple[int, ...]:
-        """The numbers as a list of whole ones."""
-        return tuple(int(value) for value in self.values)
-
-    @property
-    def item(self) -> Any:
-        """The only number."""
-        if len(self.values) != 1:
-            raise ShapeError(f"{len(self.values)} numbers where one is expected")
-        return self.values[0]
-
-
-def strides(shape: Shape) -> list[int]:
-    """Elements from one position to the next, by axis."""
-    steps = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        steps[axis] = steps[axis + 1] * shape[axis + 1]
-    return steps
-
-
-def places(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """All positions, the last axis fastest."""
-    return product(*map(range, shape))
-
-
-def _fits(shape: Shape) -> Shape:
-    if elements(shape) > MOST_VALUES:
-        raise TooLarge
-    return shape
-
-
-class TooLarge(Exception):
-    """More numbers than are worth carrying."""
-
-
-def cast(value: Any, dtype: str) -> Any:
-    """A number as its type holds it."""
-    if dtype == "bool":
-        return bool(value)
-    if dtype in WHOLE:
-        if isinstance(value, float) and not math.isfinite(value):
-            raise TooLarge
-        value = int(value)
-        if not -(1 << 63) <= value < 1 << 64:  # where engines go round, which no shape means
-            raise TooLarge
-        return value
-    if dtype == "fp32":
-        try:
-            return unpack("<f", pack("<f", value))[0]
-        except OverflowError:
-            return math.copysign(math.inf, value)
-    return float(value)
-
-
-def _spread(array: Array, shape: Shape) -> Numbers:
-    """The numbers of an array broadcast to a shape."""
-    if array.shape == shape:
-        return array.values
-    if len(array.values) == 1:
-        return array.values * elements(shape)
-    lead = len(shape) - len(array.shape)
-    steps = [0] * lead + [
-        0 if size == 1 else step
-        for size, step in zip(array.shape, strides(array.shape), strict=True)
-    ]
-    return [
-        array.values[sum(p * s for p, s in zip(place, steps, strict=True))]
-        for place in places(shape)
-    ]
 
 
 def _each(function: Callable[..., Any], dtype: str = "") -> Evaluate:
     def evaluate(told: Told, inputs: Sequence[Array]) -> list[Array]:
-        shape = _fits(broadcast(tuple(array.shape for array in inputs)))
+        shape = fits(broadcast(tuple(array.shape for array in inputs)))
         made = dtype or inputs[0].dtype
-        spread = [_spread(array, shape) for array in inputs]
+        spread = [spread_to(array, shape) for array in inputs]
         try:
             values = [cast(function(*numbers), made) for numbers in zip(*spread, strict=True)]
         except (ArithmeticError, ValueError):
@@ -143,7 +75,7 @@ def _gather(told: Told, inputs: Sequence[Array]) -> list[Array]:
     data, indices = inputs
     axis = axis_of(told.get("axis", 0), len(data.shape))
     size = data.shape[axis]
-    shape = _fits((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
+    shape = fits((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
     inner, outer = elements(data.shape[axis + 1 :]), elements(data.shape[:axis])
     values: Numbers = []
     for block in range(outer):
@@ -159,7 +91,7 @@ def _concat(told: Told, inputs: Sequence[Array]) -> list[Array]:
     axis = axis_of(told.get("axis", 0), len(inputs[0].shape))
     first = inputs[0].shape
     length = sum(array.shape[axis] for array in inputs)
-    shape = _fits((*first[:axis], length, *first[axis + 1 :]))
+    shape = fits((*first[:axis], length, *first[axis + 1 :]))
     values: Numbers = []
     for block in range(elements(first[:axis])):
         for array in inputs:
@@ -170,17 +102,6 @@ def _concat(told: Told, inputs: Sequence[Array]) -> list[Array]:
     return [Array(shape, values, inputs[0].dtype)]
 
 
-def take(data: Array, ranges: Sequence[Sequence[int]]) -> Array:
-    """The positions named, axis by axis."""
-    shape = _fits(tuple(map(len, ranges)))
-    steps = strides(data.shape)
-    values = [
-        data.values[sum(p * s for p, s in zip(place, steps, strict=True))]
-        for place in product(*ranges)
-    ]
-    return Array(shape, values, data.dtype)
-
-
 def _slice(told: Told, inputs: Sequence[Array]) -> list[Array]:
     data = inputs[0]
     axes, starts, ends, steps = slices(told, inputs[1:], len(data.shape))
@@ -189,73 +110,6 @@ def _slice(told: Told, inputs: Sequence[Array]) -> list[Array]:
         axis = axis_of(axis, len(data.shape))
         ranges[axis] = ranges[axis][start:end:step]
     return [take(data, ranges)]
-
-
-Slices = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-def slices(told: Told, more: Sequence[Array | None], rank: int) -> Slices:
-    """Axes, starts, ends and steps of a Slice, as attributes (before opset 10) or inputs."""
-    if "starts" in told:
-        starts, ends = told["starts"], told["ends"]
-        axes, steps = told.get("axes"), None
-    else:
-        lists = [array.ints() if array is not None else None for array in more]
-        starts, ends, axes, steps = (*lists, None, None)[:4]
-    if starts is None or ends is None:
-        raise ShapeError("a slice without start or end")
-    axes = tuple(axes) if axes is not None else tuple(range(len(starts)))
-    steps = tuple(steps) if steps is not None else (1,) * len(starts)
-    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
-        raise ShapeError("a slice whose starts, ends, axes and steps do not agree")
-    return axes, tuple(starts), tuple(ends), steps
-
-
-def unsqueezed(shape: Shape, axes: Sequence[int]) -> Shape:
-    """A shape with axes of one element put in."""
-    rank = len(shape) + len(axes)
-    at = {axis_of(axis, rank) for axis in axes}
-    if len(at) != len(axes):
-        raise ShapeError(f"axes {tuple(axes)}, one of them twice")
-    rest = iter(shape)
-    return tuple(1 if n in at else next(rest) for n in range(rank))
-
-
-def squeezed(shape: Shape, axes: Sequence[int] | None) -> Shape:
-    """A shape without the axes named, or without all of one."""
-    if axes is None:
-        return tuple(size for size in shape if size != 1)
-    at = {axis_of(axis, len(shape)) for axis in axes}
-    if any(shape[n] != 1 for n in at):
-        raise ShapeError(f"axes {sorted(at)} of {shape} are not all of one element")
-    return tuple(size for n, size in enumerate(shape) if n not in at)
-
-
-def reshaped(shape: Shape, wanted: Sequence[int], allow_zero: bool = False) -> Shape:
-    """The shape that Reshape makes."""
-    count = elements(shape)
-    made = [
-        shape[n] if size == 0 and not allow_zero and n < len(shape) else size
-        for n, size in enumerate(wanted)
-    ]
-    if made.count(-1) > 1 or any(size < -1 for size in made):
-        raise ShapeError(f"a shape of {tuple(wanted)}")
-    if -1 in made:
-        rest = elements(tuple(size for size in made if size != -1))
-        if not rest or count % rest:
-            raise ShapeError(f"{shape} cannot be reshaped to {tuple(wanted)}")
-        made[made.index(-1)] = count // rest
-    if elements(tuple(made)) != count:
-        raise ShapeError(f"{shape} cannot be reshaped to {tuple(wanted)}")
-    return tuple(made)
-
-
-def axes_of(told: Told, inputs: Sequence[Array | None], at: int = 1) -> tuple[int, ...] | None:
-    """Axes as an attribute, or since opset 13 as an input."""
-    if "axes" in told:
-        return tuple(told["axes"])
-    given = inputs[at] if len(inputs) > at else None
-    return given.ints() if given is not None else None
 
 
 def _reshape(told: Told, inputs: Sequence[Array]) -> list[Array]:
@@ -304,27 +158,27 @@ def _range(told: Told, inputs: Sequence[Array]) -> list[Array]:
     if not delta:
         raise ShapeError("a range of steps of zero")
     count = max(math.ceil((limit - start) / delta), 0)
-    _fits((count,))
+    fits((count,))
     values = [cast(start + n * delta, inputs[0].dtype) for n in range(count)]
     return [Array((count,), values, inputs[0].dtype)]
 
 
 def _filled(told: Told, inputs: Sequence[Array]) -> list[Array]:
     value: Array | None = told.get("value")
-    shape = _fits(inputs[0].ints())
+    shape = fits(inputs[0].ints())
     if value is None:
         return [Array(shape, [0.0] * elements(shape), "fp32")]
     return [Array(shape, value.values * elements(shape), value.dtype)]
 
 
 def _expand(told: Told, inputs: Sequence[Array]) -> list[Array]:
-    shape = _fits(broadcast((inputs[0].shape, inputs[1].ints())))
-    return [Array(shape, _spread(inputs[0], shape), inputs[0].dtype)]
+    shape = fits(broadcast((inputs[0].shape, inputs[1].ints())))
+    return [Array(shape, spread_to(inputs[0], shape), inputs[0].dtype)]
 
 
 def _tile(told: Told, inputs: Sequence[Array]) -> list[Array]:
     x, times = inputs[0], inputs[1].ints()
-    _fits(tuple(size * n for size, n in zip(x.shape, times, strict=True)))
+    fits(tuple(size * n for size, n in zip(x.shape, times, strict=True)))
     ranges = [[*range(size)] * n for size, n in zip(x.shape, times, strict=True)]
     return [take(x, ranges)]
 
@@ -431,15 +285,6 @@ def _split(told: Told, inputs: Sequence[Array]) -> list[Array]:
     return made
 
 
-def parts(length: int, sizes: Sequence[int] | None, count: int) -> tuple[int, ...]:
-    """The sizes a Split cuts an axis into; uneven ones leave less for the last."""
-    if sizes:
-        return tuple(sizes)
-    size = -(-length // count)
-    made = [size] * (count - 1)
-    return (*made, length - sum(made))
-
-
 def _pad(told: Told, inputs: Sequence[Array]) -> list[Array]:
     x = inputs[0]
     if told.get("mode", "constant") != "constant" or len(inputs) > 3:
@@ -447,7 +292,7 @@ def _pad(told: Told, inputs: Sequence[Array]) -> list[Array]:
     pads = told["pads"] if "pads" in told else inputs[1].ints()
     fill = inputs[2].item if len(inputs) > 2 else cast(0, x.dtype)
     rank = len(x.shape)
-    shape = _fits(tuple(pads[n] + x.shape[n] + pads[n + rank] for n in range(rank)))
+    shape = fits(tuple(pads[n] + x.shape[n] + pads[n + rank] for n in range(rank)))
     steps = strides(x.shape)
     values = []
     for place in places(shape):

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from layerscope.codecs.protobuf import Wire
+from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.skim import Attribute, attribute_of
 from layerscope.formats.onnx.tensors import Span, Stored, numbers_of
-from layerscope.formats.onnx.values import Array
 
 SHORT = 512  # bytes of attributes that are looked up by what they say
 

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.arrays import axes_of, parts, reshaped, slices, squeezed, unsqueezed
 from layerscope.formats.onnx.numbers import DTYPES
 from layerscope.formats.onnx.site import Convert, Site
-from layerscope.formats.onnx.values import (
-    axes_of,
-    parts,
-    reshaped,
-    slices,
-    squeezed,
-    unsqueezed,
-)
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.rule import axis_of, broadcast

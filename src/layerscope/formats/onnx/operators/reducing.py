@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from layerscope.formats.onnx.arrays import axes_of
 from layerscope.formats.onnx.operators.activations import UNARY
 from layerscope.formats.onnx.site import Convert, Site
-from layerscope.formats.onnx.values import axes_of
 from layerscope.graph import attributes as at
 from layerscope.ops.rule import axis_of
 

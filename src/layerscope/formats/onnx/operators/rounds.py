@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.arrays import Array, TooLarge
 from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.site import Site
 from layerscope.formats.onnx.skim import GraphPart, Operator
 from layerscope.formats.onnx.tensors import numbers_of
-from layerscope.formats.onnx.values import EVALUATE, Array, TooLarge
+from layerscope.formats.onnx.values import EVALUATE
 
 MOST_ROUNDS = 1 << 40
 

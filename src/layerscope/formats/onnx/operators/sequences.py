@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.folding import give_known
 from layerscope.formats.onnx.known import Known, NeedsValue
 from layerscope.formats.onnx.site import Convert, Site
-from layerscope.formats.onnx.values import Array
 from layerscope.graph import attributes as at
 from layerscope.ops.rule import axis_of
 
