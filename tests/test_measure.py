@@ -20,7 +20,7 @@ from layerscope.engines.measuring import difference
 from layerscope.engines.rows import account
 from layerscope.engines.subject import Options, subject_of
 from layerscope.errors import EngineError, MissingExtra, UsageError
-from layerscope.export.measured import read_json, write_json
+from layerscope.export.run_json import read_json, write_json
 from layerscope.graph.plain import from_plain, to_plain
 from layerscope.lower.onnx import lower
 from layerscope.notations.boda import write as write_boda

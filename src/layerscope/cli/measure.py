@@ -117,7 +117,7 @@ def kept(path: str) -> Any:
     """The measurement in a file."""
     import msgspec
 
-    from layerscope.export.measured import read_json
+    from layerscope.export.run_json import read_json
 
     try:
         with open(path, "rb") as file:
