@@ -147,3 +147,14 @@ def test_rows_above_a_roof_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "raised", lambda machine, threads, dtype: machine)
     run = measure(analyze("lenet5"), threads=1).runs[0]
     assert any("above a roof" in note and "machine --again" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    "asked", [["machine", "--calibrate"], ["predict", "lenet5"], ["measure", "lenet5"]]
+)
+@pytest.mark.parametrize("threads", ["0", "-1"])
+def test_no_threads_at_all_are_refused(
+    asked: list[str], threads: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command([*asked, "--threads", threads]) == 2
+    assert f"--threads {threads}, expected at least 1" in capsys.readouterr().err

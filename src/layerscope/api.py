@@ -387,10 +387,10 @@ def predict(
     """
     found = analyze(network, **options)
     if on is None or on == "this":
-        from layerscope.engines.machine import cores
+        from layerscope.engines.machine import threads_of
         from layerscope.predict.here import predict_here
 
-        return predict_here(found, "onnxruntime", threads or cores())
+        return predict_here(found, "onnxruntime", threads_of(threads))
     from layerscope.predict.elsewhere import predict_on
 
     if threads is not None:

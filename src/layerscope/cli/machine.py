@@ -59,10 +59,10 @@ def command(form: str, output: str | None, **options: Any) -> None:
 def _calibrated(threads: int | None, again: bool) -> str:
     """Calibrate, unless it was done before, and tell how far guesses were off."""
     from layerscope.cli.progress import bar
-    from layerscope.engines.machine import cores
+    from layerscope.engines.machine import threads_of
     from layerscope.predict.calibration import calibrate, known
 
-    threads = threads or cores()
+    threads = threads_of(threads)
     show = bar()
     try:
         found = (None if again else known("onnxruntime", threads)) or calibrate(

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from layerscope.engines import Progress, quiet
 from layerscope.engines.affinity import cpus, pin_workers, pinned
 from layerscope.engines.cache import keep, load
+from layerscope.errors import UsageError
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 
 PRODUCTS = ((384, 384, 384), (768, 768, 768), (1536, 1536, 1536), (3136, 256, 2304))  # M, N, K
@@ -31,6 +32,13 @@ MOST_BUFFER = 1 << 30  # bytes of a buffer that is to lie in DRAM
 def cores() -> int:
     """CPUs this process may use."""
     return len(cpus()) or os.cpu_count() or 1
+
+
+def threads_of(asked: int | None) -> int:
+    """Threads to run on: as many as asked for, else one a CPU."""
+    if asked is not None and asked < 1:
+        raise UsageError(f"--threads {asked}, expected at least 1")
+    return cores() if asked is None else asked
 
 
 def identity() -> str:

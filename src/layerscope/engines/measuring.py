@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from layerscope.engines import ENGINES, Progress, engine, quiet
-from layerscope.engines.machine import cores, known_machine, raised
+from layerscope.engines.machine import known_machine, raised, threads_of
 from layerscope.engines.subject import LEAST_RUNS, Fusion, Options, Subject, subject_of
 from layerscope.errors import EngineError, LayerscopeError, MissingExtra, UnknownName, UsageError
 from layerscope.graph.plain import to_plain
@@ -47,9 +47,7 @@ def measure(
         raise UnknownName("fusion", fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
     if runs < LEAST_RUNS:
         raise UsageError(f"--runs {runs}, expected at least {LEAST_RUNS}")
-    threads = threads or cores()
-    if threads < 1:
-        raise UsageError(f"--threads {threads}, expected at least 1")
+    threads = threads_of(threads)
     if power is not None and power <= 0:
         raise UsageError(f"--power {power}, expected watts")
     for each in names if len(names) == 1 else ():

@@ -19,7 +19,7 @@ from layerscope.conventions import convention
 from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
 from layerscope.engines.cache import keep, load
-from layerscope.engines.machine import channel_block, cores, identity
+from layerscope.engines.machine import channel_block, identity, threads_of
 from layerscope.engines.subject import Options, subject_of
 from layerscope.graph import Graph
 from layerscope.predict.fusing import rows_of
@@ -90,7 +90,7 @@ def calibrate(
     graphs: Sequence[Graph] | None = None,
 ) -> Calibration:
     """Run the micro-networks and keep what their layers took."""
-    threads = threads or cores()
+    threads = threads_of(threads)
     block = block_of(name)
     made = list(networks()) if graphs is None else list(graphs)
     seen: dict[int, list[Timed]] = {}
