@@ -1,9 +1,9 @@
 """What measuring promises, on five networks, best of 3: attribution, overhead, mapping, memory.
 
-The engine's profiler takes 10 to 20 microseconds an operator, whatever that does: much in a network
-of many short ones, so one such is run at two batches. Overhead is the best of the tries; `pairs`
-the median over all pairs of runs with and without it. Contention is printed beside it: on a machine
-that others use too, all of it is noisier above 1.05.
+Noting a time takes as long for a short operator as for a long one: most in a network of many short
+ones, so one such is run at two batches. Overhead is the best of the tries; `pairs` the median over
+all pairs of runs with and without it. Contention is printed beside it: on a machine that others use
+too, all of it is noisier above 1.05.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def judge(name: str, kept: list[Timed], found: Calibration, speed: Speed) -> lis
     truth = rows_settled(kept, speed)
     rows = guesses(report_of(build(name)), found.model(), found.block)
     whole = sum(truth.values())
-    predicted = sum(row.time_s for row in rows) + found.between_s * len(rows)
+    predicted = sum(row.time_s for row in rows) + found.around_s
     ends = [
         pair for each in kept for pair in zip(each.run.timing.runs_s, each.probes, strict=False)
     ]

@@ -223,26 +223,31 @@ def test_a_model_that_is_refused_is_told_in_one_line(tmp_path: Path) -> None:
 
 
 class Failing:
-    """A session that ends as it is told in its n-th run."""
+    """Something with times that ends as it is told in its n-th run."""
 
-    def __init__(self, session: Any, error: BaseException, runs: int) -> None:
-        self.session, self.error, self.left = session, error, runs
+    def __init__(self, timed: engine.Timed, error: BaseException, runs: int) -> None:
+        self.timed, self.error, self.left = timed, error, runs
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.session, name)
-
-    def run_with_iobinding(self, *args: Any) -> Any:
+    def run(self) -> None:
         self.left -= 1
         if self.left < 0:
             raise self.error
-        return self.session.run_with_iobinding(*args)
+        self.timed.run()
+
+    def close(self) -> list[dict[int, float]]:
+        return self.timed.close()
 
 
 def broken_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: BaseException, runs: int
 ) -> Run:
-    made = engine._session
-    monkeypatch.setattr(engine, "_session", lambda *a, **k: Failing(made(*a, **k), error, runs))
+    made = engine._ready
+
+    def ready(*args: Any) -> engine.Ready:
+        found = made(*args)
+        return msgspec.structs.replace(found, timed=Failing(found.timed, error, runs))
+
+    monkeypatch.setattr(engine, "_ready", ready)
     subject = subject_of(analyze(residual()), str(tmp_path))
     return engine.measure(subject, Options(threads=1))[0]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 _pinned: list[list[int]] = []  # what the calling thread might use before it was pinned
 
@@ -36,9 +35,10 @@ def pinned(threads: int) -> Iterator[None]:
         os.sched_setaffinity(0, mine)
 
 
-def pin_workers(options: Any, threads: int) -> None:
-    """Tell onnxruntime to put its further threads on the CPUs after the first, one on each."""
+def worker_places(threads: int) -> dict[str, str]:
+    """What to tell onnxruntime for its further threads to go to the next CPUs, one on each."""
     mine = cpus()
-    if 1 < threads <= len(mine):
-        places = ";".join(str(cpu + 1) for cpu in mine[1:threads])  # it counts from 1
-        options.add_session_config_entry("session.intra_op_thread_affinities", places)
+    if not 1 < threads <= len(mine):
+        return {}
+    places = ";".join(str(cpu + 1) for cpu in mine[1:threads])  # it counts from 1
+    return {"session.intra_op_thread_affinities": places}

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from layerscope.engines import Progress, quiet
-from layerscope.engines.affinity import cpus, pin_workers, pinned
+from layerscope.engines.affinity import cpus, pinned, worker_places
 from layerscope.engines.cache import keep, load
 from layerscope.errors import UsageError
 from layerscope.report.measurement import Level, Machine, Peak, Rate
@@ -219,7 +219,8 @@ def product_of(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable
     options.log_severity_level = 4
     # What is timed next would find the CPU taken by threads that wait for more products.
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    pin_workers(options, threads)
+    for key, value in worker_places(threads).items():
+        options.add_session_config_entry(key, value)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

@@ -48,6 +48,16 @@ class _Raw(Struct):
 
 def read_profile(path: str) -> Profile:
     """The profile of that file, which is removed."""
+    return profile_of(_read(path))
+
+
+def read_order(path: str) -> list[str]:
+    """Names of all operators of that file in the order they ran; it is removed."""
+    nodes = [e for e in _read(path) if e.cat == "Node" and e.name.endswith(END)]
+    return [e.name.removesuffix(END) for e in nodes]
+
+
+def _read(path: str) -> list[_Raw]:
     try:
         with open(path, "rb") as file:
             text = file.read()
@@ -55,8 +65,7 @@ def read_profile(path: str) -> Profile:
         if os.path.exists(path):
             os.unlink(path)
     raw = msgspec.json.decode(text, type=list[dict[str, Any]])
-    events = [msgspec.convert(each, _Raw) for each in raw if each.get("cat") in ("Node", "Session")]
-    return profile_of(events)
+    return [msgspec.convert(each, _Raw) for each in raw if each.get("cat") in ("Node", "Session")]
 
 
 def profile_of(events: list[_Raw]) -> Profile:

@@ -36,7 +36,7 @@ SECONDS = 240.0  # after which no further micro-network is begun
 PASSES = 5  # far apart, because a machine may be slow for a while
 RUNS = 6
 START_S = 2e-6
-FORM = 4  # of what is kept; what lies in another place now is measured again
+FORM = 5  # of what is kept; what lies in another place now is measured again
 
 
 class Calibration(Struct, frozen=True):
@@ -50,7 +50,7 @@ class Calibration(Struct, frozen=True):
     contention: float
     seconds: float
     measured: str
-    between_s: float = 0.0  # from one row to the next, beyond what the rows take
+    around_s: float = 0.0  # of a run, before its first row and after its last
     speed: Speed = Speed(1.0)
     block: int = 0  # channels that the engine holds together
     form: int = 1
@@ -117,7 +117,6 @@ def calibrate(
         for n, runs in seen.items()
         for work, seconds in works_of(report_of(made[n]), runs, speed, block)
     ]
-    gaps = [gap_of(runs, speed) for runs in seen.values()]
     found = Calibration(
         cpu=identity(),
         engine=name,
@@ -127,7 +126,7 @@ def calibrate(
         contention=sorted(busy)[len(busy) // 2],
         seconds=time.perf_counter() - started,
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
-        between_s=sorted(gaps)[len(gaps) // 4],
+        around_s=median([around(runs, speed) for runs in seen.values()]),
         speed=speed,
         block=block,
         form=FORM,
@@ -208,12 +207,12 @@ def rows_apart(runs: Sequence[Timed], speed: Speed) -> tuple[Settled, Settled]:
     return layers, reorders
 
 
-def gap_of(runs: Sequence[Timed], speed: Speed) -> float:
-    """Seconds between one row and the next."""
+def around(runs: Sequence[Timed], speed: Speed) -> float:
+    """Seconds of a network's runs that are in no row."""
     pairs = [
         pair for each in runs for pair in zip(each.run.rows[-1].runs_s, each.probes, strict=False)
     ]
-    return max(speed.settled(pairs), 0.0) / max(len(runs[0].run.rows) - 1, 1)
+    return max(speed.settled(pairs), 0.0)
 
 
 def works_of(

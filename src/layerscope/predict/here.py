@@ -24,8 +24,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
             "`layerscope machine --calibrate` makes one in some minutes"
         )
     rows = guesses(report, found.model(), found.block)
-    gaps = found.between_s * len(rows)
-    rows.append(LayerGuess("between layers", (), "overhead", gaps, 0.5))
+    rows.append(LayerGuess("before and after", (), "overhead", found.around_s, 0.5))
     notes = []
     if found.contention > 1.05:
         notes.append(f"calibrated under contention {found.contention:.2f}; do it again when quiet")
