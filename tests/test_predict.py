@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,7 +22,7 @@ from layerscope.predict.calibration import calibrate, known, readers_of, report_
 from layerscope.predict.coefficients import FITTED
 from layerscope.predict.elsewhere import machines, scaled
 from layerscope.predict.facts import amounts, facts_of
-from layerscope.predict.fusing import rows_of
+from layerscope.predict.fusing import rows_of, run_of
 from layerscope.predict.layout import NONE, POOLS, layouts_of
 from layerscope.predict.local import Roofs, Sample, fit
 from layerscope.predict.probe import Speed, share_of
@@ -119,6 +120,44 @@ def optimised(model: bytes | str, folder: Path) -> Program:
     told.optimized_model_filepath = str(folder / "optimised.onnx")
     onnxruntime.InferenceSession(model, told, providers=["CPUExecutionProvider"])
     return program_of(onnx.load(str(folder / "optimised.onnx"), load_external_data=False))
+
+
+@pytest.mark.parametrize(("first", "view", "second"), [
+    ((0, 2, 1), None, None), ((0, 1, 2), None, None), ((2, 1, 0), None, None),
+    ((0, 2, 1), (2, 5, 2, 3), (0, 3, 2, 1)), ((0, 2, 1), (2, 5, 3, 2), (0, 2, 3, 1)),
+    ((0, 2, 1), (2, 5, 6), (0, 2, 1)), ((2, 0, 1), (5, 2, 2, 3), (1, 2, 3, 0)),
+    ((1, 0, 2), (2, 3, 2, 5), (2, 0, 1, 3)), ((0, 2, 1), (10, 6), (1, 0)),
+])  # fmt: skip
+def test_axes_exchanged_twice_are_exchanged_once(
+    first: tuple[int, ...], view: tuple[int, ...] | None, second: tuple[int, ...] | None
+) -> None:
+    """Runs of neighbours that stay neighbours, against numbers that were moved."""
+    import numpy  # noqa: TID251
+
+    b = layerscope.Builder("exchanged")
+    x = b.permute(b.input("data", (2, 6, 5)), first)
+    moved: Any = numpy.arange(60).reshape(2, 6, 5).transpose(first)
+    if view is not None and second is not None:
+        x = b.permute(b.reshape(x, view), second)
+        moved = moved.reshape(view).transpose(second)
+    report = analyze(b.build(x))
+    flat = moved.ravel()
+    breaks = [n for n in range(1, 60) if flat[n] != flat[n - 1] + 1] + [60]
+    if view == (10, 6):  # joins axes: the engine exchanges twice
+        assert len(rows_of(report)) == 2
+        return
+    assert len(rows_of(report)) == 1
+    assert run_of(rows_of(report)[0]) == min(
+        b - a for a, b in zip([0, *breaks[:-1]], breaks, strict=True)
+    )
+
+
+def test_the_engine_shuffles_channels_in_one_exchange(tmp_path: Path) -> None:
+    report = analyze("shufflenet_v2_x1_0")
+    subject = subject_of(report, str(tmp_path))
+    found = [op.kind for op in optimised(subject.model, tmp_path).operators]
+    rows = [row for row in rows_of(report) if row[0].op == "permute"]
+    assert found.count("Transpose") == len(rows) == 16
 
 
 def test_without_blocks_nothing_is_reordered() -> None:

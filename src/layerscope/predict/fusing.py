@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from layerscope.report import Layer, Report
 
 PRODUCTS = ("conv", "conv_transpose", "linear")
@@ -13,7 +15,8 @@ AFTER = {
     "linear": ("relu",),
 }  # fmt: skip
 NORMS = ("batch_norm", "scale", "bias")
-FREE = ("dropout", "identity", "flatten", "reshape", "table", "positions", "squeeze", "unsqueeze")
+VIEWS = ("flatten", "reshape", "squeeze", "unsqueeze")
+FREE = ("dropout", "identity", "table", "positions", *VIEWS)
 
 
 def rows_of(report: Report) -> list[tuple[Layer, ...]]:
@@ -57,8 +60,60 @@ def rows_of(report: Report) -> list[tuple[Layer, ...]]:
                     after = next_of(after)
             if after is not None and after.op in AFTER[layer.op]:
                 row.append(after)
+        elif layer.op == "permute":
+            more = [layer]
+            while (after := next_of(more[-1])) is not None and after.op in VIEWS:
+                more.append(after)
+            if after is not None and after.op == "permute" and run_of([*more, after]):
+                row = [*more, after]
         elif layer.op == "batch_norm" and (after := next_of(layer)) and after.op == "relu":
             row.append(after)
         taken.update(each.name for each in row)
         rows.append(tuple(row))
     return rows
+
+
+def run_of(row: Sequence[Layer]) -> int:
+    """Elements that stay side by side when axes are exchanged; 0 where that cannot be told.
+
+    Between two exchanges axes may be parted, as where channels are shuffled: the engine then
+    exchanges once.
+    """
+    axes = _axes(row[0].inputs[0].shape or ())
+    for layer in row:
+        if layer.op != "permute":
+            continue
+        parted = _parted(axes, layer.inputs[0].shape or ())
+        if parted is None:
+            return 0
+        axes = [parted[n] for n in layer.node.attributes.order]
+    run = 1
+    for size, step in reversed(axes):
+        if step != run and size > 1:
+            break
+        run *= size
+    return run
+
+
+def _axes(shape: Sequence[int]) -> list[tuple[int, int]]:
+    """Sizes, and how far elements lie apart."""
+    axes, step = [], 1
+    for size in reversed(shape):
+        axes.append((size, step))
+        step *= size
+    return axes[::-1]
+
+
+def _parted(axes: Sequence[tuple[int, int]], shape: Sequence[int]) -> list[tuple[int, int]] | None:
+    """The axes of a view that parts some and joins none; None where it is another."""
+    left = list(shape)
+    found: list[tuple[int, int]] = []
+    for size, step in axes:
+        inner, held = [], 1
+        while left and (held < size or left[0] == 1):
+            inner.append(left.pop(0))
+            held *= inner[-1]
+        if held != size:
+            return None
+        found += [(each, step * apart) for each, apart in _axes(inner)]
+    return None if left else found

@@ -49,6 +49,9 @@ def networks(seed: int = 1) -> Iterator[Graph]:
         yield chain(f"batch{side}", side, source, batch=4)
     for n, (tokens, width, heads) in enumerate(BLOCKS):
         yield blocks(f"blocks{n}", tokens, width, heads)
+    for side in (56, 28, 14, 7):
+        for width in (48, 116, 232):
+            yield shuffled(f"shuffled{side}_{width}", side, width)
     yield vectors()
     for out, kernel, stride, side in STEMS:
         yield stem(f"stem{out}_{kernel}_{side}", out, kernel, stride, side)
@@ -161,6 +164,20 @@ def branches(name: str, side: int, width: int) -> Graph:
         x = b.max_pool(x, 3, stride=2, padding=1)
         x = b.avg_pool(b.relu(b.batch_norm(x)), 2, stride=2)
     return b.build(b.global_pool(x))
+
+
+def shuffled(name: str, side: int, width: int) -> Graph:
+    """Tensors that are copied in pieces or in another order: split, joined, axes exchanged."""
+    b = Builder(name)
+    x = b.relu(b.conv(b.input("data", (1, width, side, side)), width, 1))
+    for groups in (2, 4):
+        part = width // 2
+        kept, y = b.split(x, (part, part))
+        x = b.concat(kept, b.relu(b.conv(y, part, 1)))
+        y = b.reshape(x, (1, groups, width // groups, side, side))
+        x = b.reshape(b.permute(y, (0, 2, 1, 3, 4)), (1, width, side, side))
+    y = b.permute(x, (0, 2, 3, 1))  # channels last, and back
+    return b.build(b.global_pool(b.permute(b.layer_norm(y), (0, 3, 1, 2))))
 
 
 def _act(b: Builder, x: str, kind: str) -> str:

@@ -8,6 +8,7 @@ from math import log2
 from msgspec import Struct
 
 from layerscope.graph.attributes import Window
+from layerscope.predict.fusing import run_of
 from layerscope.predict.layout import NONE, Layouts
 from layerscope.report import Layer, Report
 from layerscope.report.timed import moved_by
@@ -58,6 +59,8 @@ def work_of(
         return Work(kind, 2.0 * main.cost.ops.mac, size, weights, place)
     window = getattr(main.node.attributes, "window", None)
     taps = window.positions if isinstance(window, Window) else 1
+    if main.op == "permute":
+        taps = run_of(row)
     ratio = main.outputs[0].elements / max(main.inputs[0].elements if main.inputs else 1, 1)
     lies = (_log(size), _log(ratio), _log(taps), _apart(blocked))
     return Work(main.op, float(main.cost.ops.flops), size, 0.0, lies)
