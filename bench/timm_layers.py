@@ -18,10 +18,13 @@ from layerscope.predict.facts import facts_of
 
 
 def record(name: str, size: int) -> dict[str, Any]:
-    import timm
     import torch
 
     from layerscope.formats.torch.capture import capture
+    from layerscope.formats.torch.specs import torchvision_models
+
+    torchvision_models(torch)  # timm imports it, and a build of it without operators fails
+    import timm
 
     with torch.device("meta"), torch.no_grad():
         try:
@@ -41,7 +44,9 @@ def main() -> None:
     with open(speeds, encoding="utf-8") as file:
         wanted = sorted({(row["model"], int(row["img_size"])) for row in csv.DictReader(file)})
     with open(target, "wb") as out:
-        for name, size in wanted:
+        for n, (name, size) in enumerate(wanted):
+            if n % 100 == 0:
+                print(f"{n} of {len(wanted)}", file=sys.stderr)
             try:
                 made = record(name, size)
             except Exception as error:
