@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -321,6 +322,53 @@ def test_what_pytorch_refuses_is_refused(last: Any, on: str, device: str) -> Non
         layerscope.summary(model, (1, 3, 8, 8))
     with pytest.raises(RuntimeError if kind != "BatchNorm1d" else ValueError):
         nn.Sequential(nn.Conv2d(3, 8, 3), last())(torch.zeros(1, 3, 8, 8))
+
+
+PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "linear": lambda a, b: nn.functional.linear(a, b),
+    "bias": lambda a, b: nn.functional.linear(a, a, b[0]),
+    "matmul": lambda a, b: a @ b,
+    "vector": lambda a, b: a @ b[0],
+    "dot": lambda a, b: a[0].dot(b[0]),
+    "batched": lambda a, b: torch.bmm(a[None], b[None]),
+    "addmm": lambda a, b: torch.addmm(b, a, a),
+    "einsum": lambda a, b: torch.einsum("ij,jk->ik", a, b),
+    "conv": lambda a, b: nn.functional.conv1d(a[None], b[..., None]),
+    "transposed": lambda a, b: nn.functional.conv_transpose1d(a[None], b[..., None]),
+    "attention": lambda a, b: nn.functional.scaled_dot_product_attention(a, b, a),
+}
+
+
+class Product(nn.Module):  # type: ignore[misc]
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.act = PRODUCTS[name]
+
+    def forward(self, a: Any, b: Any) -> Any:
+        return self.act(a, b)
+
+
+@pytest.mark.parametrize("other", [torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_numbers_of_two_types_are_not_multiplied(name: str, other: Any) -> None:
+    """PyTorch casts none of them, where it has numbers; without them it does not look."""
+    given = (torch.zeros(4, 4), torch.zeros(4, 4, dtype=other))
+    with pytest.raises(RuntimeError):
+        Product(name)(*given)
+    with pytest.raises(ModelError, match=r"Product .* on 4x4 fp32, 4x4 [fb][fp0-9]+: .*fp32"):
+        layerscope.summary(Product(name), input_data=given)
+    given = (torch.zeros(4, 4), torch.zeros(4, 4))
+    assert layerscope.summary(Product(name), input_data=given).total_macs > 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_module_in_another_type_than_its_input_is_named(device: str) -> None:
+    with torch.device(device):
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3).double())
+    told = r"Sequential: 1 \(Conv2d\) on 1x8x6x6 fp32: numbers of fp32 and fp64 in one product"
+    with pytest.raises(ModelError, match=told):
+        layerscope.summary(model, (1, 3, 8, 8))
+    assert layerscope.summary(model[1], (1, 8, 6, 6)).total_macs == 16 * 8 * 72
 
 
 def test_a_norm_of_another_size_after_one_that_fits() -> None:

@@ -149,6 +149,22 @@ def _need_fit(op: str, call: Call, holds: Mapping[str, Ref]) -> None:
             raise NoWords(f"{op} with {param.name} of shape {ref.shape}, expected {param.shape}")
 
 
+def alike(words: Any, first: int | None = None) -> Any:
+    """Words of a product that PyTorch refuses of numbers of several types, `first` tensors told."""
+
+    def translate(d: Draft, *told: Any, **named: Any) -> Any:
+        kinds: dict[str, None] = {}
+        for arg in (*told, *named.values()) if first is None else told[:first]:
+            for each in arg if isinstance(arg, list) else (arg,):
+                if isinstance(each, Ref):
+                    kinds[each.dtype] = None
+        if len(kinds) > 1:
+            raise Refused(f"numbers of {' and '.join(kinds)} in one product")
+        return words(d, *told, **named)
+
+    return translate
+
+
 def packed(op: str, name: str, ref: Ref) -> tuple[Param, ...]:
     """An array in the number type it is kept in, and the scales it is to be read by."""
     role: Role = "bias" if name.startswith("bias") else "weight"
@@ -164,4 +180,4 @@ def fits(refs: list[Ref], outs: list[tuple[Shape, str]]) -> bool:
     return [ref.shape for ref in refs] == [shape for shape, _ in outs]
 
 
-__all__ = ["Draft", "NoWords", "Place", "Ref", "ShapeError", "Step", "fits"]
+__all__ = ["Draft", "NoWords", "Place", "Ref", "ShapeError", "Step", "alike", "fits"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import broadcast_to, reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, alike
 from layerscope.graph import attributes as at
 
 
@@ -203,24 +203,18 @@ def _cell(gates: int, op: str) -> Any:
 
 
 TABLE: dict[str, Any] = {
-    "linear": linear,
-    "matmul": matmul,
-    "mm": matmul,
-    "bmm": matmul,
-    "mv": matmul,
+    "linear": alike(linear),
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv"), alike(matmul)),
     "_int_mm": matmul,
-    "addmm": addmm,
-    "baddbmm": addmm,
-    "addmv": addmm,
-    "einsum": einsum,
-    "bilinear": bilinear,
+    **dict.fromkeys(("addmm", "baddbmm", "addmv"), alike(addmm)),
+    "einsum": alike(einsum),
+    "bilinear": alike(bilinear),
     "_grouped_mm": grouped,
     "grouped_mm": grouped,
     "outer": outer,
     "ger": outer,
-    "dot": dot,
-    "vdot": dot,
-    "scaled_dot_product_attention": attention,
+    **dict.fromkeys(("dot", "vdot"), alike(dot)),
+    "scaled_dot_product_attention": alike(attention, 3),
     "_scaled_dot_product_flash_attention": flash_attention,
     "_scaled_dot_product_efficient_attention": flash_attention,
     "_scaled_dot_product_flash_attention_for_cpu": flash_attention,

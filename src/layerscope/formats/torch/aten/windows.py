@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, alike
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
 
@@ -265,16 +265,15 @@ def roi_align(
 
 
 TABLE: dict[str, Any] = {
-    "convolution": convolution,
-    "_convolution": convolution,
+    **dict.fromkeys(("convolution", "_convolution"), alike(convolution)),
     "im2col": im2col,
     "col2im": col2im,
     "max_unpool2d": max_unpool,
     "grid_sampler": grid_sample,
     "grid_sampler_2d": grid_sample,
     "roi_align": roi_align,
-    **{f"conv{n}d": conv for n in (1, 2, 3)},
-    **{f"conv_transpose{n}d": conv_transpose for n in (1, 2, 3)},
+    **dict.fromkeys([f"conv{n}d" for n in (1, 2, 3)], alike(conv)),
+    **dict.fromkeys([f"conv_transpose{n}d" for n in (1, 2, 3)], alike(conv_transpose)),
     **{f"max_pool{n}d": _pool("max", n) for n in (1, 2, 3)},
     **{f"avg_pool{n}d": _pool("avg", n) for n in (1, 2, 3)},
     **{f"max_pool{n}d_with_indices": _max_with_indices(n) for n in (1, 2, 3)},
