@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import random
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -256,6 +257,74 @@ def test_the_model_is_left_as_it_was_found(shortcuts: bool) -> None:
     assert len(hooked) == 1
     assert torch.backends.mha.get_fastpath_enabled()
     assert not hasattr(model[0], "extra")
+
+
+HANDS: dict[str, Callable[[Any], object]] = {
+    "hook": lambda m: m.first.register_forward_hook(lambda *_: None),
+    "hook before": lambda m: m.first.register_forward_pre_hook(lambda *_: None),
+    "hook on the way back": lambda m: m.first.register_full_backward_hook(lambda *_: None),
+    "attribute": lambda m: setattr(m.first, "seen", 1),
+    "attribute changed": lambda m: setattr(m.first, "out_features", 3),
+    "attribute removed": lambda m: delattr(m.first, "out_features"),
+    "flag": lambda m: m.first.eval(),
+    "equal list": lambda m: setattr(m, "row", list(m.row)),
+    "list": lambda m: m.row.append(3),
+    "list item": lambda m: m.row.__setitem__(0, 1.0),
+    "empty list": lambda m: m.none.append(3),
+    "set": lambda m: m.kinds.add(3),
+    "dict": lambda m: m.table.update(b=2),
+    "dict order": lambda m: m.table.update(a=m.table.pop("a")),
+    "ordered": lambda m: m.ordered.move_to_end("a"),
+    "parameter": lambda m: setattr(m.first, "bias", nn.Parameter(torch.zeros(4))),
+    "buffer": lambda m: m.first.register_buffer("more", torch.zeros(2)),
+    "module": lambda m: m.add_module("more", nn.ReLU()),
+    "state": lambda m: m.first.register_state_dict_post_hook(lambda *_: None),
+}
+
+
+class Handsy(nn.Module):  # type: ignore[misc]
+    def __init__(self, does: str) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+        self.row, self.kinds, self.none = [1, 2], {1, 2}, []  # type: ignore[var-annotated]
+        self.table, self.ordered = {"a": 1, "c": 2}, OrderedDict(a=1, b=2)
+        self.does = HANDS[does]
+
+    def forward(self, x: Any) -> Any:
+        self.does(self)
+        return self.last(x)
+
+
+def everything(model: Any) -> list[Any]:
+    """The very things that a model holds, and those in its containers."""
+    found: list[Any] = []
+    for module in model.modules():
+        for key, value in vars(module).items():
+            held: list[Any] = []
+            if isinstance(value, dict):
+                held = [(name, id(each)) for name, each in value.items()]
+            elif isinstance(value, list | set):
+                held = [id(each) for each in value]
+            found.append((key, id(value), held))
+    return found
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("does", HANDS)
+def test_what_a_forward_does_to_modules_is_undone(does: str, fails: bool) -> None:
+    """To its own attributes and to those of modules that are not run."""
+    model = Handsy(does)
+    if fails:
+        model.last = nn.Linear(5, 2)
+    before = everything(model)
+    if fails:
+        with pytest.raises(ModelError):
+            layerscope.summary(model, (1, 4))
+    else:
+        assert layerscope.summary(model, (1, 4)).total_macs == 8
+    assert everything(model) == before
+    model.does(model)
+    assert everything(model) != before
 
 
 def test_a_model_that_fails_is_left_as_it_was_found() -> None:

@@ -92,10 +92,15 @@ class Run:
         self.rules = rules
 
     def graph(self, *, real: bool) -> Graph:
-        """Run the forward and put the graph together."""
+        """Run the forward and put the graph together, of the model as it was before."""
+        with no_collection():
+            recorder, outputs, notes = self._ran(real=real)
+            return self._assembled(recorder, outputs, notes)
+
+    def _ran(self, *, real: bool) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
+        """What one forward leaves: records, names of its outputs, and what there is to say."""
         torch = self.torch
         with ExitStack() as stack:
-            stack.enter_context(no_collection())
             forget()
             places = self.places = Places(self.model, exact_leaves(torch))
             short = self.shortcuts and not real and not watched(torch)
@@ -129,7 +134,7 @@ class Run:
                 raise self._told(error) from error
             finally:
                 recorder.mode = None  # they hold each other, and everything else
-            return self._assembled(recorder, outputs, tuple(said))
+            return recorder, outputs, tuple(said)
 
     def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
         """The arguments as the run takes them, each tensor an input of the graph."""

@@ -6,28 +6,62 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import is_
+from functools import cache
+from itertools import chain, filterfalse
+from operator import is_, itemgetter, methodcaller
 from typing import Any
 
 from layerscope.formats.torch.places import Places
 
 CONTAINERS = (dict, list, set)
-Saved = tuple[dict[str, Any], tuple[str, ...], tuple[Any, ...]]  # it, its keys, what was in it
+values_of = methodcaller("values")
+
+
+class Dicts:
+    """Dicts as they were: what all of them hold in one row, which is compared at one go."""
+
+    def __init__(self, dicts: list[dict[Any, Any]]) -> None:
+        self._dicts = dicts
+        self._sizes = [*map(len, dicts)]
+        self._keys = [*chain.from_iterable(dicts)]
+        self._values = [*chain.from_iterable(map(values_of, dicts))]
+
+    def put_back(self) -> None:
+        """Put keys, their order and the very values back where any is another."""
+        dicts = self._dicts
+        if (
+            [*map(len, dicts)] == self._sizes
+            and all(map(is_, chain.from_iterable(dicts), self._keys))
+            and all(map(is_, chain.from_iterable(map(values_of, dicts)), self._values))
+        ):
+            return
+        start = 0
+        for held, size in zip(dicts, self._sizes, strict=True):
+            keys, values = self._keys[start : start + size], self._values[start : start + size]
+            start += size
+            if (
+                len(held) != size
+                or not all(map(is_, held, keys))
+                or not all(map(is_, held.values(), values))
+            ):
+                held.clear()
+                held.update(zip(keys, values, strict=True))
 
 
 class Untouched:
     """Puts back what a forward changes in modules and random states, whether it ends well or not.
 
     What a forward may change is noted when `look` is called: before the first code that is not
-    ours. With `short`, leaves are not run: only others may have put their hands on them.
+    ours. With `short`, leaves are not run: only others may have put their hands on them, on what
+    every module has.
     """
 
     def __init__(self, torch: Any, places: Places, *, short: bool) -> None:
         self.torch, self.places, self.short = torch, places, short
         self._looked = False
-        self._modules: list[tuple[Any, Any, Any]] = []
-        self._arrays: list[Saved] = []
-        self._leaves: list[Saved] = []
+        self._dicts: list[Dicts] = []
+        self._empty: list[Any] = []
+        self._others: list[tuple[Any, Any]] = []  # lists and sets, each with a copy
         self._random: list[tuple[Callable[[Any], object], Any]] = []
 
     def look(self) -> None:
@@ -35,23 +69,24 @@ class Untouched:
         if self._looked:
             return
         self._looked = True
-        leaves, all_arrays = self._leaves, self._arrays
-        keys: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-        def saved(held: dict[str, Any]) -> Saved:
-            names = (*held,)
-            return held, keys.setdefault(names, names), (*held.values(),)
-
+        leaves: list[dict[str, Any]] = []
+        modules: list[dict[str, Any]] = []
         for place in self.places.values():
-            held = place.module.__dict__
-            if self.short and place.leaf is not None:
-                leaves.append(saved(held))
-                if held["_parameters"]:
-                    all_arrays.append(saved(held["_parameters"]))
-                if held["_buffers"]:
-                    all_arrays.append(saved(held["_buffers"]))
-            else:
-                self._modules.append((held, held.copy(), _insides(held)))
+            known = self.short and place.leaf is not None
+            (leaves if known else modules).append(place.module.__dict__)
+        try:
+            inside = [*chain.from_iterable(map(common_to(self.torch), leaves))]
+        except KeyError:  # made by another version of PyTorch
+            modules += leaves
+            leaves, inside = [], []
+        inside += [
+            value for held in modules for value in held.values() if isinstance(value, CONTAINERS)
+        ]
+        self._empty = [*filterfalse(None, inside)]
+        full = [*filter(None, inside)]
+        self._others = [(each, each.copy()) for each in full if not isinstance(each, dict)]
+        inner = [each for each in full if isinstance(each, dict)]
+        self._dicts = [Dicts([*leaves, *modules, *inner])]
 
     def __enter__(self) -> None:
         torch = self.torch
@@ -69,43 +104,31 @@ class Untouched:
         self.torch.backends.mha.set_fastpath_enabled(self._fast)
         for put, state in self._random:
             put(state)
-        for now, attributes, insides in self._modules:
-            _put_back(now, attributes, insides)
-        for now, names, values in (*self._leaves, *self._arrays):
-            if (*now,) != names or not all(map(is_, now.values(), values)):
-                now.clear()
-                now.update(zip(names, values, strict=True))
-        for notes in (self._modules, self._leaves, self._arrays):
+        for container in filter(None, self._empty):
+            container.clear()
+        for container, copy in self._others:
+            _put_back(container, copy)
+        for dicts in self._dicts:
+            dicts.put_back()
+        for notes in (self._dicts, self._empty, self._others):
             notes.clear()  # they know of what runs the model, which knows of them
 
 
-def _insides(attributes: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Containers among the attributes, each with a copy of what is in it, None for nothing."""
-    return [
-        (value, value.copy() if value else None)
-        for value in attributes.values()
-        if isinstance(value, CONTAINERS)
-    ]
+@cache
+def common_to(torch: Any) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """What fetches the containers that every module has: arrays, children, hooks."""
+    held = vars(torch.nn.Module())
+    return itemgetter(*[name for name, value in held.items() if isinstance(value, CONTAINERS)])
 
 
-def _put_back(now: dict[str, Any], attributes: dict[str, Any], insides: Any) -> None:
-    for container, copy in insides:
-        if copy is None:
-            if container:
-                container.clear()
-        elif isinstance(container, list):
+def _put_back(container: Any, copy: Any) -> None:
+    """Contents of a list or a set."""
+    if isinstance(container, list):
+        if len(container) != len(copy) or not all(map(is_, container, copy)):
             container[:] = copy
-        elif container != copy if isinstance(container, set) else _differs(container, copy):
-            container.clear()
-            container.update(copy)
-    if _differs(now, attributes):
-        now.clear()
-        now.update(attributes)
-
-
-def _differs(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
-    """Whether keys, their order or any value is another thing."""
-    return [*now] != [*before] or [*map(id, now.values())] != [*map(id, before.values())]
+    elif container != copy:
+        container.clear()
+        container.update(copy)
 
 
 @contextmanager
