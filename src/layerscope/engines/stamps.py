@@ -116,7 +116,11 @@ class Stamped:
         onnx.save(model, beside)
         self._runs: list[tuple[int, ...]] = []
         self._session = Session(beside, threads, entries, stamps().domain)
-        self._session.bind(inputs, [each.name for each in model.graph.output])
+        try:
+            self._session.bind(inputs, [each.name for each in model.graph.output])
+        except BaseException:
+            self._session.close()
+            raise
 
     def run(self) -> None:
         """Once through; what was noted is kept, of a run that fails too."""
@@ -145,8 +149,8 @@ def order(path: str, inputs: Mapping[str, Any], outputs: Sequence[str]) -> list[
             session.run()
         finally:
             session.close()
-        (written,) = glob(os.path.join(escape(folder), "order*"))
-        return read_order(written)
+        return [name for path in glob(os.path.join(escape(folder), "order*"))
+                for name in read_order(path)]  # fmt: skip
 
 
 @cache

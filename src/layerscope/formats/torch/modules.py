@@ -42,6 +42,8 @@ class Calls:
         self._row = (row.forward, row.__iter__)
         if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
             self._row = (None, None)
+        same = torch.nn.Identity
+        self._same = same if same.forward.__module__.startswith("torch.nn.") else None
 
     def __enter__(self) -> Calls:
         return self
@@ -78,12 +80,16 @@ class Calls:
         owner = get_ident()
         values = self.tracker.values
         answer, enter = self.answer, self.enter
-        short = self.short
+        short, same = self.short, self._same
 
         def call(place: Place, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:
                 return place.module._call_impl(*args, **kwargs)
-            if short and place.leaf is not None and len(args) == 1 and not kwargs and place.path:
+            if not short or len(args) != 1 or kwargs or not place.path:
+                return enter(place, args, kwargs)
+            if place.kind is same and not _hooked(place.module.__dict__):
+                return args[0]
+            if place.leaf is not None:
                 value = values.get(id(args[0]))
                 if value is not None:
                     made = answer(place, args[0], value)
@@ -277,6 +283,8 @@ class Calls:
         sig: Sig | None = None  # of what stands under the name and was not made yet
         for module in row.module._modules.values():
             place = places.get(id(module))
+            if place is not None and place.kind is self._same and not _hooked(module.__dict__):
+                continue
             if place is not None and place.leaf is not None:
                 value = values.get(id(x)) if sig is None else None
                 seen = sig if value is None else value.sig
