@@ -283,8 +283,6 @@ class Calls:
         sig: Sig | None = None  # of what stands under the name and was not made yet
         for module in row.module._modules.values():
             place = places.get(id(module))
-            if place is not None and place.kind is self._same and not _hooked(module.__dict__):
-                continue
             if place is not None and place.leaf is not None:
                 value = values.get(id(x)) if sig is None else None
                 seen = sig if value is None else value.sig
@@ -295,6 +293,8 @@ class Calls:
                     name = tracker.emit_leaf(place, found[0].steps[0], name, found[1])
                     sig = found[0].outs[0]
                     continue
+            elif place is not None and place.kind is self._same and not _hooked(module.__dict__):
+                continue
             if sig is not None:
                 x, sig = self._tensor(name, sig), None
             self.begin()
