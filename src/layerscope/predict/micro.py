@@ -41,8 +41,9 @@ def networks(seed: int = 1) -> Iterator[Graph]:
             if repeat < 3:
                 yield chain(f"chain{side}_{repeat}", side, source, batch=1)
             yield light(f"light{side}_{repeat}", side, source)
-    for side in (56, 28, 14):
-        yield uneven(f"uneven{side}", side, source)
+    for repeat in range(3):
+        for side in (56, 28, 14, 7):
+            yield uneven(f"uneven{side}_{repeat}", side, source)
     for side, width in ((56, 64), (28, 128), (14, 256), (112, 32), (28, 64), (7, 512)):
         yield branches(f"branches{side}_{width}", side, width)
     for side in (28, 14):
