@@ -9,7 +9,8 @@ from layerscope.formats.onnx.attending import output, view
 from layerscope.formats.onnx.known import Known, NeedsValue
 from layerscope.formats.onnx.operators.activations import activated
 from layerscope.formats.onnx.operators.normalization import arrays
-from layerscope.formats.onnx.operators.quantized import learned, packed_param
+from layerscope.formats.onnx.operators.packed import packed_param
+from layerscope.formats.onnx.operators.quantized import learned
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, elements
