@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import layerscope.formats.torch.live  # here, so that the first call need not
-import layerscope.graph.checks  # noqa: F401
 from layerscope.api import Report, analyze
 from layerscope.errors import UnknownName
 from layerscope.graph.collection import no_collection

@@ -25,7 +25,7 @@ PLACES = {
     "SetInterOpNumThreads": 25, "CreateCustomOpDomain": 26, "CustomOpDomain_Add": 27,
     "AddCustomOpDomain": 28, "CreateTensorWithDataAsOrtValue": 49, "CreateCpuMemoryInfo": 69,
     "ReleaseStatus": 93, "ReleaseSession": 95, "ReleaseValue": 96, "ReleaseSessionOptions": 100,
-    "ReleaseCustomOpDomain": 101, "AddSessionConfigEntry": 130, "RunWithBinding": 133,
+    "AddSessionConfigEntry": 130, "RunWithBinding": 133,
     "CreateIoBinding": 134, "ReleaseIoBinding": 135, "BindInput": 136, "BindOutputToDevice": 138,
 }  # fmt: skip
 ELEMENTS = {

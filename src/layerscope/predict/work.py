@@ -60,7 +60,7 @@ def work_of(
     window = getattr(main.node.attributes, "window", None)
     taps = window.positions if isinstance(window, Window) else 1
     if main.op == "permute":
-        taps = run_of(row)
+        taps = max(run_of(row), 1)
     ratio = main.outputs[0].elements / max(main.inputs[0].elements if main.inputs else 1, 1)
     lies = (_log(size), _log(ratio), _log(taps), _apart(blocked))
     return Work(main.op, float(main.cost.ops.flops), size, 0.0, lies)

@@ -47,8 +47,9 @@ def map_tensors(nest: Nest, torch: Any, change: Callable[[Any], Any]) -> Nest:
         changed = {key: map_tensors(value, torch, change) for key, value in nest.items()}
         if type(nest) is dict:
             return changed
+        kind: Any = type(nest)
         try:
-            return type(nest)(changed)  # type: ignore[call-arg]
+            return kind(changed)
         except TypeError:
             return changed
     if isinstance(nest, tuple) and hasattr(nest, "_fields"):

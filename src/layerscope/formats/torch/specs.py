@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from layerscope.errors import FormatError, LayerscopeError, MissingExtra, ModelError, UnknownName
@@ -197,10 +198,8 @@ def _hugging_face(path: str) -> tuple[Any, dict[str, Any]]:
     named = next(iter(told.get("architectures") or ()), "")
     factory = getattr(transformers, named, None)
     if factory is None:
-        make = lambda: transformers.AutoModel.from_config(config, trust_remote_code=False)  # noqa: E731
-    else:
-        make = lambda: factory(config)  # noqa: E731
-    model = _built(make)
+        factory = partial(transformers.AutoModel.from_config, trust_remote_code=False)
+    model = _built(partial(factory, config))
     return model, _usual_tokens(model, config)
 
 

@@ -59,7 +59,7 @@ class Untouched:
     def __init__(self, torch: Any, places: Places, *, short: bool) -> None:
         self.torch, self.places, self.short = torch, places, short
         self._looked = False
-        self._dicts: list[Dicts] = []
+        self._dicts = Dicts([])
         self._empty: list[Any] = []
         self._others: list[tuple[Any, Any]] = []  # lists and sets, each with a copy
         self._random: list[tuple[Callable[[Any], object], Any]] = []
@@ -86,7 +86,7 @@ class Untouched:
         full = [*filter(None, inside)]
         self._others = [(each, each.copy()) for each in full if not isinstance(each, dict)]
         inner = [each for each in full if isinstance(each, dict)]
-        self._dicts = [Dicts([*leaves, *modules, *inner])]
+        self._dicts = Dicts([*leaves, *modules, *inner])
 
     def __enter__(self) -> None:
         torch = self.torch
@@ -108,10 +108,9 @@ class Untouched:
             container.clear()
         for container, copy in self._others:
             _put_back(container, copy)
-        for dicts in self._dicts:
-            dicts.put_back()
-        for notes in (self._dicts, self._empty, self._others):
-            notes.clear()  # they know of what runs the model, which knows of them
+        self._dicts.put_back()
+        # They know of what runs the model, which knows of them.
+        self._dicts, self._empty, self._others = Dicts([]), [], []
 
 
 @cache
