@@ -12,6 +12,7 @@ from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten.quantized import NARROW
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
 from layerscope.formats.torch.dtypes import NAMES, name_of
+from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride, joined_stride
 from layerscope.formats.torch.packed import Pack, Packs
 from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
 from layerscope.formats.torch.values import Sig, dense
@@ -47,9 +48,10 @@ class NoKernel(DataDependent):
     """PyTorch cannot run without numbers what the model asks of it."""
 
 
-class Info(Struct, frozen=True):
+class Info(Struct, frozen=True, eq=False):
     """What is known of an operator before any call of it."""
 
+    func: Any  # kept, so that no other comes to have its identity
     name: str  # of the table: without overload, and without the mark of working in place
     full: str
     source: Source
@@ -59,6 +61,9 @@ class Info(Struct, frozen=True):
     composite: bool
     narrow: bool = False  # of narrow numbers, which tensors without numbers cannot have
     others: int = 0  # results beside the first
+
+
+INFOS: dict[int, Info] = {}  # by identity of the operator
 
 
 class Caller:
@@ -74,7 +79,6 @@ class Caller:
         self.shortcuts = True
         self.rules = rules
         self.memo = MEMO.setdefault(floating, {}) if not rules else {}
-        self.infos: dict[Any, Info] = {}
         self.mode: Any = None
         self._meta = torch.device("meta")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
@@ -221,7 +225,31 @@ class Caller:
             and all(type(ref.place) is not int for ref in results)
         )
 
-    def _checked(self, info: Info, draft: Any, results: Any, outs: Any, given: Any) -> Any:
+    def _foreseen(self, info: Info, results: Any, given: Any) -> list[Sig] | None:
+        """How the results stand in storage, where PyTorch need not be asked."""
+        sigs = [value.sig for value in given]
+        if self._tells_layout(info, results, given):
+            return self.sigs_of(results, sigs)
+        if results is None or not self.shortcuts or self.real:
+            return None
+        if any(type(ref.place) is int for ref in results):
+            return None
+        made = results[0]
+        stride = None
+        if all(sum(size > 1 for size in ref.shape) < 2 for ref in results):
+            return self.sigs_of(results, sigs)  # of a single row there is one layout
+        if info.name in BY_ELEMENT:
+            stride = element_stride(made.shape, sigs)
+        elif info.name == "cat":
+            stride = joined_stride(made.shape, sigs)
+        if stride is None:
+            return None
+        [sig] = self.sigs_of(results, sigs)
+        return [self.tracker.sig_of(sig.shape, stride, sig.dtype)]
+
+    def _checked(
+        self, info: Info, draft: Any, results: Any, outs: Any, given: Any, way: str = ""
+    ) -> Any:
         """An entry whose results have the shapes that PyTorch made, else an unknown one."""
         many = isinstance(outs, (list, tuple))
         listed = list(outs) if many else [outs]
@@ -238,12 +266,14 @@ class Caller:
                 fits = all(r.shape == s.shape for r, s in zip(results, sigs, strict=True))
                 if fits:
                     cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=True)]
-                    return self._entry(draft, cast, sigs, form), listed
+                    return self._entry(draft, cast, sigs, form, way), listed
         if all(0 in sig.shape for sig in sigs):
-            return Entry((), (), sigs, form), listed
-        return self._unknown(info, sigs, given, form), listed
+            return Entry((), (), sigs, form, way), listed
+        return self._unknown(info, sigs, given, form, way), listed
 
-    def _unknown(self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any) -> Entry:
+    def _unknown(
+        self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any, way: str = ""
+    ) -> Entry:
         draft = Draft(info.source, self.tracker.same, self.floating)
         places = tuple(range(len(given)))
         shapes = tuple([sig.shape for sig in sigs])
@@ -253,7 +283,7 @@ class Caller:
             compared = elements(given[0].sig.shape)
             name, told = "taught", Counted(shapes, (sigs[0].name,), comp=compared)
         step = Step(name, places, told, (), len(sigs), draft.source)
-        return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form)
+        return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form, way)
 
     def _nothing(self, outs: Any, entry: Entry) -> None:
         """Tensors without elements: no node makes them."""
@@ -261,8 +291,11 @@ class Caller:
             made = self.tracker.register(out, "", sig, plain=False)
             made.fixed = True
 
-    def _entry(self, draft: Draft, results: list[Ref], sigs: Any, form: Any) -> Entry:
-        return Entry(tuple(draft.steps), tuple([ref.place for ref in results]), tuple(sigs), form)
+    def _entry(
+        self, draft: Draft, results: list[Ref], sigs: Any, form: Any, way: str = ""
+    ) -> Entry:
+        places = tuple([ref.place for ref in results])
+        return Entry(tuple(draft.steps), places, tuple(sigs), form, way)
 
     def sigs_of(self, results: list[Ref], given: list[Sig]) -> list[Sig]:
         """What results are that stand one behind the other."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from layerscope.formats.torch.calls import MOST_KNOWN, Caller, DataDependent, Info
+from layerscope.formats.torch.calls import MOST_KNOWN, DataDependent, Info
 from layerscope.formats.torch.tracking import Entry
-from layerscope.formats.torch.values import Value
+from layerscope.formats.torch.views import Views
 
 
-class Constants(Caller):
+class Constants(Views):
     """Calls on nothing, or on constants."""
 
     def _constant(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
@@ -44,11 +44,21 @@ class Constants(Caller):
             if self.torch.Tag.inplace_view in func.tags or not info.in_place:
                 return self._run(info, func, args, kwargs)
             return target.tensor
-        outs = (
-            func(*args, **kwargs) if numbers else self._alike(info, func, args, kwargs, given, key)
-        )
+        view = info.kind == "view" and info.words is not None
+        entry: Entry | None = None
+        if view and not numbers:
+            entry, found = self.viewed(info, func, args, kwargs, given, key)
+            if entry.way == "itself":
+                return target.tensor
+            listed = [self.empty(sig) for sig in entry.outs] if found is None else found
+            outs: Any = listed[0] if entry.form is None else entry.form(listed)
+        else:
+            if numbers:
+                outs = func(*args, **kwargs)
+            else:
+                outs = self._alike(info, func, args, kwargs, given, key)
+            listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
         many = isinstance(outs, (list, tuple))
-        listed = list(outs) if many else [outs]
         drawn = any(value.recipe == "random" for value in given)
         known = all(value.known for value in given)
         for n, out in enumerate(listed):
@@ -56,13 +66,20 @@ class Constants(Caller):
                 continue
             made = self.tracker.register(out, "", self.tracker.sig(out), plain=False)
             made.fixed = True
+            place = n if many else None
             if numbers or (known and out.numel() <= MOST_KNOWN):
                 made.known = True
-                made.recipe = None if numbers else (func, args, kwargs, n if many else None)
+                made.recipe = None if numbers else (func, args, kwargs, place)
             elif drawn:
                 made.recipe = "random"
-            if info.kind == "view" and info.words is not None:
-                self._linked(info, args, kwargs, given, made, n, outs, key)
+            if not view:
+                continue
+            if entry is None:
+                entry = self._of_numbers(info, args, kwargs, given, outs, key)
+            if entry.way == "view" or (not entry.way and self._way(target, [out]) == "view"):
+                # written into, it is a constant no more, nor what it is of
+                made.parent, made.remake = target, (entry, given, n)
+                made.version = target.root.version
         return outs
 
     def _alike(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
@@ -85,29 +102,18 @@ class Constants(Caller):
             self.memo["folded", key] = Entry((), (), (sig,))
         return out
 
-    def _linked(
-        self,
-        info: Info,
-        args: Any,
-        kwargs: Any,
-        given: Any,
-        made: Value,
-        n: int,
-        outs: Any,
-        key: Any,
-    ) -> None:
-        """A view of a constant: written into, it is a constant no more, nor what it is of."""
-        source = given[0]
-        twin = source.twin if source.twin is not None else source.tensor
-        if not self.torch._C._is_alias_of(made.tensor, twin):
-            return
-        entry = self.memo.get(key) if self.shortcuts else None
+    def _of_numbers(
+        self, info: Info, args: Any, kwargs: Any, given: Any, outs: Any, key: Any
+    ) -> Entry:
+        """What a view of numbers amounts to, should anything else be written into it."""
+        entry: Entry | None = self.memo.get(key) if self.shortcuts else None
         if entry is None:
             draft, results, _ = self._translate(info, args, kwargs, given)
-            entry, _ = self._checked(info, draft, results, outs, given)
+            listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+            way = self._way(given[0], listed)
+            entry, _ = self._checked(info, draft, results, outs, given, way)
             self.memo[key] = entry
-        made.parent, made.remake = source, (entry, given, n)
-        made.version = source.root.version
+        return entry
 
     def _look(self, func: Any, args: Any, kwargs: Any) -> Any:
         """A number the model looks at, worked out where weights play no part in it."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.quantized import ALONE, QUANTIZED
-from layerscope.formats.torch.calls import MOST_KNOWN, Info, NoKernel, makes_fresh
+from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, makes_fresh
 from layerscope.formats.torch.constants import Constants
 from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import FLOATS
@@ -39,15 +39,15 @@ class Recorder(Constants, Writes):
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """One call of the dispatcher."""
-        info = self.infos.get(func)
+        info = INFOS.get(id(func))
         if info is None:
-            info = self.infos[func] = self._inform(func)
+            info = INFOS[id(func)] = self._inform(func)
         kind = info.kind
         if kind == "constant" or kind == "drawn":
             return self._constant(info, func, args, kwargs)
         given: list[Any] = []
         frozen = self._freeze(args, given)
-        key = (func, frozen, self._freeze_named(kwargs, given) if kwargs else None)
+        key = (info, frozen, self._freeze_named(kwargs, given) if kwargs else None)
         if kind == "reads":
             return self._look(func, args, kwargs)
         if not given:
@@ -56,11 +56,9 @@ class Recorder(Constants, Writes):
             return self._folded(info, func, args, kwargs, given, key)
         if kind == "write":
             return self._write(info, func, args, kwargs, given, key)
-        entry = self.memo.get(key)
         if kind == "view":
-            return self._view(info, func, args, kwargs, given, key, entry)
-        if self.real or not self.shortcuts:
-            entry = None
+            return self._view(info, func, args, kwargs, given, key)
+        entry = self.memo.get(key) if self.shortcuts and not self.real else None
         outs = None
         if entry is None:
             entry, outs = self._new(info, func, args, kwargs, given)
@@ -119,7 +117,7 @@ class Recorder(Constants, Writes):
         )
         source = Source(op=full)
         others = len(schema.returns) - 1
-        return Info(name, full, source, words, kind, in_place, composite, narrow, others)
+        return Info(func, name, full, source, words, kind, in_place, composite, narrow, others)
 
     def _new(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """The entry of a call not seen before, and its results if it had to be run."""
@@ -133,10 +131,9 @@ class Recorder(Constants, Writes):
                 raise NoKernel(f"{info.full} has no kernel without them")
             sigs = self.sigs_of(results, [value.sig for value in given])
             return self._entry(draft, results, sigs, form), None
-        if self._tells_layout(info, results, given):
-            return self._entry(
-                draft, results, self.sigs_of(results, [value.sig for value in given]), form
-            ), None
+        foreseen = self._foreseen(info, results, given)
+        if foreseen is not None:
+            return self._entry(draft, results, foreseen, form), None
         rule = self._rule(info, func) if results is None else None
         if results is None and rule is None and info.composite:
             with self.mode:

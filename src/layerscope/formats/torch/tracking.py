@@ -28,6 +28,7 @@ class Entry(Struct, frozen=True, gc=False):
     results: tuple[Any, ...]  # places
     outs: tuple[Sig, ...]
     form: Any = None  # None for a single tensor, else list or tuple
+    way: str = ""  # how a view is had, see Views; "" where it must be run to know
 
 
 class Tracker:

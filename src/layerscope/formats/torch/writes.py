@@ -5,59 +5,55 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten import DRAWN, TABLE
-from layerscope.formats.torch.calls import MOST_KNOWN, Caller, Info
+from layerscope.formats.torch.calls import MOST_KNOWN, Info
 from layerscope.formats.torch.draft import Draft, Ref
 from layerscope.formats.torch.values import Value
+from layerscope.formats.torch.views import Views
 from layerscope.graph.attributes import Told
 
 
-class Writes(Caller):
+class Writes(Views):
     """Calls whose results share storage with what they are given."""
 
-    def _view(
-        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any, entry: Any
-    ) -> Any:
+    def _view(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
         if info.words is None and info.composite:
             with self.mode:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:
                 return opened
-        outs = self._run(info, func, args, kwargs)
-        many = isinstance(outs, (list, tuple))
-        listed = list(outs) if many else [outs]
-        if entry is None or not self.shortcuts:
-            draft, results, _ = self._translate(info, args, kwargs, given)
-            entry, _ = self._checked(info, draft, results, outs, given)
-            self.memo[key] = entry
+        source = given[0]
+        entry, outs = self.viewed(info, func, args, kwargs, given, key)
+        if entry.way == "itself":
+            return source.tensor
+        listed = [self.empty(sig) for sig in entry.outs] if outs is None else outs
+        result = listed[0] if entry.form is None else entry.form(listed)
         tracker = self.tracker
         if not entry.results:
             self._nothing(listed, entry)
-            return outs
-        source = given[0]
-        twin = source.twin if source.twin is not None else source.tensor
-        if not many and (outs is twin or outs is source.tensor):
-            return source.tensor
+            return result
         lazy = not entry.steps and len(listed) == 1
-        names = [""] if lazy else tracker.emit(entry, given)
         if lazy:
             names = [tracker.read(source)] if source.plain or source.parent else [source.name]
-        alias = self.torch._C._is_alias_of
+        else:
+            names = tracker.emit(entry, given)
         if lazy and source.sig.kind and source.sig.shape == entry.outs[0].shape:
-            self._same_array(outs, source)  # detach() and the like of an array of the model
-            return outs
+            self._same_array(result, source)  # detach() and the like of an array of the model
+            return result
+        way = entry.way
         for n, out in enumerate(listed):
             made = tracker.register(out, names[n], entry.outs[n])
+            place = None if entry.form is None else n
             if source.known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, n if many else None)
-            if alias(out, twin):
+                made.recipe = (func, args, kwargs, place)
+            if way == "view" or (not way and self._way(source, [out]) == "view"):
                 made.parent = source
                 made.remake = (entry, given, n)
                 made.version = source.root.version
                 made.plain = False
                 if lazy and not source.plain and source.parent is None:
                     made.version = -1  # named when it is read
-        return outs
+        return result
 
     def _same_array(self, out: Any, source: Value) -> None:
         held, tracker = self.tracker.held, self.tracker

@@ -1,0 +1,197 @@
+"""How results stand in storage, as we tell it, against PyTorch's own tensors drawn by chance."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from layerscope.errors import ModelError
+from layerscope.formats.torch.capture import capture
+from layerscope.formats.torch.layouts import (
+    BY_ELEMENT,
+    VIEWS,
+    element_stride,
+    joined_stride,
+    view_layouts,
+)
+from layerscope.formats.torch.values import Sig
+from tests.torch_nets import nn, torch
+
+TWO = ("add", "sub", "mul", "div", "pow", "maximum", "minimum")
+LAST = 9223372036854775807
+
+
+def some(draw: random.Random, rank: int, device: str) -> Any:
+    """A tensor of some layout: turned, cut, with axes added or repeated."""
+    x = torch.empty([draw.choice([1, 1, 2, 3, 4, 6]) for _ in range(rank)], device=device)
+    for _ in range(draw.randrange(4)):
+        way, axis = draw.randrange(5), draw.randrange(max(x.dim(), 1))
+        if way == 0:
+            x = x.unsqueeze(draw.randint(0, x.dim()))
+        elif not x.dim():
+            continue
+        elif way == 1:
+            x = x.permute(draw.sample(range(x.dim()), x.dim()))
+        elif way == 2 and x.dim() > 1:
+            x = x.select(axis, 0)
+        elif way == 3:
+            x = x.narrow(axis, 0, draw.randint(1, x.shape[axis]))
+        elif way == 4:
+            x = x.expand([draw.choice([1, 2, 3]) if n == 1 else n for n in x.shape])
+    return x
+
+
+def sig(x: Any) -> Sig:
+    return Sig(tuple(x.shape), x.stride(), x.dtype, "", "fp32")
+
+
+def stand_alike(made: Any, stride: tuple[int, ...]) -> bool:
+    """Strides of axes of one are nobody's business."""
+    return all(n == 1 or a == b for n, a, b in zip(made.shape, made.stride(), stride, strict=True))
+
+
+def arguments(draw: random.Random, name: str, x: Any) -> tuple[Any, ...]:
+    rank, count = x.dim(), x.numel()
+    order = draw.sample(range(rank), rank)
+    sizes = [draw.randint(0, 3) for _ in range(draw.randint(0, 3))]
+    shapes = [[-1], [2, -1], [*x.shape][::-1], [count], [count, 1], [1, -1, 3], [count, 2]]
+
+    def axis() -> int:
+        return draw.randint(-rank - 1, rank + 1)
+
+    found: dict[str, tuple[Any, ...]] = {
+        "view": (draw.choice(shapes),),
+        "reshape": (draw.choice(shapes),),
+        "flatten": (axis(), axis()),
+        "unflatten": (axis(), draw.choice([[-1, 1], [2, -1], [1, -1, 1], [3, 2]])),
+        "permute": (draw.choice([order, [n - rank for n in order], [0] * rank]),),
+        "transpose": (axis(), axis()),
+        "unsqueeze": (axis(),),
+        "squeeze": (axis(),),
+        "select": (axis(), draw.randint(-4, 4)),
+        "unbind": (axis(),),
+        "slice": (
+            axis(), draw.choice([None, 0, 1, -1, -2, 3]), draw.choice([None, 2, -1, LAST, 1]),
+            draw.choice([1, 1, 2, 3]),
+        ),
+        "split": (draw.randint(0, 4), axis()),
+        "split_with_sizes": (sizes, axis()),
+        "chunk": (draw.randint(0, 5), axis()),
+        "expand": (
+            draw.choice([[-1] * rank, [3] + [-1] * rank, [*x.shape], [2] * rank, [2, 3, *x.shape]]),
+        ),
+    }  # fmt: skip
+    return found.get(name, ())
+
+
+@pytest.mark.parametrize("name", sorted(VIEWS))
+def test_views_stand_where_pytorch_has_them(name: str) -> None:
+    draw = random.Random(name)
+    func = torch.ops.aten.flatten.using_ints if name == "flatten" else getattr(torch.ops.aten, name)
+    told = 0
+    for _ in range(1500):
+        x = some(draw, draw.randint(0, 5), "meta")
+        args = arguments(draw, name, x)
+        layouts = view_layouts(name, sig(x), args, {})
+        if layouts is None:
+            continue
+        told += 1
+        what = f"{tuple(x.shape)} {x.stride()} {args}: {layouts}"
+        made = func(x, *args)  # what is told of, PyTorch does not refuse
+        listed = [made] if isinstance(made, torch.Tensor) else list(made)
+        assert [tuple(each.shape) for each in listed] == [each.shape for each in layouts], what
+        for each, layout in zip(listed, layouts, strict=True):
+            assert stand_alike(each, layout.stride), what
+            assert torch._C._is_alias_of(each, x) != layout.copied, what
+    assert told > 40
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+@pytest.mark.parametrize("name", sorted(BY_ELEMENT))
+def test_numbers_worked_out_one_by_one_keep_their_order(name: str, device: str) -> None:
+    draw = random.Random(name)
+    func = getattr(torch.ops.aten, name)
+    told = 0
+    for _ in range(300):
+        x = some(draw, draw.randint(1, 5), device)
+        given = [x]
+        if name in TWO:
+            y: Any = torch.empty((), device=device)
+            way = draw.randrange(4)
+            if way == 1:
+                y = torch.empty([draw.choice([1, n]) for n in x.shape], device=device)
+            elif way == 2:
+                order = draw.sample(range(x.dim()), x.dim())
+                y = torch.empty([x.shape[n] for n in order], device=device)
+                y = y.permute([order.index(n) for n in range(x.dim())])
+            given = [x, y] if draw.random() < 0.8 else [y, x]
+        made = func(*given)
+        stride = element_stride(tuple(made.shape), [sig(each) for each in given])
+        if stride is not None:
+            told += 1
+            assert stand_alike(made, stride), [(each.shape, each.stride()) for each in given]
+    assert told > 100
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_parts_joined_stand_one_behind_the_other(device: str) -> None:
+    draw = random.Random(device)
+    told = 0
+    while told < 1500:
+        first = some(draw, draw.randint(2, 5), device)
+        axis = draw.randrange(first.dim())
+        order = draw.sample(range(first.dim()), first.dim())
+        size = [first.shape[n] for n in order]
+        other = torch.empty(size, device=device).permute([order.index(n) for n in range(len(size))])
+        parts = draw.choice([[first, other], [other, first], [first, first]])
+        made = torch.cat(parts, axis)
+        stride = joined_stride(tuple(made.shape), [sig(part) for part in parts])
+        if stride is not None:
+            told += 1
+            assert stand_alike(made, stride), [(part.shape, part.stride()) for part in parts]
+
+
+class Storage(nn.Module):  # type: ignore[misc]
+    """Looks past the ends of a view, at the storage it stands in."""
+
+    def forward(self, x: Any) -> Any:
+        part = x[:, 2:4].transpose(0, 1)
+        return torch.as_strided(part, (2, 6), (12, 1)) + x.chunk(2)[1].as_strided((2, 6), (6, 1))
+
+
+def test_a_view_has_the_storage_of_what_it_is_of() -> None:
+    x = torch.zeros(4, 6)
+    graph = capture(Storage(), (x,))
+    assert graph == capture(Storage(), (x,), shortcuts=False)
+    assert [node.op for node in graph.nodes].count("aten.as_strided") == 2
+
+
+class Refused(nn.Module):  # type: ignore[misc]
+    def __init__(self, call: Any) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, x: Any) -> Any:
+        return self.call(x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.transpose(0, 1).view(24),
+        lambda x: x.view(5, 5),
+        lambda x: x.unsqueeze(4),
+        lambda x: x.select(0, 4),
+        lambda x: x.permute(0, 0),
+        lambda x: x.expand(4, 7),
+        lambda x: x.split_with_sizes([2, 3]),
+        lambda x: x.flatten(1, 0),
+    ],
+)
+def test_what_pytorch_refuses_is_refused(call: Any) -> None:
+    with pytest.raises((RuntimeError, IndexError)):
+        call(torch.zeros(4, 6))
+    with pytest.raises(ModelError):
+        capture(Refused(call), (torch.zeros(4, 6),))
