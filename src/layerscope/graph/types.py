@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -26,10 +27,7 @@ DTYPE_BITS: Mapping[str, int] = {
 
 def elements(shape: Shape) -> int:
     """Count the numbers a tensor of this shape holds."""
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+    return prod(shape)
 
 
 def storage_bytes(count: int, dtype: str) -> int:

@@ -22,7 +22,7 @@ def _after(x: Any, arrays: Told, told: Told) -> Told:
 class Leaf:
     """How a type of module is answered. `arguments` None: not with what this one is told."""
 
-    __slots__ = ("arguments", "buffers", "in_place", "keeps", "operator", "params", "told")
+    __slots__ = ("arguments", "buffers", "gist", "in_place", "keeps", "operator", "params", "told")
 
     def __init__(
         self,
@@ -31,12 +31,14 @@ class Leaf:
         params: str = "",
         buffers: str = "",
         arguments: Arguments = _after,
+        gist: Arguments | None = None,
     ) -> None:
         self.operator = operator
         self.told = _all_of(attrgetter, told)
         self.params = _all_of(itemgetter, params)
         self.buffers = _all_of(itemgetter, buffers)
         self.arguments = arguments
+        self.gist = gist  # all that its step and its result depend on, of what it is given
         self.in_place = operator in MAY_BE_IN_PLACE  # has an `inplace` that must be looked at
         self.keeps = operator in KEEPS
 
@@ -54,6 +56,19 @@ def _all_of(getter: Any, names: str) -> Callable[[Any], Told] | None:
 def _conv(x: Any, arrays: Told, told: Told) -> Told | None:
     mode, *rest = told
     return (x, *arrays, *rest) if mode == "zeros" else None
+
+
+def _conv_gist(x: Any, arrays: Told, told: Told) -> Told | None:
+    """All but the channels that it reads, which must be those that it has weights for."""
+    size, weight = x.shape, arrays[0].shape
+    if told[-1] != 1 or len(size) != len(weight) or size[1] != weight[1]:
+        return None
+    return (size[0], size[2:], weight[0], weight[2:])
+
+
+def _linear_gist(x: Any, arrays: Told, told: Told) -> Told | None:
+    weight = arrays[0].shape
+    return (x.shape[:-1], weight[0]) if len(weight) == 2 and x.shape[-1:] == weight[1:] else None
 
 
 def _batch_norm(rank: int) -> Arguments:
@@ -109,7 +124,8 @@ WINDOW = "kernel_size stride padding"
 LEAVES: dict[str, Leaf] = {
     **{
         f"Conv{n}d": Leaf(
-            f"conv{n}d", "padding_mode stride padding dilation groups", CONV, arguments=_conv
+            f"conv{n}d", "padding_mode stride padding dilation groups", CONV,
+            arguments=_conv, gist=_conv_gist,
         )
         for n in (1, 2, 3)
     },
@@ -119,7 +135,7 @@ LEAVES: dict[str, Leaf] = {
         )
         for n in (1, 2, 3)
     },
-    "Linear": Leaf("linear", "", CONV),
+    "Linear": Leaf("linear", "", CONV, gist=_linear_gist),
     **{
         f"BatchNorm{n}d": Leaf(
             "batch_norm", "training momentum eps", CONV, "running_mean running_var", _batch_norm(n)

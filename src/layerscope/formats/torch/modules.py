@@ -169,7 +169,9 @@ class Calls:
         except TypeError:
             return None
         if entry is None:
-            make = self._kept if leaf.keeps and sig.contiguous and not sig.kind else self._entry
+            make = self._entry
+            if sig.contiguous and not sig.kind:
+                make = self._kept if leaf.keeps else self._gist if leaf.gist else make
             entry = memo[key] = make(leaf, sig, arrays, told, in_place) or NO_ENTRY
         if entry is NO_ENTRY:
             return None
@@ -206,6 +208,28 @@ class Calls:
         if entry is not None and entry.outs[0] is sig:
             self._steps[key] = entry
         return entry
+
+    def _gist(
+        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
+    ) -> Entry | None:
+        """As `_entry`, from that of a module told alike that reads another number of channels."""
+        buffers, names = self.tracker.held.buffers, self.tracker.held.names
+        weight, bias = arrays
+        gist = (
+            leaf.gist(sig, arrays, told) if leaf.gist is not None and weight is not None else None
+        )
+        if gist is None or (bias is not None and bias.shape != weight.shape[:1]):
+            return self._entry(leaf, sig, arrays, told, in_place)
+        held = tuple([
+            a is not None and (a.dtype, id(a) in buffers, id(a) in names) for a in arrays
+        ])  # fmt: skip
+        key = (leaf, told, sig.dtype, held, gist)
+        known = self._steps.get(key)
+        if known is None:
+            known = self._entry(leaf, sig, arrays, told, in_place)
+            if known is not None:
+                self._steps[key] = known
+        return known
 
     def _entry(
         self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool

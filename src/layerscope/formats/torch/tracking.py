@@ -151,11 +151,14 @@ class Tracker:
         steps = entry.steps
         if not steps:
             return [self.read(given[place]) for place in entry.results]
+        read = self.read
         made: list[tuple[str, ...]] = []
         for step in steps:
             inputs = tuple(
                 [
-                    self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]]
+                    (each.name if (each := given[p]).plain else read(each))
+                    if isinstance(p, int)
+                    else made[p[0]][p[1]]
                     for p in step.inputs
                 ]
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from layerscope.graph.types import Shape
@@ -10,7 +11,7 @@ from layerscope.graph.types import Shape
 class Sig:
     """Shape, layout and number type; tensors alike in these share one, told apart by identity."""
 
-    __slots__ = ("contiguous", "dtype", "kind", "name", "shape", "stride")
+    __slots__ = ("blank", "contiguous", "dtype", "kind", "name", "shape", "stride")
 
     def __init__(self, shape: Shape, stride: Shape, dtype: Any, kind: str, name: str) -> None:
         self.shape = shape
@@ -19,6 +20,7 @@ class Sig:
         self.kind = kind  # "param" and "buffer" are held by the model, "" is all else
         self.name = name  # of the number type, in our words
         self.contiguous = stride == dense(shape)
+        self.blank: Any = None  # a tensor of it without numbers, to make others of
 
 
 class Value:
@@ -52,11 +54,13 @@ class Value:
         return value
 
 
+@lru_cache(4096)
 def dense(shape: Shape) -> Shape:
     """Strides of a tensor whose elements stand one behind the other."""
     strides = []
     step = 1
     for size in reversed(shape):
         strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+        step *= size or 1
+    strides.reverse()
+    return tuple(strides)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Literal
 
 from msgspec import Struct
@@ -43,7 +44,7 @@ class Window(Struct, frozen=True, gc=False):
         ):
             if min(values) < 1:
                 raise ShapeError(f"{what} {min(values)}, expected at least 1")
-        if not isinstance(self.pads, str) and any(min(pair) < 0 for pair in self.pads):
+        if not isinstance(self.pads, str) and min(map(min, self.pads)) < 0:
             raise ShapeError(f"pads {self.pads}, expected none below 0")
 
     @property
@@ -54,15 +55,12 @@ class Window(Struct, frozen=True, gc=False):
     @property
     def positions(self) -> int:
         """Input positions under one placement, padding included."""
-        count = 1
-        for size in self.kernel:
-            count *= size
-        return count
+        return prod(self.kernel)
 
     @property
     def extents(self) -> tuple[int, ...]:
         """Input length one placement spans, dilation included."""
-        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+        return tuple([(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)])
 
     def resolve(self, sizes: tuple[int, ...]) -> Pads:
         """Begin and end padding per axis for an input of these sizes."""
@@ -82,21 +80,20 @@ class Window(Struct, frozen=True, gc=False):
                 f"a window of {len(self.kernel)} axes over {len(sizes)} spatial axes {sizes}"
             )
         pads = self.resolve(sizes)
-        padded = any(begin or end for begin, end in pads)
+        rounding = self.rounding
+        clips = rounding == "torch" or (rounding == "caffe" and any(map(any, pads)))
         counts = []
-        for axis, (size, extent, step) in enumerate(
-            zip(sizes, self.extents, self.stride, strict=True)
+        for size, (begin, end), extent, step in zip(
+            sizes, pads, self.extents, self.stride, strict=True
         ):
-            begin, end = pads[axis]
             room = size + begin + end - extent
-            count = (room if self.rounding == "floor" else room + step - 1) // step + 1
+            count = (room if rounding == "floor" else room + step - 1) // step + 1
             if count < 1:
                 padded_to = tuple(s + b + e for s, (b, e) in zip(sizes, pads, strict=True))
                 raise ShapeError(
                     f"kernel {_times(self.extents)} does not fit input {_times(sizes)} "
                     f"padded to {_times(padded_to)}"
                 )
-            clips = self.rounding == "torch" or (self.rounding == "caffe" and padded)
             if clips and (count - 1) * step >= size + begin:
                 count -= 1
             counts.append(count)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import reshape
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, alike
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Source
+from layerscope.graph.types import Shape, Source
 
 Sizes = int | Sequence[int]
 IN_WORDS = ".padding"  # of a convolution that is told to pad to the same size
@@ -18,6 +19,11 @@ def _sizes(value: Sizes, rank: int) -> tuple[int, ...]:
     if isinstance(value, int):
         return (value,) * rank
     return tuple(value) * rank if len(value) == 1 else tuple(value)
+
+
+@lru_cache(4096)
+def _window(kernel: Shape, stride: Shape, pads: at.Pads, dilation: Shape) -> at.Window:
+    return at.Window(kernel, stride, pads, dilation)
 
 
 def _batched(d: Draft, x: Ref, rank: int) -> Ref:
@@ -50,10 +56,10 @@ def conv(
         pads: Any = ((0, 0),) * rank
         if padding == "same":
             whole = [gap * (size - 1) for gap, size in zip(spread, kernel, strict=True)]
-            pads = tuple((each // 2, each - each // 2) for each in whole)
+            pads = tuple([(each // 2, each - each // 2) for each in whole])
     else:
-        pads = tuple((each, each) for each in _sizes(padding, rank))
-    window = at.Window(kernel, _sizes(stride, rank), pads, spread)
+        pads = tuple([(each, each) for each in _sizes(padding, rank)])
+    window = _window(kernel, _sizes(stride, rank), pads, spread)
     told = at.Conv(window, weight.shape[0], groups, bias is not None)
     made = d.with_arrays("conv", x, told, {"weight": weight, "bias": bias})
     return _unbatched(d, made, input, rank)
