@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.analysis.shapes import Shapes, Tensors
-from layerscope.graph.types import Graph, Node, Param, storage_bytes
+from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
 from layerscope.ops.known import params_of
 
@@ -49,35 +49,30 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     seen: set[str] | None = set() if tied else None
     made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
-    own: dict[tuple[int, str], tuple[Param, ...]] = {}
     params: tuple[Param, ...]
-
-    def own_params(node: Node, call: Call) -> tuple[Param, ...]:
-        """Arrays that the op's rule tells of, in the number type of what the node makes."""
-        dtype = shapes.ends[node.name][1][0].dtype
-        params = own.get((id(call), dtype))
-        if params is None:
-            params = own[id(call), dtype] = _typed(params_of(node.op, call), dtype)
-        return params
-
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None:
             params = _stored(node, node.params or (), stored)
             found[node.name] = _cost(node, None, shapes, params, seen if tied else set())
             continue
-        dtypes = _dtypes(*shapes.ends[node.name])
+        inputs, outputs = shapes.ends[node.name]
+        dtypes = _dtypes(inputs, outputs)
         alike = not node.note and not node.estimate
         params = ()
         if tied:
-            params = node.params if node.params is not None else own_params(node, call)
+            params = (
+                node.params
+                if node.params is not None
+                else params_of(node.op, call, outputs[0].dtype)
+            )
             if params or stored:
                 params = _stored(node, params, stored)
             alike = alike and not params
         cost = made.get((id(call), node.times, dtypes)) if alike else None
         if cost is None:
             if not tied:
-                params = own_params(node, call)
+                params = params_of(node.op, call, outputs[0].dtype)
             work = _known_work(node, call, shapes, dtypes)
             cost = _cost(node, work, shapes, params, seen)
             if alike:
@@ -110,7 +105,7 @@ def _dtypes(inputs: Tensors, outputs: Tensors) -> tuple[str, ...]:
 def _work(node: Node, call: Call, shapes: Shapes) -> _Work:
     rule = RULES[node.op]
     inputs, outputs = shapes.ends[node.name]
-    read = sum([storage_bytes(n, t.dtype) for n, t in zip(rule.reads(call), inputs, strict=True)])
+    read = _bytes(rule.reads(call), inputs)
     if rule.stored_read is not None:
         read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
     moves = not (rule.view or rule.known)
@@ -119,6 +114,16 @@ def _work(node: Node, call: Call, shapes: Shapes) -> _Work:
     if not call.out_elements:  # what makes nothing does nothing; rules may divide by its sizes
         return _Work(FREE, read, write, None, own)
     return _Work(rule.ops(call), read, write, rule.gemm(call), own)
+
+
+def _bytes(counts: tuple[int, ...], tensors: Tensors) -> int:
+    """Bytes of so many numbers of each tensor."""
+    kinds = {tensor.dtype for tensor in tensors}
+    if len(kinds) == 1:
+        [kind] = kinds
+        if not DTYPE_BITS.get(kind, 1) % 8:  # whole bytes can be added up
+            return storage_bytes(sum(counts), kind)
+    return sum([storage_bytes(n, t.dtype) for n, t in zip(counts, tensors, strict=True)])
 
 
 def _cost(
@@ -170,11 +175,6 @@ def _note(node: Node, estimate: str, shared: str) -> str:
     if note or node.times == 1:
         return note
     return f"× {node.times} in a loop" if node.times else "not counted: the other branch is"
-
-
-def _typed(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:
-    """Arrays in the number type around them, unless the rule says what they are in."""
-    return tuple([param if param.dtype else replace(param, dtype=dtype) for param in params])
 
 
 def _stored(node: Node, own: tuple[Param, ...], stored: dict[str, Param]) -> tuple[Param, ...]:

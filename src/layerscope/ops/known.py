@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Param, Shape
 from layerscope.ops import RULES, Call
 
 CALLS: dict[Any, Call] = {}
 # The call is kept, so that no other comes to have its identity.
-PARAMS: dict[int, tuple[Call, tuple[Param, ...]]] = {}
+PARAMS: dict[tuple[int, str], tuple[Call, tuple[Param, ...]]] = {}
 MOST = 50_000  # more are forgotten all at once
 
 
@@ -37,11 +39,14 @@ def _new(op: str, attributes: Any, shapes: tuple[Shape, ...]) -> Call:
     return Call(attributes, shapes, rule.shape(Call(attributes, shapes)))
 
 
-def params_of(op: str, call: Call) -> tuple[Param, ...]:
-    """Arrays that the rule tells of, in no number type where it leaves that open."""
-    found = PARAMS.get(id(call))
+def params_of(op: str, call: Call, dtype: str = "") -> tuple[Param, ...]:
+    """Arrays that the rule tells of, in the number type given where it leaves that open."""
+    found = PARAMS.get((id(call), dtype))
     if found is None:
         if len(PARAMS) >= MOST:
             PARAMS.clear()
-        found = PARAMS[id(call)] = (call, RULES[op].params(call))
+        params = RULES[op].params(call)
+        if dtype:
+            params = tuple([p if p.dtype else replace(p, dtype=dtype) for p in params])
+        found = PARAMS[id(call), dtype] = (call, params)
     return found[1]

@@ -89,7 +89,9 @@ def _adaptive_positions(call: Call) -> int:
     """Input positions read by all bins together: bins may overlap by one."""
     positions = 1
     for size, bins in zip(call.x, call.y, strict=True):
-        positions *= sum(-(-(i + 1) * size // bins) - i * size // bins for i in range(bins))
+        if size != bins:
+            size = sum([-(-(i + 1) * size // bins) - i * size // bins for i in range(bins)])
+        positions *= size
     return positions
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Counted, Told
-from layerscope.graph.types import Param, Role, Shape, elements
+from layerscope.graph.types import Param, Role, Shape
 from layerscope.ops.reach import Reach, everything, pointwise
 from layerscope.ops.saved import Saved, SavesRule, first_input
 
@@ -83,12 +84,12 @@ class Call(Struct, frozen=True, gc=False):
     @property
     def out_elements(self) -> int:
         """Numbers in all outputs."""
-        return sum(map(elements, self.outputs))
+        return sum(map(prod, self.outputs))
 
     @property
     def in_elements(self) -> int:
         """Numbers in all inputs."""
-        return sum(map(elements, self.inputs))
+        return sum(map(prod, self.inputs))
 
 
 ShapeRule = Callable[[Call], tuple[Shape, ...]]
@@ -103,7 +104,7 @@ ParamsRule = Callable[[Call], tuple[Param, ...]]
 
 def all_inputs(call: Call) -> tuple[int, ...]:
     """Every element of every input is read."""
-    return tuple(map(elements, call.inputs))
+    return tuple(map(prod, call.inputs))
 
 
 def no_inputs(call: Call) -> tuple[int, ...]:
@@ -222,7 +223,9 @@ def with_arrays(rule: Rule, most: int) -> Rule:
     """The rule with up to `most` further inputs, in the place of the first of its stored arrays."""
 
     def bare(call: Call) -> Call:
-        return Call(call.attributes, call.inputs[:1], call.outputs)
+        return (
+            call if len(call.inputs) == 1 else Call(call.attributes, call.inputs[:1], call.outputs)
+        )
 
     def params(call: Call) -> tuple[Param, ...]:
         return rule.params(bare(call))[len(call.inputs) - 1 :]

@@ -45,13 +45,11 @@ def _concat_shape(call: Call) -> tuple[Shape, ...]:
     x = call.x
     axis = axis_of(a.axis, len(x))
     before, after = x[:axis], x[axis + 1 :]
-    total = 0
-    for shape in call.inputs:
+    for shape in {*call.inputs}:  # most parts of many are alike
         if len(shape) != len(x) or shape[:axis] != before or shape[axis + 1 :] != after:
             told = ", ".join(map(_text, call.inputs))
             raise ShapeError(f"joining {told} along axis {axis}: the other axes do not agree")
-        total += shape[axis]
-    return ((*before, total, *after),)
+    return ((*before, sum([shape[axis] for shape in call.inputs]), *after),)
 
 
 def _concat_reach(call: Call) -> tuple[Reach, ...]:

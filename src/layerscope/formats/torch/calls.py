@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -177,21 +178,22 @@ class Caller:
             return draft, None, None
         if not info.narrow and given and given[0].sig.dtype in self._narrow:
             words = NARROW.get(info.name, words)
-        counter = iter(range(len(given)))
-
-        def ref() -> Ref:
-            place = next(counter)
-            sig = given[place].sig
-            return Ref(sig.shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
+        refs = iter([
+            Ref(sig.shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
+            for place, sig in enumerate([value.sig for value in given])
+        ])  # fmt: skip
+        tensor, plain = self.torch.Tensor, frozenset(self._types)
 
         def refer(arg: Any) -> Any:
-            if isinstance(arg, self.torch.Tensor):
-                return ref()
+            if isinstance(arg, tensor):
+                return next(refs)
             if isinstance(arg, (list, tuple)):
+                if plain.issuperset(map(type, arg)):
+                    return [*islice(refs, len(arg))]
                 return [refer(each) for each in arg]
             if type(arg) is self._object:
                 pack = self.packs.of(arg)
-                return pack and Pack({name: ref() for name in pack.arrays}, pack.told)
+                return pack and Pack({name: next(refs) for name in pack.arrays}, pack.told)
             return arg
 
         told = [refer(arg) for arg in args]

@@ -8,7 +8,7 @@ these make up the arguments of the operator.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 Told = tuple[Any, ...]
@@ -34,22 +34,22 @@ class Leaf:
         gist: Arguments | None = None,
     ) -> None:
         self.operator = operator
-        self.told = _all_of(attrgetter, told)
-        self.params = _all_of(itemgetter, params)
-        self.buffers = _all_of(itemgetter, buffers)
+        self.told = _all_of(told)
+        self.params = _all_of(params)
+        self.buffers = _all_of(buffers)
         self.arguments = arguments
         self.gist = gist  # all that its step and its result depend on, of what it is given
         self.in_place = operator in MAY_BE_IN_PLACE  # has an `inplace` that must be looked at
         self.keeps = operator in KEEPS
 
 
-def _all_of(getter: Any, names: str) -> Callable[[Any], Told] | None:
+def _all_of(names: str) -> Callable[[Any], Told] | None:
     """What fetches all these at once; None for none."""
     each = names.split()
     if len(each) == 1:
-        one = getter(each[0])
-        return lambda source: (one(source),)
-    found: Callable[[Any], Told] | None = getter(*each) if each else None
+        [one] = each
+        return lambda source: (source[one],)
+    found: Callable[[Any], Told] | None = itemgetter(*each) if each else None
     return found
 
 

@@ -141,8 +141,7 @@ class Calls:
     def _found(self, place: Place, sig: Sig) -> tuple[Entry, list[Any], bool] | None:
         """What the call of a leaf amounts to, names of its arrays, and whether it is in place."""
         leaf = place.leaf
-        module = place.module
-        held = module.__dict__
+        held = place.module.__dict__
         if (
             held["_forward_hooks"]
             or held["_forward_pre_hooks"]
@@ -151,22 +150,19 @@ class Calls:
             or "forward" in held
         ):
             return None
-        told = leaf.told(module) if leaf.told is not None else ()
-        in_place = leaf.in_place and module.inplace
-        arrays: tuple[Any, ...] = ()
-        key: Any = (place.kind, sig, told, in_place)
-        if leaf.params is not None:
-            arrays = leaf.params(held["_parameters"])
-            if leaf.buffers is not None:
-                arrays += leaf.buffers(held["_buffers"])
-            key = [key]
-            for array in arrays:
-                key += (None,) if array is None else (array.shape, array.dtype)
-            key = tuple(key)
         memo = self.recorder.memo
+        arrays: tuple[Any, ...] = ()
         try:
+            told = leaf.told(held) if leaf.told is not None else ()
+            in_place = leaf.in_place and held["inplace"]
+            key: Any = (place.kind, sig, told, in_place)
+            if leaf.params is not None:
+                arrays = leaf.params(held["_parameters"])
+                if leaf.buffers is not None:
+                    arrays += leaf.buffers(held["_buffers"])
+                key = (key, *[None if a is None else (a.shape, a.dtype) for a in arrays])
             entry = memo.get(key)
-        except TypeError:
+        except (KeyError, TypeError):  # not made as others of its type, or told by what has no hash
             return None
         if entry is None:
             make = self._entry
@@ -177,8 +173,7 @@ class Calls:
             return None
         stored: list[Any] = []
         if arrays:
-            names = self.tracker.held.names
-            stored = [names.get(id(array)) for array in arrays]
+            stored = [*map(self.tracker.held.names.get, map(id, arrays))]
             for _, n in entry.steps[0].holds:
                 if stored[n] is None:
                     return None  # put in place of the model's own while it ran

@@ -31,7 +31,7 @@ class Dicts:
         dicts = self._dicts
         if (
             [*map(len, dicts)] == self._sizes
-            and all(map(is_, chain.from_iterable(dicts), self._keys))
+            and self._same_keys()
             and all(map(is_, chain.from_iterable(map(values_of, dicts)), self._values))
         ):
             return
@@ -46,6 +46,12 @@ class Dicts:
             ):
                 held.clear()
                 held.update(zip(keys, values, strict=True))
+
+    def _same_keys(self) -> bool:
+        try:
+            return [*chain.from_iterable(self._dicts)] == self._keys
+        except Exception:  # of keys that are no names, one may refuse to be compared
+            return False
 
 
 class Untouched:
