@@ -236,3 +236,12 @@ def test_peak_is_linear_in_the_batch() -> None:
         assert analyze(graph, batch=batch).memory.peak_bytes == (
             batch * analyze(graph).memory.peak_bytes
         )
+
+
+@pytest.mark.parametrize("name", ["x", "weight", "bias"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_arrays_are_read_whatever_the_inputs_are_called(name: str, tied: bool) -> None:
+    ties = {"weight": "elsewhere"} if tied else None
+    node = Node("fc", "linear", (name,), ("y",), at.Linear(4), ties=ties)
+    layer = analyze(Graph("net", (Tensor(name, (1, 8)),), (node,), ("y",))).layers[0]
+    assert layer.cost.read_bytes == 4 * (8 + 8 * 4 + 4)

@@ -54,18 +54,16 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
         call = shapes.calls.get(node.name)
         if call is None:
             params = _stored(node, node.params or (), stored)
-            found[node.name] = _cost(node, None, shapes, params, seen if tied else set())
+            found[node.name] = _cost(node, None, shapes, params, seen if tied else set(), stored)
             continue
         inputs, outputs = shapes.ends[node.name]
         dtypes = _dtypes(inputs, outputs)
         alike = not node.note and not node.estimate
         params = ()
         if tied:
-            params = (
-                node.params
-                if node.params is not None
-                else params_of(node.op, call, outputs[0].dtype)
-            )
+            params = node.params or ()
+            if node.params is None:
+                params = params_of(node.op, call, outputs[0].dtype)
             if params or stored:
                 params = _stored(node, params, stored)
             alike = alike and not params
@@ -74,7 +72,7 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
             if not tied:
                 params = params_of(node.op, call, outputs[0].dtype)
             work = _known_work(node, call, shapes, dtypes)
-            cost = _cost(node, work, shapes, params, seen)
+            cost = _cost(node, work, shapes, params, seen, stored)
             if alike:
                 made[id(call), node.times, dtypes] = cost
         found[node.name] = cost
@@ -132,6 +130,7 @@ def _cost(
     shapes: Shapes,
     params: tuple[Param, ...],
     seen: set[str] | None,
+    stored: Mapping[str, Param],
 ) -> Cost:
     """One node's cost; with `seen`, arrays stored under a name met before are not counted again."""
     first = params
@@ -140,18 +139,16 @@ def _cost(
         first = tuple([param for param in params if param.storage not in seen])
         shared = next((param.storage for param in params if param.storage in seen), "")
         seen.update([param.storage for param in params])
-    learned = buffered = held = own = 0
-    for param in first:
-        held += param.bytes
-        if param.learnable:
-            learned += param.elements
-        elif param.role == "statistic":
-            buffered += param.elements
+    learned, buffered, held = _sums(first) if seen is not None else _known_sums(first)
     if work is None:
         note = shapes.notes[node.name]
         return Cost(FREE, params, first, learned, buffered, held, 0, 0, None, "unknown", note)
-    if work.reads_arrays and params:
-        own = sum([param.bytes for param in params if param.name not in node.inputs])
+    own = 0
+    if work.reads_arrays and seen is None:
+        own = held
+    elif work.reads_arrays:  # what is an input is read as such
+        given = stored.keys() & node.inputs
+        own = sum([param.bytes for param in params if param.name not in given])
     rule, times = RULES[node.op], node.times
     return Cost(
         ops=work.ops if times == 1 else work.ops * times,
@@ -166,6 +163,31 @@ def _cost(
         status="estimate" if rule.estimate or node.estimate else "exact",
         note=_note(node, rule.estimate, f"shares {shared}" if shared else ""),
     )
+
+
+def _sums(params: tuple[Param, ...]) -> tuple[int, int, int]:
+    """Numbers that are learned, numbers that are kept besides, bytes of all."""
+    learned = buffered = held = 0
+    for param in params:
+        held += param.bytes
+        if param.learnable:
+            learned += param.elements
+        elif param.role == "statistic":
+            buffered += param.elements
+    return learned, buffered, held
+
+
+# Of arrays that calls share; they are kept, so that no others come to have their identity.
+SUMS: dict[int, tuple[tuple[Param, ...], tuple[int, int, int]]] = {}
+
+
+def _known_sums(params: tuple[Param, ...]) -> tuple[int, int, int]:
+    found = SUMS.get(id(params))
+    if found is None:
+        if len(SUMS) >= MOST_WORKS:
+            SUMS.clear()
+        found = SUMS[id(params)] = (params, _sums(params))
+    return found[1]
 
 
 def _note(node: Node, estimate: str, shared: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from layerscope.errors import UnknownName
+from layerscope.graph.checks import check
 
 Shape = tuple[int, ...]
 # A constant is reckoned with and not learned; what is unused is only stored.
@@ -130,6 +131,4 @@ class Graph(Struct, frozen=True, gc=False):
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
 
     def __post_init__(self) -> None:
-        from layerscope.graph.checks import check
-
         check(self)

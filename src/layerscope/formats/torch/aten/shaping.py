@@ -237,7 +237,7 @@ def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
     if len(kinds) > 1:
         kind = next((k for k in ("fp64", "fp32", "bf16", "fp16", "int64") if k in kinds), "")
         parts = [d.cast(part, kind or parts[0].dtype) for part in parts]
-    return d.concat(parts, dim % parts[0].rank)
+    return d.add("concat", *parts, at=at.Concat(dim % parts[0].rank))
 
 
 def stack(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
