@@ -60,16 +60,25 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         if param.name in last:
             store(param.name, 0, 0)
     given = len(names)
+    plain = {
+        op: rule is None or not (rule.view or rule.known or (in_place and rule.in_place))
+        for op, rule in [(op, RULES.get(op)) for op in {node.op for node in graph.nodes}]
+    }
     for index, node in enumerate(graph.nodes):
-        rule = RULES.get(node.op)
         made = 0
-        if rule is None or not (rule.view or rule.known or (in_place and rule.in_place)):
-            for tensor in ends[node.name][1]:
-                found = sizes.get((tensor.shape, tensor.dtype)) or sizes_of(tensor)
-                store(tensor.name, found[1], index)
-                made += found[0]
+        if plain[node.op]:
+            for tensor in ends[node.name][1]:  # as `store` does, for most nodes
+                name = tensor.name
+                elements, held_bytes = sizes.get((tensor.shape, tensor.dtype)) or sizes_of(tensor)
+                owner[name] = len(names)
+                names.append(name)
+                size.append(held_bytes)
+                born.append(index)
+                until.append(last.get(name, index))
+                made += elements
             written[node.name] = made
             continue
+        rule = RULES[node.op]
         for position, name in enumerate(node.outputs):
             shared = None
             elements, held_bytes = sizes_of(tensors[name])

@@ -152,6 +152,7 @@ class Calls:
             return None
         memo = self.recorder.memo
         arrays: tuple[Any, ...] = ()
+        stored: list[Any] = []
         try:
             told = leaf.told(held) if leaf.told is not None else ()
             in_place = leaf.in_place and held["inplace"]
@@ -160,7 +161,10 @@ class Calls:
                 arrays = leaf.params(held["_parameters"])
                 if leaf.buffers is not None:
                     arrays += leaf.buffers(held["_buffers"])
-                key = (key, *[None if a is None else (a.shape, a.dtype) for a in arrays])
+                name_of = self.tracker.held.names.get
+                for array in arrays:
+                    stored.append(name_of(id(array)))
+                    key = (key, None) if array is None else (key, array.shape, array.dtype)
             entry = memo.get(key)
         except (KeyError, TypeError):  # not made as others of its type, or told by what has no hash
             return None
@@ -171,9 +175,7 @@ class Calls:
             entry = memo[key] = make(leaf, sig, arrays, told, in_place) or NO_ENTRY
         if entry is NO_ENTRY:
             return None
-        stored: list[Any] = []
-        if arrays:
-            stored = [*map(self.tracker.held.names.get, map(id, arrays))]
+        if None in stored:
             for _, n in entry.steps[0].holds:
                 if stored[n] is None:
                     return None  # put in place of the model's own while it ran

@@ -71,7 +71,7 @@ class Packs:
         self._kept.append(packed)  # so that no other comes to have its hash
         self._found[hash(packed)] = pack
         for name, array in pack.arrays.items():
-            self.held.add({name: array}, prefix, name.endswith(SCALES))
+            self.held.add(prefix + name, array, name.endswith(SCALES))
 
     def _opened(self, packed: Any, told: Mapping[str, Any]) -> Pack | None:
         kind = str(packed._type()).rpartition(".")[2]

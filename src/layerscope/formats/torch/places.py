@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 HOLDS = ("_modules", "_parameters", "_buffers")
+NO_STORAGE = (NotImplementedError, RuntimeError, ValueError)  # of lazy ones, and of wrappers
 
 
 class Place(Struct, gc=False, eq=False):
@@ -36,25 +37,41 @@ class Held:
         self._storages: dict[int, str] = {}  # its first array
         self._others: dict[int, list[str]] = {}  # arrays in a storage that has another
 
-    def add(self, arrays: Mapping[str, Any], prefix: str, buffers: bool) -> None:
-        """What a module holds."""
-        names, tensors, storages = self.names, self.tensors, self._storages
-        for own, tensor in arrays.items():
-            if tensor is None:
-                continue
-            try:
-                storage = tensor.untyped_storage()._cdata
-            except (NotImplementedError, RuntimeError, ValueError):  # lazy, or a wrapper
-                storage = id(tensor)
-            name = prefix + own
-            if storages.setdefault(storage, name) is not name and self._tied(tensor, storage, name):
-                continue
-            names[id(tensor)] = name
-            tensors[name] = tensor
-            if buffers:
-                self.buffers.add(id(tensor))
-            elif not tensor.requires_grad:
-                self.frozen.append(name)
+    def take(self, arrays: dict[str, Any], buffers: set[str]) -> None:
+        """All that a model holds, by name."""
+        try:
+            storages = [array.untyped_storage()._cdata for array in arrays.values()]
+        except NO_STORAGE:
+            storages = []
+        found = dict(zip(storages, arrays, strict=False))
+        if len(found) < len(arrays):  # some share their numbers
+            for name, array in arrays.items():
+                self.add(name, array, name in buffers)
+            return
+        self._storages, self.tensors = found, arrays
+        self.names = dict(zip(map(id, arrays.values()), arrays, strict=True))
+        self.buffers = {id(arrays[name]) for name in buffers}
+        self.frozen = [
+            name
+            for name, array in arrays.items()
+            if not array.requires_grad and name not in buffers
+        ]
+
+    def add(self, name: str, tensor: Any, buffer: bool) -> None:
+        """One array more."""
+        try:
+            storage = tensor.untyped_storage()._cdata
+        except NO_STORAGE:
+            storage = id(tensor)
+        first = self._storages.setdefault(storage, name)
+        if first is not name and self._tied(tensor, storage, name):
+            return
+        self.names[id(tensor)] = name
+        self.tensors[name] = tensor
+        if buffer:
+            self.buffers.add(id(tensor))
+        elif not tensor.requires_grad:
+            self.frozen.append(name)
 
     def _tied(self, tensor: Any, storage: int, name: str) -> bool:
         """Whether the numbers are those of an array met before, in the same storage."""
@@ -81,26 +98,28 @@ class Places(dict[int, Place]):
         self._leaves = leaves
         self._shared = False
         self._root = model
-        held, leaf = model.__dict__, leaves.get(type(model))
+        self._arrays: dict[str, Any] = {}
+        self._buffers: set[str] = set()
+        held, leaf = _held(model), leaves.get(type(model))
         below = held["_modules"]
         self[id(model)] = Place(model, type(model), "", "", (), (), not below, leaf)
         self._hold(held, "")
         self._walk(below, "", ())
+        self.held.take(self._arrays, self._buffers)
 
     def _walk(self, children: Any, prefix: str, outer: tuple[str, ...]) -> None:
+        leaves = self._leaves
         for name, child in children.items():
             if child is None:
                 continue
             if id(child) in self:
                 self._shared = True
                 continue
-            kind, held = type(child), child.__dict__
-            if "_modules" not in held:  # of a traced module, which hands on what another holds
-                held = {own: getattr(child, own) for own in HOLDS}
+            kind, held = type(child), _held(child)
             path, scope, below = prefix + name, (*outer, name), held["_modules"]
             start = path + "."
             self[id(child)] = Place(
-                child, kind, path, start, outer, scope, not below, self._leaves.get(kind)
+                child, kind, path, start, outer, scope, not below, leaves.get(kind)
             )
             if held["_parameters"] or held["_buffers"]:
                 self._hold(held, start)
@@ -108,9 +127,14 @@ class Places(dict[int, Place]):
                 self._walk(below, start, scope)
 
     def _hold(self, held: dict[str, Any], prefix: str) -> None:
-        self.held.add(held["_parameters"], prefix, False)
-        if held["_buffers"]:
-            self.held.add(held["_buffers"], prefix, True)
+        arrays = self._arrays
+        for own, array in held["_parameters"].items():
+            if array is not None:
+                arrays[prefix + own] = array
+        for own, array in held["_buffers"].items():
+            if array is not None:
+                arrays[prefix + own] = array
+                self._buffers.add(prefix + own)
 
     def several(self) -> dict[str, int]:
         """Modules that stand in more than one place, by path: in how many."""
@@ -126,6 +150,14 @@ class Places(dict[int, Place]):
 
         walk(self._root)
         return {self[module].path: count for module, count in ways.items() if count > 1}
+
+
+def _held(module: Any) -> dict[str, Any]:
+    """What a module holds, by what it is."""
+    held: dict[str, Any] = module.__dict__
+    if "_modules" in held:
+        return held
+    return {own: getattr(module, own) for own in HOLDS}  # of what a traced one hands on
 
 
 def _same(a: Any, b: Any) -> bool:
