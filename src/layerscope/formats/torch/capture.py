@@ -134,6 +134,7 @@ class Run:
                 raise self._told(error) from error
             finally:
                 recorder.mode = None  # they hold each other, and everything else
+                tracker.forget()
             return recorder, outputs, tuple(said)
 
     def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from layerscope.formats.torch.calls import MOST_KNOWN, DataDependent, Info
@@ -47,7 +48,7 @@ class Constants(Views):
         view = info.kind == "view" and info.words is not None
         entry: Entry | None = None
         if view and not numbers:
-            entry, found = self.viewed(info, func, args, kwargs, given, key)
+            entry, found = self._of_constant(info, func, args, kwargs, given, key)
             if entry.way == "itself":
                 return target.tensor
             listed = [self.empty(sig) for sig in entry.outs] if found is None else found
@@ -66,21 +67,45 @@ class Constants(Views):
                 continue
             made = self.tracker.register(out, "", self.tracker.sig(out), plain=False)
             made.fixed = True
-            place = n if many else None
             if numbers or (known and out.numel() <= MOST_KNOWN):
                 made.known = True
-                made.recipe = None if numbers else (func, args, kwargs, place)
+                made.recipe = None if numbers else (func, args, kwargs, n if many else None)
             elif drawn:
                 made.recipe = "random"
-            if not view:
-                continue
-            if entry is None:
-                entry = self._of_numbers(info, args, kwargs, given, outs, key)
-            if entry.way == "view" or (not entry.way and self._way(target, [out]) == "view"):
+            way = entry.way if entry is not None else ""
+            if view and (way == "view" or (not way and self._way(target, [out]) == "view")):
                 # written into, it is a constant no more, nor what it is of
-                made.parent, made.remake = target, (entry, given, n)
-                made.version = target.root.version
+                made.parent, made.version = target, target.root.version
+                made.place = self.tracker.place
+                made.remake = partial(self._words, info, args, kwargs, given, key, n)
         return outs
+
+    def _of_constant(
+        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any
+    ) -> tuple[Entry, list[Any] | None]:
+        """As `viewed`, without words: a constant has no nodes."""
+        short = self.shortcuts and not self.real and given[0].tensor.is_inference()
+        entry = self.memo.get(("folded", key)) if short else None
+        if short and entry is None:
+            entry = self._laid_out(info, args, kwargs, given)
+            if entry is not None:
+                self.memo["folded", key] = entry
+        if entry is not None:
+            return entry, None
+        return self.viewed(info, func, args, kwargs, given, key)
+
+    def _words(
+        self, info: Info, args: Any, kwargs: Any, given: Any, key: Any, n: int
+    ) -> tuple[Entry, Any, int]:
+        """How a view of a constant is made, once something else was written into either."""
+        entry: Entry | None = self.memo.get(key) if self.shortcuts else None
+        if entry is None:
+            draft, results, _ = self._translate(info, args, kwargs, given)
+            with self.unwatched():
+                outs = self._run(info, info.func, args, kwargs)
+            entry, _ = self._checked(info, draft, results, outs, given, "view")
+            self.memo[key] = entry
+        return entry, given, n
 
     def _alike(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
         """What a call makes without numbers, as its words or one like it tell; views are run."""
@@ -101,19 +126,6 @@ class Constants(Views):
         if sig is not None:
             self.memo["folded", key] = Entry((), (), (sig,))
         return out
-
-    def _of_numbers(
-        self, info: Info, args: Any, kwargs: Any, given: Any, outs: Any, key: Any
-    ) -> Entry:
-        """What a view of numbers amounts to, should anything else be written into it."""
-        entry: Entry | None = self.memo.get(key) if self.shortcuts else None
-        if entry is None:
-            draft, results, _ = self._translate(info, args, kwargs, given)
-            listed = list(outs) if isinstance(outs, (list, tuple)) else [outs]
-            way = self._way(given[0], listed)
-            entry, _ = self._checked(info, draft, results, outs, given, way)
-            self.memo[key] = entry
-        return entry
 
     def _look(self, func: Any, args: Any, kwargs: Any) -> Any:
         """A number the model looks at, worked out where weights play no part in it."""

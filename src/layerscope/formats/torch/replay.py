@@ -315,6 +315,7 @@ class Replay:
             value = values[out] = tracker.register(tensor, names[n], entry.outs[n])
             if view and source is not None:
                 value.parent, value.remake = source, (entry, given, n)
+                value.place = tracker.place
                 value.version = source.root.version
                 value.plain = False
 

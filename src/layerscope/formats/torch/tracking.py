@@ -51,6 +51,11 @@ class Tracker:
         self._counts: dict[str, int] = {}
         self._sigs = SIGS
 
+    def forget(self) -> None:
+        """Let go of tensors, and of those who know how to make them."""
+        self.values.clear()
+        self.log.clear()
+
     # Tensors
 
     def sig(self, tensor: Any, kind: str = "") -> Sig:
@@ -116,8 +121,11 @@ class Tracker:
         if value.parent is not None and not value.constant:
             root = value.root
             if value.version != root.version:
-                entry, given, place = value.remake
+                entry, given, place = value.made
+                around = self.place, self.leaf
+                self.place, self.leaf = value.place, None  # it belongs where it was taken
                 value.name = self.emit(entry, given)[place]
+                self.place, self.leaf = around
                 value.version = root.version
             return str(value.name)
         if value.sig.kind:
@@ -269,8 +277,11 @@ class Tracker:
 
     def settle(self, place: Place, before: int, mark: int) -> bool:
         """A module without children that made one node, constants apart, is that node."""
+        depth = len(place.scope)
         made = [
-            n for n in range(before, len(self.nodes)) if self.nodes[n].op not in MADE_OF_NOTHING
+            n
+            for n, node in enumerate(self.nodes[before:], before)
+            if node.op not in MADE_OF_NOTHING and node.scope[:depth] == place.scope
         ]
         if len(made) != 1 or not place.path:
             return False
@@ -328,7 +339,7 @@ class Tracker:
 
     def _back(self, parent: Value, child: Value, before: str) -> str:
         """The name of what a view is of, after the view was written."""
-        entry, _, place = child.remake
+        entry, _, place = child.made
         steps: tuple[Step, ...] = entry.steps
         if not steps:
             return child.name

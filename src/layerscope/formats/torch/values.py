@@ -28,7 +28,8 @@ class Value:
 
     plain = True  # its name may be read as it stands
     parent: Value | None = None  # what it is a view of
-    remake: Any = None  # and how
+    remake: Any = None  # and how: entry, what is given and which result; or what tells these
+    place: Any = None  # the module that took the view
     version = 0
     twin: Any = None  # on the meta device, where the tensor itself is not
     known = False  # its numbers can be worked out without the model's weights
@@ -39,6 +40,14 @@ class Value:
         self.tensor = tensor
         self.name = name
         self.sig = sig
+
+    @property
+    def made(self) -> tuple[Any, Any, int]:
+        """The call that makes a view, what it is given, and which of its results this is."""
+        if not isinstance(self.remake, tuple):
+            self.remake = self.remake()
+        found: tuple[Any, Any, int] = self.remake
+        return found
 
     @property
     def constant(self) -> bool:

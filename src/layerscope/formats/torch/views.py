@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from layerscope.formats.torch.calls import Caller, Info
+from layerscope.formats.torch.calls import LISTS, Caller, Info
 from layerscope.formats.torch.layouts import view_layouts
 from layerscope.formats.torch.tracking import Entry
 
@@ -34,20 +34,28 @@ class Views(Caller):
             self.memo[key] = entry
         return entry, listed
 
-    def _foretold(self, info: Info, args: Any, kwargs: Any, given: Any) -> Entry | None:
-        """What a call not seen before amounts to, where that is certain."""
+    def _laid_out(self, info: Info, args: Any, kwargs: Any, given: Any) -> Entry | None:
+        """What a call not seen before makes, where that is certain; no steps."""
         sig = given[0].sig
         layouts = view_layouts(info.name, sig, args[1:], kwargs) if len(given) == 1 else None
         if layouts is None:
             return None
-        draft, results, form = self._translate(info, args, kwargs, given)
-        if results is None or [ref.shape for ref in results] != [told.shape for told in layouts]:
-            return None
-        if any(ref.dtype != sig.name for ref in results):
-            return None
         sigs = [self.tracker.sig_of(told.shape, told.stride, sig.dtype) for told in layouts]
-        way = "copy" if layouts[0].copied else "view"
-        return self._entry(draft, results, sigs, form, way)
+        form = list if info.name in LISTS else None
+        return Entry((), (), tuple(sigs), form, "copy" if layouts[0].copied else "view")
+
+    def _foretold(self, info: Info, args: Any, kwargs: Any, given: Any) -> Entry | None:
+        """What a call not seen before amounts to, where that is certain."""
+        known = self._laid_out(info, args, kwargs, given)
+        if known is None:
+            return None
+        draft, results, _ = self._translate(info, args, kwargs, given)
+        if results is None or [ref.shape for ref in results] != [sig.shape for sig in known.outs]:
+            return None
+        kind = given[0].sig.name
+        if any(ref.dtype != kind for ref in results):
+            return None
+        return self._entry(draft, results, known.outs, known.form, known.way)
 
     def _way(self, source: Any, outs: list[Any]) -> str:
         """How results are had: in storage of the source, of their own, or as the source itself."""

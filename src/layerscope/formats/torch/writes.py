@@ -49,6 +49,7 @@ class Writes(Views):
             if way == "view" or (not way and self._way(source, [out]) == "view"):
                 made.parent = source
                 made.remake = (entry, given, n)
+                made.place = tracker.place
                 made.version = source.root.version
                 made.plain = False
                 if lazy and not source.plain and source.parent is None:
