@@ -29,6 +29,7 @@ FRESH = frozenset((
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
 
 
+WHOLE = frozenset((int,))
 MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
 MEMO: dict[str, dict[Any, Entry]] = {}  # by the model's number type
 
@@ -90,6 +91,7 @@ class Caller:
         self._unseen = self._guard(self._python)
         self._inference = torch.is_inference_mode_enabled
         self._types = (torch.Tensor, torch.nn.Parameter)
+        self._plain = frozenset(self._types)
         self._object = torch.ScriptObject
         self._narrow = frozenset((torch.quint8, torch.qint8, torch.qint32))
         unwatched = partial(self._guard, self._python)  # a method of ours would hold all of this
@@ -103,9 +105,10 @@ class Caller:
         """As `empty`, while calls come here."""
         guard = self._unseen
         guard.__enter__()
-        out = self.empty(sig)
-        guard.__exit__(None, None, None)
-        return out
+        try:
+            return self.empty(sig)
+        finally:
+            guard.__exit__(None, None, None)
 
     def empty(self, sig: Sig) -> Any:
         """A tensor without numbers: in a third of the time, another look at one made before."""
@@ -121,23 +124,16 @@ class Caller:
         frozen: list[Any] = []
         for arg in args:
             kind = type(arg)
-            if kind is int or arg is None or kind is str:
+            if kind in self._types or isinstance(arg, self._types[0]):
+                value = self.tracker.values.get(id(arg)) or self.tracker.value(arg)
+                given.append(value)
+                frozen.append(value.sig)
+            elif kind is int or arg is None or kind is str:
                 frozen.append(arg)
             elif kind is float or kind is bool:
                 frozen.append((kind, arg))  # 1, 1.0 and True are equal, and not the same
-            elif isinstance(arg, self.torch.Tensor):
-                value = self.tracker.values.get(id(arg))
-                if value is None:
-                    value = self.tracker.value(arg)
-                given.append(value)
-                frozen.append(value.sig)
             elif kind is list or kind is tuple or isinstance(arg, (list, tuple)):
-                found = self._seen(arg)
-                if found:
-                    given += found
-                    frozen.append(tuple([value.sig for value in found]))
-                else:
-                    frozen.append(self._freeze(arg, given))
+                frozen.append(self._freeze_row(arg, given))
             elif kind is self._object:
                 frozen.append(self._freeze_packed(arg, given))
             else:
@@ -148,15 +144,16 @@ class Caller:
                     frozen.append(object())
         return tuple(frozen)
 
-    def _seen(self, args: Any) -> list[Any]:
-        """What is known of tensors in a row, if it is a row of tensors that all are known."""
-        values = self.tracker.values
-        if not args or id(args[0]) not in values:
-            return []
-        try:
-            return [values[id(arg)] for arg in args]
-        except KeyError:
-            return []
+    def _freeze_row(self, row: Any, given: list[Any]) -> tuple[Any, ...]:
+        kinds = {*map(type, row)}
+        if kinds <= WHOLE:
+            return tuple(row)
+        if not kinds <= self._plain:
+            return self._freeze(row, given)
+        values, new = self.tracker.values, self.tracker.value
+        found = [values.get(id(arg)) or new(arg) for arg in row]
+        given += found
+        return tuple([value.sig for value in found])
 
     def _freeze_packed(self, arg: Any, given: list[Any]) -> Any:
         pack = self.packs.of(arg)
@@ -179,10 +176,10 @@ class Caller:
         if not info.narrow and given and given[0].sig.dtype in self._narrow:
             words = NARROW.get(info.name, words)
         refs = iter([
-            Ref(sig.shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
-            for place, sig in enumerate([value.sig for value in given])
+            Ref((sig := value.sig).shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
+            for place, value in enumerate(given)
         ])  # fmt: skip
-        tensor, plain = self.torch.Tensor, frozenset(self._types)
+        tensor, plain = self.torch.Tensor, self._plain
 
         def refer(arg: Any) -> Any:
             if isinstance(arg, tensor):
@@ -239,32 +236,22 @@ class Caller:
             return self._meta
         return arg
 
-    def _tells_layout(self, info: Info, results: Any, given: Any) -> bool:
-        """Whether the results stand one behind the other, and PyTorch need not be asked."""
-        return (
-            results is not None
-            and self.shortcuts
-            and not self.real
-            and (makes_fresh(info.name, given) or all(value.sig.contiguous for value in given))
-            and all(type(ref.place) is not int for ref in results)
-        )
-
     def _foreseen(self, info: Info, results: Any, given: Any) -> list[Sig] | None:
         """How the results stand in storage, where PyTorch need not be asked."""
-        sigs = [value.sig for value in given]
-        if self._tells_layout(info, results, given):
-            return self.sigs_of(results, sigs)
         if results is None or not self.shortcuts or self.real:
             return None
         if any(type(ref.place) is int for ref in results):
             return None
-        made = results[0]
-        stride = None
+        sigs = [value.sig for value in given]
+        name, made = info.name, results[0]
+        if makes_fresh(name, given) or False not in [sig.contiguous for sig in sigs]:
+            return self.sigs_of(results, sigs)
         if all(sum(size > 1 for size in ref.shape) < 2 for ref in results):
             return self.sigs_of(results, sigs)  # of a single row there is one layout
-        if info.name in BY_ELEMENT:
+        stride = None
+        if name in BY_ELEMENT:
             stride = element_stride(made.shape, sigs)
-        elif info.name == "cat":
+        elif name == "cat":
             stride = joined_stride(made.shape, sigs)
         if stride is None:
             return None
@@ -323,13 +310,12 @@ class Caller:
 
     def sigs_of(self, results: list[Ref], given: list[Sig]) -> list[Sig]:
         """What results are that stand one behind the other."""
-        kinds = {sig.name: sig.dtype for sig in given}
-        return [
-            self.tracker.sig_of(
-                ref.shape, dense(ref.shape), kinds.get(ref.dtype) or self._dtypes[ref.dtype]
-            )
-            for ref in results
-        ]
+        made = []
+        for ref in results:
+            same = next((sig.dtype for sig in given if sig.name == ref.dtype), None)
+            kind = self._dtypes[ref.dtype] if same is None else same
+            made.append(self.tracker.sig_of(ref.shape, dense(ref.shape), kind))
+        return made
 
 
 def makes_fresh(name: str, given: Any) -> bool:

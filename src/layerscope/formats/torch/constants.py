@@ -116,8 +116,9 @@ class Constants(Views):
             return self.empty(entry.outs[0])
         out = sig = None
         _, results, form = self._translate(info, args, kwargs, given)
-        if form is None and self._tells_layout(info, results, given):
-            [sig] = self.sigs_of(results, [value.sig for value in given])
+        foreseen = self._foreseen(info, results, given) if form is None else None
+        if foreseen is not None:
+            [sig] = foreseen
             out = self.empty(sig)
         else:
             out = self._run(info, func, args, kwargs)

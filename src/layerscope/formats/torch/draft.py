@@ -17,7 +17,7 @@ from layerscope.ops.rule import made_dtype
 Place = int | tuple[int, int]  # the n-th tensor of the call, or a step and which of its outputs
 
 
-class Ref(Struct, frozen=True):
+class Ref(Struct, frozen=True, gc=False):
     """A tensor of a call: given, or made by a step."""
 
     shape: Shape
@@ -33,7 +33,7 @@ class Ref(Struct, frozen=True):
         return len(self.shape)
 
 
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, gc=False):
     """One node to be: what it reads, and the arrays it holds, by the names of its rule."""
 
     op: str
@@ -113,7 +113,7 @@ class Draft:
                 params,
             )
         )
-        kinds = [ref.dtype for ref in inputs]
+        kinds = [ref.dtype for ref in inputs[:2]]
         return tuple(
             [
                 Ref(shape, made_dtype(rule.makes, k, at, kinds, self.floating), (n, k))

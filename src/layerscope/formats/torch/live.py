@@ -85,8 +85,6 @@ def _with_batch(sizes: Any, batch: int | None) -> Any:
 
 
 def _arguments(torch: Any, data: Any) -> tuple[Any, ...] | dict[str, Any]:
-    if isinstance(data, Mapping):
-        return dict(data)
     if isinstance(data, (list, tuple)) and not hasattr(data, "_fields"):
         return tuple(data)
-    return (data,)
+    return dict(data) if isinstance(data, Mapping) else (data,)

@@ -52,7 +52,7 @@ class Recorder(Constants, Writes):
             return self._look(func, args, kwargs)
         if not given:
             return func(*args, **kwargs)
-        if all(value.constant for value in given):
+        if given[0].fixed and all(value.constant for value in given):
             return self._folded(info, func, args, kwargs, given, key)
         if kind == "write":
             return self._write(info, func, args, kwargs, given, key)
@@ -81,7 +81,7 @@ class Recorder(Constants, Writes):
     def _registered(
         self, outs: Any, names: Any, entry: Entry, func: Any, args: Any, kwargs: Any, given: Any
     ) -> None:
-        known = all(value.known for value in given)
+        known = given[0].known and all(value.known for value in given)
         register = self.tracker.register
         for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=True)):
             made = register(out, name, sig)

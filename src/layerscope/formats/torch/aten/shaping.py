@@ -228,7 +228,9 @@ def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:
 
 
 def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
-    parts = [part for part in tensors if 0 not in part.shape]
+    parts = tensors
+    if any(0 in part.shape for part in tensors):  # PyTorch leaves them out
+        parts = [part for part in tensors if 0 not in part.shape]
     if not parts:
         raise NoWords("nothing to join")
     if len(parts) == 1:
