@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -106,16 +107,18 @@ def _work(node: Node, call: Call, shapes: Shapes) -> _Work:
     read = _bytes(rule.reads(call), inputs)
     if rule.stored_read is not None:
         read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
-    moves = not (rule.view or rule.known)
-    write = sum([tensor.bytes for tensor in outputs]) if moves else 0
+    made = tuple(map(prod, call.outputs))
+    write = 0 if rule.view or rule.known else _bytes(made, outputs)
     own = rule.stored_read is None
-    if not call.out_elements:  # what makes nothing does nothing; rules may divide by its sizes
+    if not any(made):  # what makes nothing does nothing; rules may divide by its sizes
         return _Work(FREE, read, write, None, own)
     return _Work(rule.ops(call), read, write, rule.gemm(call), own)
 
 
 def _bytes(counts: tuple[int, ...], tensors: Tensors) -> int:
     """Bytes of so many numbers of each tensor."""
+    if len(tensors) == 1:
+        return storage_bytes(counts[0], tensors[0].dtype)
     kinds = {tensor.dtype for tensor in tensors}
     if len(kinds) == 1:
         [kind] = kinds
@@ -149,20 +152,14 @@ def _cost(
     elif work.reads_arrays:  # what is an input is read as such
         given = stored.keys() & node.inputs
         own = sum([param.bytes for param in params if param.name not in given])
-    rule, times = RULES[node.op], node.times
+    bound, times = RULES[node.op].estimate, node.times
+    status: Status = "estimate" if bound or node.estimate else "exact"
+    note = _note(node, bound, f"shares {shared}" if shared else "")
+    ops = work.ops if times == 1 else work.ops * times
+    read, write = (work.read + own) * times, work.write * times
     return Cost(
-        ops=work.ops if times == 1 else work.ops * times,
-        params=params,
-        first=first,
-        param_count=learned,
-        buffer_count=buffered,
-        stored_bytes=held,
-        read_bytes=(work.read + own) * times,
-        write_bytes=work.write * times,
-        gemm=work.gemm,
-        status="estimate" if rule.estimate or node.estimate else "exact",
-        note=_note(node, rule.estimate, f"shares {shared}" if shared else ""),
-    )
+        ops, params, first, learned, buffered, held, read, write, work.gemm, status, note
+    )  # by place: by name takes twice as long
 
 
 def _sums(params: tuple[Param, ...]) -> tuple[int, int, int]:

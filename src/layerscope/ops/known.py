@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Param, Shape
 from layerscope.ops import RULES, Call
@@ -47,6 +45,8 @@ def params_of(op: str, call: Call, dtype: str = "") -> tuple[Param, ...]:
             PARAMS.clear()
         params = RULES[op].params(call)
         if dtype:
-            params = tuple([p if p.dtype else replace(p, dtype=dtype) for p in params])
+            params = tuple(
+                [p if p.dtype else Param(p.name, p.shape, p.role, dtype, p.storage) for p in params]
+            )
         found = PARAMS[id(call), dtype] = (call, params)
     return found[1]

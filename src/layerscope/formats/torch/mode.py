@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.quantized import ALONE, QUANTIZED
 from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, makes_fresh
@@ -22,8 +23,9 @@ from layerscope.formats.torch.dtypes import FLOATS
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import dense
 from layerscope.formats.torch.writes import Writes
-from layerscope.graph.attributes import Counted, Opaque
+from layerscope.graph.attributes import Concat, Counted, Opaque
 from layerscope.graph.types import Shape, Source
+from layerscope.ops.known import called
 
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
 
@@ -125,6 +127,10 @@ class Recorder(Constants, Writes):
             found = self.packs.of(args[0])
             if found is not None:  # its arrays have their names; those unpacked anew have none
                 return None, found.arrays["weight"] if "embed" in info.name else found.pair
+        if info.name == "cat" and self.shortcuts and not self.real:
+            joined = self._joined(info, args, kwargs, given)
+            if joined is not None:
+                return joined, None
         draft, results, form = self._translate(info, args, kwargs, given)
         if info.narrow and results is not None and not self.real:
             if form is not None or results[0].dtype not in FLOATS:
@@ -151,6 +157,27 @@ class Recorder(Constants, Writes):
         if rule is not None:
             return self._ruled(info, rule, args, kwargs, outs, given)
         return self._checked(info, draft, results, outs, given)
+
+    def _joined(self, info: Info, args: Any, kwargs: Any, given: Any) -> Entry | None:
+        """Parts alike in all but their size, joined: there may be many, and words take long."""
+        sigs = [value.sig for value in given]
+        first = sigs[0]
+        dim = args[1] if len(args) == 2 else 0
+        if kwargs or info.narrow or first.dtype in self._narrow or len(sigs) < 2:
+            return None
+        for sig in {*sigs}:
+            if sig.dtype is not first.dtype or not sig.contiguous or 0 in sig.shape:
+                return None
+        if not -len(first.shape) <= dim < len(first.shape):
+            return None
+        told = Concat(dim % len(first.shape))
+        told = self.tracker.same.setdefault((Concat, told), told)
+        try:
+            [shape] = called("concat", told, tuple([sig.shape for sig in sigs])).outputs
+        except ShapeError:
+            return None
+        step = Step("concat", tuple(range(len(sigs))), told, (), 1, info.source)
+        return Entry((step,), ((0, 0),), (self.tracker.sig_of(shape, dense(shape), first.dtype),))
 
     def _rule(self, info: Info, func: Any) -> Any:
         """How its owner counts an operator: told to us, or registered with PyTorch's counter."""
