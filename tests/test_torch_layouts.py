@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from layerscope.analysis.shapes import infer
 from layerscope.errors import ModelError
 from layerscope.formats.torch.capture import capture
 from layerscope.formats.torch.layouts import (
@@ -169,7 +170,7 @@ def test_a_view_has_the_storage_of_what_it_is_of() -> None:
     assert [node.op for node in graph.nodes].count("aten.as_strided") == 2
 
 
-class Refused(nn.Module):  # type: ignore[misc]
+class Doing(nn.Module):  # type: ignore[misc]
     def __init__(self, call: Any) -> None:
         super().__init__()
         self.call = call
@@ -195,7 +196,7 @@ def test_what_pytorch_refuses_is_refused(call: Any) -> None:
     with pytest.raises((RuntimeError, IndexError)):
         call(torch.zeros(4, 6))
     with pytest.raises(ModelError):
-        capture(Refused(call), (torch.zeros(4, 6),))
+        capture(Doing(call), (torch.zeros(4, 6),))
 
 
 class Painted(nn.Module):  # type: ignore[misc]
@@ -237,3 +238,31 @@ def test_nothing_is_left_of_a_run() -> None:
         assert alive() == before
     finally:
         gc.enable()
+
+
+PLACES = torch.zeros(4, 4, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b, c: torch.mm(a, b, out=c),
+        lambda a, b, c: torch.gather(a, 1, PLACES, out=c),
+        lambda a, b, c: torch.cat([a[:2], b[:2]], 0, out=c),
+        lambda a, b, c: torch.sort(a, out=(c, torch.zeros(4, 4, dtype=torch.long)))[0],
+        lambda a, b, c: c.scatter_(0, PLACES, a) + b,
+        lambda a, b, c: c.t_() + a,
+        lambda a, b, c: c.unsqueeze_(0) + a + b,
+        lambda a, b, c: c.resize_(2, 8),
+        lambda a, b, c: c.set_(a),
+    ],
+)
+def test_tensors_alike_are_not_one(call: Any) -> None:
+    """Made in one go, they still can be written and turned each for itself."""
+    x = torch.zeros(4, 4)
+    model = Doing(lambda x: call(x + 1, x * 2, x - 1))
+    for _ in range(2):  # what is kept of the first run is as it was
+        graph = capture(model, (x,))
+        assert graph == capture(model, (x,), shortcuts=False)
+        made = {tensor.shape for tensor in infer(graph).tensors.values()}
+        assert made <= {(4, 4), (2, 4), (1, 4, 4), (4,)}

@@ -56,6 +56,17 @@ class Writes(Views):
                     made.version = -1  # named when it is read
         return result
 
+    def _apart(self, arg: Any) -> Any:
+        """Arguments whose tensors are each in storage of their own."""
+        if isinstance(arg, self.torch.Tensor):
+            sig = self.tracker.value(arg).sig
+            return self.torch.empty_strided(
+                sig.shape, sig.stride, dtype=sig.dtype, device=self._meta
+            )
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._apart(each) for each in arg])
+        return arg
+
     def _same_array(self, out: Any, source: Value) -> None:
         held, tracker = self.tracker.held, self.tracker
         held.names[id(out)] = source.name
@@ -100,9 +111,13 @@ class Writes(Views):
 
     def _rewritten(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """Operators that change a tensor's own shape, or write into one they are handed."""
-        outs = self._run(info, func, args, kwargs)
+        turns = self.torch.Tag.inplace_view in func.tags
+        if turns or self.real or not kwargs:
+            outs = self._run(info, func, args, kwargs)
+        else:  # what is read and what is written must not be in one place, as ours may
+            outs = self._run(info, func, self._apart(args), kwargs)
         target = given[0]
-        if self.torch.Tag.inplace_view in func.tags:
+        if turns:
             before = target.sig
             base = info.name
             target.sig = self.tracker.sig(target.tensor)
