@@ -103,37 +103,39 @@ class Places(dict[int, Place]):
         held, leaf = _held(model), leaves.get(type(model))
         below = held["_modules"]
         self[id(model)] = Place(model, type(model), "", "", (), (), not below, leaf)
-        self._hold(held, "")
+        self._arrays |= {own: each for own, each in held["_parameters"].items() if each is not None}
+        self._hold_buffers(held["_buffers"], "")
         self._walk(below, "", ())
         self.held.take(self._arrays, self._buffers)
 
     def _walk(self, children: Any, prefix: str, outer: tuple[str, ...]) -> None:
-        leaves = self._leaves
+        leaf_of, arrays = self._leaves.get, self._arrays
         for name, child in children.items():
             if child is None:
                 continue
             if id(child) in self:
                 self._shared = True
                 continue
-            kind, held = type(child), _held(child)
+            kind, held = type(child), child.__dict__
+            if "_modules" not in held:
+                held = _held(child)
             path, scope, below = prefix + name, (*outer, name), held["_modules"]
             start = path + "."
             self[id(child)] = Place(
-                child, kind, path, start, outer, scope, not below, leaves.get(kind)
+                child, kind, path, start, outer, scope, not below, leaf_of(kind)
             )
-            if held["_parameters"] or held["_buffers"]:
-                self._hold(held, start)
+            for own, array in held["_parameters"].items():
+                if array is not None:
+                    arrays[start + own] = array
+            if held["_buffers"]:
+                self._hold_buffers(held["_buffers"], start)
             if below:
                 self._walk(below, start, scope)
 
-    def _hold(self, held: dict[str, Any], prefix: str) -> None:
-        arrays = self._arrays
-        for own, array in held["_parameters"].items():
+    def _hold_buffers(self, held: Mapping[str, Any], prefix: str) -> None:
+        for own, array in held.items():
             if array is not None:
-                arrays[prefix + own] = array
-        for own, array in held["_buffers"].items():
-            if array is not None:
-                arrays[prefix + own] = array
+                self._arrays[prefix + own] = array
                 self._buffers.add(prefix + own)
 
     def several(self) -> dict[str, int]:
