@@ -19,6 +19,7 @@ from tests.torch_nets import (
     Bare,
     Branching,
     Failing,
+    Painted,
     Restless,
     Reused,
     Tied,
@@ -510,10 +511,13 @@ def test_functions_of_functions() -> None:
     assert report.tensors[report.graph.outputs[0]].shape == (2, 1)
 
 
-def test_a_capture_is_freed_as_soon_as_it_is_done() -> None:
+@pytest.mark.parametrize(
+    "make", [lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()), Painted], ids=["row", "painted"]
+)
+def test_a_capture_is_freed_as_soon_as_it_is_done(make: Callable[[], Any]) -> None:
     """Nothing waits for the collector: what is made for a capture does not hold itself."""
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
-    x = torch.randn(1, 3, 8, 8)
+    model = make()
+    x = torch.randn(4, 6) if isinstance(model, Painted) else torch.randn(1, 3, 8, 8)
     capture(model, (x,))
 
     def alive() -> int:

@@ -141,3 +141,19 @@ class Failing(nn.Module):  # type: ignore[misc]
 
     def forward(self, x: Any) -> Any:
         return self.inner(self.first(x))
+
+
+class Painted(nn.Module):  # type: ignore[misc]
+    """Views of constants that become more than that, read by a module that is not run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+
+    def forward(self, x: Any) -> Any:
+        ground = x.new_zeros(4, 6)
+        ground[3, 2:] = 1
+        top, pairs = ground[:1], ground.chunk(2)
+        turned = ground.t()
+        ground[0] = x[0] * 2
+        return self.fc(top) + self.fc(pairs[1]).sum() + turned.sum() + ground.unsqueeze(0)[0, 0, 0]

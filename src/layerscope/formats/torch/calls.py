@@ -27,9 +27,7 @@ FRESH = frozenset((
     "layer_norm",
 ))  # fmt: skip
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
-
-
-WHOLE = frozenset((int,))
+WHOLE = frozenset((int,))  # types of sizes and axes
 MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
 MEMO: dict[str, dict[Any, Entry]] = {}  # by the model's number type
 

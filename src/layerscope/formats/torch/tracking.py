@@ -371,7 +371,8 @@ class Tracker:
 def _cut(step: Step, shape: Shape, place: Any) -> Slice | None:
     """Where in the whole a view stands that was cut out of it along one axis."""
     if step.op == "slice":
-        return step.attributes  # type: ignore[no-any-return]
+        whole: Slice = step.attributes
+        return whole
     if step.op != "split":
         return None
     told = step.attributes
