@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten import (
+    cutting,
     elements,
     indexing,
     norms,
@@ -32,6 +33,7 @@ TABLE = _merge(
     elements.TABLE,
     reductions.TABLE,
     shaping.TABLE,
+    cutting.TABLE,
     indexing.TABLE,
 )
 

@@ -1,15 +1,14 @@
-"""New shapes, cuts, joins, copies, number types."""
+"""New shapes and orders, copies, number types."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Shape, elements
+from layerscope.graph.types import elements
 
 
 def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
@@ -157,96 +156,6 @@ def repeat_interleave(
     return reshape(d, made, (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
 
 
-def slice_(
-    d: Draft,
-    self: Ref,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Ref:
-    size = self.shape[dim]
-    taken = range(*slice(start, end, step).indices(size))
-    if len(taken) == size:
-        return self
-    if not taken:
-        raise NoWords("an empty slice")
-    told = at.Slice((dim % self.rank,), (taken[0],), (taken[-1] + 1,), (step,))
-    return d.add("slice", self, at=told)
-
-
-def narrow(d: Draft, self: Ref, dim: int, start: Any, length: int) -> Ref:
-    if not isinstance(start, int):
-        raise NoWords("a start that data decides")
-    start = start % self.shape[dim] if start < 0 else start
-    return slice_(d, self, dim, start, start + length)
-
-
-def select(d: Draft, self: Ref, dim: int, index: int) -> Ref:
-    axis = dim % self.rank
-    place = index % self.shape[axis]
-    one = slice_(d, self, axis, place, place + 1)
-    return reshape(d, one, (*self.shape[:axis], *self.shape[axis + 1 :]))
-
-
-def _pieces(d: Draft, self: Ref, sizes: Sequence[int], dim: int) -> list[Ref]:
-    if len(sizes) == 1:
-        return [self]
-    if 0 in sizes:
-        raise NoWords("an empty piece")
-    return list(d.several("split", self, at=at.Split(dim % self.rank, tuple(sizes))))
-
-
-def split(d: Draft, self: Ref, split_size: Any, dim: int = 0) -> list[Ref]:
-    if not isinstance(split_size, int):
-        return _pieces(d, self, split_size, dim)
-    whole = self.shape[dim]
-    sizes = [min(split_size, whole - start) for start in range(0, whole, split_size)]
-    return _pieces(d, self, sizes, dim)
-
-
-def chunk(d: Draft, self: Ref, chunks: int, dim: int = 0) -> list[Ref]:
-    return split(d, self, -(-self.shape[dim] // chunks), dim)
-
-
-def tensor_split(d: Draft, self: Ref, parts: Any, dim: int = 0) -> list[Ref]:
-    whole = self.shape[dim]
-    if isinstance(parts, int):
-        small, more = divmod(whole, parts)
-        return _pieces(d, self, [small + (n < more) for n in range(parts)], dim)
-    if isinstance(parts, Ref):
-        raise NoWords("places that data decides")
-    ends = [0, *parts, whole]
-    return _pieces(d, self, [b - a for a, b in itertools.pairwise(ends)], dim)
-
-
-def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:
-    axis = dim % self.rank
-    shape = (*self.shape[:axis], *self.shape[axis + 1 :])
-    pieces = _pieces(d, self, [1] * self.shape[axis], axis)
-    return [reshape(d, piece, shape) for piece in pieces]
-
-
-def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
-    parts = tensors
-    if any(0 in part.shape for part in tensors):  # PyTorch leaves them out
-        parts = [part for part in tensors if 0 not in part.shape]
-    if not parts:
-        raise NoWords("nothing to join")
-    if len(parts) == 1:
-        return d.add("identity", parts[0])
-    kinds = {part.dtype for part in parts}
-    if len(kinds) > 1:
-        kind = next((k for k in ("fp64", "fp32", "bf16", "fp16", "int64") if k in kinds), "")
-        parts = [d.cast(part, kind or parts[0].dtype) for part in parts]
-    return d.add("concat", *parts, at=at.Concat(dim % parts[0].rank))
-
-
-def stack(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
-    axis = dim % (tensors[0].rank + 1)
-    return cat(d, [unsqueeze(d, part, axis) for part in tensors], axis)
-
-
 def pad(d: Draft, self: Ref, pad: Sequence[int], mode: Any = "constant", value: Any = None) -> Ref:
     pairs = [(0, 0)] * self.rank
     for n in range(len(pad) // 2):
@@ -322,22 +231,6 @@ def channel_shuffle(d: Draft, self: Ref, groups: int) -> Ref:
     return d.add("channel_shuffle", self, at=at.ChannelShuffle(groups))
 
 
-def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
-    """Windows along one axis, written behind the last; apart from each other it is a new shape."""
-    axis = dimension % self.rank
-    count = (self.shape[axis] - size) // step + 1
-    if size == step:
-        x = slice_(d, self, axis, 0, count * size)
-        shape: Shape = (*self.shape[:axis], count, size, *self.shape[axis + 1 :])
-        apart = reshape(d, x, shape)
-        order = [n for n in range(len(shape)) if n != axis + 1]
-        return permute(d, apart, (*order, axis + 1))
-    index = d.add("constant", at=at.Told(((count, size),), ("int64",)))
-    taken = d.add("gather", self, index, at=at.Gather(axis))
-    order = [n for n in range(taken.rank) if n != axis + 1]
-    return permute(d, taken, (*order, axis + 1))
-
-
 TABLE: dict[str, Any] = {
     "reshape": reshape,
     "_unsafe_view": reshape,
@@ -368,22 +261,6 @@ TABLE: dict[str, Any] = {
     "repeat": repeat,
     "tile": tile,
     "repeat_interleave": repeat_interleave,
-    "slice": slice_,
-    "narrow": narrow,
-    "select": select,
-    "split": split,
-    "split_with_sizes": split,
-    "unsafe_split": split,
-    "unsafe_split_with_sizes": split,
-    "split_copy": split,
-    "chunk": chunk,
-    "unsafe_chunk": chunk,
-    "tensor_split": tensor_split,
-    "unbind": unbind,
-    "cat": cat,
-    "concat": cat,
-    "concatenate": cat,
-    "stack": stack,
     "pad": pad,
     "constant_pad_nd": lambda d, self, pad_, value=0: pad(d, self, pad_),
     **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
@@ -416,5 +293,4 @@ TABLE: dict[str, Any] = {
     "pixel_unshuffle": pixel_unshuffle,
     "channel_shuffle": channel_shuffle,
     "native_channel_shuffle": channel_shuffle,
-    "unfold": unfold,
 }
