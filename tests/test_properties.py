@@ -350,6 +350,29 @@ def test_half_tied_counts_the_rest() -> None:
     assert report.totals.params == 24
 
 
+@given(st.lists(st.integers(-2, 5), min_size=1, max_size=6))
+@steady
+def test_ties_to_arrays_of_other_layers(owners: list[int]) -> None:
+    """A layer's weight is its own (-2), nobody's (-1), or that of a layer before or after it."""
+    b = Builder("net")
+    x = b.input("data", (2, 4))
+    seen: dict[str, int] = {}
+    counts = []
+    for n, owner in enumerate(owners):
+        name = f"fc.{n}"
+        storage = {-2: f"{name}.weight", -1: "elsewhere"}.get(owner, f"fc.{owner}.weight")
+        ties = None if owner == -2 else {"weight": storage}
+        (x,) = b.add_node("linear", (x,), at.Linear(4), name=name, ties=ties)
+        counts.append(4 + 16 * (storage not in seen))
+        seen[storage] = 16
+    report = analyze(b.build(x))
+    assert [layer.params for layer in report.layers] == counts
+    assert [layer.cost.read_bytes for layer in report.layers] == [4 * (8 + 20)] * len(owners)
+    whole = sum(seen.values()) + 4 * len(owners)
+    assert report.totals.params == sum(counts) == whole
+    assert report.stored == {"parameters": {"fp32": whole}}
+
+
 def test_a_stored_array_read_twice_counts_once() -> None:
     table = Param("table", (3, 1, 1), "scale")
     nodes = (
@@ -359,6 +382,18 @@ def test_a_stored_array_read_twice_counts_once() -> None:
     report = analyze(Graph("net", (Tensor("data", (1, 3, 8, 8)),), nodes, ("two",), (table,)))
     assert report.totals.params == 3
     assert report.totals.param_bytes == 12
+    assert report.stored == {"parameters": {"fp32": 3}}
+
+
+def test_an_array_that_a_layer_has_and_another_reads_counts_once() -> None:
+    table = Param("table", (4, 4), storage="fc.weight")
+    nodes = (
+        Node("fc", "linear", ("data",), ("fc",), at.Linear(4)),
+        Node("back", "matmul", ("fc", "table"), ("back",)),
+    )
+    report = analyze(Graph("net", (Tensor("data", (2, 4)),), nodes, ("back",), (table,)))
+    assert [layer.params for layer in report.layers] == [20, 0]
+    assert report.stored == {"parameters": {"fp32": 20}}
 
 
 def test_statistics_are_buffers() -> None:

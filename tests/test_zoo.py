@@ -86,6 +86,9 @@ def test_every_network_is_known_throughout(name: str) -> None:
     assert report.totals.params == sum(
         param.elements for cost in report.costs.values() for param in cost.first if param.learnable
     )
+    stored = {kind: sum(counts.values()) for kind, counts in report.stored.items()}
+    held = {"parameters": report.totals.params, "buffers": report.totals.buffers}
+    assert stored == {kind: count for kind, count in held.items() if count}
 
 
 @pytest.mark.parametrize("name", NAMES)

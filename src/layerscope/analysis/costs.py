@@ -46,37 +46,57 @@ class _Work(NamedTuple):
 def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     """Cost of every node, by name. Nodes that share a call and no stored array share a cost."""
     stored = {param.name: param for param in graph.params}
-    tied = bool(stored) or any(node.ties or node.params is not None for node in graph.nodes)
-    seen: set[str] | None = set() if tied else None
+    sharing = _sharing(graph)
+    seen: set[str] = set()
     made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
-    params: tuple[Param, ...]
+    calls, ends = shapes.calls, shapes.ends
     for node in graph.nodes:
-        call = shapes.calls.get(node.name)
+        name = node.name
+        call = calls.get(name)
         if call is None:
             params = _stored(node, node.params or (), stored)
-            found[node.name] = _cost(node, None, shapes, params, seen if tied else set(), stored)
+            found[name] = _cost(node, None, shapes, params, seen, stored)
             continue
-        inputs, outputs = shapes.ends[node.name]
-        dtypes = _dtypes(inputs, outputs)
-        alike = not node.note and not node.estimate
-        params = ()
-        if tied:
+        inputs, outputs = ends[name]
+        if len(inputs) == len(outputs) == 1:  # most nodes, in a third of the time
+            dtypes: tuple[str, ...] = (inputs[0].dtype, outputs[0].dtype)
+        else:
+            dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
+        if name in sharing:
             params = node.params or ()
             if node.params is None:
                 params = params_of(node.op, call, outputs[0].dtype)
-            if params or stored:
-                params = _stored(node, params, stored)
-            alike = alike and not params
-        cost = made.get((id(call), node.times, dtypes)) if alike else None
-        if cost is None:
-            if not tied:
-                params = params_of(node.op, call, outputs[0].dtype)
+            params = _stored(node, params, stored)
             work = _known_work(node, call, shapes, dtypes)
-            cost = _cost(node, work, shapes, params, seen, stored)
+            found[name] = _cost(node, work, shapes, params, seen, stored)
+            continue
+        key = (id(call), node.times, dtypes)
+        alike = not node.note and not node.estimate
+        cost = made.get(key) if alike else None
+        if cost is None:
+            params = params_of(node.op, call, outputs[0].dtype)
+            cost = _cost(node, _known_work(node, call, shapes, dtypes), shapes, params, None, {})
             if alike:
-                made[id(call), node.times, dtypes] = cost
-        found[node.name] = cost
+                made[key] = cost
+        found[name] = cost
+    return found
+
+
+def _sharing(graph: Graph) -> set[str]:
+    """Nodes whose arrays are not theirs alone, or not those that a rule has for them."""
+    given = {param.name: param.storage or param.name for param in graph.params}
+    found: set[str] = set()
+    storages = {*given.values()}
+    for node in graph.nodes:
+        reads = given and not given.keys().isdisjoint(node.inputs)
+        if reads or node.ties or node.params is not None:
+            found.add(node.name)
+            storages.update((node.ties or {}).values())
+            storages.update([param.storage for param in node.params or ()])
+    for storage in storages:  # `features.0.weight` may be an array of `features.0`
+        parts = storage.split(".")
+        found.update([".".join(parts[:n]) for n in range(1, len(parts))])
     return found
 
 
@@ -93,12 +113,6 @@ def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...])
             WORKS.clear()
         found = WORKS[id(call), dtypes] = (call, _work(node, call, shapes))
     return found[1]
-
-
-def _dtypes(inputs: Tensors, outputs: Tensors) -> tuple[str, ...]:
-    if len(inputs) == len(outputs) == 1:  # most nodes, in a third of the time
-        return (inputs[0].dtype, outputs[0].dtype)
-    return tuple([tensor.dtype for tensor in (*inputs, *outputs)])
 
 
 def _work(node: Node, call: Call, shapes: Shapes) -> _Work:

@@ -36,52 +36,48 @@ def infer(graph: Graph) -> Shapes:
     calls: dict[str, Call] = {}
     notes: dict[str, str] = {}
     ends: dict[str, tuple[Tensors, Tensors]] = {}
-    seen: dict[tuple[str, int, int, tuple[Shape, ...]], Call] = {}
-    known: Tensors
-    shapes: tuple[Shape, ...]
+    # The graph keeps its attributes alive and tensors their shapes: an id stands for a value here.
+    seen: dict[tuple[str, int, int, int], tuple[Call, Shape | None]] = {}
     for node in graph.nodes:
-        name, op, attributes, outputs = node.name, node.op, node.attributes, node.outputs
-        inputs = node.inputs
-        if len(inputs) == 1:  # most nodes, in half the time
+        name, inputs, outputs = node.name, node.inputs, node.outputs
+        alike = None
+        if len(inputs) == 1:
             tensor = tensors[inputs[0]]
-            known, dtype = (tensor,), tensor.dtype
-            shapes = () if tensor.shape is None else (tensor.shape,)
+            known: Tensors = (tensor,)
+            dtype = tensor.dtype
+            key = (node.op, id(node.attributes), id(tensor.shape), len(outputs))
+            alike = seen.get(key)
         else:
-            known, shapes, dtype = _read(inputs, tensors, graph.dtype)
-        rule = RULES.get(op)
-        if rule is None or len(shapes) != len(known):
-            notes[name] = _unknown(op, known)
-            told = attributes.shapes if isinstance(attributes, Opaque) else ()
-            blank = zip_longest(outputs, told[: len(outputs)])
-            made = tuple([Tensor(each, shape, dtype) for each, shape in blank])
+            known = tuple([tensors[each] for each in inputs])
+            dtype = known[0].dtype if known else graph.dtype
+        if alike is None:
+            call = _call(graph, node, known, notes)
+            one = None
+            if call is not None and len(outputs) == 1 and not RULES[node.op].makes:
+                [one] = call.outputs
+            if call is not None and len(inputs) == 1:
+                seen[key] = (call, one)
         else:
-            # The graph keeps its attributes alive, so an id stands for a value here.
-            key = (op, len(outputs), id(attributes), shapes)
-            call = seen.get(key)
-            if call is None:
-                call = seen[key] = _call(graph, node, shapes)
+            call, one = alike
+        if one is not None:
+            tensor = tensors[outputs[0]] = Tensor(outputs[0], one, dtype)
+            made: Tensors = (tensor,)
+        else:
+            made = _made(graph, node, call, known, dtype)
+            for tensor in made:
+                tensors[tensor.name] = tensor
+        if call is not None:
             calls[name] = call
-            if rule.makes or len(outputs) != 1:
-                made = _made(graph, node, call, known, dtype)
-            else:
-                made = (Tensor(outputs[0], call.outputs[0], dtype),)
         ends[name] = (known, made)
-        for tensor in made:
-            tensors[tensor.name] = tensor
     return Shapes(tensors, calls, notes, ends)
 
 
-def _read(
-    names: tuple[str, ...], tensors: dict[str, Tensor], none: str
-) -> tuple[Tensors, tuple[Shape, ...], str]:
-    """What a node reads: the tensors, the shapes that are known, and the first one's dtype."""
-    known = tuple([tensors[name] for name in names])
-    shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
-    return known, shapes, known[0].dtype if known else none
-
-
-def _made(graph: Graph, node: Node, call: Call, known: Tensors, dtype: str) -> Tensors:
+def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: str) -> Tensors:
     """What a node makes, each in its own number type."""
+    if call is None:
+        told = node.attributes.shapes if isinstance(node.attributes, Opaque) else ()
+        blank = zip_longest(node.outputs, told[: len(node.outputs)])
+        return tuple([Tensor(name, shape, dtype) for name, shape in blank])
     makes = RULES[node.op].makes
     kinds = [tensor.dtype for tensor in known]
     made = []
@@ -102,7 +98,12 @@ def _where(graph: Graph, node: Node) -> str:
     return f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
 
 
-def _call(graph: Graph, node: Node, shapes: tuple[Shape, ...]) -> Call:
+def _call(graph: Graph, node: Node, known: Tensors, notes: dict[str, str]) -> Call | None:
+    """The call of a node; None, and a note of why, where it is unknown."""
+    shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
+    if node.op not in RULES or len(shapes) != len(known):
+        notes[node.name] = _unknown(node.op, known)
+        return None
     try:
         call = called(node.op, node.attributes, shapes)
     except ShapeError as error:

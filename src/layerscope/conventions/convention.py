@@ -17,32 +17,25 @@ if TYPE_CHECKING:
 Recount = Callable[[Call, Ops], Ops]
 
 
-def exact_params(node: Node, call: Call | None, cost: Cost) -> int:
-    """Everything learnable, tied storage once."""
-    return cost.param_count
-
-
-def exact_activations(node: Node, call: Call, written: int) -> int:
-    """Elements of storage the node makes: none for a view."""
-    return written
-
-
 def no_figure(ops: Ops) -> int | None:
     """The system prints no count of operations."""
     return None
 
 
 class Convention(Struct, frozen=True):
-    """How one system counts. Ops without an entry in `ops` are counted by `other`."""
+    """How one system counts, None where it does as we do.
+
+    Ops without an entry in `ops` are counted by `other`.
+    """
 
     name: str
     says: str  # one line for the stamp
     figure: str  # what the system calls its one figure; "" if it prints none
     headline: Callable[[Ops], int | None]
     ops: Mapping[str, Recount] = {}
-    other: Recount = lambda call, ops: ops
-    params: Callable[[Node, Call | None, Cost], int] = exact_params
-    activations: Callable[[Node, Call, int], int] = exact_activations
+    other: Recount | None = None
+    params: Callable[[Node, Call | None, Cost], int] | None = None  # all that is learned, once
+    activations: Callable[[Node, Call, int], int] | None = None  # new storage: none for a view
     counts_inputs: bool = False  # whether the network's inputs are among its activations
     counts_ops: bool = True  # False: the system counts none, and ours stay exact
     seen: Callable[[Site], Ops] | None = None  # of systems that look at modules and functions
@@ -54,4 +47,5 @@ class Convention(Struct, frozen=True):
 
     def recount(self, op: str, call: Call, ops: Ops) -> Ops:
         """Operations of one node as this system counts them."""
-        return self.ops.get(op, self.other)(call, ops)
+        counted = self.ops.get(op, self.other)
+        return ops if counted is None else counted(call, ops)

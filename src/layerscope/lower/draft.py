@@ -45,8 +45,9 @@ class Draft:
         self.inputs: list[Tensor] = list(graph.inputs)
         self.makers = {name: node.op for node in graph.nodes for name in node.outputs}
         self._taken = {node.name for node in graph.nodes} | set(shapes.tensors)
-        for cost in costs.values():
-            self._taken.update(param.storage for param in cost.params)
+        for node in graph.nodes:
+            params = costs[node.name].params
+            self._taken.update([storage_of(node, param, node.ties) for param in params])
         self._shared: dict[Any, str] = {}
         self._places: dict[str, str] = {}
         self.given = {param.name for param in graph.params}  # arrays that are inputs of nodes

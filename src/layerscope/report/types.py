@@ -205,7 +205,7 @@ class Report(Struct, frozen=True, dict=True):
             found = survey(self.graph, self.shapes, self.costs)
             sites = {site.node.name: site for site in found}
         costs, written, fields = self.costs, self.memory.written, self.fields
-        recounts, other = rules.ops, rules.other
+        recounted = bool(rules.ops) or rules.other is not None
         counted = rules.learned != "trainable" or not self.graph.frozen
         rows = []
         for node in self.graph.nodes:
@@ -217,9 +217,13 @@ class Report(Struct, frozen=True, dict=True):
                 params = _params(rules, self.graph, node, call, cost, site)
                 kept = 0 if call is None else _activations(rules, node, call, stored, site)
             else:  # most nodes
-                ops = recounts.get(node.op, other)(call, cost.ops)
-                params = rules.params(node, call, cost)
-                kept = rules.activations(node, call, stored)
+                ops, params, kept = cost.ops, cost.param_count, stored
+                if recounted:
+                    ops = rules.recount(node.op, call, ops)
+                if rules.params is not None:
+                    params = rules.params(node, call, cost)
+                if rules.activations is not None:
+                    kept = rules.activations(node, call, stored)
             inputs, outputs = ends[name]
             rows.append(Layer(node, call, inputs, outputs, ops, params, kept, cost, fields))
         return tuple(rows)
@@ -237,18 +241,20 @@ class Report(Struct, frozen=True, dict=True):
     @cached_property
     def totals(self) -> Totals:
         """Sums over all layers; tied parameters once, the peak by liveness."""
-        ops = sum_ops([layer.ops for layer in self.layers])
-        inputs = sum(tensor.elements for tensor in self.inputs)
+        layers = self.layers
+        ops = sum_ops([layer.ops for layer in layers])
+        costs = [layer.cost for layer in layers]
+        inputs = sum([tensor.elements for tensor in self.inputs])
         return Totals(
-            params=sum([layer.params for layer in self.layers]) + self._unused,
-            buffers=sum([layer.cost.buffer_count for layer in self.layers]),
+            params=sum([layer.params for layer in layers]) + self._unused,
+            buffers=sum([cost.buffer_count for cost in costs]),
             ops=ops,
             convention_ops=self.convention.headline(ops),
-            activations=sum([layer.activations for layer in self.layers])
+            activations=sum([layer.activations for layer in layers])
             + (inputs if self.convention.counts_inputs else 0),
-            read_bytes=sum([layer.cost.read_bytes for layer in self.layers]),
-            write_bytes=sum([layer.cost.write_bytes for layer in self.layers]),
-            param_bytes=sum([layer.cost.stored_bytes for layer in self.layers]),
+            read_bytes=sum([cost.read_bytes for cost in costs]),
+            write_bytes=sum([cost.write_bytes for cost in costs]),
+            param_bytes=sum([cost.stored_bytes for cost in costs]),
             peak_activation_bytes=self.memory.peak_bytes,
         )
 
@@ -263,7 +269,11 @@ class Report(Struct, frozen=True, dict=True):
     @cached_property
     def stored(self) -> dict[str, dict[str, int]]:
         """Numbers stored, each array once: by what they are to the network, then by number type."""
-        arrays = {p.storage: p for layer in self.layers for p in layer.cost.params}
+        arrays = {
+            storage_of(node, p, node.ties): p
+            for node in self.graph.nodes
+            for p in self.costs[node.name].params
+        }
         for p in self.graph.params:
             arrays.setdefault(p.storage or p.name, p)
         found: dict[str, dict[str, int]] = {}
@@ -320,13 +330,13 @@ def _params(
         return sum(
             p.elements for p in learned if storage_of(node, p, node.ties) not in graph.frozen
         )
-    return rules.params(node, call, cost)
+    return cost.param_count if rules.params is None else rules.params(node, call, cost)
 
 
 def _activations(rules: Convention, node: Node, call: Call, written: int, site: Site | None) -> int:
     if rules.seen_activations is not None and site is not None:
         return rules.seen_activations(site)
-    return rules.activations(node, call, written)
+    return written if rules.activations is None else rules.activations(node, call, written)
 
 
 def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site | None) -> Ops:
