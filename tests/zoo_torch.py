@@ -87,7 +87,7 @@ def detector_row(row: Row) -> str:
     home = torchvision_models(torch).detection
     with torch.device("meta"):
         model = getattr(home, row["builder"])(weights=None, weights_backbone=None)
-    held = Places(model, {}).held
+    held = Places(torch, model, {}).held
     params = sum(t.numel() for t in held.tensors.values() if id(t) not in held.buffers)
     if not row["builder"].startswith("ssd") and not row["builder"].endswith("_v2"):
         norms = [n for n in model.backbone.modules() if isinstance(n, torch.nn.BatchNorm2d)]

@@ -102,7 +102,7 @@ class Run:
         torch = self.torch
         with ExitStack() as stack:
             forget()
-            places = self.places = Places(self.model, exact_leaves(torch))
+            places = self.places = Places(torch, self.model, exact_leaves(torch))
             short = self.shortcuts and not real and not watched(torch)
             tracker = Tracker(places, places.held)
             floating = floating_of(places.held)

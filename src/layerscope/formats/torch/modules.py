@@ -102,7 +102,7 @@ class Calls:
     def enter(self, place: Place, args: Any, kwargs: Any) -> Any:
         """A module whose forward is run: what happens in it is in its scope."""
         tracker = self.tracker
-        outer, tracker.place = tracker.place, place
+        outer, tracker.place = tracker.place, place.opened()
         before, mark = len(tracker.nodes), len(tracker.log)
         try:
             if self.short and len(args) == 1 and not kwargs and self._is_row(place):
@@ -132,7 +132,7 @@ class Calls:
             return None
         tracker = self.tracker
         source = value.name if value.plain else tracker.read(value)
-        name = tracker.emit_leaf(place, entry.steps[0], source, stored)
+        [name] = tracker.emit_leaf(place, entry.steps[0], (source,), stored)
         if in_place:
             tracker.write(value, name)
             return x
@@ -300,8 +300,8 @@ class Calls:
         """As `Sequential.forward`; a tensor that only leaves hand on is never made."""
         tracker = self.tracker
         places, values = tracker.places, tracker.values
-        name = ""
-        sig: Sig | None = None  # of what stands under the name and was not made yet
+        read: tuple[str, ...] = ()
+        sig: Sig | None = None  # of what stands under that name and was not made yet
         for module in row.module._modules.values():
             place = places.get(id(module))
             if place is not None and place.leaf is not None:
@@ -310,17 +310,17 @@ class Calls:
                 found = None if seen is None else self._found(place, seen)
                 if found is not None and not (found[2] and sig is None):
                     if value is not None:
-                        name = value.name if value.plain else tracker.read(value)
-                    name = tracker.emit_leaf(place, found[0].steps[0], name, found[1])
+                        read = (value.name if value.plain else tracker.read(value),)
+                    read = tracker.emit_leaf(place, found[0].steps[0], read, found[1])
                     sig = found[0].outs[0]
                     continue
             elif place is not None and place.kind is self._same and not _hooked(module.__dict__):
                 continue
             if sig is not None:
-                x, sig = self._tensor(name, sig), None
+                x, sig = self._tensor(read[0], sig), None
             self.begin()
             x = module(x)
-        return x if sig is None else self._tensor(name, sig)
+        return x if sig is None else self._tensor(read[0], sig)
 
 
 def _hooked(held: dict[str, Any]) -> bool:

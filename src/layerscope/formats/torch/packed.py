@@ -52,12 +52,12 @@ class Packs:
                     for key, packed in _inside(value):
                         if type(packed) is not self.torch.ScriptObject:
                             continue
-                        prefix = f"{place.prefix}{'.'.join([own.lstrip('_'), *key])}."
+                        prefix = f"{place.opened().prefix}{'.'.join([own.lstrip('_'), *key])}."
                         if place.path.rpartition(".")[2] == BOX:
                             prefix = place.path.removesuffix(BOX)
                             boxes.add(place.path)
                         elif own == BOX:
-                            prefix = place.prefix
+                            prefix = place.opened().prefix
                         self._name(packed, prefix, held)
         self._boxes = frozenset(boxes)
         return self._boxes

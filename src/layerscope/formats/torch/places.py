@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -17,38 +17,45 @@ class Place(Struct, gc=False, eq=False):
     module: Any
     kind: Any  # its class
     path: str
-    prefix: str  # of the paths of what is in it
     outer: tuple[str, ...]
-    scope: tuple[str, ...]
     childless: bool
     leaf: Any = None  # how a module of its type is answered without being run, if it is
     calls: int = 0
     printed: bool = False  # a node tells all that its line of a module print says
+    prefix: str = ""  # of the paths of what is in it
+    scope: tuple[str, ...] = ()  # of what is in it
+
+    def opened(self) -> Place:
+        """With its prefix and scope, which are told when it is entered: most are never."""
+        if self.path and not self.scope:
+            own = self.path[sum([len(each) + 1 for each in self.outer]) :]
+            self.prefix, self.scope = f"{self.path}.", (*self.outer, own)
+        return self
 
 
 class Held:
     """Parameters and buffers by identity; those that share their numbers share a name."""
 
-    def __init__(self) -> None:
+    def __init__(self, storage_of: Callable[[Any], int] = id) -> None:
         self.names: dict[int, str] = {}  # identity of the tensor -> name it is stored under
         self.buffers: set[int] = set()
         self.tensors: dict[str, Any] = {}  # name -> first tensor stored under it
         self.frozen: list[str] = []  # names of parameters that training leaves as they are
-        self._storages: dict[int, str] = {}  # its first array
+        self._storage_of = storage_of
+        self._storages: dict[int, str] = {}  # its first array; empty until one is looked for
         self._others: dict[int, list[str]] = {}  # arrays in a storage that has another
 
     def take(self, arrays: dict[str, Any], buffers: set[str]) -> None:
         """All that a model holds, by name."""
         try:
-            storages = [array.untyped_storage()._cdata for array in arrays.values()]
+            storages = {*map(self._storage_of, arrays.values())}
         except NO_STORAGE:
-            storages = []
-        found = dict(zip(storages, arrays, strict=False))
-        if len(found) < len(arrays):  # some share their numbers
+            storages = set()
+        if len(storages) < len(arrays):  # some share their numbers
             for name, array in arrays.items():
                 self.add(name, array, name in buffers)
             return
-        self._storages, self.tensors = found, arrays
+        self.tensors = arrays
         self.names = dict(zip(map(id, arrays.values()), arrays, strict=True))
         self.buffers = {id(arrays[name]) for name in buffers}
         self.frozen = [
@@ -59,10 +66,9 @@ class Held:
 
     def add(self, name: str, tensor: Any, buffer: bool) -> None:
         """One array more."""
-        try:
-            storage = tensor.untyped_storage()._cdata
-        except NO_STORAGE:
-            storage = id(tensor)
+        if not self._storages:
+            self._storages = {self._storage(each): own for own, each in self.tensors.items()}
+        storage = self._storage(tensor)
         first = self._storages.setdefault(storage, name)
         if first is not name and self._tied(tensor, storage, name):
             return
@@ -72,6 +78,12 @@ class Held:
             self.buffers.add(id(tensor))
         elif not tensor.requires_grad:
             self.frozen.append(name)
+
+    def _storage(self, tensor: Any) -> int:
+        try:
+            return self._storage_of(tensor)
+        except NO_STORAGE:
+            return id(tensor)
 
     def _tied(self, tensor: Any, storage: int, name: str) -> bool:
         """Whether the numbers are those of an array met before, in the same storage."""
@@ -92,9 +104,11 @@ class Places(dict[int, Place]):
     What they hold is found on the way.
     """
 
-    def __init__(self, model: Any, leaves: Mapping[Any, Any]) -> None:
+    def __init__(self, torch: Any, model: Any, leaves: Mapping[Any, Any]) -> None:
         super().__init__()
-        self.held = Held()
+        # a storage that Python has seen is an object more, for as long as its tensor lives
+        address = getattr(torch._C, "_storage_address", None)
+        self.held = Held(address or (lambda tensor: tensor.untyped_storage()._cdata))
         self._leaves = leaves
         self._shared = False
         self._root = model
@@ -102,7 +116,7 @@ class Places(dict[int, Place]):
         self._buffers: set[str] = set()
         held, leaf = _held(model), leaves.get(type(model))
         below = held["_modules"]
-        self[id(model)] = Place(model, type(model), "", "", (), (), not below, leaf)
+        self[id(model)] = Place(model, type(model), "", (), not below, leaf)
         self._arrays |= {own: each for own, each in held["_parameters"].items() if each is not None}
         self._hold_buffers(held["_buffers"], "")
         self._walk(below, "", ())
@@ -119,18 +133,15 @@ class Places(dict[int, Place]):
             kind, held = type(child), child.__dict__
             if "_modules" not in held:
                 held = _held(child)
-            path, scope, below = prefix + name, (*outer, name), held["_modules"]
-            start = path + "."
-            self[id(child)] = Place(
-                child, kind, path, start, outer, scope, not below, leaf_of(kind)
-            )
-            for own, array in held["_parameters"].items():
+            path, below, params = prefix + name, held["_modules"], held["_parameters"]
+            self[id(child)] = Place(child, kind, path, outer, not below, leaf_of(kind))
+            for own, array in params.items():
                 if array is not None:
-                    arrays[start + own] = array
+                    arrays[f"{path}.{own}"] = array
             if held["_buffers"]:
-                self._hold_buffers(held["_buffers"], start)
+                self._hold_buffers(held["_buffers"], f"{path}.")
             if below:
-                self._walk(below, start, scope)
+                self._walk(below, f"{path}.", (*outer, name))
 
     def _hold_buffers(self, held: Mapping[str, Any], prefix: str) -> None:
         for own, array in held.items():

@@ -104,9 +104,8 @@ class Replay:
                     add(outer)
                     found[outer].module._modules[own] = None
                     found[outer].childless = False
-                scope = tuple(path.split(".")) if path else ()
-                prefix = f"{path}." if path else ""
-                found[path] = Place(_Children(), None, path, prefix, scope[:-1], scope, True)
+                around = tuple(path.split(".")[:-1])
+                found[path] = Place(_Children(), None, path, around, True)
             if kind:
                 found[path].module.kind = kind
 
@@ -136,7 +135,8 @@ class Replay:
         self._leave(same)
         tracker = self.tracker
         for key, path, _ in stack[same:]:
-            self.open.append((key, self.modules[path], len(tracker.nodes), len(tracker.log)))
+            place = self.modules[path].opened()
+            self.open.append((key, place, len(tracker.nodes), len(tracker.log)))
         tracker.place = self.open[-1][1] if self.open else None
 
     def _leave(self, depth: int) -> None:

@@ -181,7 +181,9 @@ class Tracker:
             self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]] for p in entry.results
         ]
 
-    def emit_leaf(self, place: Place, step: Step, source: str, stored: list[Any]) -> str:
+    def emit_leaf(
+        self, place: Place, step: Step, read: tuple[str, ...], stored: list[Any]
+    ) -> tuple[str, ...]:
         """As `emit`, of a module that is one step, of one tensor and arrays stored as told."""
         name = path = place.path
         names = self.names
@@ -197,13 +199,14 @@ class Tracker:
             if full != f"{name}.{own}":
                 ties = ties or {}
                 ties[own] = full
+        made = (name,)
         self.nodes.append(
             Node(
-                name, step.op, (source,), (name,), step.attributes, None, place.outer, path, ties,
+                name, step.op, read, made, step.attributes, None, place.outer, path, ties,
                 step.source,
             )
         )  # fmt: skip
-        return name
+        return made
 
     def _node(
         self,
