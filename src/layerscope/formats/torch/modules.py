@@ -34,6 +34,7 @@ class Calls:
         self.torch = torch
         self.recorder = recorder
         self.tracker = recorder.tracker
+        self._memo, self._names = recorder.memo, recorder.tracker.held.names
         self.first = first
         self.short = short
         self._before: list[tuple[dict[str, Any], Any]] = []
@@ -150,7 +151,6 @@ class Calls:
             or "forward" in held
         ):
             return None
-        memo = self.recorder.memo
         arrays: tuple[Any, ...] = ()
         stored: list[Any] = []
         try:
@@ -161,18 +161,18 @@ class Calls:
                 arrays = leaf.params(held["_parameters"])
                 if leaf.buffers is not None:
                     arrays += leaf.buffers(held["_buffers"])
-                name_of = self.tracker.held.names.get
+                names = self._names
                 for array in arrays:
-                    stored.append(name_of(id(array)))
+                    stored.append(names.get(id(array)))
                     key = (key, None) if array is None else (key, array.shape, array.dtype)
-            entry = memo.get(key)
+            entry = self._memo.get(key)
         except (KeyError, TypeError):  # not made as others of its type, or told by what has no hash
             return None
         if entry is None:
             make = self._entry
             if sig.contiguous and not sig.kind:
                 make = self._kept if leaf.keeps else self._gist if leaf.gist else make
-            entry = memo[key] = make(leaf, sig, arrays, told, in_place) or NO_ENTRY
+            entry = self._memo[key] = make(leaf, sig, arrays, told, in_place) or NO_ENTRY
         if entry is NO_ENTRY:
             return None
         if None in stored:

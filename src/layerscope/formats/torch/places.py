@@ -127,21 +127,24 @@ class Places(dict[int, Place]):
         for name, child in children.items():
             if child is None:
                 continue
-            if id(child) in self:
+            known = id(child)
+            if known in self:
                 self._shared = True
                 continue
             kind, held = type(child), child.__dict__
             if "_modules" not in held:
                 held = _held(child)
             path, below, params = prefix + name, held["_modules"], held["_parameters"]
-            self[id(child)] = Place(child, kind, path, outer, not below, leaf_of(kind))
-            for own, array in params.items():
-                if array is not None:
-                    arrays[f"{path}.{own}"] = array
+            self[known] = Place(child, kind, path, outer, not below, leaf_of(kind))
+            if params:
+                start = path + "."
+                for own, array in params.items():
+                    if array is not None:
+                        arrays[start + own] = array
             if held["_buffers"]:
-                self._hold_buffers(held["_buffers"], f"{path}.")
+                self._hold_buffers(held["_buffers"], path + ".")
             if below:
-                self._walk(below, f"{path}.", (*outer, name))
+                self._walk(below, path + ".", (*outer, name))
 
     def _hold_buffers(self, held: Mapping[str, Any], prefix: str) -> None:
         for own, array in held.items():
