@@ -9,6 +9,7 @@ import pytest
 
 from layerscope.analysis.shapes import infer
 from layerscope.errors import ModelError
+from layerscope.formats.torch.calls import FRESH
 from layerscope.formats.torch.capture import capture
 from layerscope.formats.torch.layouts import (
     BY_ELEMENT,
@@ -17,8 +18,8 @@ from layerscope.formats.torch.layouts import (
     joined_stride,
     view_layouts,
 )
-from layerscope.formats.torch.values import Sig
-from tests.torch_nets import Painted, nn, torch
+from layerscope.formats.torch.values import Sig, dense
+from tests.torch_nets import Doing, Painted, nn, torch
 
 TWO = ("add", "sub", "mul", "div", "pow", "maximum", "minimum")
 LAST = 9223372036854775807
@@ -136,6 +137,65 @@ def test_numbers_worked_out_one_by_one_keep_their_order(name: str, device: str) 
     assert told > 100
 
 
+def along(draw: random.Random, x: Any) -> tuple[list[int], bool]:
+    """Axes to reduce, and whether they stay as axes of one."""
+    return draw.sample(range(x.dim()), draw.randint(1, x.dim())), draw.random() < 0.5
+
+
+aten: Any = torch.ops.aten
+FRESHLY: dict[str, Any] = {
+    "sum": lambda d, x: aten.sum.dim_IntList(x, *along(d, x)),
+    "mean": lambda d, x: aten.mean.dim(x, *along(d, x)),
+    "amax": lambda d, x: aten.amax(x, *along(d, x)),
+    "amin": lambda d, x: aten.amin(x, *along(d, x)),
+    "var": lambda d, x: aten.var.dim(x, along(d, x)[0], False, d.random() < 0.5),
+    "std": lambda d, x: aten.std.dim(x, along(d, x)[0], False, d.random() < 0.5),
+    "var_mean": lambda d, x: aten.var_mean.dim(x, along(d, x)[0], False, d.random() < 0.5),
+    "linalg_vector_norm": lambda d, x: aten.linalg_vector_norm(x, 2, *along(d, x)),
+    "norm": lambda d, x: aten.norm.ScalarOpt_dim(x, 2, *along(d, x)),
+    "logsumexp": lambda d, x: aten.logsumexp(x, *along(d, x)),
+    "prod": lambda d, x: aten.prod.dim_int(x, d.randrange(x.dim()), d.random() < 0.5),
+    "softmax": lambda d, x: aten.softmax.int(x, d.randrange(x.dim())),
+    "_softmax": lambda d, x: aten._softmax(x, d.randrange(x.dim()), False),
+    "log_softmax": lambda d, x: aten.log_softmax.int(x, d.randrange(x.dim())),
+    "cumsum": lambda d, x: aten.cumsum(x, d.randrange(x.dim())),
+    "topk": lambda d, x: aten.topk(x, 1, d.randrange(x.dim())),
+    "repeat": lambda d, x: aten.repeat(x, [d.randint(1, 3) for _ in x.shape]),
+    "layer_norm": lambda d, x: aten.layer_norm(x, x.shape[-1:]),
+    "linear": lambda d, x: aten.linear(x, x.new_empty(5, x.shape[-1])),
+    "embedding": lambda d, x: aten.embedding(
+        torch.zeros(7, 5, device=x.device).T[:, :3], torch.zeros_like(x, dtype=torch.int64)
+    ),
+    "mm": lambda d, x: aten.mm(x.reshape(-1, x.shape[-1]), x.reshape(-1, x.shape[-1]).T),
+    "addmm": lambda d, x: aten.addmm(
+        x.new_empty(5), x.reshape(-1, x.shape[-1]), x.new_empty(5, x.shape[-1]).T
+    ),
+    "bmm": lambda d, x: (
+        aten.bmm(flat := x.reshape(-1, 1, x.shape[-1]).expand(-1, 3, -1), flat.mT)
+    ),
+    "scaled_dot_product_attention": lambda d, x: aten.scaled_dot_product_attention(
+        *[x.reshape(1, 1, -1, x.shape[-1]).expand(2, 3, -1, -1).transpose(1, 2)] * 3
+    ),
+}  # fmt: skip
+
+
+def test_all_that_is_made_anew_is_asked() -> None:
+    assert FRESH - FRESHLY.keys() == {"_grouped_mm"}  # has no kernel here for these types
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+@pytest.mark.parametrize("name", FRESHLY)
+def test_what_is_made_anew_stands_one_behind_the_other(name: str, device: str) -> None:
+    draw = random.Random(name)
+    for _ in range(150):
+        x = some(draw, draw.randint(1, 4), device)
+        if not x.dim():
+            continue
+        made = FRESHLY[name](draw, x)
+        for each in made if isinstance(made, tuple) else (made,):
+            assert stand_alike(each, dense(tuple(each.shape))), (x.shape, x.stride())
+
+
 @pytest.mark.parametrize("device", ["meta", "cpu"])
 def test_parts_joined_stand_one_behind_the_other(device: str) -> None:
     draw = random.Random(device)
@@ -167,15 +227,6 @@ def test_a_view_has_the_storage_of_what_it_is_of() -> None:
     graph = capture(Storage(), (x,))
     assert graph == capture(Storage(), (x,), shortcuts=False)
     assert [node.op for node in graph.nodes].count("aten.as_strided") == 2
-
-
-class Doing(nn.Module):  # type: ignore[misc]
-    def __init__(self, call: Any) -> None:
-        super().__init__()
-        self.call = call
-
-    def forward(self, x: Any) -> Any:
-        return self.call(x)
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,10 @@ def infer(graph: Graph) -> Shapes:
 def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: str) -> Tensors:
     """What a node makes, each in its own number type."""
     if call is None:
-        told = node.attributes.shapes if isinstance(node.attributes, Opaque) else ()
-        blank = zip_longest(node.outputs, told[: len(node.outputs)])
-        return tuple([Tensor(name, shape, dtype) for name, shape in blank])
+        told = node.attributes if isinstance(node.attributes, Opaque) else Opaque(())
+        count = len(node.outputs)
+        blank = zip_longest(node.outputs, told.shapes[:count], told.dtypes[:count])
+        return tuple([Tensor(name, shape, kind or dtype) for name, shape, kind in blank])
     makes = RULES[node.op].makes
     kinds = [tensor.dtype for tensor in known]
     made = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.errors import ShapeError
 from layerscope.graph.attributes import CumSum, Reduce
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Map, Reach, keep
@@ -14,7 +15,10 @@ def _axes(call: Call) -> tuple[int, ...]:
     rank = len(call.x)
     if a.tail:
         return tuple(range(axis_of(a.axes[0], rank), rank))
-    return tuple(axis_of(axis, rank) for axis in a.axes) if a.axes else tuple(range(rank))
+    axes = tuple([axis_of(axis, rank) for axis in a.axes]) if a.axes else tuple(range(rank))
+    if len({*axes}) < len(axes):
+        raise ShapeError(f"axes {axes}, one of them twice")
+    return axes
 
 
 def _shape(call: Call) -> tuple[Shape, ...]:

@@ -339,7 +339,7 @@ class Site:
             op=op,
             inputs=names,
             outputs=made,
-            attributes=at.Opaque(tuple(shapes)),
+            attributes=at.Opaque(tuple(shapes), tuple(dtypes)),
             params=(),
             scope=self.scope,
             source=reader.source(self.op, operator.name if operator.name != self.label else ""),

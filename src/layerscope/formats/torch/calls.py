@@ -10,9 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
+from layerscope.formats.torch.aten import FLOATS_ONLY, TYPE_TOLD
 from layerscope.formats.torch.aten.quantized import NARROW
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Step
-from layerscope.formats.torch.dtypes import NAMES, name_of
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
+from layerscope.formats.torch.dtypes import INEXACT, NAMES, name_of
 from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride, joined_stride
 from layerscope.formats.torch.packed import Pack, Packs
 from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
@@ -24,7 +25,8 @@ MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
 # Results stand one behind the other whatever the layout of what they are made of.
 FRESH = frozenset((
     "linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention", "_grouped_mm",
-    "layer_norm",
+    "layer_norm", "softmax", "_softmax", "log_softmax", "sum", "mean", "amax", "amin", "var", "std",
+    "var_mean", "linalg_vector_norm", "norm", "prod", "logsumexp", "cumsum", "topk", "repeat",
 ))  # fmt: skip
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
 WHOLE = frozenset((int,))  # types of sizes and axes
@@ -58,7 +60,6 @@ class Info(Struct, frozen=True, eq=False):
     words: Any  # of the table, None if it has none
     kind: str  # new | view | write | constant | drawn | reads
     in_place: bool
-    composite: bool
     narrow: bool = False  # of narrow numbers, which tensors without numbers cannot have
     others: int = 0  # results beside the first
 
@@ -92,8 +93,16 @@ class Caller:
         self._plain = frozenset(self._types)
         self._object = torch.ScriptObject
         self._narrow = frozenset((torch.quint8, torch.qint8, torch.qint32))
+        self._floats = frozenset((torch.float32, torch.float16, torch.bfloat16, torch.float64))
+        self._dtype = torch.dtype
+        self._whole = frozenset((torch.int64, torch.int32))
         unwatched = partial(self._guard, self._python)  # a method of ours would hold all of this
         self.packs = Packs(torch, tracker.places, tracker.held, unwatched)
+
+    def _is_composite(self, func: Any) -> bool:
+        """Whether PyTorch has it made of other operators, and nothing else."""
+        has_kernel = self.torch._C._dispatch_has_kernel_for_dispatch_key
+        return bool(has_kernel(func.name(), "CompositeImplicitAutograd"))
 
     def unwatched(self) -> Any:
         """A context in which calls do not come here."""
@@ -173,6 +182,10 @@ class Caller:
             return draft, None, None
         if not info.narrow and given and given[0].sig.dtype in self._narrow:
             words = NARROW.get(info.name, words)
+        elif given and not info.narrow and info.name in FLOATS_ONLY:
+            typed = self._dtype in map(type, (*args, *kwargs.values()))
+            if not (typed and info.name in TYPE_TOLD):
+                _need_floats(info, given[0].sig)
         refs = iter([
             Ref((sig := value.sig).shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
             for place, value in enumerate(given)
@@ -242,6 +255,8 @@ class Caller:
             return None
         sigs = [value.sig for value in given]
         name, made = info.name, results[0]
+        if not self.usual(name, sigs):
+            return None
         if makes_fresh(name, given) or False not in [sig.contiguous for sig in sigs]:
             return self.sigs_of(results, sigs)
         if all(sum(size > 1 for size in ref.shape) < 2 for ref in results):
@@ -255,6 +270,16 @@ class Caller:
             return None
         [sig] = self.sigs_of(results, sigs)
         return [self.tracker.sig_of(sig.shape, stride, sig.dtype)]
+
+    def usual(self, name: str, sigs: list[Sig]) -> bool:
+        """Whether numbers are floats of one type; of others PyTorch says what it makes of them.
+
+        Rows of a table are looked up by whole numbers.
+        """
+        kinds = {sig.dtype for sig in sigs}
+        if name == "embedding":
+            kinds -= self._whole
+        return len(kinds) == 1 and kinds <= self._floats
 
     def _checked(
         self, info: Info, draft: Any, results: Any, outs: Any, given: Any, way: str = ""
@@ -286,7 +311,7 @@ class Caller:
         draft = Draft(info.source, self.tracker.same, self.floating)
         places = tuple(range(len(given)))
         shapes = tuple([sig.shape for sig in sigs])
-        told: Any = Opaque(shapes)
+        told: Any = Opaque(shapes, tuple([sig.name for sig in sigs]))
         name = info.full
         if name == "aten.nonzero":  # data decides how many there are, the run has seen them
             compared = elements(given[0].sig.shape)
@@ -314,6 +339,11 @@ class Caller:
             kind = self._dtypes[ref.dtype] if same is None else same
             made.append(self.tracker.sig_of(ref.shape, dense(ref.shape), kind))
         return made
+
+
+def _need_floats(info: Info, sig: Sig) -> None:
+    if not sig.name.startswith(INEXACT):
+        raise Refused(f"{info.full} of {sig.name}, which is for floats alone")
 
 
 def makes_fresh(name: str, given: Any) -> bool:

@@ -91,7 +91,7 @@ class Draft:
         call = called(op, at, tuple([ref.shape for ref in inputs]))
         shapes = call.outputs
         if holds and not bare:
-            _need_fit(op, call, holds)
+            _need_fit(op, call, holds, inputs[0].dtype if inputs else "")
         held = []
         params: tuple[Param, ...] | None = () if bare else None
         for name, ref in (holds or {}).items():
@@ -141,9 +141,9 @@ class Draft:
         return self.add("concat", *full, at=Concat(axis))
 
 
-def _need_fit(op: str, call: Call, holds: Mapping[str, Ref]) -> None:
+def _need_fit(op: str, call: Call, holds: Mapping[str, Ref], dtype: str) -> None:
     """Raise where an array has another shape than the rule has for it: PyTorch refuses those."""
-    for param in params_of(op, call):
+    for param in params_of(op, call, dtype):  # as they are asked for again when costs are told
         ref = holds.get(param.name)
         if ref is not None and ref.shape != param.shape:
             raise NoWords(f"{op} with {param.name} of shape {ref.shape}, expected {param.shape}")

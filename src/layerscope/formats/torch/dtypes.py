@@ -15,6 +15,7 @@ NAMES = {
     "complex32": "complex32", "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
 FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8")
+INEXACT = ("fp", "bf", "complex")  # how the names of types begin that are not of whole numbers
 
 
 def name_of(dtype: Any) -> str:

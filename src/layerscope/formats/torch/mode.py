@@ -95,8 +95,8 @@ class Recorder(Constants, Writes):
         schema = func._schema
         full = schema.name.replace("::", ".")
         space, _, packet = full.partition(".")
-        writes = [arg for arg in schema.arguments if arg.alias_info and arg.alias_info.is_write]
-        in_place = packet.endswith("_") and not packet.endswith("__") and bool(writes)
+        writes = schema.is_mutable
+        in_place = packet.endswith("_") and not packet.endswith("__") and writes
         name = packet[:-1] if in_place else packet
         kind = "new"
         if writes:
@@ -114,12 +114,9 @@ class Recorder(Constants, Writes):
         narrow = space == "quantized" or (space == "aten" and name in ALONE)
         if narrow:
             words = QUANTIZED.get(name)
-        composite = self.torch._C._dispatch_has_kernel_for_dispatch_key(
-            func.name(), "CompositeImplicitAutograd"
-        )
         source = Source(op=full)
         others = len(schema.returns) - 1
-        return Info(func, name, full, source, words, kind, in_place, composite, narrow, others)
+        return Info(func, name, full, source, words, kind, in_place, narrow, others)
 
     def _new(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """The entry of a call not seen before, and its results if it had to be run."""
@@ -141,7 +138,7 @@ class Recorder(Constants, Writes):
         if foreseen is not None:
             return self._entry(draft, results, foreseen, form), None
         rule = self._rule(info, func) if results is None else None
-        if results is None and rule is None and info.composite:
+        if results is None and rule is None and self._is_composite(func):
             with self.mode:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:
@@ -226,7 +223,7 @@ class Recorder(Constants, Writes):
         sig = self.tracker.sig_of(value.sig.shape, value.sig.stride, value.sig.dtype)
         if shape is not None:
             sig = self.tracker.sig_of(shape, dense(shape), self.torch.float32)
-        step = Step(name, (0,), Opaque((sig.shape,)), (), 1, Source(op=name))
+        step = Step(name, (0,), Opaque((sig.shape,), (sig.name,)), (), 1, Source(op=name))
         if name in self.rules:
             counts = self._counts(self.rules[name](value.sig.shape, out_shape=sig.shape))
             told = Counted((sig.shape,), (sig.name,), **counts)

@@ -11,6 +11,7 @@ from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import TABLE
 from layerscope.formats.torch.calls import FRESH, shapes_in
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride
 from layerscope.formats.torch.leaves import Leaf
 from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.places import Place
@@ -245,6 +246,8 @@ class Calls:
             held = tracker.sig(array, "buffer" if buffer else "param")
             given.append(held)
             refs.append(Ref(held.shape, held.name, n, True, buffer))
+        if not recorder.usual(leaf.operator, given):
+            return None
         # places count arrays here; the one tensor that is read is told apart
         x = Ref(sig.shape, sig.name, -1, sig.kind != "")
         source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
@@ -270,7 +273,11 @@ class Calls:
         return Entry(tuple(draft.steps), (made.place,), (out,))
 
     def _layout(self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any) -> Sig | None:
-        """What PyTorch itself makes of an input that does not stand one behind the other."""
+        """What is made of an input that does not stand one behind the other; PyTorch is asked."""
+        if leaf.operator in BY_ELEMENT:
+            stride = element_stride(sig.shape, [sig])
+            if stride is not None:
+                return self.tracker.sig_of(sig.shape, stride, sig.dtype)
         func = getattr(self.torch.ops.aten, leaf.operator)
         extra: tuple[bool, ...] = (False,) if leaf.operator == "batch_norm" else ()
         with self.recorder.unwatched():

@@ -295,7 +295,7 @@ class Replay:
                 return Entry(tuple(draft.steps), tuple([ref.place for ref in cast]), sigs)
         if all(0 in sig.shape for sig in sigs):
             return Entry((), (), sigs)
-        told = at.Opaque(tuple([sig.shape for sig in sigs]))
+        told = at.Opaque(tuple([s.shape for s in sigs]), tuple([s.name for s in sigs]))
         places = tuple(range(len(given)))
         step = Step(draft.source.op, places, told, (), len(sigs), draft.source)
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs)

@@ -357,7 +357,7 @@ class Tracker:
             return self._single("permute", (name,), Permute(back))
         cut = _cut(first, shape, entry.results[place])
         if cut is None or any(step.op != "reshape" for step in steps[1:]):
-            told = Opaque((shape,))
+            told = Opaque((shape,), (parent.sig.name,))
             source = first.source.op if first.source else first.op
             return self._single(f"{source}_scatter", (before, name), told)
         if len(steps) > 1:

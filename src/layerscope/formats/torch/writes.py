@@ -16,7 +16,7 @@ class Writes(Views):
     """Calls whose results share storage with what they are given."""
 
     def _view(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
-        if info.words is None and info.composite:
+        if info.words is None and self._is_composite(func):
             with self.mode:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:
@@ -95,7 +95,7 @@ class Writes(Views):
             else:
                 draft, results, _ = self._translate(info, args, kwargs, given)
                 if results is None or results[0].shape != target.sig.shape:
-                    if info.composite and not self.real:
+                    if self._is_composite(func) and not self.real:
                         with self.mode:
                             opened = func.decompose(*args, **kwargs)
                         if opened is not NotImplemented:

@@ -79,6 +79,7 @@ class Unrolled(Struct, frozen=True, gc=False):
 
 
 class Opaque(Struct, frozen=True, gc=False):
-    """Of an op without a rule: the shapes of its outputs, where they are known all the same."""
+    """Of an op without a rule: what its outputs are, where that is known all the same."""
 
     shapes: tuple[tuple[int, ...] | None, ...]
+    dtypes: tuple[str, ...] = ()  # left out: that of the first input

@@ -37,6 +37,19 @@ TABLE = _merge(
     indexing.TABLE,
 )
 
+# Of whole numbers PyTorch has none of these; its kernels without numbers do not say so.
+FLOATS_ONLY = frozenset((
+    "mean", "var", "std", "var_mean", "norm", "linalg_vector_norm", "lerp", "prelu",
+    "_prelu_kernel", "softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax",
+    "layer_norm", "batch_norm", "instance_norm", "group_norm", "rms_norm", "gelu", "glu", "silu",
+    "mish", "celu", "softplus", "hardswish", "hardsigmoid", "hardshrink", "log_sigmoid",
+    "scaled_dot_product_attention", "cross_entropy_loss", "upsample_linear1d",
+    "upsample_trilinear3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+    *(f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)),
+))  # fmt: skip
+
+TYPE_TOLD = frozenset(("mean", "softmax", "log_softmax"))  # but these, told a type to reckon in
+
 # What is made of nothing: no node until somebody reads it.
 CONSTANTS = frozenset((
     "zeros", "ones", "full", "empty", "empty_strided", "arange", "linspace", "logspace",

@@ -10,6 +10,7 @@ from layerscope.formats.torch.aten.shaping import permute, reshape, unsqueeze
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
+from layerscope.ops.rule import axis_of
 
 
 def slice_(
@@ -94,17 +95,17 @@ def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
     if len(kinds) > 1:
         kind = next((k for k in ("fp64", "fp32", "bf16", "fp16", "int64") if k in kinds), "")
         parts = [d.cast(part, kind or parts[0].dtype) for part in parts]
-    return d.add("concat", *parts, at=at.Concat(dim % parts[0].rank))
+    return d.add("concat", *parts, at=at.Concat(axis_of(dim, parts[0].rank)))
 
 
 def stack(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
-    axis = dim % (tensors[0].rank + 1)
+    axis = axis_of(dim, tensors[0].rank + 1)
     return cat(d, [unsqueeze(d, part, axis) for part in tensors], axis)
 
 
 def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
     """Windows along one axis, written behind the last; apart from each other it is a new shape."""
-    axis = dimension % self.rank
+    axis = axis_of(dimension, self.rank)
     count = (self.shape[axis] - size) // step + 1
     if size == step:
         x = slice_(d, self, axis, 0, count * size)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import broadcast_to
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
-from layerscope.formats.torch.dtypes import FLOATS
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.formats.torch.dtypes import FLOATS, INEXACT
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
+from layerscope.ops.rule import axis_of
 
 SWAPPED = ("add", "mul", "max", "min", "logical", "bitwise")  # both sides are alike
 
@@ -86,7 +87,7 @@ def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
 
 
 def glu(d: Draft, self: Ref, dim: int = -1) -> Ref:
-    a, b = d.several("split", self, at=at.Split(dim % self.rank, parts=2))
+    a, b = d.several("split", self, at=at.Split(axis_of(dim, self.rank), parts=2))
     return d.add("mul", a, d.add("sigmoid", b))
 
 
@@ -144,6 +145,8 @@ def divide(d: Draft, self: Any, other: Any, *, rounding_mode: str | None = None)
 
 def power(d: Draft, self: Any, exponent: Any) -> Ref:
     if isinstance(self, Ref) and not isinstance(exponent, Ref):
+        if isinstance(exponent, int) and exponent < 0 and not self.dtype.startswith(INEXACT):
+            raise Refused(f"numbers of {self.dtype} to a negative power")
         if exponent == 2:
             return d.add("square", self)
         if exponent == 0.5:
@@ -159,6 +162,8 @@ def power(d: Draft, self: Any, exponent: Any) -> Ref:
 def where(d: Draft, condition: Ref, self: Any = None, other: Any = None) -> Ref:
     if self is None:
         raise NoWords("places that data decides")
+    if condition.dtype not in ("bool", "uint8"):
+        raise Refused(f"a choice by numbers of {condition.dtype}")
     return d.add("where", condition, *_both(d, condition, self, other))
 
 

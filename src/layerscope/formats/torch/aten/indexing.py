@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import broadcast_to, permute, reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
-from layerscope.ops.rule import broadcast
+from layerscope.ops.rule import axis_of, broadcast
+
+PLACES = frozenset(("int64", "int32"))
+
+
+def _places(*given: Ref) -> None:
+    """Raise where places are told by what is no whole number; PyTorch may not look without any."""
+    for ref in given:
+        if ref.dtype not in PLACES:
+            raise Refused(f"places told by numbers of {ref.dtype}")
 
 
 def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
+    _places(indices)
     if weight.stored and weight.dtype == d.floating:
         told = at.Embedding(*weight.shape)
         return d.add("embedding", indices, at=told, holds={"weight": weight})
@@ -20,11 +30,13 @@ def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
 
 
 def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
-    return d.add("gather", self, index, at=at.Gather(dim % max(self.rank, 1)))
+    _places(index)
+    return d.add("gather", self, index, at=at.Gather(axis_of(dim, max(self.rank, 1))))
 
 
 def gather(d: Draft, self: Ref, dim: int, index: Ref, *, sparse_grad: bool = False) -> Ref:
-    return d.add("gather", self, index, at=at.Gather(dim % self.rank, elements=True))
+    _places(index)
+    return d.add("gather", self, index, at=at.Gather(axis_of(dim, self.rank), elements=True))
 
 
 def take_along(d: Draft, self: Ref, indices: Ref, dim: int | None = None) -> Ref:
@@ -38,6 +50,7 @@ def index(d: Draft, self: Ref, indices: Sequence[Ref | None]) -> Ref:
     given = [(axis, ref) for axis, ref in enumerate(indices) if ref is not None]
     if any(ref.dtype in ("bool", "uint8") for _, ref in given):
         raise NoWords("places that data decides")
+    _places(*[ref for _, ref in given])
     if len(given) == 1:
         axis, ref = given[0]
         return d.add("gather", self, ref, at=at.Gather(axis))
@@ -71,6 +84,7 @@ def index_put(
             return d.add("where", reshape(d, mask, tail), reshape(d, values, ()), self)
     if any(ref.dtype in ("bool", "uint8") for _, ref in given):
         raise NoWords("places that data decides")
+    _places(*[ref for _, ref in given])
     axes = [axis for axis, _ in given]
     if axes != list(range(len(axes))):
         raise NoWords("places behind other axes")
@@ -84,12 +98,14 @@ def index_put(
 def scatter(
     d: Draft, self: Ref, dim: int, index: Ref, src: Any = 0, *, reduce: str = "", value: Any = 0
 ) -> Ref:
+    _places(index)
     updates = src
     if not isinstance(src, Ref):
         updates = d.add("constant", at=at.Told((index.shape,), (self.dtype,)))
     elif src.shape != index.shape:
         raise NoWords("more updates than indices")
-    return d.add("scatter", self, index, updates, at=at.Scatter(dim % self.rank, bool(reduce)))
+    axis = axis_of(dim, self.rank)
+    return d.add("scatter", self, index, updates, at=at.Scatter(axis, bool(reduce)))
 
 
 def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
@@ -97,15 +113,18 @@ def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
 
 
 def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: Any = 1) -> Ref:
-    if dim % self.rank != 0:
+    _places(index)
+    if axis_of(dim, self.rank) != 0:
         raise NoWords("adding behind other axes")
     places = reshape(d, index, (*index.shape, 1))
     return d.add("scatter_nd", self, places, source, at=at.Scatter(0, True))
 
 
 def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
-    if dim % self.rank != 0:
-        order = [dim % self.rank, *(n for n in range(self.rank) if n != dim % self.rank)]
+    _places(index)
+    axis = axis_of(dim, self.rank)
+    if axis != 0:
+        order = [axis, *(n for n in range(self.rank) if n != axis)]
         back = [order.index(n) for n in range(self.rank)]
         made = index_copy(d, permute(d, self, order), 0, index, permute(d, source, order))
         return permute(d, made, back)
@@ -116,6 +135,7 @@ def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
 def one_hot(d: Draft, self: Ref, num_classes: int = -1) -> Ref:
     if num_classes < 1:
         raise NoWords("as many classes as data has")
+    _places(self)
     return d.add("one_hot", self, at=at.OneHot(num_classes, -1, "int64"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.graph import attributes as at
 
 
@@ -125,6 +125,9 @@ def _softmax(op: str) -> Any:
     def translate(d: Draft, self: Ref, dim: int, *told: Any, **more: Any) -> Ref:
         dtype = next((word for word in (*told, more.get("dtype")) if _is_dtype(word)), None)
         x = self
+        rank = max(self.rank, 1)
+        if not -rank <= dim < rank:
+            raise Refused(f"axis {dim} of a tensor with {self.rank} axes")
         if dtype is not None:
             from layerscope.formats.torch.dtypes import name_of
 

@@ -66,20 +66,35 @@ def var_mean(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> l
 
 
 def vector_norm(
-    d: Draft, self: Ref, ord: Any = 2, dim: Any = None, keepdim: bool = False, **_: Any
+    d: Draft,
+    self: Ref,
+    ord: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
 ) -> Ref:
+    x = self if dtype is None else d.cast(self, name_of(dtype))
     ops = {2: "reduce_l2", 1: "reduce_l1"}
     if ord in (float("inf"), float("-inf")):
         op = "reduce_max" if ord > 0 else "reduce_min"
-        return _reduced(d, op, d.add("abs", self), dim, keepdim)
+        return _reduced(d, op, d.add("abs", x), dim, keepdim)
     if ord not in ops:
-        powers = d.add("pow", self)
+        powers = d.add("pow", x)
         return d.add("pow", _reduced(d, "reduce_sum", powers, dim, keepdim))
-    return _reduced(d, ops[ord], self, dim, keepdim)
+    return _reduced(d, ops[ord], x, dim, keepdim)
 
 
-def norm(d: Draft, self: Ref, p: Any = 2, dim: Any = None, keepdim: bool = False, **_: Any) -> Ref:
-    return vector_norm(d, self, 2 if p is None else p, dim, keepdim)
+def norm(
+    d: Draft,
+    self: Ref,
+    p: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Ref:
+    return vector_norm(d, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 def running(op: str) -> Any:

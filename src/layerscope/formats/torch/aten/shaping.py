@@ -9,6 +9,7 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
+from layerscope.ops.rule import axis_of
 
 
 def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
@@ -147,7 +148,7 @@ def repeat_interleave(
     if not isinstance(repeats, int):
         raise NoWords("repeats that data decides")
     x = self if dim is not None else reshape(d, self, (-1,))
-    axis = (dim or 0) % max(x.rank, 1)
+    axis = axis_of(dim or 0, max(x.rank, 1))
     if repeats == 1:
         return x
     apart = reshape(d, x, (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :]))
@@ -205,7 +206,7 @@ def roll(d: Draft, self: Ref, shifts: Any, dims: Any = ()) -> Ref:
 
 
 def flip(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
-    return d.add("flip", self, at=at.Flip(tuple(n % self.rank for n in dims)))
+    return d.add("flip", self, at=at.Flip(tuple(axis_of(n, self.rank) for n in dims)))
 
 
 def triangle(d: Draft, self: Ref, diagonal: int = 0) -> Ref:
