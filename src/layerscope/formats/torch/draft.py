@@ -149,6 +149,13 @@ def _need_fit(op: str, call: Call, holds: Mapping[str, Ref], dtype: str) -> None
             raise NoWords(f"{op} with {param.name} of shape {ref.shape}, expected {param.shape}")
 
 
+def axis(dim: int, rank: int) -> int:
+    """An axis counted from the front, refused where there is none: PyTorch may not look."""
+    if not -rank <= dim < rank:
+        raise Refused(f"axis {dim} of a tensor with {rank} axes")
+    return dim % rank
+
+
 def alike(words: Any, first: int | None = None) -> Any:
     """Words of a product that PyTorch refuses of numbers of several types, `first` tensors told."""
 
@@ -180,4 +187,4 @@ def fits(refs: list[Ref], outs: list[tuple[Shape, str]]) -> bool:
     return [ref.shape for ref in refs] == [shape for shape, _ in outs]
 
 
-__all__ = ["Draft", "NoWords", "Place", "Ref", "ShapeError", "Step", "alike", "fits"]
+__all__ = ["Draft", "NoWords", "Place", "Ref", "ShapeError", "Step", "alike", "axis", "fits"]

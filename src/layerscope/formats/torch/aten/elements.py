@@ -28,6 +28,8 @@ def unary(op: str) -> Any:
 
     def translate(d: Draft, self: Ref, *told: Any, **_: Any) -> Ref:
         x = self
+        if op == "bitwise_not":
+            _need_bits(x)
         if x.dtype not in FLOATS and op in MAKES_FLOATS:
             x = d.cast(x, d.floating)
         constants = [each for each in told if isinstance(each, (int, float))][:2]
@@ -68,15 +70,17 @@ def hardtanh(d: Draft, self: Ref, min_val: float = -1.0, max_val: float = 1.0) -
 
 
 def clamp(d: Draft, self: Ref, min: Any = None, max: Any = None) -> Ref:
+    if not any(each is None or isinstance(each, Ref) for each in (min, max)):
+        return d.add("clip", self, at=at.Activation(in_place=d.in_place))
     x = self
-    if min is not None and max is not None and not isinstance(min, Ref | type(max)):
-        return d.add("clip", x, at=at.Activation(in_place=d.in_place))
-    if min is not None and max is not None and not isinstance(min, Ref):
-        return d.add("clip", x, at=at.Activation(in_place=d.in_place))
     for op, bound in (("max", min), ("min", max)):
         if bound is not None:
             x = d.add(op, x, *([bound] if isinstance(bound, Ref) else []))
     return x
+
+
+def clamp_max(d: Draft, self: Ref, max: Any) -> Ref:
+    return clamp(d, self, None, max)
 
 
 def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
@@ -102,7 +106,15 @@ def binary(op: str) -> Any:
     return translate
 
 
+def _need_bits(*given: Ref) -> None:
+    for ref in given:
+        if ref.dtype.startswith(INEXACT):
+            raise Refused(f"bits of numbers of {ref.dtype}")
+
+
 def _meet(d: Draft, op: str, given: list[Ref], constants: list[Any]) -> Ref:
+    if op == "bitwise":
+        _need_bits(*given)
     kind = given[0].dtype
     if len(given) == 2:
         first, second = given
@@ -183,6 +195,10 @@ def number(d: Draft, dtype: str) -> Ref:
 
 def masked_fill(d: Draft, self: Ref, mask: Ref, value: Any) -> Ref:
     """A choice between the tensor and one value."""
+    if mask.dtype != "bool":
+        raise Refused(f"a mask of {mask.dtype}")
+    if isinstance(value, Ref) and value.rank:
+        raise NoWords("a tensor to fill with")
     filler = value if isinstance(value, Ref) else number(d, self.dtype)
     return d.add("where", mask, filler, self)
 
@@ -193,6 +209,8 @@ def copy(d: Draft, self: Ref, src: Ref, non_blocking: bool = False) -> Ref:
 
 
 def fill(d: Draft, self: Ref, value: Any = 0) -> Ref:
+    if isinstance(value, Ref) and value.rank:
+        raise NoWords("a tensor to fill with")
     return d.add("constant", at=at.Told((self.shape,), (self.dtype,)))
 
 
@@ -229,7 +247,7 @@ UNARY = {
     "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "floor", "sign": "sign",
     "sgn": "sign", "logical_not": "not", "bitwise_not": "bitwise_not", "isnan": "is_nan",
     "isinf": "is_inf", "expm1": "expm1", "log1p": "log1p", "log2": "log", "log10": "log",
-    "exp2": "exp", "clamp_min": "max", "clamp_max": "min", "special_expm1": "expm1",
+    "exp2": "exp", "special_expm1": "expm1",
 }  # fmt: skip
 BINARY = {
     "add": "add", "sub": "sub", "subtract": "sub", "mul": "mul", "multiply": "mul",
@@ -251,6 +269,8 @@ TABLE: dict[str, Any] = {
     "hardtanh": hardtanh,
     "clamp": clamp,
     "clip": clamp,
+    "clamp_min": clamp,
+    "clamp_max": clamp_max,
     "prelu": prelu,
     "_prelu_kernel": prelu,
     "glu": glu,

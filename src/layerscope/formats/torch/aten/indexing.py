@@ -30,6 +30,8 @@ def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
 
 
 def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
+    if index.rank > 1:
+        raise Refused("places that are no row")
     _places(index)
     return d.add("gather", self, index, at=at.Gather(axis_of(dim, max(self.rank, 1))))
 

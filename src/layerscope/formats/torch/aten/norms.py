@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, axis
 from layerscope.graph import attributes as at
+
+
+def _need_alike(x: Ref, *arrays: Ref | None) -> None:
+    """Raise where PyTorch refuses numbers of several types; narrow ones may meet arrays of fp32."""
+    kinds = {ref.dtype for ref in arrays if ref is not None}
+    if kinds - {x.dtype} and not (kinds == {"fp32"} and x.dtype in ("fp16", "bf16")):
+        raise Refused(f"numbers of {' and '.join([x.dtype, *sorted(kinds)])} in one norm")
+
+
+def _need_tail(x: Ref, shape: Sequence[int]) -> None:
+    if not shape or x.shape[-len(shape) :] != tuple(shape):
+        raise NoWords("a norm of other axes than there are")
 
 
 def batch_norm(
@@ -22,6 +34,7 @@ def batch_norm(
     *_: Any,
 ) -> Ref:
     """By stored statistics; without any, by those of the input, a channel at a time."""
+    _need_alike(input, weight, bias, running_mean, running_var)
     if running_mean is None or running_var is None:
         return _own_statistics(d, input, weight, bias, eps)
     affine = weight is not None or bias is not None
@@ -83,6 +96,8 @@ def layer_norm(
     eps: float = 1e-5,
     *_: Any,
 ) -> Ref:
+    _need_tail(input, normalized_shape)
+    _need_alike(input, weight, bias)
     told = at.LayerNorm(-len(normalized_shape), weight is not None, bias is not None, eps)
     if weight is None:
         made = d.add("layer_norm", input, at=at.LayerNorm(-len(normalized_shape), False, True, eps))
@@ -103,6 +118,7 @@ def group_norm(
     eps: float = 1e-5,
     *_: Any,
 ) -> Ref:
+    _need_alike(input, weight, bias)
     told = at.GroupNorm(num_groups, weight is not None, eps)
     if weight is not None and bias is None:
         plain = d.add("group_norm", input, at=at.GroupNorm(num_groups, False, eps))
@@ -117,6 +133,7 @@ def rms_norm(
     weight: Ref | None = None,
     eps: float | None = None,
 ) -> Ref:
+    _need_tail(input, normalized_shape)
     told = at.RMSNorm(-len(normalized_shape), weight is not None, eps or 1e-6)
     return d.with_arrays("rms_norm", input, told, {"weight": weight})
 
@@ -125,9 +142,7 @@ def _softmax(op: str) -> Any:
     def translate(d: Draft, self: Ref, dim: int, *told: Any, **more: Any) -> Ref:
         dtype = next((word for word in (*told, more.get("dtype")) if _is_dtype(word)), None)
         x = self
-        rank = max(self.rank, 1)
-        if not -rank <= dim < rank:
-            raise Refused(f"axis {dim} of a tensor with {self.rank} axes")
+        axis(dim, max(self.rank, 1))
         if dtype is not None:
             from layerscope.formats.torch.dtypes import name_of
 

@@ -27,6 +27,18 @@ def matmul(d: Draft, self: Ref, other: Ref) -> Ref:
     return d.add("matmul", self, other)
 
 
+def of_ranks(words: Any, *ranks: int) -> Any:
+    """Words of a product that is of tensors of these ranks alone."""
+
+    def translate(d: Draft, *told: Any, **named: Any) -> Any:
+        refs = [each for each in (*told, *named.values()) if isinstance(each, Ref)]
+        if tuple([ref.rank for ref in refs[-len(ranks) :]]) != ranks:
+            raise NoWords("a product of other tensors")
+        return words(d, *told, **named)
+
+    return translate
+
+
 def addmm(d: Draft, self: Ref, mat1: Ref, mat2: Ref, *, beta: Any = 1, alpha: Any = 1) -> Ref:
     """The product, each side scaled where a factor other than 1 is given, and the sum."""
     made = d.add("matmul", mat1, mat2)
@@ -61,6 +73,8 @@ def outer(d: Draft, self: Ref, vec2: Ref) -> Ref:
 
 
 def dot(d: Draft, self: Ref, tensor: Ref) -> Ref:
+    if self.shape != tensor.shape:
+        raise NoWords("rows of other lengths")
     return d.add("einsum", self, tensor, at=at.Einsum("i,i->"))
 
 
@@ -77,6 +91,8 @@ def attention(
     enable_gqa: bool = False,
 ) -> Ref:
     """On N x heads x T x size; axes before the last three are one batch, missing ones are 1."""
+    if min(query.rank, key.rank, value.rank) < 2:
+        raise NoWords("attention of rows")
     rank = max(query.rank, key.rank, value.rank)
     lead = query.shape[:-2]
     shared = lead[-1] if lead else 1
@@ -143,6 +159,8 @@ def native_mha(
 
 def _recurrent(op: str, activation: str = "tanh") -> Any:
     def translate(d: Draft, input: Ref, hx: Any, params: Sequence[Ref], *told: Any) -> Any:
+        if input.rank not in (2, 3):
+            raise NoWords(f"a sequence of {input.rank} axes")
         if isinstance(params, Ref):  # packed sequences: data, sizes, state, params
             raise NoWords("a packed sequence")
         has_biases, num_layers, _, _, bidirectional, batch_first = told[:6]
@@ -204,9 +222,14 @@ def _cell(gates: int, op: str) -> Any:
 
 TABLE: dict[str, Any] = {
     "linear": alike(linear),
-    **dict.fromkeys(("matmul", "mm", "bmm", "mv"), alike(matmul)),
+    "matmul": alike(matmul),
+    "mm": alike(of_ranks(matmul, 2, 2)),
+    "bmm": alike(of_ranks(matmul, 3, 3)),
+    "mv": alike(of_ranks(matmul, 2, 1)),
     "_int_mm": matmul,
-    **dict.fromkeys(("addmm", "baddbmm", "addmv"), alike(addmm)),
+    "addmm": alike(of_ranks(addmm, 2, 2)),
+    "baddbmm": alike(of_ranks(addmm, 3, 3)),
+    "addmv": alike(of_ranks(addmm, 2, 1)),
     "einsum": alike(einsum),
     "bilinear": alike(bilinear),
     "_grouped_mm": grouped,
@@ -225,8 +248,8 @@ TABLE: dict[str, Any] = {
     "gru": _recurrent("gru"),
     "rnn_tanh": _recurrent("rnn"),
     "rnn_relu": _recurrent("rnn", "relu"),
-    "lstm_cell": _cell(4, "lstm"),
-    "gru_cell": _cell(3, "gru"),
-    "rnn_tanh_cell": _cell(1, "rnn"),
-    "rnn_relu_cell": _cell(1, "rnn"),
+    "lstm_cell": alike(_cell(4, "lstm")),
+    "gru_cell": alike(_cell(3, "gru")),
+    "rnn_tanh_cell": alike(_cell(1, "rnn")),
+    "rnn_relu_cell": alike(_cell(1, "rnn")),
 }

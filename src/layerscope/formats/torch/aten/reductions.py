@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, axis
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
@@ -115,8 +115,9 @@ def topk(d: Draft, self: Ref, k: int, dim: int = -1, *_: Any) -> list[Ref]:
 def sort(d: Draft, self: Ref, *told: Any, dim: int | None = None, **_: Any) -> list[Ref]:
     """All of a row in order: as the k largest with k the length of the row."""
     places = [each for each in told if isinstance(each, int) and not isinstance(each, bool)]
-    axis = dim if dim is not None else places[0] if places else -1
-    return list(d.several("top_k", self, at=at.TopK(self.shape[axis], axis)))
+    told_axis = dim if dim is not None else places[0] if places else -1
+    along = axis(told_axis, self.rank) if self.rank else 0
+    return list(d.several("top_k", self, at=at.TopK(self.shape[along], along)))
 
 
 def argsort(d: Draft, self: Ref, *told: Any, **more: Any) -> Ref:

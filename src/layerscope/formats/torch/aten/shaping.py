@@ -159,12 +159,19 @@ def repeat_interleave(
 
 def pad(d: Draft, self: Ref, pad: Sequence[int], mode: Any = "constant", value: Any = None) -> Ref:
     pairs = [(0, 0)] * self.rank
+    if len(pad) % 2 or len(pad) > 2 * self.rank:
+        raise NoWords("padding that does not fit")
     for n in range(len(pad) // 2):
         pairs[self.rank - 1 - n] = (pad[2 * n], pad[2 * n + 1])
     if not any(map(any, pairs)):
         return d.add("identity", self)
     modes = {"reflect": "reflect", "replicate": "edge", "circular": "edge"}
     word: Any = modes.get(mode, "constant") if isinstance(mode, str) else "constant"
+    if word != "constant" and self.rank - len(pad) // 2 not in (1, 2):
+        raise NoWords("padding of a batch or of channels")
+    room = [size - max(told) for told, size in zip(pairs, self.shape, strict=True) if any(told)]
+    if word == "reflect" and min(room) < 1:
+        raise NoWords("more reflected than there is")
     return d.add("pad", self, at=at.Pad(tuple(pairs), word))
 
 
@@ -202,6 +209,8 @@ def dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
 
 
 def roll(d: Draft, self: Ref, shifts: Any, dims: Any = ()) -> Ref:
+    for axis in (dims,) if isinstance(dims, int) else dims:
+        axis_of(axis, self.rank)
     return d.add("roll", self)
 
 
@@ -222,6 +231,8 @@ def pixel_unshuffle(d: Draft, self: Ref, factor: int) -> Ref:
 
 
 def _blocks(d: Draft, self: Ref, told: at.PixelShuffle) -> Ref:
+    if self.rank not in (3, 4):
+        raise NoWords(f"blocks of {self.rank} axes")
     if self.rank == 3:
         made = d.add("pixel_shuffle", reshape(d, self, (1, *self.shape)), at=told)
         return reshape(d, made, made.shape[1:])
@@ -229,6 +240,8 @@ def _blocks(d: Draft, self: Ref, told: at.PixelShuffle) -> Ref:
 
 
 def channel_shuffle(d: Draft, self: Ref, groups: int) -> Ref:
+    if self.rank < 3:
+        raise NoWords(f"channels of {self.rank} axes")
     return d.add("channel_shuffle", self, at=at.ChannelShuffle(groups))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from layerscope.formats.torch.aten.shaping import reshape
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, alike
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Shape, Source
+from layerscope.graph.types import Shape, Source, elements
 
 Sizes = int | Sequence[int]
 IN_WORDS = ".padding"  # of a convolution that is told to pad to the same size
@@ -159,6 +159,10 @@ def _max_with_indices(rank: int) -> Any:
 
 def _adaptive(kind: str, rank: int, indices: bool = False) -> Any:
     def translate(d: Draft, self: Ref, output_size: Any) -> Any:
+        if self.rank - rank not in (1, 2):
+            raise NoWords(f"pooling of {self.rank} axes")
+        if not isinstance(output_size, int) and len(output_size) != rank:
+            raise NoWords(f"{len(output_size)} sizes to pool to")
         sizes = _sizes(output_size, rank)
         x = _batched(d, self, rank)
         op = f"adaptive_{kind}_pool"
@@ -227,9 +231,12 @@ def col2im(
 ) -> Ref:
     """Columns added up where they stood: every element is one addition."""
     x = self if self.rank == 3 else reshape(d, self, (1, *self.shape))
-    taps = 1
-    for size in _sizes(kernel_size, 2):
-        taps *= size
+    pads = tuple((each, each) for each in _sizes(padding, 2))
+    kernel = _sizes(kernel_size, 2)
+    window = at.Window(kernel, _sizes(stride, 2), pads, _sizes(dilation, 2))
+    taps = elements(kernel)
+    if x.shape[2] != elements(window.slide(tuple(output_size))) or x.shape[1] % taps:
+        raise NoWords("columns of another image")
     batch, channels = x.shape[0], x.shape[1] // taps
     sides = [s + 2 * p for s, p in zip(output_size, _sizes(padding, 2), strict=True)]
     updates = reshape(d, x, (batch, channels, taps * x.shape[2]))
