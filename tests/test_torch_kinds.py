@@ -235,6 +235,17 @@ def test_what_is_for_floats_alone(name: str) -> None:
         lambda x: x.half() * x,
         lambda x: x.long().sqrt().transpose(0, 1) + 1,
         lambda x: x.view(torch.int32),
+        lambda x: torch.where(x > 0, x, x.long()),
+        lambda x: torch.where(x > 0, x.long(), x),
+        lambda x: torch.where(x > 0, x.half(), 1.0),
+        lambda x: torch.where(x > 0, x.long(), 1),
+        lambda x: torch.where(x > 0, x, x.double()),
+        lambda x: x.masked_fill(x > 0, x.long().sum()),
+        lambda x: x.long().masked_fill(x > 0, 1),
+        lambda x: (x > 0).index_select(0, x[0].long()),
+        lambda x: x.half()[x[0].long()],
+        lambda x: x.clamp_min(x.double()),
+        lambda x: x.long().clamp(min=0.5),
     ],
 )
 def test_types_along_the_way(call: Any) -> None:

@@ -28,6 +28,10 @@ FRESH = frozenset((
     "layer_norm", "softmax", "_softmax", "log_softmax", "sum", "mean", "amax", "amin", "var", "std",
     "var_mean", "linalg_vector_norm", "norm", "prod", "logsumexp", "cumsum", "topk", "repeat",
 ))  # fmt: skip
+# Places and masks tell which numbers are taken; words of ours look at their types.
+CHOOSING = frozenset((
+    "embedding", "index", "index_select", "gather", "take_along_dim", "masked_fill", "where",
+))  # fmt: skip
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
 WHOLE = frozenset((int,))  # types of sizes and axes
 MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
@@ -95,7 +99,7 @@ class Caller:
         self._narrow = frozenset((torch.quint8, torch.qint8, torch.qint32))
         self._floats = frozenset((torch.float32, torch.float16, torch.bfloat16, torch.float64))
         self._dtype = torch.dtype
-        self._whole = frozenset((torch.int64, torch.int32))
+        self._choices = frozenset((torch.int64, torch.int32, torch.bool))
         unwatched = partial(self._guard, self._python)  # a method of ours would hold all of this
         self.packs = Packs(torch, tracker.places, tracker.held, unwatched)
 
@@ -272,13 +276,10 @@ class Caller:
         return [self.tracker.sig_of(sig.shape, stride, sig.dtype)]
 
     def usual(self, name: str, sigs: list[Sig]) -> bool:
-        """Whether numbers are floats of one type; of others PyTorch says what it makes of them.
-
-        Rows of a table are looked up by whole numbers.
-        """
+        """Whether numbers are floats of one type; of others PyTorch says what it makes of them."""
         kinds = {sig.dtype for sig in sigs}
-        if name == "embedding":
-            kinds -= self._whole
+        if name in CHOOSING:
+            kinds -= self._choices
         return len(kinds) == 1 and kinds <= self._floats
 
     def _checked(

@@ -199,7 +199,7 @@ def masked_fill(d: Draft, self: Ref, mask: Ref, value: Any) -> Ref:
         raise Refused(f"a mask of {mask.dtype}")
     if isinstance(value, Ref) and value.rank:
         raise NoWords("a tensor to fill with")
-    filler = value if isinstance(value, Ref) else number(d, self.dtype)
+    filler = d.cast(value, self.dtype) if isinstance(value, Ref) else number(d, self.dtype)
     return d.add("where", mask, filler, self)
 
 
