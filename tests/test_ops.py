@@ -117,6 +117,7 @@ def test_params_have_the_role_they_play(case: Case) -> None:
         name: role for name, role in roles.items() if name in _wanted(case)
     }
     assert all(p.learnable == (p.role != "statistic") for p in params)
+    assert not any("." in p.name for p in params)  # the last dot of a storage ends a node's name
 
 
 def _recurrent_roles(told: at.Recurrent) -> dict[str, str]:

@@ -385,6 +385,14 @@ def test_a_stored_array_read_twice_counts_once() -> None:
     assert report.stored == {"parameters": {"fp32": 3}}
 
 
+def test_a_storage_may_have_any_name() -> None:
+    b = Builder("net")
+    x = b.input("data", (2, 4))
+    for n, name in enumerate(["." * 100_000, ".", "", "fc1.weight."]):
+        (x,) = b.add_node("linear", (x,), at.Linear(4), name=f"fc{n}", ties={"weight": name})
+    assert analyze(b.build(x)).totals.params == 4 * 20
+
+
 def test_an_array_that_a_layer_has_and_another_reads_counts_once() -> None:
     table = Param("table", (4, 4), storage="fc.weight")
     nodes = (

@@ -94,9 +94,8 @@ def _sharing(graph: Graph) -> set[str]:
             found.add(node.name)
             storages.update((node.ties or {}).values())
             storages.update([param.storage for param in node.params or ()])
-    for storage in storages:  # `features.0.weight` may be an array of `features.0`
-        parts = storage.split(".")
-        found.update([".".join(parts[:n]) for n in range(1, len(parts))])
+    # `features.0.weight` may be an array of `features.0`: rules name theirs without a dot.
+    found.update([storage.rpartition(".")[0] for storage in storages])
     return found
 
 
