@@ -1,6 +1,6 @@
 """Analysis of a built PyTorch module: us against every counter that is installed, in one run.
 
-One process a pair of tool and model, five for us and the fastest right tools. First call and best
+One process a pair of tool and model, nine for us and the fastest right tools. First call and best
 of five, the whole Report with its totals included; a tool is right where its count is within a
 tenth of the true one (some add norms and biases). The ratio is that of the fastest right tool's
 time to ours. Of timm a sample is drawn, by a seed; its goal is of all its networks together, the
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 Run = Callable[[Any, Any], float | None]
 TIMES = 5
-AGAIN = 4  # processes more, for us and the fastest that are right
+AGAIN = 8  # processes more, for us and the fastest that are right: the machine has slow minutes
 TIMED = ("first_cpu", "best_cpu")
 RIGHT = {
     "resnet50": 4_089_184_256, "resnet152": 11_513_626_624, "densenet201": 4_291_365_888,
