@@ -199,6 +199,11 @@ def need_rank(call: Call, least: int, what: str) -> None:
         raise ShapeError(f"{what} needs an input of at least {least} axes, got {call.x}")
 
 
+def shown(shape: Shape) -> str:
+    """A shape as errors tell it."""
+    return "x".join(map(str, shape)) or "a scalar"
+
+
 def axis_of(axis: int, rank: int) -> int:
     """An axis counted from the front; raises where there is no such axis."""
     if not -rank <= axis < rank:

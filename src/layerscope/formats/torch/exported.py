@@ -187,3 +187,23 @@ def stack_of(call: Call) -> list[tuple[str, str, str]]:
             path = path.removeprefix("L['self']").removeprefix("L__self__").strip(".")
             found.append((key, path.partition("@")[0], kind))
     return found
+
+
+def symbol_in(arg: Any) -> str:
+    """Name of a whole number that the program works out, "" for all else."""
+    told = arg.get("as_sym_int")
+    name = told.get("as_name") if isinstance(told, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def names_in(arg: Any) -> list[str]:
+    """Names of the tensors of an argument, in order."""
+    found = []
+    for kind in ("as_tensor", "as_tensors", "as_optional_tensors", "as_optional_tensor"):
+        told = arg.get(kind, ())
+        for each in told if isinstance(told, list) else [told]:
+            each = each.get("as_tensor", each) if isinstance(each, dict) else {}
+            name = each.get("name") if isinstance(each, dict) else None
+            if isinstance(name, str):
+                found.append(name)
+    return found

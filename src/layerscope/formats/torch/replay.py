@@ -10,23 +10,22 @@ from typing import Any
 
 import msgspec
 
-from layerscope.errors import FormatError, ShapeError
+from layerscope.errors import FormatError
+from layerscope.formats.torch.arguments import Arguments, Values, counted, translated
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.core import CORE
 from layerscope.formats.torch.capture import floating_of, left_out
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
+from layerscope.formats.torch.draft import Draft, Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.exported import (
-    FLOATS,
-    FORMS,
-    KINDS,
     Call,
     Flow,
     Module,
-    Named,
     Sizes,
     Told,
+    names_in,
     stack_of,
+    symbol_in,
 )
 from layerscope.formats.torch.leaves import PRINTED
 from layerscope.formats.torch.places import Held, Place
@@ -43,11 +42,6 @@ VIEWS = frozenset((
     "tensor_split", "unbind", "detach", "alias", "unfold", "lift_fresh",
 ))  # fmt: skip
 MAYBE = frozenset(("reshape", "flatten", "contiguous", "reshape_as", "ravel", "to"))
-# Given by name alone, in files that do not say how an argument is given.
-BY_NAME = frozenset((
-    "dtype", "layout", "device", "pin_memory", "memory_format", "alpha", "beta", "scale",
-    "enable_gqa", "rounding_mode", "approximate", "output_size", "implicit",
-))  # fmt: skip
 # Of these the first result is the operation's; the others are for training.
 FIRST = tuple(
     f"torch.ops.aten.{name}."
@@ -55,11 +49,6 @@ FIRST = tuple(
     if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
 )
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
-REFUSED = (
-    NoWords, Refused, ShapeError, TypeError, ValueError, ArithmeticError, LookupError,
-    AttributeError, RuntimeError,
-)  # fmt: skip
-Values = dict[str, Any]  # by name in the file: what a tensor is here, or a number
 
 
 class _Children:
@@ -76,6 +65,7 @@ class Replay:
     def __init__(self, path: str, program: Module, stored: dict[str, Any]) -> None:
         self.path, self.program, self.stored = path, program, stored
         self.sizes = Sizes(path)
+        self.arguments = Arguments(path, program.graph, self.sizes)
         self.modules = self._modules()
         self.held = Held()
         self.tracker = Tracker({}, self.held)
@@ -155,14 +145,14 @@ class Replay:
             kind, told = next(iter(spec.items()), ("", {}))
             if kind in ("parameter", "buffer", "tensor_constant"):
                 arg = told.get("arg")
-                name = self._name(arg, kind)
+                name = self.arguments.name(arg, kind)
                 full = told.get(f"{kind}_name")
                 if not isinstance(full, str):
                     raise FormatError(f"{self.path}: {name}: a {kind} without its name")
                 values[name] = self._array(flow, name, full, kind, shared)
             elif kind == "user_input":
                 arg = told.get("arg")
-                for name in _names(arg) if isinstance(arg, dict) else []:
+                for name in names_in(arg) if isinstance(arg, dict) else []:
                     tensor = self.sizes.tensor(name, flow.tensor_values)
                     values[name] = self._declared(tensor, name)
         if not self.tracker.inputs:
@@ -199,8 +189,8 @@ class Replay:
         args = [spec.get("arg") for spec in specs] or flow.outputs
         found: dict[str, None] = {}
         for arg in args:
-            for name in _names(arg) if isinstance(arg, dict) else []:
-                value = self._value(name, values)
+            for name in names_in(arg) if isinstance(arg, dict) else []:
+                value = self.arguments.value(name, values)
                 if not value.constant:
                     found[self.tracker.read(value)] = None
         return tuple(found)
@@ -208,32 +198,20 @@ class Replay:
     def _sig(self, tensor: Told, kind: str = "") -> Sig:
         return self.tracker.sig_of(tensor.shape, tensor.strides, tensor.dtype, kind)
 
-    def _name(self, arg: Any, what: str) -> str:
-        name = arg.get("name") if isinstance(arg, dict) else None
-        if not isinstance(name, str):
-            raise FormatError(f"{self.path}: a {what} without a name, expected a tensor's")
-        return name
-
-    def _value(self, name: str, values: Values) -> Value:
-        found = values.get(name)
-        if not isinstance(found, Value):
-            raise FormatError(f"{self.path}: tensor {name!r} is read and nothing makes it")
-        return found
-
     # Calls
 
     def _walk(self, flow: Flow, values: Values) -> None:
-        read = {name for call in flow.nodes for each in call.inputs for name in _names(each.arg)}
-        read |= {name for arg in flow.outputs for name in _names(arg)}
+        read = {name for call in flow.nodes for each in call.inputs for name in names_in(each.arg)}
+        read |= {name for arg in flow.outputs for name in names_in(arg)}
         for call in flow.nodes:
             self._enter(call)
-            outs = [name for arg in call.outputs for name in _names(arg)]
+            outs = [name for arg in call.outputs for name in names_in(arg)]
             while len(outs) > 1 and outs[-1] not in read and call.target.startswith(FIRST):
                 outs.pop()  # statistics and indices that nobody asks for
             if outs:
                 self._call(call, outs, flow, values)
             for arg in call.outputs:
-                name = _symbol(arg)
+                name = symbol_in(arg)
                 if name in flow.sym_int_values:
                     values[name] = self.sizes.number(flow.sym_int_values[name], name)
 
@@ -250,7 +228,7 @@ class Replay:
         name = packet[:-1] if in_place else packet
         made = [self.sizes.tensor(out, flow.tensor_values) for out in outs]
         given: list[Value] = []
-        args, named = self._arguments(call.inputs, given, values)
+        args, named = self.arguments.of(call.inputs, given, values)
         if space == "aten" and not in_place and name in CONSTANTS | DRAWN:
             for out, tensor in zip(outs, made, strict=True):
                 values[out] = self._fixed(tensor, "random" if name in DRAWN else None)
@@ -267,8 +245,8 @@ class Replay:
         draft = Draft(source, self.tracker.same, self.floating)
         draft.in_place = in_place
         results = None
-        if words is not None and _counted(name, args, named, given, len(outs)):
-            results = _translated(words, draft, args, named, given)
+        if words is not None and counted(name, args, named, given, len(outs)):
+            results = translated(words, draft, args, named, given)
         if in_place and given:
             self._written(name, draft, results, made, outs, given, values)
             return
@@ -351,80 +329,17 @@ class Replay:
         inner: Values = {}
         args = [each.arg for each in call.inputs[start:]]
         for own, arg in zip(flow.inputs, args, strict=False):
-            for name, outer in zip(_names(own), _names(arg), strict=False):
-                inner[name] = self._value(outer, values)
-            symbol = _symbol(own)
+            for name, outer in zip(names_in(own), names_in(arg), strict=False):
+                inner[name] = self.arguments.value(outer, values)
+            symbol = symbol_in(own)
             if symbol:
-                inner[symbol] = self._told(arg, [], values)
+                inner[symbol] = self.arguments.told(arg, [], values)
         self._walk(flow, inner)
-        made = [name for arg in flow.outputs for name in _names(arg)]
+        made = [name for arg in flow.outputs for name in names_in(arg)]
         if len(made) != len(outs):
             raise FormatError(f"{self.path}: {call.target}: {len(made)} tensors for {len(outs)}")
         for out, name in zip(outs, made, strict=True):
-            values[out] = self._value(name, inner)
-
-    # Arguments
-
-    def _arguments(
-        self, inputs: list[Named], given: list[Value], values: Values
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments with values in place of names; tensors are collected on the way."""
-        args: list[Any] = []
-        named: dict[str, Any] = {}
-        for each in inputs:
-            told = self._told(each.arg, given, values)
-            if each.kind == 2 or (each.kind is None and each.name in BY_NAME):
-                named[each.name] = told
-            else:
-                args.append(told)
-        return args, named
-
-    def _told(self, arg: Any, given: list[Value], values: Values) -> Any:
-        kind, told = next(iter(arg.items()), ("", None)) if isinstance(arg, dict) else ("", arg)
-        if kind in ("as_tensor", "as_tensors", "as_optional_tensors", "as_optional_tensor",
-                    "as_nested_tensors"):  # fmt: skip
-            return self._tensors(told, given, values)
-        if kind == "as_none":
-            return None
-        if kind in ("as_sym_int", "as_sym_bool", "as_sym_float"):
-            return self._number(told, values)
-        if kind in ("as_sym_ints", "as_sym_bools", "as_sym_floats") and isinstance(told, list):
-            return [self._number(each, values) for each in told]
-        if kind == "as_scalar_type":
-            return f"torch.{KINDS.get(told, 'unknown') if isinstance(told, int) else 'unknown'}"
-        if kind == "as_memory_format":
-            return f"torch.{FORMS.get(told, FORMS[4]) if isinstance(told, int) else FORMS[4]}"
-        if kind == "as_layout":
-            return "torch.strided"
-        if kind == "as_device":
-            return told.get("type") if isinstance(told, dict) else None
-        if kind == "as_float" and isinstance(told, str):
-            return FLOATS.get(told)
-        return told
-
-    def _tensors(self, told: Any, given: list[Value], values: Values) -> Any:
-        if isinstance(told, list):
-            return [self._tensors(each, given, values) for each in told]
-        if not isinstance(told, dict):
-            return None
-        if "as_none" in told:
-            return None
-        told = told.get("as_tensor", told)
-        value = self._value(self._name(told, "tensor"), values)
-        given.append(value)
-        return value
-
-    def _number(self, told: Any, values: Values) -> Any:
-        """A number of the program's own; None where it is not known."""
-        if not isinstance(told, dict):
-            return None
-        if "as_name" in told:
-            name = str(told["as_name"])
-            found = values.get(name)
-            if found is None and name in self.program.graph.sym_int_values:
-                found = self.sizes.number(self.program.graph.sym_int_values[name], name)
-            return None if isinstance(found, Value) else found
-        return next(iter(told.values()), None)
+            values[out] = self.arguments.value(name, inner)
 
     # The graph
 
@@ -458,71 +373,6 @@ class Replay:
             unused=tuple(unused),
             frozen=frozenset(frozen),
         )
-
-
-def _symbol(arg: Any) -> str:
-    """Name of a whole number that the program works out, "" for all else."""
-    told = arg.get("as_sym_int")
-    name = told.get("as_name") if isinstance(told, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _names(arg: Any) -> list[str]:
-    """Names of the tensors of an argument, in order."""
-    found = []
-    for kind in ("as_tensor", "as_tensors", "as_optional_tensors", "as_optional_tensor"):
-        told = arg.get(kind, ())
-        for each in told if isinstance(told, list) else [told]:
-            each = each.get("as_tensor", each) if isinstance(each, dict) else {}
-            name = each.get("name") if isinstance(each, dict) else None
-            if isinstance(name, str):
-                found.append(name)
-    return found
-
-
-def _translated(
-    words: Any, draft: Draft, args: list[Any], named: dict[str, Any], given: list[Value]
-) -> list[Ref] | None:
-    """What a call makes in our words, None where there are none."""
-    places = iter(range(len(given)))
-
-    def refer(arg: Any) -> Any:
-        if isinstance(arg, Value):
-            sig = arg.sig
-            return Ref(sig.shape, sig.name, next(places), sig.kind != "", sig.kind == "buffer")
-        if isinstance(arg, list):
-            return [refer(each) for each in arg]
-        return arg
-
-    told = [refer(arg) for arg in args]
-    by_name = {name: refer(arg) for name, arg in named.items()}
-    try:
-        made = words(draft, *told, **by_name)
-    except (*REFUSED, StopIteration):
-        return None
-    results = list(made) if isinstance(made, (list, tuple)) else [made]
-    return results if all(isinstance(ref, Ref) for ref in results) else None
-
-
-def _counted(name: str, args: list[Any], named: Any, given: list[Value], outs: int) -> bool:
-    """Whether a cut makes as many pieces as the file has names for: others are not begun."""
-    if name not in ("unbind", "split", "unsafe_split", "chunk", "unsafe_chunk", "tensor_split"):
-        return True
-    try:
-        parts = None if name == "unbind" else args[1]
-        after = 1 if name == "unbind" else 2
-        dim = args[after] if len(args) > after else named.get("dim", 0)
-        whole = given[0].sig.shape[dim]
-        if name == "unbind":
-            return bool(whole == outs)
-        if not isinstance(parts, int):
-            return True
-        if name == "tensor_split":
-            return bool(parts == outs)
-        size = parts if "split" in name else -(-whole // parts)
-        return bool(-(-whole // size) == outs)
-    except REFUSED:
-        return False
 
 
 def _printed(place: Place) -> str:
