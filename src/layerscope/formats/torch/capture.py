@@ -131,7 +131,7 @@ class Run:
             except DataDependent:
                 raise
             except Exception as error:
-                raise self._told(error) from error
+                raise self._told(error, *calls.where(error)) from error
             finally:
                 recorder.mode = None  # they hold each other, and everything else
                 tracker.forget()
@@ -182,9 +182,8 @@ class Run:
                 found[tracker.read(tracker.values[id(tensor)])] = None
         return tuple(found)
 
-    def _told(self, error: Exception) -> ModelError:
+    def _told(self, error: Exception, place: Place | None, shapes: Any) -> ModelError:
         """What went wrong in the forward, and where."""
-        place, shapes = getattr(error, "_layerscope_at", (None, []))
         if not shapes:
             shapes = shapes_in((self.args, self.kwargs), self.torch)
         what = " ".join(str(error).split()) or type(error).__name__

@@ -39,6 +39,7 @@ class Calls:
         self.first = first
         self.short = short
         self._before: list[tuple[dict[str, Any], Any]] = []
+        self._failed: tuple[BaseException, Place, Any] | None = None
         self._steps: dict[Any, Entry] = {}
         row = torch.nn.Sequential
         self._row = (row.forward, row.__iter__)
@@ -77,6 +78,7 @@ class Calls:
             else:
                 held[SEAM] = before
         self._before.clear()
+        self._failed = None
 
     def _handler(self) -> Any:
         owner = get_ident()
@@ -112,15 +114,19 @@ class Calls:
             self.begin()
             result = place.module._call_impl(*args, **kwargs)
         except BaseException as error:
-            if not hasattr(error, "_layerscope_at"):
-                shapes = shapes_in((args, kwargs), self.torch)
-                error._layerscope_at = (place, shapes)  # type: ignore[attr-defined]
+            if self._failed is None or self._failed[0] is not error:
+                self._failed = (error, place, shapes_in((args, kwargs), self.torch))
             raise
         finally:
             tracker.place = outer
         if place.childless and tracker.settle(place, before, mark):
             place.printed = place.leaf is not None
         return result
+
+    def where(self, error: BaseException) -> tuple[Place | None, Any]:
+        """The innermost module that an error came out of, and shapes of what it was given."""
+        failed, self._failed = self._failed, None  # which holds all that the error came through
+        return failed[1:] if failed is not None and failed[0] is error else (None, [])
 
     # Modules that are one operation
 
