@@ -85,16 +85,8 @@ def vector_norm(
     return _reduced(d, ops[ord], x, dim, keepdim)
 
 
-def norm(
-    d: Draft,
-    self: Ref,
-    p: Any = 2,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-) -> Ref:
-    return vector_norm(d, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+def norm(d: Draft, self: Ref, p: Any = 2, *told: Any, **named: Any) -> Ref:
+    return vector_norm(d, self, 2 if p is None else p, *told, **named)
 
 
 def running(op: str) -> Any:
