@@ -33,14 +33,14 @@ def test_proposals_as_netscope_counts_them() -> None:
     """Its own formula: pairs 300·299/2, nine anchors at each of 20 places."""
     report = analyze(net(RPN + layer("Python", PROPOSAL, "a b c", "rois")), like="netscope")
     pairs, anchors = 44850, 180
-    assert report.by_name["it"].ops == Ops(
+    assert report.by_name["it"].convention_kinds == Ops(
         mac=8 * anchors + 2 * pairs,
         add=10 * anchors + 6 * pairs,
         comp=6 * anchors + 180**2 + 7 * pairs,
         exp=2 * anchors,
         div=pairs,
     )
-    assert report.by_name["it"].activations == 1500
+    assert report.by_name["it"].convention_activations == 1500
 
 
 def test_other_python_layers_are_unknown_by_their_own_name() -> None:

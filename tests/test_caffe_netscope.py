@@ -102,7 +102,7 @@ def test_fcn_16s_is_refused_by_name_and_read_on_if_told(shared: Path) -> None:
 
 def one(table: str, name: str) -> tuple[Ops, int]:
     layer = report_of(table, "exact").by_name[name]
-    return layer.ops, layer.params
+    return layer.convention_kinds, layer.params
 
 
 def theirs(table: str, name: str) -> dict[str, int]:

@@ -33,9 +33,9 @@ def test_the_zoo_by_every_counter(name: str) -> None:
         if counter in figures:
             assert totals.convention_ops == figures[counter], counter
         if f"{counter} FLOPs" in figures:
-            assert totals.flops == figures[f"{counter} FLOPs"], counter
+            assert totals.convention_kinds.flops == figures[f"{counter} FLOPs"], counter
         if f"{counter} activations" in figures:
-            assert totals.activations == figures[f"{counter} activations"], counter
+            assert totals.convention_activations == figures[f"{counter} activations"], counter
         if counter == "thop":
             assert totals.params == figures["thop params"]
         else:
@@ -70,8 +70,8 @@ def test_reasons_of_a_known_network() -> None:
 def test_timm_activations_of_attention_written_out() -> None:
     # 12 layers x 12 heads x 197 x 197 scores and 197 x 768 outputs on top of what fvcore sees of
     # projections, which fused attention hides from it: 197 x 768 x (3 + 1) in each of 12 layers
-    seen = like(analyze("vit_b_16"), "fvcore").activations
-    written = like(analyze("vit_b_16"), "timm").activations
+    seen = like(analyze("vit_b_16"), "fvcore").convention_activations
+    written = like(analyze("vit_b_16"), "timm").convention_activations
     assert written - seen == 12 * (12 * 197 * 197 + 197 * 768 + 4 * 197 * 768)
 
 

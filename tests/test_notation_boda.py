@@ -65,7 +65,7 @@ def test_figures_are_the_exact_integers(shared: Path) -> None:
         gemm = layer.gemm
         assert gemm is not None
         assert (gemm.m, gemm.n, gemm.k) == tuple(int(row[axis]) for axis in "MNK")
-        assert layer.ops.flops == int(row["flops_2_per_mac"])
+        assert layer.convention_ops == int(row["flops_2_per_mac"])
         assert layer.moved_bytes == int(row["forward_bytes_with_bias"])
     report = analyze("nin-nopad", batch=5, like="boda")
     assert report.totals.convention_ops == int(total["flops_2_per_mac"])

@@ -213,7 +213,7 @@ def test_totals_add_up(network: str) -> None:
         assert cells["data mem"] == shortened(held)
         data += held
     assert totals["data memory"] == f"{shortened(data)} (for batch size 1)"
-    assert data == 4 * report.totals.activations
+    assert data == 4 * report.totals.convention_activations
     # parameters: exactly from the report, and from the printed cells within their precision
     params = 4 * report.totals.params
     assert totals["parameter memory"].startswith(f"{shortened(params)} (")

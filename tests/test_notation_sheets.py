@@ -150,7 +150,7 @@ def test_layersheet_adds_up(name: str) -> None:
     memory, params, ratio = (
         [row[column].replace(",", "") for row in rows[2:]] for column in (-3, -2, -1)
     )
-    assert sum(map(int, memory[:-1])) == int(memory[-1]) == report.totals.activations
+    assert sum(map(int, memory[:-1])) == int(memory[-1]) == report.totals.convention_activations
     counts = [int(cell or 0) for cell in params]
     assert sum(counts[:-1]) == counts[-1] == report.totals.params
     for count, share in zip(counts[:-1], ratio, strict=False):
@@ -169,9 +169,9 @@ def test_cs231n_adds_up(name: str) -> None:
         if match := re.search(r"memory:  (\S+) +weights: (.+)", line):
             memory += multiply(match[1])
             weights += multiply(match[2])
-    assert (memory, weights) == (totals.activations, totals.params)
+    assert (memory, weights) == (totals.convention_activations, totals.params)
     rows = [cells(line) for line in write(report, "cs231n.md").replace("\\", "").splitlines()]
-    for column, total in ((1, totals.activations), (2, totals.params)):
+    for column, total in ((1, totals.convention_activations), (2, totals.params)):
         figures = [row[column].strip() for row in rows[2:]]
         assert sum(map(multiply, figures[:-1])) == int(figures[-1].replace(",", "")) == total
 
@@ -192,7 +192,7 @@ def test_backbone_adds_up(name: str) -> None:
     rows = [[c.strip() for c in cells(line)] for line in write(report, "backbone").splitlines()]
     for column, cut, total in (
         (6, True, report.totals.params),
-        (7, False, report.totals.activations),
+        (7, False, report.totals.convention_activations),
     ):
         figures = [spread(row[column], cut) for row in rows[2:-2] if row[column]]
         least, most = (sum(bound) for bound in zip(*figures, strict=True))
@@ -358,7 +358,7 @@ def test_another_convention_lists_all_that_it_counts() -> None:
     assert "weights: (9*2)*16 + 16 = 304\n" in text
     assert "\nbatch_norm: [200x16]  memory:  200*16=3200   weights: 32\n" in text
     rows = [[c.strip() for c in cells(line)] for line in write(report, "layersheet").splitlines()]
-    assert sum(int(row[-3].replace(",", "")) for row in rows[2:-1]) == report.totals.activations
+    assert sum(int(row[-3].replace(",", "")) for row in rows[2:-1]) == report.totals.convention_activations
 
 
 def test_tied_weights_are_counted_once() -> None:

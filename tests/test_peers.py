@@ -106,8 +106,8 @@ def ours(name: str, tool: str, like: Said) -> Said:
     return Said(
         None if like.params is None else totals.params,
         totals.convention_ops,
-        None if like.flops is None else totals.flops,
-        None if like.activations is None else totals.activations,
+        None if like.flops is None else totals.convention_kinds.flops,
+        None if like.activations is None else totals.convention_activations,
     )
 
 

@@ -133,11 +133,11 @@ def test_every_layer_is_netscopes(name: str, shared: Path) -> None:
             products += 1
             assert (layer.ops.mac, layer.params) == (int(row["macc"]), int(row["param"]))
         counted = like.by_name[layer.name]
-        ops = counted.ops
+        ops = counted.convention_kinds
         assert (ops.mac, ops.comp, ops.add, ops.div, ops.exp) == tuple(
             int(row[kind]) for kind in KINDS
         ), row["name"]
-        assert (counted.activations, counted.params) == (int(row["activation"]), int(row["param"]))
+        assert (counted.convention_activations, counted.params) == (int(row["activation"]), int(row["param"]))
     assert products == sum(layer.op in ("conv", "linear") for layer in exact.layers) > 0
 
 

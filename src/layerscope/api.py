@@ -42,9 +42,10 @@ class Report(report.Report, frozen=True, dict=True):
         return write(self)
 
     def _repr_html_(self) -> str:
+        from layerscope.export.footer import footer
         from layerscope.export.html import write
 
-        return write(self)
+        return write(self) + footer(self, "html")
 
     def to_text(self, *, width: int | None = None, **view: Any) -> str:
         """The table people read, within `width` columns."""

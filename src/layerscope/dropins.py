@@ -1,7 +1,8 @@
 """Names that people who come from other counters know, for live PyTorch modules.
 
 `summary` takes what torchinfo's takes, `profile` what thop's does, `FlopCountAnalysis` what
-fvcore's does. The figures are ours: multiply-adds, every operator counted or named as unknown.
+fvcore's does. The figures are exact multiply-adds, every operator counted or named as unknown;
+with `like="thop"` and so on they are the figure that this tool prints.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from layerscope.api import Report, analyze
 from layerscope.errors import UnknownName
 from layerscope.graph.collection import no_collection
+from layerscope.report.types import Layer
 
 # torchinfo's columns in our words
 COLUMNS = {
@@ -36,9 +38,15 @@ class Summary(Report, frozen=True, dict=True):
 
     def __str__(self) -> str:
         table = self.to_text(columns=self.columns, depth=self.depth)
-        lines = [
+        totals = (
             f"total params: {self.total_params:,} · trainable: {self.trainable_params:,} · "
-            f"MACs: {self.total_macs:,} · FLOPs: {self.total_flops:,}",
+            f"MACs: {self.total_macs:,} · FLOPs: {self.total_flops:,}"
+        )
+        counted = self.totals.convention_ops
+        if self.convention.name != "exact" and counted is not None:
+            totals += f" · {self.convention.figure} ({self.convention.name}): {counted:,}"
+        lines = [
+            totals,
             self.stamp,
             str(self.coverage),
             *self.graph.notes,
@@ -47,8 +55,8 @@ class Summary(Report, frozen=True, dict=True):
 
     @property
     def total_mult_adds(self) -> int:
-        """Multiply-adds, as torchinfo calls them."""
-        return self.total_macs
+        """Multiply-adds, or the figure of the convention that `like` names."""
+        return figure_of(self)
 
 
 def summary(
@@ -99,15 +107,33 @@ class _Mode:
 
 
 def profile(model: Any, inputs: Sequence[Any], **options: Any) -> tuple[int, int]:
-    """Multiply-adds and parameters of a module on these arguments; what is printed there is not."""
+    """Multiply-adds and parameters of a module on these arguments, or the figures of `like`.
+
+    Nothing is printed. Without `like` the parameters are all of the module's.
+    """
     options.pop("verbose", None)
     options.pop("custom_ops", None)
     report = analyze(model, input_data=tuple(inputs), **options)
-    return report.total_macs, report.total_params
+    counted = report.convention.name
+    return figure_of(report), report.total_params if counted == "exact" else report.totals.params
+
+
+def figure_of(report: Report) -> int:
+    """Multiply-adds, or the figure of the report's convention if that is another with one."""
+    counted = report.totals.convention_ops
+    return report.total_macs if report.convention.name == "exact" or counted is None else counted
+
+
+def _figure_of_layer(layer: Layer) -> int:
+    counted = layer.convention_ops
+    return layer.ops.mac if layer.convention.name == "exact" or counted is None else counted
 
 
 class FlopCountAnalysis:
-    """Multiply-adds of a module on some arguments, in all, by module and by operator."""
+    """Multiply-adds of a module on some arguments, in all, by module and by operator.
+
+    With `like` they are the figures of that tool.
+    """
 
     def __init__(self, model: Any, inputs: Any, **options: Any) -> None:
         self._model = model
@@ -129,15 +155,16 @@ class FlopCountAnalysis:
         for layer in self.report.layers:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
             for end in range(len(parts) + 1):
-                found[".".join(parts[:end])] += layer.ops.mac
+                found[".".join(parts[:end])] += _figure_of_layer(layer)
         return found
 
     def by_operator(self) -> Counter[str]:
         """Multiply-adds by kind of operation, those with none left out."""
         found: Counter[str] = Counter()
         for layer in self.report.layers:
-            if layer.ops.mac:
-                found[layer.op] += layer.ops.mac
+            count = _figure_of_layer(layer)
+            if count:
+                found[layer.op] += count
         return found
 
     def by_module_and_operator(self) -> dict[str, Counter[str]]:
@@ -147,7 +174,7 @@ class FlopCountAnalysis:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
             for end in range(len(parts) + 1):
                 path = ".".join(parts[:end])
-                found.setdefault(path, Counter())[layer.op] += layer.ops.mac
+                found.setdefault(path, Counter())[layer.op] += _figure_of_layer(layer)
         return found
 
     def unsupported_ops(self, module: str = "") -> Counter[str]:

@@ -40,7 +40,7 @@ class _Work(NamedTuple):
     read: int
     write: int
     gemm: Gemm | None
-    reads_arrays: bool  # all of them, rather than what the rule says
+    stored_read: int | None  # elements read of its arrays; None: all of them
 
 
 def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
@@ -118,14 +118,12 @@ def _work(node: Node, call: Call, shapes: Shapes) -> _Work:
     rule = RULES[node.op]
     inputs, outputs = shapes.ends[node.name]
     read = _bytes(rule.reads(call), inputs)
-    if rule.stored_read is not None:
-        read += storage_bytes(rule.stored_read(call), outputs[0].dtype)
+    stored = None if rule.stored_read is None else rule.stored_read(call)
     made = tuple(map(prod, call.outputs))
     write = 0 if rule.view or rule.known else _bytes(made, outputs)
-    own = rule.stored_read is None
     if not any(made):  # what makes nothing does nothing; rules may divide by its sizes
-        return _Work(FREE, read, write, None, own)
-    return _Work(rule.ops(call), read, write, rule.gemm(call), own)
+        return _Work(FREE, read, write, None, stored)
+    return _Work(rule.ops(call), read, write, rule.gemm(call), stored)
 
 
 def _bytes(counts: tuple[int, ...], tensors: Tensors) -> int:
@@ -159,10 +157,11 @@ def _cost(
     if work is None:
         note = shapes.notes[node.name]
         return Cost(FREE, params, first, learned, buffered, held, 0, 0, None, "unknown", note)
-    own = 0
-    if work.reads_arrays and seen is None:
+    if work.stored_read is not None:
+        own = storage_bytes(work.stored_read, _array_dtype(shapes.ends[node.name], params))
+    elif seen is None:
         own = held
-    elif work.reads_arrays:  # what is an input is read as such
+    else:  # what is an input is read as such
         given = stored.keys() & node.inputs
         own = sum([param.bytes for param in params if param.name not in given])
     bound, times = RULES[node.op].estimate, node.times
@@ -173,6 +172,14 @@ def _cost(
     return Cost(
         ops, params, first, learned, buffered, held, read, write, work.gemm, status, note
     )  # by place: by name takes twice as long
+
+
+def _array_dtype(ends: tuple[Tensors, Tensors], params: tuple[Param, ...]) -> str:
+    """Dtype of a table or cache that is read in part: of the second input, else of the array."""
+    inputs, outputs = ends
+    if len(inputs) > 1:  # a table that is an input; keys, as those in the cache
+        return inputs[1].dtype
+    return params[0].dtype if params else outputs[0].dtype
 
 
 def _sums(params: tuple[Param, ...]) -> tuple[int, int, int]:

@@ -15,6 +15,7 @@ class Memory(Struct, frozen=True, gc=False):
     """Bytes of activations. A tensor lives from its node to its last reader; outputs to the end."""
 
     written: dict[str, int]  # node -> elements of new storage it makes
+    written_bytes: dict[str, int]  # of that storage, each tensor in its own dtype
     alive_bytes: tuple[int, ...]  # while each node runs, in order
     peak_bytes: int
     peak_node: str
@@ -37,6 +38,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     born: list[int] = []
     until: list[int] = []
     written: dict[str, int] = {}
+    written_bytes: dict[str, int] = {}
     tensors, ends = shapes.tensors, shapes.ends
     sizes: dict[tuple[Shape | None, str], tuple[int, int]] = {}  # elements and bytes of those alike
 
@@ -65,7 +67,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         for op, rule in [(op, RULES.get(op)) for op in {node.op for node in graph.nodes}]
     }
     for index, node in enumerate(graph.nodes):
-        made = 0
+        made = made_bytes = 0
         if plain[node.op]:
             for tensor in ends[node.name][1]:  # as `store` does, for most nodes
                 name = tensor.name
@@ -76,7 +78,9 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
                 born.append(index)
                 until.append(last.get(name, index))
                 made += elements
+                made_bytes += held_bytes
             written[node.name] = made
+            written_bytes[node.name] = made_bytes
             continue
         rule = RULES[node.op]
         for position, name in enumerate(node.outputs):
@@ -96,10 +100,12 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
             if shared is None:
                 store(name, held_bytes, index)
                 made += elements
+                made_bytes += held_bytes
             else:
                 owner[name] = shared
                 until[shared] = max(until[shared], last.get(name, index))
         written[node.name] = made
+        written_bytes[node.name] = made_bytes
     blank = any(shape is None for shape, _ in sizes)
     alive = _sum_alive(end, size, born, until)
     peak = alive.index(max(alive)) if end else 0
@@ -111,6 +117,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     holding.sort(key=lambda item: -item[1])
     return Memory(
         written,
+        written_bytes,
         tuple(alive),
         alive[peak] if alive else 0,
         graph.nodes[peak].name if end else "",

@@ -28,7 +28,8 @@ LIMITS = {
     "params": "Most learnable numbers, such as 5M.",
     "macs": "Most multiply-adds, such as 300M.",
     "flops": "Most FLOPs: 2 per multiply-add, 1 per other operation.",
-    "activations": "Most numbers that all layers together make.",
+    "counted": "Most of the convention's own figure, with --like.",
+    "activations": "Most elements that all layers together make.",
     "peak": "Most bytes of activations alive at once, such as 2MB or 512KiB.",
     "weights": "Most bytes of all stored arrays.",
 }

@@ -76,12 +76,22 @@ def command(network: str, target: str | None, output: str | None, **options: Any
         _deliver_all(files(report), output)
     else:
         deliver(_text(report, target), output)
-    if target in TARGETS and target != "dot":
-        from layerscope.export.nests import left_out
+    for line in _warnings(report, target):
+        click.echo(f"layerscope: {harmless(line)}", err=True)
 
-        line = left_out(report)
-        if line:
-            click.echo(f"layerscope: {harmless(line)}", err=True)
+
+def _warnings(report: Any, target: str) -> list[str]:
+    """What the output cannot tell: layers left out of it, and for want of comments the unknown."""
+    from layerscope.export.footer import COMMENTS
+    from layerscope.export.nests import left_out
+
+    if target not in TARGETS or target == "dot":
+        return []
+    line = left_out(report)
+    lines = [line] if line else []
+    if target not in COMMENTS and report.coverage.unknown:
+        lines.append(str(report.coverage))
+    return lines + (list(report.graph.notes) if target not in COMMENTS else [])
 
 
 def _check(target: str, output: str | None, options: dict[str, Any]) -> None:
@@ -118,12 +128,14 @@ def _target_of(output: str | None) -> str:
 
 
 def _text(report: Any, target: str) -> str:
+    from layerscope.export.footer import COMMENTS, footer
+
     if target in TARGETS:
         module, function, _ = TARGETS[target]
         text: str = getattr(import_module(f"layerscope.export.{module}"), function)(report)
-        return text
+        return text + (harmless(footer(report, target)) if target in COMMENTS else "")
     table: str = import_module(f"layerscope.export.{TABLES[target]}").write(report)
-    return table if target == "json" else harmless(table)
+    return table if target == "json" else harmless(table + footer(report, target))
 
 
 def _is_folder(output: str) -> bool:

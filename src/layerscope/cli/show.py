@@ -198,16 +198,18 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
 
         return write_json(report, stamp=stamp, totals_only=options["total"], asked=asked)
     if options["total"]:
+        from layerscope.export.footer import listing
         from layerscope.export.text import total_line
 
-        return harmless(total_line(report) + _lines(asked.lines(report), form))
+        return harmless(total_line(report) + listing(asked.lines(report), form))
     if form in NOTATIONS:
+        from layerscope.export.footer import footer
         from layerscope.notations import write as write_notation
 
         parts = options["parts"]
         told = {} if parts is None else {"parts": tuple(_names(parts))}
         text = write_notation(report, form, **told)
-        return harmless(text + _footer(report, form) if stamp else text)
+        return harmless(text + footer(report, form) if stamp else text)
     view = View(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
         options["depth"],
@@ -233,31 +235,11 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
 
 def _below(report: Any, form: str, asked: Any, stamp: bool) -> str:
     """What was asked beyond the table is told even where the stamp is not wanted."""
-    lines = _lines(asked.lines(report), form)
-    return ("\n" + lines if lines else "") + (_footer(report, form) if stamp else "")
+    from layerscope.export.footer import footer, listing
 
-
-def _lines(lines: tuple[str, ...], form: str) -> str:
-    mark = "- " if form == "markdown" else ""
-    return "".join(f"{mark}{line}\n" for line in lines)
+    lines = listing(asked.lines(report), form)
+    return ("\n" + lines if lines else "") + (footer(report, form) if stamp else "")
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _footer(report: Any, form: str) -> str:
-    """One empty line, then findings, stamp and coverage, in the form's own comments."""
-    from layerscope.report.findings import findings
-    from layerscope.report.language import lines as language
-
-    if form in ("csv", "html", "matconvnet.csv"):
-        return ""
-    lines = [report.stamp, str(report.coverage), *report.graph.notes]
-    if form in ("latex", "matconvnet.latex"):
-        return "".join(f"% {line}\n" for line in lines)
-    found = (*findings(report), *language(report)) if form in ("text", "markdown") else ()
-    blocks = [_lines(found, form)] if found else []
-    end = "  " if form == "markdown" else ""  # keep the two lines two in Markdown
-    blocks.append("".join(f"{line}{end}\n" for line in lines))
-    return "\n" + "\n".join(blocks)

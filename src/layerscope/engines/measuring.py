@@ -69,7 +69,7 @@ def measure(
         raise EngineError("; ".join(failures) or f"{report.name}: no engine ran it")
     machine = known_machine()
     if machine is not None and any(above(report, run, machine) for run in found):
-        machine = raised(machine, threads, report.dtype)
+        machine = raised(machine, threads, report.float_dtype)
         found = [_noted(report, run, machine) for run in found]
     return Measurement(
         network=report.name,

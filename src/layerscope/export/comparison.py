@@ -13,7 +13,7 @@ from layerscope.report import compare
 from layerscope.report.columns import shape_text
 from layerscope.report.compare import Change, Figure, Pair
 from layerscope.report.differences import Line, folded, listed
-from layerscope.report.numbers import bytes_text, exact_text, ratio_text, short_text
+from layerscope.report.numbers import at_least, bytes_text, exact_text, ratio_text, short_text
 from layerscope.report.types import Layer, Report
 
 MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
@@ -86,6 +86,9 @@ def write_json(
             for figure in comparison.figures
         },
         "complete": [not report.coverage.unknown for report in comparison.reports],
+        "lower_bounds": [list(report.lower_bounds) for report in comparison.reports],
+        "coverage": [str(report.coverage) for report in comparison.reports],
+        "notes": [list(report.graph.notes) for report in comparison.reports],
         "pairs": [_pair(pair, everything) for pair in comparison.pairs],
         "stamps": [report.stamp for report in comparison.reports] if stamp else None,
     }
@@ -125,7 +128,7 @@ def _side(layer: Layer | None) -> dict[str, Any] | None:
         "name": layer.name,
         "type": layer.op,
         "output": layer.output,
-        "params": layer.params if known else None,
+        "params": layer.params if layer.params_known else None,
         "macs": layer.ops.mac if known else None,
     }
 
@@ -151,19 +154,21 @@ def _totals(comparison: compare.Comparison, others: Sequence[int], short: bool) 
     for n in others:
         rows[0] += [Cell(safe(reports[n].name)), Cell("ratio")]
     for figure in comparison.figures:
-        row = [named(figure.title), Cell(_least(reports[0]) + _number(figure, 0, short))]
+        row = [named(figure.title), Cell(_number(figure, 0, short, reports[0]))]
         for n in others:
-            row.append(Cell(_least(reports[n]) + _number(figure, n, short)))
+            row.append(Cell(_number(figure, n, short, reports[n])))
             row.append(Cell(_times(figure.ratios[n])))
         rows.append(row)
     return rows
 
 
-def _number(figure: Figure, n: int, short: bool) -> str:
+def _number(figure: Figure, n: int, short: bool, report: Report) -> str:
     value = figure.values[n]
     if figure.unit == "bytes":
-        return bytes_text(value)
-    return short_text(value) if short else exact_text(value)
+        text = bytes_text(value)
+    else:
+        text = short_text(value) if short else exact_text(value)
+    return at_least(text, figure.name in report.lower_bounds)
 
 
 def _times(ratio: Fraction | None) -> str:
@@ -176,10 +181,6 @@ def _broken(text: str, width: int | None) -> list[str]:
     from textwrap import wrap
 
     return wrap(text, max(width, 20)) if width else [text]
-
-
-def _least(report: Report) -> str:
-    return "≥" if report.coverage.unknown else ""
 
 
 def _head(pair: Pair) -> str:

@@ -7,20 +7,30 @@ from io import StringIO
 from typing import Any
 
 from layerscope.export.table import View, table
+from layerscope.report.numbers import AtLeast
 from layerscope.report.types import Report
 
 COLUMNS = (
     "name", "type", "input", "output", "params", "buffers", "macs", "flops", "add", "mul", "comp",
-    "div", "exp", "activations", "read", "write", "intensity", "gemm", "field", "field_stride",
-    "field_offset", "status", "note",
+    "div", "exp", "activations", "memory", "read", "write", "intensity", "gemm", "field",
+    "field_stride", "field_offset", "status", "note",
 )  # fmt: skip
+
+
+def columns_for(report: Report) -> tuple[str, ...]:
+    """Names of the columns, under another convention with its own figures beside the exact ones."""
+    if report.convention.name == "exact":
+        return COLUMNS
+    more = {"flops": "convention_ops", "activations": "convention_activations"}
+    pairs = [(name, more.get(name)) for name in COLUMNS]
+    return tuple(name for pair in pairs for name in pair if name)
 
 
 def write(report: Report, view: View | None = None) -> str:
     """The table with names of columns in its first line."""
     import csv
 
-    grid = table(report, view or View(), COLUMNS, tree=False)
+    grid = table(report, view or View(), columns_for(report), tree=False)
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([column.name for column in grid.columns])
@@ -30,6 +40,8 @@ def write(report: Report, view: View | None = None) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, AtLeast):
+        return str(value)
     if isinstance(value, Fraction):
         return f"{float(value):.6g}"
     text = "" if value is None else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.errors import MissingExtra
-from layerscope.export.csv import COLUMNS
+from layerscope.export.csv import columns_for
 from layerscope.export.table import View, table
 from layerscope.report.types import Report
 
@@ -16,8 +16,13 @@ def write(report: Report, view: View | None = None) -> Any:
         import pandas
     except ImportError:
         raise MissingExtra("a DataFrame", "frame") from None
-    grid = table(report, view or View(), COLUMNS, tree=False)
+    grid = table(report, view or View(), columns_for(report), tree=False)
     names = [column.name for column in grid.columns]
     frame = pandas.DataFrame([grid.cells(row) for row in grid.rows], columns=names)
-    frame.attrs.update(network=report.name, stamp=report.stamp)
+    frame.attrs.update(
+        network=report.name,
+        stamp=report.stamp,
+        coverage=str(report.coverage),
+        notes=list(report.graph.notes),
+    )
     return frame

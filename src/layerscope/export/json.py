@@ -79,9 +79,12 @@ class Layer(Struct):
     params: int | None
     buffers: int | None
     weights: list[Param]
-    ops: Ops | None
+    ops: Ops | None  # exact, whatever the convention
     flops: int | None
+    convention_ops: int | None  # the convention's figure; null if it has none
     activations: int | None
+    activation_bytes: int | None
+    convention_activations: int | None  # null unless the convention counts its own
     read_bytes: int | None
     write_bytes: int | None
     intensity: float | None
@@ -114,7 +117,10 @@ class Peak(Struct):
 
 
 class Totals(Struct):
-    """Sums over all layers; unknown layers are left out of them (see coverage)."""
+    """Sums over all layers; those named in lower_bounds lack unknown layers (see coverage).
+
+    macs, flops and ops are exact under every convention; convention_ops is the convention's figure.
+    """
 
     params: int
     buffers: int
@@ -123,6 +129,8 @@ class Totals(Struct):
     convention_ops: int | None
     ops: Ops
     activations: int
+    activation_bytes: int
+    convention_activations: int | None
     peak_activation_bytes: int
     param_bytes: int
     read_bytes: int
@@ -131,6 +139,7 @@ class Totals(Struct):
     backward_ops: Ops
     macs_by_dtype: dict[str, int]  # of the weights, else of the first input
     complete: bool
+    lower_bounds: list[str]  # names of totals that are lower bounds
 
 
 class Coverage(Struct):
@@ -142,15 +151,23 @@ class Coverage(Struct):
     estimated: int
 
 
+class Dtypes(Struct):
+    """Elements by dtype: of the inputs, and of the outputs of layers with arithmetic."""
+
+    inputs: dict[str, int]
+    arithmetic: dict[str, int]
+
+
 class Stamp(Struct):
     """What makes the figures reproducible."""
 
     version: str
     convention: str
     counts: str
-    figure: str | None
+    figure: str | None  # what the convention's system calls convention_ops
     batch: int
-    dtype: str
+    dtype: str  # `mixed` where dtypes has several
+    dtypes: Dtypes
     text: str
 
 
@@ -179,6 +196,15 @@ class Language(Struct):
     weight_bytes: dict[str, int]
     cache_tokens: int
     cache_bytes: dict[str, int] | None
+
+
+class Sums(Totals, kw_only=True):
+    """The totals alone, with what makes them reproducible."""
+
+    network: str
+    stamp: Stamp | None
+    coverage: Coverage
+    notes: list[str]
 
 
 class Report(Struct):
@@ -211,7 +237,7 @@ def write(
     import msgspec
 
     if totals_only:
-        data = msgspec.json.encode(_totals(report))
+        data = msgspec.json.encode(_sums(report, stamp=stamp))
     else:
         data = msgspec.json.encode(document(report, stamp=stamp, asked=asked))
     return msgspec.json.format(data, indent=2).decode() + "\n"
@@ -229,7 +255,7 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
     """The account as plain values."""
     from layerscope.report.findings import findings
 
-    memory, coverage = report.memory, report.coverage
+    memory = report.memory
     return Report(
         network=report.name,
         inputs=[_tensor(tensor) for tensor in report.inputs],
@@ -244,7 +270,7 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
         ),
         layers=[_layer(layer, report) for layer in report.layers],
         stamp=_stamp(report) if stamp else None,
-        coverage=Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated),
+        coverage=_coverage(report),
         findings=list(findings(report)),
         notes=list(report.graph.notes),
         stored=report.stored,
@@ -296,15 +322,40 @@ def _totals(report: ReportOf) -> Totals:
         convention_ops=totals.convention_ops,
         ops=_ops(totals.ops),
         activations=totals.activations,
+        activation_bytes=totals.activation_bytes,
+        convention_activations=totals.convention_activations if _counts_its_own(report) else None,
         peak_activation_bytes=totals.peak_activation_bytes,
         param_bytes=totals.param_bytes,
         read_bytes=totals.read_bytes,
         write_bytes=totals.write_bytes,
-        intensity=_float(totals.intensity),
+        intensity=None if report.coverage.unknown else _float(totals.intensity),
         backward_ops=_ops(sum_ops(list(report.backward.values()))),
         macs_by_dtype=report.macs_by_dtype,
         complete=not report.coverage.unknown,
+        lower_bounds=list(report.lower_bounds),
     )
+
+
+def _sums(report: ReportOf, *, stamp: bool) -> Sums:
+    totals = _totals(report)
+    return Sums(
+        *[getattr(totals, name) for name in Totals.__struct_fields__],
+        network=report.name,
+        stamp=_stamp(report) if stamp else None,
+        coverage=_coverage(report),
+        notes=list(report.graph.notes),
+    )
+
+
+def _coverage(report: ReportOf) -> Coverage:
+    coverage = report.coverage
+    return Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated)
+
+
+def _counts_its_own(report: ReportOf) -> bool:
+    """Whether the convention has a count of activations that is not ours."""
+    counted = report.convention
+    return counted.activations is not None or counted.seen_activations is not None
 
 
 def _stamp(report: ReportOf) -> Stamp:
@@ -316,13 +367,15 @@ def _stamp(report: ReportOf) -> Stamp:
         figure=counted.figure or None,
         batch=report.batch,
         dtype=report.dtype,
+        dtypes=Dtypes(report.dtypes.inputs, report.dtypes.arithmetic),
         text=report.stamp,
     )
 
 
 def _layer(layer: LayerOf, report: ReportOf) -> Layer:
     known = layer.status != "unknown"
-    told = known or bool(layer.cost.params)  # a format may state weights of an op without a rule
+    told = layer.params_known  # a format may state weights of an op without a rule
+    own = _counts_its_own(report)
     source = layer.node.source
     return Layer(
         name=layer.name,
@@ -339,7 +392,10 @@ def _layer(layer: LayerOf, report: ReportOf) -> Layer:
         ],
         ops=_ops(layer.ops) if known else None,
         flops=layer.ops.flops if known else None,
+        convention_ops=layer.convention_ops if known else None,
         activations=layer.activations if known else None,
+        activation_bytes=layer.activation_bytes if known else None,
+        convention_activations=layer.convention_activations if known and own else None,
         read_bytes=layer.cost.read_bytes if known else None,
         write_bytes=layer.cost.write_bytes if known else None,
         intensity=_float(layer.intensity) if known else None,

@@ -11,7 +11,7 @@ COLUMNS = ("name", "type", "window", "output", "params", "params%", "macs", "mac
 ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "×": r"$\times$", "<": r"$<$", ">": r"$>$",
+    "×": r"$\times$", "<": r"$<$", ">": r"$>$", "≥": r"$\geq$",
 }  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def memory_lines(run: Run) -> list[str]:
 
 def peak_lines(run: Run, rows: list[Timed], report: Report, machine: Machine | None) -> list[str]:
     """FLOP/s beside the measured peak of products, and where they fall short, the layers."""
-    peak = machine.peak(report.dtype, run.threads) if machine else None
+    peak = machine.peak(report.float_dtype, run.threads) if machine else None
     if machine is None or peak is None:
         return ["No roofs: `layerscope machine` measures them once for this processor."]
     macs = sum(each.macs for each in rows)

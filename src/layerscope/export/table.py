@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import UsageError
-from layerscope.report.columns import Column, cell, choose, sort_rows
+from layerscope.report.columns import Column, cell, of_convention, sort_rows, titled
 from layerscope.report.groups import grouped
 from layerscope.report.tree import Row, is_idle, layer_rows, total_row, tree_rows
 from layerscope.report.types import Report
@@ -49,8 +49,9 @@ OF_ONE = (
 )  # columns that a kind of layers leaves blank
 
 
-def usual(view: View, names: Sequence[str]) -> tuple[str, ...]:
+def usual(view: View, names: Sequence[str], report: Report) -> tuple[str, ...]:
     """The columns that a format would choose, without those that all rows would leave blank."""
+    names = of_convention(names, report)
     return tuple(name for name in names if view.by != "op" or name not in OF_ONE)
 
 
@@ -60,7 +61,7 @@ def table(report: Report, view: View, default: Sequence[str], *, tree: bool) -> 
         raise UsageError(f"--top {view.top}, expected at least 1")
     if view.depth is not None and view.depth < 0:
         raise UsageError(f"--depth {view.depth}, expected at least 0")
-    columns = choose(view.columns or usual(view, default))
+    columns = titled(view.columns or usual(view, default, report), report)
     note = ""
     if view.by and view.depth is not None:
         raise UsageError("--depth is of the tree, and does not go with --by")

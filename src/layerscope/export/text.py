@@ -7,8 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from layerscope.export.table import Table, View, table, usual
-from layerscope.report.columns import Column, cell, choose
-from layerscope.report.numbers import bytes_text, cell_text, exact_text
+from layerscope.report.columns import Column, cell, titled
+from layerscope.report.numbers import at_least, bytes_text, cell_text, exact_text
 from layerscope.report.types import Report
 
 # From the widest to the narrowest; the first that fits is taken, with all digits if they fit too.
@@ -40,7 +40,9 @@ def write(
 ) -> str:
     """The table within `width` columns (any if None), without stamp or findings."""
     view = view or View()
-    layouts = (view.columns,) if view.columns else tuple(usual(view, each) for each in LAYOUTS)
+    layouts = [usual(view, names, report) for names in LAYOUTS]
+    if view.columns:
+        layouts = [view.columns]
     grid = table(report, view, layouts[0], tree=True)
     exact: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
@@ -48,14 +50,14 @@ def write(
         return _lay_out(grid, [_texts(grid, column, False) for column in grid.columns], style)
     for digits, texts, choices in ((False, exact, layouts[:ENOUGH]), (True, short, layouts)):
         for names in choices:
-            columns = choose(names)
+            columns = titled(names, report)
             for column in columns:
                 if column.name not in texts:
                     texts[column.name] = _texts(grid, column, digits)
             chosen = [texts[column.name] for column in columns]
             if sum(map(_width, chosen)) + len(GAP) * (len(chosen) - 1) <= width:
                 return _lay_out(replace(grid, columns=columns), chosen, style)
-    columns = choose(layouts[-1])
+    columns = titled(layouts[-1], report)
     chosen = _squeezed(columns, [short[column.name] for column in columns], width)
     return _lay_out(replace(grid, columns=columns), chosen, style)
 
@@ -65,8 +67,6 @@ def _texts(grid: Table, column: Column, short: bool) -> list[str]:
     texts = [column.title]
     for row in [*grid.rows, grid.total]:
         text = safe(cell_text(cell(column, row, grid.report), column.kind, short=short))
-        if row.layer is None and column.kind in ("count", "bytes") and text and row.unknown:
-            text = "≥" + text
         texts.append("  " * row.depth + text if column.name == "name" else text)
     return texts
 
@@ -114,15 +114,14 @@ def safe(text: str) -> str:
 
 def total_line(report: Report) -> str:
     """The one line people ask for: parameters, MACs, FLOPs, peak memory."""
-    totals = report.totals
-    least = "≥" if report.coverage.unknown else ""
-    parts = [
-        f"{least}{exact_text(totals.params)} params",
-        f"{least}{exact_text(totals.macs)} MACs",
-        f"{least}{exact_text(totals.flops)} FLOPs",
-    ]
-    figure = report.convention.figure
-    if totals.convention_ops is not None and report.convention.name != "exact":
-        parts.append(f"{exact_text(totals.convention_ops)} {figure} ({report.convention.name})")
-    peak = f"peak activations {least}{bytes_text(totals.peak_activation_bytes)}"
-    return f"{safe(report.name)}: {' · '.join(parts)} · {peak}\n"
+    totals, bounds = report.totals, report.lower_bounds
+
+    def count(name: str) -> str:
+        return at_least(exact_text(getattr(totals, name)), name in bounds)
+
+    parts = [f"{count('params')} params", f"{count('macs')} MACs", f"{count('flops')} FLOPs"]
+    counted = report.convention
+    if totals.convention_ops is not None and counted.name != "exact":
+        parts.append(f"{count('convention_ops')} {counted.figure} ({counted.name})")
+    peak = at_least(bytes_text(totals.peak_activation_bytes), "peak_activation_bytes" in bounds)
+    return f"{safe(report.name)}: {' · '.join(parts)} · peak activations {peak}\n"

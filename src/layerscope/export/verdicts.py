@@ -11,6 +11,7 @@ from layerscope.export.markdown import escape
 from layerscope.export.text import Style, plain, safe
 from layerscope.report.budgets import Check, Verdict
 from layerscope.report.numbers import (
+    at_least,
     bytes_text,
     exact_text,
     percent_text,
@@ -120,8 +121,10 @@ def _number(value: int, check: Check, short: bool = False) -> str:
     return bytes_text(value) if check.figure.unit == "bytes" else short_text(value)
 
 
-def _least(verdict: Verdict) -> str:
-    return "≥" if verdict.report.coverage.unknown else ""
+def _found(check: Check, verdict: Verdict, short: bool = False) -> str:
+    """What was found, marked where it is a lower bound."""
+    bound = check.figure.sum in verdict.report.lower_bounds
+    return at_least(_number(check.found, check, short), bound)
 
 
 def _rows(verdicts: Sequence[Verdict], short: bool) -> list[list[Cell]]:
@@ -132,7 +135,7 @@ def _rows(verdicts: Sequence[Verdict], short: bool) -> list[list[Cell]]:
             over = f"over by {_number(check.over, check, short)}"
             rows.append([
                 named(safe(verdict.budget.name)), named(check.figure.title),
-                Cell(_least(verdict) + _number(check.found, check, short)),
+                Cell(_found(check, verdict, short)),
                 Cell(_number(check.limit, check, short)), Cell(_used(check)),
                 named(over if check.over else "unknown" if verdict.unknown else "ok"),
             ])  # fmt: skip
@@ -159,7 +162,7 @@ def _overrun(check: Check, verdict: Verdict) -> str:
         f"{safe(name)} {percent_text(Fraction(held, check.found))}%" for name, held in check.most
     )
     return (
-        f"{check.figure.title} {_least(verdict)}{_number(check.found, check)}, "
+        f"{check.figure.title} {_found(check, verdict)}, "
         f"over the limit of {_number(check.limit, check)} by {_number(check.over, check)}{by}"
         f"{f'; most in {most}' if most else ''}"
     )
@@ -181,6 +184,7 @@ def _document(verdict: Verdict, stamp: bool) -> dict[str, Any]:
                 "figure": check.figure.name,
                 "unit": check.figure.unit,
                 "found": check.found,
+                "lower_bound": check.figure.sum in verdict.report.lower_bounds,
                 "limit": check.limit,
                 "over": check.over,
                 "ok": not check.over,
@@ -188,5 +192,7 @@ def _document(verdict: Verdict, stamp: bool) -> dict[str, Any]:
             }
             for check in verdict.checks
         ],
+        "coverage": str(verdict.report.coverage),
+        "notes": list(verdict.report.graph.notes),
         "stamp": verdict.report.stamp if stamp else None,
     }

@@ -31,6 +31,11 @@ def elements(shape: Shape) -> int:
     return prod(shape)
 
 
+def is_floating(dtype: str) -> bool:
+    """Whether a dtype is of floating-point or complex numbers."""
+    return dtype.startswith(("fp", "bf", "complex"))
+
+
 def storage_bytes(count: int, dtype: str) -> int:
     """Bytes that `count` numbers take, packed: two int4 share a byte."""
     bits = DTYPE_BITS.get(dtype)

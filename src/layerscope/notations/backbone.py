@@ -30,7 +30,7 @@ def write(report: Report) -> str:
     rows.append(("",) * len(HEADER))
     rest = "" if all(line.known for line in listed) else " + ?"
     params = f"~{total_text(report.totals.params, cut=True)}{rest}"
-    memory = f"~{total_text(report.totals.activations)}{rest}"
+    memory = f"~{total_text(report.totals.convention_activations)}{rest}"
     rows.append(("`total`", "", "", "", "", "", params, memory))
     return table(rows, centred=True)
 

@@ -112,7 +112,7 @@ def _forward(row: Row | Layer) -> str:
     assert gemm is not None
     times = f" x{gemm.count}" if gemm.count > 1 else ""
     return (
-        f"{layer.name} FWD {si_text(layer.ops.flops)}F {si_text(layer.moved_bytes)}B  "
+        f"{layer.name} FWD {si_text(layer.convention_kinds.flops)}F {si_text(layer.moved_bytes)}B  "
         f"FWD_AI {si_text(layer.intensity or 0)}F/B  MxNxK={gemm.m}x{gemm.n}x{gemm.k}{times}"
     )
 
@@ -139,7 +139,7 @@ def _took(row: Row | Layer, times: dict[str, float]) -> str:
     seconds = times.get(layer.name, 0.0)
     if not seconds:
         return "  ---  ? "
-    return f"  ---  {si_text(seconds)}s {si_text(layer.ops.flops / seconds)}F/s "
+    return f"  ---  {si_text(seconds)}s {si_text(layer.convention_kinds.flops / seconds)}F/s "
 
 
 def _timers(run: Run) -> list[str]:
@@ -190,7 +190,7 @@ def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> lis
             ("output", [row.output_bytes for row in known]),
         )
     ]
-    flops = sum(row.layer.ops.flops for row in known)
+    flops = sum(row.layer.convention_kinds.flops for row in known)
     moved = sum(row.layer.moved_bytes for row in known)
     intensity = si_text(Fraction(flops, moved)) if moved else "0"
     head: list[str] = []

@@ -30,21 +30,33 @@ def write(report: Report) -> str:
     maps = _maps(report)
     rows = [_text_line(line, maps) for line in listed]
     known = all(line.known for line in listed)
-    memory = printed_total(report.totals.activations)
-    held, moved = total_text(memory), total_text(storage_bytes(memory, report.dtype))
+    memory = printed_total(report.totals.convention_activations)
     rest = "" if known else " + ?"
-    each = Fraction(DTYPE_BITS[report.dtype], 8)
-    size = f"{each if each >= 1 else float(each)} bytes"
     images = "image" if report.batch == 1 else f"{report.batch} images"
     rows += [
         " ",
-        f"TOTAL memory: {held if known else f'({held} + ?)'} * {size} ~= {moved}B{rest} / {images} "
+        f"TOTAL memory: {_product(report, memory, known)}{rest} / {images} "
         "(only forward! ~*2 for bwd)",
         f"TOTAL params: {total_text(report.totals.params, cut=True)}{rest} parameters",
     ]
-    found = findings(report)
+    found = findings(report, own=False)
     rows += ["", *(f"- {finding}" for finding in found)] if found else []
     return "\n".join(rows) + "\n"
+
+
+def _product(report: Report, memory: int, known: bool) -> str:
+    """Elements times the bytes of one, or their bytes alone where dtypes are mixed."""
+    listed = [tensor.dtype for tensor in report.inputs]
+    listed += [layer.outputs[0].dtype for layer in report.layers if layer.convention_activations]
+    count = total_text(memory) if known else f"({total_text(memory)} + ?)"
+    if len(set(listed)) > 1:
+        size = sum(tensor.bytes for tensor in report.inputs)
+        size += sum(layer.convention_activation_bytes for layer in report.layers)
+        return f"{count} of several dtypes = {total_text(size)}B"
+    dtype = listed[0]
+    each = Fraction(DTYPE_BITS[dtype], 8)
+    size = storage_bytes(memory, dtype)
+    return f"{count} * {each if each >= 1 else float(each)} bytes ~= {total_text(size)}B"
 
 
 def write_markdown(report: Report) -> str:
@@ -57,7 +69,8 @@ def write_markdown(report: Report) -> str:
         rows.append((_escape(label), _escape(memory), _escape(weights)))
     rest = "" if all(line.known for line in listed) else " + ?"
     totals = report.totals
-    rows.append(("TOTAL", f"{totals.activations:,}{rest}", f"{totals.params:,}{rest}"))
+    memory = f"{totals.convention_activations:,}{rest}"
+    rows.append(("TOTAL", memory, f"{totals.params:,}{rest}"))
     return table(rows)
 
 

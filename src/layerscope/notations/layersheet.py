@@ -26,7 +26,7 @@ def write(report: Report) -> str:
     total = report.totals.params
     rows += [_row(index, line, rank, total) for index, line in enumerate(listed)]
     rest = "" if all(line.known for line in listed) else " + ?"
-    figures = (f"{report.totals.activations:,}{rest}", f"{total:,}{rest}", "")
+    figures = (f"{report.totals.convention_activations:,}{rest}", f"{total:,}{rest}", "")
     rows.append(("Total", *("",) * (3 * rank + 2), *figures))
     return table(rows)
 

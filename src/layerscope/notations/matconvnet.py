@@ -250,11 +250,18 @@ def _data_cells(data: Shape | None) -> dict[str, str]:
 
 def _bytes(layer: Layer) -> tuple[int | None, int | None]:
     """Bytes of what a layer makes and of what it stores."""
-    stored = layer.cost.params
-    params = storage_bytes(layer.params, stored[0].dtype if stored else "fp32")
+    params = _param_bytes(layer)
     if layer.call is None:
         return None, None if layer.node.params is None else params
-    return storage_bytes(layer.activations, layer.outputs[0].dtype), params
+    return layer.convention_activation_bytes, params
+
+
+def _param_bytes(layer: Layer) -> int:
+    """Bytes of the parameters that the convention counts, each array in its own dtype."""
+    dtypes = {param.dtype for param in layer.cost.first}
+    if len(dtypes) > 1:
+        return sum(p.bytes for p in layer.cost.first if p.learnable or p.role == "statistic")
+    return storage_bytes(layer.params, dtypes.pop() if dtypes else "fp32")
 
 
 def _totals(report: Report) -> Table:

@@ -77,7 +77,7 @@ def lines(report: Report) -> tuple[Line, ...]:
                 sizes=sizes,
                 channels=channels,
                 window=_window(layer),
-                elements=None if unknown else layer.activations,
+                elements=None if unknown else layer.convention_activations,
                 weights=None if unknown and not layer.cost.params else layer.params,
             )
         )
@@ -99,7 +99,7 @@ def pool_kind(layer: Layer) -> str:
 
 def _listed(layer: Layer) -> bool:
     """Conventions other than the sheets' own may count layers that otherwise have no line."""
-    return has_line(layer.node, layer.call) or bool(layer.activations or layer.params)
+    return has_line(layer.node, layer.call) or bool(layer.convention_activations or layer.params)
 
 
 def _layout(shape: Shape | None, axis: int, rank: int) -> tuple[int, Shape | None, int | None]:

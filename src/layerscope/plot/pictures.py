@@ -20,7 +20,7 @@ def roofline(report: Report, run: Run, machine: Machine | None) -> str:
     rows = [each for each in timed(report, run, machine) if each.flops and each.row.time_s > 0]
     if not rows:
         raise UsageError(f"{report.name}: no layer of it computes anything; no roofline")
-    peak = machine.peak(report.dtype, run.threads) if machine else None
+    peak = machine.peak(report.float_dtype, run.threads) if machine else None
     levels = [machine.level(name, run.threads) for name in ("L2", "L3", "DRAM")] if machine else []
     rates = [each.flops_s for each in rows] + ([peak.flops.best] if peak else [])
     dense = [each.intensity for each in rows if each.moved_bytes]

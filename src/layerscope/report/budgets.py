@@ -21,25 +21,32 @@ class Figure(Struct, frozen=True):
     title: str
     unit: Unit
     says: str
-    total: Callable[[Totals], int]
-    held: Callable[[Layer], int] | None
+    sum: str  # which of the totals it is
+    held: Callable[[Layer], int | None] | None
+
+    def total(self, totals: Totals) -> int | None:
+        """The total, None if the convention has no such figure."""
+        value: int | None = getattr(totals, self.sum)
+        return value
 
 
 FIGURES = {
     figure.name: figure
     for figure in (
         Figure("params", "params", "count", "learnable numbers",
-               lambda t: t.params, lambda layer: layer.params),
+               "params", lambda layer: layer.params),
         Figure("macs", "MACs", "count", "multiply-adds",
-               lambda t: t.macs, lambda layer: layer.ops.mac),
+               "macs", lambda layer: layer.ops.mac),
         Figure("flops", "FLOPs", "count", "2 per MAC and 1 per other operation",
-               lambda t: t.flops, lambda layer: layer.ops.flops),
+               "flops", lambda layer: layer.ops.flops),
+        Figure("counted", "counted", "count", "the figure of the convention",
+               "convention_ops", lambda layer: layer.convention_ops),
         Figure("activations", "activations", "count", "numbers that layers make",
-               lambda t: t.activations, lambda layer: layer.activations),
+               "activations", lambda layer: layer.activations),
         Figure("peak", "peak memory", "bytes", "activations alive at once",
-               lambda t: t.peak_activation_bytes, None),
+               "peak_activation_bytes", None),
         Figure("weights", "weights", "bytes", "all stored arrays",
-               lambda t: t.param_bytes, lambda layer: layer.param_bytes),
+               "param_bytes", lambda layer: layer.param_bytes),
     )
 }  # fmt: skip
 
@@ -165,6 +172,10 @@ def _checks(report: Report, budget: Budget) -> Iterable[Check]:
     for name, limit in budget.limits.items():
         figure = FIGURES[name]
         found = figure.total(report.totals)
+        if found is None:
+            raise UsageError(
+                f"max-{name}: the convention {report.convention.name} counts no operations"
+            )
         yield Check(figure, found, limit, _most(report, figure) if found > limit else ())
 
 
@@ -172,6 +183,6 @@ def _most(report: Report, figure: Figure) -> tuple[tuple[str, int], ...]:
     if figure.held is None:
         holders = list(report.memory.peak_alive)
     else:
-        holders = [(layer.name, figure.held(layer)) for layer in report.layers]
+        holders = [(layer.name, figure.held(layer) or 0) for layer in report.layers]
     holders.sort(key=lambda holder: -holder[1])
     return tuple(holder for holder in holders[:MOST] if holder[1])

@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
-from layerscope.graph.types import storage_bytes
 from layerscope.ops import RULES
-from layerscope.report.numbers import decimal
+from layerscope.report.numbers import AtLeast, decimal
 from layerscope.report.tree import Row
 from layerscope.report.types import Report
 
@@ -119,19 +119,19 @@ def _kind(kind: str) -> Column:
     )
 
 
-def _activations(row: Row, report: Report) -> int:
+def _convention_ops(row: Row, report: Report) -> int | None:
+    return report.convention.headline(row.convention_kinds)
+
+
+def _convention_ops_share(row: Row, report: Report) -> Fraction | None:
+    value, total = _convention_ops(row, report), report.totals.convention_ops
+    return Fraction(value, total) if value is not None and total else None
+
+
+def _convention_activations(row: Row, report: Report) -> int:
     if row.kind == "total":  # some conventions count the inputs too
-        return report.totals.activations
-    return row.sum(lambda layer: layer.activations)
-
-
-def _activation_share(row: Row, report: Report) -> Fraction | None:
-    total = report.totals.activations
-    return Fraction(_activations(row, report), total) if total else None
-
-
-def _activation_bytes(row: Row, report: Report) -> int:
-    return storage_bytes(_activations(row, report), report.dtype)
+        return report.totals.convention_activations
+    return row.sum(lambda layer: layer.convention_activations)
 
 
 COLUMNS = {
@@ -144,7 +144,8 @@ COLUMNS = {
         Column("window", "window", "text", "kernel/stride, d dilation, g groups", _window),
         Column("input", "input", "text", "input shapes", _inputs),
         Column("output", "output", "text", "output shapes", _output),
-        Column("params", "params", "count", "learnable numbers, tied ones once",
+        Column("params", "params", "count",
+               "learnable numbers as the convention counts them, tied ones once",
                lambda row, r: row.params),
         Column("params%", "%", "percent", "share of all parameters",
                _share(lambda row: row.params, lambda r: r.totals.params)),
@@ -157,11 +158,21 @@ COLUMNS = {
                _share(lambda row: row.ops.mac, lambda r: r.totals.macs)),
         Column("flops", "FLOPs", "count", "2 per MAC and 1 per other operation",
                lambda row, r: row.ops.flops),
+        Column("convention_ops", "counted", "count",
+               "the figure of the convention, titled as its system calls it", _convention_ops),
+        Column("convention_ops%", "%", "percent", "share of the convention's figure",
+               _convention_ops_share),
         _kind("add"), _kind("mul"), _kind("comp"), _kind("div"), _kind("exp"),
-        Column("activations", "activations", "count", "numbers of new storage it makes",
-               _activations),
-        Column("activations%", "%", "percent", "share of all activations", _activation_share),
-        Column("memory", "memory", "bytes", "bytes of new storage it makes", _activation_bytes),
+        Column("activations", "activations", "count", "elements of new storage it makes",
+               lambda row, r: row.sum(lambda layer: layer.activations)),
+        Column("activations%", "%", "percent", "share of all activations",
+               _share(lambda row: row.sum(lambda layer: layer.activations),
+                      lambda r: r.totals.activations)),
+        Column("convention_activations", "counted activations", "count",
+               "activations as the convention counts them", _convention_activations),
+        Column("memory", "memory", "bytes",
+               "bytes of new storage it makes, each tensor in its own dtype",
+               lambda row, r: row.sum(lambda layer: layer.activation_bytes)),
         Column("read", "read", "bytes", "bytes read, parameters included",
                lambda row, r: row.sum(lambda layer: layer.cost.read_bytes)),
         Column("write", "write", "bytes", "bytes written",
@@ -175,14 +186,15 @@ COLUMNS = {
                lambda row, r: row.sum(lambda layer: r.backward[layer.name].mac)),
         Column("backward_flops", "bwd FLOPs", "count", "FLOPs of the backward pass",
                lambda row, r: row.sum(lambda layer: r.backward[layer.name].flops)),
-        Column("status", "status", "text", "exact, estimate (a bound) or unknown",
-               lambda row, r: row.layer.status if row.layer else None),
+        Column("status", "status", "text", "exact, estimate, lower bound (of a sum) or unknown",
+               lambda row, r: row.status),
         Column("note", "note", "text", "why, where there is something to say",
                lambda row, r: row.layer.cost.note if row.layer else None),
     )
 }  # fmt: skip
 
 KNOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
+OF_ARRAYS = ("params", "params%", "buffers", "weights")  # known where the stored arrays are
 
 
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
@@ -197,13 +209,37 @@ def choose(names: Iterable[str]) -> tuple[Column, ...]:
     return tuple(chosen)
 
 
+def of_convention(names: Iterable[str], report: Report) -> tuple[str, ...]:
+    """Names of columns with the convention's own figure in place of our multiply-adds."""
+    if report.convention.name == "exact" or not report.convention.figure:
+        return tuple(names)
+    swapped = {"macs": "convention_ops", "macs%": "convention_ops%"}
+    return tuple(swapped.get(name, name) for name in names)
+
+
+def titled(names: Iterable[str], report: Report) -> tuple[Column, ...]:
+    """Columns of these names, the convention's figure under the word its system has for it."""
+    columns = choose(names)
+    word = report.convention.figure
+    titles = [column.title for column in columns]
+    if word in titles:  # of our own figure beside it
+        word = f"{word} ({report.convention.name})"
+    return tuple(
+        replace(column, title=word) if column.name == "convention_ops" and word else column
+        for column in columns
+    )
+
+
 def cell(column: Column, row: Row, report: Report) -> Any:
-    """A row's value; "?" where the row's figures are unknown."""
-    if row.layer is not None and row.unknown and column.name not in KNOWN_WHEN_UNKNOWN:
-        known_params = column.name in ("params", "buffers", "weights") and row.layer.cost.params
-        if not known_params:
-            return "?"
-    return column.value(row, report)
+    """A row's value; "?" where it is unknown, AtLeast where a part of what it sums is."""
+    if not row.unknown or column.name in KNOWN_WHEN_UNKNOWN:
+        return column.value(row, report)
+    if column.name in OF_ARRAYS and row.params_known:
+        return column.value(row, report)
+    if row.layer is not None or column.kind == "ratio":
+        return "?"
+    value = column.value(row, report)
+    return AtLeast(value) if column.kind in ("count", "bytes") and value is not None else value
 
 
 def sort_rows(rows: list[Row], name: str, report: Report) -> list[Row]:

@@ -98,11 +98,17 @@ def compare(reports: Sequence[Report]) -> Comparison:
 
 def _figures(reports: Sequence[Report]) -> tuple[Figure, ...]:
     totals = [report.totals for report in reports]
+    counted = reports[0].convention
+    own = tuple(t.convention_ops for t in totals if t.convention_ops is not None)
+    word = f"{counted.figure} ({counted.name})"
+    more = counted.name != "exact" and len(own) == len(totals)
     return (
+        *([Figure("convention_ops", word, "count", own)] if more else []),
         Figure("params", "params", "count", tuple(t.params for t in totals)),
         Figure("macs", "MACs", "count", tuple(t.macs for t in totals)),
         Figure("flops", "FLOPs", "count", tuple(t.flops for t in totals)),
         Figure("activations", "activations", "count", tuple(t.activations for t in totals)),
+        Figure("activation_bytes", "memory", "bytes", tuple(t.activation_bytes for t in totals)),
         Figure(
             "peak_activation_bytes",
             "peak memory",

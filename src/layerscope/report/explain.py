@@ -132,7 +132,7 @@ def _opinion(report: Report, sites: dict[str, Site], params: int, rules: Convent
         figure=rules.figure,
         value=value,
         macs=macs,
-        flops=totals.flops if rules.name in ("calflops", "deepspeed") else None,
+        flops=totals.convention_kinds.flops if rules.name in ("calflops", "deepspeed") else None,
         params=totals.params,
         parts=tuple(sorted(parts, key=lambda part: -abs(part.count))),
         param_parts=tuple(
@@ -154,8 +154,8 @@ def _compared(
 ) -> None:
     """Add one node to the reasons: its products under one, what comes on top under another."""
     half = 2 if rules.twice else 1
-    products = (rules.headline(Ops(mac=layer.ops.mac)) or 0) // half
-    whole = (rules.headline(layer.ops) or 0) // half
+    products = (rules.headline(Ops(mac=layer.convention_kinds.mac)) or 0) // half
+    whole = (layer.convention_ops or 0) // half
     if products or ours:
         pair = reasons.setdefault(_product(site, rules), [0, 0])
         pair[0] += ours

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from layerscope.report.numbers import percent_text, short_text
@@ -13,24 +13,32 @@ FEW_LAYERS, FEW_PARTS = 5, 3  # as many names as a sentence can hold
 Holder = tuple[str, tuple[str, ...], int]  # layer, paths of the scopes around it, figure
 
 
-def findings(report: Report) -> tuple[str, ...]:
-    """One sentence a finding: activations, parameters, multiply-adds, the peak of memory."""
-    paths = {layer.name: scope_paths(layer) for layer in report.layers}
-    inputs: list[Holder] = [(tensor.name, (), tensor.elements) for tensor in report.inputs]
-    activations = [(layer.name, paths[layer.name], layer.activations) for layer in report.layers]
-    params = [(layer.name, paths[layer.name], layer.params) for layer in report.layers]
-    macs = [(layer.name, paths[layer.name], layer.ops.mac) for layer in report.layers]
-    if report.convention.counts_inputs:
+def findings(report: Report, *, own: bool = True) -> tuple[str, ...]:
+    """One sentence a finding: activations, parameters, the cost column, the peak of memory.
+
+    Activations are our own count, with `own` false the convention's.
+    """
+    counted = report.convention
+    has_figure = counted.name != "exact" and bool(counted.figure)
+
+    def holders(figure: Callable[[Layer], int]) -> list[Holder]:
+        return [(layer.name, scope_paths(layer), figure(layer)) for layer in report.layers]
+
+    activations = holders(lambda x: x.activations if own else x.convention_activations)
+    if counted.counts_inputs and not own:
+        inputs: list[Holder] = [(tensor.name, (), tensor.elements) for tensor in report.inputs]
         activations = inputs + activations
-    known = " known" if report.coverage.unknown else ""
+    costs = holders(lambda x: (x.convention_ops or 0) if has_figure else x.ops.mac)
+    figures = (
+        ("activations", activations, "activations"),
+        ("parameters", holders(lambda x: x.params), "params"),
+        (counted.figure if has_figure else "MACs", costs, "macs"),
+    )
+    bounds = report.lower_bounds
     sentences = [
-        _most(figure, [holder for holder in holders if holder[2]], known)
-        for figure, holders in (
-            ("activations", activations),
-            ("parameters", params),
-            ("MACs", macs),
-        )
-        if any(holder[2] for holder in holders)
+        _most(figure, [holder for holder in found if holder[2]], " known" if name in bounds else "")
+        for figure, found, name in figures
+        if any(holder[2] for holder in found)
     ]
     if len(report.macs_by_dtype) > 1:
         sentences.append(_precisions(report))

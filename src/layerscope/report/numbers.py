@@ -8,6 +8,18 @@ from typing import Any
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
+class AtLeast(int):
+    """A count that is a lower bound: something that it should include is unknown."""
+
+    def __str__(self) -> str:
+        return f"≥{int(self)}"
+
+
+def at_least(text: str, bound: bool) -> str:
+    """A printed figure, marked where it is a lower bound."""
+    return f"≥{text}" if bound and text else text
+
+
 def decimal(value: int | Fraction | None) -> int | float | str | None:
     """A fraction as a decimal where that ends, else as text such as "1/3"."""
     if not isinstance(value, Fraction):
@@ -21,13 +33,13 @@ def decimal(value: int | Fraction | None) -> int | float | str | None:
 
 def exact_text(value: int) -> str:
     """All digits, in groups of three."""
-    return f"{value:,}"
+    return f"{int(value):,}"
 
 
 def short_text(value: int | Fraction) -> str:
     """Three significant figures with an SI prefix; whole numbers below 1000 in full."""
     if value < 1000 and (isinstance(value, int) or value.denominator == 1):
-        return str(int(value))
+        return f"{int(value)}"
     power = 0
     scaled = Fraction(value)
     while scaled >= 1000 and power < len(PREFIXES) - 1:
@@ -46,7 +58,7 @@ def short_text(value: int | Fraction) -> str:
 def bytes_text(value: int) -> str:
     """Bytes in powers of 1000: 25.7 MB."""
     if value < 1000:
-        return f"{value} B"
+        return f"{int(value)} B"
     text = short_text(value)
     return f"{text[:-1]} {text[-1]}B"
 
@@ -79,5 +91,7 @@ def cell_text(value: Any, kind: str, *, short: bool = False) -> str:
     if kind == "ratio":
         return ratio_text(value)
     if kind == "bytes":
-        return bytes_text(value)
-    return short_text(value) if short else exact_text(value)
+        text = bytes_text(value)
+    else:
+        text = short_text(value) if short else exact_text(value)
+    return at_least(text, isinstance(value, AtLeast))

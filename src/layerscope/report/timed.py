@@ -86,7 +86,8 @@ def timed(report: Report, run: Run, machine: Machine | None, *, sort: bool = Fal
         macs = sum(layer.cost.ops.mac for layer in layers)
         roof = None
         if machine is not None and layers and row.time_s > 0:
-            roof = roof_of(macs, moved, weights, machine, run.threads, report.dtype, row.time_s)
+            dtype = report.float_dtype
+            roof = roof_of(macs, moved, weights, machine, run.threads, dtype, row.time_s)
         made.append(
             Timed(
                 row,

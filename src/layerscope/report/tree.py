@@ -42,10 +42,17 @@ class Row(Struct, frozen=True):
 
     @property
     def ops(self) -> Ops:
-        """Operations by kind."""
+        """Operations by kind, exact."""
         if self.kind == "layer":
             return self.members[0].ops
         return sum_ops([layer.ops for layer in self.members]) * self.times
+
+    @property
+    def convention_kinds(self) -> Ops:
+        """Operations by kind, as the convention counts them."""
+        if self.kind == "layer":
+            return self.members[0].convention_kinds
+        return sum_ops([layer.convention_kinds for layer in self.members]) * self.times
 
     @property
     def moved_bytes(self) -> int:
@@ -57,7 +64,21 @@ class Row(Struct, frozen=True):
         """Whether a layer in it has no figures."""
         if self.kind == "layer":
             return self.members[0].cost.status == "unknown"
-        return any(layer.status == "unknown" for layer in self.members)
+        return any(layer.lacks_figures for layer in self.members)
+
+    @property
+    def params_known(self) -> bool:
+        """Whether the parameters of every layer in it are known."""
+        return all(layer.params_known for layer in self.members)
+
+    @property
+    def status(self) -> str:
+        """Of a layer its own; of several whether their sums are exact, an estimate or a bound."""
+        if self.layer is not None:
+            return self.layer.status
+        if self.unknown:
+            return "lower bound"
+        return "estimate" if any(x.status == "estimate" for x in self.members) else "exact"
 
 
 class Branch(Struct):

@@ -14,7 +14,15 @@ from layerscope.analysis.fields import Field, Fields
 from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
 from layerscope.conventions.convention import Convention
-from layerscope.graph.types import Graph, Node, Shape, Tensor, elements, storage_bytes
+from layerscope.graph.types import (
+    Graph,
+    Node,
+    Shape,
+    Tensor,
+    elements,
+    is_floating,
+    storage_bytes,
+)
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
 
 if TYPE_CHECKING:
@@ -22,17 +30,30 @@ if TYPE_CHECKING:
 
 
 class Layer(Struct, frozen=True, gc=False):
-    """One node's account, counted by the report's convention."""
+    """One node's account: exact, and as the report's convention counts it."""
 
     node: Node
     call: Call | None  # None: shapes or rule unknown
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    ops: Ops
-    params: int
-    activations: int  # elements
-    cost: Cost  # always exact
+    convention: Convention
+    convention_kinds: Ops  # operations by kind, as the convention counts them
+    params: int  # as the convention counts them
+    activations: int  # elements of new storage
+    activation_bytes: int  # of that storage, each tensor in its own dtype
+    convention_activations: int  # elements, as the convention counts them
+    cost: Cost
     fields: Fields  # of all tensors
+
+    @property
+    def ops(self) -> Ops:
+        """Operations by kind, exact whatever the convention."""
+        return self.cost.ops
+
+    @property
+    def convention_ops(self) -> int | None:
+        """The figure that the convention's system prints for it, None if that prints none."""
+        return self.convention.headline(self.convention_kinds)
 
     @property
     def field(self) -> Field | None:
@@ -59,6 +80,17 @@ class Layer(Struct, frozen=True, gc=False):
     def status(self) -> Status:
         """Whether its figures are exact, a bound or unknown."""
         return self.cost.status
+
+    @property
+    def lacks_figures(self) -> bool:
+        """Whether its figures are missing from sums; what never runs lacks nothing."""
+        return self.cost.status == "unknown" and bool(self.node.times)
+
+    @property
+    def params_known(self) -> bool:
+        """Whether its parameters are known: also of an unknown op whose arrays a file states."""
+        stated = self.node.params is not None or bool(self.cost.params)
+        return self.cost.status != "unknown" or stated
 
     @property
     def output(self) -> Shape | None:
@@ -89,19 +121,65 @@ class Layer(Struct, frozen=True, gc=False):
         return self.inputs[0].dtype if self.inputs else self.outputs[0].dtype
 
     @property
+    def arithmetic_dtype(self) -> str:
+        """Dtype of its arithmetic: of a floating-point output, else of a floating-point input."""
+        for tensor in (*self.outputs[:1], *self.inputs):
+            if is_floating(tensor.dtype):
+                return tensor.dtype
+        return self.inputs[0].dtype if self.inputs else self.outputs[0].dtype
+
+    @property
+    def convention_activation_bytes(self) -> int:
+        """Bytes of the activations that the convention counts, each tensor in its own dtype."""
+        count = self.convention_activations
+        if count == self.activations:
+            return self.activation_bytes
+        if count == sum(tensor.elements for tensor in self.outputs):
+            return sum(tensor.bytes for tensor in self.outputs)
+        return storage_bytes(count, self.outputs[0].dtype)
+
+    @property
     def intensity(self) -> Fraction | None:
         """FLOPs per byte moved."""
         return Fraction(self.ops.flops, self.moved_bytes) if self.moved_bytes else None
 
 
-class Totals(Struct, frozen=True):
-    """Sums over all layers, and the peak."""
+class Dtypes(Struct, frozen=True):
+    """Elements by dtype, most first: of the network's inputs, and of what arithmetic computes."""
 
-    params: int
+    inputs: dict[str, int]
+    arithmetic: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """The one dtype there is, else `mixed`."""
+        names = {*self.inputs, *self.arithmetic}
+        return names.pop() if len(names) == 1 else "mixed"
+
+    def __str__(self) -> str:
+        parts = [
+            f"{what} {' and '.join(counts)}"
+            for what, counts in (("inputs", self.inputs), ("arithmetic", self.arithmetic))
+            if counts
+        ]
+        return f"mixed ({', '.join(parts)})" if self.name == "mixed" else self.name
+
+
+class Totals(Struct, frozen=True):
+    """Sums over all layers, and the peak.
+
+    `macs`, `flops` and `ops` are exact under every convention; `convention_ops` is the one figure
+    that the convention's system prints, None where it prints none.
+    """
+
+    params: int  # as the convention counts them
     buffers: int
     ops: Ops
+    convention_kinds: Ops  # by kind, as the convention counts them
     convention_ops: int | None
     activations: int
+    activation_bytes: int
+    convention_activations: int
     read_bytes: int
     write_bytes: int
     param_bytes: int
@@ -122,6 +200,13 @@ class Totals(Struct, frozen=True):
         """FLOPs per byte moved."""
         moved = self.read_bytes + self.write_bytes
         return Fraction(self.flops, moved) if moved else None
+
+
+# Totals that lack whatever an unknown layer does.
+SUMS = (
+    "macs", "flops", "ops", "convention_ops", "activations", "activation_bytes",
+    "convention_activations", "read_bytes", "write_bytes", "peak_activation_bytes",
+)  # fmt: skip
 
 
 class Coverage(Struct, frozen=True):
@@ -174,10 +259,29 @@ class Report(Struct, frozen=True, dict=True):
         shape = self.graph.inputs[0].shape
         return shape[0] if shape else 1
 
+    @cached_property
+    def dtypes(self) -> Dtypes:
+        """Dtypes of the inputs and of the arithmetic, with the number of elements of each."""
+        inputs: dict[str, int] = {}
+        for tensor in self.inputs:
+            inputs[tensor.dtype] = inputs.get(tensor.dtype, 0) + tensor.elements
+        arithmetic: dict[str, int] = {}
+        for layer in self.layers:
+            if layer.ops != FREE:
+                count = sum([tensor.elements for tensor in layer.outputs])
+                dtype = layer.arithmetic_dtype
+                arithmetic[dtype] = arithmetic.get(dtype, 0) + count
+        return Dtypes(_most_first(inputs), _most_first(arithmetic))
+
     @property
     def dtype(self) -> str:
-        """Number type of the activations: of the first input that is not of integers."""
-        kinds = [tensor.dtype for tensor in self.inputs if not tensor.dtype.startswith("int")]
+        """The one dtype of inputs and arithmetic, `mixed` if there are several."""
+        return self.dtypes.name
+
+    @property
+    def float_dtype(self) -> str:
+        """Floating-point dtype that the network is run in: of its first floating-point input."""
+        kinds = [tensor.dtype for tensor in self.inputs if is_floating(tensor.dtype)]
         return kinds[0] if kinds else self.graph.dtype
 
     @cached_property
@@ -187,12 +291,14 @@ class Report(Struct, frozen=True, dict=True):
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of the cache of keys and values put in, in the report's number type."""
+        """Bytes of the cache of keys and values put in, in the dtypes of keys and values."""
         kept = 0
-        for call in self.shapes.calls.values() if self.past else ():
+        for name, call in self.shapes.calls.items() if self.past else ():
             past = getattr(call.attributes, "past", 0)
-            kept += sum(elements(shape) // shape[-2] * past for shape in call.inputs[1:3] if past)
-        return storage_bytes(kept, self.dtype)
+            for tensor in self.shapes.ends[name][0][1:3] if past else ():
+                shape = tensor.shape or (0, 1)
+                kept += storage_bytes(elements(shape) // shape[-2] * past, tensor.dtype)
+        return kept
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
@@ -204,13 +310,15 @@ class Report(Struct, frozen=True, dict=True):
 
             found = survey(self.graph, self.shapes, self.costs)
             sites = {site.node.name: site for site in found}
-        costs, written, fields = self.costs, self.memory.written, self.fields
+        costs, fields = self.costs, self.fields
+        written, written_bytes = self.memory.written, self.memory.written_bytes
         recounted = bool(rules.ops) or rules.other is not None
         counted = rules.learned != "trainable" or not self.graph.frozen
         rows = []
         for node in self.graph.nodes:
             name = node.name
-            call, cost, stored = calls.get(name), costs[name], written[name]
+            call, cost = calls.get(name), costs[name]
+            stored, stored_bytes = written[name], written_bytes[name]
             if sites or not counted or call is None or node.times != 1:
                 site = sites.get(name)
                 ops = FREE if call is None else _recounted(rules, node, call, cost, site)
@@ -225,7 +333,12 @@ class Report(Struct, frozen=True, dict=True):
                 if rules.activations is not None:
                     kept = rules.activations(node, call, stored)
             inputs, outputs = ends[name]
-            rows.append(Layer(node, call, inputs, outputs, ops, params, kept, cost, fields))
+            rows.append(
+                Layer(
+                    node, call, inputs, outputs, rules, ops, params, stored, stored_bytes, kept,
+                    cost, fields,
+                )
+            )  # fmt: skip
         return tuple(rows)
 
     @cached_property
@@ -242,16 +355,23 @@ class Report(Struct, frozen=True, dict=True):
     def totals(self) -> Totals:
         """Sums over all layers; tied parameters once, the peak by liveness."""
         layers = self.layers
-        ops = sum_ops([layer.ops for layer in layers])
         costs = [layer.cost for layer in layers]
-        inputs = sum([tensor.elements for tensor in self.inputs])
+        ops = counted = sum_ops([cost.ops for cost in costs])
+        activations = counted_activations = sum([layer.activations for layer in layers])
+        if self.convention.name != "exact":
+            counted = sum_ops([layer.convention_kinds for layer in layers])
+            counted_activations = sum([layer.convention_activations for layer in layers])
+        if self.convention.counts_inputs:
+            counted_activations += sum([tensor.elements for tensor in self.inputs])
         return Totals(
             params=sum([layer.params for layer in layers]) + self._unused,
             buffers=sum([cost.buffer_count for cost in costs]),
             ops=ops,
-            convention_ops=self.convention.headline(ops),
-            activations=sum([layer.activations for layer in layers])
-            + (inputs if self.convention.counts_inputs else 0),
+            convention_kinds=counted,
+            convention_ops=self.convention.headline(counted),
+            activations=activations,
+            activation_bytes=sum([layer.activation_bytes for layer in layers]),
+            convention_activations=counted_activations,
             read_bytes=sum([cost.read_bytes for cost in costs]),
             write_bytes=sum([cost.write_bytes for cost in costs]),
             param_bytes=sum([cost.stored_bytes for cost in costs]),
@@ -293,7 +413,16 @@ class Report(Struct, frozen=True, dict=True):
         for layer in self.layers:
             if layer.ops.mac:
                 sums[layer.precision] = sums.get(layer.precision, 0) + layer.ops.mac
-        return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
+        return _most_first(sums)
+
+    @property
+    def lower_bounds(self) -> tuple[str, ...]:
+        """Names of the totals that are lower bounds, because figures of some layers are unknown."""
+        if not self.coverage.unknown:
+            return ()
+        of_arrays = ("params", "buffers", "param_bytes")
+        known = of_arrays if all(layer.params_known for layer in self.layers) else ()
+        return tuple(name for name in (*SUMS, *of_arrays) if name not in known)
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -301,7 +430,7 @@ class Report(Struct, frozen=True, dict=True):
         unknown: dict[str, int] = {}
         estimated = 0
         for layer in self.layers:
-            if layer.status == "unknown" and layer.node.times:  # what never runs lacks nothing
+            if layer.lacks_figures:
                 unknown[layer.op] = unknown.get(layer.op, 0) + 1
             elif layer.status == "estimate":
                 estimated += 1
@@ -316,7 +445,7 @@ class Report(Struct, frozen=True, dict=True):
         place += f" · cache of {self.past}" if self.past else ""
         return (
             f"layerscope {self.version} · {self.name} · input {shapes} · batch {self.batch} · "
-            f"{self.dtype}{place} · convention {self.convention.name}: {self.convention.says}"
+            f"{self.dtypes}{place} · convention {self.convention.name}: {self.convention.says}"
         )
 
 
@@ -346,6 +475,10 @@ def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site
     if node.times == 1:
         return rules.recount(node.op, call, cost.ops)
     return rules.recount(node.op, call, RULES[node.op].ops(call)) * node.times
+
+
+def _most_first(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def _sizes(shape: Shape | None) -> str:
