@@ -71,7 +71,8 @@ def test_totals_and_ratios_are_exact() -> None:
     found = layerscope.compare("vgg16", "vgg19", "resnet50")
     figures = {figure.name: figure for figure in found.figures}
     assert list(figures) == [
-        "params", "macs", "flops", "activations", "peak_activation_bytes", "param_bytes",
+        "params", "macs", "flops", "activations", "activation_bytes", "peak_activation_bytes",
+        "param_bytes",
     ]  # fmt: skip
     assert figures["params"].values == (138_357_544, 143_667_240, 25_557_032)
     assert figures["macs"].values == (15_470_264_320, 19_632_062_464, 4_089_184_256)
@@ -238,6 +239,7 @@ params          25,557,032      44,549,160  ×1.74
 MACs         4,089,184,256   7,801,405,440  ×1.91
 FLOPs        8,217,431,528  15,660,639,720  ×1.91
 activations     37,559,784      56,325,608  ×1.50
+memory              150 MB          225 MB  ×1.50
 peak memory        9.63 MB         9.63 MB  ×1.00
 weights             102 MB          179 MB  ×1.74
 

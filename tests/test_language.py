@@ -224,7 +224,7 @@ def test_the_command_line_takes_tokens_or_a_cache(capsys: pytest.CaptureFixture[
 
 def test_the_cache_is_stamped_and_takes_its_room() -> None:
     report = analyze("gpt2", decode=100, batch=3, dtype="fp16")
-    assert " · fp16 · cache of 100 · " in report.stamp
+    assert " · mixed (inputs int64, arithmetic fp16) · cache of 100 · " in report.stamp
     per_sequence = 2 * 12 * 768 * 100 * 2  # keys and values, layers, features, tokens, bytes
     assert report.cache_bytes == 3 * per_sequence
     assert analyze("gpt2").cache_bytes == 0

@@ -15,6 +15,7 @@ import layerscope
 from layerscope import Builder, Graph
 from layerscope.cli import run
 from layerscope.export import TARGETS, dot, scalesim, timeloop, zigzag
+from layerscope.export.footer import footer
 from layerscope.export.nests import left_out, nests
 from tests.networks import waves
 
@@ -217,11 +218,14 @@ def test_timeloop_files_in_a_folder(tmp_path: Path, capsys: Captured) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
         "1_C1.yaml", "2_C3.yaml", "3_C5.yaml", "4_F6.yaml", "5_output.yaml",
     ]  # fmt: skip
-    joined = "".join(f"---\n{path.read_text()}" for path in sorted(folder.iterdir()))
+    below = footer(report("lenet5"), "timeloop")
+    problems = [path.read_text() for path in sorted(folder.iterdir())]
+    assert all(text.endswith(below) for text in problems)
+    joined = "".join(f"---\n{text.removesuffix(below)}" for text in problems)
     assert joined == timeloop.write(report("lenet5"))
     single = tmp_path / "all.yaml"
     assert run(["export", "lenet5", "--to", "timeloop", "-o", str(single)]) == 0
-    assert single.read_text() == joined
+    assert single.read_text() == joined + below
     out, err = capsys.readouterr()
     assert out == ""
     assert err == 2 * "layerscope: left out: 4 tanh, 2 avg_pool, 1 flatten\n"

@@ -71,9 +71,11 @@ def command(network: str, target: str | None, output: str | None, **options: Any
         _save(report, output, options)
         return
     if target == "timeloop" and output and _is_folder(output):
+        from layerscope.export.footer import footer
         from layerscope.export.timeloop import files
 
-        _deliver_all(files(report), output)
+        below = harmless(footer(report, target))
+        _deliver_all({name: text + below for name, text in files(report).items()}, output)
     else:
         deliver(_text(report, target), output)
     for line in _warnings(report, target):

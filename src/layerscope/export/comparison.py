@@ -128,7 +128,7 @@ def _side(layer: Layer | None) -> dict[str, Any] | None:
         "name": layer.name,
         "type": layer.op,
         "output": layer.output,
-        "params": layer.params if layer.params_known else None,
+        "params": layer.params if known or layer.node.params is not None else None,
         "macs": layer.ops.mac if known else None,
     }
 

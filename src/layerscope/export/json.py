@@ -374,7 +374,7 @@ def _stamp(report: ReportOf) -> Stamp:
 
 def _layer(layer: LayerOf, report: ReportOf) -> Layer:
     known = layer.status != "unknown"
-    told = layer.params_known  # a format may state weights of an op without a rule
+    told = report.params_known(layer.node)  # a format may state weights of an op without a rule
     own = _counts_its_own(report)
     source = layer.node.source
     return Layer(

@@ -111,9 +111,11 @@ def _forward(row: Row | Layer) -> str:
     layer, gemm = row.layer, row.layer.gemm
     assert gemm is not None
     times = f" x{gemm.count}" if gemm.count > 1 else ""
+    flops, moved = layer.convention_kinds.flops, layer.moved_bytes
+    intensity = Fraction(flops, moved) if moved else 0
     return (
-        f"{layer.name} FWD {si_text(layer.convention_kinds.flops)}F {si_text(layer.moved_bytes)}B  "
-        f"FWD_AI {si_text(layer.intensity or 0)}F/B  MxNxK={gemm.m}x{gemm.n}x{gemm.k}{times}"
+        f"{layer.name} FWD {si_text(flops)}F {si_text(moved)}B  "
+        f"FWD_AI {si_text(intensity)}F/B  MxNxK={gemm.m}x{gemm.n}x{gemm.k}{times}"
     )
 
 

@@ -234,7 +234,7 @@ def cell(column: Column, row: Row, report: Report) -> Any:
     """A row's value; "?" where it is unknown, AtLeast where a part of what it sums is."""
     if not row.unknown or column.name in KNOWN_WHEN_UNKNOWN:
         return column.value(row, report)
-    if column.name in OF_ARRAYS and row.params_known:
+    if column.name in OF_ARRAYS and all(report.params_known(x.node) for x in row.members):
         return column.value(row, report)
     if row.layer is not None or column.kind == "ratio":
         return "?"

@@ -67,11 +67,6 @@ class Row(Struct, frozen=True):
         return any(layer.lacks_figures for layer in self.members)
 
     @property
-    def params_known(self) -> bool:
-        """Whether the parameters of every layer in it are known."""
-        return all(layer.params_known for layer in self.members)
-
-    @property
     def status(self) -> str:
         """Of a layer its own; of several whether their sums are exact, an estimate or a bound."""
         if self.layer is not None:

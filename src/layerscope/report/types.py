@@ -87,12 +87,6 @@ class Layer(Struct, frozen=True, gc=False):
         return self.cost.status == "unknown" and bool(self.node.times)
 
     @property
-    def params_known(self) -> bool:
-        """Whether its parameters are known: also of an unknown op whose arrays a file states."""
-        stated = self.node.params is not None or bool(self.cost.params)
-        return self.cost.status != "unknown" or stated
-
-    @property
     def output(self) -> Shape | None:
         """Shape of its first output."""
         return self.outputs[0].shape
@@ -341,16 +335,16 @@ class Report(Struct, frozen=True, dict=True):
             )  # fmt: skip
         return tuple(rows)
 
+    def params_known(self, node: Node) -> bool:
+        """Whether a node's parameters are known, as they can be of an unknown op."""
+        if self.graph.all_params or node.name in self.shapes.calls or node.params is not None:
+            return True
+        return node.op in RULES and not RULES[node.op].has_params
+
     @cached_property
     def params_complete(self) -> bool:
         """Whether all layers' parameters are known: if not, their total is a lower bound."""
-        calls = self.shapes.calls
-        return self.graph.all_params or all(
-            node.name in calls
-            or node.params is not None
-            or (node.op in RULES and not RULES[node.op].has_params)
-            for node in self.graph.nodes
-        )
+        return all(self.params_known(node) for node in self.graph.nodes)
 
     @cached_property
     def backward(self) -> dict[str, Ops]:
@@ -432,7 +426,7 @@ class Report(Struct, frozen=True, dict=True):
         if not self.coverage.unknown:
             return ()
         of_arrays = ("params", "buffers", "param_bytes")
-        known = of_arrays if all(layer.params_known for layer in self.layers) else ()
+        known = of_arrays if self.params_complete else ()
         return tuple(name for name in (*SUMS, *of_arrays) if name not in known)
 
     @cached_property
