@@ -358,7 +358,10 @@ def test_another_convention_lists_all_that_it_counts() -> None:
     assert "weights: (9*2)*16 + 16 = 304\n" in text
     assert "\nbatch_norm: [200x16]  memory:  200*16=3200   weights: 32\n" in text
     rows = [[c.strip() for c in cells(line)] for line in write(report, "layersheet").splitlines()]
-    assert sum(int(row[-3].replace(",", "")) for row in rows[2:-1]) == report.totals.convention_activations
+    assert (
+        sum(int(row[-3].replace(",", "")) for row in rows[2:-1])
+        == report.totals.convention_activations
+    )
 
 
 def test_tied_weights_are_counted_once() -> None:

@@ -137,7 +137,10 @@ def test_every_layer_is_netscopes(name: str, shared: Path) -> None:
         assert (ops.mac, ops.comp, ops.add, ops.div, ops.exp) == tuple(
             int(row[kind]) for kind in KINDS
         ), row["name"]
-        assert (counted.convention_activations, counted.params) == (int(row["activation"]), int(row["param"]))
+        assert (counted.convention_activations, counted.params) == (
+            int(row["activation"]),
+            int(row["param"]),
+        )
     assert products == sum(layer.op in ("conv", "linear") for layer in exact.layers) > 0
 
 

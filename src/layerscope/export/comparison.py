@@ -14,7 +14,7 @@ from layerscope.report.columns import shape_text
 from layerscope.report.compare import Change, Figure, Pair
 from layerscope.report.differences import Line, folded, listed
 from layerscope.report.numbers import at_least, bytes_text, exact_text, ratio_text, short_text
-from layerscope.report.types import Layer, Report
+from layerscope.report.types import Layer
 
 MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
 
@@ -154,21 +154,22 @@ def _totals(comparison: compare.Comparison, others: Sequence[int], short: bool) 
     for n in others:
         rows[0] += [Cell(safe(reports[n].name)), Cell("ratio")]
     for figure in comparison.figures:
-        row = [named(figure.title), Cell(_number(figure, 0, short, reports[0]))]
+        row = [named(figure.title), Cell(_number(figure, 0, short))]
         for n in others:
-            row.append(Cell(_number(figure, n, short, reports[n])))
-            row.append(Cell(_times(figure.ratios[n])))
+            row.append(Cell(_number(figure, n, short)))
+            bound = figure.bounds[0] or figure.bounds[n]
+            row.append(Cell("?" if bound else _times(figure.ratios[n])))
         rows.append(row)
     return rows
 
 
-def _number(figure: Figure, n: int, short: bool, report: Report) -> str:
+def _number(figure: Figure, n: int, short: bool) -> str:
     value = figure.values[n]
     if figure.unit == "bytes":
         text = bytes_text(value)
     else:
         text = short_text(value) if short else exact_text(value)
-    return at_least(text, figure.name in report.lower_bounds)
+    return at_least(text, figure.bounds[n])
 
 
 def _times(ratio: Fraction | None) -> str:

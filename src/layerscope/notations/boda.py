@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.types import Shape
+from layerscope.ops import RULES
 from layerscope.report import Layer, Report
 from layerscope.report.measurement import LayerTime, Run
 
@@ -183,7 +184,8 @@ def _columns(*cells: str) -> str:
 
 def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> list[str]:
     known = [row for row in rows if isinstance(row, Row)]
-    rest = "" if len(known) == len(rows) else "+?"
+    missing = any(layer.lacks_figures and layer.op not in RULES for layer in report.layers)
+    rest = "+?" if missing or len(known) < len(rows) else ""
     sums = [
         f"fwd_{name}_bytes={si_text(sum(held))}B{rest}"
         for name, held in (
@@ -194,7 +196,7 @@ def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> lis
     ]
     flops = sum(row.layer.convention_kinds.flops for row in known)
     moved = sum(row.layer.moved_bytes for row in known)
-    intensity = si_text(Fraction(flops, moved)) if moved else "0"
+    intensity = "?" if rest else si_text(Fraction(flops, moved)) if moved else "0"
     head: list[str] = []
     rate = byte_rate = ""
     tail: list[str] = []

@@ -68,11 +68,20 @@ def write(report: Report) -> str:
     variables = _variables(report)
     stored = sum(each.bytes for each in params.values())
     held = sum(each.bytes or 0 for each in variables.values())
+    no_params = not report.params_complete
+    no_vars = not report.memory.complete and bool(report.coverage.unknown)
     tables = [
         [["func", RULE, "type", "inputs", "outputs", "params", "pad", "stride"], *layers],
         [["param", RULE, "dims", "mem", "fanout"], *_param_columns(params)],
         [["var", RULE, "dims", "mem", "fanin", "fanout"], *_variable_columns(variables)],
-        [["params", "vars", "total"], list(map(memory_text, (stored, held, stored + held)))],
+        [
+            ["params", "vars", "total"],
+            [
+                _sum_text(stored, no_params),
+                _sum_text(held, no_vars),
+                _sum_text(stored + held, no_params or no_vars),
+            ],
+        ],
         *_fields(report, variables),
     ]
     return "".join(map(_table, tables)).rstrip("\n") + "\n"
@@ -92,6 +101,11 @@ def _dims(values: Sequence[Number] | None) -> str:
         return NONE
     texts = [number_text(value, 4) for value in values]
     return "x".join(texts) if len(set(values)) > 1 else texts[0]
+
+
+def _sum_text(size_bytes: int, unknown: bool) -> str:
+    """A total, marked where a part of it is unknown."""
+    return memory_text(size_bytes) + (" + ?" if unknown else "")
 
 
 def _mem(size_bytes: int | None) -> str:

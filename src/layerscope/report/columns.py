@@ -210,9 +210,11 @@ def choose(names: Iterable[str]) -> tuple[Column, ...]:
 
 
 def of_convention(names: Iterable[str], report: Report) -> tuple[str, ...]:
-    """Names of columns with the convention's own figure in place of our multiply-adds."""
-    if report.convention.name == "exact" or not report.convention.figure:
-        return tuple(names)
+    """Names of columns with the convention's own figure, else in place of our multiply-adds."""
+    names = tuple(names)
+    counted = report.convention
+    if counted.name == "exact" or not counted.figure or "convention_ops" in names:
+        return names
     swapped = {"macs": "convention_ops", "macs%": "convention_ops%"}
     return tuple(swapped.get(name, name) for name in names)
 

@@ -19,19 +19,35 @@ Kind = Literal["equal", "changed", "only_first", "only_second"]
 Unit = Literal["count", "bytes"]
 
 
+# totals that are compared -> what they are called, and their unit
+TOTALS: dict[str, tuple[str, Unit]] = {
+    "params": ("params", "count"),
+    "macs": ("MACs", "count"),
+    "flops": ("FLOPs", "count"),
+    "activations": ("activations", "count"),
+    "activation_bytes": ("memory", "bytes"),
+    "peak_activation_bytes": ("peak memory", "bytes"),
+    "param_bytes": ("weights", "bytes"),
+}
+
+
 class Figure(Struct, frozen=True):
-    """One total of every network, in their order, with ratios to the first (None: to nothing)."""
+    """One total of every network, in their order; `bounds` says which are lower bounds."""
 
     name: str
     title: str
     unit: Unit
     values: tuple[int, ...]
+    bounds: tuple[bool, ...]
 
     @property
     def ratios(self) -> tuple[Fraction | None, ...]:
-        """Each value by that of the first network."""
-        base = self.values[0]
-        return tuple(Fraction(value, base) if base else None for value in self.values)
+        """Each value by that of the first network; None by zero, or of lower bounds."""
+        base, unknown = self.values[0], self.bounds[0]
+        return tuple(
+            Fraction(value, base) if base and not (bound or unknown) else None
+            for value, bound in zip(self.values, self.bounds, strict=True)
+        )
 
 
 class Change(Struct, frozen=True):
@@ -97,25 +113,20 @@ def compare(reports: Sequence[Report]) -> Comparison:
 
 
 def _figures(reports: Sequence[Report]) -> tuple[Figure, ...]:
-    totals = [report.totals for report in reports]
     counted = reports[0].convention
-    own = tuple(t.convention_ops for t in totals if t.convention_ops is not None)
-    word = f"{counted.figure} ({counted.name})"
-    more = counted.name != "exact" and len(own) == len(totals)
-    return (
-        *([Figure("convention_ops", word, "count", own)] if more else []),
-        Figure("params", "params", "count", tuple(t.params for t in totals)),
-        Figure("macs", "MACs", "count", tuple(t.macs for t in totals)),
-        Figure("flops", "FLOPs", "count", tuple(t.flops for t in totals)),
-        Figure("activations", "activations", "count", tuple(t.activations for t in totals)),
-        Figure("activation_bytes", "memory", "bytes", tuple(t.activation_bytes for t in totals)),
+    titles: dict[str, tuple[str, Unit]] = {}
+    if counted.name != "exact" and reports[0].totals.convention_ops is not None:
+        titles["convention_ops"] = (f"{counted.figure} ({counted.name})", "count")
+    titles |= TOTALS
+    return tuple(
         Figure(
-            "peak_activation_bytes",
-            "peak memory",
-            "bytes",
-            tuple(t.peak_activation_bytes for t in totals),
-        ),
-        Figure("param_bytes", "weights", "bytes", tuple(t.param_bytes for t in totals)),
+            name,
+            title,
+            unit,
+            tuple(getattr(report.totals, name) for report in reports),
+            tuple(name in report.lower_bounds for report in reports),
+        )
+        for name, (title, unit) in titles.items()
     )
 
 
