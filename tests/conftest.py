@@ -6,20 +6,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.skips import NO_SHARED, Skips
 
 HERE = Path(__file__).parent
 SHARED = HERE.parent.parent / "shared"
 
+# A deadline fails on a loaded machine; the blob is what reproduces a failure.
+settings.register_profile("layerscope", deadline=None, print_blob=True)
+settings.load_profile("layerscope")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Skips(), "layerscope-skips")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--refresh-goldens", action="store_true", help="write golden files anew")
+    parser.addoption("--all-installed", action="store_true", help="a missing library is a failure")
 
 
 @pytest.fixture
 def shared() -> Path:
     """The folder of independent figures; tests that need it are skipped where it is not."""
     if not SHARED.is_dir():
-        pytest.skip("the independent figures (../shared) are not on this machine")
+        pytest.skip(NO_SHARED)
     return SHARED
 
 

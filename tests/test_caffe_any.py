@@ -64,13 +64,13 @@ def tried(text: str, **options: object) -> str:
 
 
 @given(networks(), st.booleans(), st.sampled_from(["test", "train"]))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 def test_any_network_is_a_graph_or_a_named_error(text: str, keep_going: bool, phase: str) -> None:
     said = tried(text, keep_going=keep_going, phase=phase)
     assert "\n" not in said
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_bytes_are_a_graph_or_a_named_error(data: bytes) -> None:
     assert tried(data.decode("latin-1")).startswith("net.prototxt:")

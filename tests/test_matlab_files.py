@@ -104,7 +104,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(variables=st.dictionaries(NAMES, TREES, min_size=1, max_size=3))
 def test_version_5_is_read_as_scipy_reads_it(
     variables: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
@@ -203,7 +203,7 @@ def read_broken(data: bytes, cut: int | None, changes: list[tuple[int, int]], pa
     assert "\n" not in told
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(version=st.sampled_from(["5", "7"]), cut=CUT, changes=CHANGES)
 def test_any_bytes_give_a_network_or_a_named_error(
     version: str,
@@ -216,7 +216,7 @@ def test_any_bytes_give_a_network_or_a_named_error(
     read_broken(originals[version], cut, changes, path)
 
 
-@settings(max_examples=15, deadline=None)  # each starts a process
+@settings(max_examples=15)  # each starts a process
 @given(cut=CUT, changes=CHANGES)
 def test_any_bytes_of_version_73(
     cut: int | None,

@@ -73,7 +73,7 @@ def _fits(inputs: tuple[Tensor, ...], stored: Param, nodes: tuple[Node, ...]) ->
     return True
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300, derandomize=True)
 @given(networks(), st.booleans())
 def test_liveness_is_what_an_allocator_holds(graph: Graph, in_place: bool) -> None:
     shapes = infer(graph)
@@ -90,7 +90,7 @@ def test_liveness_is_what_an_allocator_holds(graph: Graph, in_place: bool) -> No
     assert memory.in_place == in_place
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(networks())
 def test_working_in_place_never_takes_more(graph: Graph) -> None:
     apart, shared = live(graph), live(graph, in_place=True)

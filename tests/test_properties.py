@@ -20,7 +20,7 @@ from tests.brute.cases import CASES
 from tests.brute.random_windows import fits, windows
 from tests.brute.windows import pads_of, placements
 
-steady = settings(max_examples=150, deadline=None, derandomize=True)
+steady = settings(max_examples=150, derandomize=True)
 
 
 def call(op: str, attributes: Any, *inputs: Shape) -> Call:

@@ -244,7 +244,7 @@ def test_a_long_line_takes_bounded_time(text: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_a_message_or_an_error_with_a_place(data: bytes) -> None:
     said = complaint(lambda: parse(data, "net.prototxt"))
     assert not said or said.startswith("net.prototxt:")
@@ -257,7 +257,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=40).map("".join))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_any_pieces_are_a_message_or_an_error_with_a_place(text: str) -> None:
     said = complaint(lambda: read(text))
     assert not said or said.startswith("net.prototxt:")
@@ -297,7 +297,7 @@ def messages(draw: st.DrawFn, depth: int = 0) -> str:
 
 
 @given(messages())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_is_well_formed_is_read_and_read_again(text: str) -> None:
     once = plain(read(text))
 

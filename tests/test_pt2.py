@@ -1,4 +1,4 @@
-"""Exported programs: figures as of the live module, and files that are not what they should be."""
+"""Exported programs read without PyTorch, and files that are not what they should be."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import layerscope
-from layerscope.errors import FormatError, MissingExtra, UsageError
+from layerscope.errors import FormatError, UsageError
 from layerscope.formats.torch import pt2
 
 Program = dict[str, Any]
@@ -307,95 +307,3 @@ def test_recognised_by_what_it_begins_with(tmp_path: Path) -> None:
     assert not pt2.recognise(b"")
     other = path.rename(tmp_path / "net.zip")
     assert figures(layerscope.analyze(str(other))) == (402, 4176)
-
-
-# What PyTorch itself writes
-
-
-def models(torch: Any) -> dict[str, Any]:
-    from layerscope.formats.torch.specs import torchvision_models
-
-    nn = torch.nn
-    try:
-        vision = torchvision_models(torch)
-    except MissingExtra:
-        pytest.skip("torchvision is not installed")
-
-    class Words(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed = nn.Embedding(50, 16)
-            self.lstm = nn.LSTM(16, 32, 2, batch_first=True, bidirectional=True)
-            self.head = nn.Linear(64, 5)
-
-        def forward(self, x: Any) -> Any:
-            return self.head(self.lstm(self.embed(x))[0][:, -1])
-
-    class Written(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed = nn.Embedding(50, 16)
-            self.head = nn.Linear(16, 50, bias=False)
-            self.head.weight = self.embed.weight
-
-        def forward(self, x: Any) -> Any:
-            with torch.no_grad():
-                y = self.embed(x).clone()
-            y[:, 0] = 0
-            y[..., :4].mul_(2)
-            a, b = y.chunk(2, -1)
-            return self.head(torch.cat([b, a], -1))
-
-    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
-    image, ids = torch.zeros(1, 3, 64, 64), torch.zeros(2, 7, dtype=torch.long)
-    vit = vision.VisionTransformer(64, 16, 2, 4, 64, 128, num_classes=10)
-    return {
-        "resnet18": (vision.resnet18(), image),
-        "mobilenet_v2": (vision.mobilenet_v2(), image),
-        "vit": (vit, image),
-        "lstm": (Words(), ids),
-        "encoder": (nn.TransformerEncoder(layer, 2), torch.zeros(2, 9, 32)),
-        "written": (Written(), ids),
-    }
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("decomposed", [False, True], ids=["whole", "decomposed"])
-@pytest.mark.parametrize("which", ["resnet18", "mobilenet_v2", "vit", "lstm", "encoder", "written"])
-def test_figures_are_those_of_the_module(tmp_path: Path, which: str, decomposed: bool) -> None:
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
-    model, data = models(torch)[which]
-    model.eval()
-    program = torch.export.export(model, (data,))
-    if decomposed:
-        program = program.run_decompositions()
-    path = str(tmp_path / "model.pt2")
-    torch.export.save(program, path)
-    live, read = layerscope.analyze(model, input_data=data), layerscope.analyze(path)
-    assert figures(read) == figures(live)
-    if not decomposed and which != "written":
-        assert [(r.name, r.op, r.params, r.ops) for r in read.layers] == [
-            (r.name, r.op, r.params, r.ops) for r in live.layers
-        ]
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_sizes_that_a_program_asks_for(tmp_path: Path) -> None:
-    torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
-
-    class Net(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.head = torch.nn.Linear(16, 4)
-
-        def forward(self, x: Any) -> Any:
-            return self.head(x.view(x.shape[0] * 2, -1)).reshape(x.shape[0], 2, 4)
-
-    model, data = Net().eval(), torch.zeros(3, 32)
-    batch = torch.export.Dim("batch", min=2, max=64)
-    path = str(tmp_path / "model.pt2")
-    torch.export.save(torch.export.export(model, (data,), dynamic_shapes=({0: batch},)), path)
-    live, read = layerscope.analyze(model, input_data=data), layerscope.analyze(path)
-    assert [(r.name, r.op, r.ops) for r in read.layers] == [
-        (r.name, r.op, r.ops) for r in live.layers
-    ]
