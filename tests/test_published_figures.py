@@ -106,14 +106,15 @@ def pooled(of: Subject) -> int:
 def netscope(kind: str) -> Callable[[Subject], int]:
     def count(of: Subject) -> int:
         totals = of.report("netscope").totals
-        ops = of.row("netscope").ops if of.layer else totals.ops
+        ops = (of.row("netscope") if of.layer else totals).convention_kinds
         return int(getattr(ops, kind))
 
     return count
 
 
 def netscope_activations(of: Subject) -> int:
-    return (of.row("netscope") if of.layer else of.report("netscope").totals).activations or 0
+    counted = of.row("netscope") if of.layer else of.report("netscope").totals
+    return counted.convention_activations
 
 
 def netscope_params(of: Subject) -> int:
@@ -199,7 +200,7 @@ QUANTITIES: dict[str, tuple[int, Count]] = {
     "GMACs_of_convolutions": (G, macs_where(lambda layer: layer.op == "conv")),
     "FLOPs_of_products": (1, lambda of: 2 * macs(of)),
     "timm_GMACs": (G, timm),
-    "timm_Mactivations": (M, lambda of: of.report("timm").totals.activations),
+    "timm_Mactivations": (M, lambda of: of.report("timm").totals.convention_activations),
     "field": (1, field),
     "stride": (1, field_stride),
     "padding": (1, lambda of: Fraction(field(of) - 1, 2) - field_centre(of)),
@@ -215,11 +216,11 @@ QUANTITIES: dict[str, tuple[int, Count]] = {
     "boda_FLOPs": (1, lambda of: 2 * macs(of)),
     "boda_bytes": (1, lambda of: of.row().moved_bytes),
     **{side: (1, gemm(side.lower())) for side in "MNK"},
-    "cs231n_elements": (1, cs231n("activations")),
+    "cs231n_elements": (1, cs231n("convention_activations")),
     "cs231n_weights": (1, cs231n("params")),
     "matconvnet_stride": (1, field_stride),
     "matconvnet_offset": (1, lambda of: field_centre(of) + 1),
-    "matconvnet_data_KB": (1024, lambda of: 4 * of.row("matconvnet").activations),
+    "matconvnet_data_KB": (1024, lambda of: 4 * of.row("matconvnet").convention_activations),
 }
 
 
