@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from layerscope.conventions import convention
-from tests.peers.models import MODULES, NETWORKS, Built
+from layerscope.conventions import COUNTERS, convention
+from tests.peers.models import MODULES, NETWORKS, Built, the_torchvision
 from tests.peers.tools import TOOLS, Said, ask
 
 pytestmark = [
@@ -74,7 +74,7 @@ TIMM = ("vit_tiny_patch16_224",)
 @pytest.fixture(autouse=True)
 def _needed(tool: str, name: str) -> None:
     """Skip by name what is not installed."""
-    package = TOOLS[tool][0]
+    package = TOOLS[tool][0] if tool in TOOLS else tool
     needs = [package]
     if name in NETWORKS:
         needs.append("timm" if name in TIMM else "torchvision")
@@ -143,3 +143,67 @@ def test_reasons_add_up(name: str, tool: str) -> None:
     (said,) = found.opinions
     assert sum(part.count for part in said.parts) == said.macs - found.macs
     assert sum(part.count for part in said.param_parts) == said.params - found.params
+
+
+TEN = ("resnet18", "resnet50", "mobilenet_v2", "densenet121", "vgg16", "alexnet",
+       "efficientnet_b0", "convnext_tiny", "swin_t", "vit_tiny_patch16_224")  # fmt: skip
+
+
+def told(name: str, tool: str) -> int | None:
+    """The real tool's figure; torchvision's is in the metadata of its weights, in G."""
+    if tool != "torchvision":
+        model, args = built(name)
+        return ask(tool, model, args).ops
+    if name in TIMM:
+        return None
+    models = the_torchvision().models
+    gmacs = models.get_model_weights(name).DEFAULT.meta["_ops"]
+    return round(float(gmacs) * 1000)
+
+
+@pytest.mark.parametrize("tool", COUNTERS)
+@pytest.mark.parametrize("name", TEN)
+def test_column_total_drop_in_and_json_are_the_tool_s_figure(name: str, tool: str) -> None:
+    import json
+
+    import layerscope
+
+    model, args = built(name)
+    report = replace(counted(name), convention=convention(tool))
+    figure = report.totals.convention_ops
+    assert figure is not None
+    said = told(name, tool)
+    if tool == "torchvision":
+        assert said in (None, round(figure / 1e6))
+    else:
+        assert figure == said
+    word = convention(tool).figure
+    rows = report.to_text(columns=("name", "convention_ops"), fold=False).splitlines()
+    assert rows[0].split()[-1] == word
+    assert rows[-1].split()[-1] == f"{figure:,}"
+    flat = report.to_csv(columns=("convention_ops",)).split()[1:]
+    assert sum(map(int, flat)) == figure
+    document = json.loads(report.to_json())
+    assert document["totals"]["convention_ops"] == figure
+    assert sum(layer["convention_ops"] or 0 for layer in document["layers"]) == figure
+    assert document["stamp"]["figure"] == word
+    assert document["totals"]["macs"] == counted(name).totals.macs
+    assert layerscope.summary(model, input_data=args, like=tool).total_mult_adds == figure
+    assert layerscope.profile(model, args, like=tool)[0] == figure
+    analysis = layerscope.FlopCountAnalysis(model, args, like=tool)
+    assert analysis.total() == sum(analysis.by_operator().values()) == figure
+
+
+@pytest.mark.parametrize("tool", ["fvcore"])
+@pytest.mark.parametrize("name", ["resnet18", "densenet121", "swin_t"])
+def test_figures_of_modules_are_fvcores(name: str, tool: str) -> None:
+    from fvcore.nn import FlopCountAnalysis
+
+    import layerscope
+
+    model, args = built(name)
+    theirs = FlopCountAnalysis(model.eval(), tuple(args))
+    theirs = theirs.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+    ours = layerscope.FlopCountAnalysis(model, args, like=tool).by_module()
+    found = dict(theirs.by_module())
+    assert {path: ours[path] for path in found} == found

@@ -15,6 +15,7 @@ from typing import Any
 from layerscope.api import Report, analyze
 from layerscope.errors import UnknownName
 from layerscope.graph.collection import no_collection
+from layerscope.report.columns import of_convention
 from layerscope.report.types import Layer
 
 # torchinfo's columns in our words
@@ -80,7 +81,8 @@ def summary(
     with _Mode(model, mode), no_collection():
         report = analyze(model, **told, **options)
     fields = {name: getattr(report, name) for name in Report.__struct_fields__}
-    columns = ["name", *dict.fromkeys(COLUMNS.get(name, name) for name in col_names)]
+    named = {**COLUMNS, "mult_adds": of_convention(("macs",), report)[0]}
+    columns = ["name", *dict.fromkeys(named.get(name, name) for name in col_names)]
     made = Summary(**fields, columns=tuple(columns) if col_names else (), depth=depth)
     if verbose:
         print(made)
