@@ -51,6 +51,41 @@ def commands() -> str:
     return "\n".join(pages)
 
 
+UNDER_A_CONVENTION = """\
+## What a convention changes
+
+`--like fvcore` puts fvcore's figure into the cost column, under fvcore's word (`flops`); it adds up to
+the total. In JSON it is `convention_ops`, of every layer and in `totals`; `stamp.figure` is the word.
+In Python it is `report.totals.convention_ops` and `layer.convention_ops`.
+
+| figure | under a convention |
+| --- | --- |
+| `macs`, `flops`, `ops`, intensity | exact, always |
+| bytes: `memory`, `read`, `write`, `weights`, peak | exact, always; each tensor in its own dtype |
+| `activations` | exact; the convention's own count is `convention_activations` |
+| `params` | as the convention counts them: thop leaves out modules it does not know |
+| `summary().total_mult_adds`, `profile()`, `FlopCountAnalysis.total()` | the convention's figure |
+| `summary().total_macs`, `.total_flops` | exact, always |
+
+## Unknown figures
+
+A sum that lacks an unknown layer is a lower bound: `≥432` in text, Markdown, LaTeX, HTML and csv. JSON
+names such totals in `totals.lower_bounds`; figures of unknown layers are null. A total of parameters is
+exact where all arrays are known, as in a state dict, even if the operations are not. Intensity and
+ratios of lower bounds are `?`, in JSON null.
+
+Stamp, coverage and notes stand under the table: in csv, LaTeX, dot, Timeloop and ZigZag as comments.
+`pandas.read_csv(path, comment="#")` skips them; `--no-stamp` leaves them out.
+
+## Dtypes
+
+The stamp names the dtype of a network that has only one. Otherwise it is `mixed`, with the dtypes of
+the inputs and of the arithmetic. `stamp.dtypes` in JSON has the number of elements of each.
+
+## Other programs
+"""
+
+
 def forms() -> str:
     """The page of notations and conventions."""
     told = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
@@ -66,6 +101,7 @@ def forms() -> str:
         "counts in its own convention unless told otherwise; the stamp says which.\n\n"
         f"| notation | what it prints | counts as |\n| --- | --- | --- |\n{told}\n"
         f"| convention | what it counts | its one figure |\n| --- | --- | --- |\n{counted}\n"
+        f"{UNDER_A_CONVENTION}\n"
         "`export --to` writes these beside csv, JSON, Markdown, LaTeX and HTML; simulators get\n"
         "the products of a network, and what is left out is counted on stderr.\n\n"
         f"| target | what it is |\n| --- | --- |\n{targets}"
