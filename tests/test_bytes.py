@@ -166,11 +166,14 @@ def test_a_quantized_onnx_file_is_counted_in_bytes_of_its_own(tmp_path: Path) ->
     path = tmp_path / "quantized.onnx"
     path.write_bytes(model(nodes, "x 1x3x8x8", "z", stored).SerializeToString())
     report = layerscope.analyze(str(path))
-    # 192 elements of uint8, 4x6x6 of uint8, and the same of fp32
-    assert [layer.activation_bytes for layer in report.layers] == [192, 144, 4 * 144]
+    # q is 192 numbers of uint8, y 4x6x6 of uint8, z the same of fp32; the product inside
+    # QLinearConv is no tensor of the file
+    made = {layer.node.outputs[0]: layer.activation_bytes for layer in report.layers}
+    assert {name: made[name] for name in ("q", "y", "z")} == {"q": 192, "y": 144, "z": 4 * 144}
+    assert report.totals.activation_bytes == report.totals.write_bytes == 192 + 144 + 4 * 144
     found = stamp_of(report)
     assert (found["dtype"], found["dtypes"]["inputs"]) == ("mixed", {"fp32": 192})
-    assert found["dtypes"]["arithmetic"] == {"fp32": 192 + 144, "uint8": 144}
+    assert found["dtypes"]["arithmetic"] == {"fp32": 192 + 144, "uint8": 2 * 144}
 
 
 def test_one_dtype_stays_as_it_was() -> None:
@@ -196,3 +199,40 @@ def test_an_embedding_reads_rows_of_its_own_dtype() -> None:
     b.add_node("embedding", (ids, table), at.Embedding(100, 16), name="rows")
     row = layerscope.analyze(b.build()).by_name["rows"]
     assert row.cost.read_bytes == 4 * 8 + 4 * 16 // 2
+
+
+# operator -> its inputs, what is stored, domain, bytes of its outputs
+INSIDE: dict[str, tuple[str, list[Any], str, int]] = {}
+
+
+def _inside() -> None:
+    import numpy as np  # noqa: TID251
+
+    scale, zero = array("s", 0.1, np.float32), array("z", 0, np.uint8)
+    INSIDE["y = MatMulInteger x w"] = (
+        "x 4x8 uint8", [zeros("w", 8, 3, dtype=np.int8)], "", 4 * 12
+    )  # fmt: skip
+    INSIDE["y = ConvInteger x w"] = (
+        "x 1x3x8x8 uint8", [zeros("w", 4, 3, 3, 3, dtype=np.int8)], "", 4 * 144
+    )  # fmt: skip
+    INSIDE["y = QLinearAdd x s z x s z s z"] = ("x 4x8 uint8", [scale, zero], "com.microsoft", 32)
+    INSIDE["y = QLinearSigmoid x s z s z"] = ("x 4x8 uint8", [scale, zero], "com.microsoft", 32)
+    INSIDE["y = BiasGelu x b"] = ("x 4x8", [zeros("b", 8)], "com.microsoft", 4 * 32)
+    INSIDE["y = SkipLayerNormalization x x g"] = ("x 1x4x8", [zeros("g", 8)], "com.microsoft", 128)
+
+
+_inside()
+
+
+@pytest.mark.parametrize("call", INSIDE)
+def test_steps_inside_an_operator_take_no_memory(call: str, tmp_path: Path) -> None:
+    """However many rows an operator has here, its outputs are all that is stored or written."""
+    inputs, stored, domain, size = INSIDE[call]
+    made = model([node(call, domain=domain)], inputs, "y", stored)
+    path = tmp_path / "one.onnx"
+    path.write_bytes(made.SerializeToString())
+    report = layerscope.analyze(str(path))
+    assert not report.coverage.unknown
+    assert len(report.layers) > 1
+    assert report.totals.activation_bytes == report.totals.write_bytes == size
+    assert report.totals.peak_activation_bytes == size + report.inputs[0].bytes

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.analysis.memory import inner_tensors
 from layerscope.analysis.shapes import Shapes, Tensors
 from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
@@ -51,6 +52,7 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
     calls, ends = shapes.calls, shapes.ends
+    inner = inner_tensors(graph)
     for node in graph.nodes:
         name = node.name
         call = calls.get(name)
@@ -68,7 +70,10 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
             if node.params is None:
                 params = params_of(node.op, call, outputs[0].dtype)
             params = _stored(node, params, stored)
-            work = _known_work(node, call, shapes, dtypes)
+            if inner and (node.inner or not inner.isdisjoint(node.inputs)):
+                work = _work(node, call, shapes, inner)
+            else:
+                work = _known_work(node, call, shapes, dtypes)
             found[name] = _cost(node, work, shapes, params, seen, stored)
             continue
         key = (id(call), node.times, dtypes)
@@ -114,13 +119,19 @@ def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...])
     return found[1]
 
 
-def _work(node: Node, call: Call, shapes: Shapes) -> _Work:
+def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozenset()) -> _Work:
+    """What a node does; values inside an operator are neither read from memory nor written to it."""
     rule = RULES[node.op]
     inputs, outputs = shapes.ends[node.name]
-    read = _bytes(rule.reads(call), inputs)
+    counts = rule.reads(call)
+    kept = tuple([name in inner for name in node.inputs]) if inner else ()
+    if inner:
+        counts = tuple([0 if no else n for n, no in zip(counts, kept, strict=True)])
+    read = _bytes(counts, inputs)
     stored = None if rule.stored_read is None else rule.stored_read(call)
     made = tuple(map(prod, call.outputs))
-    write = 0 if rule.view or rule.known else _bytes(made, outputs)
+    writes = not rule.view or any(kept[:1])
+    write = _bytes(made, outputs) if writes and not (rule.known or node.inner) else 0
     if not any(made):  # what makes nothing does nothing; rules may divide by its sizes
         return _Work(FREE, read, write, None, stored)
     return _Work(rule.ops(call), read, write, rule.gemm(call), stored)

@@ -32,6 +32,9 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     end = len(graph.nodes)
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
     last.update(dict.fromkeys(graph.outputs, end))
+    inner = inner_tensors(graph)
+    if inner:
+        _hold_inputs(graph, last)
     owner: dict[str, int] = {}  # tensor -> its storage, numbered
     names: list[str] = []  # per storage: the tensor that made it, bytes, first and last node
     size: list[int] = []
@@ -68,7 +71,10 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     }
     for index, node in enumerate(graph.nodes):
         made = made_bytes = 0
-        if plain[node.op]:
+        if node.inner:
+            for name in node.outputs:
+                store(name, 0, index)
+        elif plain[node.op]:
             for tensor in ends[node.name][1]:  # as `store` does, for most nodes
                 name = tensor.name
                 elements, held_bytes = sizes.get((tensor.shape, tensor.dtype)) or sizes_of(tensor)
@@ -79,6 +85,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
                 until.append(last.get(name, index))
                 made += elements
                 made_bytes += held_bytes
+        if node.inner or plain[node.op]:
             written[node.name] = made
             written_bytes[node.name] = made_bytes
             continue
@@ -91,7 +98,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
                 continue
             if rule.view and position < len(node.inputs):
                 source = node.inputs[position]
-                if sizes_of(tensors[source])[1] == held_bytes:
+                if sizes_of(tensors[source])[1] == held_bytes and source not in inner:
                     shared = owner.get(source)
             elif position == 0 and not rule.view:
                 held = [owner[source] for source in node.inputs if source in owner]
@@ -125,6 +132,20 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         not blank,
         in_place,
     )
+
+
+def inner_tensors(graph: Graph) -> frozenset[str]:
+    """Names of values inside one operator of a file, which are no tensors of the network."""
+    return frozenset([name for node in graph.nodes if node.inner for name in node.outputs])
+
+
+def _hold_inputs(graph: Graph, last: dict[str, int]) -> None:
+    """Keep what a step inside an operator reads until that operator is done."""
+    for node in reversed(graph.nodes):
+        if node.inner:
+            done = max([last.get(name, 0) for name in node.outputs])
+            for name in node.inputs:
+                last[name] = max(last[name], done)
 
 
 def _sum_alive(end: int, size: list[int], born: list[int], until: list[int]) -> list[int]:

@@ -116,6 +116,7 @@ class Node(Struct, frozen=True, gc=False):
     times: int = 1  # how often it runs in a pass: trips of a loop, 0 in a branch not taken
     note: str = ""  # what the reader has to say of it
     estimate: bool = False  # its figures are a bound, as the note says
+    inner: bool = False  # a step inside one operator of a file: its outputs are no tensors there
 
 
 class Graph(Struct, frozen=True, gc=False):

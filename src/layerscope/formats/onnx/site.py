@@ -257,6 +257,7 @@ class Site:
             source=source,
             note=note,
             estimate=estimate,
+            inner=bool(part) and outputs is None,
         )
         reader.append(node, made, dtypes)
         return results
