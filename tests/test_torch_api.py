@@ -101,6 +101,7 @@ def test_unknown_operators_are_named(operator: Any) -> None:
     assert report.coverage.unknown == {"layerscope_test.twist": 1}
     assert report.layers[-1].output == (2, 4)
     assert report.total_macs == 32
+    assert (report.total_params, report.params_complete) == (20, True)  # the model has all of them
     counted = layerscope.FlopCountAnalysis(Twisted(operator), torch.zeros(2, 4))
     assert counted.unsupported_ops() == {"layerscope_test.twist": 1}
 

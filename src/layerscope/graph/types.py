@@ -128,6 +128,7 @@ class Graph(Struct, frozen=True, gc=False):
     notes: tuple[str, ...] = ()  # what a reader has to say of the file
     unused: tuple[Param, ...] = ()  # parameters of the model that no node uses
     frozen: frozenset[str] = frozenset()  # storages that training leaves as they are
+    all_params: bool = False  # the model has no parameters but its nodes', `params` and `unused`
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
 
     def __post_init__(self) -> None:

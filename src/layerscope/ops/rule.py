@@ -112,6 +112,11 @@ def no_inputs(call: Call) -> tuple[int, ...]:
     return (0,) * len(call.inputs)
 
 
+def no_params(call: Call) -> tuple[Param, ...]:
+    """No stored arrays."""
+    return ()
+
+
 def gradient(call: Call) -> tuple[Ops, Ops]:
     """One product for every output element, and no parameters."""
     return Ops(mul=call.out_elements), FREE
@@ -123,7 +128,7 @@ class Rule(Struct, frozen=True, gc=False):
     family: str
     shape: ShapeRule
     ops: OpsRule
-    params: ParamsRule = lambda call: ()
+    params: ParamsRule = no_params
     gemm: Callable[[Call], Gemm | None] = lambda call: None
     reach: ReachRule = lambda call: pointwise(call.inputs, call.y)
     reads: ReadsRule = all_inputs  # elements of each input
@@ -137,6 +142,11 @@ class Rule(Struct, frozen=True, gc=False):
     view: bool = False  # its output is its first input, under another shape
     arrays: ParamsRule | None = None  # what further inputs stand for in turn; None: not for arrays
     known: bool = False  # worked out before the run: holds no memory, moves nothing
+
+    @property
+    def has_params(self) -> bool:
+        """Whether nodes of this op can have stored arrays."""
+        return self.params is not no_params
 
 
 def made_dtype(

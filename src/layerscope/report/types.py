@@ -229,6 +229,17 @@ class Report(Struct, frozen=True, dict=True):
         return tuple(rows)
 
     @cached_property
+    def params_complete(self) -> bool:
+        """Whether all layers' parameters are known: if not, their total is a lower bound."""
+        calls = self.shapes.calls
+        return self.graph.all_params or all(
+            node.name in calls
+            or node.params is not None
+            or (node.op in RULES and not RULES[node.op].has_params)
+            for node in self.graph.nodes
+        )
+
+    @cached_property
     def backward(self) -> dict[str, Ops]:
         """Operations of the backward pass, by node."""
         return backward(self.graph, self.shapes, self.costs)

@@ -71,11 +71,13 @@ class Network:
         self.silenced: set[str] = set()
         self.told: list[str] = []  # what the user should know of how the file was read
         self.same: dict[object, object] = {}
+        self.weighted = False  # the file has weights: a layer without any has no parameters
 
     def read(self) -> Graph:
         """The graph."""
         layers = self._layers()
         state = state_of(self.net, self.options.phase, [message for _, message in layers])
+        self.weighted = any("blobs" in message for _, message in layers)
         place = self.net.line
         for blob, shape in headers(self.net):
             self._declare(blob, shape, Source(self.file, place))
@@ -219,6 +221,8 @@ class Network:
             store(layer, self.stored[told])
         elif self.stored is None and "blobs" in layer.message:
             store(layer, blobs_of(layer.message))
+        elif self.weighted and layer.kind not in LAYERS:
+            layer.drafts[-1].params = ()
 
     def _name_tops(self, layer: Layer, made: tuple[str, ...]) -> None:
         """Give the tensors of a layer names that are free, its tops those of their blobs."""

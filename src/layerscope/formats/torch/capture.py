@@ -238,6 +238,7 @@ class Run:
             dtype=recorder.floating,
             notes=notes,
             unused=tuple(unused),
+            all_params=True,
             frozen=frozenset(held.frozen),
             own_layout=tracker.own_types,
         )

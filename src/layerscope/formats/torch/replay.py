@@ -371,6 +371,7 @@ class Replay:
             dtype=self.floating,
             notes=tuple(notes),
             unused=tuple(unused),
+            all_params=True,
             frozen=frozenset(frozen),
         )
 
