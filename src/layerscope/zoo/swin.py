@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import Slice
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.vit import mlp
 

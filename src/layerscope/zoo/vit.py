@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import Linear
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 
 EPS = 1e-6
