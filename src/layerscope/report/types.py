@@ -255,7 +255,7 @@ class Report(Struct, frozen=True, dict=True):
         layers = self.layers
         ops = sum_ops([layer.ops for layer in layers])
         costs = [layer.cost for layer in layers]
-        inputs = sum([tensor.elements for tensor in self.inputs])
+        inputs = sum(map(self.convention.input_activations, self.inputs))
         return Totals(
             params=sum([layer.params for layer in layers]) + self._unused,
             buffers=sum([cost.buffer_count for cost in costs]),
