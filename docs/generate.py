@@ -54,9 +54,9 @@ def commands() -> str:
 UNDER_A_CONVENTION = """\
 ## What a convention changes
 
-`--like fvcore` puts fvcore's figure into the cost column, under fvcore's word (`flops`); it adds up to
-the total. In JSON it is `convention_ops`, of every layer and in `totals`; `stamp.figure` is the word.
-In Python it is `report.totals.convention_ops` and `layer.convention_ops`.
+`--like fvcore` puts fvcore's figure into the cost column, under fvcore's word (`flops`); it adds
+up to the total. In JSON it is `convention_ops`, of every layer and in `totals`; `stamp.figure` is
+the word. In Python it is `report.totals.convention_ops` and `layer.convention_ops`.
 
 | figure | under a convention |
 | --- | --- |
@@ -69,18 +69,18 @@ In Python it is `report.totals.convention_ops` and `layer.convention_ops`.
 
 ## Unknown figures
 
-A sum that lacks an unknown layer is a lower bound: `≥432` in text, Markdown, LaTeX, HTML and csv. JSON
-names such totals in `totals.lower_bounds`; figures of unknown layers are null. A total of parameters is
-exact where all arrays are known, as in a state dict, even if the operations are not. Intensity and
-ratios of lower bounds are `?`, in JSON null.
+A sum that lacks an unknown layer is a lower bound: `≥432` in text, Markdown, LaTeX, HTML and csv.
+JSON names such totals in `totals.lower_bounds`; figures of unknown layers are null. A total of
+parameters is exact where all arrays are known, as in a state dict, even if the operations are
+not. Intensity and ratios of lower bounds are `?`, in JSON null.
 
-Stamp, coverage and notes stand under the table: in csv, LaTeX, dot, Timeloop and ZigZag as comments.
-`pandas.read_csv(path, comment="#")` skips them; `--no-stamp` leaves them out.
+Stamp, coverage and notes stand under the table: in csv, LaTeX, dot, Timeloop and ZigZag as
+comments. `pandas.read_csv(path, comment="#")` skips them; `--no-stamp` leaves them out.
 
 ## Dtypes
 
-The stamp names the dtype of a network that has only one. Otherwise it is `mixed`, with the dtypes of
-the inputs and of the arithmetic. `stamp.dtypes` in JSON has the number of elements of each.
+The stamp names the dtype of a network that has only one. Otherwise it is `mixed`, with the dtypes
+of the inputs and of the arithmetic. `stamp.dtypes` in JSON has the number of elements of each.
 
 ## Other programs
 """

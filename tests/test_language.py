@@ -76,8 +76,18 @@ def test_a_cache_is_put_into_every_attention_that_keeps_one() -> None:
         (with_cache, "t5-small", 4, "t5-small has no attention that keeps"),
         (with_tokens, "gpt2", 0, "0 tokens, expected at least 1"),
         (with_cache, "gpt2", -1, "a cache of -1 tokens, expected at least 0"),
-        (with_tokens, "gpt2", 1025, "gpt2: 1025 tokens, but transformer.wpe places 1024"),
-        (with_cache, "gpt2", 1024, "gpt2: 1025 tokens, but transformer.wpe places 1024"),
+        (
+            with_tokens,
+            "gpt2",
+            1025,
+            "gpt2: 1025 tokens, expected at most 1024, the positions of ",
+        ),
+        (
+            with_cache,
+            "gpt2",
+            1024,
+            "gpt2: 1025 tokens, expected at most 1024, the positions of ",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

@@ -57,7 +57,7 @@ SMALL = {
     "llama": llama.network("llama", llama.Sizes(2, 4, 2, 32, 48, 100)),
     "swin": swin.network("swin", swin.Sizes(12, 3, (2, 2, 2, 2))),
     "t5": t5.network("t5", t5.Sizes(2, 2, 8, 12, 24)),
-    "vit": vit.network("vit", vit.Sizes(16, 2, 2, 16, 32), 64),
+    "vit": vit.network("vit", vit.Sizes(16, 2, 2, 16, 32), 64, 64),
 }
 
 

@@ -21,7 +21,7 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "excited": lambda: mobilenet.mobilenet_v3("mobilenet_v3_small"),
     "squeezenet": squeezenet.squeezenet1_1,
     "shufflenet": lambda: shufflenet.shufflenet("shufflenet_v2_x0_5"),
-    "vit": lambda: vit.network("vit", vit.Sizes(16, 2, 2, 32, 64), 64),
+    "vit": lambda: vit.network("vit", vit.Sizes(16, 2, 2, 32, 64), 64, 64),
     "bert": lambda: bert.network("bert", bert.Sizes(2, 2, 32, 64)),
     "gpt2": lambda: gpt2.network("gpt2", gpt2.Sizes(2, 2, 32)),
 }

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from layerscope import analyze
+from layerscope import analyze, load
 from layerscope.errors import ShapeError
 from layerscope.graph.edits import with_cache, with_tokens
-from layerscope.graph.types import Graph
 from layerscope.zoo import bert, build, gpt2, llama, swin, t5, vit
 
 Rows = list[dict[str, str]]
@@ -28,10 +27,6 @@ def table(path: Path) -> Rows:
 ABSENT = {"swin_t": (28_288_354, "4.491")}
 
 
-def image_transformer(name: str, image: int = 224) -> Graph:
-    return vit.vit(name, image) if name in vit.SIZES else build(name)
-
-
 @pytest.mark.parametrize("name", [*vit.SIZES, *swin.SIZES])
 def test_params_and_macs_are_torchvisions(name: str, shared: Path) -> None:
     rows = [row for row in table(shared / "truth/torchvision.csv") if row["builder"] == name]
@@ -41,7 +36,7 @@ def test_params_and_macs_are_torchvisions(name: str, shared: Path) -> None:
         for row in rows
     }
     for shape, figures in (stated or {"1x3x224x224": ABSENT[name]}).items():
-        report = analyze(image_transformer(name, int(shape.split("x")[-1])))
+        report = analyze(name, input=tuple(map(int, shape.split("x"))))
         assert "x".join(map(str, report.inputs[0].shape or ())) == shape
         assert (report.totals.params, f"{report.totals.macs / 1e9:.3f}") == figures
 
@@ -61,16 +56,18 @@ def test_macs_are_the_confirmed_ones_to_the_unit(name: str, told: str, shared: P
     assert analyze(name).totals.macs == int(stated[1].replace(",", ""))
 
 
-def test_an_image_of_another_size_needs_another_table_of_positions() -> None:
+def test_a_graph_keeps_the_image_it_was_built_for() -> None:
+    """The name is built anew for another image; a Graph has its table of positions already."""
     with pytest.raises(ShapeError, match=r"encoder\.add"):
-        analyze("vit_b_16", input=(3, 384, 384))
+        analyze(load("vit_b_16"), input=(3, 384, 384))
     with pytest.raises(ShapeError, match="cannot be reshaped"):
-        analyze("swin_t", input=(3, 256, 256))
+        analyze(load("swin_t"), input=(3, 256, 256))
+    assert load("vit_b_16", inputs={"": (3, 384, 384)}).inputs[0].shape == (1, 3, 384, 384)
 
 
 def test_swin_pads_what_windows_do_not_divide() -> None:
     """At 256 the maps are 64, 32, 16 and 8 wide: padded to 70, 35, 21 and 14."""
-    report = analyze(swin.network("x", swin.SIZES["swin_t"], image=256))
+    report = analyze("swin_t", input=(3, 256, 256))
     pads = [layer.output for layer in report.layers if layer.op == "pad"]
     assert [(shape or ())[1:3] for shape in pads] == [
         *[(70, 70)] * 2, *[(35, 35)] * 2, *[(21, 21)] * 6, *[(14, 14)] * 2,

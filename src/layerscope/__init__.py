@@ -13,11 +13,11 @@ from layerscope.version import __version__
 
 if TYPE_CHECKING:
     from layerscope.api import Report, analyze, compare, fit, load, measure, predict
+    from layerscope.builder import Builder
     from layerscope.dropins import FlopCountAnalysis, profile, summary
     from layerscope.errors import LayerscopeError
     from layerscope.export.comparison import Comparison
     from layerscope.graph import Graph, Node, Param, Tensor
-    from layerscope.graph.builder import Builder
 
 # Loaded on first use: `layerscope --help` needs none of them.
 PUBLIC = {
@@ -28,7 +28,7 @@ PUBLIC = {
     "load": "layerscope.api",
     "measure": "layerscope.api",
     "predict": "layerscope.api",
-    "Builder": "layerscope.graph.builder",
+    "Builder": "layerscope.builder",
     "profile": "layerscope.dropins",
     "summary": "layerscope.dropins",
     "Comparison": "layerscope.export.comparison",

@@ -12,11 +12,11 @@ from layerscope import report
 from layerscope.analysis.costs import costs, storage_of
 from layerscope.analysis.fields import Fields
 from layerscope.analysis.memory import liveness
-from layerscope.analysis.shapes import infer
+from layerscope.analysis.shapes import Shapes, infer
 from layerscope.analysis.stored import check_stored
 from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import COUNTERS, convention
-from layerscope.errors import FormatError, UnknownName, UsageError
+from layerscope.errors import FormatError, ShapeError, UnknownName, UsageError
 from layerscope.graph import Graph, Shape
 from layerscope.graph.collection import no_collection
 from layerscope.graph.edits import bind, with_cache, with_tokens
@@ -166,17 +166,22 @@ def load(network: str, **options: Any) -> Graph:
         return graph if told.weights is None else check_weights(graph, told.weights)
     from layerscope.zoo import build
 
-    graph = build(network)
-    if told != formats.DEFAULTS:
-        raise UsageError(f"{next(iter(options))} is of networks in files, {network} is of the zoo")
-    return graph
+    other = [name for name in options if name not in ("inputs", "batch")]
+    if other and replace(told, inputs={}, batch=None) != formats.DEFAULTS:
+        raise UsageError(f"{other[0]} is of networks in files, {network} is of the zoo")
+    graph = build(network, told.inputs) if told.inputs else build(network)
+    return bind(graph, told.inputs, told.batch)
 
 
 def _binds(network: str) -> bool:
     """Whether the reader of a network must know the shapes of its inputs."""
     from layerscope import formats
 
-    return formats.looks_like_a_file(network) and formats.binds(network)
+    if formats.looks_like_a_file(network):
+        return formats.binds(network)
+    from layerscope.zoo import sized
+
+    return sized(network)
 
 
 def check_weights(graph: Graph, path: str) -> Graph:
@@ -231,7 +236,7 @@ def analyze(
     graph = graph if tokens is None else with_tokens(graph, tokens)
     graph = graph if decode is None else with_cache(graph, decode)
     _need_shapes(graph)
-    inferred = infer(graph)
+    inferred = infer(graph) if not isinstance(network, str) else _inferred(network, graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
     with no_collection():
@@ -244,6 +249,23 @@ def analyze(
             convention=counted_by,
             version=__version__,
         )
+
+
+def _inferred(network: str, graph: Graph) -> Shapes:
+    """Shapes of a network; of one of the zoo, an error says which images it takes."""
+    from layerscope import formats
+
+    try:
+        return infer(graph)
+    except ShapeError as error:
+        if formats.looks_like_a_file(network):
+            raise
+        from layerscope.analysis.limits import least_image
+
+        side = least_image(load(network))
+        if side is None:
+            raise
+        raise ShapeError(f"{error}; it takes images from {side}x{side} on") from None
 
 
 def _need_shapes(graph: Graph) -> None:

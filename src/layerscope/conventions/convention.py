@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from layerscope.analysis.costs import Cost
-from layerscope.graph.types import Node
+from layerscope.graph.types import Node, Tensor
 from layerscope.ops import Call, Ops
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Convention(Struct, frozen=True):
     params: Callable[[Node, Call | None, Cost], int] | None = None  # all that is learned, once
     activations: Callable[[Node, Call, int], int] | None = None  # new storage: none for a view
     counts_inputs: bool = False  # whether the network's inputs are among its activations
+    input_activations: Callable[[Tensor], int] = lambda tensor: tensor.elements
     counts_ops: bool = True  # False: the system counts none, and ours stay exact
     seen: Callable[[Site], Ops] | None = None  # of systems that look at modules and functions
     seen_params: Callable[[Site], int] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.analysis.costs import Cost
 from layerscope.conventions.convention import Convention, Recount
 from layerscope.graph.attributes import Power, TransposedConv
-from layerscope.graph.types import Node, elements
+from layerscope.graph.types import Node, Tensor, elements
 from layerscope.ops import FREE, Call, Ops
 
 
@@ -105,6 +105,17 @@ def _activations(node: Node, call: Call, written: int) -> int:
     return sum(map(elements, call.inputs[:1] if node.op == "softmax_loss" else call.outputs))
 
 
+def has_sizes(tensor: Tensor) -> bool:
+    """Whether Netscope knows the sizes of an input: of one ahead of the layers, all four."""
+    source = tensor.source
+    ahead = source is not None and source.line > 0 and not source.op
+    return not ahead or tensor.shape is None or len(tensor.shape) == 4
+
+
+def _input_activations(tensor: Tensor) -> int:
+    return tensor.elements if has_sizes(tensor) else 0
+
+
 COMPARED = ("relu", "relu6", "elu", "prelu", "leaky_relu", "dropout")
 
 CONVENTION = Convention(
@@ -139,4 +150,5 @@ CONVENTION = Convention(
     params=_params,
     activations=_activations,
     counts_inputs=True,
+    input_activations=_input_activations,
 )

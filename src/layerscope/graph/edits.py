@@ -35,6 +35,8 @@ def bind(
         if name not in names:
             raise UnknownName("input", name, names, f"; {graph.name} has {', '.join(names)}")
     inputs = tuple(_bound(tensor, given.get(tensor.name), batch, dtype) for tensor in graph.inputs)
+    if given:
+        _check_positions(graph, inputs)
     made = dtype or graph.dtype
     nodes = graph.nodes if dtype is None else tuple(_typed(node, dtype) for node in graph.nodes)
     params = graph.params if dtype is None else _narrowed(graph.params, dtype)
@@ -96,7 +98,6 @@ def with_tokens(graph: Graph, tokens: int) -> Graph:
     given = token_inputs(graph)
     if not given:
         raise UsageError(f"{graph.name} takes no tokens: it has no input of int64, N x T")
-    _check_places(graph, tokens)
     shapes = {tensor.name: (tensor.shape[0], tokens) for tensor in given if tensor.shape}
     return bind(graph, shapes)
 
@@ -109,7 +110,7 @@ def with_cache(graph: Graph, length: int) -> Graph:
         raise UsageError(
             f"{graph.name} has no attention that keeps keys and values, which decoding needs"
         )
-    _check_places(graph, length + 1)
+    _check_rows(graph, length + 1)
     graph = with_tokens(graph, 1)
     kept: dict[Attention, Attention] = {}  # one value for all alike, as the Builder has it
     nodes = []
@@ -121,11 +122,21 @@ def with_cache(graph: Graph, length: int) -> Graph:
     return replace(graph, nodes=tuple(nodes))
 
 
-def _check_places(graph: Graph, tokens: int) -> None:
-    """Raise where a table of positions has fewer rows than tokens would be placed by it."""
-    places = {name for node in graph.nodes if node.op == "positions" for name in node.outputs}
+def _check_positions(graph: Graph, inputs: tuple[Tensor, ...]) -> None:
+    """Raise where an input has more tokens than there are position embeddings."""
+    lengths = [shape[1] for t in inputs if t.dtype == "int64" and len(shape := t.shape or ()) == 2]
+    if lengths:
+        _check_rows(graph, max(lengths))
+
+
+def _check_rows(graph: Graph, tokens: int) -> None:
+    """Raise where a table of position embeddings has fewer rows than there are tokens."""
+    positions = {name for node in graph.nodes if node.op == "positions" for name in node.outputs}
     for node in graph.nodes:
-        if isinstance(node.attributes, Embedding) and places.intersection(node.inputs):
+        if isinstance(node.attributes, Embedding) and positions.intersection(node.inputs):
             rows = node.attributes.rows
             if rows < tokens:
-                raise UsageError(f"{graph.name}: {tokens} tokens, but {node.name} places {rows}")
+                raise UsageError(
+                    f"{graph.name}: {tokens} tokens, expected at most {rows}, the positions of "
+                    f"{node.name}"
+                )

@@ -7,7 +7,10 @@
 - A number strictly above a thousand, million … is divided by it and rounded to two decimals, in
   binary fractions as Netscope's JavaScript does it, so that a few halves fall lower (1005 is `1k`).
 - A submodule(n) row holds n layers; Netscope itself prints one less.
-- DIM is width x height; a 1-D map is L x 1, a 3-D one width x height x depth, a vector 1x1.
+- DIM is width x height. A third axis is the height, as in Caffe: a 1-D map is 1 x L, a 3-D one
+  width x height x depth, a vector 1x1.
+- An input ahead of the layers that has other than four axes (`im_info`) stays an implicit layer of
+  unknown size in Netscope and has no activation. A layer declared as implicit passes on its input.
 - What is unknown is `?`, in sums an entry `?` beside what is known.
 """
 
@@ -19,6 +22,7 @@ from math import floor
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.conventions.netscope import has_sizes
 from layerscope.formats.caffe.names import NUMBERED, WORDS
 from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
 from layerscope.ops import FREE, Ops
@@ -27,6 +31,7 @@ from layerscope.report.types import Layer, sum_ops
 
 HEAD = "| ID | Name | Type | Input CH | Input DIM | Output CH | Output DIM | OPS | Mem |"
 ALIGN = "| -- | :--- | :--- | :--- | :--- | :--- |:--- | :--- | :--- | "
+NO_SIZES = ("?", "?x?")
 UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 # op -> Caffe's layer type; any other op goes by the name its file gave it, else its own
@@ -149,8 +154,11 @@ def _rows(report: Report) -> list[Row]:
         if source.op and source in seen:
             continue
         seen.add(source)
-        place = _place(tensor.shape)
         called, kind = source.name or tensor.name, source.op or "data"
+        if not has_sizes(tensor):
+            rows.append(Row(called, "implicit", NO_SIZES, NO_SIZES, FREE, 0, 0))
+            continue
+        place = _place(tensor.shape)
         row = Row(called, kind, place, place, FREE, tensor.elements, 0)
         rows.append(replace(row, no_mem=tensor.shape is None))
     layers = report.layers
@@ -187,7 +195,8 @@ def _place(shape: Shape | None) -> tuple[str, str]:
     """Channels and WxH of a tensor."""
     if shape is None:
         return "?", "?"
-    sizes = (*shape[:1:-1], 1, 1)[: max(len(shape) - 2, 2)]
+    sizes = shape[:1:-1]  # from the last axis, the width, down to the first of space
+    sizes = (*(1 for _ in range(2 - len(sizes))), *sizes)
     return str(shape[1] if len(shape) > 1 else 1), "x".join(map(str, sizes))
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
+from layerscope.builder import Builder
 from layerscope.graph import Graph
-from layerscope.graph.builder import Builder
 
 CHANNELS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048)
 UNEVEN = (18, 30, 42, 50, 58, 90, 122, 150)  # channels that no engine holds in blocks

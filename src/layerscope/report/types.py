@@ -367,7 +367,7 @@ class Report(Struct, frozen=True, dict=True):
             counted = sum_ops([layer.convention_kinds for layer in layers])
             counted_activations = sum([layer.convention_activations for layer in layers])
         if self.convention.counts_inputs:
-            counted_activations += sum([tensor.elements for tensor in self.inputs])
+            counted_activations += sum(map(self.convention.input_activations, self.inputs))
         return Totals(
             params=sum([layer.params for layer in layers]) + self._unused,
             buffers=sum([cost.buffer_count for cost in costs]),

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from layerscope.errors import UnknownName
-from layerscope.graph.types import Graph
+from layerscope.graph.types import Graph, Shape
 from layerscope.zoo.catalogue import ZOO
 
 NAMES = tuple(ZOO)
 
 
-def build(name: str) -> Graph:
-    """The network of that name; case, `-` and `_` matter only where two names would be alike."""
+def build(name: str, inputs: Mapping[str, Shape] | None = None) -> Graph:
+    """The network of that name; case, `-` and `_` matter only where two names would be alike.
+
+    Networks whose layers depend on the image are built for the shape in `inputs`.
+    """
     entry = ZOO[_find(name)]
     function = getattr(import_module(f"layerscope.zoo.{entry.file}"), entry.function)
-    network: Graph = function(*entry.arguments)
+    image: Shape = ()
+    if entry.sized and inputs:
+        image = next(iter(inputs.values()))
+        image = image[-2:] if len(image) in (3, 4) else ()  # other ranks are refused later
+    network: Graph = function(*entry.arguments, *image)
     return network
+
+
+def sized(name: str) -> bool:
+    """Whether layers of the network of that name depend on the shape of the image."""
+    return any(ZOO[known].sized for known in _alike(name))
 
 
 def describe(name: str) -> str:
@@ -25,16 +38,20 @@ def describe(name: str) -> str:
 
 
 def _find(name: str) -> str:
-    if name in ZOO:
-        return name
-    alike = [known for known in NAMES if _bare(known) == _bare(name)]
-    if len(alike) != 1:
+    found = _alike(name)
+    if len(found) != 1:
         raise UnknownName("network", name, NAMES, "; `layerscope zoo` lists them")
-    return alike[0]
+    return found[0]
+
+
+def _alike(name: str) -> list[str]:
+    if name in ZOO:
+        return [name]
+    return [known for known in NAMES if _bare(known) == _bare(name)]
 
 
 def _bare(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-__all__ = ["NAMES", "ZOO", "build", "describe"]
+__all__ = ["NAMES", "ZOO", "build", "describe", "sized"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import AdaptivePool, BatchNorm
-from layerscope.graph.builder import Builder
 
 PLAIN = BatchNorm()
 

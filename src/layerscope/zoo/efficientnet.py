@@ -6,8 +6,8 @@ from itertools import count
 from math import ceil
 from typing import NamedTuple
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.blocks import conv_norm, residual, rounded, squeeze_excite, stochastic_depth
 

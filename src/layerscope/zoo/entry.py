@@ -12,3 +12,4 @@ class Entry(Struct, frozen=True):
     function: str
     says: str
     arguments: tuple[object, ...] = ()
+    sized: bool = False  # it takes height and width of the image too: its layers depend on them

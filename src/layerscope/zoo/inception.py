@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import Pool
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 
 Kernel = tuple[int, int]

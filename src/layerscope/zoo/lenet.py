@@ -7,7 +7,7 @@ measures distances to drawn characters).
 
 from __future__ import annotations
 
-from layerscope.graph.builder import Builder
+from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
 KERNELS = (5, 5, 5)  # C1, C3, C5

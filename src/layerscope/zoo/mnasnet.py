@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import count
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.blocks import batch_norm, rounded
 

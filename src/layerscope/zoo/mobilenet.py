@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import count
 from typing import NamedTuple
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.blocks import averaged, conv_norm, rounded, squeeze_excite
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layerscope.graph.builder import Builder
+from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
 Convs = Sequence[tuple[int, int, int]]  # channels, kernel, groups

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.graph.builder import Builder
+from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
 

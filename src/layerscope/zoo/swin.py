@@ -1,17 +1,29 @@
-"""Swin Transformer of Liu et al. 2021 as torchvision has it; the image is fixed at 224x224."""
+"""Swin Transformer of Liu et al. 2021 as torchvision has it, for images of any size."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from layerscope.builder import Builder
+from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Slice
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.vit import mlp
 
-IMAGE, PATCH, WINDOW = 224, 4, 7
+PATCH, WINDOW = 4, 7
 TOKENS = WINDOW**2
 BLOCK = ("norm1", "attn", "stochastic_depth", "norm2", "mlp")  # as torchvision declares its parts
+
+
+Map = tuple[int, int]  # height and width
+
+
+class Block(Struct, frozen=True):
+    """What tells one block from another."""
+
+    width: int
+    heads: int
+    shifted: bool
 
 
 class Sizes(Struct, frozen=True):
@@ -29,16 +41,18 @@ SIZES = {
 }
 
 
-def swin(name: str) -> Graph:
-    """The Swin Transformer of that name."""
-    return network(name, SIZES[name])
+def swin(name: str, height: int = 224, width: int = 224) -> Graph:
+    """The Swin Transformer of that name for images of that many pixels."""
+    return network(name, SIZES[name], (height, width))
 
 
-def network(name: str, sizes: Sizes, image: int = IMAGE) -> Graph:
-    """A Swin Transformer of these sizes."""
+def network(name: str, sizes: Sizes, image: Map = (224, 224)) -> Graph:
+    """A Swin Transformer of these sizes; windows that do not fit the image are padded."""
+    if min(image) < PATCH:
+        raise ShapeError(f"{name}: an image of {image[0]}x{image[1]}, expected at least 4x4")
     b = Builder(name, "SwinTransformer")
-    x = b.input("data", (1, 3, image, image))
-    side, width, heads = image // PATCH, sizes.width, sizes.heads
+    x = b.input("data", (1, 3, *image))
+    size, width, heads = (image[0] // PATCH, image[1] // PATCH), sizes.width, sizes.heads
     with b.scope("features", "Sequential"):
         with b.scope("0", "Sequential"):
             x = b.conv(x, width, PATCH, stride=PATCH, name="0")
@@ -46,25 +60,26 @@ def network(name: str, sizes: Sizes, image: int = IMAGE) -> Graph:
         for stage, depth in enumerate(sizes.depths):
             if stage > 0:
                 with b.scope(str(2 * stage), "PatchMerging", order=("reduction", "norm")):
-                    x = _merge(b, x, side, width)
-                side, width, heads = -(-side // 2), width * 2, heads * 2
+                    x = _merge(b, x, size, width)
+                size = (-(-size[0] // 2), -(-size[1] // 2))
+                width, heads = width * 2, heads * 2
             with b.scope(str(2 * stage + 1), "Sequential"):
                 for n in range(depth):
                     with b.scope(str(n), "SwinTransformerBlock", order=BLOCK):
-                        x = _block(b, x, side, width, heads, shifted=n % 2 == 1)
+                        x = _block(b, x, size, Block(width, heads, shifted=n % 2 == 1))
     x = b.permute(b.layer_norm(x, name="norm"), (0, 3, 1, 2), name="permute")
     x = b.flatten(b.adaptive_pool(x, 1, name="avgpool"), name="flatten")
     return b.build(b.linear(x, 1000, name="head"))
 
 
-def _block(b: Builder, x: str, side: int, width: int, heads: int, *, shifted: bool) -> str:
+def _block(b: Builder, x: str, size: Map, block: Block) -> str:
     y = b.layer_norm(x, name="norm1")
     with b.scope("attn", "ShiftedWindowAttention"):
-        y = _attention(b, y, side, width, heads, shifted=shifted)
+        y = _attention(b, y, size, block)
     x = b.add(x, _stochastic_depth(b, y))
     y = b.layer_norm(x, name="norm2")
     with b.scope("mlp", "MLP"):
-        y = mlp(b, y, 4 * width, width)
+        y = mlp(b, y, 4 * block.width, block.width)
     return b.add(x, _stochastic_depth(b, y))
 
 
@@ -73,30 +88,32 @@ def _stochastic_depth(b: Builder, x: str) -> str:
     return b.add_node("identity", (x,), name="stochastic_depth")[0]
 
 
-def _attention(b: Builder, x: str, side: int, width: int, heads: int, *, shifted: bool) -> str:
+def _attention(b: Builder, x: str, size: Map, block: Block) -> str:
     """Attention within windows, moved by half a window in every other block."""
-    spare = -side % WINDOW
-    across = (side + spare) // WINDOW  # windows along one axis
-    if spare:
-        x = b.pad(x, ((0, 0), (0, spare), (0, spare), (0, 0)))
-    if across == 1:  # there is nothing to move
-        shifted = False
+    width = block.width
+    spare = (-size[0] % WINDOW, -size[1] % WINDOW)
+    down, across = (size[0] + spare[0]) // WINDOW, (size[1] + spare[1]) // WINDOW  # windows
+    if any(spare):
+        x = b.pad(x, ((0, 0), (0, spare[0]), (0, spare[1]), (0, 0)))
+    shifted = block.shifted and max(down, across) > 1  # along an axis of one window nothing moves
     if shifted:
         x = b.roll(x)
-    x = b.reshape(x, (-1, across, WINDOW, across, WINDOW, width))
+    x = b.reshape(x, (-1, down, WINDOW, across, WINDOW, width))
     x = b.reshape(b.permute(x, (0, 1, 3, 2, 4, 5)), (-1, TOKENS, width))
-    mask = _position_bias(b, heads)
+    mask = _position_bias(b, block.heads)
     if shifted:
         mask = b.add(mask, _shift_mask(b, x))
     q, k, v = b.split(b.linear(x, 3 * width, name="qkv"), (width,) * 3, axis=-1)
-    x = b.attention(q, k, v, heads=heads, mask=mask, name="attention")
+    x = b.attention(q, k, v, heads=block.heads, mask=mask, name="attention")
     x = b.linear(x, width, name="proj")
-    x = b.reshape(x, (-1, across, across, WINDOW, WINDOW, width))
-    x = b.reshape(b.permute(x, (0, 1, 3, 2, 4, 5)), (-1, side + spare, side + spare, width))
+    x = b.reshape(x, (-1, down, across, WINDOW, WINDOW, width))
+    x = b.reshape(
+        b.permute(x, (0, 1, 3, 2, 4, 5)), (-1, size[0] + spare[0], size[1] + spare[1], width)
+    )
     if shifted:
         x = b.roll(x)
-    if spare:
-        x = b.add_node("slice", (x,), Slice((1, 2), (0, 0), (side, side)))[0]
+    if any(spare):
+        x = b.add_node("slice", (x,), Slice((1, 2), (0, 0), size))[0]
     return x
 
 
@@ -116,13 +133,14 @@ def _shift_mask(b: Builder, x: str) -> str:
     return b.reshape(mask, (0, 1, TOKENS, TOKENS))
 
 
-def _merge(b: Builder, x: str, side: int, width: int) -> str:
+def _merge(b: Builder, x: str, size: Map, width: int) -> str:
     """Four neighbours joined, normalised and reduced to twice the width."""
-    if side % 2:
-        x = b.pad(x, ((0, 0), (0, 1), (0, 1), (0, 0)))
-    end = side + side % 2
+    odd = (size[0] % 2, size[1] % 2)
+    if any(odd):
+        x = b.pad(x, ((0, 0), (0, odd[0]), (0, odd[1]), (0, 0)))
+    ends = (size[0] + odd[0], size[1] + odd[1])
     parts = [
-        b.add_node("slice", (x,), Slice((1, 2), (row, column), (end, end), (2, 2)))[0]
+        b.add_node("slice", (x,), Slice((1, 2), (row, column), ends, (2, 2)))[0]
         for row, column in ((0, 0), (1, 0), (0, 1), (1, 1))
     ]
     x = b.layer_norm(b.concat(*parts, axis=-1), name="norm")

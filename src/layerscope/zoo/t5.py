@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from layerscope.graph.builder import Builder
+from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
 DROP, BUCKETS, VOCABULARY = 0.1, 32, 32128

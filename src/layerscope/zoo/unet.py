@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from layerscope.graph.builder import Builder
+from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
 WIDTHS = (64, 128, 256, 512, 1024)

@@ -1,11 +1,12 @@
-"""ViT of Dosovitskiy et al. 2020 as torchvision has it; the table of positions fixes the image."""
+"""ViT of Dosovitskiy et al. 2020 as torchvision has it; positions belong to one image size."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from layerscope.builder import Builder
+from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Linear
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 
 EPS = 1e-6
@@ -31,21 +32,27 @@ SIZES = {
 BLOCK = ("ln_1", "self_attention", "dropout", "ln_2", "mlp")  # as torchvision declares its parts
 
 
-def vit(name: str, image: int = 224) -> Graph:
-    """The ViT of that name for images of that many pixels a side."""
-    return network(name, SIZES[name], image)
+def vit(name: str, height: int = 224, width: int = 224) -> Graph:
+    """The ViT of that name for images of that many pixels."""
+    return network(name, SIZES[name], height, width)
 
 
-def network(name: str, sizes: Sizes, image: int) -> Graph:
-    """A ViT of these sizes."""
+def network(name: str, sizes: Sizes, height: int, width: int) -> Graph:
+    """A ViT of these sizes, with a position embedding for every patch of the image."""
+    patch = sizes.patch
+    if height < patch or width < patch or height % patch or width % patch:
+        raise ShapeError(
+            f"{name}: an image of {height}x{width}, expected multiples of {patch} for height and "
+            "width"
+        )
     b = Builder(name, "VisionTransformer")
-    x = b.input("data", (1, 3, image, image))
+    x = b.input("data", (1, 3, height, width))
     x = b.conv(x, sizes.width, sizes.patch, stride=sizes.patch, name="conv_proj")
     x = b.permute(b.reshape(x, (0, sizes.width, -1)), (0, 2, 1))
     first = b.table(x, (1, 1, sizes.width), batched=True, name="class_token")
     x = b.concat(first, x, axis=1)
     with b.scope("encoder", "Encoder", order=("dropout", "layers", "ln")):
-        tokens = (image // sizes.patch) ** 2 + 1
+        tokens = (height // patch) * (width // patch) + 1
         positions = b.table(x, (1, tokens, sizes.width), name="pos_embedding")
         x = b.dropout(b.add(x, positions, name="add"), 0.0, name="dropout")
         with b.scope("layers", "Sequential"):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os.path import basename, splitext
 
+from layerscope.builder.assembly import FUNCTIONS
 from layerscope.codecs.message import Message
 from layerscope.errors import FormatError, GraphError, ShapeError
 from layerscope.formats import Options
@@ -24,7 +25,6 @@ from layerscope.formats.caffe.layers import LAYERS
 from layerscope.formats.caffe.names import key
 from layerscope.formats.caffe.phases import included, state_of
 from layerscope.formats.caffe.v0 import upgraded
-from layerscope.graph.assembly import FUNCTIONS
 from layerscope.graph.types import Graph, Node, Param, Shape, Source, Tensor
 
 SINKS = ("silence", "hdf5output")  # read, and give nothing on

@@ -30,7 +30,7 @@ FAMILIES = ("vit", "swin", "bert", "gpt2", "t5", "llama")  # file and function a
 
 def _entry(name: str, says: str) -> Entry:
     family = next(family for family in FAMILIES if name.startswith(family))
-    return Entry(family, family, says, (name,))
+    return Entry(family, family, says, (name,), sized=name in IMAGES)
 
 
 TRANSFORMERS = {name: _entry(name, says) for name, says in (IMAGES | TEXTS).items()}

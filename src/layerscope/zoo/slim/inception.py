@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
-from layerscope.graph.builder import Builder
 from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, pool
 
 STYLE = Style(BatchNorm(eps=0.001, scale=False))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.graph.builder import Builder
+from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.slim.inception import STYLE, Branches, Step, average, chain, halving, mixed
 from layerscope.zoo.slim.layers import SAME, conv, logits

@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from layerscope.graph.assembly import Sizes
+from layerscope.builder import Builder
+from layerscope.builder.assembly import Sizes
 from layerscope.graph.attributes import BatchNorm
-from layerscope.graph.builder import Builder
 
 SAME = "same_upper"
 VALID = 0

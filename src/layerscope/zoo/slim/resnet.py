@@ -7,8 +7,8 @@ first pool has TensorFlow's SAME.
 
 from __future__ import annotations
 
+from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
-from layerscope.graph.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, norm, pool
 

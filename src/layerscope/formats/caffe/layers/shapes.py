@@ -52,6 +52,11 @@ def _split(layer: Layer) -> Tensors:
     return layer.add("identity") * max(len(layer.tops), 1)
 
 
+def _implicit(layer: Layer) -> Tensors:
+    """Netscope's own type, for a blob that no layer is named after: it passes on its input."""
+    return layer.add("identity", None, layer.bottoms[:1])
+
+
 def _flatten(layer: Layer) -> Tensors:
     param = layer.param("flatten_param")
     return layer.add("flatten", at.Flatten(param.whole("axis", 1), param.whole("end_axis", -1)))
@@ -144,6 +149,7 @@ LAYERS = {
     "eltwise": _eltwise,
     "slice": _slice,
     "split": _split,
+    "implicit": _implicit,
     "flatten": _flatten,
     "reshape": _reshape,
     "permute": _permute,

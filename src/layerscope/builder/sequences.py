@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from layerscope.builder.assembly import Assembly
 from layerscope.graph import attributes as at
-from layerscope.graph.assembly import Assembly
 
 Reduction = Literal["sum", "mean", "max", "min", "prod", "l1", "l2"]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from layerscope.builder.assembly import Padding, Sizes, sizes
+from layerscope.builder.sequences import Sequences
 from layerscope.graph import attributes as at
-from layerscope.graph.assembly import Padding, Sizes, sizes
-from layerscope.graph.sequences import Sequences
 
 
 class Builder(Sequences):

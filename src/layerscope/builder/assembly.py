@@ -9,6 +9,7 @@ from typing import Any
 from layerscope.errors import GraphError, ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor
+from layerscope.ops import RULES
 
 Sizes = int | Sequence[int]
 Padding = Sizes | Sequence[tuple[int, int]] | str
@@ -18,14 +19,6 @@ FUNCTIONS = frozenset((
     "add", "sub", "mul", "div", "pow", "max", "min", "compare",
     "concat", "split", "slice", "reshape", "flatten", "permute", "pad", "crop",
 ))  # fmt: skip
-
-
-# Modules that hold arrays: called again they would share them, which must be said (`ties`).
-WITH_PARAMS = (
-    at.Conv, at.TransposedConv, at.Linear, at.BatchNorm, at.LayerNorm, at.GroupNorm,
-    at.InstanceNorm, at.RMSNorm, at.L2Norm, at.Scale, at.PReLU, at.Embedding, at.Table,
-    at.Recurrent, at.Quantize,
-)  # fmt: skip
 
 
 class Assembly:
@@ -93,7 +86,8 @@ class Assembly:
         path = self._prefix + (name if name is not None else self._fresh(op))
         full = path
         if full in self._names:
-            if isinstance(attributes, WITH_PARAMS):
+            rule = RULES.get(op)
+            if rule is None or rule.has_params:  # shared arrays must be stated (`ties`)
                 raise GraphError(f"{self.name}: two nodes are named {full!r}")
             full = self._again(path)  # a module without parameters, called once more
         self._names.add(full)
