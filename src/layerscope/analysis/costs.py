@@ -120,7 +120,7 @@ def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...])
 
 
 def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozenset()) -> _Work:
-    """What a node does; values inside an operator are neither read from memory nor written to it."""
+    """What a node does; values inside an operator are not read from memory nor written to it."""
     rule = RULES[node.op]
     inputs, outputs = shapes.ends[node.name]
     counts = rule.reads(call)
