@@ -108,3 +108,19 @@ def test_ids_and_a_mask_are_counted_in_their_own_bytes() -> None:
     assert report.dtypes.inputs == {"int64": 10, "bool": 10}
     assert report.dtype == "mixed"
     assert report.by_name["embed"].activation_bytes == 4 * 160
+
+
+def test_the_total_has_parameters_that_no_layer_uses_where_the_tool_counts_them() -> None:
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.unused = torch.nn.Linear(4, 4), torch.nn.Linear(4, 100)
+
+        def forward(self, x: Any) -> Any:
+            return self.used(x)
+
+    for like, params in {"exact": 20, "fvcore": 520}.items():
+        report = layerscope.summary(Net(), (1, 4), like=like)
+        assert report.to_text(columns=("name", "params")).split()[-1] == str(params)
+        assert report.totals.params == params
+        assert "500 parameters that this forward does not use" in str(report)

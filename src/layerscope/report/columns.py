@@ -119,6 +119,17 @@ def _kind(kind: str) -> Column:
     )
 
 
+def _params(row: Row, report: Report) -> int:
+    if row.kind == "total":  # some conventions count parameters that no layer uses
+        return report.totals.params
+    return row.params
+
+
+def _params_share(row: Row, report: Report) -> Fraction | None:
+    total = report.totals.params
+    return Fraction(_params(row, report), total) if total else None
+
+
 def _convention_ops(row: Row, report: Report) -> int | None:
     return report.convention.headline(row.convention_kinds)
 
@@ -145,10 +156,8 @@ COLUMNS = {
         Column("input", "input", "text", "input shapes", _inputs),
         Column("output", "output", "text", "output shapes", _output),
         Column("params", "params", "count",
-               "learnable numbers as the convention counts them, tied ones once",
-               lambda row, r: row.params),
-        Column("params%", "%", "percent", "share of all parameters",
-               _share(lambda row: row.params, lambda r: r.totals.params)),
+               "learnable numbers as the convention counts them, tied ones once", _params),
+        Column("params%", "%", "percent", "share of all parameters", _params_share),
         Column("buffers", "buffers", "count", "stored numbers that are not learned",
                lambda row, r: row.sum(lambda layer: layer.cost.buffer_count)),
         Column("weights", "weights", "bytes", "bytes of all stored arrays",
