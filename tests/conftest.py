@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,7 @@ settings.load_profile("layerscope")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.pop("COLUMNS", None)  # the width of somebody's terminal, which tables would fit
     config.pluginmanager.register(Skips(), "layerscope-skips")
 
 

@@ -34,7 +34,7 @@ def deselected_group(item: pytest.Item) -> str:
         return "peers (make test-peers)"
     if item.get_closest_marker("slow"):
         return f"slow ({SLOW_TARGETS.get(item.path.name, 'make test-lower')})"
-    return "not selected (make test)"
+    return f"not selected (make {'test-torch' if needs_torch(item.path) else 'test'})"
 
 
 def is_missing(reason: str) -> bool:

@@ -17,4 +17,5 @@ CONVENTION = Convention(
     headline=lambda ops: 2 * ops.mac,
     ops=dict.fromkeys(("conv", "conv_transpose", "linear"), _products),
     other=lambda call, ops: FREE,
+    twice=True,
 )

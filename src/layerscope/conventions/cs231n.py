@@ -43,5 +43,4 @@ CONVENTION = Convention(
     params=_weights,
     activations=_activations,
     counts_inputs=True,
-    counts_ops=False,
 )

@@ -9,4 +9,5 @@ CONVENTION = Convention(
     says="every operation by kind; FLOPs = 2·MAC + all others; tied parameters once",
     figure="FLOPs",
     headline=lambda ops: ops.flops,
+    twice=True,
 )

@@ -32,5 +32,4 @@ CONVENTION = Convention(
     params=_stored,
     activations=_data,
     counts_inputs=True,
-    counts_ops=False,
 )
