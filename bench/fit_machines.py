@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from layerscope.predict.facts import PER_BATCH, Facts, amounts
+from layerscope.prediction.features import PER_BATCH, Facts, amounts
 
-TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "predict" / "coefficients.py"
+TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "prediction" / "coefficients.py"
 SEED, ROUNDS, RIDGE = 0, 15, 0.02
 SAYS = {"amp": "half precision", "fp32": "fp32"}
 Key = tuple[str, int]

@@ -13,7 +13,7 @@ from statistics import median
 
 from layerscope.engines.affinity import pinned
 from layerscope.engines.machine import cores
-from layerscope.predict.calibration import (
+from layerscope.prediction.calibration import (
     Calibration,
     Timed,
     calibrate,
@@ -22,8 +22,8 @@ from layerscope.predict.calibration import (
     rows_settled,
     timed,
 )
-from layerscope.predict.here import guesses
-from layerscope.predict.probe import Probe, Speed
+from layerscope.prediction.probe import Probe, Speed
+from layerscope.prediction.this_machine import guesses
 from layerscope.zoo import build
 
 DENSE = ("resnet50", "vgg16", "googlenet", "densenet121", "alexnet", "resnet18", "vit_b_16",

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 import layerscope
-from layerscope.predict.facts import facts_of
+from layerscope.prediction.features import facts_of
 
 
 def record(name: str, size: int) -> dict[str, Any]:

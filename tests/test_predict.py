@@ -17,16 +17,16 @@ from layerscope.engines.mapping import map_operators
 from layerscope.engines.program import Program, program_of
 from layerscope.engines.subject import subject_of
 from layerscope.errors import UnknownName, UsageError
-from layerscope.predict import calibration, micro
-from layerscope.predict.calibration import calibrate, known, readers_of, report_of
-from layerscope.predict.coefficients import FITTED
-from layerscope.predict.elsewhere import machines, scaled
-from layerscope.predict.facts import amounts, facts_of
-from layerscope.predict.fusing import rows_of, run_of
-from layerscope.predict.layout import NONE, POOLS, layouts_of
-from layerscope.predict.local import Roofs, Sample, fit
-from layerscope.predict.probe import Speed, share_of
-from layerscope.predict.work import Work, work_of
+from layerscope.prediction import calibration, microbenchmarks
+from layerscope.prediction.calibration import calibrate, known, readers_of, report_of
+from layerscope.prediction.coefficients import FITTED
+from layerscope.prediction.features import amounts, facts_of
+from layerscope.prediction.fusing import rows_of, run_of
+from layerscope.prediction.layout import NONE, POOLS, layouts_of
+from layerscope.prediction.nearest import Roofs, Sample, fit
+from layerscope.prediction.other_machines import machines, scaled
+from layerscope.prediction.probe import Speed, share_of
+from layerscope.prediction.row_features import Work, work_of
 from tests.test_measure import residual
 
 ROOFS = Roofs(100e9, 10e9, 1e-6)
@@ -196,7 +196,7 @@ def test_work_tells_kinds_apart() -> None:
 
 
 def test_micro_networks_are_many_kinds_and_no_known_network() -> None:
-    graphs = list(micro.networks())
+    graphs = list(microbenchmarks.networks())
     kinds = set()
     for graph in graphs:
         report = report_of(graph)
@@ -205,7 +205,7 @@ def test_micro_networks_are_many_kinds_and_no_known_network() -> None:
     assert {"conv", "conv 1x1", "stem", "depthwise", "grouped", "linear", "attention"} <= kinds
     known_names = set(layerscope.zoo.NAMES) if hasattr(layerscope, "zoo") else set()
     assert not {graph.name for graph in graphs} & known_names
-    assert [graph.name for graph in micro.networks()] == [graph.name for graph in graphs]
+    assert [graph.name for graph in microbenchmarks.networks()] == [graph.name for graph in graphs]
 
 
 def test_calibration_is_kept_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_calibration_is_kept_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(calibration, "PASSES", 1)
     with pytest.raises(UsageError, match="machine --calibrate"):
         predict("lenet5", threads=1)
-    few = [graph for graph in micro.networks() if graph.name in ("light7_0", "chain7_1")]
+    few = [graph for graph in microbenchmarks.networks() if graph.name in ("light7_0", "chain7_1")]
     made = calibrate(threads=1, graphs=few)
     assert known("onnxruntime", 1) == made
     found = predict("resnet18", threads=1)

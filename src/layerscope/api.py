@@ -388,10 +388,10 @@ def predict(
     found = analyze(network, **options)
     if on is None or on == "this":
         from layerscope.engines.machine import threads_of
-        from layerscope.predict.here import predict_here
+        from layerscope.prediction.this_machine import predict_here
 
         return predict_here(found, "onnxruntime", threads_of(threads))
-    from layerscope.predict.elsewhere import predict_on
+    from layerscope.prediction.other_machines import predict_on
 
     if threads is not None:
         raise UsageError(f"--threads is of this machine, not of {on}")

@@ -22,12 +22,12 @@ from layerscope.engines.cache import keep, load
 from layerscope.engines.machine import channel_block, identity, threads_of
 from layerscope.engines.subject import Options, subject_of
 from layerscope.graph import Graph
-from layerscope.predict.fusing import rows_of
-from layerscope.predict.layout import layouts_of
-from layerscope.predict.local import Model, Roofs, Sample, fit
-from layerscope.predict.micro import networks
-from layerscope.predict.probe import Probe, Speed, share_of
-from layerscope.predict.work import Work, reorder_of, work_of
+from layerscope.prediction.fusing import rows_of
+from layerscope.prediction.layout import layouts_of
+from layerscope.prediction.microbenchmarks import networks
+from layerscope.prediction.nearest import Model, Roofs, Sample, fit
+from layerscope.prediction.probe import Probe, Speed, share_of
+from layerscope.prediction.row_features import Work, reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.measurement import Run
 from layerscope.version import __version__

@@ -8,8 +8,8 @@ from math import log2
 from msgspec import Struct
 
 from layerscope.graph.attributes import Window
-from layerscope.predict.fusing import run_of
-from layerscope.predict.layout import NONE, Layouts
+from layerscope.prediction.fusing import run_of
+from layerscope.prediction.layout import NONE, Layouts
 from layerscope.report import Layer, Report
 from layerscope.report.timed import moved_by
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.errors import UnknownName
-from layerscope.predict.coefficients import FITTED, SCALED_ERROR, SOURCE
-from layerscope.predict.facts import amounts, facts_of
+from layerscope.prediction.coefficients import FITTED, SCALED_ERROR, SOURCE
+from layerscope.prediction.features import amounts, facts_of
 from layerscope.report import Layer, Report
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import sqrt
 
 from layerscope.errors import UsageError
-from layerscope.predict.calibration import known, readers_of
-from layerscope.predict.fusing import rows_of
-from layerscope.predict.layout import layouts_of
-from layerscope.predict.local import Model
-from layerscope.predict.work import reorder_of, work_of
+from layerscope.prediction.calibration import known, readers_of
+from layerscope.prediction.fusing import rows_of
+from layerscope.prediction.layout import layouts_of
+from layerscope.prediction.nearest import Model
+from layerscope.prediction.row_features import reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
