@@ -42,7 +42,8 @@ def runs(monkeypatch: pytest.MonkeyPatch, second: Sequence[float]) -> Any:
 
 
 @pytest.mark.parametrize("second", [
-    FIRST, (1000.5, -500.0), (1000.9, -500.0), (999.1, -500.9), (1000.999, -500.0), (1001.0, -500.0), (1000.0, -501.0),
+    FIRST, (1000.5, -500.0), (1000.9, -500.0), (999.1, -500.9), (1000.999, -500.0),
+    (1001.0, -500.0), (1000.0, -501.0),
 ])  # fmt: skip
 def test_rounding_needs_no_remark(monkeypatch: pytest.MonkeyPatch, second: list[float]) -> None:
     """Up to a thousandth of the largest output, that included."""
