@@ -5,7 +5,8 @@
 `layers.jsonl` is of bench/timm_layers.py. Rates are what a layer takes for each multiply-add of its
 kind and each byte; none is negative. Half of the networks are drawn at random, fitted, and the
 other half is predicted. With --write, rates fitted on all of them go into the package, beside that
-error.
+error. Then the rates of the package are judged on all networks, with layers as fitted and with none
+below its floor (operations at the peak, weights from DRAM; prediction/floors.py).
 """
 
 from __future__ import annotations
@@ -18,25 +19,32 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from layerscope.predict.facts import PER_BATCH, Facts, amounts
+from layerscope.engines.accelerators import ACCELERATORS
+from layerscope.graph.types import DTYPE_BITS
+from layerscope.prediction.coefficients import FITTED, Fitted
+from layerscope.prediction.features import PER_BATCH, Features, amounts
 
-TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "predict" / "coefficients.py"
+TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "prediction" / "coefficients.py"
 SEED, ROUNDS, RIDGE = 0, 15, 0.02
-SAYS = {"amp": "half precision", "fp32": "fp32"}
+DTYPES = {"amp": "fp16", "fp32": "fp32"}
 Key = tuple[str, int]
 Array = Any
 
 
-def amounts_of(path: str) -> dict[Key, dict[str, float]]:
-    found = {}
-    for line in Path(path).read_bytes().splitlines():
-        made = msgspec.json.decode(line)
-        total: dict[str, float] = {"once": 1.0}
-        for values in made["layers"]:
-            for key, amount in amounts(Facts(*values)).items():
-                total[key] = total.get(key, 0.0) + amount
-        found[made["model"], made["img_size"]] = total
-    return found
+def layers_of(path: str) -> dict[Key, list[Features]]:
+    lines = map(msgspec.json.decode, Path(path).read_bytes().splitlines())
+    return {
+        (net["model"], net["img_size"]): [Features(*values) for values in net["layers"]]
+        for net in lines
+    }
+
+
+def amounts_of(layers: list[Features]) -> dict[str, float]:
+    total: dict[str, float] = {"once": 1.0}
+    for layer in layers:
+        for key, amount in amounts(layer).items():
+            total[key] = total.get(key, 0.0) + amount
+    return total
 
 
 def nonnegative(rows: Array, wanted: Array) -> Array:
@@ -73,7 +81,8 @@ def ranks(values: Array) -> Array:
 
 
 def main() -> None:
-    nets = amounts_of(sys.argv[1])
+    layers = layers_of(sys.argv[1])
+    nets = {key: amounts_of(many) for key, many in layers.items()}
     with open(sys.argv[2], encoding="utf-8") as file:
         speeds = [r for r in csv.DictReader(file) if (r["model"], int(r["img_size"])) in nets]
     names = sorted({name for each in nets.values() for name in each})
@@ -89,7 +98,7 @@ def main() -> None:
     }
     print(f"{len(nets)} networks, {len(names)} rates")
     print(f"{'machine':<18}{'fitted':>8}{'median error':>14}{'2 of 3':>8}{'rank':>7}{'rates':>7}")
-    made: dict[str, tuple[float, str, dict[str, float]]] = {}
+    made: dict[str, Fitted] = {}
     data = {}
     for device, mode, precision in machines:
         chosen = [r for r in speeds if (r["device"], r["mode"]) == (device, mode)]
@@ -109,20 +118,65 @@ def main() -> None:
             f"{name:<18}{np.median(off[inside]):>8.1%}{np.median(off[~inside]):>14.1%}"
             f"{np.exp(band) - 1:>8.1%}{rank:>7.3f}{int((rates > 0).sum()):>7}"
         )
-        says = f"{SAYS[precision]}, {mode}"
         kept = {n: float(r) for n, r in zip(names, rates, strict=True) if r > 0}
-        made[name] = (float(np.exp(band) - 1), says, kept)
+        made[name] = Fitted(float(np.exp(band) - 1), DTYPES[precision], mode, kept)
         data[name] = (rows, seconds)
     error = across(made, data, names)
     print(f"scaled by data sheets to another GPU: two of three within {error:.0%}")
     if "--write" in sys.argv:
         write(made, error)
+    judge_floors(layers, speeds, both)
 
 
-def across(made: Any, data: Any, names: list[str]) -> float:
+def judge_floors(
+    layers: dict[Key, list[Features]], speeds: list[dict[str, str]], both: set[str]
+) -> None:
+    """Errors of the package's rates on all networks, without floors and with them."""
+    print(
+        f"\n{'machine':<18}{'networks':>9}{'no floors':>11}{'floors':>9}{'raised':>8}{'below':>7}"
+    )
+    for name, fitted in FITTED.items():
+        device = name.removesuffix("-compiled")
+        chosen = [
+            r for r in speeds
+            if r["device"] == device and (device not in both or r["mode"] == fitted.engine)
+        ]  # fmt: skip
+        pairs = [
+            (*seconds_of(layers[r["model"], int(r["img_size"])], name, int(r["batch"])),
+             int(r["batch"]) / float(r["images_per_s"]))
+            for r in chosen
+        ]  # fmt: skip
+        free, held, least, truth = np.array(pairs).T
+        before, after = (np.median(np.abs(guess / truth - 1)) for guess in (free, held))
+        print(
+            f"{name:<18}{len(pairs):>9}{before:>11.2%}{after:>9.2%}"
+            f"{np.mean(held > free * 1.001):>8.1%}{int((truth < least).sum()):>7}"
+        )
+
+
+def seconds_of(layers: list[Features], name: str, batch: int) -> tuple[float, float, float]:
+    """Seconds of a batch by the package's rates, with each layer at its floor at least, and that
+    of the whole network.
+    """
+    fitted, sheet = FITTED[name], ACCELERATORS[name.removesuffix("-compiled")]
+    peak, narrow = sheet.tflops[fitted.dtype] * 1e12, DTYPE_BITS[fitted.dtype] / 32
+    stored = sum(layer.weight_bytes for layer in layers) * narrow
+    beyond = max(stored - sheet.cache_mb * 1e6, 0.0)
+    free = held = fitted.rates.get("once", 0.0)
+    for layer in layers:
+        seconds = sum(
+            fitted.rates.get(key, 0.0) * amount * (1 if key in PER_BATCH else batch)
+            for key, amount in amounts(layer).items()
+        )
+        read = layer.weight_bytes * narrow / stored * beyond if stored else 0.0
+        free += seconds
+        held += max(seconds, layer.flops * batch / peak, read / (sheet.gb_s * 1e9))
+    flops = sum(layer.flops for layer in layers) * batch
+    return free, held, max(flops / peak, beyond / (sheet.gb_s * 1e9))
+
+
+def across(made: dict[str, Fitted], data: Any, names: list[str]) -> float:
     """How far off one GPU's rates are when data sheets scale them to others."""
-    from layerscope.engines.accelerators import ACCELERATORS
-
     base = "rtx4090-compiled"
     mine = ACCELERATORS["rtx4090"]
     offs: list[float] = []
@@ -132,7 +186,7 @@ def across(made: Any, data: Any, names: list[str]) -> float:
             continue
         quick, wide = sheet.tflops["fp16"] / mine.tflops["fp16"], sheet.gb_s / mine.gb_s
         rates = [
-            made[base][2].get(n, 0.0)
+            made[base].rates.get(n, 0.0)
             / (quick if n.endswith(" macs") else wide if n.endswith(("bytes", "weights")) else 1)
             for n in names
         ]
@@ -140,7 +194,7 @@ def across(made: Any, data: Any, names: list[str]) -> float:
     return float(np.exp(np.quantile(offs, 0.67)) - 1)
 
 
-def write(made: dict[str, tuple[float, str, dict[str, float]]], error: float) -> None:
+def write(made: dict[str, Fitted], error: float) -> None:
     lines = [
         '"""Rates of machines, written by bench/fit_machines.py: seconds a unit of each kind."""',
         "",
@@ -156,15 +210,17 @@ def write(made: dict[str, tuple[float, str, dict[str, float]]], error: float) ->
         '    """Rates, and the error that two of three networks left out of the fit lie within."""',
         "",
         "    error: float",
-        "    says: str",
+        "    dtype: str  # of products",
+        "    engine: str",
         "    rates: dict[str, float]",
         "",
         "",
         "FITTED = {",
     ]
-    for name, (off, says, rates) in made.items():
-        lines.append(f'    "{name}": Fitted({off:.3f}, "{says}", {{')
-        lines += [f'        "{key}": {rate:.4g},' for key, rate in rates.items()]
+    for name, fitted in made.items():
+        head = f'{fitted.error:.3f}, "{fitted.dtype}", "{fitted.engine}"'
+        lines.append(f'    "{name}": Fitted({head}, {{')
+        lines += [f'        "{key}": {rate:.4g},' for key, rate in fitted.rates.items()]
         lines.append("    }),")
     lines.append("}")
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -13,7 +13,7 @@ from statistics import median
 
 from layerscope.engines.affinity import pinned
 from layerscope.engines.machine import cores
-from layerscope.predict.calibration import (
+from layerscope.prediction.calibration import (
     Calibration,
     Timed,
     calibrate,
@@ -22,8 +22,9 @@ from layerscope.predict.calibration import (
     rows_settled,
     timed,
 )
-from layerscope.predict.here import guesses
-from layerscope.predict.probe import Probe, Speed
+from layerscope.prediction.floors import Floors
+from layerscope.prediction.probe import Probe, Speed
+from layerscope.prediction.this_machine import guesses
 from layerscope.zoo import build
 
 DENSE = ("resnet50", "vgg16", "googlenet", "densenet121", "alexnet", "resnet18", "vit_b_16",
@@ -61,16 +62,17 @@ def main() -> None:
 def judge(name: str, kept: list[Timed], found: Calibration, speed: Speed) -> list[float]:
     """One line: the end-to-end time against the predicted one, and rows against rows."""
     truth = rows_settled(kept, speed)
-    rows = guesses(report_of(build(name)), found.model(), found.block)
+    report = report_of(build(name))
+    rows = guesses(report, found, Floors(report, found.limits))
     whole = sum(truth.values())
-    predicted = sum(row.time_s for row in rows) + found.around_s
+    predicted = sum(row.time_s or 0.0 for row in rows) + found.around_s
     ends = [
         pair for each in kept for pair in zip(each.run.timing.runs_s, each.probes, strict=False)
     ]
     end = speed.settled(ends)
     off = []
     for key, seconds in truth.items():
-        guess = sum(row.time_s for row in rows if set(row.layers) & set(key))
+        guess = sum(row.time_s or 0.0 for row in rows if set(row.layers) & set(key))
         if seconds > 0.01 * whole:
             off.append(abs(guess / seconds - 1))
     busy = min(each.run.timing.contention for each in kept)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 import layerscope
-from layerscope.predict.facts import facts_of
+from layerscope.prediction.features import features_of
 
 
 def record(name: str, size: int) -> dict[str, Any]:
@@ -35,8 +35,8 @@ def record(name: str, size: int) -> dict[str, Any]:
         channels = model.pretrained_cfg["input_size"][0]
         graph = capture(model, (torch.empty(1, channels, size, size),))
     report = layerscope.analyze(graph)
-    facts = [msgspec.structs.astuple(facts_of(layer)) for layer in report.layers]
-    return {"model": name, "img_size": size, "layers": facts}
+    features = [msgspec.structs.astuple(features_of(layer)) for layer in report.layers]
+    return {"model": name, "img_size": size, "layers": features}
 
 
 def main() -> None:

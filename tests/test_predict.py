@@ -10,26 +10,24 @@ import msgspec
 import pytest
 
 import layerscope
-from layerscope.api import analyze, measure, predict
+from layerscope.api import analyze, predict
 from layerscope.cli import run as command
-from layerscope.engines.machine import channel_block
-from layerscope.engines.mapping import map_operators
-from layerscope.engines.program import Program, program_of
-from layerscope.engines.subject import subject_of
 from layerscope.errors import UnknownName, UsageError
-from layerscope.predict import calibration, micro
-from layerscope.predict.calibration import calibrate, known, readers_of, report_of
-from layerscope.predict.coefficients import FITTED
-from layerscope.predict.elsewhere import machines, scaled
-from layerscope.predict.facts import amounts, facts_of
-from layerscope.predict.fusing import rows_of, run_of
-from layerscope.predict.layout import NONE, POOLS, layouts_of
-from layerscope.predict.local import Roofs, Sample, fit
-from layerscope.predict.probe import Speed, share_of
-from layerscope.predict.work import Work, work_of
-from tests.test_measure import residual
+from layerscope.prediction import calibration, microbenchmarks
+from layerscope.prediction.calibration import calibrate, known, readers_of, report_of
+from layerscope.prediction.coefficients import FITTED
+from layerscope.prediction.features import amounts, features_of
+from layerscope.prediction.fusing import rows_of, run_of
+from layerscope.prediction.layout import layouts_of
+from layerscope.prediction.nearest import Roofs, Sample, fit
+from layerscope.prediction.other_machines import machines, scaled
+from layerscope.prediction.probe import Speed, share_of
+from layerscope.prediction.row_features import Work, work_of
+from layerscope.report import Report
+from tests.engine_rules import blocks_of
 
 ROOFS = Roofs(100e9, 10e9, 1e-6)
+RULES = blocks_of(16)
 
 
 def product(m: float, n: float, efficiency: float, net: int) -> Sample:
@@ -67,61 +65,6 @@ def test_a_kind_that_nobody_measured_has_a_wide_band() -> None:
     assert error >= 0.5
 
 
-def test_rows_are_fused_as_the_engine_does() -> None:
-    report = analyze(residual())
-    rows = {tuple(layer.name for layer in row) for row in rows_of(report)}
-    run = measure(residual(), threads=1).runs[0]
-    measured = {
-        row.layers for row in run.rows if row.kind == "layer" and row.layers != ("flatten",)
-    }
-    assert rows == measured
-
-
-LAID_OUT = ("mobilenet_v2", "mobilenet_v3_small", "efficientnet_b0", "shufflenet_v2_x1_0",
-            "squeezenet1_1", "googlenet", "densenet121", "resnext50_32x4d", "regnet_y_400mf",
-            "shufflenet_v2_x0_5", "vgg11")  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LAID_OUT)
-def test_layouts_change_where_the_engine_changes_them(name: str, tmp_path: Path) -> None:
-    """Against the graph that ONNX Runtime writes: rows in blocks, and what is reordered."""
-    block = channel_block()
-    if not block:
-        pytest.skip("this processor has no blocks of channels")
-    report = analyze(name)
-    subject = subject_of(report, str(tmp_path))
-    engine = optimised(subject.model, tmp_path)
-    mapped = map_operators(subject.program, subject.owners, engine)
-    rows = rows_of(report)
-    row_of = {layer.name: row[0].name for row in rows for layer in row}
-    for group in mapped.groups:  # what is dropped belongs to the row that the engine has it in
-        for layer in group.layers if not group.layout else ():
-            row_of.setdefault(layer, next((row_of[n] for n in group.layers if n in row_of), layer))
-    reordered: list[str] = []
-    in_blocks: set[str] = set()
-    for group in mapped.groups:
-        operators = [engine.operators[index] for index in group.operators]
-        if operators[0].kind.startswith("Reorder"):
-            reordered += [row_of.get(layer, layer) for layer in group.layers[:1]]
-        elif any(operator.domain.endswith("nchwc") for operator in operators):
-            in_blocks |= {row_of.get(layer, layer) for layer in group.layers}
-    found = layouts_of(report, rows, block)
-    ours = [row_of.get(name, name) for name, moved in found.reordered.items() for _ in moved]
-    assert sorted(ours) == sorted(reordered)
-    known_to = {row[0].name for row in rows if row[0].op in ("conv", *POOLS)}
-    assert {row_of[name] for name in found.blocked} & known_to == in_blocks & known_to
-
-
-def optimised(model: bytes | str, folder: Path) -> Program:
-    """What ONNX Runtime makes of a model."""
-    onnxruntime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
-    told = onnxruntime.SessionOptions()
-    told.log_severity_level = 4
-    told.optimized_model_filepath = str(folder / "optimised.onnx")
-    onnxruntime.InferenceSession(model, told, providers=["CPUExecutionProvider"])
-    return program_of(onnx.load(str(folder / "optimised.onnx"), load_external_data=False))
-
-
 @pytest.mark.parametrize(("first", "view", "second"), [
     ((0, 2, 1), None, None), ((0, 1, 2), None, None), ((2, 1, 0), None, None),
     ((0, 2, 1), (2, 5, 2, 3), (0, 3, 2, 1)), ((0, 2, 1), (2, 5, 3, 2), (0, 2, 3, 1)),
@@ -144,33 +87,20 @@ def test_axes_exchanged_twice_are_exchanged_once(
     flat = moved.ravel()
     breaks = [n for n in range(1, 60) if flat[n] != flat[n - 1] + 1] + [60]
     if view == (10, 6):  # joins axes: the engine exchanges twice
-        assert len(rows_of(report)) == 2
+        assert len(rows_of(report, RULES)) == 2
         return
-    assert len(rows_of(report)) == 1
-    assert run_of(rows_of(report)[0]) == min(
+    assert len(rows_of(report, RULES)) == 1
+    assert run_of(rows_of(report, RULES)[0]) == min(
         b - a for a, b in zip([0, *breaks[:-1]], breaks, strict=True)
     )
-
-
-def test_the_engine_shuffles_channels_in_one_exchange(tmp_path: Path) -> None:
-    report = analyze("shufflenet_v2_x1_0")
-    subject = subject_of(report, str(tmp_path))
-    found = [op.kind for op in optimised(subject.model, tmp_path).operators]
-    rows = [row for row in rows_of(report) if row[0].op == "permute"]
-    assert found.count("Transpose") == len(rows) == 16
-
-
-def test_without_blocks_nothing_is_reordered() -> None:
-    report = analyze("efficientnet_b0")
-    assert layouts_of(report, rows_of(report), 0) == NONE
 
 
 def test_what_does_not_run_in_blocks_is_judged_by_its_like() -> None:
     """A layer of 58 channels and one of 64 are about the same work, and five times apart."""
     report = analyze("shufflenet_v2_x1_0")
-    layouts = layouts_of(report, rows_of(report), 16)
+    layouts = layouts_of(report, rows_of(report, RULES), RULES)
     readers = readers_of(report)
-    works = {row[0].name: work_of(row, report, readers, layouts) for row in rows_of(report)}
+    works = {row[0].name: work_of(row, report, readers, layouts) for row in rows_of(report, RULES)}
     plain, blocked = works["stage2.1.branch2.3"], works["stage3.1.branch2.3"]
     assert plain.kind == blocked.kind == "depthwise"
     assert plain.place[-1] - blocked.place[-1] >= 4
@@ -179,33 +109,36 @@ def test_what_does_not_run_in_blocks_is_judged_by_its_like() -> None:
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "densenet121"])
 def test_no_layer_is_in_two_rows(name: str) -> None:
     report = analyze(name)
-    names = [layer.name for row in rows_of(report) for layer in row]
+    names = [layer.name for row in rows_of(report, RULES) for layer in row]
     assert len(names) == len(set(names))
-    convs = [sum(layer.op == "conv" for layer in row) for row in rows_of(report)]
+    convs = [sum(layer.op == "conv" for layer in row) for row in rows_of(report, RULES)]
     assert max(convs) == 1
     assert sum(convs) == sum(layer.op == "conv" for layer in report.layers)
 
 
+def kinds_of(report: Report) -> set[str]:
+    """Kinds of the rows of a network, in blocks of 16."""
+    rows, readers = rows_of(report, RULES), readers_of(report)
+    layouts = layouts_of(report, rows, RULES)
+    return {work_of(row, report, readers, layouts).kind for row in rows}
+
+
 def test_work_tells_kinds_apart() -> None:
-    report = analyze("mobilenet_v2")
-    readers = readers_of(report)
-    kinds = {work_of(row, report, readers).kind for row in rows_of(report)}
+    kinds = kinds_of(analyze("mobilenet_v2"))
     bounded = {"stem and bounds", "conv 1x1 and bounds", "depthwise and bounds"}
     assert bounded | {"conv 1x1", "linear of a vector"} <= kinds
     assert "conv" not in kinds
 
 
 def test_micro_networks_are_many_kinds_and_no_known_network() -> None:
-    graphs = list(micro.networks())
-    kinds = set()
-    for graph in graphs:
-        report = report_of(graph)
-        readers = readers_of(report)
-        kinds |= {work_of(row, report, readers).kind for row in rows_of(report)}
+    graphs = list(microbenchmarks.networks(RULES))
+    kinds = {kind for graph in graphs for kind in kinds_of(report_of(graph))}
     assert {"conv", "conv 1x1", "stem", "depthwise", "grouped", "linear", "attention"} <= kinds
     known_names = set(layerscope.zoo.NAMES) if hasattr(layerscope, "zoo") else set()
     assert not {graph.name for graph in graphs} & known_names
-    assert [graph.name for graph in micro.networks()] == [graph.name for graph in graphs]
+    assert [graph.name for graph in microbenchmarks.networks(RULES)] == [
+        graph.name for graph in graphs
+    ]
 
 
 def test_calibration_is_kept_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -213,21 +146,48 @@ def test_calibration_is_kept_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(calibration, "PASSES", 1)
     with pytest.raises(UsageError, match="machine --calibrate"):
         predict("lenet5", threads=1)
-    few = [graph for graph in micro.networks() if graph.name in ("light7_0", "chain7_1")]
+    few = [
+        graph for graph in microbenchmarks.networks(RULES) if graph.name in ("light7_0", "chain7_1")
+    ]
     made = calibrate(threads=1, graphs=few)
     assert known("onnxruntime", 1) == made
+    assert made.rules == calibration.engine_rules("onnxruntime")
+    assert made.limits.flops_s["fp32"] > 0
     found = predict("resnet18", threads=1)
-    assert found.total_s == pytest.approx(sum(row.time_s for row in found.rows))
+    assert found.total_s == pytest.approx(sum(row.time_s or 0.0 for row in found.rows))
+    assert found.high_s is not None
     assert found.low_s < found.total_s < found.high_s
     twice = predict("resnet18", threads=1, batch=4)
     assert twice.total_s / found.total_s > 1
+
+
+def test_a_calibration_of_another_form_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Files of before have no rules of the engine, or mean other things by the same fields."""
+    from layerscope.engines import cache
+    from layerscope.engines.onnxruntime import version
+
+    monkeypatch.setenv("LAYERSCOPE_CACHE", str(tmp_path))
+    sample = product(64, 64, 0.5, net=1)
+    made = calibration.Calibration("cpu", "onnxruntime", version(), 1, (sample,), 1.0, 1.0, "now",
+                                   form=calibration.FORM)  # fmt: skip
+    key = calibration._key("onnxruntime", 1)
+    cache.keep("calibration", key, made)
+    assert known("onnxruntime", 1) == made
+    for other in (
+        msgspec.structs.replace(made, form=calibration.FORM - 1),
+        msgspec.structs.replace(made, engine_version="0"),
+    ):
+        cache.keep("calibration", key, other)
+        assert known("onnxruntime", 1) is None
 
 
 def test_fitted_rates_are_of_the_kinds_there_are() -> None:
     report = analyze("resnet50")
     total: dict[str, float] = {}
     for layer in report.layers:
-        for key, amount in amounts(facts_of(layer)).items():
+        for key, amount in amounts(features_of(layer)).items():
             total[key] = total.get(key, 0.0) + amount
     for machine in FITTED.values():
         assert set(total) & set(machine.rates)
@@ -238,8 +198,8 @@ def test_fitted_rates_are_of_the_kinds_there_are() -> None:
 
 
 def test_facts_do_not_depend_on_the_number_type() -> None:
-    wide = [facts_of(layer) for layer in analyze("resnet18").layers]
-    half = [facts_of(layer) for layer in analyze("resnet18", dtype="fp16").layers]
+    wide = [features_of(layer) for layer in analyze("resnet18").layers]
+    half = [features_of(layer) for layer in analyze("resnet18", dtype="fp16").layers]
     assert wide == half
 
 
@@ -247,12 +207,12 @@ def test_a_larger_batch_is_quicker_an_image() -> None:
     one, many = (predict("resnet50", on="rtx4090", batch=n) for n in (1, 256))
     assert many.total_s > one.total_s
     assert many.total_s / 256 < one.total_s
-    assert sum(row.time_s for row in many.rows) == pytest.approx(many.total_s)
+    assert sum(row.time_s or 0.0 for row in many.rows) == pytest.approx(many.total_s)
 
 
 def test_machines_that_were_not_fitted_are_scaled() -> None:
     assert {"rtx3090", "i7-12700h", "a100"} <= set(machines())
-    slow, quick = scaled("t4"), scaled("h100")
+    slow, quick = scaled("t4", "fp16"), scaled("h100", "fp16")
     assert all(slow[key] >= quick[key] for key in slow)
     found = predict("resnet50", on="a100", batch=64)
     assert found.error > FITTED["rtx4090"].error

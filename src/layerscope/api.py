@@ -402,20 +402,34 @@ def measure(
 
 
 def predict(
-    network: str | Graph, *, on: str | None = None, threads: int | None = None, **options: Any
+    network: str | Graph,
+    *,
+    on: str | None = None,
+    threads: int | None = None,
+    dtype: str | None = None,
+    **options: Any,
 ) -> Prediction:
     """What every layer would take on this machine once it is calibrated, or on a known one.
 
-    Other options are those of `analyze`.
+    `dtype` is that of the products; a known machine has those of its data sheet, this one those it
+    was calibrated in. Other options are those of `analyze`.
     """
-    found = analyze(network, **options)
     if on is None or on == "this":
         from layerscope.engines.machine import threads_of
-        from layerscope.predict.here import predict_here
+        from layerscope.prediction.this_machine import check_dtype, predict_here
 
+        check_dtype(dtype)
+        found = analyze(network, dtype=dtype, **options)
+        check_dtype(found.float_dtype)
         return predict_here(found, "onnxruntime", threads_of(threads))
-    from layerscope.predict.elsewhere import predict_on
+    from layerscope.prediction.other_machines import STORED_AS, dtype_on, predict_on
 
     if threads is not None:
         raise UsageError(f"--threads is of this machine, not of {on}")
-    return predict_on(found, on)
+    dtype_on(on, dtype, "fp32")  # refuses before a network is read
+    found = analyze(network, **options)
+    dtype = dtype_on(on, dtype, found.float_dtype)
+    stored = STORED_AS.get(dtype, dtype)
+    if stored != found.float_dtype:
+        found = analyze(found.graph, dtype=stored, in_place=options.get("in_place", False))
+    return predict_on(found, on, dtype)

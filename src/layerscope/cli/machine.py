@@ -60,7 +60,7 @@ def _calibrated(threads: int | None, again: bool) -> str:
     """Calibrate, unless it was done before, and tell how far guesses were off."""
     from layerscope.cli.progress import bar
     from layerscope.engines.machine import threads_of
-    from layerscope.predict.calibration import calibrate, known
+    from layerscope.prediction.calibration import calibrate, known
 
     threads = threads_of(threads)
     show = bar()

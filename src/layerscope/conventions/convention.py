@@ -37,11 +37,7 @@ class Convention(Struct, frozen=True):
     params: Callable[[Node, Call | None, Cost], int] | None = None  # all that is learned, once
     activations: Callable[[Node, Call, int], int] | None = None  # new storage: none for a view
     counts_inputs: bool = False  # whether the network's inputs are among its activations
-<<<<<<< HEAD
     input_activations: Callable[[Tensor], int] = lambda tensor: tensor.elements
-    counts_ops: bool = True  # False: the system counts none, and ours stay exact
-=======
->>>>>>> ci
     seen: Callable[[Site], Ops] | None = None  # of systems that look at modules and functions
     seen_params: Callable[[Site], int] | None = None
     seen_activations: Callable[[Site], int] | None = None

@@ -59,12 +59,6 @@ def _instructions() -> str:
     return f", {widest}" if widest else ""
 
 
-def channel_block() -> int:
-    """Channels that ONNX Runtime holds together on this processor; 0 where it does not."""
-    flags = set(_cpuinfo("flags").split())
-    return 16 if "avx512f" in flags else 8 if "avx" in flags else 0
-
-
 def _cpuinfo(key: str) -> str:
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
@@ -103,6 +97,11 @@ def known_machine() -> Machine | None:
 def measure_machine(progress: Progress = quiet) -> Machine:
     """Measure the roofs, and keep them for this processor."""
     return _kept(_measured(sorted({1, cores()}), DTYPES, ROUNDS, progress))
+
+
+def roofs_now(threads: int, dtype: str = "fp32") -> Machine:
+    """The roofs for so many threads, measured once; nothing is kept."""
+    return _measured([threads], (dtype,), 1, quiet)
 
 
 def raised(machine: Machine, threads: int, dtype: str, progress: Progress = quiet) -> Machine:

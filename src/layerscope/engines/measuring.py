@@ -148,7 +148,10 @@ def _run_all(
 
 
 def difference(first: dict[str, Any], second: dict[str, Any]) -> float | None:
-    """The largest distance of two engines' outputs, over the largest output."""
+    """The largest distance of two engines' outputs, over the largest output.
+
+    It is infinite where only one of them is not a number, or infinite.
+    """
     import numpy
 
     worst = None
@@ -157,8 +160,12 @@ def difference(first: dict[str, Any], second: dict[str, Any]) -> float | None:
         if other is None or other.shape != mine.shape or not mine.size:
             continue
         a, b = mine.astype(numpy.float64), other.astype(numpy.float64)
-        size = float(numpy.max(numpy.abs(a))) or 1.0
-        worst = max(worst or 0.0, float(numpy.max(numpy.abs(a - b))) / size)
+        finite = numpy.isfinite(a) & numpy.isfinite(b)
+        if not numpy.array_equal(a[~finite], b[~finite], equal_nan=True):
+            return float("inf")
+        a, b = a[finite], b[finite]
+        size = float(numpy.max(numpy.abs(a), initial=0.0)) or 1.0
+        worst = max(worst or 0.0, float(numpy.max(numpy.abs(a - b), initial=0.0)) / size)
     return worst
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
@@ -255,6 +255,24 @@ def _optimised(folder: str) -> Program:
     import onnx
 
     return program_of(onnx.load(os.path.join(folder, OPTIMISED), load_external_data=False))
+
+
+def optimised_model(model: bytes, disabled: Sequence[str] = ()) -> Any:
+    """The graph that onnxruntime makes of a model on this processor, as an onnx.ModelProto.
+
+    `disabled` are optimizers to leave out, such as NchwcTransformer.
+    """
+    import onnx
+
+    ort = _module()
+    with TemporaryDirectory(prefix="layerscope-") as folder:
+        options = ort.SessionOptions()
+        options.log_severity_level = QUIET
+        options.optimized_model_filepath = os.path.join(folder, OPTIMISED)
+        ort.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(disabled)
+        )
+        return onnx.load(os.path.join(folder, OPTIMISED), load_external_data=False)
 
 
 def _outputs(session: Any, bound: Any) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from io import StringIO
+
 import msgspec
 from msgspec import Struct
 
@@ -13,18 +16,19 @@ from layerscope.report.numbers import bytes_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
 FORMS = ("text", "markdown", "csv", "json")
+UNKNOWN, AT_LEAST, AT_MOST = "?", "≥ ", "≤ "
 
 
 class Band(Struct, frozen=True):
-    """Between which times the sum lies, two times of three."""
+    """Between which times the sum lies, two times of three; no upper end of a lower bound."""
 
     low_s: float
-    high_s: float
+    high_s: float | None
     relative: float
 
 
 class Document(Struct, frozen=True):
-    """The JSON of a prediction."""
+    """The JSON of a prediction; `time_s` of a layer is null where it is unknown."""
 
     network: str
     machine: str
@@ -32,7 +36,9 @@ class Document(Struct, frozen=True):
     batch: int
     dtype: str
     total_s: float
-    images_per_s: float
+    total_is: str  # "≥" where the sum lacks layers of unknown operators, else "="
+    unknown: dict[str, int]  # rows without a time, by operator
+    images_per_s: float | None  # at most, where total_s is at least
     band: Band
     layers: tuple[LayerGuess, ...]
     source: str
@@ -54,40 +60,84 @@ def write(
         raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
     if form == "json":
         return _json(found)
-    rows = sorted(found.rows, key=lambda row: -row.time_s) if sort else list(found.rows)
+    rows = list(found.rows)
+    if sort:  # what is unknown may be the longest
+        rows.sort(key=lambda row: -row.time_s if row.time_s is not None else float("-inf"))
     if form == "csv":
-        lines = ["layer,kind,time_s,error"]
-        lines += [f'"{row.name}",{row.kind},{row.time_s!r},{row.error:.4f}' for row in rows]
-        return "\n".join(lines) + "\n"
+        return _csv(found, rows)
     table = [[named("layer"), named("kind"), Cell("time"), Cell("%"), Cell("cum %"), Cell("±")]]
     passed = 0.0
     for row in rows[:top]:
-        passed += row.time_s
-        shares = (row.time_s / found.total_s, passed / found.total_s)
-        table.append(
-            [named(row.name), named(row.kind), Cell(time_text(row.time_s)),
-             *(Cell(f"{share * 100:.1f}") for share in shares), Cell(f"{row.error:.0%}")]
-        )  # fmt: skip
+        passed += row.time_s or 0.0
+        table.append([named(row.name), named(row.kind), *_figures(found, row, passed)])
     if top is not None and top < len(rows):
-        rest = sum(row.time_s for row in rows[top:])
+        rest = sum(row.time_s or 0.0 for row in rows[top:])
+        sign = AT_LEAST if any(row.time_s is None for row in rows[top:]) else ""
         table.append(
-            [named(f"{len(rows) - top} more rows"), named(""), Cell(time_text(rest)),
-             Cell(f"{rest / found.total_s * 100:.1f}"), Cell(""), Cell("")]
+            [named(f"{len(rows) - top} more rows"), named(""), Cell(sign + time_text(rest)),
+             Cell(_share(found, rest)), Cell(""), Cell("")]
         )  # fmt: skip
     table.append(
-        [named("total"), named(""), Cell(time_text(found.total_s)), Cell("100.0"), Cell(""),
-         Cell(f"{found.error:.0%}")]
+        [named("total"), named(""), Cell(_total(found)), Cell(_share(found, found.total_s)),
+         Cell(""), Cell(f"{found.error:.0%}")]
     )  # fmt: skip
     text = markdown(table) if form == "markdown" else lay_out(table, width, style)
     return text + "\n" + "".join(f"{line}\n" for line in lines_of(found))
 
 
+def _figures(found: Prediction, row: LayerGuess, passed: float) -> list[Cell]:
+    """Time, share, share so far and error of a row."""
+    if row.time_s is None or row.error is None:
+        return [Cell(UNKNOWN)] * 4
+    shares = (_share(found, row.time_s), _share(found, passed))
+    return [Cell(time_text(row.time_s)), *map(Cell, shares), Cell(f"{row.error:.0%}")]
+
+
+def _share(found: Prediction, seconds: float) -> str:
+    """Percent of the sum; unknown where that is a lower bound."""
+    if found.is_lower_bound or not found.total_s:
+        return UNKNOWN
+    return f"{seconds / found.total_s * 100:.1f}"
+
+
+def _total(found: Prediction) -> str:
+    return (AT_LEAST if found.is_lower_bound else "") + time_text(found.total_s)
+
+
+def _csv(found: Prediction, rows: Sequence[LayerGuess]) -> str:
+    """A row a line, the sum in the last one."""
+    import csv
+
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["layer", "kind", "time_s", "error"])
+    for row in rows:
+        figures = [UNKNOWN, UNKNOWN]
+        if row.time_s is not None and row.error is not None:
+            figures = [repr(row.time_s), f"{row.error:.4f}"]
+        writer.writerow([row.name, row.kind, *figures])
+    sign = AT_LEAST.strip() if found.is_lower_bound else ""
+    writer.writerow(["total", "", f"{sign}{found.total_s!r}", f"{found.error:.4f}"])
+    return out.getvalue()
+
+
 def lines_of(found: Prediction) -> list[str]:
     """The sum with its band, what it is by, and what it is of."""
+    name = f"{found.network}, batch {found.batch}"
+    rate = f"{found.images_per_s:.4g}" if found.images_per_s is not None else UNKNOWN
+    if found.high_s is None:
+        ops = ", ".join(f"{op} ×{count}" for op, count in found.unknown.items())
+        lines = [
+            f"{name}: {_total(found)}; {AT_MOST if found.images_per_s else ''}{rate} a second.",
+            f"Unknown operators have no time: {ops}. The total is a lower bound.",
+        ]
+    else:
+        lines = [
+            f"{name}: {_total(found)}, two times of three between {time_text(found.low_s)} and "
+            f"{time_text(found.high_s)}; {rate} a second."
+        ]
     return [
-        f"{found.network}, batch {found.batch}: {time_text(found.total_s)}, two times of three "
-        f"between {time_text(found.low_s)} and {time_text(found.high_s)}; "
-        f"{found.batch / found.total_s:.4g} a second.",
+        *lines,
         f"Peak of activations {bytes_text(found.peak_bytes)} with nothing fused.",
         *found.notes,
         f"layerscope {found.version} · {found.machine} · {found.engine} · fitted on {found.source}",
@@ -102,7 +152,9 @@ def _json(found: Prediction) -> str:
         batch=found.batch,
         dtype=found.dtype,
         total_s=found.total_s,
-        images_per_s=found.batch / found.total_s if found.total_s else 0.0,
+        total_is=AT_LEAST.strip() if found.is_lower_bound else "=",
+        unknown=found.unknown,
+        images_per_s=found.images_per_s,
         band=Band(found.low_s, found.high_s, found.error),
         layers=found.rows,
         source=found.source,

@@ -11,8 +11,8 @@ class LayerGuess(Struct, frozen=True):
     name: str
     layers: tuple[str, ...]
     kind: str
-    time_s: float
-    error: float  # relative; two of three layers lie within it
+    time_s: float | None  # None: an operator that nothing is known of
+    error: float | None  # relative; two of three layers lie within it
 
 
 class Prediction(Struct, frozen=True):
@@ -24,7 +24,7 @@ class Prediction(Struct, frozen=True):
     batch: int
     dtype: str
     rows: tuple[LayerGuess, ...]
-    total_s: float
+    total_s: float  # of the rows that have a time
     error: float
     source: str  # what the model was fitted on
     version: str
@@ -32,11 +32,30 @@ class Prediction(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     @property
+    def unknown(self) -> dict[str, int]:
+        """Rows without a time, by kind."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            if row.time_s is None:
+                found[row.kind] = found.get(row.kind, 0) + 1
+        return found
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether rows without a time are missing from the sum."""
+        return bool(self.unknown)
+
+    @property
     def low_s(self) -> float:
         """The lower end of the band."""
         return self.total_s / (1 + self.error)
 
     @property
-    def high_s(self) -> float:
-        """The upper end of the band."""
-        return self.total_s * (1 + self.error)
+    def high_s(self) -> float | None:
+        """The upper end of the band; None where the sum is a lower bound."""
+        return None if self.is_lower_bound else self.total_s * (1 + self.error)
+
+    @property
+    def images_per_s(self) -> float | None:
+        """The batch over the sum, an upper bound where that is a lower one."""
+        return self.batch / self.total_s if self.total_s else None

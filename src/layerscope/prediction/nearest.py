@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerscope.predict.work import AND, Work
+from layerscope.prediction.row_features import AND, Work
 
 NEAR = 14
 RIDGE = 0.3

@@ -12,14 +12,16 @@ class Fitted(Struct, frozen=True):
     """Rates, and the error that two of three networks left out of the fit lie within."""
 
     error: float
-    says: str
+    dtype: str  # of products
+    engine: str
     rates: dict[str, float]
 
 
 FITTED = {
     "i7-12700h": Fitted(
         0.085,
-        "fp32, compiled",
+        "fp32",
+        "compiled",
         {
             "attention bytes": 1.17e-10,
             "attention macs": 7.374e-12,
@@ -62,7 +64,8 @@ FITTED = {
     ),
     "i9-10940x": Fitted(
         0.163,
-        "fp32, compiled",
+        "fp32",
+        "compiled",
         {
             "attention bytes": 8.046e-11,
             "attention macs": 1.753e-12,
@@ -100,7 +103,8 @@ FITTED = {
     ),
     "pro6000maxq": Fitted(
         0.121,
-        "half precision, compiled",
+        "fp16",
+        "compiled",
         {
             "attention bytes": 3.306e-13,
             "attention macs": 9.651e-15,
@@ -140,7 +144,8 @@ FITTED = {
     ),
     "rtx3090": Fitted(
         0.109,
-        "half precision, eager",
+        "fp16",
+        "eager",
         {
             "attention bytes": 9.809e-15,
             "attention macs": 2.716e-14,
@@ -184,7 +189,8 @@ FITTED = {
     ),
     "rtx4090-compiled": Fitted(
         0.115,
-        "half precision, compiled",
+        "fp16",
+        "compiled",
         {
             "attention bytes": 3.791e-13,
             "attention macs": 1.273e-14,
@@ -226,7 +232,8 @@ FITTED = {
     ),
     "rtx4090": Fitted(
         0.116,
-        "half precision, eager",
+        "fp16",
+        "eager",
         {
             "attention macs": 1.327e-14,
             "conv 0 macs": 2.664e-14,
@@ -267,7 +274,8 @@ FITTED = {
     ),
     "rtx5090": Fitted(
         0.111,
-        "half precision, compiled",
+        "fp16",
+        "compiled",
         {
             "attention bytes": 3.49e-13,
             "attention macs": 1.008e-14,

@@ -1,25 +1,21 @@
-"""Which layers an engine would run as one, told from the source graph alone."""
+"""Which layers an engine would run as one, worked out from the source graph by its rules."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from layerscope.prediction.engine_rules import EngineRules
+from layerscope.prediction.layout import convolves_in_blocks
 from layerscope.report import Layer, Report
 
 PRODUCTS = ("conv", "conv_transpose", "linear")
-AFTER = {
-    "conv": (
-        "relu", "relu6", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid", "hard_swish", "clip",
-    ),
-    "conv_transpose": (),
-    "linear": ("relu",),
-}  # fmt: skip
 NORMS = ("batch_norm", "scale", "bias")
 VIEWS = ("flatten", "reshape", "squeeze", "unsqueeze")
-FREE = ("dropout", "identity", "table", "positions", *VIEWS)
+DROPPED = ("dropout", "identity")
+FREE = ("table", "positions", *DROPPED, *VIEWS)
 
 
-def rows_of(report: Report) -> list[tuple[Layer, ...]]:
+def rows_of(report: Report, rules: EngineRules) -> list[tuple[Layer, ...]]:
     """Rows in order: products with norm, sum and activation after them; views are in none."""
     readers: dict[str, list[Layer]] = {}
     for layer in report.layers:
@@ -36,12 +32,39 @@ def rows_of(report: Report) -> list[tuple[Layer, ...]]:
         found = readers.get(out, [])
         if len(layer.node.outputs) > 1 or len(found) != 1 or out in final:
             return None
-        if found[0].op in ("dropout", "identity"):
+        if found[0].op in DROPPED:
             taken.add(found[0].name)
             return next_of(found[0])
         return found[0] if found[0].name not in taken else None
 
-    made_at = {name: place[layer.name] for layer in report.layers for name in layer.node.outputs}
+    made_by = {name: layer for layer in report.layers for name in layer.node.outputs}
+
+    def convolution_of(name: str, add: Layer) -> Layer | None:
+        """The convolution whose result a sum alone reads, normed or not, past dropped layers."""
+        made = made_by.get(name)
+        while made is not None and len(readers[name]) == 1 and name not in final:
+            if made.op == "conv":
+                return made if made.output == add.output else None
+            if made.op not in (*NORMS, *DROPPED):
+                return None
+            name = made.node.inputs[0]
+            made = made_by.get(name)
+        return None
+
+    def taker_of(add: Layer) -> Layer | None:
+        """The convolution that a sum of two tensors of one shape is fused into."""
+        if len({tensor.shape for tensor in add.inputs}) != 1 or len(add.inputs) != 2:
+            return None
+        found = [conv for name in add.node.inputs if (conv := convolution_of(name, add))]
+        in_blocks = [conv for conv in found if convolves_in_blocks(conv, rules)]
+        taker = rules.sums_in_blocks if in_blocks else rules.sums_plain
+        found = in_blocks or found
+        if not taker or not found:
+            return None
+        if taker == "first operand":
+            return found[0]
+        return min(found, key=lambda conv: place[conv.name])
+
     for layer in report.layers:
         if layer.name in taken or layer.op in FREE:
             continue
@@ -51,14 +74,10 @@ def rows_of(report: Report) -> list[tuple[Layer, ...]]:
             if after is not None and after.op in NORMS:
                 row.append(after)
                 after = next_of(after)
-            if after is not None and after.op == "add" and layer.op == "conv":
-                same = {tensor.shape for tensor in after.inputs} == {layer.output}
-                # The later of the two sides takes the sum.
-                sides = [made_at.get(name, -1) for name in after.node.inputs]
-                if same and len(sides) == 2 and max(sides) == place[row[-1].name]:
-                    row.append(after)
-                    after = next_of(after)
-            if after is not None and after.op in AFTER[layer.op]:
+            if after and after.op == "add" and taker_of(after) is layer:
+                row.append(after)
+                after = next_of(after)
+            if after is not None and after.op in _after(layer, rules):
                 row.append(after)
         elif layer.op == "permute":
             more = [layer]
@@ -66,11 +85,21 @@ def rows_of(report: Report) -> list[tuple[Layer, ...]]:
                 more.append(after)
             if after is not None and after.op == "permute" and run_of([*more, after]):
                 row = [*more, after]
-        elif layer.op == "batch_norm" and (after := next_of(layer)) and after.op == "relu":
-            row.append(after)
+        elif layer.op == "batch_norm" and rules.norm_relu:
+            after = next_of(layer)
+            row += [after] if after and after.op == "relu" else []
         taken.update(each.name for each in row)
         rows.append(tuple(row))
     return rows
+
+
+def _after(layer: Layer, rules: EngineRules) -> tuple[str, ...]:
+    """Activations that a product applies to its result."""
+    if layer.op == "conv":
+        return rules.after_conv
+    if layer.op == "linear":
+        return rules.after_linear if len(layer.output or ()) == 2 else rules.after_linear_3d
+    return ()
 
 
 def run_of(row: Sequence[Layer]) -> int:

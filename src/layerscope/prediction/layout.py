@@ -1,10 +1,10 @@
 """Which rows an engine runs on images in blocks of channels, and where images change their layout.
 
-Told from the source graph alone, as ONNX Runtime decides it: convolutions go over to blocks where
-their channels allow it, pools where these fill whole blocks, and what works element by element
-stays in what it is given. A tensor that somebody reads in the other layout is reordered once, and
-the time of that is with the layer that makes it; inputs of the network that are reordered, which
-images of few channels are not, are left out.
+Worked out from the source graph by the rules that calibration found for the engine on this
+processor: convolutions use blocks where their channels allow it, so do pools, and what works
+element by element keeps the layout of its inputs. A tensor that is read in the other layout is
+reordered once, and the time of that is with the layer whose output it is; inputs of the network
+that are reordered, which images of few channels are not, are left out.
 """
 
 from __future__ import annotations
@@ -14,18 +14,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from layerscope.graph.attributes import Window
+from layerscope.prediction.engine_rules import NO_RULES, EngineRules
 from layerscope.report import Layer, Report
 
 Row = Sequence[Layer]
 Wish = Literal["blocks", "plain"]
 
-ALIGNED = 4  # channels that a reorder moves at once: blocks are filled up from there on
-POOLS = ("max_pool", "avg_pool", "global_avg_pool", "global_max_pool", "adaptive_avg_pool")
-BY_ELEMENT = (
-    "relu", "relu6", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid", "hard_swish", "silu", "clip",
-    "batch_norm", "add", "mul",
-)  # fmt: skip
 HANDED_ON = ("dropout", "identity")
 
 
@@ -34,31 +28,50 @@ class Layouts(Struct, frozen=True):
 
     blocked: frozenset[str]
     reordered: Mapping[str, tuple[int, ...]]
-    block: int  # channels that are held together: fewer are filled up
+    rules: EngineRules
 
     def filled(self, layer: str, channels: int) -> int:
-        """Channels that a layer works on to make so many."""
-        return -(-channels // self.block) * self.block if layer in self.blocked else channels
+        """Channels that a layer works on for so many: blocks are filled up."""
+        block = self.rules.block
+        return -(-channels // block) * block if layer in self.blocked else channels
+
+    def reads_plain(self, channels: int) -> bool:
+        """Whether a convolution of so few input channels reads an image that is not in blocks."""
+        return channels < self.rules.direct
 
 
-NONE = Layouts(frozenset(), {}, 0)
+NONE = Layouts(frozenset(), {}, NO_RULES)
 
 
-def layouts_of(report: Report, rows: Iterable[Row], block: int) -> Layouts:
-    """How rows of a network lie; with a block of 0 the engine has no such layout."""
-    if not block or report.dtype != "fp32":  # of other numbers there are no blocks
-        return NONE
-    walk = _Walk(report, block)
+def layouts_of(report: Report, rows: Iterable[Row], rules: EngineRules) -> Layouts:
+    """How rows of a network lie; without blocks the engine has no such layout."""
+    if not rules.block or report.float_dtype != "fp32":  # other dtypes have no blocks
+        return Layouts(frozenset(), {}, rules)
+    walk = _Walk(report, rules)
     for row in rows:
         walk.row(row)
     return walk.found()
 
 
+def convolves_in_blocks(layer: Layer, rules: EngineRules) -> bool:
+    """Whether a convolution runs in blocks, by its channels."""
+    call = layer.call
+    if not rules.block or call is None or layer.node.attributes.window.rank != 2:
+        return False
+    groups: int = layer.node.attributes.groups
+    channels, made = call.x[1], call.y[1]
+    if groups == 1:
+        return channels < rules.direct or _divides(rules.conv_multiple, channels)
+    if groups == channels == made:
+        return _divides(rules.depthwise_multiple, made)
+    return all(_divides(rules.group_multiple, each // groups) for each in (channels, made))
+
+
 class _Walk:
     """Rows in order of execution."""
 
-    def __init__(self, report: Report, block: int) -> None:
-        self.report, self.block = report, block
+    def __init__(self, report: Report, rules: EngineRules) -> None:
+        self.report, self.rules = report, rules
         self.blocked: set[str] = set()
         self.tensors: dict[str, bool] = {}  # in blocks or not
         self.wishes: dict[str, set[Wish]] = {}
@@ -82,7 +95,8 @@ class _Walk:
         blocks = self._in_blocks(first, given)
         wish: Wish = "blocks" if blocks else "plain"
         for n, name in enumerate(given):
-            direct = n == 0 and first.op == "conv" and first.call and first.call.x[1] < self.block
+            few = first.call is not None and first.call.x[1] < self.rules.direct
+            direct = n == 0 and first.op == "conv" and few
             self.wishes.setdefault(name, set()).add("plain" if direct else wish)
         for name in inside:
             self.tensors[name] = blocks
@@ -100,30 +114,18 @@ class _Walk:
         if call is None or not call.outputs or len(call.y) != 4:
             return False
         if first.op == "conv":
-            return self._convolves_in_blocks(first)
-        if first.op in POOLS:
-            return call.x[1] % self.block == 0 and self._all(given)
+            return convolves_in_blocks(first, self.rules)
+        rules = self.rules
+        if first.op in rules.pools:
+            return _divides(rules.pool_multiple, call.x[1]) and self._all(given)
         if first.op == "concat":
-            return self._all(given) and all(shape[1] % self.block == 0 for shape in call.inputs)
-        alike = len(set(call.inputs)) == 1
-        return first.op in BY_ELEMENT and alike and self._all(given)
+            fits = all(_divides(rules.concat_multiple, shape[1]) for shape in call.inputs)
+            return fits and self._all(given)
+        equal = len(set(call.inputs)) == 1
+        return first.op in rules.by_element and equal and self._all(given)
 
     def _all(self, given: list[str]) -> bool:
         return bool(given) and all(self.tensors.get(name, False) for name in given)
-
-    def _convolves_in_blocks(self, layer: Layer) -> bool:
-        call = layer.call
-        assert call is not None
-        window: Window = layer.node.attributes.window
-        if window.rank != 2:
-            return False
-        groups: int = layer.node.attributes.groups
-        channels, made = call.x[1], call.y[1]
-        if groups == 1:
-            return channels < self.block or channels % ALIGNED == 0
-        if groups == channels == made:
-            return made % ALIGNED == 0
-        return (channels // groups) % self.block == 0 == (made // groups) % self.block
 
     def found(self) -> Layouts:
         report = self.report
@@ -139,4 +141,8 @@ class _Walk:
                 other: Wish = "plain" if self.tensors.get(tensor.name, False) else "blocks"
                 if other in self.wishes.get(tensor.name, ()) and len(tensor.shape or ()) == 4:
                     moved[layer.name] = (*moved.get(layer.name, ()), tensor.bytes)
-        return Layouts(frozenset(self.blocked), moved, self.block)
+        return Layouts(frozenset(self.blocked), moved, self.rules)
+
+
+def _divides(multiple: int, channels: int) -> bool:
+    return multiple > 0 and channels % multiple == 0

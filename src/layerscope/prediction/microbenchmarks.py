@@ -5,14 +5,15 @@ Nothing here is a network that anybody uses. Sizes are drawn with a fixed seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from layerscope.builder import Builder
 from layerscope.graph import Graph
+from layerscope.prediction.engine_rules import EngineRules
 
 CHANNELS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048)
-UNEVEN = (18, 30, 42, 50, 58, 90, 122, 150)  # channels that no engine holds in blocks
+UNEVEN = (18, 30, 42, 50, 58, 90, 122, 150)  # about these many channels that fill no block
 MOST_FLOPS, LEAST_FLOPS = 2.6e9, 2e6
 MOST_WEIGHTS = 12e6  # elements of a layer
 ROWS = 26  # layers of a chain
@@ -33,9 +34,10 @@ VECTORS = ((1024, 1000), (2048, 1000), (512, 1000), (1280, 1000), (4096, 4096), 
            (9216, 2048), (20000, 2048), (768, 1000))  # fmt: skip
 
 
-def networks(seed: int = 1) -> Iterator[Graph]:
-    """All of them, the quick ones between the slow ones."""
+def networks(rules: EngineRules, seed: int = 1) -> Iterator[Graph]:
+    """All of them, the quick ones between the slow ones; channels are chosen by the engine."""
     source = Random(seed)
+    channels = uneven_channels(rules)
     for repeat in range(5):
         for side in (112, 56, 28, 14, 7):
             if repeat < 3:
@@ -43,7 +45,7 @@ def networks(seed: int = 1) -> Iterator[Graph]:
             yield light(f"light{side}_{repeat}", side, source)
     for repeat in range(3):
         for side in (56, 28, 14, 7):
-            yield uneven(f"uneven{side}_{repeat}", side, source)
+            yield uneven(f"uneven{side}_{repeat}", side, source, channels)
     for side, width in ((56, 64), (28, 128), (14, 256), (112, 32), (28, 64), (7, 512)):
         yield branches(f"branches{side}_{width}", side, width)
     for side in (28, 14):
@@ -130,12 +132,22 @@ def light(name: str, side: int, source: Random) -> Graph:
     return b.build(b.global_pool(x))
 
 
-def uneven(name: str, side: int, source: Random) -> Graph:
+def uneven_channels(rules: EngineRules) -> tuple[int, ...]:
+    """Channels that are not held in blocks, and such as are but leave the last one part empty."""
+    multiple, block = rules.conv_multiple, rules.block
+    if not block:
+        return UNEVEN
+    apart = [c if c % multiple else c + 1 for c in UNEVEN]
+    whole = [c - c % multiple for c in UNEVEN]
+    return (*apart, *(c if c % block else c + multiple for c in whole))
+
+
+def uneven(name: str, side: int, source: Random, channels: Sequence[int]) -> Graph:
     """Convolutions of channels that fill no block, and such as do between them."""
     b = Builder(name)
-    x = b.input("data", (1, source.choice(UNEVEN), side, side))
+    x = b.input("data", (1, source.choice(channels), side, side))
     for _ in range(6):
-        out = source.choice(UNEVEN)
+        out = source.choice(channels)
         x = b.relu(b.batch_norm(b.conv(x, out, 1, bias=False)))
         y = b.conv(x, out, 3, padding=1, groups=source.choice((1, out)), bias=False)
         x = b.relu(b.batch_norm(y))

@@ -8,8 +8,8 @@ from math import log2
 from msgspec import Struct
 
 from layerscope.graph.attributes import Window
-from layerscope.predict.fusing import run_of
-from layerscope.predict.layout import NONE, Layouts
+from layerscope.prediction.fusing import run_of
+from layerscope.prediction.layout import NONE, Layouts
 from layerscope.report import Layer, Report
 from layerscope.report.timed import moved_by
 
@@ -93,11 +93,14 @@ def _convolution(
         flops = 2.0 * images * layouts.filled(main.name, channels) * area
         lies = (_log(images), _log(channels), _log(area), _log(stride), apart)
         return Work(f"depthwise{after}", flops, size, weights, lies)
-    kind = "grouped" if groups > 1 else "stem" if channels < 8 else "conv"
+    plain = layouts.reads_plain(channels)
+    kind = "grouped" if groups > 1 else "stem" if plain else "conv"
     if kind == "conv":
         kind = "conv 1x1" if area == 1 else "conv"
-    wide = layouts.filled(main.name, call.y[1]) if groups == 1 else call.y[1]
-    deep = channels // groups * area
+    wide, deep = call.y[1], channels // groups * area
+    if groups == 1:
+        wide = layouts.filled(main.name, wide)
+        deep = deep if plain else layouts.filled(main.name, channels) * area
     flops = 2.0 * images * wide * deep
     place = (_log(images), _log(call.y[1] // groups), _log(channels // groups), _log(area),
              _log(stride), _log(call.y[-1]), _log(groups), apart)  # fmt: skip

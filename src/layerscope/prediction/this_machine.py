@@ -1,18 +1,29 @@
-"""Here, on this machine: a prediction from its own micro-benchmarks."""
+"""A prediction for this machine, from its own micro-benchmarks."""
 
 from __future__ import annotations
 
-from math import sqrt
+from math import fsum, sqrt
 
 from layerscope.errors import UsageError
-from layerscope.predict.calibration import known, readers_of
-from layerscope.predict.fusing import rows_of
-from layerscope.predict.layout import layouts_of
-from layerscope.predict.local import Model
-from layerscope.predict.work import reorder_of, work_of
+from layerscope.prediction.calibration import Calibration, known, readers_of
+from layerscope.prediction.floors import Floors
+from layerscope.prediction.fusing import rows_of
+from layerscope.prediction.layout import layouts_of
+from layerscope.prediction.row_features import reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
+
+CALIBRATED = ("fp32",)  # dtypes of the micro-networks
+
+
+def check_dtype(dtype: str | None) -> None:
+    """Raise for a dtype that calibration does not measure."""
+    if dtype is not None and dtype not in CALIBRATED:
+        raise UsageError(
+            f"dtype {dtype}: calibration of this machine does not measure it; "
+            f"known: {', '.join(CALIBRATED)}"
+        )
 
 
 def predict_here(report: Report, name: str, threads: int) -> Prediction:
@@ -23,7 +34,8 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
             f"no calibration of {name} on {threads} threads of this processor; "
             "`layerscope machine --calibrate` makes one in some minutes"
         )
-    rows = guesses(report, found.model(), found.block)
+    floors = Floors(report, found.limits)
+    rows = guesses(report, found, floors)
     rows.append(LayerGuess("before and after", (), "overhead", found.around_s, 0.5))
     notes = []
     if found.contention > 1.05:
@@ -33,9 +45,9 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
         machine=found.cpu,
         engine=f"{found.engine} {found.engine_version}, {threads} threads",
         batch=report.batch,
-        dtype=report.dtype,
+        dtype=report.float_dtype,
         rows=tuple(rows),
-        total_s=sum(row.time_s for row in rows),
+        total_s=max(fsum(row.time_s or 0.0 for row in rows), floors.total),
         error=_together(rows, found.model().total_error),
         source=f"{len(found.samples)} layers of micro-networks, {found.measured}",
         version=__version__,
@@ -44,27 +56,35 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
     )
 
 
-def guesses(report: Report, model: Model, block: int) -> list[LayerGuess]:
+def guesses(report: Report, found: Calibration, floors: Floors) -> list[LayerGuess]:
     """A guess a row; that of a change of layout is in the row whose output it is of."""
+    model = found.model()
     readers = readers_of(report)
-    rows = rows_of(report)
-    layouts = layouts_of(report, rows, block)
+    rows = rows_of(report, found.rules)
+    layouts = layouts_of(report, rows, found.rules)
     made = []
     for row in rows:
+        names = tuple(layer.name for layer in row)
+        if any(layer.status == "unknown" and layer.node.times for layer in row):
+            kinds = " + ".join(layer.op for layer in row)
+            made.append(LayerGuess(" + ".join(names), names, kinds, None, None))
+            continue
         work = work_of(row, report, readers, layouts)
         seconds, error = model.guess(work)
-        names = tuple(layer.name for layer in row)
         moved = [size for name in names for size in layouts.reordered.get(name, ())]
         if moved:
             more, off = model.guess(reorder_of(moved, names[-1] in layouts.blocked))
             error = (seconds * error + more * off) / (seconds + more)
             seconds += more
+        seconds = max(seconds, floors.row(names))
         made.append(LayerGuess(" + ".join(names), names, work.kind, seconds, error))
     return made
 
 
 def _together(rows: list[LayerGuess], shared: float) -> float:
     """Errors of rows that go either way, and the one that micro-networks as wholes had."""
-    total = sum(row.time_s for row in rows)
-    apart = sqrt(sum((row.time_s * row.error) ** 2 for row in rows)) / total if total else 0.0
+    known_rows = [(row.time_s, row.error) for row in rows if row.time_s and row.error is not None]
+    total = sum(seconds for seconds, _ in known_rows)
+    squares = sum((seconds * error) ** 2 for seconds, error in known_rows)
+    apart = sqrt(squares) / total if total else 0.0
     return sqrt(apart**2 + shared**2)

@@ -19,24 +19,28 @@ from layerscope.conventions import convention
 from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
 from layerscope.engines.cache import keep, load
-from layerscope.engines.machine import channel_block, identity, threads_of
+from layerscope.engines.machine import caches, identity, known_machine, roofs_now, threads_of
 from layerscope.engines.subject import Options, subject_of
 from layerscope.graph import Graph
-from layerscope.predict.fusing import rows_of
-from layerscope.predict.layout import layouts_of
-from layerscope.predict.local import Model, Roofs, Sample, fit
-from layerscope.predict.micro import networks
-from layerscope.predict.probe import Probe, Speed, share_of
-from layerscope.predict.work import Work, reorder_of, work_of
+from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
+from layerscope.prediction.floors import Limits
+from layerscope.prediction.fusing import rows_of
+from layerscope.prediction.layout import layouts_of
+from layerscope.prediction.microbenchmarks import networks
+from layerscope.prediction.nearest import Model, Roofs, Sample, fit
+from layerscope.prediction.probe import Probe, Speed, share_of
+from layerscope.prediction.row_features import Work, reorder_of, work_of
 from layerscope.report import Report
-from layerscope.report.measurement import Run
+from layerscope.report.measurement import Machine, Run
 from layerscope.version import __version__
 
 SECONDS = 240.0  # after which no further micro-network is begun
 PASSES = 5  # far apart, because a machine may be slow for a while
 RUNS = 6
 START_S = 2e-6
-FORM = 5  # of what is kept; what lies in another place now is measured again
+FORM = 6  # of the file; one of another form is measured again
+
+NO_LIMITS = Limits({}, 1.0)
 
 
 class Calibration(Struct, frozen=True):
@@ -52,7 +56,8 @@ class Calibration(Struct, frozen=True):
     measured: str
     around_s: float = 0.0  # of a run, before its first row and after its last
     speed: Speed = Speed(1.0)
-    block: int = 0  # channels that the engine holds together
+    rules: EngineRules = NO_RULES  # of the engine on this processor
+    limits: Limits = NO_LIMITS
     form: int = 1
 
     def model(self) -> Model:
@@ -74,9 +79,32 @@ def known(name: str, threads: int) -> Calibration | None:
     return found if fits else None
 
 
-def block_of(name: str) -> int:
-    """Channels that an engine holds together on this machine, where that is known."""
-    return channel_block() if name == "onnxruntime" else 0
+def engine_rules(name: str) -> EngineRules:
+    """What an engine does on this processor, where it writes the graph that it runs."""
+    if name != "onnxruntime":
+        return NO_RULES
+    from layerscope.engines.onnxruntime import optimised_model
+    from layerscope.lower.onnx import lower
+
+    def optimise(graph: Graph) -> Any:
+        report = report_of(graph)
+        return optimised_model(lower(graph, report.shapes, report.costs).SerializeToString())
+
+    return rules_of(optimise)
+
+
+def limits_of(machines: Sequence[Machine], threads: int, samples: Sequence[Sample]) -> Limits:
+    """The highest rates that were measured here; without a known cache, memory has no limit."""
+    kept = known_machine()
+    machines = [*machines, kept] if kept else machines
+    peaks = [peak.flops.best for each in machines if (peak := each.peak("fp32", threads))]
+    drams = [dram.rate.best for each in machines if (dram := each.level("DRAM", threads))]
+    held = caches()
+    return Limits(
+        flops_s={"fp32": max([*peaks, roofs_of(samples).flops_s])},
+        dram_bytes_s=max(drams, default=1.0),
+        cache_bytes=held[max(held)] if held and drams else None,
+    )
 
 
 def _key(name: str, threads: int) -> str:
@@ -91,12 +119,13 @@ def calibrate(
 ) -> Calibration:
     """Run the micro-networks and keep what their layers took."""
     threads = threads_of(threads)
-    block = block_of(name)
-    made = list(networks()) if graphs is None else list(graphs)
+    rules = engine_rules(name)
+    made = list(networks(rules)) if graphs is None else list(graphs)
     seen: dict[int, list[Timed]] = {}
     busy: list[float] = []
     started = time.perf_counter()
     steps = len(made) * PASSES
+    roofs = [roofs_now(threads)]
     with pinned(threads):
         probe = Probe(threads)
         for step in range(steps):
@@ -107,6 +136,7 @@ def calibrate(
             run = timed(made[n], name, threads, probe)
             busy.append(run.run.timing.contention)
             seen.setdefault(n, []).append(run)
+    roofs.append(roofs_now(threads))
     progress("done", steps, steps)
     ends = [
         [(median(r.run.timing.runs_s), median(r.probes)) for r in runs] for runs in seen.values()
@@ -115,7 +145,7 @@ def calibrate(
     samples = [
         Sample(work, seconds, n)
         for n, runs in seen.items()
-        for work, seconds in works_of(report_of(made[n]), runs, speed, block)
+        for work, seconds in works_of(report_of(made[n]), runs, speed, rules)
     ]
     found = Calibration(
         cpu=identity(),
@@ -128,7 +158,8 @@ def calibrate(
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
         around_s=median([around(runs, speed) for runs in seen.values()]),
         speed=speed,
-        block=block,
+        rules=rules,
+        limits=limits_of(roofs, threads, samples),
         form=FORM,
     )
     keep("calibration", _key(name, threads), found)
@@ -216,11 +247,11 @@ def around(runs: Sequence[Timed], speed: Speed) -> float:
 
 
 def works_of(
-    report: Report, runs: Sequence[Timed], speed: Speed, block: int
+    report: Report, runs: Sequence[Timed], speed: Speed, rules: EngineRules
 ) -> list[tuple[Work, float]]:
     """Work and time of every row, and of every change of layout that is to be expected."""
     readers = readers_of(report)
-    layouts = layouts_of(report, rows_of(report), block)
+    layouts = layouts_of(report, rows_of(report, rules), rules)
     found: list[tuple[Work, float]] = []
     times, reorders = rows_apart(runs, speed)
     for key, seconds in times.items():

@@ -22,7 +22,7 @@ BIG = 25  # positions of a window from which on it is a large one
 PER_BATCH = ("layers", "weights", "once")  # what does not grow with the batch
 
 
-class Facts(Struct, frozen=True):
+class Features(Struct, frozen=True):
     """What a layer computes and moves, activations as if of 4 bytes."""
 
     op: str
@@ -33,10 +33,11 @@ class Facts(Struct, frozen=True):
     inputs: int = 0
     area: int = 1
     groups: int = 1
+    flops: int = 0
 
 
-def facts_of(layer: Layer) -> Facts:
-    """The facts of a layer of a report, whatever its number type."""
+def features_of(layer: Layer) -> Features:
+    """The features of a layer of a report, whatever its number type."""
     cost, gemm = layer.cost, layer.gemm
     weights = sum(param.elements for param in cost.params) * 4
     wide = 32 / DTYPE_BITS.get(layer.outputs[0].dtype, 32)
@@ -46,39 +47,42 @@ def facts_of(layer: Layer) -> Facts:
     area = window.positions if isinstance(window, Window) else 1
     groups = getattr(layer.node.attributes, "groups", 1) or 1
     n, k = (gemm.n, gemm.k) if gemm is not None else (0, 0)
-    return Facts(layer.op, cost.ops.mac, round(moved * wide), weights, n, k // area, area, groups)
+    return Features(
+        layer.op, cost.ops.mac, round(moved * wide), weights, n, k // area, area, groups,
+        cost.ops.flops,
+    )  # fmt: skip
 
 
-def amounts(facts: Facts) -> dict[str, float]:
+def amounts(features: Features) -> dict[str, float]:
     """What of each rate's kind a layer has; empty for what costs nothing."""
-    if facts.op in FREE:
+    if features.op in FREE:
         return {}
-    found: dict[str, float] = {"layers": 1.0, "weights": float(facts.weight_bytes)}
-    product = _product(facts)
+    found: dict[str, float] = {"layers": 1.0, "weights": float(features.weight_bytes)}
+    product = _product(features)
     if product:
         kind, rate = product
-        found[f"{kind} bytes"] = float(facts.act_bytes)
-        found[f"{rate} macs"] = float(facts.macs)
+        found[f"{kind} bytes"] = float(features.act_bytes)
+        found[f"{rate} macs"] = float(features.macs)
         return found
-    found[f"{_mover(facts.op)} bytes"] = float(facts.act_bytes)
+    found[f"{_mover(features.op)} bytes"] = float(features.act_bytes)
     return found
 
 
-def _product(facts: Facts) -> tuple[str, str] | None:
+def _product(features: Features) -> tuple[str, str] | None:
     """The kind of a product, and the rate that it runs at."""
-    if facts.op == "attention":
+    if features.op == "attention":
         return "attention", "attention"
-    if not facts.outputs:
-        return None
-    if facts.op not in ("conv", "conv_transpose", "linear"):
+    if not features.outputs:  # such as recurrent layers, which are many products
+        return ("matmul", "matmul") if features.macs else None
+    if features.op not in ("conv", "conv_transpose", "linear"):
         return "matmul", "matmul"
-    if facts.groups > 1 and facts.outputs == 1 and facts.inputs == 1:
-        return "depthwise", "depthwise large" if facts.area >= BIG else "depthwise"
-    narrow = min(facts.outputs, facts.inputs)
-    if facts.groups > 1:
+    if features.groups > 1 and features.outputs == 1 and features.inputs == 1:
+        return "depthwise", "depthwise large" if features.area >= BIG else "depthwise"
+    narrow = min(features.outputs, features.inputs)
+    if features.groups > 1:
         return "grouped", "grouped thin" if narrow < WIDTHS[0] else "grouped"
-    kind = "linear" if facts.op == "linear" else "conv" if facts.area > 1 else "pointwise"
-    if kind == "conv" and facts.inputs <= 4:
+    kind = "linear" if features.op == "linear" else "conv" if features.area > 1 else "pointwise"
+    if kind == "conv" and features.inputs <= 4:
         return "conv", "stem"
     size = sum(narrow >= width for width in WIDTHS)
     return kind, f"{kind} {size}"

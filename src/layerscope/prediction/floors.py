@@ -1,0 +1,101 @@
+"""Times that no run can be below: operations at the peak of their dtype, weights read from DRAM.
+
+A run reads every stored array that it uses at least once, whatever the batch. From the run before,
+the last-level cache keeps at most as many bytes as it holds; the rest comes from DRAM. Of an
+embedding only the rows looked up are read; an array that several layers use counts once, at the
+largest part that one of them reads; quantized arrays count the bytes they are stored in. A cache of
+keys and values is stored like weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import fsum
+
+from msgspec import Struct
+
+from layerscope.analysis.costs import storage_of
+from layerscope.graph.types import storage_bytes
+from layerscope.ops import RULES
+from layerscope.report import Layer, Report
+
+
+class Limits(Struct, frozen=True):
+    """Peak FLOP/s by dtype, bytes a second of DRAM, bytes of the last-level cache."""
+
+    flops_s: Mapping[str, float]
+    dram_bytes_s: float
+    cache_bytes: float | None = None  # None: unknown, and reading is not limited
+
+
+class Floors:
+    """The least seconds of layers of a report, alone, as a fused row and all together."""
+
+    def __init__(self, report: Report, limits: Limits) -> None:
+        self._limits = limits
+        self._compute = {layer.name: _compute_s(layer, limits) for layer in report.layers}
+        self._read: dict[str, int] = {}  # stored bytes that a layer reads
+        self._first: dict[str, int] = {}  # those among them that no layer before it has read
+        counted: dict[str, int] = {}
+        for name, storage, size in stored_reads(report):
+            self._read[name] = self._read.get(name, 0) + size
+            more = max(size - counted.get(storage, 0), 0)
+            counted[storage] = counted.get(storage, 0) + more
+            self._first[name] = self._first.get(name, 0) + more
+        self._stored = sum(counted.values())
+        self._cache = self._stored if limits.cache_bytes is None else limits.cache_bytes
+        beyond = max(self._stored - self._cache, 0.0)
+        self._from_dram = beyond / self._stored if self._stored else 0.0
+
+    def row(self, layers: Iterable[str]) -> float:
+        """The least seconds of layers that run as one.
+
+        What a network's arrays exceed the cache by is shared out among the layers by their sizes,
+        so that rows at their floors add up to at least that of the network.
+        """
+        names = tuple(layers)
+        compute = fsum(self._compute[name] for name in names)
+        alone = sum(self._read.get(name, 0) for name in names) - self._cache
+        share = self._from_dram * sum(self._first.get(name, 0) for name in names)
+        return max(compute, max(alone, share) / self._limits.dram_bytes_s)
+
+    @property
+    def total(self) -> float:
+        """The least seconds of a run."""
+        stored = self._from_dram * self._stored / self._limits.dram_bytes_s
+        return max(fsum(self._compute.values()), stored)
+
+
+def _compute_s(layer: Layer, limits: Limits) -> float:
+    """Seconds of all operations at the highest peak of a dtype that the layer has tensors of."""
+    flops = layer.cost.ops.flops
+    dtypes = {tensor.dtype for tensor in (*layer.inputs, *layer.outputs)}
+    dtypes |= {param.dtype for param in layer.cost.params}
+    peaks = [limits.flops_s[dtype] for dtype in dtypes if dtype in limits.flops_s]
+    return flops / max(peaks) if flops and peaks else 0.0
+
+
+def stored_reads(report: Report) -> Iterator[tuple[str, str, int]]:
+    """Layer, name of the storage and bytes read, of every stored array that a layer reads."""
+    given = {param.name for param in report.graph.params}
+    for layer in report.layers:
+        node, call = layer.node, layer.call
+        if call is None or not node.times:
+            continue
+        rule = RULES[node.op]
+        if rule.view or rule.known:  # nothing moves
+            continue
+        reads = dict(zip(node.inputs, rule.reads(call), strict=False))
+        looked_up = rule.stored_read(call) if rule.stored_read is not None else None
+        for param in layer.cost.params:
+            if param.role == "unused":
+                continue
+            count = param.elements
+            if param.name in given and param.name in reads:
+                count = reads[param.name]
+            elif looked_up is not None:
+                count = looked_up
+            size = storage_bytes(min(count, param.elements), param.dtype)
+            yield layer.name, storage_of(node, param, node.ties), size
+        if getattr(call.attributes, "past", 0) and looked_up:
+            yield layer.name, f"{node.name}: cache", storage_bytes(looked_up, report.float_dtype)
