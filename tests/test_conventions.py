@@ -239,7 +239,7 @@ NETSCOPE: dict[str, tuple[Make, Ops]] = {
     "mul": (lambda b, x: b.mul(x, x), Ops(mac=N)),
     "sigmoid": (lambda b, x: b.activation("sigmoid", x), Ops()),
 }  # fmt: skip
-ELSEWHERE = {"max", "roi_pool", "power", "proposals"}  # tested with the Caffe layers they are of
+ELSEWHERE = {"max", "roi_pool", "proposals"}  # tested with the Caffe layers they are of
 
 
 def one_operation(make: Make) -> Graph:
@@ -255,7 +255,26 @@ def test_netscope_counts_an_operation(op: str) -> None:
 
 
 def test_every_rule_of_netscope_is_tested() -> None:
-    assert set(NETSCOPE) - {"sigmoid"} | ELSEWHERE == set(convention("netscope").ops)
+    tested = set(NETSCOPE) - {"sigmoid"} | ELSEWHERE | {"power"}
+    assert tested == set(convention("netscope").ops)
+
+
+@pytest.mark.parametrize(
+    "scale, shift, power, ops",
+    [
+        (2.0, 0.0, 1.0, Ops(mac=N // 2)),
+        (1.0, 3.0, 1.0, Ops(add=N // 2)),
+        (1.0, 0.0, 2.0, Ops(exp=N // 2)),
+        (2.0, 3.0, 2.0, Ops(mac=N // 2, add=N // 2, exp=N // 2)),
+        (1.0, 0.0, 1.0, Ops()),
+    ],
+)
+def test_netscope_counts_a_power_of_one_image(
+    scale: float, shift: float, power: float, ops: Ops
+) -> None:
+    node = Node("it", "power", ("x",), ("y",), at.Power(power=power, scale=scale, shift=shift))
+    graph = Graph("one", (Tensor("x", X),), (node,), ("y",))
+    assert analyze(graph, like="netscope").totals.ops == ops
 
 
 @pytest.mark.parametrize("op", NETSCOPE)
