@@ -19,8 +19,10 @@ from layerscope import Report, analyze, load
 from layerscope.errors import FormatError, ShapeError
 from layerscope.notations import write
 from layerscope.ops import Ops
-from tests.caffe_nets import net
+from tests.caffe_nets import layer, net
 from tests.conftest import SHARED
+from tests.published import NETSCOPE
+from tests.skips import NO_SHARED
 from tests.test_notation_netscope import figures, parse, shortened
 
 KINDS = ("macc", "comp", "add", "div", "exp", "activation", "param")
@@ -50,7 +52,8 @@ def counts(row: dict[str, str]) -> dict[str, int]:
     return {kind: int(row[kind]) for kind in KINDS if int(row[kind])}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.skipif(not TABLES, reason=NO_SHARED)
+@pytest.mark.parametrize("table", TABLES or [""])
 def test_every_row_is_netscopes(table: str) -> None:
     report, truth = report_of(table), rows_of(table)
     *rows, (_, total, _) = parse(write(report, "netscope"))
@@ -66,6 +69,30 @@ def test_every_row_is_netscopes(table: str) -> None:
         assert printed == {kind: shortened(count) for kind, count in exact.items()}
     sums = {kind: sum(counts(row).get(kind, 0) for row in truth) for kind in KINDS}
     assert total == {kind: shortened(count) for kind, count in sums.items() if count}
+
+
+def conv(name: str, bottom: str, channels: int, kernel: int) -> str:
+    told = f"convolution_param {{ num_output: {channels} kernel_size: {kernel} }}"
+    return layer("Convolution", told, bottom, name, name)
+
+
+PNET = "".join((
+    "input: 'data' input_shape { dim: 1 dim: 3 dim: 12 dim: 12 } ",
+    conv("conv1", "data", 10, 3), layer("PReLU", "", "conv1", "conv1", "prelu1"),
+    layer("Pooling", "pooling_param { kernel_size: 2 stride: 2 }", "conv1", "pool1", "pool1"),
+    conv("conv2", "pool1", 16, 3), layer("PReLU", "", "conv2", "conv2", "prelu2"),
+    conv("conv3", "conv2", 32, 3), layer("PReLU", "", "conv3", "conv3", "prelu3"),
+    conv("conv4-1", "conv3", 2, 1), conv("conv4-2", "conv3", 4, 1),
+    layer("Softmax", "", "conv4-1", "prob1", "prob1"),
+))  # fmt: skip
+
+
+def test_a_file_has_the_totals_that_netscope_prints() -> None:
+    """P-Net of MTCNN: the same constants as of the zoo's network, through the reader of files."""
+    *_, (_, total, _) = parse(write(analyze(net(PNET), like="netscope"), "netscope"))
+    stated = {x.quantity: int(x.stated) for x in NETSCOPE if x.network == "mtcnn-pnet"}
+    assert set(stated) == set(KINDS)
+    assert total == {kind: shortened(stated[kind]) for kind in KINDS}
 
 
 def test_all_of_them_were_there(shared: Path) -> None:

@@ -204,3 +204,92 @@ def explained(network: str) -> Explanation:
 def test_the_cause_of_a_difference(network: str, counter: str) -> None:
     said = {opinion.name: opinion for opinion in explained(network).opinions}
     assert ", ".join(CAUSES[network, counter]) in [part.what for part in said[counter].parts]
+
+
+# -- one operation at a time, as Netscope's and Boda's programs count it
+
+X = (2, 6, 8, 8)
+N = 2 * 6 * 8 * 8
+Make = Callable[[Builder, str], str]
+NETSCOPE: dict[str, tuple[Make, Ops]] = {
+    "conv": (lambda b, x: b.conv(x, 4, 3, padding=1), Ops(mac=2 * 4 * 64 * 6 * 9)),
+    "conv_transpose": (
+        lambda b, x: b.conv_transpose(x, 4, 4, stride=2), Ops(mac=6 * 2 * 4 * 18 * 18 * 4),
+    ),
+    "linear": (lambda b, x: b.linear(b.flatten(x), 5), Ops(mac=N * 5)),
+    "max_pool": (lambda b, x: b.max_pool(x, 2), Ops(comp=N)),
+    "avg_pool": (lambda b, x: b.avg_pool(x, 2), Ops(add=N)),
+    "global_max_pool": (lambda b, x: b.global_pool(x, "max"), Ops(comp=N)),
+    "global_avg_pool": (lambda b, x: b.global_pool(x), Ops(add=N)),
+    "adaptive_max_pool": (lambda b, x: b.adaptive_pool(x, 2, kind="max"), Ops(comp=N)),
+    "adaptive_avg_pool": (lambda b, x: b.adaptive_pool(x, 2), Ops(add=N)),
+    "relu": (lambda b, x: b.relu(x), Ops(comp=N)),
+    "relu6": (lambda b, x: b.activation("relu6", x), Ops(comp=N)),
+    "elu": (lambda b, x: b.activation("elu", x), Ops(comp=N)),
+    "leaky_relu": (lambda b, x: b.activation("leaky_relu", x), Ops(comp=N)),
+    "prelu": (lambda b, x: b.prelu(x), Ops(comp=N)),
+    "dropout": (lambda b, x: b.dropout(x), Ops(comp=N)),
+    "batch_norm": (lambda b, x: b.batch_norm(x), Ops(add=N, div=N)),
+    "scale": (lambda b, x: b.scale(x), Ops(mac=N)),
+    "lrn": (lambda b, x: b.lrn(x, 5), Ops(mac=5 * N, add=N, exp=N, div=2 * N)),
+    "l2_norm": (lambda b, x: b.l2_norm(x), Ops(mac=N, add=N, exp=N, div=2 * N)),
+    "softmax": (lambda b, x: b.softmax(x), Ops(add=N, div=N, exp=N)),
+    "softmax_loss": (lambda b, x: b.softmax_loss(x), Ops(add=N, div=N, exp=N)),
+    "add": (lambda b, x: b.add(x, x), Ops(add=N)),
+    "sub": (lambda b, x: b.sub(x, x), Ops(add=N)),
+    "mul": (lambda b, x: b.mul(x, x), Ops(mac=N)),
+    "sigmoid": (lambda b, x: b.activation("sigmoid", x), Ops()),
+}  # fmt: skip
+ELSEWHERE = {"max", "roi_pool", "proposals"}  # tested with the Caffe layers they are of
+
+
+def one_operation(make: Make) -> Graph:
+    b = Builder("one")
+    return b.build(make(b, b.input("x", X)))
+
+
+@pytest.mark.parametrize("op", NETSCOPE)
+def test_netscope_counts_an_operation(op: str) -> None:
+    make, ops = NETSCOPE[op]
+    layer = analyze(one_operation(make), like="netscope").layers[-1]
+    assert (layer.op, layer.convention_kinds) == (op, ops)
+
+
+def test_every_rule_of_netscope_is_tested() -> None:
+    tested = set(NETSCOPE) - {"sigmoid"} | ELSEWHERE | {"power"}
+    assert tested == set(convention("netscope").ops)
+
+
+@pytest.mark.parametrize(
+    "scale, shift, power, ops",
+    [
+        (2.0, 0.0, 1.0, Ops(mac=N // 2)),
+        (1.0, 3.0, 1.0, Ops(add=N // 2)),
+        (1.0, 0.0, 2.0, Ops(exp=N // 2)),
+        (2.0, 3.0, 2.0, Ops(mac=N // 2, add=N // 2, exp=N // 2)),
+        (1.0, 0.0, 1.0, Ops()),
+    ],
+)
+def test_netscope_counts_a_power_of_one_image(
+    scale: float, shift: float, power: float, ops: Ops
+) -> None:
+    node = Node("it", "power", ("x",), ("y",), at.Power(power=power, scale=scale, shift=shift))
+    graph = Graph("one", (Tensor("x", X),), (node,), ("y",))
+    assert analyze(graph, like="netscope").totals.convention_kinds == ops
+
+
+@pytest.mark.parametrize("op", NETSCOPE)
+def test_boda_counts_products_alone(op: str) -> None:
+    graph = one_operation(NETSCOPE[op][0])
+    exact = analyze(graph).totals.macs if op in ("conv", "conv_transpose", "linear") else 0
+    assert analyze(graph, like="boda").totals.convention_kinds == Ops(mac=exact)
+    assert (exact > 0) == (op in ("conv", "conv_transpose", "linear"))
+
+
+def test_stored_arrays_and_views_of_matconvnet() -> None:
+    """Moments of a norm are parameters there, and a layer that works in place has its own data."""
+    b = Builder("norms")
+    x = b.relu(b.batch_norm(b.conv(b.input("x", X), 4, 1)))
+    totals = analyze(b.build(b.flatten(x)), like="matconvnet").totals
+    assert totals.params == (6 * 4 + 4) + 4 * 4
+    assert totals.convention_activations == N + 3 * (2 * 4 * 64)

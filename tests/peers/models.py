@@ -141,6 +141,24 @@ def _frozen() -> Built:
     return model, (torch.zeros(2, 10),)
 
 
+def partly_frozen() -> Built:
+    """The model of test_convention_fields.py: a frozen Linear, and one that is never called."""
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.relu = nn.Linear(10, 20), nn.ReLU()
+            self.second, self.third = nn.Linear(20, 5), nn.Linear(5, 3)
+            self.first.requires_grad_(False)
+
+        def forward(self, x: Any) -> Any:
+            return self.second(self.relu(self.first(x)))
+
+    return Net(), (torch.zeros(2, 10),)
+
+
 def _attention(weights: bool = False, **told: Any) -> Built:
     import torch
     from torch import nn
@@ -239,6 +257,7 @@ MODULES: dict[str, Callable[[], Built]] = {
     "linear on a vector": _one(lambda nn: nn.Linear(10, 20), 10),
     "linear thrice": _reused,
     "linear frozen": _frozen,
+    "partly frozen": partly_frozen,
     "linear tied": _tied,
     "linear in three places": _shared,
     "attention": partial(_attention),
