@@ -13,6 +13,7 @@ from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.inputs import Binding
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
+from layerscope.formats.onnx.roles import Origin, decide, with_roles
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator
 from layerscope.formats.onnx.tensors import Stored, numbers_of, pairs
@@ -35,6 +36,7 @@ class Ledger:
         self.tensors: dict[str, tuple[Shape | None, str]] = {}  # of the graph made
         self.derived: dict[str, Entry] = {}  # arrays in another shape or type, by tensor
         self.derived_read: dict[str, None] = {}
+        self.renamed: list[tuple[str, Entry]] = []  # what an Identity calls an array
         self.notes: list[str] = []
         self.dtype = ""  # of floats
         self.assumed = ""  # input shapes that nobody told
@@ -49,6 +51,7 @@ class Ledger:
         self.numbers = MOST_NUMBERS  # that may yet be worked out before the run
         self.modules: dict[str, str] = {}
         self.binding: Binding | None = None
+        self.origin = Origin()
         self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 
     # -- names ---------------------------------------------------------------------------------
@@ -113,6 +116,7 @@ class Ledger:
         entry = known.entry
         if entry is None:
             return known.name
+        entry.use = entry.use or role
         whole = entry.dtype not in FLOATS and not entry.narrow
         if whole or elements(entry.shape) <= 1:
             role = "constant"
@@ -128,7 +132,7 @@ class Ledger:
         entry = known.entry
         if entry is None:
             raise NeedsValue
-        settled = entry.settle(role, firmly=role == "statistic")
+        settled = entry.settle(role)
         assert known.shape is not None
         told = settled if entry.told is not None else role
         return Param(name, known.shape, told, entry.dtype, entry.name)
@@ -164,23 +168,22 @@ class Ledger:
         self.names[found] = None
         return found
 
-    def _set_aside(self) -> None:
-        """Where weights are initializers, a Constant that is added or multiplied is none.
-
-        It is a mask, a table of angles, a grid. Files without initializers have all in Constants.
-        """
-        if not any(entry.learned and not entry.aside for entry in self.entries):
-            return
-        absorbed = {p.storage for node in self.nodes for p in node.params or ()}
-        for entry in self.entries:
-            if entry.aside and entry.learned and not entry.told and entry.name not in absorbed:
-                entry.role = "constant"
-
     def graph(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[str]) -> Graph:
         """The graph of all that was walked: arrays by what they turned out to be."""
-        self._set_aside()
+        self.notes += decide(self.wire, self.origin, self.entries, self.nodes)
+        renamed = [name for name, entry in self.renamed if entry.learned]
+        if renamed:
+            more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
+            self.notes.append(
+                "other names of stored arrays, equal when they were exported, which count once: "
+                f"{', '.join(renamed[:3])}{more}"
+            )
+        by_name = {entry.name: entry for entry in self.entries}
         nodes = []
         for node in self.nodes:
+            if node.params:
+                params = with_roles(node, by_name)
+                node = node if params == node.params else replace(node, params=params)
             if node.op == "constant" and node.outputs[0] in self.derived_read:
                 tensor = node.outputs[0]
                 entry = self.derived[tensor]
@@ -189,8 +192,8 @@ class Ledger:
                 param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
                 node = replace(node, params=(param, *(node.params or ())))
             nodes.append(node)
-        params = {entry.name: entry.param for entry in self.entries}
-        idle = [name for name, param in params.items() if param.role == "unused"]
+        stored = {entry.name: entry.param for entry in self.entries}
+        idle = [name for name, param in stored.items() if param.role == "unused"]
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
             self.notes.append(f"stored and used by nothing: {', '.join(idle[:3])}{more}")
@@ -199,7 +202,7 @@ class Ledger:
             inputs=tuple(inputs),
             nodes=tuple(nodes),
             outputs=tuple(outputs),
-            params=tuple(params.values()),
+            params=tuple(stored.values()),
             modules=self.modules,
             dtype=self.dtype or "fp32",
             notes=tuple(self.notes),
