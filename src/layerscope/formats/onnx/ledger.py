@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -52,6 +52,9 @@ class Ledger:
         self.modules: dict[str, str] = {}
         self.binding: Binding | None = None
         self.origin = Origin()
+        self.declared: dict[str, str] = {}  # tensor -> the declared shape that its own rests on
+        self.trusts_declared = True  # inputs are as declared, and so what is declared inside
+        self.contradicted: list[str] = []  # declared shapes that are not the inferred ones
         self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 
     # -- names ---------------------------------------------------------------------------------
@@ -153,14 +156,40 @@ class Ledger:
             found = self._sources[op] = Source(self.file, 0, op)
         return found
 
-    def append(self, node: Node, shapes: Sequence[Shape | None], dtypes: Sequence[str]) -> None:
-        """Take a node in."""
+    def append(
+        self,
+        node: Node,
+        shapes: Sequence[Shape | None],
+        dtypes: Sequence[str],
+        read: Iterable[str] = (),
+    ) -> None:
+        """Take a node in; `read` are tensors that its shapes depend on beside its inputs."""
         self.budget -= 1
         if self.budget < 0:
             raise FormatError(f"{self.file}: more than {MOST_NODES:,} nodes, functions put in")
+        if self.declared:
+            node = self._estimated(node, (*node.inputs, *read))
         self.nodes.append(node)
         for name, shape, dtype in zip(node.outputs, shapes, dtypes, strict=True):
             self.tensors[name] = (shape, dtype)
+
+    def _estimated(self, node: Node, read: Sequence[str]) -> Node:
+        """The node, marked where its shapes rest on one that the file declares."""
+        root = next((self.declared[name] for name in read if name in self.declared), "")
+        if not root:
+            return node
+        for name in node.outputs:
+            self.declared.setdefault(name, root)
+        if node.op == "constant":  # numbers that only tell other shapes
+            return node
+        note = f"from the declared shape of {root}"
+        told = f"{node.note}; {note}" if node.note else note
+        return replace(node, estimate=True, note=told)
+
+    def contradict(self, name: str, declared: Sequence[object], inferred: Shape) -> None:
+        """Keep that a tensor has another shape than the file declares."""
+        said = "x".join(map(str, declared)) or "scalar"
+        self.contradicted.append(f"{name} {said} (is {'x'.join(map(str, inferred)) or 'scalar'})")
 
     def node_name(self, wanted: str) -> str:
         """A name for a node that no other has."""
@@ -193,6 +222,11 @@ class Ledger:
                 node = replace(node, params=(param, *(node.params or ())))
             nodes.append(node)
         stored = {entry.name: entry.param for entry in self.entries}
+        if self.contradicted:
+            more = f" and {len(self.contradicted) - 3} more" if len(self.contradicted) > 3 else ""
+            self.notes.append(
+                f"declared shapes that do not hold: {', '.join(self.contradicted[:3])}{more}"
+            )
         idle = [name for name, param in stored.items() if param.role == "unused"]
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
