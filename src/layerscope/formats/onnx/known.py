@@ -19,6 +19,7 @@ class Entry:
         "aside",
         "dtype",
         "fill",
+        "mixed",
         "name",
         "narrow",
         "role",
@@ -35,6 +36,7 @@ class Entry:
         self.told: Role | None = ROLES.get(told)  # what the file says that it is
         self.role: Role | None = None
         self.use: Role | None = None  # what it would be to the first node that computes with it
+        self.mixed = False  # it may be something else to another node
         self.aside = False  # in a Constant node rather than among the initializers
         self.narrow = False  # whole numbers that stand for learned ones
         self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
@@ -43,8 +45,12 @@ class Entry:
         """What it is, now that a node reads it so: learned if anything learns it."""
         if self.told is not None:
             self.role = self.told
-        elif self.role in (None, "constant") or (self.role == "statistic" and role != "constant"):
+        elif self.role is None:
             self.role = role
+        elif self.role != role:
+            self.mixed = True
+            if self.role == "constant" or (self.role == "statistic" and role != "constant"):
+                self.role = role
         assert self.role is not None
         return self.role
 

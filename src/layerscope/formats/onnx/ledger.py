@@ -207,12 +207,8 @@ class Ledger:
                 "other names of stored arrays, equal when they were exported, which count once: "
                 f"{', '.join(renamed[:3])}{more}"
             )
-        by_name = {entry.name: entry for entry in self.entries}
         nodes = []
-        for node in self.nodes:
-            if node.params:
-                params = with_roles(node, by_name)
-                node = node if params == node.params else replace(node, params=params)
+        for node in with_roles(self.nodes, self.entries):
             if node.op == "constant" and node.outputs[0] in self.derived_read:
                 tensor = node.outputs[0]
                 entry = self.derived[tensor]

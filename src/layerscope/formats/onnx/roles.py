@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.codecs.protobuf import Wire
 from layerscope.formats.onnx.known import Entry
@@ -141,10 +142,10 @@ def decide(
     wire: Wire, origin: Origin, entries: Sequence[Entry], nodes: Sequence[Node]
 ) -> list[str]:
     """Settle what every array is, by what the file says and what reads it; return what to note."""
-    own: dict[str, set[str]] = {}  # arrays that layers have, and of which ops
+    own: dict[str, str] = {}  # arrays that layers have, and of which op
     for node in nodes:
         for param in node.params or ():
-            own.setdefault(param.storage, set()).add(node.op)
+            own[param.storage] = node.op
     learned = any(entry.learned and not entry.aside for entry in entries)
     fixed: list[Entry] = []
     unsure: list[Entry] = []
@@ -155,12 +156,12 @@ def decide(
         if entry.aside and learned and not verdict and entry.name not in own:
             verdict = "constant"  # added or multiplied: a mask, a table of angles, a grid
         if verdict == "learned" and not entry.learned and entry.role != "statistic":
-            entry.role = entry.use or "weight"
+            entry.role, entry.mixed = entry.use or "weight", True
         elif verdict in ("constant", "statistic") and entry.learned:
-            entry.role = verdict
+            entry.role, entry.mixed = verdict, True
         elif entry.learned and not verdict:
-            if _is_fixed(wire, entry, own.get(entry.name, set())):
-                entry.role = "constant"
+            if _is_fixed(wire, entry, own.get(entry.name, "")):
+                entry.role, entry.mixed = "constant", True
                 fixed.append(entry)
             elif entry.name not in own and _is_table(entry):
                 unsure.append(entry)
@@ -175,17 +176,18 @@ def decide(
     return notes
 
 
-def _is_fixed(wire: Wire, entry: Entry, ops: set[str]) -> bool:
-    if not ops:
+def _is_fixed(wire: Wire, entry: Entry, op: str) -> bool:
+    if not op:
         return _is_table(entry) and is_mask(wire, entry)
     depthwise = len(entry.shape) > 2 and entry.shape[1] == 1
-    return ops == {"conv"} and depthwise and is_one_filter(wire, entry)
+    return op == "conv" and depthwise and is_one_filter(wire, entry)
 
 
 def _is_table(entry: Entry) -> bool:
     """Whether an array is more than a bias or a scale along one axis, and not named as weights."""
-    wide = sum(size > 1 for size in entry.shape) > 1
-    return wide and entry.role != "embedding" and not entry.name.endswith(("weight", "bias"))
+    own = entry.name.rpartition(".")[2]
+    wide = sum([size > 1 for size in entry.shape]) > 1
+    return wide and entry.role != "embedding" and "weight" not in own and "bias" not in own
 
 
 def _listed(entries: Sequence[Entry]) -> str:
@@ -194,12 +196,17 @@ def _listed(entries: Sequence[Entry]) -> str:
     return f"{', '.join(entry.name for entry in entries[:3])}{more} ({count:,} numbers)"
 
 
-def with_roles(node: Node, roles: dict[str, Entry]) -> tuple[Param, ...]:
-    """Arrays of a node: one that another node learns is learned here too, and so the reverse."""
-    made = []
-    for param in node.params or ():
-        entry = roles.get(param.storage)
-        if entry is not None and entry.role is not None and entry.learned != param.learnable:
-            param = Param(param.name, param.shape, entry.role, param.dtype, param.storage)
-        made.append(param)
-    return tuple(made)
+def with_roles(nodes: Sequence[Node], entries: Sequence[Entry]) -> Iterator[Node]:
+    """The nodes: an array that another node learns is learned here too, and so the reverse."""
+    mixed = {entry.name: entry for entry in entries if entry.mixed and entry.role is not None}
+    for node in nodes:
+        if mixed and node.params and not mixed.keys().isdisjoint([p.storage for p in node.params]):
+            params = tuple([_as_settled(p, mixed.get(p.storage)) for p in node.params])
+            node = replace(node, params=params)
+        yield node
+
+
+def _as_settled(param: Param, entry: Entry | None) -> Param:
+    if entry is None or entry.role is None or entry.learned == param.learnable:
+        return param
+    return replace(param, role=entry.role)
