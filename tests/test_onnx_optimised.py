@@ -73,8 +73,8 @@ def _changed(name: str, before: Report) -> int:
     """What folding changed of parameters."""
     if name == "gpt2":
         # The table of words is stored a second time, transposed for the head; of positions only
-        # those looked up are left; the causal mask is an array of floats that is added.
-        return gpt2.VOCABULARY * 32 - (gpt2.POSITIONS - 128) * 32 + 128 * 128
+        # those looked up are left. The causal mask is an array too, and told by its numbers.
+        return gpt2.VOCABULARY * 32 - (gpt2.POSITIONS - 128) * 32
     if name == "bert":
         return -(bert.POSITIONS - 128) * 32
     # Scale, shift, mean and variance of a folded norm became one bias a channel.

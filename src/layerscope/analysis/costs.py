@@ -161,7 +161,8 @@ def _cost(
     first = params
     shared = ""
     if seen is not None and params:
-        first = tuple([param for param in params if param.storage not in seen])
+        new = {param.storage: param for param in reversed(params) if param.storage not in seen}
+        first = tuple(reversed(new.values()))
         shared = next((param.storage for param in params if param.storage in seen), "")
         seen.update([param.storage for param in params])
     learned, buffered, held = _sums(first) if seen is not None else _known_sums(first)

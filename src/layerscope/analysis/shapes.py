@@ -77,8 +77,13 @@ def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: st
     if call is None:
         told = node.attributes if isinstance(node.attributes, Opaque) else Opaque(())
         count = len(node.outputs)
-        blank = zip_longest(node.outputs, told.shapes[:count], told.dtypes[:count])
-        return tuple([Tensor(name, shape, kind or dtype) for name, shape, kind in blank])
+        known_of = told.shapes[:count], told.dtypes[:count], told.declared[:count]
+        return tuple(
+            [
+                Tensor(name, shape, kind or dtype, None, bool(declared))
+                for name, shape, kind, declared in zip_longest(node.outputs, *known_of)
+            ]
+        )
     makes = RULES[node.op].makes
     kinds = [tensor.dtype for tensor in known]
     made = []

@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.export.nests import quoted
 from layerscope.graph.types import Tensor
 from layerscope.ops import RULES
-from layerscope.report.columns import COLUMNS, shape_text
+from layerscope.report.columns import COLUMNS, tensor_text
 from layerscope.report.findings import scope_paths
 from layerscope.report.numbers import short_text
 from layerscope.report.tree import Row
@@ -101,7 +101,7 @@ def _look(layer: Layer, around: str, report: Report) -> str:
 def _label(layer: Layer, around: str, report: Report) -> str:
     """Name, op with its window, output shapes, and what it costs if it costs anything."""
     window = COLUMNS["window"].value(Row(layer.name, layer.name, 0, "layer", (layer,)), report)
-    shapes = " ".join(shape_text(tensor.shape) for tensor in layer.outputs)
+    shapes = " ".join(map(tensor_text, layer.outputs))
     name = _own(layer.name, around)
     lines = [name, f"{layer.op} {window}" if window else layer.op, shapes]
     if layer.status == "unknown":
@@ -114,7 +114,7 @@ def _label(layer: Layer, around: str, report: Report) -> str:
 
 
 def _tensor(tensor: Tensor) -> str:
-    return _joined([tensor.name, shape_text(tensor.shape)])
+    return _joined([tensor.name, tensor_text(tensor)])
 
 
 def _joined(lines: list[str]) -> str:

@@ -27,13 +27,14 @@ NONE_ASKED = Answers()
 Number = int | float | str  # a fraction that is no decimal is text, such as "1/3"
 
 
-class Tensor(Struct):
+class Tensor(Struct, omit_defaults=True):
     """A tensor; shape null where it could not be inferred."""
 
     name: str
     shape: tuple[int, ...] | None
     dtype: str
     bytes: int | None
+    declared: bool = False  # the shape is what the file declares, nothing infers it; else left out
 
 
 class Ops(Struct):
@@ -413,7 +414,7 @@ def _layer(layer: LayerOf, report: ReportOf) -> Layer:
 
 def _tensor(tensor: TensorOf) -> Tensor:
     size = tensor.bytes if tensor.shape is not None else None
-    return Tensor(tensor.name, tensor.shape, tensor.dtype, size)
+    return Tensor(tensor.name, tensor.shape, tensor.dtype, size, tensor.declared)
 
 
 def _ops(ops: OpsOf) -> Ops:

@@ -63,6 +63,7 @@ class Tensor(Struct, frozen=True, gc=False):
     shape: Shape | None
     dtype: str = "fp32"
     source: Source | None = None  # of an input that a file describes
+    declared: bool = False  # the shape is what a file declares, and nothing infers it
 
     @property
     def elements(self) -> int:

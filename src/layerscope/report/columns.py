@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
+from layerscope.graph.types import Tensor
 from layerscope.ops import RULES
 from layerscope.report.numbers import AtLeast, decimal
 from layerscope.report.tree import Row
@@ -34,6 +35,12 @@ def shape_text(shape: Iterable[Any] | None) -> str:
     if shape is None:
         return "?"
     return "x".join(map(str, shape)) or "scalar"
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """The shape of a tensor; one that a file declares and nothing infers is marked so."""
+    text = shape_text(tensor.shape)
+    return f"{text} (declared)" if tensor.declared else text
 
 
 def _type(row: Row, report: Report) -> str:
@@ -98,15 +105,15 @@ def _gemm(row: Row, report: Report) -> str | None:
 def _inputs(row: Row, report: Report) -> str | None:
     if row.layer is None:
         return None
-    return " ".join(shape_text(tensor.shape) for tensor in row.layer.inputs)
+    return " ".join(map(tensor_text, row.layer.inputs))
 
 
 def _output(row: Row, report: Report) -> str | None:
     if row.kind in ("total", "op"):
         return None
     if row.layer is None:
-        return shape_text(row.members[-1].output)
-    return " ".join(shape_text(tensor.shape) for tensor in row.layer.outputs)
+        return tensor_text(row.members[-1].outputs[0])
+    return " ".join(map(tensor_text, row.layer.outputs))
 
 
 def _intensity(row: Row, report: Report) -> Fraction | None:

@@ -12,8 +12,8 @@ from layerscope.formats.onnx.known import Env, Known
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.reader import Assumed, Reader
 from layerscope.formats.onnx.scopes import arranged
-from layerscope.formats.onnx.skim import Model, Operator, model_of
-from layerscope.graph.types import Graph, Source, Tensor
+from layerscope.formats.onnx.skim import Model, Operator, Value, model_of
+from layerscope.graph.types import Graph, Shape, Source, Tensor
 
 IR_VERSION, PRODUCER, GRAPH, OPSETS = 1, 2, 7, 8
 FIELDS = range(1, 27)
@@ -83,6 +83,10 @@ def _graph(wire: Wire, model: Model, options: Options, guess: int) -> Graph:
     if not tensors:
         raise FormatError(f"{wire.name}: a model without inputs")
     reader.binding = binding
+    reader.trusts_declared = all(
+        shape is None or value.dims is None or _as_declared(value, shape)
+        for value, shape in ((value, env[value.name].shape) for value in inputs)
+    )
     reader.assumed = binding.note()
     if reader.assumed:
         reader.notes.append(reader.assumed)
@@ -102,6 +106,14 @@ def _graph(wire: Wire, model: Model, options: Options, guess: int) -> Graph:
     reader.nodes = arranged(reader.nodes)
     stem = os.path.splitext(os.path.basename(wire.name))[0]
     return reader.graph(stem, tensors, tuple(dict.fromkeys(outputs)))
+
+
+def _as_declared(value: Value, shape: Shape) -> bool:
+    """Whether an input has the sizes that the file declares, where it does."""
+    dims = value.dims or ()
+    return len(dims) == len(shape) and all(
+        dim.size in (None, size) for dim, size in zip(dims, shape, strict=True)
+    )
 
 
 def _floating(tensors: list[Tensor], reader: Reader) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MOST_TEXT = 1 << 20  # of a node that is handed to onnx: its tensors stay behind
 
+SCHEMAS = ("", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training")  # onnx's own
 _TYPES = {dtype: code for code, dtype in reversed(DTYPES.items())}
 
 
@@ -19,7 +20,7 @@ def inferred(s: Site) -> dict[str, tuple[Shape, str]]:
     """What onnx infers of an operator's outputs: only shapes that are known to the last axis."""
     import importlib.util
 
-    if importlib.util.find_spec("onnx") is None:
+    if s.operator.domain not in SCHEMAS or importlib.util.find_spec("onnx") is None:
         return {}
     import onnx
     from onnx import defs, helper, shape_inference

@@ -79,7 +79,7 @@ def fold(s: Site) -> bool:
     if op in KEEP_NUMBERS and first is not None and first.entry is not None:
         return _derive(s, first)
     evaluate = EVALUATE.get(op)
-    if evaluate is None or any(_learned(known) for known in inputs):
+    if evaluate is None or any(_learned(s, known) for known in inputs):
         return False
     arrays = []
     for known in inputs:
@@ -160,6 +160,8 @@ def _derive(s: Site, first: Known) -> bool:
     known.entry = first.entry
     assert first.entry is not None
     s.reader.derived[known.name] = first.entry
+    if s.op == "Identity":
+        s.reader.renamed.append((known.name, first.entry))
     evaluate = EVALUATE.get(s.op)
     if evaluate is not None:
         inputs, told = [k for k in s.inputs if k is not None], s.told
@@ -202,8 +204,9 @@ def _literal(value: Any, dtype: str) -> Array:
     return Array((len(values),) if many else (), values, dtype)
 
 
-def _learned(known: Known | None) -> bool:
-    """Whether an array looks like a parameter rather than a number to reckon with."""
+def _learned(s: Site, known: Known | None) -> bool:
+    """Whether an array is a parameter, as the file says or by its size."""
     if known is None or known.entry is None or known.dtype not in FLOATS:
         return False
-    return elements(known.entry.shape) > FEW
+    entry = known.entry
+    return elements(entry.shape) > FEW or s.reader.origin.verdicts.get(entry.name) == "learned"

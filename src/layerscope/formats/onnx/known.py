@@ -15,7 +15,19 @@ ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 class Entry:
     """An array that the file stores, and what it turns out to be."""
 
-    __slots__ = ("aside", "dtype", "fill", "name", "narrow", "role", "shape", "source", "told")
+    __slots__ = (
+        "aside",
+        "dtype",
+        "fill",
+        "mixed",
+        "name",
+        "narrow",
+        "role",
+        "shape",
+        "source",
+        "told",
+        "use",
+    )
 
     def __init__(
         self, name: str, shape: Shape, dtype: str, source: Stored | None, told: str = ""
@@ -23,16 +35,22 @@ class Entry:
         self.name, self.shape, self.dtype, self.source = name, shape, dtype, source
         self.told: Role | None = ROLES.get(told)  # what the file says that it is
         self.role: Role | None = None
+        self.use: Role | None = None  # what it would be to the first node that computes with it
+        self.mixed = False  # it may be something else to another node
         self.aside = False  # in a Constant node rather than among the initializers
         self.narrow = False  # whole numbers that stand for learned ones
         self.fill: Any = None  # the number it is full of, if it is made by a ConstantOfShape
 
-    def settle(self, role: Role, *, firmly: bool = False) -> Role:
-        """What it is, now that a node reads it so; a constant may turn out to be more."""
+    def settle(self, role: Role) -> Role:
+        """What it is, now that a node reads it so: learned if anything learns it."""
         if self.told is not None:
             self.role = self.told
-        elif firmly or self.role in (None, "constant"):
+        elif self.role is None:
             self.role = role
+        elif self.role != role:
+            self.mixed = True
+            if self.role == "constant" or (self.role == "statistic" and role != "constant"):
+                self.role = role
         assert self.role is not None
         return self.role
 

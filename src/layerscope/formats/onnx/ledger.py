@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.inputs import Binding
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
+from layerscope.formats.onnx.roles import Origin, decide, with_roles
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator
 from layerscope.formats.onnx.tensors import Stored, numbers_of, pairs
@@ -35,6 +36,7 @@ class Ledger:
         self.tensors: dict[str, tuple[Shape | None, str]] = {}  # of the graph made
         self.derived: dict[str, Entry] = {}  # arrays in another shape or type, by tensor
         self.derived_read: dict[str, None] = {}
+        self.renamed: list[tuple[str, Entry]] = []  # what an Identity calls an array
         self.notes: list[str] = []
         self.dtype = ""  # of floats
         self.assumed = ""  # input shapes that nobody told
@@ -49,6 +51,10 @@ class Ledger:
         self.numbers = MOST_NUMBERS  # that may yet be worked out before the run
         self.modules: dict[str, str] = {}
         self.binding: Binding | None = None
+        self.origin = Origin()
+        self.declared: dict[str, str] = {}  # tensor -> the declared shape that its own rests on
+        self.trusts_declared = True  # inputs are as declared, and so what is declared inside
+        self.contradicted: list[str] = []  # declared shapes that are not the inferred ones
         self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 
     # -- names ---------------------------------------------------------------------------------
@@ -113,6 +119,7 @@ class Ledger:
         entry = known.entry
         if entry is None:
             return known.name
+        entry.use = entry.use or role
         whole = entry.dtype not in FLOATS and not entry.narrow
         if whole or elements(entry.shape) <= 1:
             role = "constant"
@@ -128,7 +135,7 @@ class Ledger:
         entry = known.entry
         if entry is None:
             raise NeedsValue
-        settled = entry.settle(role, firmly=role == "statistic")
+        settled = entry.settle(role)
         assert known.shape is not None
         told = settled if entry.told is not None else role
         return Param(name, known.shape, told, entry.dtype, entry.name)
@@ -149,14 +156,40 @@ class Ledger:
             found = self._sources[op] = Source(self.file, 0, op)
         return found
 
-    def append(self, node: Node, shapes: Sequence[Shape | None], dtypes: Sequence[str]) -> None:
-        """Take a node in."""
+    def append(
+        self,
+        node: Node,
+        shapes: Sequence[Shape | None],
+        dtypes: Sequence[str],
+        read: Iterable[str] = (),
+    ) -> None:
+        """Take a node in; `read` are tensors that its shapes depend on beside its inputs."""
         self.budget -= 1
         if self.budget < 0:
             raise FormatError(f"{self.file}: more than {MOST_NODES:,} nodes, functions put in")
+        if self.declared:
+            node = self._estimated(node, (*node.inputs, *read))
         self.nodes.append(node)
         for name, shape, dtype in zip(node.outputs, shapes, dtypes, strict=True):
             self.tensors[name] = (shape, dtype)
+
+    def _estimated(self, node: Node, read: Sequence[str]) -> Node:
+        """The node, marked where its shapes rest on one that the file declares."""
+        root = next((self.declared[name] for name in read if name in self.declared), "")
+        if not root:
+            return node
+        for name in node.outputs:
+            self.declared.setdefault(name, root)
+        if node.op == "constant":  # numbers that only tell other shapes
+            return node
+        note = f"from the declared shape of {root}"
+        told = f"{node.note}; {note}" if node.note else note
+        return replace(node, estimate=True, note=told)
+
+    def contradict(self, name: str, declared: Sequence[object], inferred: Shape) -> None:
+        """Keep that a tensor has another shape than the file declares."""
+        said = "x".join(map(str, declared)) or "scalar"
+        self.contradicted.append(f"{name} {said} (is {'x'.join(map(str, inferred)) or 'scalar'})")
 
     def node_name(self, wanted: str) -> str:
         """A name for a node that no other has."""
@@ -164,23 +197,18 @@ class Ledger:
         self.names[found] = None
         return found
 
-    def _set_aside(self) -> None:
-        """Where weights are initializers, a Constant that is added or multiplied is none.
-
-        It is a mask, a table of angles, a grid. Files without initializers have all in Constants.
-        """
-        if not any(entry.learned and not entry.aside for entry in self.entries):
-            return
-        absorbed = {p.storage for node in self.nodes for p in node.params or ()}
-        for entry in self.entries:
-            if entry.aside and entry.learned and not entry.told and entry.name not in absorbed:
-                entry.role = "constant"
-
     def graph(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[str]) -> Graph:
         """The graph of all that was walked: arrays by what they turned out to be."""
-        self._set_aside()
+        self.notes += decide(self.wire, self.origin, self.entries, self.nodes)
+        renamed = [name for name, entry in self.renamed if entry.learned]
+        if renamed:
+            more = f" and {len(renamed) - 3} more" if len(renamed) > 3 else ""
+            self.notes.append(
+                "other names of stored arrays, equal when they were exported, which count once: "
+                f"{', '.join(renamed[:3])}{more}"
+            )
         nodes = []
-        for node in self.nodes:
+        for node in with_roles(self.nodes, self.entries):
             if node.op == "constant" and node.outputs[0] in self.derived_read:
                 tensor = node.outputs[0]
                 entry = self.derived[tensor]
@@ -189,8 +217,13 @@ class Ledger:
                 param = Param("value", shape, entry.role or "weight", entry.dtype, entry.name)
                 node = replace(node, params=(param, *(node.params or ())))
             nodes.append(node)
-        params = {entry.name: entry.param for entry in self.entries}
-        idle = [name for name, param in params.items() if param.role == "unused"]
+        stored = {entry.name: entry.param for entry in self.entries}
+        if self.contradicted:
+            more = f" and {len(self.contradicted) - 3} more" if len(self.contradicted) > 3 else ""
+            self.notes.append(
+                f"declared shapes that do not hold: {', '.join(self.contradicted[:3])}{more}"
+            )
+        idle = [name for name, param in stored.items() if param.role == "unused"]
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
             self.notes.append(f"stored and used by nothing: {', '.join(idle[:3])}{more}")
@@ -199,7 +232,7 @@ class Ledger:
             inputs=tuple(inputs),
             nodes=tuple(nodes),
             outputs=tuple(outputs),
-            params=tuple(params.values()),
+            params=tuple(stored.values()),
             modules=self.modules,
             dtype=self.dtype or "fp32",
             notes=tuple(self.notes),

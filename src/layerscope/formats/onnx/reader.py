@@ -10,6 +10,7 @@ from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.folding import constant, fold
 from layerscope.formats.onnx.known import Env, NeedsValue
 from layerscope.formats.onnx.ledger import Ledger
+from layerscope.formats.onnx.roles import origin_of
 from layerscope.formats.onnx.site import MOST_DEPTH, Convert, Site
 from layerscope.formats.onnx.skim import Attribute, Function, Model, Operator, Value, attribute_of
 
@@ -40,6 +41,7 @@ class Reader(Ledger):
     def __init__(self, wire: Wire, model: Model, converters: Mapping[Any, Convert]) -> None:
         super().__init__(wire)
         self.model, self.converters = model, converters
+        self.origin = origin_of(wire, model)
         self.put_in = 0  # nodes of functions
         self.failures: list[ShapeError] | None = None  # of a branch, which may be for other shapes
 

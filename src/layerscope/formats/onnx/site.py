@@ -244,6 +244,9 @@ class Site:
             results.append(known)
             if name:
                 self.env[name] = known
+                value = self.values.get(name)
+                if value is not None and reader.trusts_declared:
+                    self._compare(name, value, shape)
         original = self.operator.name
         source = reader.source(self.op, "" if original == label else original)
         node = Node(
@@ -259,8 +262,23 @@ class Site:
             estimate=estimate,
             inner=bool(part) and outputs is None,
         )
-        reader.append(node, made, dtypes)
+        if reader.declared:
+            read = [known.name for known in self.inputs if known is not None]
+            reader.append(node, made, dtypes, read)
+        else:
+            reader.append(node, made, dtypes)
         return results
+
+    def _compare(self, name: str, value: Value, shape: Shape) -> None:
+        """Note a declared shape that is not the inferred one."""
+        dims = value.dims
+        if dims is None:
+            return
+        if len(dims) != len(shape) or any(
+            dim.size is not None and dim.size != size for dim, size in zip(dims, shape, strict=True)
+        ):
+            said = [dim.name or "?" if dim.size is None else dim.size for dim in dims]
+            self.reader.contradict(name, said, shape)
 
     def _made(
         self, op: str, attributes: Any, shapes: tuple[Shape, ...], kinds: list[str]
@@ -316,17 +334,23 @@ class Site:
             return
         shapes: list[Shape | None] = []
         dtypes: list[str] = []
-        for name in outputs:
-            shape, dtype = self._declared(name)
-            shapes.append(shape)
-            dtypes.append(dtype)
-        if any(shape is None for shape in shapes) and not self.blank:
+        declared: list[bool] = []
+        found: dict[str, tuple[Shape, str]] = {}
+        if not self.blank:
             from layerscope.formats.onnx.fallback import inferred
 
             found = inferred(self)
-            for n, name in enumerate(outputs):
-                if shapes[n] is None and name in found:
-                    shapes[n], dtypes[n] = found[name]
+        rests = any(known is not None and known.name in reader.declared for known in self.inputs)
+        for name in outputs:
+            shape, dtype = self._declared(name)
+            if name in found:
+                shape, dtype = found[name]
+                value = self.values.get(name)
+                if value is not None and reader.trusts_declared:
+                    self._compare(name, value, shape)
+            shapes.append(shape)
+            dtypes.append(dtype)
+            declared.append(shape is not None and (rests or name not in found))
         names = tuple(
             reader.input_name(k) for k in self.inputs if k is not None and k.items is None
         )
@@ -340,7 +364,7 @@ class Site:
             op=op,
             inputs=names,
             outputs=made,
-            attributes=at.Opaque(tuple(shapes), tuple(dtypes)),
+            attributes=at.Opaque(tuple(shapes), tuple(dtypes), tuple(declared)),
             params=(),
             scope=self.scope,
             source=reader.source(self.op, operator.name if operator.name != self.label else ""),
@@ -348,14 +372,17 @@ class Site:
         reader.append(node, shapes, dtypes)
         for name, tensor, shape, dtype in zip(outputs, made, shapes, dtypes, strict=True):
             self.env[name] = Known(tensor, shape, dtype)
+        for tensor, shape, said in zip(made, shapes, declared, strict=True):
+            if said and shape is not None:
+                reader.declared[tensor] = f"{tensor}, {'x'.join(map(str, shape)) or 'scalar'}"
 
     def _declared(self, name: str) -> tuple[Shape | None, str]:
-        """What the file says of a tensor."""
+        """What the file says of a tensor; no shape where its inputs are not those declared."""
         value = self.values.get(name)
         dtype = value.dtype if value is not None else ""
         if not dtype:
             dtype = next((k.dtype for k in self.inputs if k is not None), "fp32")
-        binding = self.reader.binding
+        binding = self.reader.binding if self.reader.trusts_declared else None
         return (binding.declared(value) if value is not None and binding else None), dtype
 
 

@@ -27,6 +27,7 @@ class Value(Struct, frozen=True, gc=False):
     dtype: str = ""
     dims: tuple[Dim, ...] | None = None
     kind: str = "tensor"
+    metadata: tuple[Span, ...] = ()
 
 
 class Operator(Struct, gc=False):
@@ -241,12 +242,15 @@ def _function(wire: Wire, start: int, end: int) -> Function:
 
 def _value(wire: Wire, start: int, end: int) -> Value:
     name, dtype, dims, what = "", "", None, "tensor"
+    metadata: tuple[Span, ...] = ()
     for number, kind, begin, stop in wire.fields(start, end):
         if number == 1 and kind == SPAN:
             name = wire.text(begin, stop)
         elif number == 2 and kind == SPAN:
             dtype, dims, what = _type(wire, begin, stop)
-    return Value(name, dtype, dims, what)
+        elif number == 4 and kind == SPAN:
+            metadata = (*metadata, (begin, stop))
+    return Value(name, dtype, dims, what, metadata)
 
 
 KINDS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse tensor", 9: "optional"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -28,7 +28,7 @@ class Stored(Struct, frozen=True, gc=False):
     role: str = ""  # what it is to the network, where the file tells
 
 
-def pairs(wire: Wire, spans: list[Span]) -> Iterator[tuple[str, str]]:
+def pairs(wire: Wire, spans: Iterable[Span]) -> Iterator[tuple[str, str]]:
     """Keys and values of metadata."""
     for start, end in spans:
         key = value = ""

@@ -83,3 +83,4 @@ class Opaque(Struct, frozen=True, gc=False):
 
     shapes: tuple[tuple[int, ...] | None, ...]
     dtypes: tuple[str, ...] = ()  # left out: that of the first input
+    declared: tuple[bool, ...] = ()  # whether a shape is only what a file declares

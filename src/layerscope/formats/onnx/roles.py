@@ -1,0 +1,212 @@
+"""What a file says of its arrays, beside what reads them: learned, a buffer or a constant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.codecs.protobuf import Wire
+from layerscope.formats.onnx.known import Entry
+from layerscope.formats.onnx.numbers import FLOATS
+from layerscope.formats.onnx.skim import Model
+from layerscope.formats.onnx.tensors import Stored, pairs
+from layerscope.graph.types import Node, Param, elements
+
+Verdict = Literal["learned", "statistic", "constant", ""]
+
+# What torch.export says of the inputs of its graph, and what onnxscript says that it folded.
+KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+FOLDED = "pkg.onnxscript.optimizer.folded_from"
+VERDICTS: dict[str, Verdict] = {
+    "PARAMETER": "learned",
+    "BUFFER": "statistic",
+    "CONSTANT_TENSOR": "constant",
+}
+QUOTED = re.compile(r"'([^']*)'")
+# Names that torch gives to values: `onnx::Mul_12`, `12`, `val_12`, `/conv/Mul_output_0`.
+VALUE = re.compile(r"onnx::\w+|\d+|val_\d+|/.*_output_\d+|_?tensor_constant\d*|lifted_tensor_\d+")
+LITERAL = re.compile(r"/.*Constant(_\d+)?_output_\d+|_tensor_constant\d*|.*lifted_tensor_\d+")
+MOST_BYTES = 1 << 24  # of an array whose numbers are looked at
+CHUNK = 1 << 12
+
+
+class Origin(Struct):
+    """Who wrote a file, and what it says of its arrays by their names."""
+
+    torch: bool = False
+    exported: bool = False  # by torch.export rather than TorchScript
+    verdicts: dict[str, Verdict] = {}
+    folded: dict[str, tuple[str, ...]] = {}  # array -> names of what it was worked out from
+
+    def verdict(self, entry: Entry) -> Verdict:
+        """What the file says of an array; "" where it does not tell."""
+        name = entry.name
+        found = self.verdicts.get(name, "")
+        if found or not self.torch:
+            return found
+        if entry.aside or entry.fill is not None or LITERAL.fullmatch(name):
+            return "constant"  # a literal of the program: parameters are initializers
+        if self.exported:
+            return self._exported(name)
+        scalar = elements(entry.shape) <= 1
+        return "learned" if scalar and entry.use is not None and _of_a_module(entry) else ""
+
+    def _exported(self, name: str) -> Verdict:
+        sources = self.folded.get(name)
+        if sources is None:  # rewritten weights keep the path of their module, constants have none
+            return "" if "." in name else "constant"
+        said = {self.verdicts.get(source, "") for source in sources}
+        if "learned" in said:
+            return "learned"
+        gone = any("." in source and source not in self.verdicts for source in sources)
+        return "" if gone else "constant"
+
+
+def _of_a_module(entry: Entry) -> bool:
+    return entry.dtype in FLOATS and not VALUE.fullmatch(entry.name)
+
+
+def origin_of(wire: Wire, model: Model) -> Origin:
+    """What a file says of its initializers."""
+    origin = Origin(torch=model.producer == "pytorch")
+    if not origin.torch:
+        return origin
+    values = model.graph.values
+    for stored in model.graph.stored:
+        value = values.get(stored.name)
+        for key, text in pairs(wire, value.metadata) if value is not None else ():
+            if key == KIND and text in VERDICTS:
+                origin.verdicts[stored.name] = VERDICTS[text]
+            elif key == FOLDED:
+                origin.folded[stored.name] = tuple(QUOTED.findall(text))
+    origin.exported = bool(origin.verdicts or origin.folded) or _says_export(wire, model)
+    return origin
+
+
+def _says_export(wire: Wire, model: Model) -> bool:
+    """Whether the first nodes carry what the exporter of torch.export writes beside them."""
+    first = (operator for operator in model.graph.nodes[:8] if operator.metadata)
+    return any(
+        key.startswith("pkg.torch.onnx") for each in first for key, _ in pairs(wire, each.metadata)
+    )
+
+
+# -- numbers that no training makes
+
+
+def is_mask(wire: Wire, entry: Entry) -> bool:
+    """Whether an array is zeros and one other number below zero, as masks of attention are."""
+    found: set[float] = set()
+    for number in _numbers(wire, entry.source):
+        found.add(number)
+        if len(found) > 2:
+            return False
+    return len(found) == 2 and max(found) == 0
+
+
+def is_one_filter(wire: Wire, entry: Entry) -> bool:
+    """Whether the kernels of all channels are one, which is no plain number: a fixed filter."""
+    stored = entry.source
+    if stored is None or stored.data is None or len(entry.shape) < 3 or entry.shape[0] < 2:
+        return False
+    start, end = stored.data
+    size = (end - start) // entry.shape[0]
+    data = wire.data
+    kernel = bytes(data[start : start + size])
+    if bytes(data[start + size : start + 2 * size]) != kernel or end - start > MOST_BYTES:
+        return False
+    numbers = set(_numbers(wire, stored, size))
+    return len(numbers) > 1 and bytes(data[start:end]) == kernel * entry.shape[0]
+
+
+def _numbers(wire: Wire, stored: Stored | None, most: int = MOST_BYTES) -> Iterator[float]:
+    """Numbers of an array of 32-bit floats that lie in the file."""
+    if stored is None or stored.data is None or stored.dtype != "fp32":
+        return
+    start, end = stored.data
+    if end - start > MOST_BYTES:
+        return
+    end = min(end, start + most)
+    for at in range(start, end, CHUNK):
+        yield from memoryview(bytes(wire.data[at : min(at + CHUNK, end)])).cast("f")
+
+
+# -- all of them together
+
+
+def decide(
+    wire: Wire, origin: Origin, entries: Sequence[Entry], nodes: Sequence[Node]
+) -> list[str]:
+    """Settle what every array is, by what the file says and what reads it; return what to note."""
+    own: dict[str, str] = {}  # arrays that layers have, and of which op
+    for node in nodes:
+        for param in node.params or ():
+            own[param.storage] = node.op
+    learned = any(entry.learned and not entry.aside for entry in entries)
+    fixed: list[Entry] = []
+    unsure: list[Entry] = []
+    for entry in entries:
+        if entry.told is not None or entry.role is None:
+            continue
+        verdict = origin.verdict(entry) if learned else ""
+        if entry.aside and learned and not verdict and entry.name not in own:
+            verdict = "constant"  # added or multiplied: a mask, a table of angles, a grid
+        if verdict == "learned" and not entry.learned and entry.role != "statistic":
+            entry.role, entry.mixed = entry.use or "weight", True
+        elif verdict in ("constant", "statistic") and entry.learned:
+            entry.role, entry.mixed = verdict, True
+        elif entry.learned and not verdict:
+            if _is_fixed(wire, entry, own.get(entry.name, "")):
+                entry.role, entry.mixed = "constant", True
+                fixed.append(entry)
+            elif entry.name not in own and _is_table(entry):
+                unsure.append(entry)
+    notes = []
+    if fixed:
+        notes.append(f"masks and filters that are not learned, by their numbers: {_listed(fixed)}")
+    if unsure:
+        notes.append(
+            "the file does not tell whether these are learned, they count as parameters: "
+            + _listed(unsure)
+        )
+    return notes
+
+
+def _is_fixed(wire: Wire, entry: Entry, op: str) -> bool:
+    if not op:
+        return _is_table(entry) and is_mask(wire, entry)
+    depthwise = len(entry.shape) > 2 and entry.shape[1] == 1
+    return op == "conv" and depthwise and is_one_filter(wire, entry)
+
+
+def _is_table(entry: Entry) -> bool:
+    """Whether an array is more than a bias or a scale along one axis, and not named as weights."""
+    own = entry.name.rpartition(".")[2]
+    wide = sum([size > 1 for size in entry.shape]) > 1
+    return wide and entry.role != "embedding" and "weight" not in own and "bias" not in own
+
+
+def _listed(entries: Sequence[Entry]) -> str:
+    more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
+    count = sum(elements(entry.shape) for entry in entries)
+    return f"{', '.join(entry.name for entry in entries[:3])}{more} ({count:,} numbers)"
+
+
+def with_roles(nodes: Sequence[Node], entries: Sequence[Entry]) -> Iterator[Node]:
+    """The nodes: an array that another node learns is learned here too, and so the reverse."""
+    mixed = {entry.name: entry for entry in entries if entry.mixed and entry.role is not None}
+    for node in nodes:
+        if mixed and node.params and not mixed.keys().isdisjoint([p.storage for p in node.params]):
+            params = tuple([_as_settled(p, mixed.get(p.storage)) for p in node.params])
+            node = replace(node, params=params)
+        yield node
+
+
+def _as_settled(param: Param, entry: Entry | None) -> Param:
+    if entry is None or entry.role is None or entry.learned == param.learnable:
+        return param
+    return replace(param, role=entry.role)
