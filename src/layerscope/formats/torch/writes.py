@@ -16,7 +16,7 @@ class Writes(Views):
     """Calls whose results share storage with what they are given."""
 
     def _view(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
-        if info.words is None and self._is_composite(func):
+        if info.words is None and self.is_composite(func):
             with self.mode:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:
@@ -67,6 +67,18 @@ class Writes(Views):
             return type(arg)([self._apart(each) for each in arg])
         return arg
 
+    def cast_array(self, source: Value, dtype: Any) -> Any:
+        """An array of the model in another dtype: still the array for a layer that holds it."""
+        held, tracker = self.tracker.held, self.tracker
+        sig = tracker.cast_sig(source.sig, dtype)
+        with self.unwatched():
+            out = source.tensor.to(dtype) if self.real else self.empty(sig)
+        held.names[id(out)] = source.name
+        if sig.kind == "buffer":
+            held.buffers.add(id(out))
+        tracker.register(out, source.name, sig, plain=False)
+        return out
+
     def _same_array(self, out: Any, source: Value) -> None:
         held, tracker = self.tracker.held, self.tracker
         held.names[id(out)] = source.name
@@ -95,7 +107,7 @@ class Writes(Views):
             else:
                 draft, results, _ = self._translate(info, args, kwargs, given)
                 if results is None or results[0].shape != target.sig.shape:
-                    if self._is_composite(func) and not self.real:
+                    if self.is_composite(func) and not self.real:
                         with self.mode:
                             opened = func.decompose(*args, **kwargs)
                         if opened is not NotImplemented:
