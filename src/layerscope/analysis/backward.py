@@ -6,6 +6,7 @@ from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph
 from layerscope.ops import FREE, RULES, Ops
+from layerscope.ops.complex import by_kind
 
 
 def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, Ops]:
@@ -29,6 +30,8 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
         if parts is None:
             parts = counted[id(call)] = RULES[node.op].backward(call)
         for_inputs, for_params = parts
+        if costs[node.name].real_ops is not None:
+            for_inputs, for_params = by_kind(for_inputs), by_kind(for_params)
         ops = (for_inputs if flows else FREE) + (for_params if learns else FREE)
         found[node.name] = ops if node.times == 1 else ops * node.times
     return found

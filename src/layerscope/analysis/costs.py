@@ -13,6 +13,7 @@ from layerscope.analysis.memory import inner_tensors
 from layerscope.analysis.shapes import Shapes, Tensors
 from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+from layerscope.ops.complex import complex_ops, is_complex
 from layerscope.ops.known import params_of
 
 Status = Literal["exact", "estimate", "unknown"]
@@ -32,6 +33,7 @@ class Cost(Struct, frozen=True, gc=False):
     gemm: Gemm | None = None
     status: Status = "exact"
     note: str = ""
+    real_ops: Ops | None = None  # as of real numbers, of a node with complex ones
 
 
 class _Work(NamedTuple):
@@ -42,6 +44,8 @@ class _Work(NamedTuple):
     write: int
     gemm: Gemm | None
     stored_read: int | None  # elements read of its arrays; None: all of them
+    real_ops: Ops | None = None  # before complex numbers are counted as such
+    estimate: str = ""
 
 
 def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
@@ -134,7 +138,12 @@ def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozen
     write = _bytes(made, outputs) if writes and not (rule.known or node.inner) else 0
     if not any(made):  # what makes nothing does nothing; rules may divide by its sizes
         return _Work(FREE, read, write, None, stored)
-    return _Work(rule.ops(call), read, write, rule.gemm(call), stored)
+    ops = rule.ops(call)
+    given = [tensor.dtype for tensor in inputs]
+    if not any(map(is_complex, (*given, outputs[0].dtype))):
+        return _Work(ops, read, write, rule.gemm(call), stored)
+    counted, estimate = complex_ops(node.op, call, ops, given)
+    return _Work(counted, read, write, rule.gemm(call), stored, ops, estimate)
 
 
 def _bytes(counts: tuple[int, ...], tensors: Tensors) -> int:
@@ -176,13 +185,16 @@ def _cost(
     else:  # what is an input is read as such
         given = stored.keys() & node.inputs
         own = sum([param.bytes for param in params if param.name not in given])
-    bound, times = RULES[node.op].estimate, node.times
+    bound, times = RULES[node.op].estimate or work.estimate, node.times
     status: Status = "estimate" if bound or node.estimate else "exact"
     note = _note(node, bound, f"shares {shared}" if shared else "")
     ops = work.ops if times == 1 else work.ops * times
     read, write = (work.read + own) * times, work.write * times
+    real = work.real_ops
+    if real is not None:
+        real = real * times
     return Cost(
-        ops, params, first, learned, buffered, held, read, write, work.gemm, status, note
+        ops, params, first, learned, buffered, held, read, write, work.gemm, status, note, real
     )  # by place: by name takes twice as long
 
 

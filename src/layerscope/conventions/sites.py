@@ -113,6 +113,7 @@ def survey(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Iterator[
     start: Shape | None = None
     for n, node in enumerate(nodes):
         call, cost = shapes.calls[node.name], costs[node.name]
+        ops = cost.real_ops or cost.ops  # counters of others look at shapes alone
         place = named.leaf(node)
         leaf = None
         if place is not None:
@@ -127,7 +128,7 @@ def survey(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Iterator[
         yield Site(
             node=node,
             call=call,
-            ops=cost.ops if node.times == 1 else _once(cost.ops, node.times),
+            ops=ops if node.times == 1 else _once(ops, node.times),
             cost=cost,
             kind=named.kind(node) or named.main(node, place),
             function=named.function(node, call),

@@ -107,7 +107,7 @@ RULES = {
         ),
         saves=_saves(op),
         in_place=op not in TESTS,
-        makes=("bool",) if op in TESTS else (),
+        makes=("bool",) if op in TESTS else ("real",) if op == "abs" else (),
         backward=passes if op in STEPS or op in TESTS else gradient,
     )
     for op, cost in COSTS.items()

@@ -76,6 +76,9 @@ MADE: dict[str, Made] = {
 }
 
 
+NORMS = ("reduce_l1", "reduce_l2")  # real, of complex numbers too
+
+
 def _saves(kind: str) -> SavesRule:
     if kind in MADE or kind in ("reduce_sum", "reduce_mean"):
         return nothing
@@ -121,7 +124,7 @@ RULES = {
         if kind in MADE or kind == "reduce_sum"
         else (lambda call: (Ops(mul=elements(call.x)), FREE)),
         saves=_saves(kind),
-        makes=(MADE[kind],) if kind in MADE else (),
+        makes=(MADE[kind],) if kind in MADE else ("real",) if kind in NORMS else (),
     )
     for kind in KINDS
 } | {

@@ -94,8 +94,10 @@ class Call(Struct, frozen=True, gc=False):
 
 ShapeRule = Callable[[Call], tuple[Shape, ...]]
 OpsRule = Callable[[Call], Ops]
-# of the first or second input, the graph's float type, what the attributes tell, or always so
-Made = Literal["input", "second", "float", "told", "index", "int64", "int32", "bool"]
+# of the first or second input, the graph's float type, of the first one's real part, what the
+# attributes tell, or always so
+Made = Literal["input", "second", "float", "real", "told", "index", "int64", "int32", "bool"]
+REAL_PARTS = {"complex32": "fp16", "complex64": "fp32", "complex128": "fp64"}
 BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
 ReachRule = Callable[[Call], tuple[Reach, ...]]  # one an input; of several outputs, one an output
 ReadsRule = Callable[[Call], tuple[int, ...]]
@@ -159,6 +161,8 @@ def made_dtype(
     kind = makes[n] if n < len(makes) else "input"
     if kind == "input":
         return first
+    if kind == "real":
+        return REAL_PARTS.get(first, first)
     if kind == "second":
         return given[1]
     if kind == "float":

@@ -321,7 +321,7 @@ class Report(Struct, frozen=True, dict=True):
             else:  # most nodes
                 ops, params, kept = cost.ops, cost.param_count, stored
                 if recounted:
-                    ops = rules.recount(node.op, call, ops)
+                    ops = rules.recount(node.op, call, cost.real_ops or ops)
                 if rules.params is not None:
                     params = rules.params(node, call, cost)
                 if rules.activations is not None:
@@ -478,7 +478,7 @@ def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site
     if rules.seen is not None and site is not None:
         return rules.seen(site) * node.times
     if node.times == 1:
-        return rules.recount(node.op, call, cost.ops)
+        return rules.recount(node.op, call, cost.real_ops or cost.ops)
     return rules.recount(node.op, call, RULES[node.op].ops(call)) * node.times
 
 

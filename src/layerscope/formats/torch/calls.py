@@ -103,7 +103,7 @@ class Caller:
         unwatched = partial(self._guard, self._python)  # a method of ours would hold all of this
         self.packs = Packs(torch, tracker.places, tracker.held, unwatched)
 
-    def _is_composite(self, func: Any) -> bool:
+    def is_composite(self, func: Any) -> bool:
         """Whether PyTorch has it made of other operators, and nothing else."""
         has_kernel = self.torch._C._dispatch_has_kernel_for_dispatch_key
         return bool(has_kernel(func.name(), "CompositeImplicitAutograd"))
@@ -155,6 +155,10 @@ class Caller:
                     frozen.append(object())
         return tuple(frozen)
 
+    def key_of(self, args: Any, kwargs: Any, given: list[Any]) -> tuple[Any, ...]:
+        """A key for all arguments of a call; values of its tensors are collected in order."""
+        return (self._freeze(args, given), self._freeze_named(kwargs, given) if kwargs else None)
+
     def _freeze_row(self, row: Any, given: list[Any]) -> tuple[Any, ...]:
         kinds = {*map(type, row)}
         if kinds <= WHOLE:
@@ -191,7 +195,10 @@ class Caller:
             if not (typed and info.name in TYPE_TOLD):
                 _need_floats(info, given[0].sig)
         refs = iter([
-            Ref((sig := value.sig).shape, sig.name, place, sig.kind != "", sig.kind == "buffer")
+            Ref(
+                (sig := value.sig).shape, sig.name, place, sig.kind != "", sig.kind == "buffer",
+                stored_dtype=sig.stored_dtype,
+            )
             for place, value in enumerate(given)
         ])  # fmt: skip
         tensor, plain = self.torch.Tensor, self._plain

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch import flex
+from layerscope.formats.torch.autocast import Autocast
 from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shapes_in
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
@@ -121,9 +123,12 @@ class Run:
             stack.enter_context(torch.inference_mode())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
+            autocast = stack.enter_context(Autocast(torch, recorder, calls, self._device()))
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
             recorder.mode.call = recorder.call
+            if autocast.enabled:
+                autocast.switch()
             try:
                 with recorder.mode:
                     result = calls.start(self.model, args, kwargs)
@@ -135,7 +140,15 @@ class Run:
             finally:
                 recorder.mode = None  # they hold each other, and everything else
                 tracker.forget()
-            return recorder, outputs, tuple(said)
+            return recorder, outputs, (*autocast.notes, *said)
+
+    def _device(self) -> str:
+        """Type of the device that the model or its inputs are on; "" for the meta device."""
+        given = [tensor for _, tensor in tensors_in((self.args, self.kwargs), self.torch)]
+        for tensor in chain(self.places.held.tensors.values(), given):
+            if not tensor.is_meta:
+                return str(tensor.device.type)
+        return ""
 
     def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
         """The arguments as the run takes them, each tensor an input of the graph."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Cast, Concat
@@ -26,6 +27,7 @@ class Ref(Struct, frozen=True, gc=False):
     stored: bool = False  # a parameter or buffer of the model
     buffer: bool = False
     scales: tuple[tuple[str, Ref], ...] | None = None  # of an array that a module keeps packed
+    stored_dtype: str = ""  # of an array that autocast casts; "": as `dtype`
 
     @property
     def rank(self) -> int:
@@ -102,6 +104,15 @@ class Draft:
                 params = (*(params or ()), *packed(op, name, ref))
                 held += [(own, s.place) for own, s in ref.scales if isinstance(s.place, int)]
         n = len(self.steps)
+        kinds = [ref.dtype for ref in inputs[:2]]
+        outs = tuple(
+            [
+                Ref(shape, made_dtype(rule.makes, k, at, kinds, self.floating), (n, k))
+                for k, shape in enumerate(shapes)
+            ]
+        )
+        if holds and params is None:
+            params = _own_types(op, call, holds, outs[0].dtype)
         self.steps.append(
             Step(
                 op,
@@ -113,13 +124,7 @@ class Draft:
                 params,
             )
         )
-        kinds = [ref.dtype for ref in inputs[:2]]
-        return tuple(
-            [
-                Ref(shape, made_dtype(rule.makes, k, at, kinds, self.floating), (n, k))
-                for k, shape in enumerate(shapes)
-            ]
-        )
+        return outs
 
     def with_arrays(self, op: str, x: Ref, at: Any, arrays: Mapping[str, Ref | None]) -> Ref:
         """A step that holds its arrays, or reads them where they are worked out on the way."""
@@ -147,6 +152,17 @@ def _need_fit(op: str, call: Call, holds: Mapping[str, Ref], dtype: str) -> None
         ref = holds.get(param.name)
         if ref is not None and ref.shape != param.shape:
             raise NoWords(f"{op} with {param.name} of shape {ref.shape}, expected {param.shape}")
+
+
+def _own_types(
+    op: str, call: Call, holds: Mapping[str, Ref], dtype: str
+) -> tuple[Param, ...] | None:
+    """Arrays in the dtypes they are stored in; None where that is the output's."""
+    kept = {name: ref.stored_dtype or ref.dtype for name, ref in holds.items()}
+    if {*kept.values()} == {dtype}:
+        return None
+    params = params_of(op, call, dtype)
+    return tuple([replace(param, dtype=kept[param.name]) for param in params if param.name in kept])
 
 
 def axis(dim: int, rank: int) -> int:

@@ -43,7 +43,7 @@ class Recorder(Constants, Writes):
         """One call of the dispatcher."""
         info = INFOS.get(id(func))
         if info is None:
-            info = INFOS[id(func)] = self._inform(func)
+            info = INFOS[id(func)] = self.inform(func)
         kind = info.kind
         if kind == "constant" or kind == "drawn":
             return self._constant(info, func, args, kwargs)
@@ -91,7 +91,8 @@ class Recorder(Constants, Writes):
                 made.known = True
                 made.recipe = (func, args, kwargs, n if entry.form else None)
 
-    def _inform(self, func: Any) -> Info:
+    def inform(self, func: Any) -> Info:
+        """What is known of an operator before any call of it."""
         schema = func._schema
         full = schema.name.replace("::", ".")
         space, _, packet = full.partition(".")
@@ -138,7 +139,7 @@ class Recorder(Constants, Writes):
         if foreseen is not None:
             return self._entry(draft, results, foreseen, form), None
         rule = self._rule(info, func) if results is None else None
-        if results is None and rule is None and self._is_composite(func):
+        if results is None and rule is None and self.is_composite(func):
             with self.mode:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:

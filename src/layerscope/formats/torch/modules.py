@@ -41,10 +41,12 @@ class Calls:
         self._before: list[tuple[dict[str, Any], Any]] = []
         self._failed: tuple[BaseException, Place, Any] | None = None
         self._steps: dict[Any, Entry] = {}
+        self._switches: list[Callable[[bool], None]] = []
         row = torch.nn.Sequential
         self._row = (row.forward, row.__iter__)
         if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
             self._row = (None, None)
+        self._short = short
         same = torch.nn.Identity
         self._same = same if same.forward.__module__.startswith("torch.nn.") else None
 
@@ -80,11 +82,23 @@ class Calls:
         self._before.clear()
         self._failed = None
 
+    def shorten(self, on: bool) -> None:
+        """Let known modules be answered, or have all of them run."""
+        self.short = self._short and on
+        for switch in self._switches:
+            switch(self.short)
+
     def _handler(self) -> Any:
         owner = get_ident()
         values = self.tracker.values
         answer, enter = self.answer, self.enter
         short, same = self.short, self._same
+
+        def switch(on: bool) -> None:
+            nonlocal short
+            short = on
+
+        self._switches.append(switch)
 
         def call(place: Place, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:

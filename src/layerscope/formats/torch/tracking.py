@@ -12,7 +12,7 @@ from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.places import Held, Place
 from layerscope.formats.torch.values import Sig, Value
-from layerscope.graph.attributes import Opaque, Permute, Reshape, Slice, Told
+from layerscope.graph.attributes import Cast, Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
 # Values alike are one value, from one model to the next: what is known of a call is known then.
@@ -68,6 +68,15 @@ class Tracker:
         found = self._sigs.get(key)
         if found is None:
             found = self._sigs[key] = Sig(shape, stride, dtype, kind, name_of(dtype))
+        return found
+
+    def cast_sig(self, sig: Sig, dtype: Any) -> Sig:
+        """An array of the model in another dtype than it is stored in."""
+        key = (sig, dtype)
+        found = self._sigs.get(key)
+        if found is None:
+            found = self._sigs[key] = Sig(sig.shape, sig.stride, dtype, sig.kind, name_of(dtype))
+            found.stored_dtype = sig.stored_dtype or sig.name
         return found
 
     def value(self, tensor: Any) -> Value:
@@ -128,6 +137,8 @@ class Tracker:
                 self.place, self.leaf = around
                 value.version = root.version
             return str(value.name)
+        if value.sig.stored_dtype:
+            return self._cast(value)
         if value.sig.kind:
             return self._stored(value)
         op = value.recipe if isinstance(value.recipe, str) else "constant"
@@ -142,15 +153,23 @@ class Tracker:
         return str(value.name)
 
     def _stored(self, value: Value) -> str:
-        name = value.name
+        name, sig = value.name, value.sig
         self.used.add(name)
         if name not in self.params:
             while name in self.names:
                 name = f"{name}_"
             self.names.add(name)
-            role: Role = "statistic" if value.sig.kind == "buffer" else _role(name)
-            self.params[value.name] = Param(name, value.sig.shape, role, value.sig.name, value.name)
+            role: Role = "statistic" if sig.kind == "buffer" else _role(name)
+            dtype = sig.stored_dtype or sig.name
+            self.params[value.name] = Param(name, sig.shape, role, dtype, value.name)
         return self.params[value.name].name
+
+    def _cast(self, value: Value) -> str:
+        """The name of an array of the model after a cast, which is a row of its own."""
+        value.name = self._single("cast", (self._stored(value),), Cast(value.sig.name))
+        value.plain = True
+        self.log.append(value)
+        return value.name
 
     # Nodes
 

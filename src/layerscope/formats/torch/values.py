@@ -11,7 +11,9 @@ from layerscope.graph.types import Shape
 class Sig:
     """Shape, layout and number type; tensors alike in these share one, told apart by identity."""
 
-    __slots__ = ("blank", "contiguous", "dtype", "kind", "name", "shape", "stride")
+    __slots__ = (
+        "blank", "contiguous", "dtype", "kind", "name", "shape", "stored_dtype", "stride"
+    )  # fmt: skip
 
     def __init__(self, shape: Shape, stride: Shape, dtype: Any, kind: str, name: str) -> None:
         self.shape = shape
@@ -20,6 +22,7 @@ class Sig:
         self.kind = kind  # "param" and "buffer" are held by the model, "" is all else
         self.name = name  # of the number type, in our words
         self.contiguous = stride == dense(shape)
+        self.stored_dtype = ""  # of an array of the model that autocast casts; "": as `name`
         self.blank: Any = None  # a tensor of it without numbers, to make others of
 
 

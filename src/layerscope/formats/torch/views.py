@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from layerscope.formats.torch.calls import LISTS, Caller, Info
+from layerscope.formats.torch.aten import DRAWN
+from layerscope.formats.torch.calls import LISTS, Caller, DataDependent, Info
 from layerscope.formats.torch.layouts import view_layouts
 from layerscope.formats.torch.tracking import Entry
+from layerscope.graph.types import elements
+from layerscope.ops.rule import shown
+
+MOST_WRITTEN = 1 << 12  # elements that a check of a write computes with; more are scaled down
+NOT_ON_CPU = ("Half", "BFloat16", "Float8")  # dtypes that other devices have more kernels for
 
 
 class Views(Caller):
@@ -65,3 +72,65 @@ class Views(Caller):
         alias = self.torch._C._is_alias_of
         shared = {any(alias(out, each) for each in held) for out in outs}
         return "" if len(shared) != 1 else "view" if shared.pop() else "copy"
+
+    def need_writable(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> None:
+        """Raise what PyTorch raises where a tensor cannot hold what is written into it.
+
+        Kernels of the meta device accept more than others do, so that small tensors of zeros are
+        written on the CPU: sizes that are equal, ordered or 1 stay so.
+        """
+        sig = given[0].sig
+        plain = sig.dtype in self._floats and all(value.sig is sig for value in given)
+        plain = plain and bool not in map(type, args)  # which may not be subtracted
+        if self.real or plain or info.name in DRAWN or not info.full.startswith("aten."):
+            return
+        sizes = sorted({2, *[size for value in given for size in value.sig.shape]})
+        small = {size: size for size in sizes}
+        if sum([elements(value.sig.shape) for value in given]) > MOST_WRITTEN:
+            with suppress(DataDependent):  # a message of this run has the sizes
+                self._run(info, func, self._filled(args, None), self._filled(kwargs, None))
+            first = sizes.index(2)
+            small |= {size: n for n, size in enumerate(sizes[first:], 2)}
+        try:
+            with self.torch.no_grad():
+                func(*self._filled(args, small), **self._filled(kwargs, small))
+        except (RuntimeError, IndexError) as error:
+            if _of_this_run(error):
+                return
+            if small[sizes[-1]] != sizes[-1]:
+                shapes = ", ".join(f"{shown(v.sig.shape)} {v.sig.name}" for v in given)
+                raise RuntimeError(f"PyTorch refuses {info.full} of {shapes}") from error
+            raise
+
+    def _filled(self, arg: Any, sizes: dict[int, int] | None) -> Any:
+        """Arguments with zeros of other sizes on the CPU; without numbers where none are given."""
+        if isinstance(arg, self.torch.Tensor):
+            if sizes is None:
+                return self._apart(arg)
+            sig = self.tracker.value(arg).sig
+            shape = [sizes[size] for size in sig.shape]
+            return self.torch.zeros(shape, dtype=sig.dtype, device="cpu")
+        if isinstance(arg, dict):
+            return {name: self._filled(each, sizes) for name, each in arg.items()}
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._filled(each, sizes) for each in arg])
+        return arg
+
+    def _apart(self, arg: Any) -> Any:
+        """Arguments whose tensors are each in storage of their own."""
+        if isinstance(arg, self.torch.Tensor):
+            sig = self.tracker.value(arg).sig
+            return self.torch.empty_strided(
+                sig.shape, sig.stride, dtype=sig.dtype, device=self._meta
+            )
+        if isinstance(arg, (list, tuple)):
+            return type(arg)([self._apart(each) for each in arg])
+        return arg
+
+
+def _of_this_run(error: Exception) -> bool:
+    """Whether a write fails for its device or its zeros, and may succeed where the model runs."""
+    what = str(error)
+    if "not implemented for" in what:
+        return any(f"not implemented for '{kind}" in what for kind in NOT_ON_CPU)
+    return isinstance(error, NotImplementedError) or "ZeroDivisionError" in what

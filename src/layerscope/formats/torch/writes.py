@@ -16,7 +16,7 @@ class Writes(Views):
     """Calls whose results share storage with what they are given."""
 
     def _view(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
-        if info.words is None and self._is_composite(func):
+        if info.words is None and self.is_composite(func):
             with self.mode:
                 opened = func.decompose(*args, **kwargs)
             if opened is not NotImplemented:
@@ -56,16 +56,17 @@ class Writes(Views):
                     made.version = -1  # named when it is read
         return result
 
-    def _apart(self, arg: Any) -> Any:
-        """Arguments whose tensors are each in storage of their own."""
-        if isinstance(arg, self.torch.Tensor):
-            sig = self.tracker.value(arg).sig
-            return self.torch.empty_strided(
-                sig.shape, sig.stride, dtype=sig.dtype, device=self._meta
-            )
-        if isinstance(arg, (list, tuple)):
-            return type(arg)([self._apart(each) for each in arg])
-        return arg
+    def cast_array(self, source: Value, dtype: Any) -> Any:
+        """An array of the model in another dtype: still the array for a layer that holds it."""
+        held, tracker = self.tracker.held, self.tracker
+        sig = tracker.cast_sig(source.sig, dtype)
+        with self.unwatched():
+            out = source.tensor.to(dtype) if self.real else self.empty(sig)
+        held.names[id(out)] = source.name
+        if sig.kind == "buffer":
+            held.buffers.add(id(out))
+        tracker.register(out, source.name, sig, plain=False)
+        return out
 
     def _same_array(self, out: Any, source: Value) -> None:
         held, tracker = self.tracker.held, self.tracker
@@ -81,6 +82,7 @@ class Writes(Views):
         if target.sig.kind == "buffer" and target.tensor.numel() == 1:
             if self.real:
                 return func(*args, **kwargs)
+            self.need_writable(info, func, args, kwargs, given)
             return target.tensor  # a counter of the model's own, such as batches seen
         if self.torch.Tag.inplace_view in func.tags or not info.in_place:
             return self._rewritten(info, func, args, kwargs, given)
@@ -88,6 +90,7 @@ class Writes(Views):
             func(*args, **kwargs)
         entry = self.memo.get(key) if self.shortcuts else None
         if entry is None:
+            self.need_writable(info, func, args, kwargs, given)
             if info.name in DRAWN:
                 told = Told((target.sig.shape,), (target.sig.name,))
                 draft = Draft(info.source, self.tracker.same, self.floating)
@@ -95,7 +98,7 @@ class Writes(Views):
             else:
                 draft, results, _ = self._translate(info, args, kwargs, given)
                 if results is None or results[0].shape != target.sig.shape:
-                    if self._is_composite(func) and not self.real:
+                    if self.is_composite(func) and not self.real:
                         with self.mode:
                             opened = func.decompose(*args, **kwargs)
                         if opened is not NotImplemented:

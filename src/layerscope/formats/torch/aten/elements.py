@@ -19,6 +19,8 @@ def _wider(a: str, b: str) -> str:
     order = ("bool", "uint8", "int8", "int16", "int32", "int64", "fp8", "fp16", "bf16", "fp32")
     if {a, b} == {"fp16", "bf16"}:
         return "fp32"
+    if {a, b} == {"fp64", "complex64"}:
+        return "complex128"
     ranks = {name: n for n, name in enumerate((*order, "fp64", "complex64", "complex128"))}
     return a if ranks.get(a, 99) >= ranks.get(b, 99) else b
 
@@ -30,7 +32,7 @@ def unary(op: str) -> Any:
         x = self
         if op == "bitwise_not":
             _need_bits(x)
-        if x.dtype not in FLOATS and op in MAKES_FLOATS:
+        if not x.dtype.startswith(INEXACT) and op in MAKES_FLOATS:
             x = d.cast(x, d.floating)
         constants = [each for each in told if isinstance(each, (int, float))][:2]
         return d.add(op, x, at=_activation(op, constants, d.in_place))
@@ -106,6 +108,10 @@ def binary(op: str) -> Any:
     return translate
 
 
+# What PyTorch makes of a complex number and a tensor.
+COMPLEX_OF = {"fp64": "complex128", "fp32": "complex64", "fp16": "complex32", "bf16": "complex64"}
+
+
 def _need_bits(*given: Ref) -> None:
     for ref in given:
         if ref.dtype.startswith(INEXACT):
@@ -127,7 +133,10 @@ def _meet(d: Draft, op: str, given: list[Ref], constants: list[Any]) -> Ref:
                 kind = second.dtype
             else:
                 kind = _wider(first.dtype, second.dtype)
-    elif constants and isinstance(constants[0], float) and kind not in FLOATS:
+    elif constants and isinstance(constants[0], complex):
+        kind = COMPLEX_OF.get(kind, kind if _sort(kind) == 3 else COMPLEX_OF[d.floating])
+        given = [*given, number(d, kind)]
+    elif constants and isinstance(constants[0], float) and not kind.startswith(INEXACT):
         kind = d.floating
     if op == "div" and kind not in FLOATS and not kind.startswith("complex"):
         kind = d.floating

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, axis
-from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.formats.torch.dtypes import INEXACT, name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
 
@@ -27,7 +27,11 @@ def reduction(op: str) -> Any:
         d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     ) -> Ref:
         x = self if dtype is None else d.cast(self, name_of(dtype))
-        if op in ("reduce_sum", "reduce_prod") and dtype is None and x.dtype not in FLOATS:
+        if (
+            op in ("reduce_sum", "reduce_prod")
+            and dtype is None
+            and not x.dtype.startswith(INEXACT)
+        ):
             x = d.cast(x, "int64")
         return _reduced(d, op, x, dim, bool(keepdim))
 
@@ -92,7 +96,7 @@ def norm(d: Draft, self: Ref, p: Any = 2, *told: Any, **named: Any) -> Ref:
 def running(op: str) -> Any:
     def translate(d: Draft, self: Ref, dim: int, *, dtype: Any = None) -> Ref:
         kind = name_of(dtype) if dtype is not None else self.dtype
-        if dtype is None and kind not in FLOATS:
+        if dtype is None and not kind.startswith(INEXACT):
             kind = "int64"
         x = d.cast(self, kind)
         return d.add(op, x, at=at.CumSum(dim)) if x.rank else x
