@@ -113,6 +113,18 @@ class Node(Struct, frozen=True, gc=False):
     estimate: bool = False  # its figures are a bound, as the note says
 
 
+class Autograd(Struct, frozen=True, gc=False):
+    """What the run of a live module shows of training that its nodes do not."""
+
+    training: bool  # the module was in train mode
+    onednn: bool = True  # PyTorch may use it
+    contiguous: frozenset[str] = frozenset()  # tensors read through `contiguous()`
+    no_grad: frozenset[str] = frozenset()  # nodes that ran without gradients
+    detached: frozenset[str] = frozenset()  # tensors read through `detach()`
+    inputs: frozenset[str] = frozenset()  # inputs that require a gradient
+    notes: tuple[str, ...] = ()  # why the bytes kept are an estimate
+
+
 class Graph(Struct, frozen=True, gc=False):
     """A network. `params` are stored arrays that nodes take as ordinary inputs, by name."""
 
@@ -128,6 +140,7 @@ class Graph(Struct, frozen=True, gc=False):
     notes: tuple[str, ...] = ()  # what a reader has to say of the file
     unused: tuple[Param, ...] = ()  # parameters of the model that no node uses
     frozen: frozenset[str] = frozenset()  # storages that training leaves as they are
+    autograd: Autograd | None = None  # of a live module
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
 
     def __post_init__(self) -> None:

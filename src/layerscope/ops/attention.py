@@ -9,7 +9,7 @@ from layerscope.graph.attributes import Attention, Einsum, Rotary
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Reach, keep
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, broadcast, need_rank, same
-from layerscope.ops.saved import Saved, every_input, nothing
+from layerscope.ops.saved import Fold, Saved, nothing, product
 
 CAP = Ops(div=2, exp=1, add=2, mul=1)  # c · tanh(s / c)
 
@@ -88,8 +88,27 @@ def _attention_backward(call: Call) -> tuple[Ops, Ops]:
 def _attention_saves(call: Call) -> Saved:
     """Fused: all inputs, the output, and the logarithm of each row's sum."""
     s = Sizes(call)
+    a: Attention = call.attributes
+    if not a.fused:
+        return _unfused_saves(s, a)
     rows = s.batch * s.heads * s.queries
-    return Saved(tuple(range(len(call.inputs))), True, ((rows, "fp32"),))
+    note = "" if len(call.x) == 4 else HEADS
+    return Saved(tuple(range(len(call.inputs))), (0,), ((rows, "fp32"),), note=note)
+
+
+HEADS = "copies that a framework makes to split and join heads are not counted"
+
+
+def _unfused_saves(s: Sizes, a: Attention) -> Saved:
+    """By single operators: scaled queries and keys, weights, and what dropout makes of them."""
+    count = s.batch * s.heads
+    scaled = count * s.key_size * (s.queries + s.keys)
+    weights = s.scores * (3 if a.dropout else 1)
+    if s.kv_heads != s.heads:
+        return Saved(extra=((scaled + weights + count * s.keys * s.value_size, ""),))
+    value = (s.batch, s.heads, s.keys, s.value_size)
+    fold = Fold(2, value, (count, s.keys, s.value_size))
+    return Saved(inputs=(2,), extra=((scaled + weights, ""),), folds=(fold,))
 
 
 def _attention_reach(call: Call) -> tuple[Reach, ...]:
@@ -199,6 +218,37 @@ def _einsum_reach(call: Call) -> tuple[Reach, ...]:
     )
 
 
+def _einsum_saves(call: Call) -> Saved:
+    """Of two operands: each for the other's gradient, as a batch of matrices or as it is."""
+    terms, right, sizes = _terms(call)
+    if len(terms) == 1:
+        return Saved()
+    if len(terms) > 2 or any(len({*term}) < len(term) for term in terms):
+        return Saved(inputs=tuple(range(len(terms))), note="einsum of other than two operands")
+    lone = [set(own) - set(other) - set(right) for own, other in (terms, terms[::-1])]
+    if any(lone):
+        return Saved(inputs=(0, 1), note="einsum that sums an operand by itself")
+    left, other = terms
+    summed = [c for c in sorted({*left} & {*other} - {*right}) if sizes[c] > 1]
+    if not summed:
+        return product(call)
+    folds = []
+    # letters in the order PyTorch gives them: those of the result, then those that are summed
+    letters = [*right, *sorted({*left, *other} - {*right})]
+    for n, (own, its) in enumerate(((left, other), (other, left))):
+        batch = [c for c in letters if c in own and c in its and c in right]
+        alone = [c for c in letters if c in own and c not in its]
+        inner = [c for c in letters if c in own and c in its and c not in right]
+        parts = (batch, alone, inner) if n == 0 else (batch, inner, alone)
+        order = [c for part in parts for c in part]
+        wide = tuple([call.inputs[n][own.index(c)] for c in order])
+        flat = tuple([elements(tuple([sizes[c] for c in part])) for part in parts])
+        if elements(wide) != elements(flat):
+            return Saved(inputs=(0, 1), note="einsum that broadcasts")
+        folds.append(Fold(n, wide, flat, tuple([own.index(c) for c in order])))
+    return Saved(crossed=((0, 1), (1, 0)), folds=tuple(folds))
+
+
 def _einsum_backward(call: Call) -> tuple[Ops, Ops]:
     """A product for each side; what was only summed is given back as it is."""
     return (_einsum_ops(call) * 2 if len(call.inputs) > 1 else FREE), FREE
@@ -246,7 +296,7 @@ RULES = {
     "einsum": Rule(
         family="attention",
         shape=_einsum_shape,
-        saves=every_input,
+        saves=_einsum_saves,
         ops=_einsum_ops,
         gemm=_einsum_gemm,
         reach=_einsum_reach,

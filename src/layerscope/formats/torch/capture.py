@@ -21,7 +21,7 @@ from layerscope.formats.torch.places import Held, Place, Places
 from layerscope.formats.torch.tracking import Tracker
 from layerscope.formats.torch.untouched import Untouched, same_buffers
 from layerscope.graph.collection import no_collection
-from layerscope.graph.types import Graph, Param, Role
+from layerscope.graph.types import Autograd, Graph, Param, Role
 
 
 def the_torch() -> Any:
@@ -105,6 +105,7 @@ class Run:
             places = self.places = Places(torch, self.model, exact_leaves(torch))
             short = self.shortcuts and not real and not watched(torch)
             tracker = Tracker(places, places.held)
+            tracker.training = bool(self.model.training)
             floating = floating_of(places.held)
             recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
             recorder.shortcuts = self.shortcuts
@@ -119,6 +120,8 @@ class Run:
             said: dict[str, None] = {}
             stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             stack.enter_context(torch.inference_mode())
+            if tracker.training:  # what the model then runs under no_grad can be told apart
+                stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
             args, kwargs = self._given(tracker, real)
@@ -166,6 +169,8 @@ class Run:
                 seen.add(id(tensor))
                 value = tracker.declare(tensor, name)
                 original = originals.get(id(tensor))
+                if original is not None and original.requires_grad:
+                    tracker.with_grad.add(value.name)
                 if original is not None and original.device.type == "cpu":
                     value.known, value.twin = True, None
                     value.recipe = (lambda kept: kept, (original,), {}, None)
@@ -181,6 +186,16 @@ class Run:
             if id(tensor) in tracker.values:
                 found[tracker.read(tracker.values[id(tensor)])] = None
         return tuple(found)
+
+    def _autograd(self, tracker: Tracker) -> Autograd:
+        return Autograd(
+            training=tracker.training,
+            onednn=bool(self.torch._C._get_mkldnn_enabled()),
+            contiguous=frozenset(tracker.contiguous),
+            no_grad=frozenset(tracker.no_grad),
+            detached=frozenset(tracker.detached),
+            inputs=frozenset(tracker.with_grad),
+        )
 
     def _told(self, error: Exception, place: Place | None, shapes: Any) -> ModelError:
         """What went wrong in the forward, and where."""
@@ -239,6 +254,7 @@ class Run:
             notes=notes,
             unused=tuple(unused),
             frozen=frozenset(held.frozen),
+            autograd=self._autograd(tracker),
             own_layout=tracker.own_types,
         )
 

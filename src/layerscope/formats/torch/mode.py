@@ -41,6 +41,18 @@ class Recorder(Constants, Writes):
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """One call of the dispatcher."""
+        if self.no_grad():
+            before = len(self.tracker.nodes)
+            result = self._call(func, args, kwargs)
+            self.tracker.no_grad.update([node.name for node in self.tracker.nodes[before:]])
+            return result
+        return self._call(func, args, kwargs)
+
+    def no_grad(self) -> bool:
+        """Whether a model in train mode runs this without gradients."""
+        return self.tracker.training and not self._grad_enabled()
+
+    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         info = INFOS.get(id(func))
         if info is None:
             info = INFOS[id(func)] = self._inform(func)

@@ -47,6 +47,11 @@ class Tracker:
         self.same = SAME
         self.place: Place | None = None
         self.leaf: Place | None = None  # the module that is the operation at hand
+        self.contiguous: set[str] = set()  # names read through `contiguous()`
+        self.detached: set[str] = set()  # names read through `detach()`
+        self.no_grad: set[str] = set()  # nodes that ran without gradients
+        self.with_grad: set[str] = set()  # inputs that require a gradient
+        self.training = False  # the model is in train mode
         self.own_types = False  # whether a node has arrays of other types than its rule tells
         self._counts: dict[str, int] = {}
         self._sigs = SIGS

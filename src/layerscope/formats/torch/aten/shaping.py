@@ -205,7 +205,12 @@ def cast_to(dtype: str) -> Any:
 
 
 def dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
-    return d.add("dropout", input, at=at.Dropout(p, d.in_place))
+    return d.add("dropout", input, at=at.Dropout(p, d.in_place, d.training and not train))
+
+
+def channel_dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
+    told = at.Dropout(p, d.in_place, d.training and not train, channels=True)
+    return d.add("dropout", input, at=told)
 
 
 def roll(d: Draft, self: Ref, shifts: Any, dims: Any = ()) -> Ref:
@@ -296,9 +301,9 @@ TABLE: dict[str, Any] = {
     "half": cast_to("fp16"),
     "long": cast_to("int64"),
     "dropout": dropout,
-    "feature_dropout": dropout,
+    "feature_dropout": channel_dropout,
     "alpha_dropout": dropout,
-    "feature_alpha_dropout": dropout,
+    "feature_alpha_dropout": channel_dropout,
     "roll": roll,
     "flip": flip,
     "triu": triangle,
