@@ -17,6 +17,7 @@ Case = tuple[Callable[..., Any], tuple[Any, ...]]
 IMAGE = (2, 4, 6, 6)
 LONG, BOOL = "long", "bool"
 Y = (IMAGE, IMAGE)
+Y6 = ((2, 4, 6, 6), (2, 6, 4, 6))
 HEADS = ((2, 4, 6, 8),) * 3
 
 
@@ -92,7 +93,7 @@ CASES: dict[str, Case] = {
     "add_": (lambda x, y: copied(x).add_(y), Y),
     "div_": (lambda x, y: copied(x).div_(y), Y),
     "glu": (lambda x: f.glu(x, 1), (IMAGE,)),
-    "prelu": (lambda x: torch.nn.PReLU()(x), (IMAGE,)),
+    "prelu": (f.prelu, (IMAGE, (4,))),
     "max": (lambda x: x.max(), (IMAGE,)),
     "max dim": (lambda x: x.max(1)[0], (IMAGE,)),
     "min dim": (lambda x: x.min(1)[0], (IMAGE,)),
@@ -238,11 +239,33 @@ CASES: dict[str, Case] = {
     ),
     "pixel_shuffle": (lambda x: f.pixel_shuffle(x, 2).square(), (IMAGE,)),
     "pixel_unshuffle": (lambda x: f.pixel_unshuffle(x, 2).square(), (IMAGE,)),
+    "part written": (lambda x: _written(x, 0.0), (IMAGE,)),
+    "part written with a tensor": (lambda x, y: _written(x, y[:, :2]), Y),
+    "einsum, result reshaped": (
+        lambda x, y: torch.einsum("bihd,bjhd->bihj", x, y).flatten(2).square(),
+        ((2, 6, 4, 8), (2, 5, 4, 8)),
+    ),
+    "matmul, result reshaped": (
+        lambda x, y: (x @ y).transpose(1, 2).reshape(2, 6, -1).square(),
+        ((2, 4, 6, 8), (2, 4, 8, 5)),
+    ),
+    "channels last": (
+        lambda x, w: f.conv2d(f.layer_norm(x.permute(0, 2, 3, 1), (4,)).permute(0, 3, 1, 2), w)
+        .permute(0, 2, 3, 1).reshape(2, -1).square(), (IMAGE, (5, 4, 3, 3)),
+    ),
+    "sum of views": (lambda x, y: (turned(x) + turned(y)).reshape(2, -1).square(), Y),
+    "sum of a view and not": (lambda x, y: (turned(x) + y).reshape(2, -1).square(), Y6),
     "no_grad": (lambda x: x * _without_gradient(x), (IMAGE,)),
     "detach of a result": (lambda x: x * torch.sigmoid(x).detach(), (IMAGE,)),
     "cast": (lambda x: x.double().square(), (IMAGE,)),
 }  # fmt: skip
 ESTIMATES = ("detach of a result",)  # and marked as such
+
+
+def _written(x: Any, value: Any) -> Any:
+    y = x.exp()
+    y[:, :2] = value
+    return y.reshape(2, -1).sin()
 
 
 def _without_gradient(x: Any) -> Any:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.analysis.costs import Cost, storage_of
-from layerscope.analysis.shapes import Shapes
+from layerscope.analysis.shapes import Shapes, Tensors
 from layerscope.analysis.storage import Storages, in_place, operator
 from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
 from layerscope.ops import RULES, Call
@@ -30,14 +30,14 @@ CHECKED_FAMILIES = frozenset((
     "activation", "elementwise", "linear", "convolution", "pooling", "normalization", "softmax",
     "shaping", "reduction", "recurrent", "attention", "indexing", "resizing", "control",
 ))  # fmt: skip
-CHECKED_LOSSES = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss"))
+CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast"))
 UNCHECKED = frozenset((
     "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select", "scatter",
     "scatter_nd", "reverse_sequence", "crop", "interp", "affine_grid", "unpool", "lp_pool",
     "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
     "pyramid_stochastic_pool", "global_stochastic_pool", "compress", "unique", "non_zero",
     "caffe_lstm", "caffe_rnn", "quick_gelu", "thresholded_relu", "reduce_log_sum",
-    "reduce_sum_square", "lrn", "l2_norm", "insert",
+    "reduce_sum_square", "lrn", "l2_norm",
 ))  # fmt: skip
 
 Status = Literal["exact", "estimate"]
@@ -71,6 +71,7 @@ class _Walk:
         known = graph.autograd
         self.onednn = known is None or known.onednn
         self.no_grad = known.no_grad if known is not None else frozenset[str]()
+        self.custom = known.custom if known is not None else frozenset[str]()
         self.detached = known.detached if known is not None else frozenset[str]()
         if known is not None:
             self.needs.update(known.inputs)
@@ -83,6 +84,9 @@ class _Walk:
         shapes = self.shapes
         call = shapes.calls.get(node.name)
         given, made = shapes.ends[node.name]
+        if call is not None and node.op == "attention" and self._unfused(call, given):
+            node = replace(node, attributes=replace(node.attributes, fused=False))
+            call = replace(call, attributes=node.attributes)
         self.storages.add(node, call, given, made)
         for tensor in made:
             self.makers[tensor.name] = node
@@ -94,29 +98,38 @@ class _Walk:
         if not self.detached.isdisjoint(node.inputs):
             self.note("an input is detached in some uses, which is not followed", node)
         self.needs.update([tensor.name for tensor in made if tensor.dtype.startswith(INEXACT)])
+        if node.name in self.custom:
+            return self._custom(node)
         rule = RULES.get(node.op)
         if call is None or rule is None:
             self.complete = False
             self.note("what an unknown layer keeps is not counted", node)
             return 0
         if node.op in UNCHECKED or (
-            rule.family not in CHECKED_FAMILIES and node.op not in CHECKED_LOSSES
+            rule.family not in CHECKED_FAMILIES and node.op not in CHECKED
         ):
             self.note(f"{node.op}: not compared with autograd", node)
         if node.op == "lstm" and not node.attributes.projection and self.onednn:
             self.note(WORKSPACE, node)
         if operator(node).endswith("_cell") and node.op in ("lstm", "gru", "rnn"):
             self.note("first states are counted as tensors of their own", node)
-        if node.op == "attention":
-            call = self._attention(call, given)
         saves = BY_OPERATOR.get((operator(node), node.op), rule.saves)
         return self._kept(node, call, saves(call), learned)
 
-    def _attention(self, call: Call, given: tuple[Tensor, ...]) -> Call:
-        """The call as PyTorch runs it: by single operators where features are strided."""
-        if len(call.x) == 4 and not self.storages.can_fuse(given):
-            return replace(call, attributes=replace(call.attributes, fused=False))
-        return call
+    def _unfused(self, call: Call, given: Tensors) -> bool:
+        """Whether PyTorch runs attention by single operators: strided features, a learned mask."""
+        if len(call.x) != 4 or not call.attributes.fused:
+            return False
+        learned = len(given) > 3 and given[3].name in self.needs
+        return learned or self.storages.features_apart(given)
+
+    def _custom(self, node: Node) -> int:
+        """Of a function with a gradient of its own: what goes into it, as most keep."""
+        self.note("runs in an autograd.Function, which keeps what it chooses", node)
+        inner = [name for name in node.inputs if name in self.makers]
+        inside = {name for name in inner if self.makers[name].name in self.custom}
+        wanted = [name for name in node.inputs if name in self.needs and name not in inside]
+        return sum(map(self._hold, wanted))
 
     def _learned(self, node: Node) -> set[str]:
         """Names of the node's own arrays that have a gradient."""

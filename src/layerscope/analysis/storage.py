@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from layerscope.graph.types import Graph, Node, Shape, Tensor, elements
+from layerscope.analysis.shapes import Tensors
+from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
+from layerscope.ops.attention import einsum_order
 from layerscope.ops.saved import Fold
 from layerscope.ops.strides import (
     Laid,
@@ -24,7 +26,6 @@ BY_ELEMENT = frozenset(("activation", "elementwise"))  # families computed eleme
 ALSO_BY_ELEMENT = frozenset(("cast", "where", "dropout", "scale", "bias", "prelu", "flip"))
 KEEP_CHANNELS_LAST = frozenset(("convolution", "pooling", "resizing"))
 ALSO_KEEP_CHANNELS_LAST = frozenset(("batch_norm", "group_norm", "pad", "concat"))
-UNKNOWN_LAYOUT = frozenset(("einsum", "matmul"))  # transposed for some shapes
 
 
 class View(Struct, frozen=True, gc=False):
@@ -51,14 +52,14 @@ class Storages:
         self.views[tensor.name] = View(tensor.name, stride)
         self.bytes[tensor.name] = tensor.bytes
 
-    def add(self, node: Node, call: Call | None, given: tuple[Tensor, ...], made: tuple[Tensor, ...]) -> None:
+    def add(self, node: Node, call: Call | None, given: Tensors, made: Tensors) -> None:
         """Views of the outputs of a node."""
         for n, tensor in enumerate(made):
             view = self._view(node, call, given, n) if given and tensor.shape is not None else None
             if view is not None:
                 self.views[tensor.name] = view
             else:
-                self._fresh(tensor, self._stride(node, given, tensor, n))
+                self._fresh(tensor, self._stride(node, call, tensor, given))
             if tensor.name in self.contiguous:
                 self._copy(tensor)
 
@@ -70,7 +71,7 @@ class Storages:
         self._fresh(tensor, dense(tensor.shape))
 
     def _view(
-        self, node: Node, call: Call | None, given: tuple[Tensor, ...], n: int
+        self, node: Node, call: Call | None, given: Tensors, n: int
     ) -> View | None:
         """The view of a storage that an output is; None for one in storage of its own."""
         source, shape = self.views[given[0].name], given[0].shape
@@ -93,7 +94,9 @@ class Storages:
         rule = RULES.get(op)
         return source if rule is not None and rule.view and n == 0 else None
 
-    def _stride(self, node: Node, given: tuple[Tensor, ...], tensor: Tensor, n: int) -> Shape | None:
+    def _stride(
+        self, node: Node, call: Call | None, tensor: Tensor, given: Tensors
+    ) -> Shape | None:
         """Strides of an output in storage of its own."""
         shape = tensor.shape
         if shape is None:
@@ -112,19 +115,22 @@ class Storages:
             laid = self._laid(given[:1])
             if laid is None:
                 return None
-            return elementwise(shape, laid) if self.can_fuse(given) else dense(shape)
-        if op in ("lstm", "gru", "rnn") and n == 0 and node.attributes.batch_first:
-            return in_order(shape, (1, 0, 2))
-        if op == "einsum" or (op == "matmul" and _turned(given)):
+            return elementwise(shape, laid)
+        if op in ("lstm", "gru", "rnn") and node.attributes.batch_first:
+            return in_order(shape, (1, 0, 2)) if tensor.name == node.outputs[0] else dense(shape)
+        if op == "einsum":
+            order = einsum_order(call) if call is not None else None
+            return None if order is None else in_order(shape, order)
+        if op == "matmul" and _turned(given):
             return None
         return dense(shape)
 
-    def can_fuse(self, given: tuple[Tensor, ...]) -> bool:
-        """Whether features of queries, keys and values are contiguous, as fused attention needs."""
+    def features_apart(self, given: Tensors) -> bool:
+        """Whether features of a query, key or value are strided, which fused kernels refuse."""
         strides = [self.views[tensor.name].stride for tensor in given[:3]]
-        return all(stride is None or stride[-1] == 1 for stride in strides)
+        return any(stride is not None and stride[-1] != 1 for stride in strides)
 
-    def _laid(self, given: tuple[Tensor, ...]) -> list[Laid] | None:
+    def _laid(self, given: Tensors) -> list[Laid] | None:
         laid = []
         for tensor in given:
             stride = self.views[tensor.name].stride
@@ -179,12 +185,7 @@ def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | Non
     return restride(shape, stride, made)
 
 
-def _turned(given: tuple[Tensor, ...]) -> bool:
+def _turned(given: Tensors) -> bool:
     """Whether the product of a matrix or vector and a batch, whose result PyTorch transposes."""
     ranks = [len(tensor.shape or ()) for tensor in given]
     return ranks[0] < 3 <= ranks[1]
-
-
-def span(tensor: Tensor) -> int:
-    """Elements of a tensor."""
-    return elements(tensor.shape or ())

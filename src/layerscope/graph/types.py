@@ -120,6 +120,7 @@ class Autograd(Struct, frozen=True, gc=False):
     onednn: bool = True  # PyTorch may use it
     contiguous: frozenset[str] = frozenset()  # tensors read through `contiguous()`
     no_grad: frozenset[str] = frozenset()  # nodes that ran without gradients
+    custom: frozenset[str] = frozenset()  # nodes that ran in an `autograd.Function`
     detached: frozenset[str] = frozenset()  # tensors read through `detach()`
     inputs: frozenset[str] = frozenset()  # inputs that require a gradient
     notes: tuple[str, ...] = ()  # why the bytes kept are an estimate

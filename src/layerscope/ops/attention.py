@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from string import ascii_letters
 
+from msgspec import Struct
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Attention, Einsum, Rotary
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Reach, keep
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, broadcast, need_rank, same
-from layerscope.ops.saved import Fold, Saved, nothing, product
+from layerscope.ops.saved import NOTHING, Fold, Saved, nothing, product
 
 CAP = Ops(div=2, exp=1, add=2, mul=1)  # c · tanh(s / c)
 
@@ -218,35 +220,62 @@ def _einsum_reach(call: Call) -> tuple[Reach, ...]:
     )
 
 
+class _Pair(Struct, frozen=True):
+    """Letters of an einsum of two operands, as PyTorch makes a batched product of it."""
+
+    batch: tuple[str, ...]
+    left: tuple[str, ...]
+    inner: tuple[str, ...]
+    right: tuple[str, ...]
+
+
+def _pair(call: Call) -> _Pair | str:
+    """The product that an einsum is, or why it is none that is known."""
+    terms, right, sizes = _terms(call)
+    if len(terms) != 2 or any(len({*term}) < len(term) for term in terms):
+        return "einsum of other than two operands"
+    one, two = ({*term} for term in terms)
+    if (one ^ two) - {*right}:
+        return "einsum that sums an operand by itself"
+    for term, shape in zip(terms, call.inputs, strict=True):
+        if any(sizes[c] != size for c, size in zip(term, shape, strict=True)):
+            return "einsum that broadcasts"
+    letters = (*right, *sorted((one | two) - {*right}))
+    return _Pair(
+        tuple([c for c in letters if c in one & two and c in right]),
+        tuple([c for c in letters if c in one - two]),
+        tuple([c for c in letters if c in one & two and c not in right]),
+        tuple([c for c in letters if c in two - one]),
+    )
+
+
 def _einsum_saves(call: Call) -> Saved:
     """Of two operands: each for the other's gradient, as a batch of matrices or as it is."""
-    terms, right, sizes = _terms(call)
-    if len(terms) == 1:
-        return Saved()
-    if len(terms) > 2 or any(len({*term}) < len(term) for term in terms):
-        return Saved(inputs=tuple(range(len(terms))), note="einsum of other than two operands")
-    lone = [set(own) - set(other) - set(right) for own, other in (terms, terms[::-1])]
-    if any(lone):
-        return Saved(inputs=(0, 1), note="einsum that sums an operand by itself")
-    left, other = terms
-    summed = [c for c in sorted({*left} & {*other} - {*right}) if sizes[c] > 1]
-    if not summed:
+    if len(call.inputs) == 1:
+        return NOTHING
+    pair = _pair(call)
+    if isinstance(pair, str):
+        return Saved(inputs=tuple(range(len(call.inputs))), note=pair)
+    terms, _, sizes = _terms(call)
+    if all(sizes[c] == 1 for c in pair.inner):
         return product(call)
+    sides = ((pair.batch, pair.left, pair.inner), (pair.batch, pair.inner, pair.right))
     folds = []
-    # letters in the order PyTorch gives them: those of the result, then those that are summed
-    letters = [*right, *sorted({*left, *other} - {*right})]
-    for n, (own, its) in enumerate(((left, other), (other, left))):
-        batch = [c for c in letters if c in own and c in its and c in right]
-        alone = [c for c in letters if c in own and c not in its]
-        inner = [c for c in letters if c in own and c in its and c not in right]
-        parts = (batch, alone, inner) if n == 0 else (batch, inner, alone)
-        order = [c for part in parts for c in part]
-        wide = tuple([call.inputs[n][own.index(c)] for c in order])
+    for n, (term, parts) in enumerate(zip(terms, sides, strict=True)):
+        order = tuple([term.index(c) for part in parts for c in part])
+        wide = tuple([call.inputs[n][axis] for axis in order])
         flat = tuple([elements(tuple([sizes[c] for c in part])) for part in parts])
-        if elements(wide) != elements(flat):
-            return Saved(inputs=(0, 1), note="einsum that broadcasts")
-        folds.append(Fold(n, wide, flat, tuple([own.index(c) for c in order])))
+        folds.append(Fold(n, wide, flat, order))
     return Saved(crossed=((0, 1), (1, 0)), folds=tuple(folds))
+
+
+def einsum_order(call: Call) -> tuple[int, ...] | None:
+    """Axes of the result as they are stored, outermost first; None where that is not known."""
+    pair = _pair(call) if len(call.inputs) == 2 else ""
+    if isinstance(pair, str) or not pair.inner:
+        return None
+    _, right, _ = _terms(call)
+    return tuple([right.index(c) for c in (*pair.batch, *pair.left, *pair.right)])
 
 
 def _einsum_backward(call: Call) -> tuple[Ops, Ops]:

@@ -23,6 +23,11 @@ def _with_statistics(call: Call) -> Saved:
     return Saved(inputs=(0,), extra=((2 * call.x[0], ""),))
 
 
+def _computed_scale(call: Call) -> Saved:
+    """A scale that is no parameter."""
+    return Saved(inputs=tuple(range(1, len(call.inputs))))
+
+
 def _running(call: Call) -> Saved:
     """As `instance_norm`, and both stored statistics repeated for every example."""
     channels = elements(call.x[:2])
@@ -56,7 +61,7 @@ BY_OPERATOR: dict[tuple[str, str], SavesRule] = {
     ("norm", "reduce_min"): result,
     ("pad.circular", "pad"): nothing,
     ("batch_norm", "layer_norm"): _with_statistics,
-    ("batch_norm", "scale"): nothing,
+    ("batch_norm", "scale"): _computed_scale,
     ("batch_norm", "bias"): nothing,
     ("group_norm", "scale"): nothing,
     ("instance_norm.running", "instance_norm"): _running,

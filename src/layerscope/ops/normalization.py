@@ -237,7 +237,9 @@ def _with_statistics(count: Callable[[Call], int]) -> SavesRule:
 def _batch_saves(call: Call) -> Saved:
     """The input, and mean and deviation of every channel; none by stored statistics."""
     a: BatchNorm = call.attributes or BatchNorm()
-    return Saved(inputs=(0,), extra=() if a.evaluated else ((2 * call.x[1], ""),))
+    given = range(1, len(call.inputs))
+    arrays = tuple([n for n in given if not (a.affine and n == (2 if a.scale else 1))])
+    return Saved(inputs=(0, *arrays), extra=() if a.evaluated else ((2 * call.x[1], ""),))
 
 
 def _instance_saves(call: Call) -> Saved:
@@ -278,6 +280,7 @@ RULES = {
             saves=_batch_saves,
         ),
         4,
+        saves=_batch_saves,
     ),
     "layer_norm": with_arrays(
         Rule(

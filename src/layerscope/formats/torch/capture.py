@@ -193,6 +193,7 @@ class Run:
             onednn=bool(self.torch._C._get_mkldnn_enabled()),
             contiguous=frozenset(tracker.contiguous),
             no_grad=frozenset(tracker.no_grad),
+            custom=frozenset(tracker.custom),
             detached=frozenset(tracker.detached),
             inputs=frozenset(tracker.with_grad),
         )

@@ -44,13 +44,22 @@ class Recorder(Constants, Writes):
         if self.no_grad():
             before = len(self.tracker.nodes)
             result = self._call(func, args, kwargs)
-            self.tracker.no_grad.update([node.name for node in self.tracker.nodes[before:]])
+            names = [node.name for node in self.tracker.nodes[before:]]
+            (self.tracker.custom if self._in_function() else self.tracker.no_grad).update(names)
             return result
         return self._call(func, args, kwargs)
 
     def no_grad(self) -> bool:
         """Whether a model in train mode runs this without gradients."""
         return self.tracker.training and not self._grad_enabled()
+
+    def _in_function(self) -> bool:
+        """Whether the caller is the forward of an `autograd.Function`, which runs without them."""
+        apply = self.torch.autograd.Function.apply.__code__
+        frame: Any = sys._getframe()
+        while frame is not None and frame.f_code is not apply:
+            frame = frame.f_back
+        return frame is not None
 
     def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
         info = INFOS.get(id(func))

@@ -50,6 +50,7 @@ class Tracker:
         self.contiguous: set[str] = set()  # names read through `contiguous()`
         self.detached: set[str] = set()  # names read through `detach()`
         self.no_grad: set[str] = set()  # nodes that ran without gradients
+        self.custom: set[str] = set()  # nodes that ran in an `autograd.Function`
         self.with_grad: set[str] = set()  # inputs that require a gradient
         self.training = False  # the model is in train mode
         self.own_types = False  # whether a node has arrays of other types than its rule tells

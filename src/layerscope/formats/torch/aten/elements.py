@@ -87,7 +87,7 @@ def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
     told = at.PReLU(shared=elements(weight.shape) == 1)
     if weight.stored:
         return d.add("prelu", self, at=told, holds={"weight": weight})
-    raise NoWords("a computed slope")
+    return d.add("prelu", self, weight, at=told)
 
 
 def glu(d: Draft, self: Ref, dim: int = -1) -> Ref:

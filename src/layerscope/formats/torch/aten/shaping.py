@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
-from layerscope.graph.types import elements
+from layerscope.graph.types import Source, elements
 from layerscope.ops.rule import axis_of
 
 
@@ -172,6 +172,8 @@ def pad(d: Draft, self: Ref, pad: Sequence[int], mode: Any = "constant", value: 
     room = [size - max(told) for told, size in zip(pairs, self.shape, strict=True) if any(told)]
     if word == "reflect" and min(room) < 1:
         raise NoWords("more reflected than there is")
+    if mode == "circular":
+        d.source = Source(op=f"{d.source.op}.circular")
     return d.add("pad", self, at=at.Pad(tuple(pairs), word))
 
 
