@@ -33,11 +33,11 @@ CHECKED_FAMILIES = frozenset((
 CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast"))
 UNCHECKED = frozenset((
     "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select", "scatter",
-    "scatter_nd", "reverse_sequence", "crop", "interp", "affine_grid", "unpool", "lp_pool",
+    "scatter_nd", "reverse_sequence", "crop", "interp", "affine_grid", "unpool",
     "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
     "pyramid_stochastic_pool", "global_stochastic_pool", "compress", "unique", "non_zero",
     "caffe_lstm", "caffe_rnn", "quick_gelu", "thresholded_relu", "reduce_log_sum",
-    "reduce_sum_square", "lrn", "l2_norm",
+    "reduce_sum_square", "l2_norm",
 ))  # fmt: skip
 
 Status = Literal["exact", "estimate"]
@@ -100,14 +100,14 @@ class _Walk:
         self.needs.update([tensor.name for tensor in made if tensor.dtype.startswith(INEXACT)])
         if node.name in self.custom:
             return self._custom(node)
+        if node.op == "identity" and self._drops_rows(node):
+            self.note("the factors that stochastic depth draws are not counted", node)
         rule = RULES.get(node.op)
         if call is None or rule is None:
             self.complete = False
             self.note("what an unknown layer keeps is not counted", node)
             return 0
-        if node.op in UNCHECKED or (
-            rule.family not in CHECKED_FAMILIES and node.op not in CHECKED
-        ):
+        if node.op in UNCHECKED or (rule.family not in CHECKED_FAMILIES and node.op not in CHECKED):
             self.note(f"{node.op}: not compared with autograd", node)
         if node.op == "lstm" and not node.attributes.projection and self.onednn:
             self.note(WORKSPACE, node)
@@ -131,14 +131,19 @@ class _Walk:
         wanted = [name for name in node.inputs if name in self.needs and name not in inside]
         return sum(map(self._hold, wanted))
 
+    def _drops_rows(self, node: Node) -> bool:
+        """Whether a node that does nothing at inference stands for stochastic depth."""
+        printed = self.graph.modules.get(node.module, "")
+        return printed.startswith("StochasticDepth(") and "(p=0.0," not in printed
+
     def _learned(self, node: Node) -> set[str]:
         """Names of the node's own arrays that have a gradient."""
         frozen = self.graph.frozen
         found = set()
         for param in self.costs[node.name].params:
-            if param.learnable and param.name not in node.inputs:
-                if not frozen or storage_of(node, param, node.ties) not in frozen:
-                    found.add(param.name)
+            own = param.learnable and param.name not in node.inputs
+            if own and not (frozen and storage_of(node, param, node.ties) in frozen):
+                found.add(param.name)
         return found
 
     def _kept(self, node: Node, call: Call, saved: Saved, learned: set[str]) -> int:

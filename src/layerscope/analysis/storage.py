@@ -70,9 +70,7 @@ class Storages:
             return
         self._fresh(tensor, dense(tensor.shape))
 
-    def _view(
-        self, node: Node, call: Call | None, given: Tensors, n: int
-    ) -> View | None:
+    def _view(self, node: Node, call: Call | None, given: Tensors, n: int) -> View | None:
         """The view of a storage that an output is; None for one in storage of its own."""
         source, shape = self.views[given[0].name], given[0].shape
         if shape is None or call is None:

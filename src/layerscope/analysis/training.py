@@ -11,6 +11,7 @@ from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, storage_bytes
 
+__all__ = ["STATES", "Kept", "Optimizer", "Training", "kept", "training"]
 Optimizer = Literal["sgd", "momentum", "adam"]
 STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}  # numbers kept per parameter
 

@@ -38,9 +38,7 @@ def _running(call: Call) -> Saved:
 def _smoothed(call: Call) -> Saved:
     """Besides a cross entropy's own: which labels are left out, and how many are not."""
     rows = elements(call.inputs[1])
-    return Saved(
-        inputs=(1,), extra=((elements(call.x) + 1, ""), (rows, "bool"), (1, "int64"))
-    )
+    return Saved(inputs=(1,), extra=((elements(call.x) + 1, ""), (rows, "bool"), (1, "int64")))
 
 
 # operator without its namespace and the mark of working in place, op

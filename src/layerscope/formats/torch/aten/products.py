@@ -103,7 +103,9 @@ def attention(
     ranks = {query.rank, key.rank, value.rank}
     sizes = {query.shape[-1], key.shape[-1], value.shape[-1]}
     fused = ranks == {4} and len(sizes) == 1 and not dropout_p
-    if query.shape[:-3] != key.shape[:-3] or (query.shape[-3:-2] != key.shape[-3:-2] and not enable_gqa):
+    if query.shape[:-3] != key.shape[:-3] or (
+        query.shape[-3:-2] != key.shape[-3:-2] and not enable_gqa
+    ):
         fused = False
     if attn_mask is not None and (attn_mask.rank not in (2, 4) or attn_mask.stored):
         fused = False
