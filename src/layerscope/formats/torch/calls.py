@@ -71,6 +71,10 @@ class Info(Struct, frozen=True, eq=False):
 INFOS: dict[int, Info] = {}  # by identity of the operator
 
 
+def _always() -> bool:
+    return True
+
+
 class Caller:
     """What every kind of call needs: keys, words, runs without numbers."""
 
@@ -93,7 +97,8 @@ class Caller:
         self._guard = torch._C._ExcludeDispatchKeyGuard
         self._unseen = self._guard(self._python)
         self._inference = torch.is_inference_mode_enabled
-        self._grad_enabled = torch.is_grad_enabled
+        # of a model in eval mode no part is looked at
+        self.grad_enabled = torch.is_grad_enabled if tracker.training else _always
         self._types = (torch.Tensor, torch.nn.Parameter)
         self._plain = frozenset(self._types)
         self._object = torch.ScriptObject

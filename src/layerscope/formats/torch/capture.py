@@ -21,7 +21,7 @@ from layerscope.formats.torch.places import Held, Place, Places
 from layerscope.formats.torch.tracking import Tracker
 from layerscope.formats.torch.untouched import Untouched, same_buffers
 from layerscope.graph.collection import no_collection
-from layerscope.graph.types import Autograd, Graph, Param, Role
+from layerscope.graph.types import Graph, Param, Role
 
 
 def the_torch() -> Any:
@@ -126,7 +126,7 @@ class Run:
                 stack.enter_context(torch.jit.optimized_execution(False))
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
-            recorder.mode.call = recorder.call
+            recorder.mode.call = recorder.call_in_training if tracker.training else recorder.call
             try:
                 with recorder.mode:
                     result = calls.start(self.model, args, kwargs)
@@ -187,17 +187,6 @@ class Run:
                 found[tracker.read(tracker.values[id(tensor)])] = None
         return tuple(found)
 
-    def _autograd(self, tracker: Tracker) -> Autograd:
-        return Autograd(
-            training=tracker.training,
-            onednn=bool(self.torch._C._get_mkldnn_enabled()),
-            contiguous=frozenset(tracker.contiguous),
-            no_grad=frozenset(tracker.no_grad),
-            custom=frozenset(tracker.custom),
-            detached=frozenset(tracker.detached),
-            inputs=frozenset(tracker.with_grad),
-        )
-
     def _told(self, error: Exception, place: Place | None, shapes: Any) -> ModelError:
         """What went wrong in the forward, and where."""
         if not shapes:
@@ -255,7 +244,7 @@ class Run:
             notes=notes,
             unused=tuple(unused),
             frozen=frozenset(held.frozen),
-            autograd=self._autograd(tracker),
+            autograd=tracker.autograd(bool(self.torch._C._get_mkldnn_enabled())),
             own_layout=tracker.own_types,
         )
 

@@ -39,19 +39,16 @@ class Registered(Struct, frozen=True):
 class Recorder(Constants, Writes):
     """Handles every call of the dispatcher."""
 
-    def call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """One call of the dispatcher."""
-        if self.no_grad():
-            before = len(self.tracker.nodes)
-            result = self._call(func, args, kwargs)
-            names = [node.name for node in self.tracker.nodes[before:]]
-            (self.tracker.custom if self._in_function() else self.tracker.no_grad).update(names)
-            return result
-        return self._call(func, args, kwargs)
-
-    def no_grad(self) -> bool:
-        """Whether a model in train mode runs this without gradients."""
-        return self.tracker.training and not self._grad_enabled()
+    def call_in_training(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """As `call`, of a model in train mode, which may run parts without gradients."""
+        if self.grad_enabled():
+            return self.call(func, args, kwargs)
+        tracker = self.tracker
+        before = len(tracker.nodes)
+        result = self.call(func, args, kwargs)
+        made = range(before, len(tracker.nodes))
+        (tracker.custom if self._in_function() else tracker.no_grad).update(made)
+        return result
 
     def _in_function(self) -> bool:
         """Whether the caller is the forward of an `autograd.Function`, which runs without them."""
@@ -61,7 +58,8 @@ class Recorder(Constants, Writes):
             frame = frame.f_back
         return frame is not None
 
-    def _call(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """One call of the dispatcher."""
         info = INFOS.get(id(func))
         if info is None:
             info = INFOS[id(func)] = self._inform(func)

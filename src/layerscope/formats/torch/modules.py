@@ -85,12 +85,12 @@ class Calls:
         values = self.tracker.values
         answer, enter = self.answer, self.enter
         short, same = self.short, self._same
-        recorder = self.recorder
+        grad_enabled = self.recorder.grad_enabled
 
         def call(place: Place, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:
                 return place.module._call_impl(*args, **kwargs)
-            if not short or len(args) != 1 or kwargs or not place.path or recorder.no_grad():
+            if not short or len(args) != 1 or kwargs or not place.path or not grad_enabled():
                 return enter(place, args, kwargs)
             if place.kind is same and not _hooked(place.module.__dict__):
                 return args[0]
@@ -110,7 +110,7 @@ class Calls:
         outer, tracker.place = tracker.place, place.opened()
         before, mark = len(tracker.nodes), len(tracker.log)
         try:
-            short = self.short and not self.recorder.no_grad()
+            short = self.short and self.recorder.grad_enabled()
             if short and len(args) == 1 and not kwargs and self._is_row(place):
                 return self._through(place, args[0])
             self.begin()
