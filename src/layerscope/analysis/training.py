@@ -1,8 +1,4 @@
-"""Memory of training: what is kept for the backward pass, gradients, optimiser state.
-
-Kept tensors are what PyTorch's autograd saves on a CPU: each storage once, parameters apart. A
-layer that the network declares in place shares its input's storage, as it does there.
-"""
+"""Memory of training: what is kept for the backward pass, gradients, optimizer state."""
 
 from __future__ import annotations
 
@@ -10,22 +6,14 @@ from typing import Literal
 
 from msgspec import Struct
 
+from layerscope.analysis.autograd import Kept, Status, kept
 from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
-from layerscope.graph.types import Graph, Node, storage_bytes
-from layerscope.ops import RULES
+from layerscope.graph.types import Graph, storage_bytes
 
+__all__ = ["STATES", "Kept", "Optimizer", "Training", "kept", "training"]
 Optimizer = Literal["sgd", "momentum", "adam"]
 STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}  # numbers kept per parameter
-
-
-class Kept(Struct, frozen=True):
-    """Bytes kept for the backward pass: per node, what it is the first to keep."""
-
-    by_node: dict[str, int]
-    total_bytes: int
-    input_bytes: int  # of the network's own inputs, in the total
-    complete: bool  # False if a layer is unknown
 
 
 class Training(Struct, frozen=True):
@@ -40,6 +28,8 @@ class Training(Struct, frozen=True):
     working_bytes: int  # gradients of activations at the widest layer
     checkpoints: int  # 0: everything is kept
     complete: bool
+    kept_status: Status = "exact"  # of the bytes kept, against PyTorch's autograd on a CPU
+    notes: tuple[str, ...] = ()  # why they are an estimate, and of which layers
 
     @property
     def total_bytes(self) -> int:
@@ -52,51 +42,6 @@ class Training(Struct, frozen=True):
             + self.kept_bytes
             + self.working_bytes
         )
-
-
-def kept(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> Kept:
-    """Walk the graph as autograd does: only what leads back to a parameter keeps anything."""
-    owner = {tensor.name: tensor.name for tensor in graph.inputs}
-    size = {tensor.name: tensor.bytes for tensor in graph.inputs}
-    needs = {param.name for param in graph.params if param.learnable}
-    stored = {param.name for param in graph.params}
-    holding: set[str] = set()
-    by_node: dict[str, int] = {}
-    complete = True
-    for node in graph.nodes:
-        call = shapes.calls.get(node.name)
-        rule = RULES.get(node.op)
-        shared = _shares(node) and bool(node.inputs)
-        for n, name in enumerate(node.outputs):
-            owner[name] = owner.get(node.inputs[0], name) if shared and n == 0 else name
-            known = rule is not None and rule.known
-            size.setdefault(owner[name], 0 if known else shapes.tensors[name].bytes)
-        learns = any(param.learnable for param in costs[node.name].params)
-        by_node[node.name] = 0
-        if not learns and not any(name in needs for name in node.inputs):
-            continue
-        needs.update(node.outputs)
-        if call is None or rule is None:
-            complete = False
-            continue
-        saved = rule.saves(call)
-        names = [node.inputs[n] for n in saved.inputs] + ([node.outputs[0]] if saved.output else [])
-        for storage in (owner[name] for name in names if name not in stored):
-            if storage not in holding:
-                holding.add(storage)
-                by_node[node.name] += size[storage]
-        floating = shapes.tensors[node.outputs[0]].dtype
-        by_node[node.name] += sum(storage_bytes(n, kind or floating) for n, kind in saved.extra)
-    own = sum(tensor.bytes for tensor in graph.inputs if tensor.name in holding)
-    return Kept(by_node, sum(by_node.values()), own, complete)
-
-
-def _shares(node: Node) -> bool:
-    """Whether the output is the input's storage in training: views, and what says in place."""
-    if node.op == "dropout":  # active now: it makes something new unless told otherwise
-        return bool(node.attributes is not None and node.attributes.in_place)
-    rule = RULES.get(node.op)
-    return rule is not None and (rule.view or bool(getattr(node.attributes, "in_place", False)))
 
 
 def training(
@@ -130,6 +75,8 @@ def training(
         working_bytes=_working(graph, shapes),
         checkpoints=checkpoints,
         complete=saved.complete,
+        kept_status=saved.status,
+        notes=saved.notes,
     )
 
 

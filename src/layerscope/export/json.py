@@ -185,6 +185,8 @@ class Training(Struct):
     working_bytes: int
     checkpoints: int
     complete: bool
+    kept_status: str  # of kept_bytes: exact | estimate
+    notes: list[str]  # why kept_bytes is an estimate, and of which layers
 
 
 class Language(Struct):
@@ -310,6 +312,8 @@ def _training(training: TrainingOf | None) -> Training | None:
         training.working_bytes,
         training.checkpoints,
         training.complete,
+        training.kept_status,
+        list(training.notes),
     )
 
 

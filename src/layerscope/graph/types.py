@@ -120,6 +120,19 @@ class Node(Struct, frozen=True, gc=False):
     inner: bool = False  # a step inside one operator of a file: its outputs are no tensors there
 
 
+class Autograd(Struct, frozen=True, gc=False):
+    """What the run of a live module shows of training that its nodes do not."""
+
+    training: bool  # the module was in train mode
+    onednn: bool = True  # PyTorch may use it
+    contiguous: frozenset[str] = frozenset()  # tensors read through `contiguous()`
+    no_grad: frozenset[str] = frozenset()  # nodes that ran without gradients
+    custom: frozenset[str] = frozenset()  # nodes that ran in an `autograd.Function`
+    detached: frozenset[str] = frozenset()  # tensors read through `detach()`
+    inputs: frozenset[str] = frozenset()  # inputs that require a gradient
+    notes: tuple[str, ...] = ()  # why the bytes kept are an estimate
+
+
 class Graph(Struct, frozen=True, gc=False):
     """A network. `params` are stored arrays that nodes take as ordinary inputs, by name."""
 
@@ -136,6 +149,7 @@ class Graph(Struct, frozen=True, gc=False):
     unused: tuple[Param, ...] = ()  # parameters of the model that no node uses
     frozen: frozenset[str] = frozenset()  # storages that training leaves as they are
     all_params: bool = False  # the model has no parameters but its nodes', `params` and `unused`
+    autograd: Autograd | None = None  # of a live module
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
 
     def __post_init__(self) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from string import ascii_letters
 
+from msgspec import Struct
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Attention, Einsum, Rotary
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Reach, keep
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, broadcast, need_rank, same
-from layerscope.ops.saved import Saved, every_input, nothing
+from layerscope.ops.saved import NOTHING, Fold, Saved, nothing, product
 
 CAP = Ops(div=2, exp=1, add=2, mul=1)  # c · tanh(s / c)
 
@@ -88,8 +90,27 @@ def _attention_backward(call: Call) -> tuple[Ops, Ops]:
 def _attention_saves(call: Call) -> Saved:
     """Fused: all inputs, the output, and the logarithm of each row's sum."""
     s = Sizes(call)
+    a: Attention = call.attributes
+    if not a.fused:
+        return _unfused_saves(s, a)
     rows = s.batch * s.heads * s.queries
-    return Saved(tuple(range(len(call.inputs))), True, ((rows, "fp32"),))
+    note = "" if len(call.x) == 4 else HEADS
+    return Saved(tuple(range(len(call.inputs))), (0,), ((rows, "fp32"),), note=note)
+
+
+HEADS = "copies that a framework makes to split and join heads are not counted"
+
+
+def _unfused_saves(s: Sizes, a: Attention) -> Saved:
+    """By single operators: scaled queries and keys, weights, and what dropout makes of them."""
+    count = s.batch * s.heads
+    scaled = count * s.key_size * (s.queries + s.keys)
+    weights = s.scores * (3 if a.dropout else 1)
+    if s.kv_heads != s.heads:
+        return Saved(extra=((scaled + weights + count * s.keys * s.value_size, ""),))
+    value = (s.batch, s.heads, s.keys, s.value_size)
+    fold = Fold(2, value, (count, s.keys, s.value_size))
+    return Saved(inputs=(2,), extra=((scaled + weights, ""),), folds=(fold,))
 
 
 def _attention_reach(call: Call) -> tuple[Reach, ...]:
@@ -199,6 +220,64 @@ def _einsum_reach(call: Call) -> tuple[Reach, ...]:
     )
 
 
+class _Pair(Struct, frozen=True):
+    """Letters of an einsum of two operands, as PyTorch makes a batched product of it."""
+
+    batch: tuple[str, ...]
+    left: tuple[str, ...]
+    inner: tuple[str, ...]
+    right: tuple[str, ...]
+
+
+def _pair(call: Call) -> _Pair | str:
+    """The product that an einsum is, or why it is none that is known."""
+    terms, right, sizes = _terms(call)
+    if len(terms) != 2 or any(len({*term}) < len(term) for term in terms):
+        return "einsum of other than two operands"
+    one, two = ({*term} for term in terms)
+    if (one ^ two) - {*right}:
+        return "einsum that sums an operand by itself"
+    for term, shape in zip(terms, call.inputs, strict=True):
+        if any(sizes[c] != size for c, size in zip(term, shape, strict=True)):
+            return "einsum that broadcasts"
+    letters = (*right, *sorted((one | two) - {*right}))
+    return _Pair(
+        tuple([c for c in letters if c in one & two and c in right]),
+        tuple([c for c in letters if c in one - two]),
+        tuple([c for c in letters if c in one & two and c not in right]),
+        tuple([c for c in letters if c in two - one]),
+    )
+
+
+def _einsum_saves(call: Call) -> Saved:
+    """Of two operands: each for the other's gradient, as a batch of matrices or as it is."""
+    if len(call.inputs) == 1:
+        return NOTHING
+    pair = _pair(call)
+    if isinstance(pair, str):
+        return Saved(inputs=tuple(range(len(call.inputs))), note=pair)
+    terms, _, sizes = _terms(call)
+    if all(sizes[c] == 1 for c in pair.inner):
+        return product(call)
+    sides = ((pair.batch, pair.left, pair.inner), (pair.batch, pair.inner, pair.right))
+    folds = []
+    for n, (term, parts) in enumerate(zip(terms, sides, strict=True)):
+        order = tuple([term.index(c) for part in parts for c in part])
+        wide = tuple([call.inputs[n][axis] for axis in order])
+        flat = tuple([elements(tuple([sizes[c] for c in part])) for part in parts])
+        folds.append(Fold(n, wide, flat, order))
+    return Saved(crossed=((0, 1), (1, 0)), folds=tuple(folds))
+
+
+def einsum_order(call: Call) -> tuple[int, ...] | None:
+    """Axes of the result as they are stored, outermost first; None where that is not known."""
+    pair = _pair(call) if len(call.inputs) == 2 else ""
+    if isinstance(pair, str) or not pair.inner:
+        return None
+    _, right, _ = _terms(call)
+    return tuple([right.index(c) for c in (*pair.batch, *pair.left, *pair.right)])
+
+
 def _einsum_backward(call: Call) -> tuple[Ops, Ops]:
     """A product for each side; what was only summed is given back as it is."""
     return (_einsum_ops(call) * 2 if len(call.inputs) > 1 else FREE), FREE
@@ -246,7 +325,7 @@ RULES = {
     "einsum": Rule(
         family="attention",
         shape=_einsum_shape,
-        saves=every_input,
+        saves=_einsum_saves,
         ops=_einsum_ops,
         gemm=_einsum_gemm,
         reach=_einsum_reach,

@@ -18,7 +18,7 @@ from layerscope.ops.rule import (
     product_backward,
     with_arrays,
 )
-from layerscope.ops.saved import every_input, nothing
+from layerscope.ops.saved import FIRST, Saved, every_input, nothing
 
 
 def _channels(call: Call) -> tuple[int, int]:
@@ -169,6 +169,15 @@ def _bias_sums(call: Call) -> int:
     return call.out_elements if call.attributes.bias else 0
 
 
+def _conv_saves(call: Call) -> Saved:
+    """The input; padded by more on one side, a copy of it that has these elements."""
+    pads = call.attributes.window.pads
+    if all(before == after for before, after in pads):
+        return FIRST
+    sizes = [size + abs(a - b) for size, (a, b) in zip(call.x[2:], pads, strict=True)]
+    return Saved(extra=((elements((*call.x[:2], *sizes)), ""),))
+
+
 def _im2col_shape(call: Call) -> tuple[Shape, ...]:
     need_rank(call, 3, "im2col")
     w = call.attributes.window
@@ -193,6 +202,7 @@ RULES = {
             gemm=conv_gemm,
             reach=window_reach,
             backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
+            saves=_conv_saves,
         ),
         2,
     ),

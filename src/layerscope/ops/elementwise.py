@@ -7,7 +7,7 @@ from layerscope.graph.attributes import Power, Sum
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Reach, keep
 from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, broadcast, passes, same
-from layerscope.ops.saved import every_input, nothing
+from layerscope.ops.saved import FIRST, NOTHING, Saved, SavesRule, every_input, nothing, product
 
 KINDS = {
     "add": Ops(add=1),
@@ -69,6 +69,31 @@ def _backward(op: str) -> tuple[int, int]:
     return {"mul": (1, 0), "div": (1, 1), "pow": (2, 0), "atan2": (1, 1)}.get(op, (0, 0))
 
 
+def _div_saves(call: Call) -> Saved:
+    """The divisor, and for its own gradient the dividend; a number is not kept."""
+    return Saved(inputs=(1,), crossed=((0, 1),)) if len(call.inputs) == 2 else NOTHING
+
+
+def _pow_saves(call: Call) -> Saved:
+    return Saved(inputs=(0, 1), outputs=(0,)) if len(call.inputs) == 2 else FIRST
+
+
+def _mod_saves(call: Call) -> Saved:
+    """Both for the gradient of the divisor."""
+    return Saved(crossed=((0, 1), (1, 1))) if len(call.inputs) == 2 else NOTHING
+
+
+SAVES: dict[str, SavesRule] = {
+    "mul": product,
+    "div": _div_saves,
+    "pow": _pow_saves,
+    "max": every_input,
+    "min": every_input,
+    "mod": _mod_saves,
+    "atan2": every_input,
+}
+
+
 def _rule(op: str, unit: Ops) -> Rule:
     mul, div = _backward(op)
     backward = (
@@ -84,7 +109,7 @@ def _rule(op: str, unit: Ops) -> Rule:
         shape=_shape,
         ops=_ops(unit),
         backward=backward,
-        saves=nothing if backward is passes else every_input,
+        saves=SAVES.get(op, nothing),
         arity=(1, None if op in ANY_NUMBER else 2),
         in_place=op not in ANSWERS,
         makes=("bool",) if op in ANSWERS else (),

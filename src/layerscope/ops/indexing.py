@@ -245,7 +245,7 @@ RULES = {
         reads=lambda call: (call.out_elements, elements(call.inputs[1])),
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         arity=(2, 2),
-        saves=lambda call: Saved(inputs=(1,)),
+        saves=lambda call: Saved(inputs=(0, 1) if call.attributes.elements else (1,)),
     ),
     "scatter": Rule(
         family="indexing",
@@ -309,7 +309,7 @@ RULES = {
         reach=_top_k_reach,
         backward=passes,
         makes=("input", "int64"),
-        saves=lambda call: Saved(extra=((elements(call.y), "int64"),)),
+        saves=lambda call: Saved(outputs=(1,)),  # indices
     ),
     "embedding": with_arrays(
         Rule(

@@ -19,7 +19,7 @@ from layerscope.ops.rule import (
     product_backward,
     with_arrays,
 )
-from layerscope.ops.saved import Saved, every_input
+from layerscope.ops.saved import BOTH, WEIGHT, Fold, Saved
 
 
 def _lead(call: Call) -> int:
@@ -62,6 +62,40 @@ def _linear_reach(call: Call) -> tuple[Reach, ...]:
 def _linear_backward(call: Call) -> tuple[Ops, Ops]:
     ops = _linear_ops(call)
     return product_backward(ops.mac, ops.add)
+
+
+def _linear_saves(call: Call) -> Saved:
+    """The input as a matrix, for the weight's gradient; a computed weight for the input's."""
+    x = call.x
+    flat = (elements(x[:-1]), x[-1]) if len(x) > 2 and not call.attributes.flatten else x
+    crossed = ((0, 1), (1, 0)) if len(call.inputs) > 1 else ((0, WEIGHT),)
+    return Saved(crossed=crossed, folds=(Fold(0, x, flat),))
+
+
+def _matmul_saves(call: Call) -> Saved:
+    """Each side for the other's gradient, as `torch.matmul` folds it to a matrix or a batch."""
+    crossed = ((0, 1), (1, 0))
+    a: MatMul = call.attributes or MatMul()
+    left, right = call.inputs
+    if a.transpose_a or a.transpose_b:
+        return Saved(crossed=crossed)
+    if len(left) < 3 and len(right) < 3:
+        return Saved(crossed=crossed)
+    if len(right) < 3:
+        return Saved(crossed=crossed, folds=(Fold(0, left, (elements(left[:-1]), left[-1])),))
+    if len(left) < 3:
+        *batch, inner, columns = right
+        order = (*range(len(batch)), len(right) - 1, len(right) - 2) if len(left) == 2 else ()
+        turned = (*batch, columns, inner)
+        if len(left) == 1:  # the batch of matrices, each transposed, by one vector
+            order = (*range(len(batch)), len(right) - 1, len(right) - 2)
+        flat = (elements(tuple(batch)) * columns, inner)
+        return Saved(crossed=crossed, folds=(Fold(1, turned, flat, order),))
+    batch_of = broadcast((left[:-2], right[:-2]))
+    count = elements(batch_of)
+    sides = [(*batch_of, *side[-2:]) for side in (left, right)]
+    folds = tuple([Fold(n, wide, (count, *wide[-2:])) for n, wide in enumerate(sides)])
+    return Saved(crossed=crossed, folds=folds)
 
 
 def _matrices(call: Call) -> tuple[Shape, Shape]:
@@ -138,7 +172,7 @@ RULES = {
         ops=_det_ops,
         reach=lambda call: (keep(range(len(call.y))),),
         backward=lambda call: (_det_ops(call) * 2, FREE),
-        saves=lambda call: Saved(inputs=(0,), output=True),
+        saves=lambda call: BOTH,
         estimate="by elimination, without a search for pivots",
     ),
     "linear": with_arrays(
@@ -150,8 +184,10 @@ RULES = {
             gemm=_linear_gemm,
             reach=_linear_reach,
             backward=_linear_backward,
+            saves=_linear_saves,
         ),
         2,
+        saves=_linear_saves,
     ),
     "matmul": Rule(
         family="linear",
@@ -160,7 +196,7 @@ RULES = {
         gemm=_matmul_gemm,
         reach=_matmul_reach,
         backward=lambda call: (_matmul_ops(call) * 2, FREE),
-        saves=every_input,
+        saves=_matmul_saves,
         arity=(2, 2),
     ),
 }

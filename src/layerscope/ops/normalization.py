@@ -19,7 +19,7 @@ from layerscope.graph.attributes import (
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.reach import SAME, Map, Reach, Slide, keep
 from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of, need_rank, param, same, with_arrays
-from layerscope.ops.saved import Saved, SavesRule, every_input, nothing
+from layerscope.ops.saved import WEIGHT, Saved, SavesRule, nothing
 
 PLAIN = BatchNorm()
 
@@ -234,6 +234,27 @@ def _with_statistics(count: Callable[[Call], int]) -> SavesRule:
     return lambda call: Saved(inputs=(0,), extra=((2 * count(call), ""),))
 
 
+def _batch_saves(call: Call) -> Saved:
+    """The input, and mean and deviation of every channel; none by stored statistics."""
+    a: BatchNorm = call.attributes or BatchNorm()
+    given = range(1, len(call.inputs))
+    arrays = tuple([n for n in given if not (a.affine and n == (2 if a.scale else 1))])
+    return Saved(inputs=(0, *arrays), extra=() if a.evaluated else ((2 * call.x[1], ""),))
+
+
+def _instance_saves(call: Call) -> Saved:
+    """As a batch norm of N x C channels: a scale is repeated for every example."""
+    a: InstanceNorm = call.attributes or InstanceNorm()
+    channels = elements(call.x[:2])
+    return Saved(inputs=(0,), extra=(((3 if a.affine else 2) * channels, ""),))
+
+
+def _scale_saves(call: Call) -> Saved:
+    if len(call.inputs) == 2:
+        return Saved(crossed=((0, 1), (1, 0)))
+    return Saved(crossed=((0, WEIGHT),))
+
+
 def _lrn_saves(call: Call) -> Saved:
     """Besides the input the padded squares, the sum and its power, as it is made of single ops."""
     size = elements(call.x)
@@ -256,9 +277,10 @@ RULES = {
             params=_batch_params,
             backward=_norm_backward,
             in_place=True,
-            saves=_with_statistics(lambda call: call.x[1]),
+            saves=_batch_saves,
         ),
         4,
+        saves=_batch_saves,
     ),
     "layer_norm": with_arrays(
         Rule(
@@ -292,7 +314,7 @@ RULES = {
             params=lambda call: (
                 _affine((call.x[1],)) if (call.attributes or InstanceNorm()).affine else ()
             ),
-            saves=_with_statistics(lambda call: elements(call.x[:2])),
+            saves=_instance_saves,
             reach=lambda call: (keep((0, 1)),),
             backward=_norm_backward,
         ),
@@ -337,7 +359,7 @@ RULES = {
         reach=_values_reach,
         backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=2) * call.out_elements),
         in_place=True,
-        saves=every_input,
+        saves=_scale_saves,
         arity=(1, 2),
     ),
     "bias": Rule(

@@ -158,6 +158,8 @@ def _saves(kind: str) -> SavesRule:
 
     def saves(call: Call) -> Saved:
         if kind == "max":
+            if len(call.outputs) > 1:
+                return Saved(inputs=(0,), outputs=(1,))
             return Saved(inputs=(0,), extra=((elements(call.y), "int64"),))
         if kind == "avg" and set(call.y[2:]) == {1} and not isinstance(call.attributes, Pool):
             return NOTHING

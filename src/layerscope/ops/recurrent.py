@@ -16,7 +16,7 @@ from layerscope.ops.rule import (
     ShapeRule,
     param,
 )
-from layerscope.ops.saved import Saved, SavesRule
+from layerscope.ops.saved import Fold, Saved, SavesRule
 
 GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 
@@ -134,13 +134,24 @@ def _backward(kind: str) -> BackwardRule:
 
 
 def _saves(kind: str) -> SavesRule:
-    """The input, and at every step all gates, the state and for LSTM the cell."""
+    """The input, what each step computes, and the sequence between layers, as without oneDNN.
+
+    Per unit and step: RNN keeps the state; GRU the gates of the state's product, both gates, the
+    candidate and the state; LSTM all gates, the cell, its tanh and the state.
+    """
 
     def saves(call: Call) -> Saved:
         a: Recurrent = call.attributes
         run = Run(call)
-        units = a.hidden * a.layers * run.directions * run.steps * run.batch
-        return Saved(inputs=(0,), extra=((units * (GATES[kind] + 1), ""),))
+        cells = run.batch * a.layers * run.directions
+        kept = cells * (a.hidden * (run.steps + 1 if kind == "rnn" else 7 * run.steps))
+        kept += cells * run.steps * a.projection
+        between = run.steps * run.batch * run.state * run.directions * (a.layers - 1)
+        kept += between * (2 if a.dropout else 1)
+        order = (1, 0, 2) if a.batch_first else ()
+        wide = (run.steps, run.batch, call.x[2])
+        fold = Fold(0, wide, (run.steps * run.batch, call.x[2]), order, run.directions)
+        return Saved(inputs=(0,), extra=((kept, ""),), folds=(fold,))
 
     return saves
 

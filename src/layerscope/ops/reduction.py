@@ -7,7 +7,7 @@ from layerscope.graph.attributes import CumSum, Reduce
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Map, Reach, keep
 from layerscope.ops.rule import FREE, Call, Made, Ops, OpsRule, Rule, axis_of, same
-from layerscope.ops.saved import Saved, SavesRule, first_input, nothing
+from layerscope.ops.saved import SavesRule, both, first_input, nothing
 
 
 def _axes(call: Call) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ def _saves(kind: str) -> SavesRule:
         return nothing
     if kind == "reduce_var":
         return first_input
-    return lambda call: Saved(inputs=(0,), output=True)
+    return both
 
 
 def _line(call: Call) -> int:
@@ -129,5 +129,5 @@ RULES = {
     for kind in KINDS
 } | {
     "cum_sum": _running(Ops(add=1), nothing),
-    "cum_prod": _running(Ops(mul=1), lambda call: Saved(inputs=(0,), output=True)),
+    "cum_prod": _running(Ops(mul=1), both),
 }

@@ -238,7 +238,7 @@ def broadcast(shapes: tuple[Shape, ...]) -> Shape:
     return tuple(result)
 
 
-def with_arrays(rule: Rule, most: int) -> Rule:
+def with_arrays(rule: Rule, most: int, saves: SavesRule | None = None) -> Rule:
     """The rule with up to `most` further inputs, in the place of the first of its stored arrays."""
 
     def bare(call: Call) -> Call:
@@ -257,7 +257,7 @@ def with_arrays(rule: Rule, most: int) -> Rule:
             return all_inputs(call)
         return (*rule.reads(bare(call)), *[0 for _ in call.inputs[1:]])
 
-    def saves(call: Call) -> Saved:
+    def with_weight(call: Call) -> Saved:
         saved: Saved = rule.saves(bare(call))
         weight = len(call.inputs) > 1 and rule.stored_read is None
         return replace(saved, inputs=(*saved.inputs, 1)) if weight else saved
@@ -271,7 +271,7 @@ def with_arrays(rule: Rule, most: int) -> Rule:
         reach=reach,
         reads=reads,
         backward=lambda call: rule.backward(bare(call)),
-        saves=saves,
+        saves=saves or with_weight,
         arity=(1, 1 + most),
         arrays=lambda call: rule.params(bare(call)),
     )

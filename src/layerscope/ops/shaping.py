@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import (
+    Dropout,
     Flatten,
     Pad,
     Permute,
@@ -30,7 +31,7 @@ from layerscope.ops.rule import (
     same,
     shown,
 )
-from layerscope.ops.saved import Saved, nothing
+from layerscope.ops.saved import FIRST, NOTHING, Saved, nothing
 
 
 def _reshaped(a: Reshape, rank: int) -> tuple[int, int]:
@@ -186,6 +187,15 @@ def _without(axis: int, call: Call) -> tuple[Reach, ...]:
     return (keep(tuple(n for n in range(len(call.x)) if n != axis)),)
 
 
+def _dropout_saves(call: Call) -> Saved:
+    """In training a factor for each element, zero or 1 / (1 − p); with p = 0 nothing happens."""
+    a: Dropout = call.attributes or Dropout()
+    if a.p == 0 or a.evaluated:
+        return NOTHING
+    drawn = call.x[:2] if a.channels else call.x
+    return Saved(extra=((1 if a.p == 1 else elements(drawn), ""),))
+
+
 def _view(shape: ShapeRule, reach: ReachRule) -> Rule:
     """An op whose output is its input under another name: nothing moves."""
     return Rule(
@@ -206,8 +216,7 @@ RULES = {
     "identity": _view(same, lambda call: pointwise(call.inputs, call.y)),
     "dropout": replace(
         _view(same, lambda call: pointwise(call.inputs, call.y)),
-        # in training a factor for each element, zero or 1 / (1 − p)
-        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
+        saves=_dropout_saves,
     ),
     "permute": Rule(
         family="shaping",
@@ -272,6 +281,6 @@ RULES = {
         ops=free,
         reach=_pad_reach,
         backward=passes,
-        saves=nothing,
+        saves=lambda call: NOTHING if call.attributes.mode == "constant" else FIRST,
     ),
 }

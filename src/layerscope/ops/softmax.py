@@ -7,7 +7,7 @@ from layerscope.graph.attributes import Softmax
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import Reach, everything, keep
 from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of, passes, same
-from layerscope.ops.saved import Saved, nothing, result
+from layerscope.ops.saved import Saved, every_input, nothing, result
 
 
 def _axis(call: Call) -> int:
@@ -104,6 +104,17 @@ def _contrastive(call: Call) -> Ops:
     return distances + Ops(exp=1, add=1, comp=1, mul=1) * pairs + _mean(pairs)
 
 
+def _cross_entropy_saves(call: Call) -> Saved:
+    """The logarithms, the labels, and the sum of the labels' weights."""
+    labels = (1,) if len(call.inputs) == 2 else ()
+    return Saved(inputs=labels, extra=((elements(call.x) + 1, ""),))
+
+
+def _difference(call: Call) -> Saved:
+    """The difference, whose sign is the gradient."""
+    return Saved(extra=((elements(call.x), ""),))
+
+
 LOSSES = {
     "mse_loss": Ops(add=1, mul=1),
     "l1_loss": Ops(add=1, comp=1),
@@ -147,7 +158,7 @@ RULES = {
         reach=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(exp=1, add=1, mul=1) * elements(call.x), FREE),
         arity=(1, 2),
-        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
+        saves=_cross_entropy_saves,
     ),
     "accuracy": Rule(
         family="loss",
@@ -191,6 +202,7 @@ RULES = {
         reach=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(mul=_rows(call)), FREE),
         arity=(1, 2),
+        saves=lambda call: Saved(inputs=tuple(range(len(call.inputs))), extra=((1, ""),)),
     ),
 } | {
     op: Rule(
@@ -200,6 +212,7 @@ RULES = {
         reach=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(mul=2) * elements(call.x), FREE),
         arity=(1, 2),
+        saves=_difference if op == "l1_loss" else every_input,
     )
     for op, per_element in LOSSES.items()
 }

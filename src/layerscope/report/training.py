@@ -22,7 +22,15 @@ def training_line(training: Training, batch: int) -> str:
     least = "" if training.complete else "at least "
     again = f", {training.checkpoints} checkpoints" if training.checkpoints else ""
     total = bytes_text(training.total_bytes)
-    return f"Training with {training.optimizer}, batch {batch}{again}: {least}{total} = {told}."
+    line = f"Training with {training.optimizer}, batch {batch}{again}: {least}{total} = {told}."
+    return f"{line} {_kept_text(training)}"
+
+
+def _kept_text(training: Training) -> str:
+    """Whether the bytes kept are those of autograd, and if not, why."""
+    if training.kept_status == "exact":
+        return "Kept activations are exact: what PyTorch's autograd saves on a CPU."
+    return f"Kept activations are an estimate: {'; '.join(training.notes)}."
 
 
 class Fit(Struct, frozen=True):

@@ -108,7 +108,7 @@ class Autocast:
         devices = (self.device,) if self.device else tuple(self.enabled)
         self._on = next((device for device in devices if self.enabled.get(device)), "")
         if self.recorder.mode is not None:
-            self.recorder.mode.call = self.call if self._on else self.recorder.call
+            self.recorder.mode.call = self.call if self._on else self.recorder.dispatch
         self.calls.shorten(not self._on)
 
     def set(self, device: str, on: bool) -> None:
@@ -131,7 +131,7 @@ class Autocast:
             self._plans[key] = self._plan(func, args, kwargs, given)
         plan = self._plans[key]
         if plan is None:
-            return recorder.call(func, args, kwargs)
+            return recorder.dispatch(func, args, kwargs)
 
         def fill(slot: Slot) -> Any:
             value = given[slot.n]
@@ -139,14 +139,14 @@ class Autocast:
 
         new_args, new_kwargs = _replaced((plan.args, plan.kwargs), Slot, fill)
         self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
-        out = recorder.call(plan.func, new_args, new_kwargs)
+        out = recorder.dispatch(plan.func, new_args, new_kwargs)
         if plan.result is not None:
-            out = recorder.call(self.torch.ops.aten.to.dtype, (out, plan.result), {})
+            out = recorder.dispatch(self.torch.ops.aten.to.dtype, (out, plan.result), {})
         return out
 
     def _cast(self, value: Value, dtype: Any) -> Any:
         if not value.sig.kind:
-            return self.recorder.call(self.torch.ops.aten.to.dtype, (value.tensor, dtype), {})
+            return self.recorder.dispatch(self.torch.ops.aten.to.dtype, (value.tensor, dtype), {})
         tensor = value.tensor
         keeps = (
             tensor.requires_grad

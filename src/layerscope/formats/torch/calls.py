@@ -35,7 +35,7 @@ CHOOSING = frozenset((
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
 WHOLE = frozenset((int,))  # types of sizes and axes
 MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
-MEMO: dict[str, dict[Any, Entry]] = {}  # by the model's number type
+MEMO: dict[tuple[str, bool], dict[Any, Entry]] = {}  # by the model's dtype and mode
 
 
 def forget() -> None:
@@ -71,6 +71,10 @@ class Info(Struct, frozen=True, eq=False):
 INFOS: dict[int, Info] = {}  # by identity of the operator
 
 
+def _always() -> bool:
+    return True
+
+
 class Caller:
     """What every kind of call needs: keys, words, runs without numbers."""
 
@@ -83,7 +87,7 @@ class Caller:
         self.floating = floating
         self.shortcuts = True
         self.rules = rules
-        self.memo = MEMO.setdefault(floating, {}) if not rules else {}
+        self.memo = MEMO.setdefault((floating, tracker.training), {}) if not rules else {}
         self.mode: Any = None
         self._meta = torch.device("meta")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
@@ -93,6 +97,8 @@ class Caller:
         self._guard = torch._C._ExcludeDispatchKeyGuard
         self._unseen = self._guard(self._python)
         self._inference = torch.is_inference_mode_enabled
+        # of a model in eval mode no part is looked at
+        self.grad_enabled = torch.is_grad_enabled if tracker.training else _always
         self._types = (torch.Tensor, torch.nn.Parameter)
         self._plain = frozenset(self._types)
         self._object = torch.ScriptObject
@@ -185,6 +191,7 @@ class Caller:
         """The call in our words: a draft and its results, None where there are none."""
         draft = Draft(info.source, self.tracker.same, self.floating)
         draft.in_place = info.in_place
+        draft.training = self.tracker.training
         words = info.words
         if words is None:
             return draft, None, None

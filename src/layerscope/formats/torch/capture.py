@@ -107,6 +107,7 @@ class Run:
             places = self.places = Places(torch, self.model, exact_leaves(torch))
             short = self.shortcuts and not real and not watched(torch)
             tracker = Tracker(places, places.held)
+            tracker.training = bool(self.model.training)
             floating = floating_of(places.held)
             recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
             recorder.shortcuts = self.shortcuts
@@ -121,12 +122,14 @@ class Run:
             said: dict[str, None] = {}
             stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             stack.enter_context(torch.inference_mode())
+            if tracker.training:  # what the model then runs under no_grad can be told apart
+                stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
             autocast = stack.enter_context(Autocast(torch, recorder, calls, self._device()))
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
-            recorder.mode.call = recorder.call
+            recorder.mode.call = recorder.dispatch
             if autocast.enabled:
                 autocast.switch()
             try:
@@ -179,6 +182,8 @@ class Run:
                 seen.add(id(tensor))
                 value = tracker.declare(tensor, name)
                 original = originals.get(id(tensor))
+                if original is not None and original.requires_grad:
+                    tracker.with_grad.add(value.name)
                 if original is not None and original.device.type == "cpu":
                     value.known, value.twin = True, None
                     value.recipe = (lambda kept: kept, (original,), {}, None)
@@ -253,6 +258,7 @@ class Run:
             unused=tuple(unused),
             all_params=True,
             frozen=frozenset(held.frozen),
+            autograd=tracker.autograd(bool(self.torch._C._get_mkldnn_enabled())),
             own_layout=tracker.own_types,
         )
 

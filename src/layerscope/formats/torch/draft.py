@@ -62,6 +62,7 @@ class Draft:
         self.steps: list[Step] = []
         self.source = source
         self.in_place = False
+        self.training = False  # the model is in train mode
         self._same = same
         self.floating = floating
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from layerscope.formats.torch.values import Sig, dense
 from layerscope.graph.types import Shape, elements
+from layerscope.ops.strides import restride
 
 
 class Layout(NamedTuple):
@@ -42,24 +43,7 @@ def _restride(x: Sig, made: Shape) -> Shape | None:
     """Strides by which the same storage has another shape; None where no strides do."""
     if x.contiguous:
         return dense(made)
-    runs: list[tuple[int, int]] = []  # numbers that stand evenly, and how far apart; last first
-    for size, stride in zip(reversed(x.shape), reversed(x.stride), strict=True):
-        if size == 1:
-            continue
-        if runs and stride == runs[-1][0] * runs[-1][1]:
-            runs[-1] = (runs[-1][0] * size, runs[-1][1])
-        else:
-            runs.append((size, stride))
-    strides = []
-    left, step = 1, 1
-    for size in reversed(made):
-        if left == 1 and size > 1:
-            left, step = runs.pop(0)
-        if left % size:
-            return None
-        strides.append(step)
-        left, step = left // size, step * size
-    return tuple(reversed(strides))
+    return restride(x.shape, x.stride, made)
 
 
 def _view(x: Sig, size: Sequence[int]) -> Layouts:

@@ -8,7 +8,7 @@ be is kept as unknown under its own name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -38,6 +38,30 @@ class Registered(Struct, frozen=True):
 
 class Recorder(Constants, Writes):
     """Handles every call of the dispatcher."""
+
+    @property
+    def dispatch(self) -> Callable[[Any, Any, Any], Any]:
+        """What handles one call of the dispatcher in the mode that the model is in."""
+        return self.call_in_training if self.tracker.training else self.call
+
+    def call_in_training(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """As `call`, of a model in train mode, which may run parts without gradients."""
+        if self.grad_enabled():
+            return self.call(func, args, kwargs)
+        tracker = self.tracker
+        before = len(tracker.nodes)
+        result = self.call(func, args, kwargs)
+        made = range(before, len(tracker.nodes))
+        (tracker.custom if self._in_function() else tracker.no_grad).update(made)
+        return result
+
+    def _in_function(self) -> bool:
+        """Whether the caller is the forward of an `autograd.Function`, which runs without them."""
+        apply = self.torch.autograd.Function.apply.__code__
+        frame: Any = sys._getframe()
+        while frame is not None and frame.f_code is not apply:
+            frame = frame.f_back
+        return frame is not None
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """One call of the dispatcher."""

@@ -13,7 +13,7 @@ from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.places import Held, Place
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.attributes import Cast, Opaque, Permute, Reshape, Slice, Told
-from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
+from layerscope.graph.types import Autograd, Node, Param, Role, Shape, Tensor, elements
 
 # Values alike are one value, from one model to the next: what is known of a call is known then.
 SAME: dict[Any, Any] = {}
@@ -47,6 +47,12 @@ class Tracker:
         self.same = SAME
         self.place: Place | None = None
         self.leaf: Place | None = None  # the module that is the operation at hand
+        self.contiguous: set[str] = set()  # names read through `contiguous()`
+        self.detached: set[str] = set()  # names read through `detach()`
+        self.no_grad: set[int] = set()  # nodes that ran without gradients, by index
+        self.custom: set[int] = set()  # nodes that ran in an `autograd.Function`, by index
+        self.with_grad: set[str] = set()  # inputs that require a gradient
+        self.training = False  # the model is in train mode
         self.own_types = False  # whether a node has arrays of other types than its rule tells
         self._counts: dict[str, int] = {}
         self._sigs = SIGS
@@ -332,6 +338,23 @@ class Tracker:
         )
         for value in self.log[mark:]:
             value.name = renamed.get(value.name, value.name)
+        for read in (self.contiguous, self.detached):
+            for old in read & renamed.keys():
+                read.remove(old)
+                read.add(renamed[old])
+
+    def autograd(self, onednn: bool) -> Autograd:
+        """What the run shows of training."""
+        nodes = self.nodes
+        return Autograd(
+            training=self.training,
+            onednn=onednn,
+            contiguous=frozenset(self.contiguous),
+            no_grad=frozenset([nodes[n].name for n in self.no_grad]),
+            custom=frozenset([nodes[n].name for n in self.custom]),
+            detached=frozenset(self.detached),
+            inputs=frozenset(self.with_grad),
+        )
 
     # What is written in place
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from layerscope.graph.types import Shape
+from layerscope.ops.strides import dense
 
 
 class Sig:
@@ -66,13 +66,4 @@ class Value:
         return value
 
 
-@lru_cache(4096)
-def dense(shape: Shape) -> Shape:
-    """Strides of a tensor whose elements stand one behind the other."""
-    strides = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= size or 1
-    strides.reverse()
-    return tuple(strides)
+__all__ = ["Sig", "Value", "dense"]

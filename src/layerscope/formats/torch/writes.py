@@ -40,6 +40,10 @@ class Writes(Views):
             self._same_array(result, source)  # detach() and the like of an array of the model
             return result
         way = entry.way
+        if lazy and way == "copy":
+            tracker.contiguous.add(names[0])
+        elif info.name == "detach" and not source.sig.kind:
+            tracker.detached.update(names)
         for n, out in enumerate(listed):
             made = tracker.register(out, names[n], entry.outs[n])
             place = None if entry.form is None else n

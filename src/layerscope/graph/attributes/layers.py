@@ -28,6 +28,7 @@ class BatchNorm(Struct, frozen=True, gc=False):
     eps: float = 1e-5
     momentum: float = 0.1
     scale: bool = True  # False: the affine part only shifts
+    evaluated: bool = False  # by stored statistics even in training
 
 
 class InstanceNorm(Struct, frozen=True, gc=False):
@@ -143,3 +144,5 @@ class Dropout(Struct, frozen=True, gc=False):
 
     p: float = 0.5
     in_place: bool = False
+    evaluated: bool = False  # off even in training
+    channels: bool = False  # whole channels are zeroed

@@ -28,6 +28,8 @@ class Attention(Struct, frozen=True, gc=False):
     scaled: bool = True  # False: scores are taken as they are
     mask: Literal["", "add", "bool"] = ""  # what a fourth input does: it is added unless of flags
     softcap: float = 0.0  # scores s are brought to softcap·tanh(s / softcap), 0 for as they are
+    dropout: float = 0.0  # of the weights, in training
+    fused: bool = True  # False: PyTorch computes it by single operators
 
 
 class Rotary(Struct, frozen=True, gc=False):
@@ -66,6 +68,7 @@ class Recurrent(Struct, frozen=True, gc=False):
     activation: Literal["tanh", "relu"] = "tanh"
     reset_after: bool = True  # GRU: the reset comes after the product with the state, not before
     peepholes: bool = False  # LSTM: gates see the cell, each unit its own
+    dropout: float = 0.0  # between layers, in training
 
 
 class Unrolled(Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from layerscope.formats.torch.aten.shaping import broadcast_to
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.dtypes import FLOATS, INEXACT
 from layerscope.graph import attributes as at
-from layerscope.graph.types import elements
+from layerscope.graph.types import Source, elements
 from layerscope.ops.rule import axis_of
 
 SWAPPED = ("add", "mul", "max", "min", "logical", "bitwise")  # both sides are alike
@@ -89,7 +89,7 @@ def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
     told = at.PReLU(shared=elements(weight.shape) == 1)
     if weight.stored:
         return d.add("prelu", self, at=told, holds={"weight": weight})
-    raise NoWords("a computed slope")
+    return d.add("prelu", self, weight, at=told)
 
 
 def glu(d: Draft, self: Ref, dim: int = -1) -> Ref:
@@ -176,6 +176,8 @@ def power(d: Draft, self: Any, exponent: Any) -> Ref:
             return d.add("rsqrt", self)
         if exponent == 1:
             return d.add("identity", self)
+    if not isinstance(self, Ref):
+        d.source = Source(op=f"{d.source.op}.Scalar")
     result: Ref = binary("pow")(d, self, exponent)
     return result
 

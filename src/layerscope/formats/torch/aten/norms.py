@@ -7,6 +7,7 @@ from typing import Any
 
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, axis
 from layerscope.graph import attributes as at
+from layerscope.graph.types import Source
 
 
 def _need_alike(x: Ref, *arrays: Ref | None) -> None:
@@ -38,7 +39,8 @@ def batch_norm(
     if running_mean is None or running_var is None:
         return _own_statistics(d, input, weight, bias, eps)
     affine = weight is not None or bias is not None
-    told = at.BatchNorm(affine, eps, momentum, weight is not None or not affine)
+    scaled = weight is not None or not affine
+    told = at.BatchNorm(affine, eps, momentum, scaled, d.training and not training)
     if affine and bias is None:
         raise NoWords("a batch norm that scales and does not shift")
     arrays = {"weight": weight, "bias": bias, "running_mean": running_mean}
@@ -82,6 +84,8 @@ def instance_norm(
 ) -> Ref:
     if not use_input_stats:
         return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
+    if running_mean is not None:
+        d.source = Source(op=f"{d.source.op}.running")
     arrays = {"weight": weight, "bias": bias}
     told = at.InstanceNorm(weight is not None, eps)
     return d.with_arrays("instance_norm", input, told, arrays)

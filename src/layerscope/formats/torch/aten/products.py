@@ -100,7 +100,19 @@ def attention(
     if k.shape[0] != q.shape[0] or v.shape[0] != q.shape[0]:
         batch = max(q.shape[0], k.shape[0], v.shape[0])
         q, k, v = (broadcast_to(d, ref, (batch, *ref.shape[1:])) for ref in (q, k, v))
-    told = at.Attention(q.shape[1], 0 if k.shape[1] == q.shape[1] else k.shape[1], is_causal)
+    ranks = {query.rank, key.rank, value.rank}
+    sizes = {query.shape[-1], key.shape[-1], value.shape[-1]}
+    fused = ranks == {4} and len(sizes) == 1 and not dropout_p
+    if query.shape[:-3] != key.shape[:-3] or (
+        query.shape[-3:-2] != key.shape[-3:-2] and not enable_gqa
+    ):
+        fused = False
+    if attn_mask is not None and (attn_mask.rank not in (2, 4) or attn_mask.stored):
+        fused = False
+    told = at.Attention(
+        q.shape[1], 0 if k.shape[1] == q.shape[1] else k.shape[1], is_causal,
+        dropout=dropout_p, fused=fused,
+    )  # fmt: skip
     given = [q, k, v]
     if attn_mask is not None:
         mask = attn_mask
@@ -163,7 +175,7 @@ def _recurrent(op: str, activation: str = "tanh") -> Any:
             raise NoWords(f"a sequence of {input.rank} axes")
         if isinstance(params, Ref):  # packed sequences: data, sizes, state, params
             raise NoWords("a packed sequence")
-        has_biases, num_layers, _, _, bidirectional, batch_first = told[:6]
+        has_biases, num_layers, dropout, train, bidirectional, batch_first = told[:6]
         directions = 2 if bidirectional else 1
         per = len(params) // (num_layers * directions)
         projected = per in (3, 5)
@@ -185,6 +197,7 @@ def _recurrent(op: str, activation: str = "tanh") -> Any:
             batch_first,
             params[per - 1].shape[0] if projected else 0,
             "relu" if activation == "relu" else "tanh",
+            dropout=dropout if train else 0.0,
         )
         return list(d.several(op, input, at=recurrent, holds=holds))
 

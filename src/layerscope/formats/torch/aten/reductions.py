@@ -7,7 +7,7 @@ from typing import Any
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, axis
 from layerscope.formats.torch.dtypes import INEXACT, name_of
 from layerscope.graph import attributes as at
-from layerscope.graph.types import elements
+from layerscope.graph.types import Source, elements
 
 
 def _axes(dim: Any) -> tuple[int, ...]:
@@ -129,11 +129,29 @@ def _loss(op: str) -> Any:
     return translate
 
 
-def cross_entropy(d: Draft, self: Ref, target: Ref, *told: Any, **_: Any) -> Ref:
+def cross_entropy(
+    d: Draft,
+    self: Ref,
+    target: Ref,
+    weight: Ref | None = None,
+    reduction: int = 1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Ref:
     if target.shape == self.shape:
         raise NoWords("a loss against probabilities")
+    if label_smoothing:
+        d.source = Source(op=f"{d.source.op}.smoothed")
     axis = 0 if self.rank == 1 else 1
     return d.add("softmax_loss", self, target, at=at.Softmax(axis))
+
+
+def nll_loss(
+    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = 1, *_: Any
+) -> Ref:
+    if reduction == 0:
+        raise NoWords("a loss for every element")
+    return d.add("nll_loss", self, target, at=at.Softmax(0 if self.rank == 1 else 1))
 
 
 def average(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, **more: Any) -> Ref:
@@ -192,4 +210,7 @@ TABLE: dict[str, Any] = {
     "mse_loss": _loss("mse_loss"),
     "l1_loss": _loss("l1_loss"),
     "cross_entropy_loss": cross_entropy,
+    "nll_loss_nd": nll_loss,
+    "nll_loss": nll_loss,
+    "nll_loss2d": nll_loss,
 }

@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
-from layerscope.graph.types import elements
+from layerscope.graph.types import Source, elements
 from layerscope.ops.rule import axis_of
 
 
@@ -172,6 +172,8 @@ def pad(d: Draft, self: Ref, pad: Sequence[int], mode: Any = "constant", value: 
     room = [size - max(told) for told, size in zip(pairs, self.shape, strict=True) if any(told)]
     if word == "reflect" and min(room) < 1:
         raise NoWords("more reflected than there is")
+    if mode == "circular":
+        d.source = Source(op=f"{d.source.op}.circular")
     return d.add("pad", self, at=at.Pad(tuple(pairs), word))
 
 
@@ -205,7 +207,12 @@ def cast_to(dtype: str) -> Any:
 
 
 def dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
-    return d.add("dropout", input, at=at.Dropout(p, d.in_place))
+    return d.add("dropout", input, at=at.Dropout(p, d.in_place, d.training and not train))
+
+
+def channel_dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
+    told = at.Dropout(p, d.in_place, d.training and not train, channels=True)
+    return d.add("dropout", input, at=told)
 
 
 def roll(d: Draft, self: Ref, shifts: Any, dims: Any = ()) -> Ref:
@@ -296,9 +303,9 @@ TABLE: dict[str, Any] = {
     "half": cast_to("fp16"),
     "long": cast_to("int64"),
     "dropout": dropout,
-    "feature_dropout": dropout,
+    "feature_dropout": channel_dropout,
     "alpha_dropout": dropout,
-    "feature_alpha_dropout": dropout,
+    "feature_alpha_dropout": channel_dropout,
     "roll": roll,
     "flip": flip,
     "triu": triangle,

@@ -1,0 +1,224 @@
+"""Bytes that PyTorch's autograd keeps for the backward pass, node by node.
+
+Each storage is counted once, by the first node that keeps it; parameters and buffers are counted
+elsewhere. Where a figure may differ from autograd's, a note says of which layers and why.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.analysis.costs import Cost, storage_of
+from layerscope.analysis.shapes import Shapes, Tensors
+from layerscope.analysis.storage import Storages, in_place, operator
+from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
+from layerscope.ops import RULES, Call
+from layerscope.ops.by_operator import BY_OPERATOR
+from layerscope.ops.saved import WEIGHT, Saved
+
+INEXACT = ("fp", "bf", "complex")  # dtypes that have gradients
+NAMED = 3  # layers named in a note
+EVAL = "captured in eval mode: dropout and batch norm are counted as in training"
+FILE = "read from an exported program, which does not show copies made by contiguous()"
+WORKSPACE = "with oneDNN an LSTM keeps a workspace whose size oneDNN chooses"
+HALF = "checked against autograd in fp32 alone"
+# Op families and ops whose rules are compared with autograd in tests/test_training_ops.py.
+CHECKED_FAMILIES = frozenset((
+    "activation", "elementwise", "linear", "convolution", "pooling", "normalization", "softmax",
+    "shaping", "reduction", "recurrent", "attention", "indexing", "resizing", "control",
+))  # fmt: skip
+CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast"))
+UNCHECKED = frozenset((
+    "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select", "scatter",
+    "scatter_nd", "reverse_sequence", "crop", "interp", "affine_grid", "unpool",
+    "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
+    "pyramid_stochastic_pool", "global_stochastic_pool", "compress", "unique", "non_zero",
+    "caffe_lstm", "caffe_rnn", "quick_gelu", "thresholded_relu", "reduce_log_sum",
+    "reduce_sum_square", "l2_norm",
+))  # fmt: skip
+
+Status = Literal["exact", "estimate"]
+
+
+class Kept(Struct, frozen=True):
+    """Bytes kept for the backward pass: per node, what it is the first to keep."""
+
+    by_node: dict[str, int]
+    total_bytes: int
+    input_bytes: int  # of the network's own inputs, in the total
+    complete: bool  # False if a layer is unknown
+    status: Status = "exact"
+    notes: tuple[str, ...] = ()  # why it is an estimate, and of which layers
+
+
+class _Walk:
+    """The state of one walk through a graph."""
+
+    def __init__(self, graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> None:
+        self.graph, self.shapes, self.costs = graph, shapes, costs
+        self.storages = Storages(graph)
+        self.needs = {
+            param.name for param in graph.params
+            if param.learnable and (param.storage or param.name) not in graph.frozen
+        }  # fmt: skip
+        self.holding: set[str] = set()
+        self.makers: dict[str, Node] = {}
+        self.reasons: dict[str, list[str]] = {}
+        self.complete = True
+        known = graph.autograd
+        self.onednn = known is None or known.onednn
+        self.no_grad = known.no_grad if known is not None else frozenset[str]()
+        self.custom = known.custom if known is not None else frozenset[str]()
+        self.detached = known.detached if known is not None else frozenset[str]()
+        if known is not None:
+            self.needs.update(known.inputs)
+
+    def note(self, reason: str, node: Node) -> None:
+        self.reasons.setdefault(reason, []).append(node.name)
+
+    def node(self, node: Node) -> int:
+        """Bytes that a node is the first to keep."""
+        shapes = self.shapes
+        call = shapes.calls.get(node.name)
+        given, made = shapes.ends[node.name]
+        if call is not None and node.op == "attention" and self._unfused(call, given):
+            node = replace(node, attributes=replace(node.attributes, fused=False))
+            call = replace(call, attributes=node.attributes)
+        self.storages.add(node, call, given, made)
+        for tensor in made:
+            self.makers[tensor.name] = node
+        learned = self._learned(node)
+        if node.name in self.no_grad or not any(t.dtype.startswith(INEXACT) for t in made):
+            return 0
+        if not learned and not any(name in self.needs for name in node.inputs):
+            return 0
+        if not self.detached.isdisjoint(node.inputs):
+            self.note("an input is detached in some uses, which is not followed", node)
+        self.needs.update([tensor.name for tensor in made if tensor.dtype.startswith(INEXACT)])
+        if node.name in self.custom:
+            return self._custom(node)
+        if node.op == "identity" and self._drops_rows(node):
+            self.note("the factors that stochastic depth draws are not counted", node)
+        rule = RULES.get(node.op)
+        if call is None or rule is None:
+            self.complete = False
+            self.note("what an unknown layer keeps is not counted", node)
+            return 0
+        if node.op in UNCHECKED or (rule.family not in CHECKED_FAMILIES and node.op not in CHECKED):
+            self.note(f"{node.op}: not compared with autograd", node)
+        if node.op == "lstm" and not node.attributes.projection and self.onednn:
+            self.note(WORKSPACE, node)
+        if operator(node).endswith("_cell") and node.op in ("lstm", "gru", "rnn"):
+            self.note("first states are counted as tensors of their own", node)
+        saves = BY_OPERATOR.get((operator(node), node.op), rule.saves)
+        return self._kept(node, call, saves(call), learned)
+
+    def _unfused(self, call: Call, given: Tensors) -> bool:
+        """Whether PyTorch runs attention by single operators: strided features, a learned mask."""
+        if len(call.x) != 4 or not call.attributes.fused:
+            return False
+        learned = len(given) > 3 and given[3].name in self.needs
+        return learned or self.storages.features_apart(given)
+
+    def _custom(self, node: Node) -> int:
+        """Of a function with a gradient of its own: what goes into it, as most keep."""
+        self.note("runs in an autograd.Function, which keeps what it chooses", node)
+        inner = [name for name in node.inputs if name in self.makers]
+        inside = {name for name in inner if self.makers[name].name in self.custom}
+        wanted = [name for name in node.inputs if name in self.needs and name not in inside]
+        return sum(map(self._hold, wanted))
+
+    def _drops_rows(self, node: Node) -> bool:
+        """Whether a node that does nothing at inference stands for stochastic depth."""
+        printed = self.graph.modules.get(node.module, "")
+        return printed.startswith("StochasticDepth(") and "(p=0.0," not in printed
+
+    def _learned(self, node: Node) -> set[str]:
+        """Names of the node's own arrays that have a gradient."""
+        frozen = self.graph.frozen
+        found = set()
+        for param in self.costs[node.name].params:
+            own = param.learnable and param.name not in node.inputs
+            if own and not (frozen and storage_of(node, param, node.ties) in frozen):
+                found.add(param.name)
+        return found
+
+    def _kept(self, node: Node, call: Call, saved: Saved, learned: set[str]) -> int:
+        given, made = self.shapes.ends[node.name]
+        if saved.note:
+            self.note(saved.note, node)
+        wanted = set(saved.inputs)
+        for kept, of in saved.crossed:
+            if of == WEIGHT:
+                if any(name.startswith("weight") for name in learned):
+                    wanted.add(kept)
+            elif given[of].name in self.needs:
+                wanted.add(kept)
+        folds = {fold.input: fold for fold in saved.folds}
+        total = 0
+        for n in sorted(wanted):
+            tensor, fold = given[n], folds.get(n)
+            if n == 3 and node.op == "attention" and tensor.dtype == "bool":
+                total += storage_bytes(elements(tensor.shape or ()), made[0].dtype)
+                continue
+            if fold is not None:
+                copied, certain = self.storages.folded(tensor, fold)
+                if not certain:
+                    self.note("whether an operand is copied is not known", node)
+                if copied:
+                    total += fold.copies * storage_bytes(elements(fold.flat), tensor.dtype)
+                    continue
+            if n == 0 and in_place(node) and node.op in ("mul", "div"):
+                total += tensor.bytes  # a copy of what is written over
+                continue
+            total += sum(map(self._hold, self._read(tensor)))
+        total += sum([self._hold(made[n].name) for n in saved.outputs])
+        return total + sum([storage_bytes(n, kind or made[0].dtype) for n, kind in saved.extra])
+
+    def _read(self, tensor: Tensor) -> tuple[str, ...]:
+        """Names of the tensors kept; indices along several axes are joined in the graph alone."""
+        maker = self.makers.get(tensor.name)
+        if maker is not None and maker.op == "concat" and operator(maker) in ("index", "index_put"):
+            return maker.inputs
+        return (tensor.name,)
+
+    def _hold(self, name: str) -> int:
+        storage = self.storages.views[name].storage
+        if storage in self.holding:
+            return 0
+        self.holding.add(storage)
+        maker = self.makers.get(storage)
+        if maker is not None and maker.op == "constant" and self.graph.autograd is None:
+            return 0
+        return self.storages.bytes[storage]
+
+    def notes(self) -> tuple[str, ...]:
+        graph = self.graph
+        found = []
+        if graph.autograd is not None and not graph.autograd.training:
+            found.append(EVAL)
+        if graph.autograd is None and any(map(operator, graph.nodes)):
+            found.append(FILE)
+        if graph.dtype != "fp32":
+            found.append(HALF)
+        if graph.autograd is not None:
+            found += graph.autograd.notes
+        return (*found, *[_listed(reason, names) for reason, names in self.reasons.items()])
+
+
+def kept(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> Kept:
+    """Walk the graph as autograd does: only what leads back to a parameter keeps anything."""
+    walk = _Walk(graph, shapes, costs)
+    by_node = {node.name: walk.node(node) for node in graph.nodes}
+    own = sum([tensor.bytes for tensor in graph.inputs if tensor.name in walk.holding])
+    notes = walk.notes()
+    status: Status = "estimate" if notes else "exact"
+    return Kept(by_node, sum(by_node.values()), own, walk.complete, status, notes)
+
+
+def _listed(reason: str, names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}: {reason}"

@@ -1,0 +1,189 @@
+"""Storages of tensors: which tensors share one, and the strides of each, as PyTorch has them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from layerscope.analysis.shapes import Tensors
+from layerscope.graph.types import Graph, Node, Shape, Tensor
+from layerscope.ops import RULES, Call
+from layerscope.ops.attention import einsum_order
+from layerscope.ops.saved import Fold
+from layerscope.ops.strides import (
+    Laid,
+    channels_last,
+    dense,
+    elementwise,
+    expanded,
+    in_order,
+    is_dense,
+    restride,
+)
+
+# Operators whose `identity` node is a copy.
+COPIES = frozenset(("clone", "pad", "cat", "pow", "copy", "constant_pad_nd", "sum", "mean"))
+BY_ELEMENT = frozenset(("activation", "elementwise"))  # families computed element by element
+ALSO_BY_ELEMENT = frozenset(("cast", "where", "dropout", "scale", "bias", "prelu", "flip"))
+KEEP_CHANNELS_LAST = frozenset(("convolution", "pooling", "resizing"))
+ALSO_KEEP_CHANNELS_LAST = frozenset(("batch_norm", "group_norm", "pad", "concat"))
+
+
+class View(Struct, frozen=True, gc=False):
+    """A tensor: the name of its storage, and its strides; None where they are not known."""
+
+    storage: str
+    stride: Shape | None
+
+
+class Storages:
+    """Views and sizes of storages, filled node by node in the order of the graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.views: dict[str, View] = {}
+        self.bytes: dict[str, int] = {}
+        self.contiguous = graph.autograd.contiguous if graph.autograd is not None else frozenset()
+        for tensor in graph.inputs:
+            self._fresh(tensor, None if tensor.shape is None else dense(tensor.shape))
+        for param in graph.params:
+            self.views[param.name] = View(param.name, dense(param.shape))
+            self.bytes[param.name] = 0  # counted as a parameter
+
+    def _fresh(self, tensor: Tensor, stride: Shape | None) -> None:
+        self.views[tensor.name] = View(tensor.name, stride)
+        self.bytes[tensor.name] = tensor.bytes
+
+    def add(self, node: Node, call: Call | None, given: Tensors, made: Tensors) -> None:
+        """Views of the outputs of a node."""
+        for n, tensor in enumerate(made):
+            view = self._view(node, call, given, n) if given and tensor.shape is not None else None
+            if view is not None:
+                self.views[tensor.name] = view
+            else:
+                self._fresh(tensor, self._stride(node, call, tensor, given))
+            if tensor.name in self.contiguous:
+                self._copy(tensor)
+
+    def _copy(self, tensor: Tensor) -> None:
+        """A tensor that is read through `contiguous()`."""
+        stride = self.views[tensor.name].stride
+        if tensor.shape is None or stride is None or is_dense(tensor.shape, stride):
+            return
+        self._fresh(tensor, dense(tensor.shape))
+
+    def _view(self, node: Node, call: Call | None, given: Tensors, n: int) -> View | None:
+        """The view of a storage that an output is; None for one in storage of its own."""
+        source, shape = self.views[given[0].name], given[0].shape
+        if shape is None or call is None:
+            return None
+        op, made = node.op, call.outputs[n]
+        if in_place(node) and n == 0:
+            return source
+        if op in ("permute", "expand", "slice", "split", "reshape", "flatten"):
+            if source.stride is None:  # a view, or a copy: the bytes are the same
+                return View(source.storage, None)
+            stride = _viewed(node, shape, source.stride, made)
+            return None if stride is None else View(source.storage, stride)
+        if op == "dropout":
+            p = 0.5 if node.attributes is None else node.attributes.p
+            off = p == 0 or (node.attributes is not None and node.attributes.evaluated)
+            return source if off else None
+        if op == "identity":
+            return None if operator(node) in COPIES else source
+        rule = RULES.get(op)
+        return source if rule is not None and rule.view and n == 0 else None
+
+    def _stride(
+        self, node: Node, call: Call | None, tensor: Tensor, given: Tensors
+    ) -> Shape | None:
+        """Strides of an output in storage of its own."""
+        shape = tensor.shape
+        if shape is None:
+            return None
+        rule = RULES.get(node.op)
+        family = "" if rule is None else rule.family
+        op = node.op
+        if op in ALSO_BY_ELEMENT or family in BY_ELEMENT or op == "identity":
+            laid = self._laid(given)
+            return None if laid is None else elementwise(shape, laid)
+        if family in KEEP_CHANNELS_LAST or op in ALSO_KEEP_CHANNELS_LAST:
+            laid = self._laid(given[:1] if op != "concat" else given)
+            last = laid is not None and all(channels_last(*each) for each in laid)
+            return in_order(shape, (0, *range(2, len(shape)), 1)) if last else dense(shape)
+        if op == "attention" and len(shape) == 4 and node.attributes.fused:
+            laid = self._laid(given[:1])
+            if laid is None:
+                return None
+            return elementwise(shape, laid)
+        if op in ("lstm", "gru", "rnn") and node.attributes.batch_first:
+            return in_order(shape, (1, 0, 2)) if tensor.name == node.outputs[0] else dense(shape)
+        if op == "einsum":
+            order = einsum_order(call) if call is not None else None
+            return None if order is None else in_order(shape, order)
+        if op == "matmul" and _turned(given):
+            return None
+        return dense(shape)
+
+    def features_apart(self, given: Tensors) -> bool:
+        """Whether features of a query, key or value are strided, which fused kernels refuse."""
+        strides = [self.views[tensor.name].stride for tensor in given[:3]]
+        return any(stride is not None and stride[-1] != 1 for stride in strides)
+
+    def _laid(self, given: Tensors) -> list[Laid] | None:
+        laid = []
+        for tensor in given:
+            stride = self.views[tensor.name].stride
+            if tensor.shape is None or stride is None:
+                return None
+            laid.append((tensor.shape, stride))
+        return laid
+
+    def folded(self, tensor: Tensor, fold: Fold) -> tuple[bool, bool]:
+        """Whether a fold of this tensor is a copy, and whether that is certain."""
+        view = self.views[tensor.name]
+        shape = tensor.shape
+        if shape is None or fold.wide == fold.flat == shape:
+            return False, True
+        if view.stride is None:
+            return False, False
+        order = fold.order or tuple(range(len(shape)))
+        turned = tuple([shape[n] for n in order]), tuple([view.stride[n] for n in order])
+        return restride(fold.wide, expanded(*turned, fold.wide), fold.flat) is None, True
+
+
+def operator(node: Node) -> str:
+    """The ATen operator of a captured node without namespace and the mark of working in place."""
+    told = node.source.op if node.source is not None else ""
+    space, _, name = told.partition(".")
+    if space != "aten":
+        return ""
+    return name[:-1] if name.endswith("_") and not name.endswith("__") else name
+
+
+def in_place(node: Node) -> bool:
+    """Whether the output is written over the first input."""
+    if getattr(node.attributes, "in_place", False):
+        return True
+    told = node.source.op if node.source is not None else ""
+    return told.startswith("aten.") and told.endswith("_") and not told.endswith("__")
+
+
+def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | None:
+    op, told = node.op, node.attributes
+    if op == "permute":
+        return tuple([stride[n] for n in told.order])
+    if op == "expand":
+        return expanded(shape, stride, made)
+    if op == "split":
+        return stride
+    if op == "slice":
+        steps = list(stride)
+        for axis, step in zip(told.axes, told.steps or (1,) * len(told.axes), strict=True):
+            steps[axis] *= abs(step)
+        return tuple(steps)
+    return restride(shape, stride, made)
+
+
+def _turned(given: Tensors) -> bool:
+    """Whether the product of a matrix or vector and a batch, whose result PyTorch transposes."""
+    ranks = [len(tensor.shape or ()) for tensor in given]
+    return ranks[0] < 3 <= ranks[1]

@@ -1,0 +1,118 @@
+"""Strides: which shapes are views of a storage, and how PyTorch lays out what it computes.
+
+Strides of axes of one element are arbitrary and compared nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from layerscope.graph.types import Shape, elements
+
+Laid = tuple[Shape, Shape]  # sizes and strides
+
+
+@lru_cache(4096)
+def dense(shape: Shape) -> Shape:
+    """Strides of a contiguous tensor."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size or 1
+    strides.reverse()
+    return tuple(strides)
+
+
+def is_dense(shape: Shape, stride: Shape) -> bool:
+    """Whether a tensor is contiguous."""
+    return all(
+        size == 1 or own == step
+        for size, own, step in zip(shape, stride, dense(shape), strict=True)
+    )
+
+
+def restride(shape: Shape, stride: Shape, made: Shape) -> Shape | None:
+    """Strides by which the same storage has another shape; None where it must be copied."""
+    runs: list[tuple[int, int]] = []  # elements evenly spaced, and the step; innermost first
+    for size, step in zip(reversed(shape), reversed(stride), strict=True):
+        if size == 1:
+            continue
+        if runs and step == runs[-1][0] * runs[-1][1]:
+            runs[-1] = (runs[-1][0] * size, runs[-1][1])
+        else:
+            runs.append((size, step))
+    strides = []
+    left, step = 1, 1
+    for size in reversed(made):
+        if left == 1 and size > 1:
+            left, step = runs.pop(0)
+        if left % size:
+            return None
+        strides.append(step)
+        left, step = left // size, step * size
+    return tuple(reversed(strides))
+
+
+def expanded(shape: Shape, stride: Shape, wide: Shape) -> Shape:
+    """Strides of a broadcast view."""
+    lead = len(wide) - len(shape)
+    steps = [0 if own == 1 != to else step
+             for own, to, step in zip(shape, wide[lead:], stride, strict=True)]  # fmt: skip
+    return (*[0] * lead, *steps)
+
+
+def channels_last(shape: Shape, stride: Shape) -> bool:
+    """Whether the second axis is the innermost one in storage, and the others keep their order."""
+    if len(shape) < 3:
+        return False
+    order = (0, *range(2, len(shape)), 1)
+    turned = tuple([shape[n] for n in order]), tuple([stride[n] for n in order])
+    return is_dense(*turned) and not is_dense(shape, stride)
+
+
+def in_order(shape: Shape, order: Sequence[int]) -> Shape:
+    """Strides of a dense tensor whose axes are stored in this order, outermost first."""
+    stride = [0] * len(shape)
+    for axis, step in zip(order, dense(tuple([shape[n] for n in order])), strict=True):
+        stride[axis] = step
+    return tuple(stride)
+
+
+def elementwise(shape: Shape, given: Sequence[Laid]) -> Shape:
+    """Strides of what TensorIterator computes: axes ordered by the strides of its operands."""
+    operands = [expanded(own, stride, shape) for own, stride in given]
+    if all(own == shape and is_dense(own, stride) for own, stride in given):
+        return dense(shape)
+    order = list(reversed(range(len(shape))))  # innermost first
+    for start in range(1, len(order)):
+        here = start
+        for there in reversed(range(start)):
+            swap = _swap(shape, operands, order[there], order[here])
+            if swap < 0:
+                break
+            if swap > 0:
+                order[there], order[here] = order[here], order[there]
+                here = there
+    return in_order(shape, order[::-1])
+
+
+def _swap(shape: Shape, operands: Sequence[Shape], inner: int, outer: int) -> int:
+    """1 where the axes are to be swapped, -1 where they are in order, 0 where no operand says."""
+    for stride in operands:
+        a, b = stride[inner], stride[outer]
+        if a == 0 or b == 0:
+            continue
+        if a != b:
+            return 1 if a > b else -1
+        if shape[inner] > shape[outer]:
+            return 1
+    return 0
+
+
+def storage_elements(shape: Shape, stride: Shape) -> int:
+    """Elements that a view of its own storage spans."""
+    if not elements(shape):
+        return 0
+    return 1 + sum([(size - 1) * step for size, step in zip(shape, stride, strict=True)])

@@ -1,0 +1,324 @@
+"""Every operator against autograd: bytes kept by one call, counted live by its own hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import layerscope
+from layerscope.analysis.autograd import kept
+
+torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+f: Any = torch.nn.functional
+
+Case = tuple[Callable[..., Any], tuple[Any, ...]]
+IMAGE = (2, 4, 6, 6)
+LONG, BOOL = "long", "bool"
+Y = (IMAGE, IMAGE)
+Y6 = ((2, 4, 6, 6), (2, 6, 4, 6))
+HEADS = ((2, 4, 6, 8),) * 3
+
+
+def turned(x: Any) -> Any:
+    """A view whose axes are in another order than its storage."""
+    return x.transpose(1, 2)
+
+
+def copied(x: Any) -> Any:
+    """What an operator in place may write over."""
+    return x * 1.0
+
+
+UNARY = (
+    "relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "reciprocal", "square", "abs", "neg",
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erf", "expm1", "log1p", "log2",
+    "exp2", "floor", "ceil", "round", "sign", "cumsum1", "cumprod1", "logsumexp1", "prod1", "sum1",
+    "mean1", "amax1", "amin1", "std1", "var1", "flip1",
+)  # fmt: skip
+ACTIVATIONS = (
+    "gelu", "silu", "elu", "selu", "celu", "leaky_relu", "relu6", "hardswish", "hardsigmoid",
+    "hardtanh", "softplus", "mish", "logsigmoid", "softsign", "hardshrink", "softshrink",
+    "tanhshrink",
+)  # fmt: skip
+
+
+def unary(name: str) -> Callable[[Any], Any]:
+    if name.endswith("1") and name not in ("expm1", "log1p"):
+        return lambda x: getattr(x, name[:-1])(1)
+    return lambda x: getattr(torch, name)(x)
+
+
+CASES: dict[str, Case] = {
+    **{name: (unary(name), (IMAGE,)) for name in UNARY if name != "flip1"},
+    **{name: ((lambda n: lambda x: getattr(f, n)(x))(name), (IMAGE,)) for name in ACTIVATIONS},
+    "flip": (lambda x: x.flip(1), (IMAGE,)),
+    "times a number": (lambda x: x * 2, (IMAGE,)),
+    "number times": (lambda x: 2.5 * x, (IMAGE,)),
+    "divided by a number": (lambda x: x / 3, (IMAGE,)),
+    "number divided by": (lambda x: 3 / x, (IMAGE,)),
+    "plus a number": (lambda x: x + 1, (IMAGE,)),
+    "number minus": (lambda x: 1 - x, (IMAGE,)),
+    "modulo a number": (lambda x: x % 2, (IMAGE,)),
+    "x*y": (lambda x, y: x * y, Y),
+    "x*x": (lambda x: x * x, (IMAGE,)),
+    "x*constant": (lambda x: x * torch.ones(6), (IMAGE,)),
+    "x*y broadcast": (lambda x, y: x * y, (IMAGE, (6,))),
+    "x/y": (lambda x, y: x / y, Y),
+    "x+y": (lambda x, y: x + y, Y),
+    "x-y scaled": (lambda x, y: torch.sub(x, y, alpha=2), Y),
+    "x%y": (lambda x, y: torch.remainder(x, y), Y),
+    "x**2": (lambda x: x**2, (IMAGE,)),
+    "x**3": (lambda x: x**3, (IMAGE,)),
+    "x**0.5": (lambda x: x**0.5, (IMAGE,)),
+    "x**-0.5": (lambda x: x**-0.5, (IMAGE,)),
+    "x**1": (lambda x: x**1, (IMAGE,)),
+    "2**x": (lambda x: 2**x, (IMAGE,)),
+    "x**y": (lambda x, y: x**y, Y),
+    "maximum": (torch.maximum, Y),
+    "minimum": (torch.minimum, Y),
+    "atan2": (torch.atan2, Y),
+    "addcmul": (lambda x, y: torch.addcmul(x, y, x, value=0.5), Y),
+    "lerp": (lambda x, y: torch.lerp(x, y, 0.3), Y),
+    "clamp": (lambda x: x.clamp(0.2, 0.8), (IMAGE,)),
+    "clamp min": (lambda x: x.clamp(min=0.2), (IMAGE,)),
+    "relu_": (lambda x: copied(x).relu_(), (IMAGE,)),
+    "gelu of a view": (lambda x: f.gelu(turned(x)), (IMAGE,)),
+    "silu_": (lambda x: f.silu(copied(x), inplace=True), (IMAGE,)),
+    "hardswish_": (lambda x: f.hardswish(copied(x), inplace=True), (IMAGE,)),
+    "leaky_relu_": (lambda x: f.leaky_relu(copied(x), inplace=True), (IMAGE,)),
+    "mul_": (lambda x, y: copied(x).mul_(y), Y),
+    "mul_ a number": (lambda x: copied(x).mul_(2), (IMAGE,)),
+    "add_": (lambda x, y: copied(x).add_(y), Y),
+    "div_": (lambda x, y: copied(x).div_(y), Y),
+    "glu": (lambda x: f.glu(x, 1), (IMAGE,)),
+    "prelu": (f.prelu, (IMAGE, (4,))),
+    "max": (lambda x: x.max(), (IMAGE,)),
+    "max dim": (lambda x: x.max(1)[0], (IMAGE,)),
+    "min dim": (lambda x: x.min(1)[0], (IMAGE,)),
+    "sum all": (lambda x: x.sum(), (IMAGE,)),
+    "norm": (lambda x: x.norm(), (IMAGE,)),
+    "norm 1": (lambda x: x.norm(1, 1), (IMAGE,)),
+    "norm inf": (lambda x: torch.linalg.vector_norm(x, float("inf"), 1), (IMAGE,)),
+    "var_mean": (lambda x: torch.var_mean(x, 1), (IMAGE,)),
+    "topk": (lambda x: x.topk(2, 1)[0], (IMAGE,)),
+    "sort": (lambda x: x.sort(1)[0], (IMAGE,)),
+    "argmax": (lambda x: x * x.argmax(1, keepdim=True), (IMAGE,)),
+    "cat": (lambda x, y: torch.cat((x, y), 1), Y),
+    "stack": (lambda x, y: torch.stack((x, y), 1), Y),
+    "chunk": (lambda x: torch.sigmoid(x.chunk(2, 1)[0]) * x.chunk(2, 1)[1], (IMAGE,)),
+    "chunk of a result": (lambda x: (lambda a, b: a * b)(*(x + 1).chunk(2, 1)), (IMAGE,)),
+    "split": (lambda x: (lambda a, b: a * b)(*(x + 1).split(2, 1)), (IMAGE,)),
+    "split sizes": (lambda x: (x + 1).split((1, 3), 1)[1].square(), (IMAGE,)),
+    "unbind": (lambda x: (x + 1).unbind(1)[2].square(), (IMAGE,)),
+    "select": (lambda x: (x + 1)[:, 1].square(), (IMAGE,)),
+    "slice": (lambda x: (x + 1)[:, :, 1:3].square(), (IMAGE,)),
+    "expand": (lambda x: x.expand(2, 4, 6, 6).square(), ((2, 1, 6, 6),)),
+    "repeat": (lambda x: x.repeat(1, 2, 1, 1).square(), (IMAGE,)),
+    "repeat_interleave": (lambda x: x.repeat_interleave(2, 1).square(), (IMAGE,)),
+    "reshape": (lambda x: x.reshape(2, -1).square(), (IMAGE,)),
+    "reshape that copies": (lambda x: turned(x).reshape(2, -1).square(), (IMAGE,)),
+    "reshape that copies, twice kept": (
+        lambda x: turned(x).reshape(2, -1).square().sum() + x.square().sum(), (IMAGE,),
+    ),
+    "permute": (lambda x: x.permute(3, 0, 1, 2).square(), (IMAGE,)),
+    "contiguous": (lambda x: turned(x).contiguous().view(2, -1).square() + x.exp().sum(), (IMAGE,)),
+    "contiguous of contiguous": (lambda x: x.contiguous().square() * x.sum(), (IMAGE,)),
+    "clone": (lambda x: x.clone().square() + x.square(), (IMAGE,)),
+    "unfold": (lambda x: f.unfold(x, 3), (IMAGE,)),
+    "where": (lambda x, y, m: torch.where(m, x, y), (*Y, (IMAGE, BOOL))),
+    "masked_fill": (lambda x, m: x.masked_fill(m, 0.0), (IMAGE, (IMAGE, BOOL))),
+    "index_select": (lambda x, i: x.index_select(1, i), (IMAGE, ((3,), LONG))),
+    "index": (lambda x, i: x[i], (IMAGE, ((3,), LONG))),
+    "index along two axes": (lambda x, i, j: x[i, j], (IMAGE, ((3,), LONG), ((3,), LONG))),
+    "gather": (lambda x, i: x.gather(1, i), (IMAGE, (IMAGE, LONG))),
+    "embedding": (lambda i, w: f.embedding(i, w), (((2, 5), LONG), (10, 8))),
+    "roll": (lambda x: x.roll(1, 2), (IMAGE,)),
+    "tril": (lambda x: x.tril(), (IMAGE,)),
+    "pad": (lambda x: f.pad(x, (1, 1)), (IMAGE,)),
+    "pad by nothing": (lambda x: f.pad(x, (0, 0)).square() * x.square(), (IMAGE,)),
+    "pad reflect": (lambda x: f.pad(x, (1, 1, 1, 1), mode="reflect"), (IMAGE,)),
+    "pad replicate": (lambda x: f.pad(x, (1, 1, 1, 1), mode="replicate"), (IMAGE,)),
+    "pad circular": (lambda x: f.pad(x, (1, 1, 1, 1), mode="circular"), (IMAGE,)),
+    "dropout": (lambda x: f.dropout(x, 0.5), (IMAGE,)),
+    "dropout p=0": (lambda x: f.dropout(x, 0.0).square(), (IMAGE,)),
+    "dropout p=1": (lambda x: f.dropout(x, 1.0), (IMAGE,)),
+    "dropout off": (lambda x: f.dropout(x, 0.5, training=False).square(), (IMAGE,)),
+    "dropout2d": (lambda x: f.dropout2d(x, 0.5), (IMAGE,)),
+    "alpha_dropout": (lambda x: f.alpha_dropout(x, 0.5, True), (IMAGE,)),
+    "layer_norm": (lambda x: f.layer_norm(x, (6,)), (IMAGE,)),
+    "group_norm": (lambda x: f.group_norm(x, 2), (IMAGE,)),
+    "instance_norm": (f.instance_norm, (IMAGE,)),
+    "batch_norm": (
+        lambda x: f.batch_norm(x, torch.zeros(4), torch.ones(4), training=True), (IMAGE,),
+    ),
+    "rms_norm": (lambda x: f.rms_norm(x, (6,)), (IMAGE,)),
+    "softmax": (lambda x: f.softmax(x, 1), (IMAGE,)),
+    "log_softmax": (lambda x: f.log_softmax(x, 1), (IMAGE,)),
+    "cross_entropy": (f.cross_entropy, ((4, 8), ((4,), LONG))),
+    "cross_entropy of images": (f.cross_entropy, (IMAGE, ((2, 6, 6), LONG))),
+    "cross_entropy sum": (
+        lambda x, t: f.cross_entropy(x, t, reduction="sum"), ((4, 8), ((4,), LONG)),
+    ),
+    "cross_entropy smoothed": (
+        lambda x, t: f.cross_entropy(x, t, label_smoothing=0.1), ((4, 8), ((4,), LONG)),
+    ),
+    "nll_loss": (f.nll_loss, ((4, 8), ((4,), LONG))),
+    "mse_loss": (f.mse_loss, Y),
+    "l1_loss": (f.l1_loss, Y),
+    "matmul": (torch.matmul, ((3, 4), (4, 5))),
+    "matmul of batches": (torch.matmul, ((2, 4, 6, 8), (2, 4, 8, 5))),
+    "matmul of views": (lambda x, y: turned(x) @ turned(y), ((2, 6, 4, 8), (2, 8, 4, 5))),
+    "matmul, batch by matrix": (torch.matmul, ((2, 4, 6, 8), (8, 5))),
+    "matmul, view by matrix": (lambda x, w: turned(x) @ w, ((2, 4, 6, 8), (8, 5))),
+    "matmul, matrix by batch": (torch.matmul, ((5, 6), (2, 4, 6, 8))),
+    "matmul broadcast": (torch.matmul, ((2, 4, 6, 8), (4, 8, 5))),
+    "matmul, vector": (torch.matmul, ((2, 6, 8), (8,))),
+    "bmm": (torch.bmm, ((2, 3, 4), (2, 4, 5))),
+    "bmm of views": (lambda x, y: torch.bmm(x, y.transpose(1, 2)), ((2, 3, 4), (2, 5, 4))),
+    "addmm": (torch.addmm, ((5,), (3, 4), (4, 5))),
+    "baddbmm": (torch.baddbmm, ((2, 3, 5), (2, 3, 4), (2, 4, 5))),
+    "linear": (f.linear, ((2, 3, 8), (5, 8), (5,))),
+    "linear of a view": (lambda x, w: f.linear(turned(x), w), ((2, 3, 4, 8), (5, 8))),
+    "einsum": (lambda x, y: torch.einsum("bhid,bhjd->bhij", x, y), ((2, 4, 6, 8), (2, 4, 5, 8))),
+    "einsum, heads inside": (
+        lambda x, y: torch.einsum("bihd,bjhd->bhij", x, y), ((2, 6, 4, 8), (2, 5, 4, 8)),
+    ),
+    "einsum of products": (lambda x, y: torch.einsum("ij,ij->ij", x, y), ((3, 4), (3, 4))),
+    "einsum, matrix": (lambda x, y: torch.einsum("bnd,de->bne", x, y), ((2, 3, 4), (4, 5))),
+    "attention": (f.scaled_dot_product_attention, HEADS),
+    "attention causal": (
+        lambda q, k, v: f.scaled_dot_product_attention(q, k, v, is_causal=True), HEADS,
+    ),
+    "attention with dropout": (
+        lambda q, k, v: f.scaled_dot_product_attention(q, k, v, dropout_p=0.1), HEADS,
+    ),
+    "attention of views": (
+        lambda q: f.scaled_dot_product_attention(*[turned(q)] * 3).transpose(1, 2).flatten(2)
+        .square(), ((2, 6, 4, 8),),
+    ),
+    "attention of views with dropout": (
+        lambda q: f.scaled_dot_product_attention(*[turned(q)] * 3, dropout_p=0.1), ((2, 6, 4, 8),),
+    ),
+    "attention, flags": (
+        lambda q, k, v, m: f.scaled_dot_product_attention(q, k, v, m), (*HEADS, ((6, 6), BOOL)),
+    ),
+    "attention, strided features": (
+        lambda q, k, v: f.scaled_dot_product_attention(
+            q.transpose(2, 3), k.transpose(2, 3), v.transpose(2, 3)
+        ), HEADS,
+    ),
+    "attention of three axes": (f.scaled_dot_product_attention, ((4, 6, 8),) * 3),
+    "attention, fewer keys": (
+        lambda q, k, v: f.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+        ((2, 4, 6, 8), (2, 2, 6, 8), (2, 2, 6, 8)),
+    ),
+    "conv1d": (f.conv1d, ((2, 4, 9), (5, 4, 3))),
+    "conv2d": (f.conv2d, (IMAGE, (5, 4, 3, 3), (5,))),
+    "conv2d same": (lambda x, w: f.conv2d(x, w, padding="same"), (IMAGE, (5, 4, 3, 3))),
+    "conv2d same, even": (lambda x, w: f.conv2d(x, w, padding="same"), (IMAGE, (5, 4, 2, 2))),
+    "conv3d": (f.conv3d, ((1, 2, 4, 4, 4), (3, 2, 2, 2, 2))),
+    "conv_transpose2d": (f.conv_transpose2d, (IMAGE, (4, 5, 3, 3))),
+    "max_pool1d": (lambda x: f.max_pool1d(x, 2), ((2, 4, 8),)),
+    "max_pool2d": (lambda x: f.max_pool2d(x, 2), (IMAGE,)),
+    "max_pool2d with indices": (lambda x: f.max_pool2d(x, 2, return_indices=True)[0], (IMAGE,)),
+    "max_pool3d": (lambda x: f.max_pool3d(x, 2), ((1, 2, 4, 4, 4),)),
+    "avg_pool1d": (lambda x: f.avg_pool1d(x, 2), ((2, 4, 8),)),
+    "avg_pool2d": (lambda x: f.avg_pool2d(x, 2), (IMAGE,)),
+    "adaptive_avg_pool2d": (lambda x: f.adaptive_avg_pool2d(x, 2), (IMAGE,)),
+    "adaptive_avg_pool2d to one": (lambda x: f.adaptive_avg_pool2d(x, 1), (IMAGE,)),
+    "adaptive_avg_pool1d to one": (lambda x: f.adaptive_avg_pool1d(x, 1), ((2, 4, 8),)),
+    "adaptive_max_pool2d": (lambda x: f.adaptive_max_pool2d(x, 2), (IMAGE,)),
+    "interpolate nearest": (lambda x: f.interpolate(x, scale_factor=2), (IMAGE,)),
+    "interpolate bilinear": (
+        lambda x: f.interpolate(x, scale_factor=2, mode="bilinear"), (IMAGE,),
+    ),
+    "grid_sample": (
+        lambda x, g: f.grid_sample(x, g, align_corners=False), (IMAGE, (2, 3, 3, 2)),
+    ),
+    "pixel_shuffle": (lambda x: f.pixel_shuffle(x, 2).square(), (IMAGE,)),
+    "pixel_unshuffle": (lambda x: f.pixel_unshuffle(x, 2).square(), (IMAGE,)),
+    "part written": (lambda x: _written(x, 0.0), (IMAGE,)),
+    "part written with a tensor": (lambda x, y: _written(x, y[:, :2]), Y),
+    "einsum, result reshaped": (
+        lambda x, y: torch.einsum("bihd,bjhd->bihj", x, y).flatten(2).square(),
+        ((2, 6, 4, 8), (2, 5, 4, 8)),
+    ),
+    "matmul, result reshaped": (
+        lambda x, y: (x @ y).transpose(1, 2).reshape(2, 6, -1).square(),
+        ((2, 4, 6, 8), (2, 4, 8, 5)),
+    ),
+    "channels last": (
+        lambda x, w: f.conv2d(f.layer_norm(x.permute(0, 2, 3, 1), (4,)).permute(0, 3, 1, 2), w)
+        .permute(0, 2, 3, 1).reshape(2, -1).square(), (IMAGE, (5, 4, 3, 3)),
+    ),
+    "sum of views": (lambda x, y: (turned(x) + turned(y)).reshape(2, -1).square(), Y),
+    "sum of a view and not": (lambda x, y: (turned(x) + y).reshape(2, -1).square(), Y6),
+    "no_grad": (lambda x: x * _without_gradient(x), (IMAGE,)),
+    "detach of a result": (lambda x: x * torch.sigmoid(x).detach(), (IMAGE,)),
+    "cast": (lambda x: x.double().square(), (IMAGE,)),
+}  # fmt: skip
+ESTIMATES = ("detach of a result",)  # and marked as such
+
+
+def _written(x: Any, value: Any) -> Any:
+    y = x.exp()
+    y[:, :2] = value
+    return y.reshape(2, -1).sin()
+
+
+def _without_gradient(x: Any) -> Any:
+    with torch.no_grad():
+        return torch.sigmoid(x).square()
+
+
+class Call(torch.nn.Module):  # type: ignore[misc]
+    """One function as a module."""
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        super().__init__()
+        self.run = run
+
+    def forward(self, *given: Any) -> Any:
+        return self.run(*given)
+
+
+def tensor(told: Any) -> Any:
+    """An input: numbers that require a gradient, indices or flags."""
+    if isinstance(told[-1], str):
+        shape, kind = told
+        made = torch.zeros(shape, dtype=torch.long)
+        return made if kind == LONG else torch.arange(made.numel()).reshape(shape) % 2 == 0
+    return (torch.rand(told) * 0.5 + 0.25).requires_grad_()
+
+
+def saved_bytes(model: Any, given: Any) -> int:
+    """Bytes of every storage that autograd saves, parameters and buffers apart."""
+    own = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
+    found: dict[int, tuple[int, Any]] = {}  # the tensor too, so that no address is used again
+
+    def pack(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            found[storage.data_ptr()] = (storage.nbytes(), tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(*given)
+    return sum(size for size, _ in found.values())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", CASES)
+def test_one_call_keeps_what_autograd_keeps(case: str) -> None:
+    run, told = CASES[case]
+    model = Call(run).train()
+    given = [tensor(each) for each in told]
+    report = layerscope.analyze(model, input_data=given)
+    ours = kept(report.graph, report.shapes, report.costs)
+    if case in ESTIMATES:
+        assert ours.status == "estimate"
+        return
+    assert ours.total_bytes == saved_bytes(model, given)
+    assert (ours.status, ours.notes) == ("exact", ())
