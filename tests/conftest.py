@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.skips import NO_SHARED, Skips
 
 HERE = Path(__file__).parent
 SHARED = HERE.parent.parent / "shared"
 
-# A deadline fails on a loaded machine; the blob is what reproduces a failure.
-settings.register_profile("layerscope", deadline=None, print_blob=True)
+# On a loaded machine a deadline fails, and so does the check for slow data. Where CI is set,
+# hypothesis would draw the same examples at every run; the blob reproduces a failure.
+settings.register_profile(
+    "layerscope",
+    parent=settings.get_profile("default"),
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("layerscope")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("COLUMNS", None)  # the width of somebody's terminal, which tables would fit
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so in a job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Skips(), "layerscope-skips")
 
 

@@ -426,12 +426,13 @@ SWIN_README = table(
 )
 
 LANGUAGE_MODELS = table(
-    "karpathy/nanoGPT and MrYxJ/calculate-flops.pytorch, READMEs",
+    "READMEs of karpathy/nanoGPT, MrYxJ/calculate-flops.pytorch, ThanatosShinji/onnx-tool",
     """
-    network     input       params  Mparams  GMACs
-    gpt2-large  1x128            -      774      -
-    gpt2-xl     1x128            -     1558      -
-    llama-7b    1x128   6738415616        -    850
+    network     input      params  Mparams  Gparams  GMACs
+    gpt2-large  1x128           -      774        -      -
+    gpt2-xl     1x128           -     1558        -      -
+    llama-7b    1x128  6738415616        -        -    850
+    llama-3-8b  1x128           -        -  8.03026      -
     """,
 )
 

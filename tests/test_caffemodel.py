@@ -365,7 +365,10 @@ def test_cut_off_at_every_byte(write: Write) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_changed_bytes_give_a_graph_or_a_named_error(data: st.DataObject) -> None:
     held = bytearray(small())
     for _ in range(data.draw(st.integers(1, 6))):

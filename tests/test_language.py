@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -153,16 +151,14 @@ def test_decoding_after_nothing_is_reading_one_token() -> None:
     assert decode(reader(), 0).totals == prefill(reader(), 1).totals
 
 
-def test_the_cache_of_llama_3_is_the_published_one(shared: Path) -> None:
-    with (shared / "truth/papers.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["quantity"] == "kv_cache_elements"]
+def test_the_cache_of_llama_3_is_the_published_one() -> None:
+    """0.0671089 G elements after 1024 tokens, in the README of ThanatosShinji/onnx-tool."""
     found = language(prefill(build("llama-3-8b"), 1024))
     assert found is not None
     assert found.cache_bytes is not None
     kept = found.cache_bytes["int8"]
     assert kept == 2 * 32 * 8 * 128 * 1024
-    assert [f"{kept / 1e9:.7f}" for _ in rows] == [row["value"] for row in rows]
-    assert len(rows) == 1
+    assert f"{kept / 1e9:.7f}" == "0.0671089"
 
 
 def test_a_network_without_a_cache_has_no_size_of_one() -> None:

@@ -186,6 +186,7 @@ M, G = 10**6, 10**9
 QUANTITIES: dict[str, tuple[int, Count]] = {
     "params": (1, params),
     "Mparams": (M, params),
+    "Gparams": (G, params),
     "Mparams_cut": (M, params),
     "Mparams_without_norms": (M, without_norms),
     "Mparams_without_norms_cut": (M, without_norms),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.conftest import HERE
 from tests.skips import NO_SHARED, SLOW_TARGETS, needs_torch
@@ -31,7 +32,8 @@ def test_one_profile_has_no_deadline() -> None:
     assert settings.default is not None
     assert settings.default.deadline is None
     assert settings.default.print_blob
-    assert not settings.default.derandomize
+    assert not settings.default.derandomize  # where CI is set, too
+    assert HealthCheck.too_slow in settings.default.suppress_health_check
     assert [path.name for path in FILES if "deadline" in keywords(path)] == ["conftest.py"]
 
 
@@ -39,6 +41,10 @@ def test_a_deadline_is_found(tmp_path: Path) -> None:
     path = tmp_path / "test_x.py"
     path.write_text("@settings(max_examples=3, deadline=200)\ndef test_x(): ...\n")
     assert keywords(path) == {"max_examples", "deadline"}
+
+
+def test_a_job_in_the_background_can_be_interrupted() -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def recipe(target: str) -> str:

@@ -152,6 +152,7 @@ def partly_frozen() -> Built:
             self.first, self.relu = nn.Linear(10, 20), nn.ReLU()
             self.second, self.third = nn.Linear(20, 5), nn.Linear(5, 3)
             self.first.requires_grad_(False)
+            self.third.bias.requires_grad_(False)
 
         def forward(self, x: Any) -> Any:
             return self.second(self.relu(self.first(x)))
