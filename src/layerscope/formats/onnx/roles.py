@@ -167,11 +167,12 @@ def decide(
                 unsure.append(entry)
     notes = []
     if fixed:
-        notes.append(f"masks and filters that are not learned, by their numbers: {_listed(fixed)}")
+        told = _listed(origin, fixed)
+        notes.append(f"masks and filters that are not learned, by their numbers: {told}")
     if unsure:
         notes.append(
             "the file does not tell whether these are learned, they count as parameters: "
-            + _listed(unsure)
+            + _listed(origin, unsure)
         )
     return notes
 
@@ -190,10 +191,14 @@ def _is_table(entry: Entry) -> bool:
     return wide and entry.role != "embedding" and "weight" not in own and "bias" not in own
 
 
-def _listed(entries: Sequence[Entry]) -> str:
+def _listed(origin: Origin, entries: Sequence[Entry]) -> str:
+    names = []
+    for entry in entries[:3]:
+        sources = [name for name in origin.folded.get(entry.name, ()) if "." in name]
+        names.append(f"{entry.name} (of {sources[0]})" if sources else entry.name)
     more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
     count = sum(elements(entry.shape) for entry in entries)
-    return f"{', '.join(entry.name for entry in entries[:3])}{more} ({count:,} numbers)"
+    return f"{', '.join(names)}{more} ({count:,} numbers)"
 
 
 def with_roles(nodes: Sequence[Node], entries: Sequence[Entry]) -> Iterator[Node]:
