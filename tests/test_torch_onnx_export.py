@@ -18,10 +18,10 @@ import pytest
 torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
+from torch import nn  # noqa: E402, TID251
+
 import layerscope  # noqa: E402
 from layerscope.formats.torch.specs import torchvision_models  # noqa: E402
-
-nn = torch.nn
 
 try:
     VISION = torchvision_models(torch)
