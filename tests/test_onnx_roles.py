@@ -247,6 +247,8 @@ def test_parameters_buffers_and_constants_as_the_exporter_says(account: Any) -> 
         ("['add', 'arange_1', 'val_1']", 0, False),
         ("['attn.table', 'attn.index', 'val_1']", 36, True),  # both are gone from the file
         ("['conv.mask', 'val_1']", 0, False),
+        ("['pos_embed', 'view_2', 'val_1']", 36, True),  # named as no operator: a parameter's name
+        ("['attn.lifted_tensor_0', 'clone_10', 'fill', 'value_0', 'shape']", 0, False),
     ],
 )
 def test_folded_arrays_are_what_they_were_folded_from(

@@ -30,6 +30,9 @@ QUOTED = re.compile(r"'([^']*)'")
 # Names that torch gives to values: `onnx::Mul_12`, `12`, `val_12`, `/conv/Mul_output_0`.
 VALUE = re.compile(r"onnx::\w+|\d+|val_\d+|/.*_output_\d+|_?tensor_constant\d*|lifted_tensor_\d+")
 LITERAL = re.compile(r"/.*Constant(_\d+)?_output_\d+|_tensor_constant\d*|.*lifted_tensor_\d+")
+# Values within functions of onnxscript, and of Python's own operators.
+MADE = re.compile(r"val_\d+|(value|value_cast|shape|getitem|convert_element_type\w*)(_\d+)*")
+NUMBER = re.compile(r"_\d+$")
 MOST_BYTES = 1 << 24  # of an array whose numbers are looked at
 CHUNK = 1 << 12
 
@@ -62,8 +65,22 @@ class Origin(Struct):
         said = {self.verdicts.get(source, "") for source in sources}
         if "learned" in said:
             return "learned"
-        gone = any("." in source and source not in self.verdicts for source in sources)
-        return "" if gone else "constant"
+        gone = (source for source in sources if source not in self.verdicts)
+        return "constant" if all(map(_is_value, gone)) else ""  # else maybe of a parameter
+
+
+def _is_value(name: str) -> bool:
+    """Whether a name is of a value that an operator made, not of a parameter or buffer."""
+    if LITERAL.fullmatch(name):
+        return True
+    if "." in name:
+        return False
+    if MADE.fullmatch(name):
+        return True
+    from layerscope.formats.torch.aten import CONSTANTS, TABLE
+
+    operator = NUMBER.sub("", name)  # `arange`, `add_12`: values have the names of operators
+    return operator in TABLE or operator in CONSTANTS
 
 
 def _of_a_module(entry: Entry) -> bool:
@@ -167,11 +184,12 @@ def decide(
                 unsure.append(entry)
     notes = []
     if fixed:
-        notes.append(f"masks and filters that are not learned, by their numbers: {_listed(fixed)}")
+        told = _listed(origin, fixed)
+        notes.append(f"masks and filters that are not learned, by their numbers: {told}")
     if unsure:
         notes.append(
             "the file does not tell whether these are learned, they count as parameters: "
-            + _listed(unsure)
+            + _listed(origin, unsure)
         )
     return notes
 
@@ -190,10 +208,14 @@ def _is_table(entry: Entry) -> bool:
     return wide and entry.role != "embedding" and "weight" not in own and "bias" not in own
 
 
-def _listed(entries: Sequence[Entry]) -> str:
+def _listed(origin: Origin, entries: Sequence[Entry]) -> str:
+    names = []
+    for entry in entries[:3]:
+        sources = [name for name in origin.folded.get(entry.name, ()) if "." in name]
+        names.append(f"{entry.name} (of {sources[0]})" if sources else entry.name)
     more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
     count = sum(elements(entry.shape) for entry in entries)
-    return f"{', '.join(entry.name for entry in entries[:3])}{more} ({count:,} numbers)"
+    return f"{', '.join(names)}{more} ({count:,} numbers)"
 
 
 def with_roles(nodes: Sequence[Node], entries: Sequence[Entry]) -> Iterator[Node]:
