@@ -41,7 +41,7 @@ class Summary(Report, frozen=True, dict=True):
             f"MACs: {self.total_macs:,} · FLOPs: {self.total_flops:,}",
             self.stamp,
             str(self.coverage),
-            *self.graph.notes,
+            *self.notes,
         ]
         return "\n".join([table, *lines]) + "\n"
 

@@ -253,7 +253,7 @@ def _footer(report: Any, form: str) -> str:
 
     if form in ("csv", "html", "matconvnet.csv"):
         return ""
-    lines = [report.stamp, str(report.coverage), *report.graph.notes]
+    lines = [report.stamp, str(report.coverage), *report.notes]
     if form in ("latex", "matconvnet.latex"):
         return "".join(f"% {line}\n" for line in lines)
     found = (*findings(report), *language(report)) if form in ("text", "markdown") else ()

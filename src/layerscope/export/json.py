@@ -246,7 +246,7 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
         stamp=_stamp(report) if stamp else None,
         coverage=Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated),
         findings=list(findings(report)),
-        notes=list(report.graph.notes),
+        notes=list(report.notes),
         stored=report.stored,
         language=_language(language(report)),
         training=_training(asked.training),
