@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import layerscope
-from tests.torch_nets import Attending, Einsum, Reused, nn, on, torch, vision
+from tests.torch_nets import Attending, DetectorParts, Einsum, Reused, nn, on, torch, vision
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 IMAGE = (1, 3, 224, 224)
@@ -91,6 +91,34 @@ def test_torchvisions_own_figures(name: str, shared: Path) -> None:
     report = layerscope.analyze(f"torchvision:{name}", input={"": shape})
     assert report.total_params == int(row["num_params"])
     assert f"{report.total_macs / 1e9:.3f}" == f"{float(row['gmacs_called_ops']):.3f}"
+    assert not report.coverage.unknown
+
+
+DETECTORS = {
+    "retinanet_resnet50_fpn": "151.540", "fcos_resnet50_fpn": "128.207",
+    "maskrcnn_resnet50_fpn": "134.380", "fasterrcnn_resnet50_fpn": "134.380",
+    "ssd300_vgg16": "34.858", "ssdlite320_mobilenet_v3_large": "0.583",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_detectors(name: str) -> None:
+    """As published, on as many proposals as they keep; no detection is left of untrained ones."""
+    build = getattr(vision().detection, name)
+    model = on("meta", lambda: build(weights=None, weights_backbone=None)).eval()
+    parts = DetectorParts(model)
+    report = layerscope.analyze(parts, input_size=(1, 3, parts.side, parts.side))
+    assert f"{report.total_macs / 1e9:.3f}" == DETECTORS[name]
+    assert not report.coverage.unknown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["retinanet_resnet50_fpn", "fcos_resnet50_fpn"])
+def test_live_detectors(name: str) -> None:
+    """Whose products do not depend on what they find: the whole model, run for real."""
+    model = getattr(vision().detection, name)(weights=None, weights_backbone=None).eval()
+    report = layerscope.summary(model, (1, 3, 512, 512))
+    assert f"{report.total_macs / 1e9:.3f}" == DETECTORS[name]
     assert not report.coverage.unknown
 
 

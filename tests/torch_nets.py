@@ -166,3 +166,42 @@ class Painted(nn.Module):  # type: ignore[misc]
         turned = ground.t()
         ground[0] = x[0] * 2
         return self.fc(top) + self.fc(pairs[1]).sum() + turned.sum() + ground.unsqueeze(0)[0, 0, 0]
+
+
+class DetectorParts(nn.Module):  # type: ignore[misc]
+    """All of a torchvision detector that computes with weights, on so many finds of an image.
+
+    What lies between (anchors, non-maximum suppression, cutting regions out) has no products, and
+    needs operators that not every build of torchvision has.
+    """
+
+    def __init__(self, detector: Any, proposals: int | None = None, detections: int = 0) -> None:
+        super().__init__()
+        self.detector = detector
+        transform = detector.transform
+        if transform.fixed_size:
+            self.side = transform.fixed_size[0]
+        else:
+            multiple = transform.size_divisible
+            self.side = -(-transform.min_size[-1] // multiple) * multiple
+        if proposals is None and hasattr(detector, "rpn"):
+            proposals = detector.rpn._post_nms_top_n["testing"]
+        self.proposals, self.detections = proposals, detections
+
+    def forward(self, x: Any) -> Any:
+        made = self.detector.backbone(x)
+        features = list(made.values()) if isinstance(made, dict) else [made]
+        if hasattr(self.detector, "head"):
+            return self.detector.head(features)
+        heads = self.detector.roi_heads
+        found = [self.detector.rpn.head(features)]
+        if self.proposals:
+            regions = x.new_empty(self.proposals, 256, *heads.box_roi_pool.output_size)
+            found.append(heads.box_predictor(heads.box_head(regions)))
+        for kind in ("mask", "keypoint") if self.detections else ():
+            head = getattr(heads, f"{kind}_head", None)
+            if head is not None:
+                size = getattr(heads, f"{kind}_roi_pool").output_size
+                regions = x.new_empty(self.detections, 256, *size)
+                found.append(getattr(heads, f"{kind}_predictor")(head(regions)))
+        return found

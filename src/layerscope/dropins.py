@@ -50,7 +50,7 @@ class Summary(Report, frozen=True, dict=True):
             totals,
             self.stamp,
             str(self.coverage),
-            *self.graph.notes,
+            *self.notes,
         ]
         return "\n".join([table, *lines]) + "\n"
 

@@ -93,7 +93,7 @@ def _warnings(report: Any, target: str) -> list[str]:
     lines = [line] if line else []
     if target not in COMMENTS and report.coverage.unknown:
         lines.append(str(report.coverage))
-    return lines + (list(report.graph.notes) if target not in COMMENTS else [])
+    return lines + (list(report.notes) if target not in COMMENTS else [])
 
 
 def _check(target: str, output: str | None, options: dict[str, Any]) -> None:

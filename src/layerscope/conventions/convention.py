@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -43,6 +43,7 @@ class Convention(Struct, frozen=True):
     seen_activations: Callable[[Site], int] | None = None
     learned: Literal["used", "all", "trainable"] = "used"  # which of a model's parameters
     twice: bool = False  # whether its figure has two for a multiply-add
+    caveats: Callable[[Iterable[Site]], tuple[str, ...]] | None = None  # where it has other figures
     why: Mapping[str, str] = {}  # known causes of what it misses, in explain's words
 
     def recount(self, op: str, call: Call, ops: Ops) -> Ops:

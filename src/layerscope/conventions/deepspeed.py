@@ -6,6 +6,7 @@ On a processor without gradients; MACs are its figure here, its FLOPs are the to
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.einsum_path import numpy_flops
 from layerscope.conventions.functions import (
     CELLS,
     CONV,
@@ -23,7 +24,6 @@ from layerscope.conventions.functions import (
     biased,
     by_function,
     cell,
-    einsum_flops,
     layers,
     norm,
     one,
@@ -59,7 +59,7 @@ RULES: dict[str, Rule] = {
     **one(UPSAMPLES, per_output(1)),
     "batch_norm": batch_norm,
     **one(NORMS, norm(4, 5)),
-    "einsum": lambda site: Ops(add=einsum_flops(site)),
+    "einsum": lambda site: Ops(add=numpy_flops(site.call)),
     **one((*RECURRENT, *CELLS), _recurrent),
 }
 

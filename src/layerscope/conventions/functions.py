@@ -106,11 +106,6 @@ def two_products(site: Site) -> Ops:
     return Ops(mac=site.ops.mac, add=Sizes(site.call).scores)
 
 
-def einsum_flops(site: Site) -> int:
-    """The count numpy prints of an einsum, with its four digits, two for a multiply-add."""
-    return int(float(f"{2 * site.ops.mac + site.ops.mul:.3e}"))
-
-
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 JOINS = {"RNN": 1, "GRU": 7, "LSTM": 10}  # operations a hidden unit that join the gates
 

@@ -10,7 +10,23 @@ from layerscope.graph.types import elements
 from layerscope.ops import Ops
 from layerscope.ops.attention import Sizes
 
-RULES: dict[str, Rule] = {**fvcore.RULES, "scaled_dot_product_attention": products}
+# Classes whose attention, written out, takes the difference of two maps before the product with
+# the values; fused, it takes the difference of two such products.
+DIFFERENTIAL = ("DiffAttention", "DiffParallelScalingBlock")
+
+
+def _of_two_maps(site: Site) -> bool:
+    return site.around[-1].rpartition(".")[2] in DIFFERENTIAL
+
+
+def _attention(site: Site) -> Ops:
+    if not _of_two_maps(site):
+        return products(site)
+    values = elements(site.call.y) * site.call.inputs[1][-2]
+    return Ops(mac=site.ops.mac - values // 2)
+
+
+RULES: dict[str, Rule] = {**fvcore.RULES, "scaled_dot_product_attention": _attention}
 
 
 def _seen(site: Site) -> Ops:
@@ -20,7 +36,8 @@ def _seen(site: Site) -> Ops:
 def _activations(site: Site) -> int:
     """Scores are made too where attention is two products."""
     if site.node.op == "attention":
-        return Sizes(site.call).scores + elements(site.call.y)
+        made = elements(site.call.y)
+        return Sizes(site.call).scores + (made // 2 if _of_two_maps(site) else made)
     return fvcore.activations(site)
 
 
@@ -32,4 +49,5 @@ CONVENTION = Convention(
     seen=_seen,
     seen_activations=_activations,
     learned="all",
+    caveats=fvcore.caveats,
 )

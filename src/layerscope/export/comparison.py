@@ -88,7 +88,7 @@ def write_json(
         "complete": [not report.coverage.unknown for report in comparison.reports],
         "lower_bounds": [list(report.lower_bounds) for report in comparison.reports],
         "coverage": [str(report.coverage) for report in comparison.reports],
-        "notes": [list(report.graph.notes) for report in comparison.reports],
+        "notes": [list(report.notes) for report in comparison.reports],
         "pairs": [_pair(pair, everything) for pair in comparison.pairs],
         "stamps": [report.stamp for report in comparison.reports] if stamp else None,
     }

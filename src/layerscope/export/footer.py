@@ -24,7 +24,7 @@ WITH_FINDINGS = ("text", "markdown", "html")
 
 def facts(report: Report) -> list[str]:
     """What makes the figures reproducible and tells what they lack: stamp, coverage, notes."""
-    return [report.stamp, str(report.coverage), *report.graph.notes]
+    return [report.stamp, str(report.coverage), *report.notes]
 
 
 def footer(report: Report, form: str) -> str:

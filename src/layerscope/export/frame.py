@@ -23,6 +23,6 @@ def write(report: Report, view: View | None = None) -> Any:
         network=report.name,
         stamp=report.stamp,
         coverage=str(report.coverage),
-        notes=list(report.graph.notes),
+        notes=list(report.notes),
     )
     return frame

@@ -275,7 +275,7 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
         stamp=_stamp(report) if stamp else None,
         coverage=_coverage(report),
         findings=list(findings(report)),
-        notes=list(report.graph.notes),
+        notes=list(report.notes),
         stored=report.stored,
         language=_language(language(report)),
         training=_training(asked.training),
@@ -348,7 +348,7 @@ def _sums(report: ReportOf, *, stamp: bool) -> Sums:
         network=report.name,
         stamp=_stamp(report) if stamp else None,
         coverage=_coverage(report),
-        notes=list(report.graph.notes),
+        notes=list(report.notes),
     )
 
 

@@ -193,6 +193,6 @@ def _document(verdict: Verdict, stamp: bool) -> dict[str, Any]:
             for check in verdict.checks
         ],
         "coverage": str(verdict.report.coverage),
-        "notes": list(verdict.report.graph.notes),
+        "notes": list(verdict.report.notes),
         "stamp": verdict.report.stamp if stamp else None,
     }

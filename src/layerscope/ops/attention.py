@@ -138,7 +138,7 @@ def _attention_reach(call: Call) -> tuple[Reach, ...]:
 SPARE = "".join(chr(code) for code in range(0x100, 0x140))  # letters for axes under an ellipsis
 
 
-def _terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
+def einsum_terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
     """Letters of each operand, of the result, and the size each letter stands for."""
     a: Einsum = call.attributes
     left, arrow, right = a.equation.replace(" ", "").partition("->")
@@ -185,13 +185,13 @@ def _spell_out(terms: list[str], right: str, call: Call) -> tuple[list[str], str
 
 
 def _einsum_shape(call: Call) -> tuple[Shape, ...]:
-    _, right, sizes = _terms(call)
+    _, right, sizes = einsum_terms(call)
     return (tuple(sizes[letter] for letter in right),)
 
 
 def _einsum_ops(call: Call) -> Ops:
     """Operands are joined from the left, what no later one needs being summed at once."""
-    terms, right, sizes = _terms(call)
+    terms, right, sizes = einsum_terms(call)
     if len(terms) == 1:
         return Ops(add=elements(tuple(sizes.values())) - elements(call.y))
     total = FREE
@@ -209,7 +209,7 @@ def _einsum_ops(call: Call) -> Ops:
 
 def _einsum_reach(call: Call) -> tuple[Reach, ...]:
     """Letters of the result are followed, the others looked at as a whole."""
-    terms, right, sizes = _terms(call)
+    terms, right, sizes = einsum_terms(call)
     return tuple(
         {
             axis: (right.index(letter), SAME)
@@ -285,7 +285,7 @@ def _einsum_backward(call: Call) -> tuple[Ops, Ops]:
 
 def _einsum_gemm(call: Call) -> Gemm | None:
     """Of two operands: shared letters that stay are the batch, those that go the inner size."""
-    terms, right, sizes = _terms(call)
+    terms, right, sizes = einsum_terms(call)
     if len(terms) != 2:
         return None
     left, other = set(terms[0]), set(terms[1])

@@ -347,6 +347,16 @@ class Report(Struct, frozen=True, dict=True):
         return all(self.params_known(node) for node in self.graph.nodes)
 
     @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say of the graph, and of where the convention's own tool differs."""
+        if self.convention.caveats is None:
+            return self.graph.notes
+        from layerscope.conventions.sites import survey
+
+        found = survey(self.graph, self.shapes, self.costs)
+        return (*self.graph.notes, *self.convention.caveats(found))
+
+    @cached_property
     def backward(self) -> dict[str, Ops]:
         """Operations of the backward pass, by node."""
         return backward(self.graph, self.shapes, self.costs)

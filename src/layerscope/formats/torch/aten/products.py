@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import broadcast_to, reshape
@@ -70,6 +71,14 @@ def grouped(d: Draft, self: Ref, mat2: Ref, offs: Ref | None = None, *_: Any, **
 
 def outer(d: Draft, self: Ref, vec2: Ref) -> Ref:
     return d.add("einsum", self, vec2, at=at.Einsum("i,j->ij"))
+
+
+def inner(d: Draft, self: Ref, other: Ref) -> Ref:
+    """Sums of products along the last axes of both."""
+    if not self.rank or not other.rank:
+        raise NoWords("a product with a number")
+    one, two = ascii_lowercase[1 : self.rank], ascii_lowercase[self.rank :][: other.rank - 1]
+    return d.add("einsum", self, other, at=at.Einsum(f"{one}a,{two}a->{one}{two}"))
 
 
 def dot(d: Draft, self: Ref, tensor: Ref) -> Ref:
@@ -247,6 +256,7 @@ TABLE: dict[str, Any] = {
     "bilinear": alike(bilinear),
     "_grouped_mm": grouped,
     "grouped_mm": grouped,
+    "inner": alike(inner),
     "outer": outer,
     "ger": outer,
     **dict.fromkeys(("dot", "vdot"), alike(dot)),

@@ -1,0 +1,53 @@
+"""The count that numpy prints of an einsum (`einsum_path`, optimize="optimal"), without numpy."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from layerscope.graph.types import elements
+from layerscope.ops import Call
+from layerscope.ops.attention import einsum_terms
+
+Letters = frozenset[str]
+MOST_OPERANDS = 7  # numpy looks at every order of joining them
+
+
+def numpy_flops(call: Call) -> int:
+    """Two per multiply-add, one more for the whole, in four digits as it is printed."""
+    terms, right, sizes = einsum_terms(call)
+    operands = tuple([frozenset(term) for term in terms])
+    kept = frozenset(right)
+    cost = _flops(frozenset().union(*operands), operands, kept, sizes)
+    if 2 < len(operands) <= MOST_OPERANDS and kept != frozenset(sizes):
+        most = max([elements(tuple([sizes[each] for each in term])) for term in (*terms, right)])
+        cost = _best(operands, kept, sizes, most)
+    return int(float(f"{cost + 1:.3e}"))
+
+
+def _flops(
+    letters: Letters, joined: tuple[Letters, ...], kept: Letters, sizes: dict[str, int]
+) -> int:
+    """One for every product of the combinations of letters, one more where any is summed."""
+    factor = max(1, len(joined) - 1) + (not letters <= kept)
+    return elements(tuple([sizes[each] for each in letters])) * factor
+
+
+def _best(operands: tuple[Letters, ...], kept: Letters, sizes: dict[str, int], most: int) -> int:
+    """The least of all orders of joining pairs that makes nothing larger than what there is."""
+    found = [(0, operands)]
+    while len(found[0][1]) > 1:
+        after = []
+        for cost, left in found:
+            for one, two in combinations(range(len(left)), 2):
+                rest = tuple([each for n, each in enumerate(left) if n not in (one, two)])
+                letters = left[one] | left[two]
+                made = letters & kept.union(*rest)
+                if elements(tuple([sizes[each] for each in made])) > most:
+                    continue
+                pair = (left[one], left[two])
+                after.append((cost + _flops(letters, pair, made, sizes), (*rest, made)))
+        if not after:  # all that is left at once
+            cost, left = min(found, key=lambda each: each[0])
+            return cost + _flops(frozenset().union(*left), left, kept, sizes)
+        found = after
+    return min([cost for cost, _ in found])
