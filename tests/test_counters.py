@@ -239,4 +239,4 @@ def test_differential_attention_written_out() -> None:
     report = analyze(DiffAttention(), input_data=given, like="timm")
     scores = 2 * (2 * 3 * 5 * 5)
     assert report.totals.convention_ops == scores * 4 + scores // 2 * 8
-    assert report.totals.activations == scores + 2 * 3 * 5 * 8
+    assert report.totals.convention_activations == scores + 2 * 3 * 5 * 8

@@ -231,7 +231,7 @@ class _Pair(Struct, frozen=True):
 
 def _pair(call: Call) -> _Pair | str:
     """The product that an einsum is, or why it is none that is known."""
-    terms, right, sizes = _terms(call)
+    terms, right, sizes = einsum_terms(call)
     if len(terms) != 2 or any(len({*term}) < len(term) for term in terms):
         return "einsum of other than two operands"
     one, two = ({*term} for term in terms)
@@ -256,7 +256,7 @@ def _einsum_saves(call: Call) -> Saved:
     pair = _pair(call)
     if isinstance(pair, str):
         return Saved(inputs=tuple(range(len(call.inputs))), note=pair)
-    terms, _, sizes = _terms(call)
+    terms, _, sizes = einsum_terms(call)
     if all(sizes[c] == 1 for c in pair.inner):
         return product(call)
     sides = ((pair.batch, pair.left, pair.inner), (pair.batch, pair.inner, pair.right))
@@ -274,7 +274,7 @@ def einsum_order(call: Call) -> tuple[int, ...] | None:
     pair = _pair(call) if len(call.inputs) == 2 else ""
     if isinstance(pair, str) or not pair.inner:
         return None
-    _, right, _ = _terms(call)
+    _, right, _ = einsum_terms(call)
     return tuple([right.index(c) for c in (*pair.batch, *pair.left, *pair.right)])
 
 
