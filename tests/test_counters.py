@@ -188,7 +188,7 @@ def test_a_product_that_broadcasts(name: str) -> None:
     ):
         report = captured(lambda a, b: a @ b, one, two, like=name)
         assert report.totals.convention_ops == figure
-        assert report.totals.activations == made
+        assert report.totals.convention_activations == made
         assert report.notes == ()
 
 

@@ -26,7 +26,7 @@ BATCH = 100
 def without(op: str) -> Adjust:
     """The operations of these layers; what they make stays."""
     return lambda report: (
-        sum(layer.ops.mac + layer.ops.add for layer in report.layers if layer.op == op),
+        sum(layer.convention_ops for layer in report.layers if layer.op == op),
         0,
     )
 
@@ -177,7 +177,7 @@ def timm_row(row: Row) -> str:
     params = sum(p.numel() for p in model.parameters())
     if report.total_params != params:
         found.append(f"params {report.total_params:,}, the model's own {params:,}")
-    ops, activations = report.totals.convention_ops or 0, report.totals.activations
+    ops, activations = report.totals.convention_ops or 0, report.totals.convention_activations
     if row["model"] in TIMM_EXPLAINED:
         less = TIMM_EXPLAINED[row["model"]][1](report)
         ops, activations = ops - less[0], activations - less[1]
