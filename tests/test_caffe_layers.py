@@ -130,6 +130,7 @@ ON_DATA: list[Case] = [
     ("Eltwise", "", SAME, n(SIZE, add=1), 0),
     ("Concat", "", SAME, NONE, 0),
     ("Split", "", SAME, NONE, 0),
+    ("implicit", "", SAME, NONE, 0),
     ("Flatten", "", (2, 378), NONE, 0),
     ("Flatten", "flatten_param { axis: 2 }", (2, 6, 63), NONE, 0),
     ("Flatten", "flatten_param { axis: 0 end_axis: -2 }", (108, 7), NONE, 0),
