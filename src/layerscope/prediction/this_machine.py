@@ -55,6 +55,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
         version=__version__,
         peak_bytes=report.memory.peak_bytes,
         notes=tuple(notes),
+        floor_s=floors.total,
     )
 
 
