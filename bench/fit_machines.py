@@ -5,8 +5,10 @@
 `layers.jsonl` is of bench/timm_layers.py. Rates are what a layer takes for each multiply-add of its
 kind and each byte; none is negative. Half of the networks are drawn at random, fitted, and the
 other half is predicted. With --write, rates fitted on all of them go into the package, beside that
-error. Then the rates of the package are judged on all networks, with layers as fitted and with none
-below its floor (operations at the peak, weights from DRAM; prediction/floors.py).
+error. Predictions are those of the package: no layer is below its floor (operations at the peak of
+the data sheet, weights from DRAM; prediction/floors.py). The last columns are errors on all
+networks, of the package's rates without floors and of those just fitted with them, and how many
+published times are below a data sheet's.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from layerscope.prediction.coefficients import FITTED, Fitted
 from layerscope.prediction.features import PER_BATCH, Features, amounts
 
 TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "prediction" / "coefficients.py"
-SEED, ROUNDS, RIDGE = 0, 15, 0.02
+SEED, ROUNDS, PASSES, RIDGE = 0, 15, 3, 0.02
 DTYPES = {"amp": "fp16", "fp32": "fp32"}
 Key = tuple[str, int]
 Array = Any
@@ -39,29 +41,92 @@ def layers_of(path: str) -> dict[Key, list[Features]]:
     }
 
 
-def amounts_of(layers: list[Features]) -> dict[str, float]:
-    total: dict[str, float] = {"once": 1.0}
-    for layer in layers:
-        for key, amount in amounts(layer).items():
-            total[key] = total.get(key, 0.0) + amount
-    return total
-
-
 def nonnegative(rows: Array, wanted: Array) -> Array:
     """Least squares with no negative coefficient, by coordinates in turn."""
     gram, right = rows.T @ rows, rows.T @ wanted
     found = np.zeros(rows.shape[1])
     for _ in range(400):
+        before = found.copy()
         for n in range(len(found)):
             if gram[n, n] > 0:
                 step = right[n] - gram[n] @ found + gram[n, n] * found[n]
                 found[n] = max(step / gram[n, n], 0.0)
+        if np.abs(found - before).max() < 1e-7 * np.abs(found).max():
+            break
     return found
 
 
-def fit(rows: Array, seconds: Array) -> Array:
-    """Rates with the least relative error, outliers weighing less each round."""
+class Machine:
+    """What was published of one machine, and the layers of its networks, an image each."""
+
+    def __init__(self, published: list[dict[str, str]], layers: dict[Key, list[Features]],
+                 names: list[str]) -> None:  # fmt: skip
+        first = published[0]
+        self.device, self.mode = first["device"], first["mode"]
+        self.dtype = DTYPES[first["precision"]]
+        self.keys = [(r["model"], int(r["img_size"])) for r in published]
+        self.seconds = np.array([1 / float(r["images_per_s"]) for r in published])
+        self.least = np.array([2 / self.peak if n.endswith(" macs") else 0.0 for n in names])
+        column = {name: n for n, name in enumerate(names)}
+        nets = [layers[key] for key in self.keys]
+        self.starts = np.cumsum([0, *map(len, nets)])[:-1]
+        self.parts = np.zeros((sum(map(len, nets)), len(names)))  # of layers
+        self.floors = np.zeros(len(self.parts))
+        self.once = np.zeros((len(nets), len(names)))
+        row = 0
+        for net, many in enumerate(nets):
+            batch = int(published[net]["batch"])
+            self.once[net, column["once"]] = 1 / batch
+            for layer, floor in zip(many, self._floors(many, batch), strict=True):
+                for key, amount in amounts(layer).items():
+                    self.parts[row, column[key]] = amount / (batch if key in PER_BATCH else 1)
+                self.floors[row] = floor
+                row += 1
+        self.rows = self.once + np.add.reduceat(self.parts, self.starts)
+
+    @property
+    def peak(self) -> float:
+        """FLOP/s of the data sheet."""
+        return ACCELERATORS[self.device].tflops[self.dtype] * 1e12
+
+    def _floors(self, layers: list[Features], batch: int) -> list[float]:
+        """The least seconds of each layer, as in prediction/floors.py."""
+        sheet, narrow = ACCELERATORS[self.device], DTYPE_BITS[self.dtype] / 32
+        stored = sum(layer.weight_bytes for layer in layers) * narrow
+        share = max(stored - sheet.cache_mb * 1e6, 0.0) / stored if stored else 0.0
+        read = share * narrow / (sheet.gb_s * 1e9) / batch
+        return [max(layer.flops / self.peak, layer.weight_bytes * read) for layer in layers]
+
+    def free(self, rates: Array) -> Array:
+        """Seconds of each network by rates alone."""
+        return self.rows @ rates
+
+    def held(self, rates: Array) -> Array:
+        """Seconds of each network with no layer below its floor, as the package predicts them."""
+        layers = np.maximum(self.parts @ rates, self.floors)
+        return self.once @ rates + np.add.reduceat(layers, self.starts)
+
+    def fit(self, inside: Array) -> Array:
+        """Rates for what is predicted: what floors add is fitted around.
+
+        Once with every product at the peak at most, once with layers only: the better is taken.
+        """
+        found = [self._fit(inside, least) for least in (self.least, 0 * self.least)]
+        seconds = self.seconds[inside]
+        return min(found, key=lambda r: np.median(np.abs(self.held(r)[inside] / seconds - 1)))
+
+    def _fit(self, inside: Array, least: Array) -> Array:
+        added = np.zeros(len(self.rows))
+        for _ in range(PASSES):
+            rates = fit(self.rows[inside], self.seconds[inside], least, added[inside])
+            added = self.held(rates) - self.free(rates)
+        return rates
+
+
+def fit(rows: Array, seconds: Array, least: Array, added: Array) -> Array:
+    """Rates with the least relative error, none below its least, outliers weighing less."""
     relative = rows / seconds[:, None]
+    given = relative @ least + added / seconds
     scale = relative.mean(0) + 1e-30
     relative = relative / scale
     weights = np.ones(len(seconds))
@@ -69,11 +134,12 @@ def fit(rows: Array, seconds: Array) -> Array:
     found = np.zeros(rows.shape[1])
     for _ in range(ROUNDS):
         stacked = np.vstack([relative * weights[:, None], damp])
-        found = nonnegative(stacked, np.concatenate([weights, np.zeros(rows.shape[1])]))
-        guess = relative @ found
+        wanted = (1 - given) * weights
+        found = nonnegative(stacked, np.concatenate([wanted, np.zeros(rows.shape[1])]))
+        guess = given + relative @ found
         off = np.abs(np.log(np.maximum(guess, 1e-6)))
         weights = 1 / np.sqrt(np.maximum(off, 0.02)) / np.sqrt(np.maximum(guess, 0.3))
-    return found / scale
+    return least + found / scale
 
 
 def ranks(values: Array) -> Array:
@@ -82,97 +148,49 @@ def ranks(values: Array) -> Array:
 
 def main() -> None:
     layers = layers_of(sys.argv[1])
-    nets = {key: amounts_of(many) for key, many in layers.items()}
     with open(sys.argv[2], encoding="utf-8") as file:
-        speeds = [r for r in csv.DictReader(file) if (r["model"], int(r["img_size"])) in nets]
-    names = sorted({name for each in nets.values() for name in each})
-    keys = sorted(nets)
+        speeds = [r for r in csv.DictReader(file) if (r["model"], int(r["img_size"])) in layers]
+    names = sorted({"once", *(n for net in layers.values() for one in net for n in amounts(one))})
+    keys = sorted(layers)
     order = np.random.default_rng(SEED).permutation(len(keys))
     half = {keys[n] for n in order[: len(keys) // 2]}
-    machines = sorted({(r["device"], r["mode"], r["precision"]) for r in speeds})
-    both = {
-        device
-        for device, mode, _ in machines
-        if (device, "eager") in {m[:2] for m in machines}
-        and (device, "compiled") in {m[:2] for m in machines}
-    }
-    print(f"{len(nets)} networks, {len(names)} rates")
-    print(f"{'machine':<18}{'fitted':>8}{'median error':>14}{'2 of 3':>8}{'rank':>7}{'rates':>7}")
+    kinds = sorted({(r["device"], r["mode"]) for r in speeds})
+    print(f"{len(layers)} networks, {len(names)} rates; errors at the median")
+    head = ("fitted", "left out", "2 of 3", "rank", "package", "now", "below")
+    print(f"{'machine':<18}" + "".join(f"{title:>10}" for title in head))
     made: dict[str, Fitted] = {}
     data = {}
-    for device, mode, precision in machines:
-        chosen = [r for r in speeds if (r["device"], r["mode"]) == (device, mode)]
-        where = [(r["model"], int(r["img_size"])) for r in chosen]
-        rows = np.array(
-            [[nets[k].get(n, 0.0) / (int(r["batch"]) if n in PER_BATCH else 1) for n in names]
-             for r, k in zip(chosen, where, strict=True)])  # fmt: skip
-        seconds = np.array([1 / float(r["images_per_s"]) for r in chosen])
-        inside = np.array([k in half for k in where])
-        guess = rows @ fit(rows[inside], seconds[inside])
+    for device, mode in kinds:
+        machine = Machine(
+            [r for r in speeds if (r["device"], r["mode"]) == (device, mode)], layers, names
+        )
+        twice = (device, "eager") in kinds and (device, "compiled") in kinds
+        name = f"{device}-compiled" if twice and mode == "compiled" else device
+        seconds = machine.seconds
+        inside = np.array([key in half for key in machine.keys])
+        guess = machine.held(machine.fit(inside))
         off = np.abs(guess / seconds - 1)
         rank = np.corrcoef(ranks(guess[~inside]), ranks(seconds[~inside]))[0, 1]
         band = float(np.quantile(np.abs(np.log(guess[~inside] / seconds[~inside])), 0.67))
-        rates = fit(rows, seconds)
-        name = f"{device}-compiled" if device in both and mode == "compiled" else device
+        rates = machine.fit(np.ones(len(seconds), bool))
+        before = np.array([FITTED[name].rates.get(n, 0.0) for n in names])
+        package, now = (
+            np.median(np.abs(found / seconds - 1))
+            for found in (machine.free(before), machine.held(rates))
+        )
+        least = np.add.reduceat(machine.floors, machine.starts)
         print(
-            f"{name:<18}{np.median(off[inside]):>8.1%}{np.median(off[~inside]):>14.1%}"
-            f"{np.exp(band) - 1:>8.1%}{rank:>7.3f}{int((rates > 0).sum()):>7}"
+            f"{name:<18}{np.median(off[inside]):>10.1%}{np.median(off[~inside]):>10.1%}"
+            f"{np.exp(band) - 1:>10.1%}{rank:>10.3f}{package:>10.2%}{now:>10.2%}"
+            f"{int((seconds < least).sum()):>10}"
         )
         kept = {n: float(r) for n, r in zip(names, rates, strict=True) if r > 0}
-        made[name] = Fitted(float(np.exp(band) - 1), DTYPES[precision], mode, kept)
-        data[name] = (rows, seconds)
+        made[name] = Fitted(float(np.exp(band) - 1), machine.dtype, mode, kept)
+        data[name] = (machine.rows, seconds)
     error = across(made, data, names)
     print(f"scaled by data sheets to another GPU: two of three within {error:.0%}")
     if "--write" in sys.argv:
         write(made, error)
-    judge_floors(layers, speeds, both)
-
-
-def judge_floors(
-    layers: dict[Key, list[Features]], speeds: list[dict[str, str]], both: set[str]
-) -> None:
-    """Errors of the package's rates on all networks, without floors and with them."""
-    print(
-        f"\n{'machine':<18}{'networks':>9}{'no floors':>11}{'floors':>9}{'raised':>8}{'below':>7}"
-    )
-    for name, fitted in FITTED.items():
-        device = name.removesuffix("-compiled")
-        chosen = [
-            r for r in speeds
-            if r["device"] == device and (device not in both or r["mode"] == fitted.engine)
-        ]  # fmt: skip
-        pairs = [
-            (*seconds_of(layers[r["model"], int(r["img_size"])], name, int(r["batch"])),
-             int(r["batch"]) / float(r["images_per_s"]))
-            for r in chosen
-        ]  # fmt: skip
-        free, held, least, truth = np.array(pairs).T
-        before, after = (np.median(np.abs(guess / truth - 1)) for guess in (free, held))
-        print(
-            f"{name:<18}{len(pairs):>9}{before:>11.2%}{after:>9.2%}"
-            f"{np.mean(held > free * 1.001):>8.1%}{int((truth < least).sum()):>7}"
-        )
-
-
-def seconds_of(layers: list[Features], name: str, batch: int) -> tuple[float, float, float]:
-    """Seconds of a batch by the package's rates, with each layer at its floor at least, and that
-    of the whole network.
-    """
-    fitted, sheet = FITTED[name], ACCELERATORS[name.removesuffix("-compiled")]
-    peak, narrow = sheet.tflops[fitted.dtype] * 1e12, DTYPE_BITS[fitted.dtype] / 32
-    stored = sum(layer.weight_bytes for layer in layers) * narrow
-    beyond = max(stored - sheet.cache_mb * 1e6, 0.0)
-    free = held = fitted.rates.get("once", 0.0)
-    for layer in layers:
-        seconds = sum(
-            fitted.rates.get(key, 0.0) * amount * (1 if key in PER_BATCH else batch)
-            for key, amount in amounts(layer).items()
-        )
-        read = layer.weight_bytes * narrow / stored * beyond if stored else 0.0
-        free += seconds
-        held += max(seconds, layer.flops * batch / peak, read / (sheet.gb_s * 1e9))
-    flops = sum(layer.flops for layer in layers) * batch
-    return free, held, max(flops / peak, beyond / (sheet.gb_s * 1e9))
 
 
 def across(made: dict[str, Fitted], data: Any, names: list[str]) -> float:

@@ -2,8 +2,8 @@
 
     python bench/predict.py [threads] [passes]
 
-Calibrates if nobody has. A probe between runs tells how fast the machine is just then, as it does
-while calibrating. The median error is over rows above 1 % of the whole.
+Calibrates if nobody has. Times are the least of repeats, as in a calibration. The median error is
+over rows above 1 % of the whole.
 """
 
 from __future__ import annotations
@@ -13,18 +13,11 @@ from statistics import median
 
 from layerscope.engines.affinity import pinned
 from layerscope.engines.machine import cores
-from layerscope.prediction.calibration import (
-    Calibration,
-    Timed,
-    calibrate,
-    known,
-    report_of,
-    rows_settled,
-    timed,
-)
+from layerscope.prediction.calibration import Calibration, calibrate, known, report_of
 from layerscope.prediction.floors import Floors
-from layerscope.prediction.probe import Probe, Speed
-from layerscope.prediction.this_machine import guesses
+from layerscope.prediction.row_times import end_to_end, row_times, run_once
+from layerscope.prediction.this_machine import guesses, overhead
+from layerscope.report.measurement import Run
 from layerscope.zoo import build
 
 DENSE = ("resnet50", "vgg16", "googlenet", "densenet121", "alexnet", "resnet18", "vit_b_16",
@@ -43,39 +36,31 @@ def main() -> None:
     print(
         f"{'network':<20}{'ms':>9}{'predicted':>11}{'error':>8}{'per layer':>11}{'contention':>12}"
     )
-    runs: dict[str, list[Timed]] = {name: [] for name in (*DENSE, *LIGHT)}
+    reports = {name: report_of(build(name)) for name in (*DENSE, *LIGHT)}
+    runs: dict[str, list[Run]] = {name: [] for name in reports}
     with pinned(threads):
-        probe = Probe(threads)
         for _ in range(passes):
             for name, kept in runs.items():
-                kept.append(timed(build(name), "onnxruntime", threads, probe))
-    speed = Speed(min(probe.best_s, found.speed.best_s), found.speed.share)
-    print(
-        f"probe {probe.best_s / found.speed.best_s:.2f} of what it was at calibration; networks "
-        f"slow down by the power {speed.share:.2f} of what it does"
-    )
+                kept.append(run_once(reports[name], "onnxruntime", threads))
     for kind, names in (("dense", DENSE), ("light", LIGHT)):
-        off = [each for name in names for each in judge(name, runs[name], found, speed)]
+        off = [each for name in names for each in judge(name, runs[name], found)]
         print(f"{kind}: {median(off):.1%} at the median of {len(off)} layers")
 
 
-def judge(name: str, kept: list[Timed], found: Calibration, speed: Speed) -> list[float]:
+def judge(name: str, kept: list[Run], found: Calibration) -> list[float]:
     """One line: the end-to-end time against the predicted one, and rows against rows."""
-    truth = rows_settled(kept, speed)
+    truth = row_times(kept)
     report = report_of(build(name))
     rows = guesses(report, found, Floors(report, found.limits))
     whole = sum(truth.values())
-    predicted = sum(row.time_s or 0.0 for row in rows) + found.around_s
-    ends = [
-        pair for each in kept for pair in zip(each.run.timing.runs_s, each.probes, strict=False)
-    ]
-    end = speed.settled(ends)
+    predicted = sum(row.time_s or 0.0 for row in rows) + overhead(rows, found)
+    end = end_to_end(kept)
     off = []
     for key, seconds in truth.items():
         guess = sum(row.time_s or 0.0 for row in rows if set(row.layers) & set(key))
         if seconds > 0.01 * whole:
             off.append(abs(guess / seconds - 1))
-    busy = min(each.run.timing.contention for each in kept)
+    busy = min(run.timing.contention for run in kept)
     print(
         f"{name:<20}{end * 1e3:>9.2f}{predicted * 1e3:>11.2f}{predicted / end - 1:>+8.1%}"
         f"{median(off):>11.1%}{busy:>12.2f}"

@@ -14,16 +14,24 @@ from layerscope.api import analyze, predict
 from layerscope.cli import run as command
 from layerscope.errors import UnknownName, UsageError
 from layerscope.prediction import calibration, microbenchmarks
-from layerscope.prediction.calibration import calibrate, known, readers_of, report_of
+from layerscope.prediction.calibration import calibrate, known, report_of
 from layerscope.prediction.coefficients import FITTED
 from layerscope.prediction.features import amounts, features_of
 from layerscope.prediction.fusing import rows_of, run_of
 from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.nearest import Roofs, Sample, fit
 from layerscope.prediction.other_machines import machines, scaled
-from layerscope.prediction.probe import Speed, share_of
 from layerscope.prediction.row_features import Work, work_of
+from layerscope.prediction.row_times import (
+    around,
+    end_to_end,
+    layers_and_reorders,
+    readers_of,
+    row_times,
+    together,
+)
 from layerscope.report import Report
+from layerscope.report.measurement import LayerTime, MemoryUse, Run, Timing
 from tests.engine_rules import blocks_of
 
 ROOFS = Roofs(100e9, 10e9, 1e-6)
@@ -270,15 +278,32 @@ def test_a_png_needs_its_extra(
     assert "layerscope[plot]" in capsys.readouterr().err
 
 
-def test_times_are_told_at_the_machines_full_speed() -> None:
-    """Slow runs are scaled, a spike that the probe did not see is left out, none is made longer."""
-    assert Speed(1.0).settled([(4.0, 2.0), (2.0, 1.0), (30.0, 1.0)]) == 2.0
-    assert Speed(1.0).settled([(3.0, 0.9), (3.0, 1.0), (6.0, 2.0)]) == 3.0
-    assert Speed(1.0, 0.5).settled([(6.0, 4.0)]) == 3.0
+def run_of_rows(*repeats: tuple[float, float, float], whole: float = 0.0) -> Run:
+    """A run of one row, the reorder after it and what is in neither, in seconds a repeat."""
+    row, reorder, rest = zip(*repeats, strict=True)
+    ends = tuple(whole or sum(each) for each in repeats)
+    timing = Timing(1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, None, None, None, ends)
+    rows = (
+        LayerTime("conv", "layer", ("conv", "relu"), 0.0, 0.0, 0.0, runs_s=row),
+        LayerTime("reorder", "layout", ("relu",), 0.0, 0.0, 0.0, runs_s=reorder),
+        LayerTime("rest", "unattributed", (), 0.0, 0.0, 0.0, runs_s=rest),
+    )
+    return Run("onnxruntime", "1", 1, "on", timing, rows, MemoryUse(None, None, 0))
 
 
-def test_how_much_of_a_slowdown_networks_share_is_seen_in_passes() -> None:
-    quick, slow = (1.0, 1.0), (2.0, 4.0)  # twice the time where the probe takes four times as long
-    assert share_of([[quick, slow], [(3.0, 1.0), (6.0, 4.0)]], 1.0) == pytest.approx(0.5)
-    assert share_of([[quick, (1.1, 1.0)]], 1.0) == 1  # nothing can be told
-    assert share_of([[quick, (9.0, 2.0)]], 1.0) == 1  # no more than all of it
+def test_rows_take_the_least_of_all_repeats() -> None:
+    """A spell during which the machine is slow, and a single slow repeat, leave no trace."""
+    slow = run_of_rows((8.0, 2.0, 4.0), (9.0, 2.5, 4.0))
+    quick = run_of_rows((5.0, 1.5, 3.0), (4.0, 1.0, 2.0), (40.0, 1.25, 2.5))
+    assert layers_and_reorders([slow, quick]) == ({("conv", "relu"): 4.0}, {("relu",): 1.0})
+    assert row_times([slow, quick]) == {("conv", "relu"): 5.0}
+    assert end_to_end([slow, quick]) == 7.0
+    assert around([slow, quick]) == 2.0
+
+
+def test_rows_are_not_at_their_best_all_at_once() -> None:
+    """Rows of 4 and 1 seconds, which no repeat had together: the quickest one took 6."""
+    apart = run_of_rows((4.0, 2.0, 0.5), (5.0, 1.0, 0.5))
+    assert together([[apart]]) == pytest.approx(6 / 5)
+    assert together([[run_of_rows((4.0, 1.0, 0.5))]]) == 1
+    assert together([]) == 1

@@ -62,6 +62,7 @@ def check(found: Prediction, report: Report, machine: str) -> None:
         assert seconds >= floor * ALMOST, (machine, found.network, layer.name)
     assert found.total_s >= report.totals.flops / peak * ALMOST
     assert found.total_s >= (stored - cached) / dram * ALMOST
+    assert found.low_s >= max(report.totals.flops / peak, (stored - cached) / dram) * ALMOST
     assert found.total_s == pytest.approx(sum(row.time_s or 0.0 for row in found.rows))
 
 

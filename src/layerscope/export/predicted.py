@@ -38,6 +38,7 @@ class Document(Struct, frozen=True):
     total_s: float
     total_is: str  # "≥" where the sum lacks layers of unknown operators, else "="
     unknown: dict[str, int]  # rows without a time, by operator
+    floor_s: float  # what the machine needs at least
     images_per_s: float | None  # at most, where total_s is at least
     band: Band
     layers: tuple[LayerGuess, ...]
@@ -154,6 +155,7 @@ def _json(found: Prediction) -> str:
         total_s=found.total_s,
         total_is=AT_LEAST.strip() if found.is_lower_bound else "=",
         unknown=found.unknown,
+        floor_s=found.floor_s,
         images_per_s=found.images_per_s,
         band=Band(found.low_s, found.high_s, found.error),
         layers=found.rows,

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
@@ -20,23 +19,18 @@ from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
 from layerscope.engines.cache import keep, load
 from layerscope.engines.machine import caches, identity, known_machine, roofs_now, threads_of
-from layerscope.engines.subject import Options, subject_of
 from layerscope.graph import Graph
 from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
 from layerscope.prediction.floors import Limits
-from layerscope.prediction.fusing import rows_of
-from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.microbenchmarks import networks
 from layerscope.prediction.nearest import Model, Roofs, Sample, fit
-from layerscope.prediction.probe import Probe, Speed, share_of
-from layerscope.prediction.row_features import Work, reorder_of, work_of
+from layerscope.prediction.row_times import around, run_once, together, works_of
 from layerscope.report import Report
 from layerscope.report.measurement import Machine, Run
 from layerscope.version import __version__
 
 SECONDS = 240.0  # after which no further micro-network is begun
 PASSES = 5  # far apart, because a machine may be slow for a while
-RUNS = 6
 START_S = 2e-6
 FORM = 6  # of the file; one of another form is measured again
 
@@ -55,7 +49,7 @@ class Calibration(Struct, frozen=True):
     seconds: float
     measured: str
     around_s: float = 0.0  # of a run, before its first row and after its last
-    speed: Speed = Speed(1.0)
+    together: float = 1.0  # a run over the sum of its rows, which are not at their best at once
     rules: EngineRules = NO_RULES  # of the engine on this processor
     limits: Limits = NO_LIMITS
     form: int = 1
@@ -121,31 +115,27 @@ def calibrate(
     threads = threads_of(threads)
     rules = engine_rules(name)
     made = list(networks(rules)) if graphs is None else list(graphs)
-    seen: dict[int, list[Timed]] = {}
+    reports = list(map(report_of, made))
+    seen: dict[int, list[Run]] = {}
     busy: list[float] = []
     started = time.perf_counter()
     steps = len(made) * PASSES
     roofs = [roofs_now(threads)]
     with pinned(threads):
-        probe = Probe(threads)
         for step in range(steps):
             n = step % len(made)
             progress(f"calibrate {made[n].name}", step, steps)
             if time.perf_counter() - started > SECONDS:
                 break
-            run = timed(made[n], name, threads, probe)
-            busy.append(run.run.timing.contention)
+            run = run_once(reports[n], name, threads)
+            busy.append(run.timing.contention)
             seen.setdefault(n, []).append(run)
     roofs.append(roofs_now(threads))
     progress("done", steps, steps)
-    ends = [
-        [(median(r.run.timing.runs_s), median(r.probes)) for r in runs] for runs in seen.values()
-    ]
-    speed = Speed(probe.best_s, share_of(ends, probe.best_s))
     samples = [
         Sample(work, seconds, n)
         for n, runs in seen.items()
-        for work, seconds in works_of(report_of(made[n]), runs, speed, rules)
+        for work, seconds in works_of(reports[n], runs, rules)
     ]
     found = Calibration(
         cpu=identity(),
@@ -156,8 +146,8 @@ def calibrate(
         contention=sorted(busy)[len(busy) // 2],
         seconds=time.perf_counter() - started,
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
-        around_s=median([around(runs, speed) for runs in seen.values()]),
-        speed=speed,
+        around_s=median([around(runs) for runs in seen.values()]),
+        together=together(list(seen.values())),
         rules=rules,
         limits=limits_of(roofs, threads, samples),
         form=FORM,
@@ -178,88 +168,3 @@ def report_of(graph: Graph) -> Report:
         convention=convention("exact"),
         version=__version__,
     )
-
-
-def readers_of(report: Report) -> dict[str, list[str]]:
-    """Nodes that read each tensor."""
-    found: dict[str, list[str]] = {}
-    for node in report.graph.nodes:
-        for name in node.inputs:
-            found.setdefault(name, []).append(node.name)
-    return found
-
-
-class Timed(Struct, frozen=True):
-    """A run, and what the probe took at each of its repeats."""
-
-    run: Run
-    probes: list[float]
-
-
-def timed(graph: Graph, name: str, threads: int, probe: Probe) -> Timed:
-    """A network run with the probe between its repeats."""
-    report = report_of(graph)
-    with TemporaryDirectory(prefix="layerscope-") as folder:
-        subject = subject_of(report, folder)
-        options = Options(threads, RUNS, memory=False, paired=False)
-        run, _ = engine(name).measure(subject, options, probe)
-    return Timed(run, probe.taken())
-
-
-Settled = dict[tuple[str, ...], float]  # seconds of a row by its layers
-
-
-def rows_settled(runs: Sequence[Timed], speed: Speed) -> Settled:
-    """Seconds of every row; a change of layout is with the layer it is for."""
-    layers, reorders = rows_apart(runs, speed)
-    spare = {key[0]: seconds for key, seconds in reorders.items()}
-    return {
-        key: seconds + sum(spare.pop(name, 0.0) for name in key) for key, seconds in layers.items()
-    }
-
-
-def rows_apart(runs: Sequence[Timed], speed: Speed) -> tuple[Settled, Settled]:
-    """Seconds of layers, and of changes of layout by the layer they are for."""
-    pairs: dict[str, dict[tuple[str, ...], list[tuple[float, float]]]] = {}
-    for each in runs:
-        times: dict[tuple[str, tuple[str, ...]], list[float]] = {}
-        for row in each.run.rows:
-            if row.layers and row.kind in ("layer", "layout"):
-                key = (row.kind, row.layers if row.kind == "layer" else row.layers[:1])
-                before = times.get(key, [0.0] * len(row.runs_s))
-                times[key] = [a + b for a, b in zip(before, row.runs_s, strict=True)]
-        for (kind, names), seconds in times.items():
-            found = pairs.setdefault(kind, {}).setdefault(names, [])
-            found.extend(zip(seconds, each.probes, strict=False))
-    layers, reorders = [
-        {key: speed.settled(many) for key, many in pairs.get(kind, {}).items()}
-        for kind in ("layer", "layout")
-    ]
-    return layers, reorders
-
-
-def around(runs: Sequence[Timed], speed: Speed) -> float:
-    """Seconds of a network's runs that are in no row."""
-    pairs = [
-        pair for each in runs for pair in zip(each.run.rows[-1].runs_s, each.probes, strict=False)
-    ]
-    return max(speed.settled(pairs), 0.0)
-
-
-def works_of(
-    report: Report, runs: Sequence[Timed], speed: Speed, rules: EngineRules
-) -> list[tuple[Work, float]]:
-    """Work and time of every row, and of every change of layout that is to be expected."""
-    readers = readers_of(report)
-    layouts = layouts_of(report, rows_of(report, rules), rules)
-    found: list[tuple[Work, float]] = []
-    times, reorders = rows_apart(runs, speed)
-    for key, seconds in times.items():
-        layers: list[Any] = [report.by_name[n] for n in key if n in report.by_name]
-        if layers and seconds > 0:
-            found.append((work_of(layers, report, readers, layouts), seconds))
-        moved = [size for name in key for size in layouts.reordered.get(name, ())]
-        spent = sum(reorders.get((name,), 0.0) for name in key)
-        if moved and spent > 0:
-            found.append((reorder_of(moved, key[-1] in layouts.blocked), spent))
-    return found

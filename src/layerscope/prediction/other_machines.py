@@ -90,6 +90,7 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
         version=__version__,
         peak_bytes=report.memory.peak_bytes,
         notes=tuple(notes),
+        floor_s=floors.total,
     )
 
 

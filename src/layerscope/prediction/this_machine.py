@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import fsum, sqrt
 
 from layerscope.errors import UsageError
-from layerscope.prediction.calibration import Calibration, known, readers_of
+from layerscope.prediction.calibration import Calibration, known
 from layerscope.prediction.floors import Floors
 from layerscope.prediction.fusing import rows_of
 from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.row_features import reorder_of, work_of
+from layerscope.prediction.row_times import readers_of
 from layerscope.report import Report
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
@@ -36,7 +38,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
         )
     floors = Floors(report, found.limits)
     rows = guesses(report, found, floors)
-    rows.append(LayerGuess("before and after", (), "overhead", found.around_s, 0.5))
+    rows.append(LayerGuess("around layers", (), "overhead", overhead(rows, found), 0.5))
     notes = []
     if found.contention > 1.05:
         notes.append(f"calibrated under contention {found.contention:.2f}; do it again when quiet")
@@ -53,6 +55,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
         version=__version__,
         peak_bytes=report.memory.peak_bytes,
         notes=tuple(notes),
+        floor_s=floors.total,
     )
 
 
@@ -79,6 +82,11 @@ def guesses(report: Report, found: Calibration, floors: Floors) -> list[LayerGue
         seconds = max(seconds, floors.row(names))
         made.append(LayerGuess(" + ".join(names), names, work.kind, seconds, error))
     return made
+
+
+def overhead(rows: Sequence[LayerGuess], found: Calibration) -> float:
+    """Seconds of a run that are in no row."""
+    return found.around_s + (found.together - 1) * fsum(row.time_s or 0.0 for row in rows)
 
 
 def _together(rows: list[LayerGuess], shared: float) -> float:

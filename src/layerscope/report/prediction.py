@@ -30,6 +30,7 @@ class Prediction(Struct, frozen=True):
     version: str
     peak_bytes: int
     notes: tuple[str, ...] = ()
+    floor_s: float = 0.0  # what operations at the peak or weights from DRAM take at least
 
     @property
     def unknown(self) -> dict[str, int]:
@@ -47,8 +48,8 @@ class Prediction(Struct, frozen=True):
 
     @property
     def low_s(self) -> float:
-        """The lower end of the band."""
-        return self.total_s / (1 + self.error)
+        """The lower end of the band, which is no less than the machine can do."""
+        return max(self.total_s / (1 + self.error), self.floor_s)
 
     @property
     def high_s(self) -> float | None:
