@@ -24,6 +24,8 @@ NAMED = 3  # layers named in a note
 EVAL = "captured in eval mode: dropout and batch norm are counted as in training"
 FILE = "read from an exported program, which does not show copies made by contiguous()"
 WORKSPACE = "with oneDNN an LSTM keeps a workspace whose size oneDNN chooses"
+FUNCTION = "runs in an autograd.Function, which keeps what it chooses; its inputs are counted"
+HOOKS = "runs under saved_tensors_hooks, as in a checkpoint; its inputs are counted"
 HALF = "checked against autograd in fp32 alone"
 # Op families and ops whose rules are compared with autograd in tests/test_training_ops.py.
 CHECKED_FAMILIES = frozenset((
@@ -71,7 +73,9 @@ class _Walk:
         known = graph.autograd
         self.onednn = known is None or known.onednn
         self.no_grad = known.no_grad if known is not None else frozenset[str]()
-        self.custom = known.custom if known is not None else frozenset[str]()
+        self.opaque = dict.fromkeys(known.custom, FUNCTION) if known is not None else {}
+        if known is not None:
+            self.opaque |= dict.fromkeys(known.hooked, HOOKS)
         self.detached = known.detached if known is not None else frozenset[str]()
         if known is not None:
             self.needs.update(known.inputs)
@@ -98,8 +102,8 @@ class _Walk:
         if not self.detached.isdisjoint(node.inputs):
             self.note("an input is detached in some uses, which is not followed", node)
         self.needs.update([tensor.name for tensor in made if tensor.dtype.startswith(INEXACT)])
-        if node.name in self.custom:
-            return self._custom(node)
+        if node.name in self.opaque:
+            return self._opaque(node)
         if node.op == "identity" and self._drops_rows(node):
             self.note("the factors that stochastic depth draws are not counted", node)
         rule = RULES.get(node.op)
@@ -123,11 +127,11 @@ class _Walk:
         learned = len(given) > 3 and given[3].name in self.needs
         return learned or self.storages.features_apart(given)
 
-    def _custom(self, node: Node) -> int:
-        """Of a function with a gradient of its own: what goes into it, as most keep."""
-        self.note("runs in an autograd.Function, which keeps what it chooses", node)
+    def _opaque(self, node: Node) -> int:
+        """Of a part that keeps what it chooses: what goes into it, as most do."""
+        self.note(self.opaque[node.name], node)
         inner = [name for name in node.inputs if name in self.makers]
-        inside = {name for name in inner if self.makers[name].name in self.custom}
+        inside = {name for name in inner if self.makers[name].name in self.opaque}
         wanted = [name for name in node.inputs if name in self.needs and name not in inside]
         return sum(map(self._hold, wanted))
 

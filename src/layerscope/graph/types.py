@@ -121,6 +121,7 @@ class Autograd(Struct, frozen=True, gc=False):
     contiguous: frozenset[str] = frozenset()  # tensors read through `contiguous()`
     no_grad: frozenset[str] = frozenset()  # nodes that ran without gradients
     custom: frozenset[str] = frozenset()  # nodes that ran in an `autograd.Function`
+    hooked: frozenset[str] = frozenset()  # nodes that ran under hooks of saved tensors
     detached: frozenset[str] = frozenset()  # tensors read through `detach()`
     inputs: frozenset[str] = frozenset()  # inputs that require a gradient
     notes: tuple[str, ...] = ()  # why the bytes kept are an estimate
