@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from layerscope.analysis.costs import Cost, storage_of
 from layerscope.analysis.shapes import Shapes, Tensors
-from layerscope.analysis.storage import Storages, in_place, operator
+from layerscope.analysis.storage import Storages, operator, written
 from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
 from layerscope.ops import RULES, Call
 from layerscope.ops.by_operator import BY_OPERATOR
@@ -34,8 +34,8 @@ CHECKED_FAMILIES = frozenset((
 ))  # fmt: skip
 CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast"))
 UNCHECKED = frozenset((
-    "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select", "scatter",
-    "scatter_nd", "reverse_sequence", "crop", "interp", "affine_grid", "unpool",
+    "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select",
+    "reverse_sequence", "crop", "interp", "affine_grid", "unpool",
     "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
     "pyramid_stochastic_pool", "global_stochastic_pool", "compress", "unique", "non_zero",
     "caffe_lstm", "caffe_rnn", "quick_gelu", "thresholded_relu", "reduce_log_sum",
@@ -161,6 +161,10 @@ class _Walk:
                     wanted.add(kept)
             elif given[of].name in self.needs:
                 wanted.add(kept)
+        if saved.crossed and any(self._filled(tensor) for tensor in given):
+            self.note(
+                "an operand was filled in place; whether it has a gradient is not known", node
+            )
         folds = {fold.input: fold for fold in saved.folds}
         total = 0
         for n in sorted(wanted):
@@ -175,12 +179,16 @@ class _Walk:
                 if copied:
                     total += fold.copies * storage_bytes(elements(fold.flat), tensor.dtype)
                     continue
-            if n == 0 and in_place(node) and node.op in ("mul", "div"):
+            if n == written(node):
                 total += tensor.bytes  # a copy of what is written over
                 continue
             total += sum(map(self._hold, self._read(tensor)))
         total += sum([self._hold(made[n].name) for n in saved.outputs])
         return total + sum([storage_bytes(n, kind or made[0].dtype) for n, kind in saved.extra])
+
+    def _filled(self, tensor: Tensor) -> bool:
+        maker = self.makers.get(tensor.name)
+        return maker is not None and maker.op == "constant" and operator(maker) in ("fill", "zero")
 
     def _read(self, tensor: Tensor) -> tuple[str, ...]:
         """Names of the tensors kept; indices along several axes are joined in the graph alone."""

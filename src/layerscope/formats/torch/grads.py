@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from layerscope.formats.torch.places import Held
-from layerscope.graph.types import Autograd, Node
+from layerscope.formats.torch.values import Value
+from layerscope.graph.types import Autograd, Constant, Node
+from layerscope.ops.strides import storage_elements
 
 NO_GRAD_MODE = "parts that run under no_grad are not told apart"
 STRIDED = "an input that is not contiguous; which layers then copy is not followed"
@@ -26,6 +28,8 @@ class Grads:
         self.no_grad: set[int] = set()  # nodes that ran without gradients
         self.custom: set[int] = set()  # nodes that ran in an `autograd.Function`
         self.hooked: set[int] = set()  # nodes that ran under hooks of saved tensors
+        self.constants: dict[str, Constant] = {}
+        self._storages: dict[tuple[str, int], str] = {}  # by what holds it: its first constant
         self.notes: list[str] = [] if grad_mode else [NO_GRAD_MODE]
 
     def renamed(self, names: Mapping[str, str]) -> None:
@@ -34,6 +38,18 @@ class Grads:
             for old in read & names.keys():
                 read.remove(old)
                 read.add(names[old])
+
+    def constant(self, value: Value) -> None:
+        """A constant is read: views of one storage are kept as that storage."""
+        root = value.root
+        tensor, sig = root.tensor, root.sig
+        key: tuple[str, int] = ("value", id(root))  # values live as long as the run
+        held = storage_elements(sig.shape, sig.stride) * sig.dtype.itemsize
+        if not tensor.is_meta:
+            storage = tensor.untyped_storage()
+            key, held = ("storage", storage.data_ptr()), storage.nbytes()
+        first = self._storages.setdefault(key, value.name)
+        self.constants[value.name] = Constant(first, held, value.sig.stride)
 
     def mark(self, torch: Any, made: range) -> None:
         """Nodes that were just added keep nothing, or what somebody chooses."""
@@ -59,6 +75,7 @@ class Grads:
             custom=names(self.custom),
             hooked=names(self.hooked),
             detached=frozenset(self.detached),
+            constants=self.constants,
             inputs=frozenset(self.inputs),
             notes=tuple(self.notes),
         )

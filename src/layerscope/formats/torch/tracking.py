@@ -139,6 +139,8 @@ class Tracker:
         self.place = self.leaf = None  # it belongs to no module
         value.name = self._node(op, (), told, 1, None)[0]
         self.place, self.leaf = around
+        if self.grads.training:
+            self.grads.constant(value)
         value.plain = value.parent is None
         value.fixed = False
         return str(value.name)
