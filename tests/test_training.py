@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 import layerscope
 from layerscope import Builder, Graph
@@ -148,3 +149,58 @@ def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_arguments(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["show", "lenet5", *args]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "status"), [("resnet18", "exact"), ("vit_b_16", "estimate")])
+def test_kept_bytes_say_whether_they_are_exact(
+    name: str, status: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = layerscope.analyze(name).training("sgd")
+    assert (step.kept_status, bool(step.notes)) == (status, status == "estimate")
+    assert run(["show", name, "--total", "--train", "sgd"]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert ("Kept activations are exact" in line) == (status == "exact")
+    assert all(note in line for note in step.notes)
+    assert run(["show", name, "--as", "json", "--train", "sgd"]) == 0
+    document = json.loads(capsys.readouterr().out)["training"]
+    assert (document["kept_status"], tuple(document["notes"])) == (status, step.notes)
+
+
+@pytest.mark.parametrize("name", ["efficientnet_b0", "convnext_tiny"])
+def test_what_the_zoo_leaves_out_is_an_estimate(name: str) -> None:
+    """Stochastic depth, which does nothing at inference, draws a factor for every example."""
+    step = layerscope.analyze(name).training("sgd")
+    assert step.kept_status == "estimate"
+    assert "stochastic depth" in step.notes[0]
+
+
+def test_an_unknown_layer_is_named() -> None:
+    b = Builder("net")
+    x = b.conv(b.input("data", (1, 2, 4, 4)), 3, 1, name="conv")
+    b.add_node("mystery", (x,), name="odd")
+    report = layerscope.analyze(b.build())
+    saved = kept(report.graph, report.shapes, report.costs)
+    assert (saved.complete, saved.status) == (False, "estimate")
+    assert saved.notes == ("odd: what an unknown layer keeps is not counted",)
+
+
+def test_products_keep_what_other_gradients_need() -> None:
+    """A number keeps nothing; a pair keeps both; views keep the storage they are of."""
+    b = Builder("net")
+    x = b.conv(b.input("data", (1, 2, 4, 4)), 4, 1, name="conv")
+    left, right = b.split(x, (2, 2), name="halves")
+    y = b.add_node("mul", (left, right), name="gate")[0]
+    b.add_node("mul", (y,), name="twice")
+    assert keeps(b.build()) == {"conv": 4 * 32, "halves": 0, "gate": 4 * 64, "twice": 0}
+
+
+def test_a_frozen_layer_does_not_keep_its_input() -> None:
+    b = Builder("net")
+    x = b.linear(b.input("data", (4, 8)), 8, name="first")
+    b.linear(x, 8, name="second")
+    graph = b.build()
+    assert keeps(graph) == {"first": 4 * 32, "second": 4 * 32}
+    assert keeps(replace(graph, frozen=frozenset(("second.weight", "second.bias")))) == {
+        "first": 4 * 32,
+        "second": 0,
+    }

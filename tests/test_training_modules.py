@@ -6,7 +6,7 @@ Run as a script it prints every row and how many are exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,6 +17,7 @@ from layerscope.errors import MissingExtra
 from layerscope.formats.torch.specs import torchvision_models
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+checkpoint: Any = pytest.importorskip("torch.utils.checkpoint").checkpoint
 nn: Any = torch.nn
 f: Any = torch.nn.functional
 
@@ -80,6 +81,8 @@ def timm(name: str, **options: Any) -> Callable[[], Any]:
 def transformers(kind: str, **options: Any) -> Callable[[], Any]:
     def build() -> Any:
         models = pytest.importorskip("transformers", reason="transformers is not installed")
+        with suppress(MissingExtra):
+            torchvision_models(torch)  # which it may import
         config = getattr(models, f"{kind.removesuffix('Encoder')}Config")(**options)
         return getattr(models, f"{kind}Model")(config)
 
@@ -173,6 +176,32 @@ class Custom(nn.Module):  # type: ignore[misc]
         return Square.apply(self.linear(x))
 
 
+class Product(torch.autograd.Function):  # type: ignore[misc]
+    """A product with a gradient of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any) -> Any:
+        ctx.save_for_backward(x, weight)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        x, weight = ctx.saved_tensors
+        return grad * weight, (grad * x).sum(0)
+
+
+class CustomProduct(nn.Module):  # type: ignore[misc]
+    """What it saves, autograd refuses of tensors that are not tracked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.weight = nn.Parameter(torch.rand(8))
+
+    def forward(self, x: Any) -> Any:
+        return Product.apply(self.linear(x), self.weight)
+
+
 class Detached(nn.Module):  # type: ignore[misc]
     """Rounding with the gradient of no rounding."""
 
@@ -183,6 +212,18 @@ class Detached(nn.Module):  # type: ignore[misc]
     def forward(self, x: Any) -> Any:
         y = self.linear(x)
         return (y + (y.exp() - y).detach()).square()
+
+
+class Checkpointed(nn.Module):  # type: ignore[misc]
+    """A body whose activations are computed again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.body = nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 16), nn.GELU())
+
+    def forward(self, x: Any) -> Any:
+        return checkpoint(self.body, self.first(x), use_reentrant=False).square()
 
 
 def row_of(*modules: Any) -> Callable[[], Any]:
@@ -337,6 +378,14 @@ ROWS: dict[str, Row] = {
     ),
     # marked as estimates
     "autograd.Function": Row("layers", Custom, numbers(4, 8), ESTIMATE, 0.667),
+    "autograd.Function of a parameter": Row("layers", CustomProduct, numbers(4, 8), ESTIMATE),
+    "checkpoint": Row("layers", Checkpointed, numbers(4, 8), ESTIMATE),
+    "channels last": Row(
+        "convolutions",
+        lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3)).to(
+            memory_format=torch.channels_last
+        ), numbers(2, 3, 8, 8), ESTIMATE,
+    ),
     "detach": Row("layers", Detached, numbers(4, 8), ESTIMATE),
 }  # fmt: skip
 

@@ -255,17 +255,57 @@ CASES: dict[str, Case] = {
     ),
     "sum of views": (lambda x, y: (turned(x) + turned(y)).reshape(2, -1).square(), Y),
     "sum of a view and not": (lambda x, y: (turned(x) + y).reshape(2, -1).square(), Y6),
+    "cat with nothing": (
+        lambda x: torch.cat((turned(x), x[:, :0].transpose(1, 2)), 2).transpose(1, 2)
+        .reshape(2, -1).square(), (IMAGE,),
+    ),
+    "a constant that is expanded": (lambda x: x * torch.ones(6).expand(6, 6), (IMAGE,)),
+    "two views of a constant": (
+        lambda x: (lambda c: x * c[:6] + x.sum() * c[6:])(torch.ones(12)), (IMAGE,),
+    ),
+    "masked_fill_": (
+        lambda x, m: copied(x).masked_fill_(m, 0.0).sin(), (IMAGE, (IMAGE, BOOL)),
+    ),
+    "copy_": (lambda x: torch.empty(IMAGE).copy_(x).sin() * x.sin(), (IMAGE,)),
+    "addcmul_": (lambda x, y: copied(x).addcmul_(y, y).sin() * y.sin(), Y),
+    "add_ scaled": (lambda x, y: copied(x).add_(y, alpha=2).sin() * y.sin(), Y),
+    "sub_ scaled": (lambda x, y: copied(x).sub_(y, alpha=2).sin() * y.sin(), Y),
+    "addmm_": (
+        lambda x, y, z: copied(x).addmm_(y, z).sin() * x.sin(), ((3, 5), (3, 4), (4, 5)),
+    ),
+    "pow_": (lambda x: copied(x).pow_(2).sin(), (IMAGE,)),
+    "exp_": (lambda x: copied(x).exp_().sin(), (IMAGE,)),
+    "sin_": (lambda x: copied(x).sin_().cos(), (IMAGE,)),
+    "clamp_": (lambda x: copied(x).clamp_(0.3, 0.6).cos(), (IMAGE,)),
+    "squeeze_": (lambda x: (x + 1).squeeze_(1).transpose_(0, 1).reshape(12).cos(), ((2, 1, 6),)),
+    "zero_": (lambda x: x * copied(x).zero_(), (IMAGE,)),
+    "scatter": (lambda x, i, y: x.scatter(1, i, y), (IMAGE, (IMAGE, LONG), IMAGE)),
+    "scatter_add": (lambda x, i, y: x.scatter_add(1, i, y), (IMAGE, (IMAGE, LONG), IMAGE)),
+    "index_add": (lambda x, i, y: x.index_add(0, i, y), ((4, 6), ((2,), LONG), (2, 6))),
+    "index_copy": (lambda x, i, y: x.index_copy(0, i, y), ((4, 6), ((2,), LONG), (2, 6))),
+    "index put with a tensor": (lambda x, i, y: _put(x, i, y), (IMAGE, ((2,), LONG), (2, 4, 6, 6))),
+    "unfold of a tensor": (lambda x: x.exp().unfold(2, 3, 1).sin(), (IMAGE,)),
+    "unfold that is copied": (
+        lambda x: x.exp().unfold(2, 3, 2).reshape(2, -1).sin() * x.sin().sum(), (IMAGE,),
+    ),
+    "index put": (lambda x, i: _put(x, i), (IMAGE, ((2,), LONG))),
     "no_grad": (lambda x: x * _without_gradient(x), (IMAGE,)),
     "detach of a result": (lambda x: x * torch.sigmoid(x).detach(), (IMAGE,)),
     "cast": (lambda x: x.double().square(), (IMAGE,)),
 }  # fmt: skip
-ESTIMATES = ("detach of a result",)  # and marked as such
+ESTIMATES = ("detach of a result", "zero_")  # and marked as such
 
 
 def _written(x: Any, value: Any) -> Any:
     y = x.exp()
     y[:, :2] = value
     return y.reshape(2, -1).sin()
+
+
+def _put(x: Any, index: Any, value: Any = 0.0) -> Any:
+    y = x.exp()
+    y[index] = value
+    return y.sin()
 
 
 def _without_gradient(x: Any) -> Any:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from layerscope.analysis.costs import Cost, storage_of
 from layerscope.analysis.shapes import Shapes, Tensors
-from layerscope.analysis.storage import Storages, in_place, operator
+from layerscope.analysis.storage import Storages, operator, written
 from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
 from layerscope.ops import RULES, Call
 from layerscope.ops.by_operator import BY_OPERATOR
@@ -24,6 +24,8 @@ NAMED = 3  # layers named in a note
 EVAL = "captured in eval mode: dropout and batch norm are counted as in training"
 FILE = "read from an exported program, which does not show copies made by contiguous()"
 WORKSPACE = "with oneDNN an LSTM keeps a workspace whose size oneDNN chooses"
+FUNCTION = "runs in an autograd.Function, which keeps what it chooses; its inputs are counted"
+HOOKS = "runs under saved_tensors_hooks, as in a checkpoint; its inputs are counted"
 HALF = "checked against autograd in fp32 alone"
 # Op families and ops whose rules are compared with autograd in tests/test_training_ops.py.
 CHECKED_FAMILIES = frozenset((
@@ -32,8 +34,8 @@ CHECKED_FAMILIES = frozenset((
 ))  # fmt: skip
 CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast"))
 UNCHECKED = frozenset((
-    "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select", "scatter",
-    "scatter_nd", "reverse_sequence", "crop", "interp", "affine_grid", "unpool",
+    "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select",
+    "reverse_sequence", "crop", "interp", "affine_grid", "unpool",
     "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
     "pyramid_stochastic_pool", "global_stochastic_pool", "compress", "unique", "non_zero",
     "caffe_lstm", "caffe_rnn", "quick_gelu", "thresholded_relu", "reduce_log_sum",
@@ -71,7 +73,9 @@ class _Walk:
         known = graph.autograd
         self.onednn = known is None or known.onednn
         self.no_grad = known.no_grad if known is not None else frozenset[str]()
-        self.custom = known.custom if known is not None else frozenset[str]()
+        self.opaque = dict.fromkeys(known.custom, FUNCTION) if known is not None else {}
+        if known is not None:
+            self.opaque |= dict.fromkeys(known.hooked, HOOKS)
         self.detached = known.detached if known is not None else frozenset[str]()
         if known is not None:
             self.needs.update(known.inputs)
@@ -98,8 +102,8 @@ class _Walk:
         if not self.detached.isdisjoint(node.inputs):
             self.note("an input is detached in some uses, which is not followed", node)
         self.needs.update([tensor.name for tensor in made if tensor.dtype.startswith(INEXACT)])
-        if node.name in self.custom:
-            return self._custom(node)
+        if node.name in self.opaque:
+            return self._opaque(node)
         if node.op == "identity" and self._drops_rows(node):
             self.note("the factors that stochastic depth draws are not counted", node)
         rule = RULES.get(node.op)
@@ -123,11 +127,11 @@ class _Walk:
         learned = len(given) > 3 and given[3].name in self.needs
         return learned or self.storages.features_apart(given)
 
-    def _custom(self, node: Node) -> int:
-        """Of a function with a gradient of its own: what goes into it, as most keep."""
-        self.note("runs in an autograd.Function, which keeps what it chooses", node)
+    def _opaque(self, node: Node) -> int:
+        """Of a part that keeps what it chooses: what goes into it, as most do."""
+        self.note(self.opaque[node.name], node)
         inner = [name for name in node.inputs if name in self.makers]
-        inside = {name for name in inner if self.makers[name].name in self.custom}
+        inside = {name for name in inner if self.makers[name].name in self.opaque}
         wanted = [name for name in node.inputs if name in self.needs and name not in inside]
         return sum(map(self._hold, wanted))
 
@@ -157,6 +161,10 @@ class _Walk:
                     wanted.add(kept)
             elif given[of].name in self.needs:
                 wanted.add(kept)
+        if saved.crossed and any(self._filled(tensor) for tensor in given):
+            self.note(
+                "an operand was filled in place; whether it has a gradient is not known", node
+            )
         folds = {fold.input: fold for fold in saved.folds}
         total = 0
         for n in sorted(wanted):
@@ -171,12 +179,16 @@ class _Walk:
                 if copied:
                     total += fold.copies * storage_bytes(elements(fold.flat), tensor.dtype)
                     continue
-            if n == 0 and in_place(node) and node.op in ("mul", "div"):
+            if n == written(node):
                 total += tensor.bytes  # a copy of what is written over
                 continue
             total += sum(map(self._hold, self._read(tensor)))
         total += sum([self._hold(made[n].name) for n in saved.outputs])
         return total + sum([storage_bytes(n, kind or made[0].dtype) for n, kind in saved.extra])
+
+    def _filled(self, tensor: Tensor) -> bool:
+        maker = self.makers.get(tensor.name)
+        return maker is not None and maker.op == "constant" and operator(maker) in ("fill", "zero")
 
     def _read(self, tensor: Tensor) -> tuple[str, ...]:
         """Names of the tensors kept; indices along several axes are joined in the graph alone."""

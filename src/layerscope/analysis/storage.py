@@ -22,6 +22,26 @@ from layerscope.ops.strides import (
 
 # Operators whose `identity` node is a copy.
 COPIES = frozenset(("clone", "pad", "cat", "pow", "copy", "constant_pad_nd", "sum", "mean"))
+VIEWS = frozenset(("permute", "expand", "slice", "split", "reshape", "flatten"))
+# Operators in place that are written as other nodes, or several: the op whose output goes over
+# the target, and which of its inputs that is.
+PUT = {"scatter": 0, "scatter_nd": 0, "where": 2}
+STEPS: dict[str, dict[str, int]] = {
+    "copy": {},
+    "fill": {},
+    "zero": {},
+    "add": {"add": 0},
+    "sub": {"sub": 0},
+    "addcmul": {"add": 0},
+    "addcdiv": {"add": 0},
+    "lerp": {"add": 0},
+    "addmm": {"add": 1},
+    "addmv": {"add": 1},
+    "baddbmm": {"add": 1},
+    "masked_fill": {"where": 2},
+    **dict.fromkeys(("index_put", "_index_put_impl", "index_add", "index_copy"), PUT),
+    **dict.fromkeys(("scatter", "scatter_add"), PUT),
+}
 BY_ELEMENT = frozenset(("activation", "elementwise"))  # families computed element by element
 ALSO_BY_ELEMENT = frozenset(("cast", "where", "dropout", "scale", "bias", "prelu", "flip"))
 KEEP_CHANNELS_LAST = frozenset(("convolution", "pooling", "resizing"))
@@ -47,6 +67,7 @@ class Storages:
         for param in graph.params:
             self.views[param.name] = View(param.name, dense(param.shape))
             self.bytes[param.name] = 0  # counted as a parameter
+        self.constants = graph.autograd.constants if graph.autograd is not None else {}
 
     def _fresh(self, tensor: Tensor, stride: Shape | None) -> None:
         self.views[tensor.name] = View(tensor.name, stride)
@@ -55,6 +76,11 @@ class Storages:
     def add(self, node: Node, call: Call | None, given: Tensors, made: Tensors) -> None:
         """Views of the outputs of a node."""
         for n, tensor in enumerate(made):
+            constant = self.constants.get(tensor.name)
+            if constant is not None:
+                self.views[tensor.name] = View(constant.storage, constant.stride)
+                self.bytes.setdefault(constant.storage, constant.bytes)
+                continue
             view = self._view(node, call, given, n) if given and tensor.shape is not None else None
             if view is not None:
                 self.views[tensor.name] = view
@@ -76,13 +102,14 @@ class Storages:
         if shape is None or call is None:
             return None
         op, made = node.op, call.outputs[n]
-        if in_place(node) and n == 0:
-            return source
-        if op in ("permute", "expand", "slice", "split", "reshape", "flatten"):
+        if op in VIEWS or (op == "gather" and operator(node) == "unfold"):
             if source.stride is None:  # a view, or a copy: the bytes are the same
                 return View(source.storage, None)
             stride = _viewed(node, shape, source.stride, made)
             return None if stride is None else View(source.storage, stride)
+        over = written(node)
+        if over is not None and n == 0:
+            return self.views[given[over].name]
         if op == "dropout":
             p = 0.5 if node.attributes is None else node.attributes.p
             off = p == 0 or (node.attributes is not None and node.attributes.evaluated)
@@ -102,10 +129,11 @@ class Storages:
         rule = RULES.get(node.op)
         family = "" if rule is None else rule.family
         op = node.op
-        if op in ALSO_BY_ELEMENT or family in BY_ELEMENT or op == "identity":
+        by_element = op in ALSO_BY_ELEMENT or family in BY_ELEMENT or op == "identity"
+        if by_element and operator(node) != "cat":
             laid = self._laid(given)
             return None if laid is None else elementwise(shape, laid)
-        if family in KEEP_CHANNELS_LAST or op in ALSO_KEEP_CHANNELS_LAST:
+        if family in KEEP_CHANNELS_LAST or op in ALSO_KEEP_CHANNELS_LAST or op == "identity":
             laid = self._laid(given[:1] if op != "concat" else given)
             last = laid is not None and all(channels_last(*each) for each in laid)
             return in_order(shape, (0, *range(2, len(shape)), 1)) if last else dense(shape)
@@ -159,12 +187,17 @@ def operator(node: Node) -> str:
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 
-def in_place(node: Node) -> bool:
-    """Whether the output is written over the first input."""
+def written(node: Node) -> int | None:
+    """Index of the input that a node writes its output over; None where it writes over none."""
     if getattr(node.attributes, "in_place", False):
-        return True
+        return 0
     told = node.source.op if node.source is not None else ""
-    return told.startswith("aten.") and told.endswith("_") and not told.endswith("__")
+    if not told.startswith("aten.") or not told.endswith("_") or told.endswith("__"):
+        return None
+    name = operator(node)
+    if name not in STEPS:
+        return 0
+    return STEPS[name].get(node.op)
 
 
 def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | None:
@@ -175,6 +208,11 @@ def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | Non
         return expanded(shape, stride, made)
     if op == "split":
         return stride
+    if op == "gather":  # overlapping windows along one axis, as `Tensor.unfold` sees them
+        axis = told.axis
+        count, size = made[axis : axis + 2]
+        step = (shape[axis] - size) // (count - 1) if count > 1 else size
+        return (*stride[:axis], step * stride[axis], stride[axis], *stride[axis + 1 :])
     if op == "slice":
         steps = list(stride)
         for axis, step in zip(told.axes, told.steps or (1,) * len(told.axes), strict=True):

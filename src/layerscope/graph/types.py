@@ -120,6 +120,14 @@ class Node(Struct, frozen=True, gc=False):
     inner: bool = False  # a step inside one operator of a file: its outputs are no tensors there
 
 
+class Constant(Struct, frozen=True, gc=False):
+    """A tensor made of constants, as it is stored: the first one of its storage names it."""
+
+    storage: str
+    bytes: int  # of the storage
+    stride: Shape
+
+
 class Autograd(Struct, frozen=True, gc=False):
     """What the run of a live module shows of training that its nodes do not."""
 
@@ -128,7 +136,9 @@ class Autograd(Struct, frozen=True, gc=False):
     contiguous: frozenset[str] = frozenset()  # tensors read through `contiguous()`
     no_grad: frozenset[str] = frozenset()  # nodes that ran without gradients
     custom: frozenset[str] = frozenset()  # nodes that ran in an `autograd.Function`
+    hooked: frozenset[str] = frozenset()  # nodes that ran under hooks of saved tensors
     detached: frozenset[str] = frozenset()  # tensors read through `detach()`
+    constants: Mapping[str, Constant] = {}  # that are read, by name
     inputs: frozenset[str] = frozenset()  # inputs that require a gradient
     notes: tuple[str, ...] = ()  # why the bytes kept are an estimate
 

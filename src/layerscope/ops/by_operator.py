@@ -41,6 +41,10 @@ def _smoothed(call: Call) -> Saved:
     return Saved(inputs=(1,), extra=((elements(call.x) + 1, ""), (rows, "bool"), (1, "int64")))
 
 
+def _index_and_source(call: Call) -> Saved:
+    return Saved(inputs=(1, 2))
+
+
 # operator without its namespace and the mark of working in place, op
 BY_OPERATOR: dict[tuple[str, str], SavesRule] = {
     ("pow", "sqrt"): first_input,
@@ -65,4 +69,7 @@ BY_OPERATOR: dict[tuple[str, str], SavesRule] = {
     ("instance_norm.running", "instance_norm"): _running,
     ("cross_entropy_loss.smoothed", "softmax_loss"): _smoothed,
     ("addcdiv", "mul"): nothing,
+    ("unfold", "gather"): nothing,  # a view
+    ("index_add", "scatter_nd"): _index_and_source,
+    ("index_copy", "scatter_nd"): _index_and_source,
 }

@@ -64,12 +64,18 @@ def expanded(shape: Shape, stride: Shape, wide: Shape) -> Shape:
 
 
 def channels_last(shape: Shape, stride: Shape) -> bool:
-    """Whether the second axis is the innermost one in storage, and the others keep their order."""
-    if len(shape) < 3:
+    """Whether PyTorch takes a tensor for one whose channels are innermost in storage."""
+    if len(shape) == 3:  # one axis less than convolutions have
+        shape = (*shape[:2], 1, shape[2])
+        stride = (*stride[:2], shape[3] * stride[2], stride[2])
+    if len(shape) not in (4, 5) or stride[1] == 0:
         return False
-    order = (0, *range(2, len(shape)), 1)
-    turned = tuple([shape[n] for n in order]), tuple([stride[n] for n in order])
-    return is_dense(*turned) and not is_dense(shape, stride)
+    least = 0
+    for axis in (1, *reversed(range(2, len(shape))), 0):
+        if stride[axis] < least or (axis == 0 and least == stride[1]):
+            return False
+        least = stride[axis] * max(shape[axis], 1)
+    return True
 
 
 def in_order(shape: Shape, order: Sequence[int]) -> Shape:

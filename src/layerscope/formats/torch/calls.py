@@ -14,6 +14,7 @@ from layerscope.formats.torch.aten import FLOATS_ONLY, TYPE_TOLD
 from layerscope.formats.torch.aten.quantized import NARROW
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
 from layerscope.formats.torch.dtypes import INEXACT, NAMES, name_of
+from layerscope.formats.torch.grads import plain_grad
 from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride, joined_stride
 from layerscope.formats.torch.packed import Pack, Packs
 from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
@@ -71,10 +72,6 @@ class Info(Struct, frozen=True, eq=False):
 INFOS: dict[int, Info] = {}  # by identity of the operator
 
 
-def _always() -> bool:
-    return True
-
-
 class Caller:
     """What every kind of call needs: keys, words, runs without numbers."""
 
@@ -87,7 +84,7 @@ class Caller:
         self.floating = floating
         self.shortcuts = True
         self.rules = rules
-        self.memo = MEMO.setdefault((floating, tracker.training), {}) if not rules else {}
+        self.memo = MEMO.setdefault((floating, tracker.grads.training), {}) if not rules else {}
         self.mode: Any = None
         self._meta = torch.device("meta")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
@@ -97,8 +94,7 @@ class Caller:
         self._guard = torch._C._ExcludeDispatchKeyGuard
         self._unseen = self._guard(self._python)
         self._inference = torch.is_inference_mode_enabled
-        # of a model in eval mode no part is looked at
-        self.grad_enabled = torch.is_grad_enabled if tracker.training else _always
+        self.plain_grad = plain_grad(torch, tracker.grads)
         self._types = (torch.Tensor, torch.nn.Parameter)
         self._plain = frozenset(self._types)
         self._object = torch.ScriptObject
@@ -191,7 +187,7 @@ class Caller:
         """The call in our words: a draft and its results, None where there are none."""
         draft = Draft(info.source, self.tracker.same, self.floating)
         draft.in_place = info.in_place
-        draft.training = self.tracker.training
+        draft.training = self.tracker.grads.training
         words = info.words
         if words is None:
             return draft, None, None

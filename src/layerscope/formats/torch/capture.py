@@ -14,6 +14,7 @@ from layerscope.formats.torch import flex
 from layerscope.formats.torch.autocast import Autocast
 from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shapes_in
 from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.formats.torch.grads import CHANNELS_LAST, STRIDED, Grads, strided_kernels
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
 from layerscope.formats.torch.mode import Recorder
@@ -96,19 +97,29 @@ class Run:
     def graph(self, *, real: bool) -> Graph:
         """Run the forward and put the graph together, of the model as it was before."""
         with no_collection():
-            recorder, outputs, notes = self._ran(real=real)
-            return self._assembled(recorder, outputs, notes)
+            try:
+                ran = self._ran(real=real, grad_mode=True)
+            except ModelError as error:
+                # saved by an `autograd.Function` or a checkpoint, which needs gradients
+                if not self.model.training or "nference tensor" not in str(error):
+                    raise
+                ran = self._ran(real=real, grad_mode=False)
+            return self._assembled(*ran)
 
-    def _ran(self, *, real: bool) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
+    def _ran(
+        self, *, real: bool, grad_mode: bool
+    ) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
         """What one forward leaves: records, names of its outputs, and what there is to say."""
         torch = self.torch
         with ExitStack() as stack:
             forget()
             places = self.places = Places(torch, self.model, exact_leaves(torch))
             short = self.shortcuts and not real and not watched(torch)
-            tracker = Tracker(places, places.held)
-            tracker.training = bool(self.model.training)
+            grads = Grads(training=bool(self.model.training), grad_mode=grad_mode)
+            tracker = Tracker(places, places.held, grads)
             floating = floating_of(places.held)
+            if grads.training and strided_kernels(places.held):
+                grads.notes.append(CHANNELS_LAST)
             recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
             recorder.shortcuts = self.shortcuts
             untouched = Untouched(torch, places, short=short)
@@ -122,7 +133,7 @@ class Run:
             said: dict[str, None] = {}
             stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             stack.enter_context(torch.inference_mode())
-            if tracker.training:  # what the model then runs under no_grad can be told apart
+            if grads.training and grad_mode:  # parts under no_grad can be told apart
                 stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
@@ -183,7 +194,9 @@ class Run:
                 value = tracker.declare(tensor, name)
                 original = originals.get(id(tensor))
                 if original is not None and original.requires_grad:
-                    tracker.with_grad.add(value.name)
+                    tracker.grads.inputs.add(value.name)
+                if not value.sig.contiguous:
+                    tracker.grads.notes.append(f"{value.name}: {STRIDED}")
                 if original is not None and original.device.type == "cpu":
                     value.known, value.twin = True, None
                     value.recipe = (lambda kept: kept, (original,), {}, None)
@@ -258,7 +271,7 @@ class Run:
             unused=tuple(unused),
             all_params=True,
             frozen=frozenset(held.frozen),
-            autograd=tracker.autograd(bool(self.torch._C._get_mkldnn_enabled())),
+            autograd=tracker.grads.found(tracker.nodes, bool(self.torch._C._get_mkldnn_enabled())),
             own_layout=tracker.own_types,
         )
 

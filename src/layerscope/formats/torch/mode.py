@@ -42,26 +42,17 @@ class Recorder(Constants, Writes):
     @property
     def dispatch(self) -> Callable[[Any, Any, Any], Any]:
         """What handles one call of the dispatcher in the mode that the model is in."""
-        return self.call_in_training if self.tracker.training else self.call
+        return self.call_in_training if self.tracker.grads.training else self.call
 
     def call_in_training(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """As `call`, of a model in train mode, which may run parts without gradients."""
-        if self.grad_enabled():
+        """As `call`, of a model in train mode; what a part of it does not keep is marked."""
+        if self.plain_grad():
             return self.call(func, args, kwargs)
-        tracker = self.tracker
-        before = len(tracker.nodes)
+        nodes = self.tracker.nodes
+        before = len(nodes)
         result = self.call(func, args, kwargs)
-        made = range(before, len(tracker.nodes))
-        (tracker.custom if self._in_function() else tracker.no_grad).update(made)
+        self.tracker.grads.mark(self.torch, range(before, len(nodes)))
         return result
-
-    def _in_function(self) -> bool:
-        """Whether the caller is the forward of an `autograd.Function`, which runs without them."""
-        apply = self.torch.autograd.Function.apply.__code__
-        frame: Any = sys._getframe()
-        while frame is not None and frame.f_code is not apply:
-            frame = frame.f_back
-        return frame is not None
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """One call of the dispatcher."""

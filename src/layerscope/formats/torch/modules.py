@@ -93,7 +93,7 @@ class Calls:
         values = self.tracker.values
         answer, enter = self.answer, self.enter
         short, same = self.short, self._same
-        grad_enabled = self.recorder.grad_enabled
+        plain_grad = self.recorder.plain_grad
 
         def switch(on: bool) -> None:
             nonlocal short
@@ -104,7 +104,7 @@ class Calls:
         def call(place: Place, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:
                 return place.module._call_impl(*args, **kwargs)
-            if not short or len(args) != 1 or kwargs or not place.path or not grad_enabled():
+            if not short or len(args) != 1 or kwargs or not place.path or not plain_grad():
                 return enter(place, args, kwargs)
             if place.kind is same and not _hooked(place.module.__dict__):
                 return args[0]
@@ -124,7 +124,7 @@ class Calls:
         outer, tracker.place = tracker.place, place.opened()
         before, mark = len(tracker.nodes), len(tracker.log)
         try:
-            short = self.short and self.recorder.grad_enabled()
+            short = self.short and self.recorder.plain_grad()
             if short and len(args) == 1 and not kwargs and self._is_row(place):
                 return self._through(place, args[0])
             self.begin()
@@ -275,7 +275,7 @@ class Calls:
         source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
         draft = Draft(source, tracker.same, recorder.floating)
         draft.in_place = in_place
-        draft.training = tracker.training
+        draft.training = tracker.grads.training
         arguments = leaf.arguments(x, tuple(refs), told)
         if arguments is None:
             return None

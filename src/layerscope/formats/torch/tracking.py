@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import name_of
+from layerscope.formats.torch.grads import Grads
 from layerscope.formats.torch.places import Held, Place
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.attributes import Cast, Opaque, Permute, Reshape, Slice, Told
-from layerscope.graph.types import Autograd, Node, Param, Role, Shape, Tensor, elements
+from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
 # Values alike are one value, from one model to the next: what is known of a call is known then.
 SAME: dict[Any, Any] = {}
@@ -34,9 +35,10 @@ class Entry(Struct, frozen=True, gc=False):
 class Tracker:
     """Collects nodes while a model runs."""
 
-    def __init__(self, places: Mapping[int, Place], held: Held) -> None:
+    def __init__(self, places: Mapping[int, Place], held: Held, grads: Grads | None = None) -> None:
         self.places = places
         self.held = held
+        self.grads = grads or Grads()
         self.values: dict[int, Value] = {}
         self.log: list[Value] = []  # every value that got a name, in order; keeps tensors alive
         self.nodes: list[Node] = []
@@ -47,12 +49,6 @@ class Tracker:
         self.same = SAME
         self.place: Place | None = None
         self.leaf: Place | None = None  # the module that is the operation at hand
-        self.contiguous: set[str] = set()  # names read through `contiguous()`
-        self.detached: set[str] = set()  # names read through `detach()`
-        self.no_grad: set[int] = set()  # nodes that ran without gradients, by index
-        self.custom: set[int] = set()  # nodes that ran in an `autograd.Function`, by index
-        self.with_grad: set[str] = set()  # inputs that require a gradient
-        self.training = False  # the model is in train mode
         self.own_types = False  # whether a node has arrays of other types than its rule tells
         self._counts: dict[str, int] = {}
         self._sigs = SIGS
@@ -154,6 +150,8 @@ class Tracker:
         self.place = self.leaf = None  # it belongs to no module
         value.name = self._node(op, (), told, 1, None)[0]
         self.place, self.leaf = around
+        if self.grads.training:
+            self.grads.constant(value)
         value.plain = value.parent is None
         value.fixed = False
         return str(value.name)
@@ -338,23 +336,7 @@ class Tracker:
         )
         for value in self.log[mark:]:
             value.name = renamed.get(value.name, value.name)
-        for read in (self.contiguous, self.detached):
-            for old in read & renamed.keys():
-                read.remove(old)
-                read.add(renamed[old])
-
-    def autograd(self, onednn: bool) -> Autograd:
-        """What the run shows of training."""
-        nodes = self.nodes
-        return Autograd(
-            training=self.training,
-            onednn=onednn,
-            contiguous=frozenset(self.contiguous),
-            no_grad=frozenset([nodes[n].name for n in self.no_grad]),
-            custom=frozenset([nodes[n].name for n in self.custom]),
-            detached=frozenset(self.detached),
-            inputs=frozenset(self.with_grad),
-        )
+        self.grads.renamed(renamed)
 
     # What is written in place
 

@@ -41,9 +41,9 @@ class Writes(Views):
             return result
         way = entry.way
         if lazy and way == "copy":
-            tracker.contiguous.add(names[0])
+            tracker.grads.contiguous.add(names[0])
         elif info.name == "detach" and not source.sig.kind:
-            tracker.detached.update(names)
+            tracker.grads.detached.update(names)
         for n, out in enumerate(listed):
             made = tracker.register(out, names[n], entry.outs[n])
             place = None if entry.form is None else n
