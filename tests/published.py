@@ -231,7 +231,7 @@ CONVNET_BURDEN = table(
     """,
 )
 
-# The TOTAL rows of four networks, and rows of two others, in Netscope's words.
+# The sums of four networks, which are its TOTAL rows, and rows of two others, in Netscope's words.
 NETSCOPE = (
     *table(
         "dgschwend/netscope 8ae36d8, tables of its presets",
@@ -288,24 +288,24 @@ NETSCOPE = (
     ),
 )
 
-# FLOPs, bytes moved, and the sizes of the matrix product of a convolution.
+# FLOPs, bytes moved, FLOPs per byte, and the sizes of the matrix product of a convolution.
 BODA = table(
-    "moskewcz/boda 27ec86e, nin_imagenet_nopad",
+    "moskewcz/boda, the printed profile of nin_imagenet_nopad",
     """
-    network               input@layer   boda_FLOPs  boda_bytes      M     N     K
-    nin-nopad       5x3x227x227@conv1   1054152000     9039516  15125    96   363
-    nin-nopad       5x3x227x227@cccp1    278784000    11653248  15125    96    96
-    nin-nopad       5x3x227x227@cccp2    278784000    11653248  15125    96    96
-    nin-nopad       5x3x227x227@conv2   3250176000     6566784   2645   256  2400
-    nin-nopad       5x3x227x227@cccp3    346685440     5680128   2645   256   256
-    nin-nopad       5x3x227x227@cccp4    346685440     5680128   2645   256   256
-    nin-nopad       5x3x227x227@conv3   3193896960     8570880   1805   384  2304
-    nin-nopad       5x3x227x227@cccp5    532316160     6136320   1805   384   384
-    nin-nopad       5x3x227x227@cccp6    532316160     6136320   1805   384   384
-    nin-nopad  5x3x227x227@conv4-1024   1734082560    15785472    245  1024  3456
-    nin-nopad  5x3x227x227@cccp7-1024    513802240     6205440    245  1024  1024
-    nin-nopad  5x3x227x227@cccp8-1024    501760000     6083520    245  1000  1024
-    nin-nopad             5x3x227x227  12563440960           -      -     -     -
+    network               input@layer  boda_MF  boda_GF  boda_MB  boda_AI      M     N     K
+    nin-nopad       5x3x227x227@conv1        -     1.05     9.04      117  15125    96   363
+    nin-nopad       5x3x227x227@cccp1      279        -     11.7     23.9  15125    96    96
+    nin-nopad       5x3x227x227@cccp2      279        -     11.7     23.9  15125    96    96
+    nin-nopad       5x3x227x227@conv2        -     3.25     6.57      495   2645   256  2400
+    nin-nopad       5x3x227x227@cccp3      347        -     5.68     61.0   2645   256   256
+    nin-nopad       5x3x227x227@cccp4      347        -     5.68     61.0   2645   256   256
+    nin-nopad       5x3x227x227@conv3        -     3.19     8.57      373   1805   384  2304
+    nin-nopad       5x3x227x227@cccp5      532        -     6.14     86.7   1805   384   384
+    nin-nopad       5x3x227x227@cccp6      532        -     6.14     86.7   1805   384   384
+    nin-nopad  5x3x227x227@conv4-1024        -     1.73     15.8      110    245  1024  3456
+    nin-nopad  5x3x227x227@cccp7-1024      514        -     6.21     82.8    245  1024  1024
+    nin-nopad  5x3x227x227@cccp8-1024      502        -     6.08     82.5    245  1000  1024
+    nin-nopad             5x3x227x227        -     12.6     99.2      127      -     -     -
     """,
 )
 
@@ -453,20 +453,20 @@ NANOGPT = table(
 COURSE_NOTES = table(
     "CS231n notes and the tables of VGG-16 and VGG-19 that repeat them",
     """
-    network  input@layer        cs231n_elements  cs231n_weights
-    vgg16    224@features.0                   -            1728
-    vgg16    224@features.2                   -           36864
-    vgg16    224@features.5                   -           73728
-    vgg16    224@features.7                   -          147456
-    vgg16    224@features.10                  -          294912
-    vgg16    224@features.12                  -          589824
-    vgg16    224@features.17                  -         1179648
-    vgg16    224@features.19                  -         2359296
-    vgg16    224@classifier.0              4096       102760448
-    vgg16    224@classifier.3              4096        16777216
-    vgg16    224@classifier.6              1000         4096000
-    vgg16    224                       15237608       138344128
-    vgg19    224                       16542184       143652544
+    network  input@layer       cs231n_elements  cs231n_weights  cs231n_Melements  cs231n_Mweights
+    vgg16    224@features.0                  -            1728                 -                -
+    vgg16    224@features.2                  -           36864                 -                -
+    vgg16    224@features.5                  -           73728                 -                -
+    vgg16    224@features.7                  -          147456                 -                -
+    vgg16    224@features.10                 -          294912                 -                -
+    vgg16    224@features.12                 -          589824                 -                -
+    vgg16    224@features.17                 -         1179648                 -                -
+    vgg16    224@features.19                 -         2359296                 -                -
+    vgg16    224@classifier.0             4096       102760448                 -                -
+    vgg16    224@classifier.3             4096        16777216                 -                -
+    vgg16    224@classifier.6             1000         4096000                 -                -
+    vgg16    224                             -               -                15              138
+    vgg19    224                      16542184       143652544                 -                -
     """,
 )
 

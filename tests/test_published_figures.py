@@ -121,6 +121,12 @@ def netscope_params(of: Subject) -> int:
     return (of.row("netscope") if of.layer else of.report("netscope").totals).params
 
 
+def moved_bytes(of: Subject) -> int:
+    """Of one convolution, or of all: Boda fuses what is between them."""
+    layers = [of.row()] if of.layer else of.report().layers
+    return sum(layer.moved_bytes for layer in layers if layer.op == "conv")
+
+
 def gemm(side: str) -> Callable[[Subject], int]:
     return lambda of: int(getattr(of.row().gemm, side))
 
@@ -214,11 +220,15 @@ QUANTITIES: dict[str, tuple[int, Count]] = {
     **{kind: (1, netscope(kind)) for kind in ("comp", "add", "div", "exp")},
     "activation": (1, netscope_activations),
     "param": (1, netscope_params),
-    "boda_FLOPs": (1, lambda of: 2 * macs(of)),
-    "boda_bytes": (1, lambda of: of.row().moved_bytes),
+    "boda_MF": (M, lambda of: 2 * macs(of)),
+    "boda_GF": (G, lambda of: 2 * macs(of)),
+    "boda_MB": (M, moved_bytes),
+    "boda_AI": (1, lambda of: Fraction(2 * macs(of), moved_bytes(of))),
     **{side: (1, gemm(side.lower())) for side in "MNK"},
     "cs231n_elements": (1, cs231n("convention_activations")),
     "cs231n_weights": (1, cs231n("params")),
+    "cs231n_Melements": (M, cs231n("activations")),
+    "cs231n_Mweights": (M, cs231n("params")),
     "matconvnet_stride": (1, field_stride),
     "matconvnet_offset": (1, lambda of: field_centre(of) + 1),
     "matconvnet_data_KB": (1024, lambda of: 4 * of.row("matconvnet").convention_activations),
