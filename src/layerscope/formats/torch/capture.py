@@ -123,7 +123,7 @@ class Run:
             stack.enter_context(torch.inference_mode())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
-            autocast = stack.enter_context(Autocast(torch, recorder, calls, self._device()))
+            autocast = stack.enter_context(Autocast(torch, recorder, calls, self._device))
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
             recorder.mode.call = recorder.call
