@@ -12,6 +12,7 @@ the layer reads it as it is stored.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from threading import Lock, get_ident
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from layerscope.formats.torch.values import Sig, Value
 
 SETTERS = {"set_autocast_enabled": "cuda", "set_autocast_cpu_enabled": "cpu"}
 GETTERS = {"is_autocast_enabled": "cuda", "is_autocast_cpu_enabled": "cpu"}
+DEVICES = ("cpu", "cuda", "xpu", "mps")
 ORIGINALS: dict[str, Any] = {}  # PyTorch's own functions, while ours stand in for them
 ACTIVE: dict[int, Autocast] = {}  # by thread
 LOCK = Lock()
@@ -59,11 +61,14 @@ class FinalCall(Exception):
 class Autocast:
     """Keeps the state of autocast and makes its casts, in this thread, while the context lasts."""
 
-    def __init__(self, torch: Any, recorder: Recorder, calls: Calls, device: str) -> None:
+    def __init__(
+        self, torch: Any, recorder: Recorder, calls: Calls, device: Callable[[], str]
+    ) -> None:
         self.torch = torch
         self.recorder = recorder
         self.calls = calls
-        self.device = device  # type of the model's device, "" for the meta device
+        self._find_device = device  # type of the model's device, "" for the meta device
+        self._device: str | None = None
         self.enabled: dict[str, bool] = {}
         self.notes: dict[str, None] = {}
         self._weights: dict[int, tuple[Any, Any]] = {}  # by identity, as PyTorch's cache
@@ -75,13 +80,8 @@ class Autocast:
     def __enter__(self) -> Autocast:
         torch = self.torch
         self._outer = ACTIVE.get(get_ident())
-        devices = (
-            "cpu",
-            "cuda",
-            *([self.device] if self.device not in ("", "cpu", "cuda") else ()),
-        )
-        is_on = torch.is_autocast_enabled
-        self.enabled = {device: True for device in devices if is_on(device)}
+        devices = with_autocast(torch)
+        self.enabled = {device: True for device in devices if torch.is_autocast_enabled(device)}
         _install(torch, self)
         self._before = [
             (ORIGINALS["set_autocast_enabled"], device, self._outer is None)
@@ -105,7 +105,9 @@ class Autocast:
 
     def switch(self) -> None:
         """Have calls come here first where autocast is on, and modules run."""
-        devices = (self.device,) if self.device else tuple(self.enabled)
+        if self._device is None:
+            self._device = self._find_device()
+        devices = (self._device,) if self._device else tuple(self.enabled)
         self._on = next((device for device in devices if self.enabled.get(device)), "")
         if self.recorder.mode is not None:
             self.recorder.mode.call = self.call if self._on else self.recorder.dispatch
@@ -297,6 +299,17 @@ def _replaced(arg: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     if type(arg) in (list, tuple):
         return type(arg)([_replaced(each, kind, change) for each in arg])
     return arg
+
+
+@cache
+def with_autocast(torch: Any) -> tuple[str, ...]:
+    """Device types that this PyTorch has autocast for."""
+    found = []
+    for device in DEVICES:
+        with suppress(RuntimeError):
+            torch.get_autocast_dtype(device)
+            found.append(device)
+    return tuple(found)
 
 
 @cache

@@ -137,7 +137,7 @@ class Run:
                 stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
-            autocast = stack.enter_context(Autocast(torch, recorder, calls, self._device()))
+            autocast = stack.enter_context(Autocast(torch, recorder, calls, self._device))
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
             recorder.mode.call = recorder.dispatch

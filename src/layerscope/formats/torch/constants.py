@@ -44,7 +44,7 @@ class Constants(Views):
             target.root.known = target.known = False
             if self.torch.Tag.inplace_view in func.tags or not info.in_place:
                 return self._run(info, func, args, kwargs)
-            self.need_writable(info, func, args, kwargs, given)
+            self.need_writable(info, func, args, kwargs, given, key)
             return target.tensor
         view = info.kind == "view" and info.words is not None
         entry: Entry | None = None

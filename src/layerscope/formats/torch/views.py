@@ -13,6 +13,7 @@ from layerscope.graph.types import elements
 from layerscope.ops.rule import shown
 
 MOST_WRITTEN = 1 << 12  # elements that a check of a write computes with; more are scaled down
+WRITABLE = Entry((), (), ())  # stands for a write that was tried
 NOT_ON_CPU = ("Half", "BFloat16", "Float8")  # dtypes that other devices have more kernels for
 
 
@@ -73,7 +74,9 @@ class Views(Caller):
         shared = {any(alias(out, each) for each in held) for out in outs}
         return "" if len(shared) != 1 else "view" if shared.pop() else "copy"
 
-    def need_writable(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> None:
+    def need_writable(
+        self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any
+    ) -> None:
         """Raise what PyTorch raises where a tensor cannot hold what is written into it.
 
         Kernels of the meta device accept more than others do, so that small tensors of zeros are
@@ -83,6 +86,8 @@ class Views(Caller):
         plain = sig.dtype in self._floats and all(value.sig is sig for value in given)
         plain = plain and bool not in map(type, args)  # which may not be subtracted
         if self.real or plain or info.name in DRAWN or not info.full.startswith("aten."):
+            return
+        if self.shortcuts and ("written", key) in self.memo:
             return
         sizes = sorted({2, *[size for value in given for size in value.sig.shape]})
         small = {size: size for size in sizes}
@@ -95,12 +100,12 @@ class Views(Caller):
             with self.torch.no_grad():
                 func(*self._filled(args, small), **self._filled(kwargs, small))
         except (RuntimeError, IndexError) as error:
-            if _of_this_run(error):
-                return
-            if small[sizes[-1]] != sizes[-1]:
+            if not _of_this_run(error):
+                if small[sizes[-1]] == sizes[-1]:
+                    raise
                 shapes = ", ".join(f"{shown(v.sig.shape)} {v.sig.name}" for v in given)
                 raise RuntimeError(f"PyTorch refuses {info.full} of {shapes}") from error
-            raise
+        self.memo["written", key] = WRITABLE
 
     def _filled(self, arg: Any, sizes: dict[int, int] | None) -> Any:
         """Arguments with zeros of other sizes on the CPU; without numbers where none are given."""

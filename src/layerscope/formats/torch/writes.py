@@ -86,7 +86,7 @@ class Writes(Views):
         if target.sig.kind == "buffer" and target.tensor.numel() == 1:
             if self.real:
                 return func(*args, **kwargs)
-            self.need_writable(info, func, args, kwargs, given)
+            self.need_writable(info, func, args, kwargs, given, key)
             return target.tensor  # a counter of the model's own, such as batches seen
         if self.torch.Tag.inplace_view in func.tags or not info.in_place:
             return self._rewritten(info, func, args, kwargs, given)
@@ -94,7 +94,7 @@ class Writes(Views):
             func(*args, **kwargs)
         entry = self.memo.get(key) if self.shortcuts else None
         if entry is None:
-            self.need_writable(info, func, args, kwargs, given)
+            self.need_writable(info, func, args, kwargs, given, key)
             if info.name in DRAWN:
                 told = Told((target.sig.shape,), (target.sig.name,))
                 draft = Draft(info.source, self.tracker.same, self.floating)
