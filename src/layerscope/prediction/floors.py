@@ -15,7 +15,7 @@ from math import fsum
 from msgspec import Struct
 
 from layerscope.analysis.costs import storage_of
-from layerscope.graph.types import storage_bytes
+from layerscope.graph.types import DTYPE_BITS, storage_bytes
 from layerscope.ops import RULES
 from layerscope.report import Layer, Report
 
@@ -33,7 +33,9 @@ class Floors:
 
     def __init__(self, report: Report, limits: Limits) -> None:
         self._limits = limits
-        self._compute = {layer.name: _compute_s(layer, limits) for layer in report.layers}
+        self._compute = {
+            layer.name: _compute_s(layer, limits, report.dtype) for layer in report.layers
+        }
         self._read: dict[str, int] = {}  # stored bytes that a layer reads
         self._first: dict[str, int] = {}  # those among them that no layer before it has read
         counted: dict[str, int] = {}
@@ -66,12 +68,19 @@ class Floors:
         return max(fsum(self._compute.values()), stored)
 
 
-def _compute_s(layer: Layer, limits: Limits) -> float:
-    """Seconds of all operations at the highest peak of a dtype that the layer has tensors of."""
+def _compute_s(layer: Layer, limits: Limits, dtype: str) -> float:
+    """Seconds of all operations at the highest peak of a dtype that the layer has tensors of.
+
+    Integers that a machine has no peak for, as of indices, are no quicker than the report's dtype
+    where they are no narrower.
+    """
     flops = layer.cost.ops.flops
     dtypes = {tensor.dtype for tensor in (*layer.inputs, *layer.outputs)}
     dtypes |= {param.dtype for param in layer.cost.params}
-    peaks = [limits.flops_s[dtype] for dtype in dtypes if dtype in limits.flops_s]
+    peaks = [limits.flops_s[each] for each in dtypes if each in limits.flops_s]
+    if not peaks and dtype in limits.flops_s:
+        wide = all(DTYPE_BITS.get(each, 0) >= DTYPE_BITS[dtype] for each in dtypes)
+        peaks = [limits.flops_s[dtype]] if wide else []
     return flops / max(peaks) if flops and peaks else 0.0
 
 
