@@ -330,6 +330,7 @@ ROWS: dict[str, Row] = {
         "transformer", lambda: nn.MultiheadAttention(16, 4), lambda: (torch.rand(5, 2, 16),) * 3
     ),
     "RNN": Row("recurrent", lambda: nn.RNN(10, 20, 2), numbers(5, 2, 10)),
+    "RNN of relu": Row("recurrent", lambda: nn.RNN(10, 20, nonlinearity="relu"), numbers(5, 2, 10)),
     "GRU": Row("recurrent", lambda: nn.GRU(10, 20), numbers(5, 2, 10)),
     "GRU, both directions": Row(
         "recurrent", lambda: nn.GRU(10, 20, 2, bidirectional=True, batch_first=True),

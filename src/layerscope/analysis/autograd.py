@@ -17,7 +17,7 @@ from layerscope.analysis.storage import Storages, operator, written
 from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
 from layerscope.ops import RULES, Call
 from layerscope.ops.by_operator import BY_OPERATOR
-from layerscope.ops.saved import WEIGHT, Saved
+from layerscope.ops.saved import NOTHING, WEIGHT, Saved
 
 INEXACT = ("fp", "bf", "complex")  # dtypes that have gradients
 NAMED = 3  # layers named in a note
@@ -26,6 +26,8 @@ FILE = "read from an exported program, which does not show copies made by contig
 WORKSPACE = "with oneDNN an LSTM keeps a workspace whose size oneDNN chooses"
 FUNCTION = "runs in an autograd.Function, which keeps what it chooses; its inputs are counted"
 HOOKS = "runs under saved_tensors_hooks, as in a checkpoint; its inputs are counted"
+FILLED = "an operand was filled in place; whether it has a gradient is not known"
+UNKNOWN_COPY = "whether an operand is copied is not known"
 HALF = "checked against autograd in fp32 alone"
 # Op families and ops whose rules are compared with autograd in tests/test_training_ops.py.
 CHECKED_FAMILIES = frozenset((
@@ -35,11 +37,17 @@ CHECKED_FAMILIES = frozenset((
 CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast"))
 UNCHECKED = frozenset((
     "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select",
-    "reverse_sequence", "crop", "interp", "affine_grid", "unpool",
+    "reverse_sequence", "crop", "interp", "affine_grid",
     "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
     "pyramid_stochastic_pool", "global_stochastic_pool", "compress", "unique", "non_zero",
     "caffe_lstm", "caffe_rnn", "quick_gelu", "thresholded_relu", "reduce_log_sum",
     "reduce_sum_square", "l2_norm",
+))  # fmt: skip
+
+# Operators that are converted and that no test compares with autograd.
+UNCHECKED_OPERATORS = frozenset((
+    "_grouped_mm", "grouped_mm", "_native_multi_head_attention", "roi_align", "histc",
+    "cosine_similarity",
 ))  # fmt: skip
 
 Status = Literal["exact", "estimate"]
@@ -67,6 +75,7 @@ class _Walk:
             if param.learnable and (param.storage or param.name) not in graph.frozen
         }  # fmt: skip
         self.holding: set[str] = set()
+        self.filled: set[str] = set()  # tensors filled in place, and what is made of them
         self.makers: dict[str, Node] = {}
         self.reasons: dict[str, list[str]] = {}
         self.complete = True
@@ -98,6 +107,7 @@ class _Walk:
         if node.name in self.no_grad or not any(t.dtype.startswith(INEXACT) for t in made):
             return 0
         if not learned and not any(name in self.needs for name in node.inputs):
+            self._follow_filled(node, call, made)
             return 0
         if not self.detached.isdisjoint(node.inputs):
             self.note("an input is detached in some uses, which is not followed", node)
@@ -117,6 +127,8 @@ class _Walk:
             self.note(WORKSPACE, node)
         if operator(node).endswith("_cell") and node.op in ("lstm", "gru", "rnn"):
             self.note("first states are counted as tensors of their own", node)
+        if operator(node) in UNCHECKED_OPERATORS:
+            self.note(f"{operator(node)}: not compared with autograd", node)
         saves = BY_OPERATOR.get((operator(node), node.op), rule.saves)
         return self._kept(node, call, saves(call), learned)
 
@@ -161,11 +173,10 @@ class _Walk:
                     wanted.add(kept)
             elif given[of].name in self.needs:
                 wanted.add(kept)
-        if saved.crossed and any(self._filled(tensor) for tensor in given):
-            self.note(
-                "an operand was filled in place; whether it has a gradient is not known", node
-            )
+            elif given[of].name in self.filled:
+                self.note(FILLED, node)
         folds = {fold.input: fold for fold in saved.folds}
+        copies = dict(saved.contiguous)
         total = 0
         for n in sorted(wanted):
             tensor, fold = given[n], folds.get(n)
@@ -175,20 +186,30 @@ class _Walk:
             if fold is not None:
                 copied, certain = self.storages.folded(tensor, fold)
                 if not certain:
-                    self.note("whether an operand is copied is not known", node)
+                    self.note(UNKNOWN_COPY, node)
                 if copied:
                     total += fold.copies * storage_bytes(elements(fold.flat), tensor.dtype)
                     continue
+            if n in copies and not self.storages.is_contiguous(tensor, copies[n]):
+                total += tensor.bytes
+                continue
             if n == written(node):
                 total += tensor.bytes  # a copy of what is written over
                 continue
+            if tensor.name in self.storages.guessed:
+                self.note(UNKNOWN_COPY, node)
             total += sum(map(self._hold, self._read(tensor)))
         total += sum([self._hold(made[n].name) for n in saved.outputs])
         return total + sum([storage_bytes(n, kind or made[0].dtype) for n, kind in saved.extra])
 
-    def _filled(self, tensor: Tensor) -> bool:
-        maker = self.makers.get(tensor.name)
-        return maker is not None and maker.op == "constant" and operator(maker) in ("fill", "zero")
+    def _follow_filled(self, node: Node, call: Call | None, made: Tensors) -> None:
+        """A tensor that is filled in place has a gradient if it had one: nodes do not say."""
+        starts = node.op == "constant" and operator(node) in ("fill", "zero")
+        if not starts and self.filled.isdisjoint(node.inputs):
+            return
+        self.filled.update([tensor.name for tensor in made])
+        if not starts and (call is None or RULES[node.op].saves(call) != NOTHING):
+            self.note(FILLED, node)
 
     def _read(self, tensor: Tensor) -> tuple[str, ...]:
         """Names of the tensors kept; indices along several axes are joined in the graph alone."""

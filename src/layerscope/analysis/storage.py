@@ -67,6 +67,7 @@ class Storages:
         for param in graph.params:
             self.views[param.name] = View(param.name, dense(param.shape))
             self.bytes[param.name] = 0  # counted as a parameter
+        self.guessed: set[str] = set()  # views that may be copies
         self.constants = graph.autograd.constants if graph.autograd is not None else {}
 
     def _fresh(self, tensor: Tensor, stride: Shape | None) -> None:
@@ -103,7 +104,9 @@ class Storages:
             return None
         op, made = node.op, call.outputs[n]
         if op in VIEWS or (op == "gather" and operator(node) == "unfold"):
-            if source.stride is None:  # a view, or a copy: the bytes are the same
+            if source.stride is None:
+                if op in ("reshape", "flatten") or given[0].name in self.guessed:
+                    self.guessed.add(node.outputs[n])  # a view or a copy
                 return View(source.storage, None)
             stride = _viewed(node, shape, source.stride, made)
             return None if stride is None else View(source.storage, stride)
@@ -164,6 +167,17 @@ class Storages:
                 return None
             laid.append((tensor.shape, stride))
         return laid
+
+    def is_contiguous(self, tensor: Tensor, last: bool) -> bool:
+        """Whether a tensor is contiguous, or with `last` contiguous with its channels last."""
+        shape, stride = tensor.shape, self.views[tensor.name].stride
+        if shape is None or stride is None:
+            return True
+        if last and channels_last(shape, stride):
+            stride, shape = (
+                (stride[0], *stride[2:], stride[1]), (shape[0], *shape[2:], shape[1])
+            )  # fmt: skip
+        return is_dense(shape, stride)
 
     def folded(self, tensor: Tensor, fold: Fold) -> tuple[bool, bool]:
         """Whether a fold of this tensor is a copy, and whether that is certain."""

@@ -32,13 +32,19 @@ def _running(call: Call) -> Saved:
     """As `instance_norm`, and both stored statistics repeated for every example."""
     channels = elements(call.x[:2])
     repeated = 3 if call.attributes is not None and call.attributes.affine else 2
-    return Saved(inputs=(0,), extra=(((repeated + 2) * channels, ""),))
+    kept = (repeated + 2) * channels
+    return Saved(inputs=(0,), extra=((kept, ""),), contiguous=((0, False),))
 
 
 def _smoothed(call: Call) -> Saved:
     """Besides a cross entropy's own: which labels are left out, and how many are not."""
     rows = elements(call.inputs[1])
     return Saved(inputs=(1,), extra=((elements(call.x) + 1, ""), (rows, "bool"), (1, "int64")))
+
+
+def _bound(call: Call) -> Saved:
+    """The upper of two bounds; the input is kept with the lower one."""
+    return Saved(inputs=(1,))
 
 
 def _index_and_source(call: Call) -> Saved:
@@ -69,6 +75,10 @@ BY_OPERATOR: dict[tuple[str, str], SavesRule] = {
     ("instance_norm.running", "instance_norm"): _running,
     ("cross_entropy_loss.smoothed", "softmax_loss"): _smoothed,
     ("addcdiv", "mul"): nothing,
+    ("sgn", "sign"): both,
+    ("clamp.second", "min"): _bound,
+    ("clip.second", "min"): _bound,
+    ("col2im", "scatter"): nothing,
     ("unfold", "gather"): nothing,  # a view
     ("index_add", "scatter_nd"): _index_and_source,
     ("index_copy", "scatter_nd"): _index_and_source,

@@ -246,7 +246,14 @@ def _instance_saves(call: Call) -> Saved:
     """As a batch norm of N x C channels: a scale is repeated for every example."""
     a: InstanceNorm = call.attributes or InstanceNorm()
     channels = elements(call.x[:2])
-    return Saved(inputs=(0,), extra=(((3 if a.affine else 2) * channels, ""),))
+    kept = (3 if a.affine else 2) * channels
+    return Saved(inputs=(0,), extra=((kept, ""),), contiguous=((0, False),))
+
+
+def _group_saves(call: Call) -> Saved:
+    """The input, and mean and deviation of every group."""
+    groups = call.x[0] * call.attributes.groups
+    return Saved(inputs=(0,), extra=((2 * groups, ""),), contiguous=((0, True),))
 
 
 def _scale_saves(call: Call) -> Saved:
@@ -302,7 +309,7 @@ RULES = {
             params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
             reach=lambda call: (keep((0,)),),
             backward=_norm_backward,
-            saves=_with_statistics(lambda call: call.x[0] * call.attributes.groups),
+            saves=_group_saves,
         ),
         2,
     ),

@@ -36,6 +36,8 @@ class Saved(Struct, frozen=True, gc=False):
     outputs: tuple[int, ...] = ()
     extra: tuple[Kept, ...] = ()
     crossed: tuple[tuple[int, int], ...] = ()  # input kept, input whose gradient needs it
+    contiguous: tuple[tuple[int, bool], ...] = ()  # inputs copied first unless they are; True:
+    # channels may be last
     folds: tuple[Fold, ...] = ()  # how inputs kept are reshaped first
     note: str = ""  # why this is an estimate, if it is
 

@@ -49,6 +49,8 @@ class Grads:
             storage = tensor.untyped_storage()
             key, held = ("storage", storage.data_ptr()), storage.nbytes()
         first = self._storages.setdefault(key, value.name)
+        if tensor.requires_grad:  # a parameter that is not the model's
+            self.inputs.add(value.name)
         self.constants[value.name] = Constant(first, held, value.sig.stride)
 
     def mark(self, torch: Any, made: range) -> None:

@@ -77,6 +77,8 @@ def clamp(d: Draft, self: Ref, min: Any = None, max: Any = None) -> Ref:
     x = self
     for op, bound in (("max", min), ("min", max)):
         if bound is not None:
+            if x is not self:
+                d.source = Source(op=f"{d.source.op}.second")
             x = d.add(op, x, *([bound] if isinstance(bound, Ref) else []))
     return x
 
