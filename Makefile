@@ -70,6 +70,7 @@ test-torch: $(VENV)/torch
 	$(BIN)/pytest tests/test_torch_*.py tests/test_*_torch.py $(PARALLEL) --all-installed $(ARGS)
 
 test-zoo: $(VENV)/torch
+	$(BIN)/pytest tests/test_torch_figures.py -m slow
 	$(BIN)/python tests/zoo_torch.py $(ARGS)
 
 bench-torch: $(VENV)/peers
@@ -86,7 +87,7 @@ $(VENV)/peers: $(VENV)/torch
 	@touch $@
 
 test-peers: $(VENV)/peers
-	$(BIN)/pytest tests/test_peers.py -m peers $(ARGS)
+	$(BIN)/pytest tests/test_peers*.py -m peers $(ARGS)
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .

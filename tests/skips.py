@@ -14,7 +14,10 @@ import pytest
 # Only `make test-torch` runs these files, so that `make test` is the same with PyTorch and without.
 TORCH_FILES = ("test_torch_*.py", "test_*_torch.py")
 NO_SHARED = "the figures of others (../shared) are not on this machine"
-SLOW_TARGETS = {"test_onnx_models.py": "make test-models"}  # of other files: make test-lower
+SLOW_TARGETS = {  # of other files: make test-lower
+    "test_onnx_models.py": "make test-models",
+    "test_torch_figures.py": "make test-zoo",
+}
 
 
 def needs_torch(path: Path) -> bool:

@@ -69,7 +69,7 @@ def test_a_detector_has_netscopes_rows_and_total() -> None:
         + 300 * 5 + 300 * 8 * 49 + 300 * (16 + 21 + 21)
         + 300 * 84 * 2  # bbox_pred and bbox_out
     )  # fmt: skip
-    assert report.totals.activations == activation
+    assert report.totals.convention_activations == activation
     assert total["activation"] == f"{activation / 1e3:.2f}".rstrip("0").rstrip(".") + "k"
     assert not report.coverage.unknown
 

@@ -478,7 +478,7 @@ def _without_gradient(x: Any) -> Any:
 
 
 # Operators that single calls do not reach: recurrent ones are among the modules of
-# test_training_modules.py, others are of exported programs or quantized numbers, or name what
+# test_torch_training_modules.py, others are of exported programs or quantized numbers, or name what
 # another name is called by; what `isfinite` saves is freed at once.
 RECURRENT = frozenset((
     "gru", "lstm", "rnn_tanh", "rnn_relu", "gru_cell", "lstm_cell", "rnn_tanh_cell",
