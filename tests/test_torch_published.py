@@ -27,14 +27,14 @@ TORCHVISION = """
     segmentation    deeplabv3_resnet50                    1x3x520x520  42004074  178.722
     segmentation    fcn_resnet101                         1x3x520x520  54314346  232.738
     segmentation    lraspp_mobilenet_v3_large             1x3x520x520   3221538    2.086
-    detection       fasterrcnn_mobilenet_v3_large_fpn               -  19386354        -
-    detection       fasterrcnn_resnet50_fpn                         -  41755286        -
-    detection       fasterrcnn_resnet50_fpn_v2                      -  43712278        -
-    detection       keypointrcnn_resnet50_fpn                       -  59137258        -
-    detection       maskrcnn_resnet50_fpn_v2                        -  46359409        -
-    detection       retinanet_resnet50_fpn_v2                       -  38198935        -
-    detection       ssd300_vgg16                                    -  35641826        -
-    detection       ssdlite320_mobilenet_v3_large                   -   3440060        -
+    detection       fasterrcnn_mobilenet_v3_large_fpn               -  19386354    4.494
+    detection       fasterrcnn_resnet50_fpn                         -  41755286   134.38
+    detection       fasterrcnn_resnet50_fpn_v2                      -  43712278  280.371
+    detection       keypointrcnn_resnet50_fpn                       -  59137258   137.42
+    detection       maskrcnn_resnet50_fpn_v2                        -  46359409  333.577
+    detection       retinanet_resnet50_fpn_v2                       -  38198935  152.238
+    detection       ssd300_vgg16                                    -  35641826   34.858
+    detection       ssdlite320_mobilenet_v3_large                   -   3440060    0.583
     video           mvit_v1_b                          1x3x16x224x224  36610672   70.599
     video           r2plus1d_18                        1x3x16x112x112  31505325   40.519
     video           s3d                                1x3x16x224x224   8320048   17.979
@@ -138,9 +138,10 @@ QNNPACK = ("quantized_mobilenet_v3_large",)  # other quantized models are for fb
 
 @pytest.mark.parametrize("task, builder, shape, params, gmacs", MODELS, ids=[m[1] for m in MODELS])
 def test_torchvision(task: str, builder: str, shape: str, params: str, gmacs: str) -> None:
-    vision()
+    weights = vision().get_model_weights(builder).DEFAULT if task == "detection" else ""
     row = {
         "task": task,
+        "weights": str(weights),
         "builder": builder,
         "input_confirmed": "" if shape == "-" else shape,
         "eval_crop_size": "",

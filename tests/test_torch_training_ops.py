@@ -34,6 +34,17 @@ def copied(x: Any) -> Any:
     return x * 1.0
 
 
+def twice_kept(run: Callable[[Any], Any], order: tuple[int, ...]) -> Callable[[Any], Any]:
+    """Of permuted axes; the result is kept as it is and flattened, once more if that is a copy."""
+    back = tuple([order.index(n) for n in range(len(order))])
+
+    def call(x: Any) -> Any:
+        y = run(x.permute(order))
+        return y.sin().sum() + y.permute(back).reshape(-1).sin().sum()
+
+    return call
+
+
 UNARY = (
     "relu", "sigmoid", "tanh", "exp", "log", "sqrt", "rsqrt", "reciprocal", "square", "abs", "neg",
     "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "erf", "expm1", "log1p", "log2",
@@ -447,6 +458,91 @@ CASES: dict[str, Case] = {
         lambda x: torch.unsafe_chunk(x.exp(), 2, 1)[0].sin() + torch.unsafe_split(x.exp(), 2, 1)[1]
         .sin() + torch.unsafe_split_with_sizes(x.exp(), (2, 2), 1)[0].sin(), (IMAGE,),
     ),
+    "matmul, matrix by batch, reshaped": (
+        lambda x, y: (x @ y).transpose(1, 2).reshape(-1).sin(), ((5, 6), (2, 6, 8)),
+    ),
+    "matmul, matrix by a transposed batch": (
+        lambda x, y: (x @ y.transpose(1, 2)).reshape(-1).sin() + y.sin().sum(),
+        ((5, 6), (2, 8, 6)),
+    ),
+    **{
+        f"{name} of transposed rows": (
+            twice_kept(run, (0, 2, 1)), ((2, 8, 16),),
+        )
+        for name, run in {
+            "max_pool1d": lambda x: f.max_pool1d(x, 2),
+            "avg_pool1d": lambda x: f.avg_pool1d(x, 2),
+            "adaptive_avg_pool1d": lambda x: f.adaptive_avg_pool1d(x, 2),
+            "batch_norm": lambda x: f.batch_norm(x, None, None, training=True),
+            "interpolate": lambda x: f.interpolate(x, scale_factor=2.0),
+            "conv1d": lambda x: f.conv1d(x, torch.ones(4, 16, 3)),
+            "group_norm": lambda x: f.group_norm(x, 2),
+            "pad": lambda x: f.pad(x, (1, 1)),
+            "cat": lambda x: torch.cat((x, x)),
+            "softmax": lambda x: x.softmax(1),
+            "layer_norm": lambda x: f.layer_norm(x, (8,)),
+            "dropout": lambda x: f.dropout(x, 0.5),
+            "where": lambda x: torch.where(x > 0.5, x, 0.0),
+            "cumsum": lambda x: x.cumsum(1),
+            "flip": lambda x: x.flip(1),
+            "roll": lambda x: x.roll(1, 1),
+            "clone": lambda x: x.clone(),
+            "repeat": lambda x: x.repeat(1, 2, 1),
+            "index_select": lambda x: x.index_select(1, torch.tensor([0, 1])),
+            "sum": lambda x: x.sum(1, keepdim=True),
+            "mean": lambda x: x.mean(2, keepdim=True),
+            "masked_fill": lambda x: x.masked_fill(x > 0.5, 0.0),
+            "gather": lambda x: x.gather(1, torch.zeros(2, 3, 8, dtype=torch.long)),
+            "sort": lambda x: x.sort(1)[0],
+            "topk": lambda x: x.topk(2, 1)[0],
+            "tril": lambda x: x.tril(),
+            "log_softmax": lambda x: x.log_softmax(1),
+            "cast": lambda x: x.double(),
+            "rms_norm": lambda x: f.rms_norm(x, (8,)),
+            "amax": lambda x: x.amax(1, keepdim=True),
+            "std": lambda x: x.std(1, keepdim=True),
+            "max": lambda x: x.max(1, keepdim=True)[0],
+            "stack": lambda x: torch.stack((x, x), 1).flatten(1, 2),
+            "glu": lambda x: f.glu(x, 1),
+            "prelu": lambda x: f.prelu(x, torch.ones(1)),
+            "index": lambda x: x[:, torch.tensor([0, 2])],
+            "norm": lambda x: torch.linalg.vector_norm(x, 2, 1, keepdim=True),
+        }.items()
+    },
+    **{
+        f"{name} of transposed images": (
+            twice_kept(run, (0, 3, 1, 2)), ((2, 6, 6, 4),),
+        )
+        for name, run in {
+            "max_pool2d": lambda x: f.max_pool2d(x, 2),
+            "avg_pool2d": lambda x: f.avg_pool2d(x, 2),
+            "adaptive_avg_pool2d": lambda x: f.adaptive_avg_pool2d(x, 2),
+            "adaptive_avg_pool2d to one": lambda x: f.adaptive_avg_pool2d(x, 1),
+            "adaptive_max_pool2d": lambda x: f.adaptive_max_pool2d(x, 2),
+            "batch_norm": lambda x: f.batch_norm(x, None, None, training=True),
+            "interpolate": lambda x: f.interpolate(x, scale_factor=2.0),
+            "interpolate bilinear": lambda x: f.interpolate(x, scale_factor=2.0, mode="bilinear"),
+            "interpolate bicubic": lambda x: f.interpolate(x, scale_factor=2.0, mode="bicubic"),
+            "conv2d": lambda x: f.conv2d(x, torch.ones(5, 4, 3, 3)),
+            "conv2d of groups": lambda x: f.conv2d(x, torch.ones(4, 1, 3, 3), groups=4),
+            "conv_transpose2d": lambda x: f.conv_transpose2d(x, torch.ones(4, 5, 3, 3)),
+            "group_norm": lambda x: f.group_norm(x, 2),
+            "instance_norm": f.instance_norm,
+            "pad": lambda x: f.pad(x, (1, 1)),
+            "pad reflect": lambda x: f.pad(x, (1, 1, 1, 1), mode="reflect"),
+            "cat": lambda x: torch.cat((x, x), 1),
+            "cat with others": lambda x: torch.cat((x, x.contiguous()), 1),
+            "pixel_shuffle": lambda x: f.pixel_shuffle(x, 2),
+            "pixel_unshuffle": lambda x: f.pixel_unshuffle(x, 2),
+            "channel_shuffle": lambda x: f.channel_shuffle(x, 2),
+            "prelu": lambda x: f.prelu(x, torch.ones(4)),
+            "unfold": lambda x: f.unfold(x, 2).unsqueeze(-1),
+            "grid_sample": lambda x: f.grid_sample(x, torch.zeros(2, 3, 3, 2), align_corners=False),
+            "dropout2d": lambda x: f.dropout2d(x, 0.5),
+            "softmax": lambda x: x.softmax(1),
+            "split": lambda x: f.conv2d(x.chunk(2, 1)[0], torch.ones(5, 2, 3, 3)),
+        }.items()
+    },
     "no_grad": (lambda x: x * _without_gradient(x), (IMAGE,)),
     "detach of a result": (lambda x: x * torch.sigmoid(x).detach(), (IMAGE,)),
     "cast": (lambda x: x.double().square(), (IMAGE,)),

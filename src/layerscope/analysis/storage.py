@@ -22,6 +22,9 @@ from layerscope.ops.strides import (
 
 # Operators whose `identity` node is a copy.
 COPIES = frozenset(("clone", "pad", "cat", "pow", "copy", "constant_pad_nd", "sum", "mean"))
+ROWS_AS_IMAGES = frozenset(
+    ("avg_pool", "adaptive_avg_pool", "max_pool")
+)  # of three axes, pooled as four
 VIEWS = frozenset(("permute", "expand", "slice", "split", "reshape", "flatten"))
 # Operators in place that are written as other nodes, or several: the op whose output goes over
 # the target, and which of its inputs that is.
@@ -45,7 +48,14 @@ STEPS: dict[str, dict[str, int]] = {
 BY_ELEMENT = frozenset(("activation", "elementwise"))  # families computed element by element
 ALSO_BY_ELEMENT = frozenset(("cast", "where", "dropout", "scale", "bias", "prelu", "flip"))
 KEEP_CHANNELS_LAST = frozenset(("convolution", "pooling", "resizing"))
-ALSO_KEEP_CHANNELS_LAST = frozenset(("batch_norm", "group_norm", "pad", "concat"))
+ALSO_KEEP_CHANNELS_LAST = frozenset(
+    ("batch_norm", "group_norm", "pad", "concat", "channel_shuffle")
+)
+# Ops that an operator lays out otherwise: element by element, or contiguous.
+BY_ELEMENT_TOO = frozenset((("sort", "top_k"), ("argsort", "top_k")))
+DENSE = frozenset(
+    (("masked_fill", "where"), ("grid_sampler", "grid_sample"), ("grid_sampler_2d", "grid_sample"))
+)
 
 
 class View(Struct, frozen=True, gc=False):
@@ -132,14 +142,21 @@ class Storages:
         rule = RULES.get(node.op)
         family = "" if rule is None else rule.family
         op = node.op
+        name = operator(node)
+        if (name, op) in DENSE:
+            return dense(shape)
         by_element = op in ALSO_BY_ELEMENT or family in BY_ELEMENT or op == "identity"
-        if by_element and operator(node) != "cat":
+        if (by_element and name != "cat") or (name, op) in BY_ELEMENT_TOO:
             laid = self._laid(given)
             return None if laid is None else elementwise(shape, laid)
         if family in KEEP_CHANNELS_LAST or op in ALSO_KEEP_CHANNELS_LAST or op == "identity":
             laid = self._laid(given[:1] if op != "concat" else given)
+            if laid is not None and len(shape) == 3 and op in ROWS_AS_IMAGES:
+                laid = [((*x[:2], 1, x[2]), (*by[:2], x[2] * by[2], by[2])) for x, by in laid]
             last = laid is not None and all(channels_last(*each) for each in laid)
             return in_order(shape, (0, *range(2, len(shape)), 1)) if last else dense(shape)
+        if op == "layer_norm" and name == "batch_norm":
+            return self._normed_channels(shape, given)
         if op == "attention" and len(shape) == 4 and node.attributes.fused:
             laid = self._laid(given[:1])
             if laid is None:
@@ -150,9 +167,17 @@ class Storages:
         if op == "einsum":
             order = einsum_order(call) if call is not None else None
             return None if order is None else in_order(shape, order)
-        if op == "matmul" and _turned(given):
-            return None
         return dense(shape)
+
+    def _normed_channels(self, shape: Shape, given: Tensors) -> Shape | None:
+        """Of a batch norm by its own statistics, written with channels in front of the batch."""
+        laid = self._laid(given)
+        if laid is None:
+            return None
+        [(x, by)] = laid
+        swap = (1, 0, *range(2, len(x)))
+        last = channels_last(tuple([x[n] for n in swap]), tuple([by[n] for n in swap]))
+        return in_order(shape, (1, *range(2, len(x)), 0) if last else swap)
 
     def features_apart(self, given: Tensors) -> bool:
         """Whether features of a query, key or value are strided, which fused kernels refuse."""
@@ -233,9 +258,3 @@ def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | Non
             steps[axis] *= abs(step)
         return tuple(steps)
     return restride(shape, stride, made)
-
-
-def _turned(given: Tensors) -> bool:
-    """Whether the product of a matrix or vector and a batch, whose result PyTorch transposes."""
-    ranks = [len(tensor.shape or ()) for tensor in given]
-    return ranks[0] < 3 <= ranks[1]

@@ -65,9 +65,6 @@ def expanded(shape: Shape, stride: Shape, wide: Shape) -> Shape:
 
 def channels_last(shape: Shape, stride: Shape) -> bool:
     """Whether PyTorch takes a tensor for one whose channels are innermost in storage."""
-    if len(shape) == 3:  # one axis less than convolutions have
-        shape = (*shape[:2], 1, shape[2])
-        stride = (*stride[:2], shape[3] * stride[2], stride[2])
     if len(shape) not in (4, 5) or stride[1] == 0:
         return False
     least = 0
