@@ -1,15 +1,15 @@
 """Times that no run can be below: operations at the peak of their dtype, weights read from DRAM.
 
 A run reads every stored array that it uses at least once, whatever the batch. From the run before,
-the last-level cache keeps at most as many bytes as it holds; the rest comes from DRAM. Of an
-embedding only the rows looked up are read; an array that several layers use counts once, at the
-largest part that one of them reads; quantized arrays count the bytes they are stored in. A cache of
-keys and values is stored like weights.
+the last-level cache keeps at most as many bytes as it holds; the rest comes from DRAM. The row of
+an embedding reads only what is looked up; the sum counts every array whole, because which rows a
+run looks up is not known beforehand. An array that several layers use counts once; quantized
+arrays count the bytes they are stored in. A cache of keys and values is stored like weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import fsum
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from layerscope.analysis.costs import storage_of
 from layerscope.graph.types import DTYPE_BITS, storage_bytes
 from layerscope.ops import RULES
 from layerscope.report import Layer, Report
+from layerscope.report.prediction import LayerGuess
 
 
 class Limits(Struct, frozen=True):
@@ -34,7 +35,7 @@ class Floors:
     def __init__(self, report: Report, limits: Limits) -> None:
         self._limits = limits
         self._compute = {
-            layer.name: _compute_s(layer, limits, report.dtype) for layer in report.layers
+            layer.name: _compute_s(layer, limits, report.float_dtype) for layer in report.layers
         }
         self._read: dict[str, int] = {}  # stored bytes that a layer reads
         self._first: dict[str, int] = {}  # those among them that no layer before it has read
@@ -48,6 +49,8 @@ class Floors:
         self._cache = self._stored if limits.cache_bytes is None else limits.cache_bytes
         beyond = max(self._stored - self._cache, 0.0)
         self._from_dram = beyond / self._stored if self._stored else 0.0
+        whole = sum([layer.param_bytes for layer in report.layers if layer.node.times])
+        self._whole = max(whole, self._stored)
 
     def row(self, layers: Iterable[str]) -> float:
         """The least seconds of layers that run as one.
@@ -64,8 +67,8 @@ class Floors:
     @property
     def total(self) -> float:
         """The least seconds of a run."""
-        stored = self._from_dram * self._stored / self._limits.dram_bytes_s
-        return max(fsum(self._compute.values()), stored)
+        beyond = self._whole - self._cache if self._limits.cache_bytes is not None else 0
+        return max(fsum(self._compute.values()), beyond / self._limits.dram_bytes_s)
 
 
 def _compute_s(layer: Layer, limits: Limits, dtype: str) -> float:
@@ -108,3 +111,13 @@ def stored_reads(report: Report) -> Iterator[tuple[str, str, int]]:
             yield layer.name, storage_of(node, param, node.ties), size
         if getattr(call.attributes, "past", 0) and looked_up:
             yield layer.name, f"{node.name}: cache", storage_bytes(looked_up, report.float_dtype)
+
+
+def rest_of_weights(
+    rows: Sequence[LayerGuess], floors: Floors, error: float
+) -> tuple[LayerGuess, ...]:
+    """A row for what a sum lacks to its floor: weights that no row reads, as of embeddings."""
+    rest = floors.total - fsum(row.time_s or 0.0 for row in rows)
+    if rest <= 0:
+        return ()
+    return (LayerGuess("weights that no row reads", (), "overhead", rest, error),)

@@ -10,7 +10,7 @@ from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.types import DTYPE_BITS
 from layerscope.prediction.coefficients import FITTED, SCALED_ERROR, SOURCE
 from layerscope.prediction.features import amounts, features_of
-from layerscope.prediction.floors import Floors, Limits
+from layerscope.prediction.floors import Floors, Limits, rest_of_weights
 from layerscope.report import Layer, Report
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
@@ -77,6 +77,7 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
     if once:
         rows.append(LayerGuess("once a batch", (), "overhead", once, error))
     rows = [row for row in rows if row.time_s is None or row.time_s > 0]
+    rows += rest_of_weights(rows, floors, error)
     return Prediction(
         network=report.name,
         machine=sheet.says,
@@ -84,7 +85,7 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
         batch=report.batch,
         dtype=dtype,
         rows=tuple(rows),
-        total_s=max(fsum(row.time_s or 0.0 for row in rows), floors.total),
+        total_s=fsum(row.time_s or 0.0 for row in rows),
         error=error,
         source=source,
         version=__version__,

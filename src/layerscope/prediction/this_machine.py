@@ -7,7 +7,7 @@ from math import fsum, sqrt
 
 from layerscope.errors import UsageError
 from layerscope.prediction.calibration import Calibration, known
-from layerscope.prediction.floors import Floors
+from layerscope.prediction.floors import Floors, rest_of_weights
 from layerscope.prediction.fusing import rows_of
 from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.row_features import reorder_of, work_of
@@ -39,6 +39,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
     floors = Floors(report, found.limits)
     rows = guesses(report, found, floors)
     rows.append(LayerGuess("around layers", (), "overhead", overhead(rows, found), 0.5))
+    rows += rest_of_weights(rows, floors, 0.5)
     notes = []
     if found.contention > 1.05:
         notes.append(f"calibrated under contention {found.contention:.2f}; do it again when quiet")
@@ -49,7 +50,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
         batch=report.batch,
         dtype=report.float_dtype,
         rows=tuple(rows),
-        total_s=max(fsum(row.time_s or 0.0 for row in rows), floors.total),
+        total_s=fsum(row.time_s or 0.0 for row in rows),
         error=_together(rows, found.model().total_error),
         source=f"{len(found.samples)} layers of micro-networks, {found.measured}",
         version=__version__,
