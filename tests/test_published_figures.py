@@ -227,7 +227,7 @@ QUANTITIES: dict[str, tuple[int, Count]] = {
     **{side: (1, gemm(side.lower())) for side in "MNK"},
     "cs231n_elements": (1, cs231n("convention_activations")),
     "cs231n_weights": (1, cs231n("params")),
-    "cs231n_Melements": (M, cs231n("activations")),
+    "cs231n_Melements": (M, cs231n("convention_activations")),
     "cs231n_Mweights": (M, cs231n("params")),
     "matconvnet_stride": (1, field_stride),
     "matconvnet_offset": (1, lambda of: field_centre(of) + 1),
