@@ -112,7 +112,7 @@ def test_figures_of_random_products(family: str) -> None:
             what = f"{type(error).__name__} {error}"
         for like in ("fvcore", "timm"):
             report = analyze(model, input_data=given, like=like)
-            found = (report.totals.convention_ops, report.totals.activations)
+            found = (report.totals.convention_ops, report.totals.convention_activations)
             told = f"seed {seed}: {getattr(model, 'call', model)} {shapes} {like}"
             noted = any("raises an error" in note for note in report.notes)
             if noted != (said is None):
