@@ -129,6 +129,7 @@ class Tracker:
                 value.name = self.emit(entry, given)[place]
                 self.place, self.leaf = around
                 value.version = root.version
+            value.was_read = True
             return str(value.name)
         if value.sig.kind:
             return self._stored(value)
