@@ -138,6 +138,17 @@ CASES: dict[str, Case] = {
     ),
     "permute": (lambda x: x.permute(3, 0, 1, 2).square(), (IMAGE,)),
     "contiguous": (lambda x: turned(x).contiguous().view(2, -1).square() + x.exp().sum(), (IMAGE,)),
+    "contiguous, and as it is": (
+        lambda x: (lambda y: y.contiguous().square().sum() + y.sin().sum())(turned(x)), (IMAGE,),
+    ),
+    "as it is, and contiguous": (
+        lambda x: (lambda y: y.sin().sum() + y.contiguous().square().sum())(turned(x)), (IMAGE,),
+    ),
+    "contiguous, read twice": (
+        lambda x: (lambda y: y.square().sum() + y.sin().sum() + x.cos().sum())(
+            turned(x).contiguous()
+        ), (IMAGE,),
+    ),
     "contiguous of contiguous": (lambda x: x.contiguous().square() * x.sum(), (IMAGE,)),
     "clone": (lambda x: x.clone().square() + x.square(), (IMAGE,)),
     "unfold": (lambda x: f.unfold(x, 3), (IMAGE,)),
@@ -550,13 +561,10 @@ CASES: dict[str, Case] = {
     "detach of a result": (lambda x: x * torch.sigmoid(x).detach(), (IMAGE,)),
     "cast": (lambda x: x.double().square(), (IMAGE,)),
 }  # fmt: skip
-ESTIMATES = (
-    "detach of a result",
-    "zero_",
-    "fill",
-    "bilinear",
-    "cosine_similarity",
-)  # and marked as such
+ESTIMATES = (  # and marked as such
+    "detach of a result", "zero_", "fill", "bilinear", "cosine_similarity",
+    "contiguous, and as it is", "as it is, and contiguous",
+)  # fmt: skip
 
 
 def _written(x: Any, value: Any) -> Any:
@@ -606,13 +614,13 @@ class Call(torch.nn.Module):  # type: ignore[misc]
         return self.run(*given)
 
 
-def tensor(told: Any) -> Any:
+def tensor(spec: Any) -> Any:
     """An input: numbers that require a gradient, indices or flags."""
-    if isinstance(told[-1], str):
-        shape, kind = told
+    if isinstance(spec[-1], str):
+        shape, kind = spec
         made = torch.zeros(shape, dtype=torch.long)
         return made if kind == LONG else torch.arange(made.numel()).reshape(shape) % 2 == 0
-    return (torch.rand(told) * 0.5 + 0.25).requires_grad_()
+    return (torch.rand(spec) * 0.5 + 0.25).requires_grad_()
 
 
 def saved_bytes(model: Any, given: Any) -> int:
@@ -634,9 +642,9 @@ def saved_bytes(model: Any, given: Any) -> int:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", CASES)
 def test_one_call_keeps_what_autograd_keeps(case: str) -> None:
-    run, told = CASES[case]
+    run, specs = CASES[case]
     model = Call(run).train()
-    given = [tensor(each) for each in told]
+    given = [tensor(each) for each in specs]
     report = layerscope.analyze(model, input_data=given)
     ours = kept(report.graph, report.shapes, report.costs)
     if case in ESTIMATES:
@@ -652,12 +660,12 @@ def test_every_operator_is_compared_or_an_estimate(monkeypatch: pytest.MonkeyPat
     seen: set[str] = set()
     translate = Caller._translate
 
-    def spy(self: Any, info: Any, *told: Any) -> Any:
+    def spy(self: Any, info: Any, *args: Any) -> Any:
         seen.add(info.name)
-        return translate(self, info, *told)
+        return translate(self, info, *args)
 
     monkeypatch.setattr(Caller, "_translate", spy)
-    for run, told in CASES.values():
+    for run, specs in CASES.values():
         MEMO.clear()
-        layerscope.analyze(Call(run).train(), input_data=[tensor(each) for each in told])
+        layerscope.analyze(Call(run).train(), input_data=[tensor(each) for each in specs])
     assert TABLE.keys() - seen - UNCHECKED_OPERATORS - RECURRENT == UNREACHED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import Struct
 
 from layerscope.analysis.shapes import Tensors
@@ -77,6 +79,11 @@ class Storages:
         for param in graph.params:
             self.views[param.name] = View(param.name, dense(param.shape))
             self.bytes[param.name] = 0  # counted as a parameter
+        self.also_read = frozenset[str]()
+        self.readers: Counter[str] = Counter()
+        if graph.autograd is not None:
+            self.also_read = graph.autograd.also_read
+            self.readers.update([name for node in graph.nodes for name in node.inputs])
         self.guessed: set[str] = set()  # views that may be copies
         self.constants = graph.autograd.constants if graph.autograd is not None else {}
 
@@ -106,6 +113,8 @@ class Storages:
         if tensor.shape is None or stride is None or is_dense(tensor.shape, stride):
             return
         self._fresh(tensor, dense(tensor.shape))
+        if tensor.name in self.also_read and self.readers[tensor.name] > 1:
+            self.guessed.add(tensor.name)
 
     def _view(self, node: Node, call: Call | None, given: Tensors, n: int) -> View | None:
         """The view of a storage that an output is; None for one in storage of its own."""
@@ -219,8 +228,8 @@ class Storages:
 
 def operator(node: Node) -> str:
     """The ATen operator of a captured node without namespace and the mark of working in place."""
-    told = node.source.op if node.source is not None else ""
-    space, _, name = told.partition(".")
+    full = node.source.op if node.source is not None else ""
+    space, _, name = full.partition(".")
     if space != "aten":
         return ""
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
@@ -230,8 +239,8 @@ def written(node: Node) -> int | None:
     """Index of the input that a node writes its output over; None where it writes over none."""
     if getattr(node.attributes, "in_place", False):
         return 0
-    told = node.source.op if node.source is not None else ""
-    if not told.startswith("aten.") or not told.endswith("_") or told.endswith("__"):
+    full = node.source.op if node.source is not None else ""
+    if not full.startswith("aten.") or not full.endswith("_") or full.endswith("__"):
         return None
     name = operator(node)
     if name not in STEPS:
@@ -240,21 +249,23 @@ def written(node: Node) -> int | None:
 
 
 def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | None:
-    op, told = node.op, node.attributes
+    op, attributes = node.op, node.attributes
     if op == "permute":
-        return tuple([stride[n] for n in told.order])
+        return tuple([stride[n] for n in attributes.order])
     if op == "expand":
         return expanded(shape, stride, made)
     if op == "split":
         return stride
     if op == "gather":  # overlapping windows along one axis, as `Tensor.unfold` sees them
-        axis = told.axis
+        axis = attributes.axis
         count, size = made[axis : axis + 2]
         step = (shape[axis] - size) // (count - 1) if count > 1 else size
         return (*stride[:axis], step * stride[axis], stride[axis], *stride[axis + 1 :])
     if op == "slice":
         steps = list(stride)
-        for axis, step in zip(told.axes, told.steps or (1,) * len(told.axes), strict=True):
+        for axis, step in zip(
+            attributes.axes, attributes.steps or (1,) * len(attributes.axes), strict=True
+        ):
             steps[axis] *= abs(step)
         return tuple(steps)
     return restride(shape, stride, made)

@@ -134,6 +134,7 @@ class Autograd(Struct, frozen=True, gc=False):
     training: bool  # the module was in train mode
     onednn: bool = True  # PyTorch may use it
     contiguous: frozenset[str] = frozenset()  # tensors read through `contiguous()`
+    also_read: frozenset[str] = frozenset()  # of these, those that may be read as they are, too
     no_grad: frozenset[str] = frozenset()  # nodes that ran without gradients
     custom: frozenset[str] = frozenset()  # nodes that ran in an `autograd.Function`
     hooked: frozenset[str] = frozenset()  # nodes that ran under hooks of saved tensors

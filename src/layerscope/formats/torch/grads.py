@@ -23,6 +23,8 @@ class Grads:
         self.training = training  # the model is in train mode
         self.grad_mode = grad_mode  # gradients are on, so that parts under no_grad are seen
         self.contiguous: set[str] = set()  # tensors read through `contiguous()`
+        self.also_read: set[str] = set()  # and of these, those that may be read as they are, too
+        self._copied: list[Value] = []
         self.detached: set[str] = set()  # tensors read through `detach()`
         self.inputs: set[str] = set()  # inputs that require a gradient
         self.no_grad: set[int] = set()  # nodes that ran without gradients
@@ -32,9 +34,17 @@ class Grads:
         self._storages: dict[tuple[str, int], str] = {}  # by what holds it: its first constant
         self.notes: list[str] = [] if grad_mode else [NO_GRAD_MODE]
 
+    def copy(self, source: Value, name: str, was_read: bool) -> None:
+        """A tensor is read through `contiguous()`, under the name that it has itself."""
+        self.contiguous.add(name)
+        if source.parent is None or was_read:
+            self.also_read.add(name)
+        source.was_read = False
+        self._copied.append(source)
+
     def renamed(self, names: Mapping[str, str]) -> None:
         """Tensors have other names."""
-        for read in (self.contiguous, self.detached):
+        for read in (self.contiguous, self.also_read, self.detached):
             for old in read & names.keys():
                 read.remove(old)
                 read.add(names[old])
@@ -69,10 +79,12 @@ class Grads:
         def names(marked: set[int]) -> frozenset[str]:
             return frozenset([nodes[n].name for n in marked])
 
+        also = self.also_read.union([value.name for value in self._copied if value.was_read])
         return Autograd(
             training=self.training,
             onednn=onednn,
             contiguous=frozenset(self.contiguous),
+            also_read=frozenset(also),
             no_grad=names(self.no_grad),
             custom=names(self.custom),
             hooked=names(self.hooked),

@@ -138,6 +138,7 @@ class Tracker:
                 value.name = self.emit(entry, given)[place]
                 self.place, self.leaf = around
                 value.version = root.version
+            value.was_read = True
             return str(value.name)
         if value.sig.stored_dtype:
             return self._cast(value)

@@ -34,6 +34,7 @@ class Value:
     remake: Any = None  # and how: entry, what is given and which result; or what tells these
     place: Any = None  # the module that took the view
     version = 0
+    was_read = False  # of a view: by a node
     twin: Any = None  # on the meta device, where the tensor itself is not
     known = False  # its numbers can be worked out without the model's weights
     recipe: Any = None

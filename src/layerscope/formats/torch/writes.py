@@ -32,6 +32,7 @@ class Writes(Views):
             self._nothing(listed, entry)
             return result
         lazy = not entry.steps and len(listed) == 1
+        was_read = source.was_read
         if lazy:
             names = [tracker.read(source)] if source.plain or source.parent else [source.name]
         else:
@@ -41,7 +42,7 @@ class Writes(Views):
             return result
         way = entry.way
         if lazy and way == "copy":
-            tracker.grads.contiguous.add(names[0])
+            tracker.grads.copy(source, names[0], was_read)
         elif info.name == "detach" and not source.sig.kind:
             tracker.grads.detached.update(names)
         for n, out in enumerate(listed):
