@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from layerscope.prediction.coefficients import FITTED, Fitted
 from layerscope.prediction.features import PER_BATCH, Features, amounts
 
 TARGET = Path(__file__).parent.parent / "src" / "layerscope" / "prediction" / "coefficients.py"
-SEED, ROUNDS, PASSES, RIDGE = 0, 15, 4, 0.02
+SEED, ROUNDS, PASSES, RIDGE = 0, 15, 3, 0.02
 DTYPES = {"amp": "fp16", "fp32": "fp32"}
 Key = tuple[str, int]
 Array = Any
@@ -108,22 +107,20 @@ class Machine:
         return self.once @ rates + np.add.reduceat(layers, self.starts)
 
     def fit(self, inside: Array) -> Array:
-        """Rates for what is predicted: what floors add is fitted around, again and again.
+        """Rates for what is predicted: what floors add is fitted around.
 
-        Once with every product at the peak at most, once with layers only; the best is taken.
+        Once with every product at the peak at most, once with layers only: the better is taken.
         """
+        found = [self._fit(inside, least) for least in (self.least, 0 * self.least)]
         seconds = self.seconds[inside]
-        found = [
-            each for least in (self.least, 0 * self.least) for each in self._fits(inside, least)
-        ]
         return min(found, key=lambda r: np.median(np.abs(self.held(r)[inside] / seconds - 1)))
 
-    def _fits(self, inside: Array, least: Array) -> Iterator[Array]:
+    def _fit(self, inside: Array, least: Array) -> Array:
         added = np.zeros(len(self.rows))
         for _ in range(PASSES):
             rates = fit(self.rows[inside], self.seconds[inside], least, added[inside])
             added = self.held(rates) - self.free(rates)
-            yield rates
+        return rates
 
 
 def fit(rows: Array, seconds: Array, least: Array, added: Array) -> Array:
