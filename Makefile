@@ -62,7 +62,7 @@ test-models: $(VENV)/dev
 # The CPU build of torch, named in constraints.txt. --no-deps, because torchvision and timm would
 # install another build.
 $(VENV)/torch: $(VENV)/dev
-	$(PIP) install --constraint constraints.txt torch pillow transformers
+	$(PIP) install --constraint constraints.txt torch pillow transformers onnxscript
 	$(PIP) install --constraint constraints.txt --no-deps torchvision timm
 	@touch $@
 
