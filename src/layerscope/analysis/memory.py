@@ -70,11 +70,13 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         for op, rule in [(op, RULES.get(op)) for op in {node.op for node in graph.nodes}]
     }
     for index, node in enumerate(graph.nodes):
-        made = made_bytes = 0
-        if node.inner:
+        if inner and node.inner:
             for name in node.outputs:
                 store(name, 0, index)
-        elif plain[node.op]:
+            written[node.name] = written_bytes[node.name] = 0
+            continue
+        made = made_bytes = 0
+        if plain[node.op]:
             for tensor in ends[node.name][1]:  # as `store` does, for most nodes
                 name = tensor.name
                 elements, held_bytes = sizes.get((tensor.shape, tensor.dtype)) or sizes_of(tensor)
@@ -85,7 +87,6 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
                 until.append(last.get(name, index))
                 made += elements
                 made_bytes += held_bytes
-        if node.inner or plain[node.op]:
             written[node.name] = made
             written_bytes[node.name] = made_bytes
             continue
