@@ -163,6 +163,49 @@ def test_what_a_file_cannot_tell_is_counted_and_named(account: Any, array: Any) 
     ]
 
 
+def positions(heads: int, side: int) -> Any:
+    """A table of (2 side - 1)^2 numbers a head, looked up for each pair of positions."""
+    where = np.stack(np.meshgrid(np.arange(side), np.arange(side), indexing="ij")).reshape(2, -1)
+    rows, columns = where[:, :, None] - where[:, None, :] + side - 1
+    return LUCK.normal(size=(heads, 2 * side - 1, 2 * side - 1)).astype(np.float32)[
+        :, rows, columns
+    ][None]
+
+
+def with_table(account: Any, table: Any) -> list[str]:
+    wide = table.shape[-3] if table.ndim > 3 else 1
+    nodes = [node("c = Conv x conv.weight"), node("y = Add c table")]
+    stored = [random("conv.weight", wide, 8, 1, 1), numpy_helper.from_array(table, "table")]
+    size = "x".join(map(str, (1, 8, *table.shape[-2:])))
+    report = account(nodes, stored, {"table": (FOLDED, "['a.table', 'val_1']")}, inputs=f"x {size}")
+    assert report.totals.params == 8 * wide + table.size  # as stored
+    return [str(note) for note in report.graph.notes]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), None])
+@pytest.mark.parametrize(("heads", "side"), [(8, 2), (2, 3), (8, 7)])
+def test_expanded_position_tables_are_named_with_their_parameters(
+    account: Any, heads: int, side: int, order: Any
+) -> None:
+    table = positions(heads, side)[0].transpose(order or (1, 2, 0))
+    if order is None:  # the two axes of positions are one
+        table = table.reshape(-1, heads)
+    count = heads * (2 * side - 1) ** 2
+    [note] = with_table(account, np.ascontiguousarray(table)[None])
+    assert note == (
+        f"position tables of {count:,} parameters are stored expanded and count as stored: "
+        f"table (of a.table) ({heads * side**4:,} numbers)"
+    )
+
+
+def test_other_square_tables_are_not_position_tables(account: Any) -> None:
+    table = positions(8, 3)
+    table[0, 7, 4, 5] += 1
+    for other in (table, np.zeros((1, 8, 9, 9), np.float32), table[:, :, :8, :8].copy()):
+        [note] = with_table(account, other)
+        assert "does not tell" in note
+
+
 def test_biases_and_scales_need_no_note(account: Any) -> None:
     nodes = [
         node("a = MatMul x onnx::MatMul_7"), node("b = Add a fc.bias"), node("y = Mul b gamma"),

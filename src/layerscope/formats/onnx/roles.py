@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from math import isqrt
 from typing import Literal
 
 from msgspec import Struct
@@ -140,6 +141,35 @@ def is_one_filter(wire: Wire, entry: Entry) -> bool:
     return len(numbers) > 1 and bytes(data[start:end]) == kernel * entry.shape[0]
 
 
+def offset_count(wire: Wire, entry: Entry) -> int | None:
+    """How many numbers a relative position bias has before it is expanded; None: it is none.
+
+    Expanded, it has one number for each pair of positions in a square window, and pairs at the
+    same offset have the same one: (2 w - 1)^2 offsets in a window of w x w positions. Heads are
+    before the pairs, or behind them.
+    """
+    shape = tuple([size for size in entry.shape if size > 1])
+    pairs_last = len(shape) > 1 and shape[-1] == shape[-2]
+    count = shape[-1] if pairs_last else isqrt(shape[0]) if len(shape) == 2 else shape[0]
+    side, area = isqrt(count), count * count
+    total = elements(shape)
+    if side < 2 or side * side != count or total % area:
+        return None
+    numbers = [*_numbers(wire, entry.source)]
+    if len(numbers) != total or len({*numbers}) < 2:
+        return None
+    wide = 2 * side - 1
+    rows = [wide * (n // side) + n % side for n in range(count)]
+    offsets = [here - there for here in rows for there in rows]
+    heads = total // area
+    for n in range(heads):
+        table = numbers[n * area : (n + 1) * area] if pairs_last else numbers[n::heads]
+        by_offset = dict(zip(offsets, table, strict=True))
+        if table != [by_offset[offset] for offset in offsets]:
+            return None
+    return heads * wide * wide
+
+
 def _numbers(wire: Wire, stored: Stored | None, most: int = MOST_BYTES) -> Iterator[float]:
     """Numbers of an array of 32-bit floats that lie in the file."""
     if stored is None or stored.data is None or stored.dtype != "fp32":
@@ -166,6 +196,8 @@ def decide(
     learned = any(entry.learned and not entry.aside for entry in entries)
     fixed: list[Entry] = []
     unsure: list[Entry] = []
+    expanded: list[Entry] = []
+    offsets = 0
     for entry in entries:
         if entry.told is not None or entry.role is None:
             continue
@@ -181,11 +213,18 @@ def decide(
                 entry.role, entry.mixed = "constant", True
                 fixed.append(entry)
             elif entry.name not in own and _is_table(entry):
-                unsure.append(entry)
+                count = offset_count(wire, entry)
+                (unsure if count is None else expanded).append(entry)
+                offsets += count or 0
     notes = []
     if fixed:
         told = _listed(origin, fixed)
         notes.append(f"masks and filters that are not learned, by their numbers: {told}")
+    if expanded:
+        notes.append(
+            f"position tables of {offsets:,} parameters are stored expanded and count as stored: "
+            + _listed(origin, expanded)
+        )
     if unsure:
         notes.append(
             "the file does not tell whether these are learned, they count as parameters: "
