@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,6 @@ from layerscope import Builder, Graph, Node, Param, Tensor, analyze
 from layerscope.analysis.shapes import infer
 from layerscope.errors import GraphError, ShapeError, UnknownName, UsageError
 from layerscope.graph import attributes as at
-from layerscope.graph.collection import no_collection
 from layerscope.graph.edits import bind
 from layerscope.graph.types import Shape, Source
 from layerscope.ops import FREE, RULES, Call, Ops
@@ -429,30 +427,3 @@ def test_three_sizes_for_an_input_of_no_declared_shape_are_an_image() -> None:
     assert bind(graph, {"": (3, 8, 8)}).inputs[0].shape == (1, 3, 8, 8)
     assert bind(graph, {"": (3, 8, 8)}, batch=5).inputs[0].shape == (5, 3, 8, 8)
     assert bind(graph, {"": (2, 3, 8, 8)}).inputs[0].shape == (2, 3, 8, 8)
-
-
-def test_the_collector_is_left_as_it_was() -> None:
-    """On or off as before, what somebody froze frozen, and nothing lost to it."""
-    gc.enable()
-    with no_collection():
-        assert not gc.isenabled()
-        with no_collection():
-            pass
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    assert not gc.get_freeze_count()
-    gc.freeze()
-    try:
-        frozen = gc.get_freeze_count()
-        with no_collection():
-            pass
-        assert gc.get_freeze_count() == frozen > 0
-    finally:
-        gc.unfreeze()
-    gc.disable()
-    try:
-        with no_collection():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()

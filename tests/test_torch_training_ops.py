@@ -10,7 +10,8 @@ import pytest
 import layerscope
 from layerscope.analysis.autograd import UNCHECKED_OPERATORS, kept
 from layerscope.formats.torch.aten import TABLE
-from layerscope.formats.torch.calls import MEMO, Caller
+from layerscope.formats.torch.calls import Caller
+from layerscope.formats.torch.tracking import INTERNED, Interned
 
 torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 f: Any = torch.nn.functional
@@ -666,6 +667,6 @@ def test_every_operator_is_compared_or_an_estimate(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Caller, "_translate", spy)
     for run, specs in CASES.values():
-        MEMO.clear()
+        INTERNED[0] = Interned()
         layerscope.analyze(Call(run).train(), input_data=[tensor(each) for each in specs])
     assert TABLE.keys() - seen - UNCHECKED_OPERATORS - RECURRENT == UNREACHED

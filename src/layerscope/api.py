@@ -18,7 +18,6 @@ from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, ShapeError, UnknownName, UsageError
 from layerscope.graph import Graph, Shape
-from layerscope.graph.collection import no_collection
 from layerscope.graph.edits import bind, with_cache, with_tokens
 from layerscope.ops import RULES
 from layerscope.report.training import Fit
@@ -239,16 +238,15 @@ def analyze(
     inferred = infer(graph) if not isinstance(network, str) else _inferred(network, graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
-    with no_collection():
-        return Report(
-            graph=graph,
-            shapes=inferred,
-            costs=costs(graph, inferred),
-            fields=Fields(graph, inferred),
-            memory=liveness(graph, inferred, in_place=in_place),
-            convention=counted_by,
-            version=__version__,
-        )
+    return Report(
+        graph=graph,
+        shapes=inferred,
+        costs=costs(graph, inferred),
+        fields=Fields(graph, inferred),
+        memory=liveness(graph, inferred, in_place=in_place),
+        convention=counted_by,
+        version=__version__,
+    )
 
 
 def _inferred(network: str, graph: Graph) -> Shapes:

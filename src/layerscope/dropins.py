@@ -14,7 +14,6 @@ from typing import Any
 
 from layerscope.api import Report, analyze
 from layerscope.errors import UnknownName
-from layerscope.graph.collection import no_collection
 from layerscope.report.columns import of_convention
 from layerscope.report.types import Layer
 
@@ -78,8 +77,7 @@ def summary(
     """
     given = {"input_size": input_size, "input_data": input_data}
     told = {name: value for name, value in given.items() if value is not None}
-    with _Mode(model, mode), no_collection():
-        report = analyze(model, **told, **options)
+    report = analyze(_in_mode(model, mode), **told, **options)
     fields = {name: getattr(report, name) for name in Report.__struct_fields__}
     named = {**COLUMNS, "mult_adds": of_convention(("macs",), report)[0]}
     columns = ["name", *dict.fromkeys(named.get(name, name) for name in col_names)]
@@ -89,23 +87,15 @@ def summary(
     return made
 
 
-class _Mode:
-    """A module in train or eval while the context lasts."""
+def _in_mode(model: Any, mode: str | None) -> Any:
+    """A module to be looked at in train or eval mode."""
+    if mode not in (None, "train", "eval", "same"):
+        raise UnknownName("mode", str(mode), ("train", "eval", "same"))
+    if mode in (None, "same"):
+        return model
+    from layerscope.formats.torch.live import InMode
 
-    def __init__(self, model: Any, mode: str | None) -> None:
-        if mode not in (None, "train", "eval", "same"):
-            raise UnknownName("mode", str(mode), ("train", "eval", "same"))
-        self.model, self.mode = model, mode
-        self.before: list[tuple[Any, bool]] = []
-
-    def __enter__(self) -> None:
-        if self.mode in ("train", "eval"):
-            self.before = [(module, module.training) for module in self.model.modules()]
-            self.model.train(self.mode == "train")
-
-    def __exit__(self, *_: object) -> None:
-        for module, training in self.before:
-            module.training = training
+    return InMode(model, str(mode))
 
 
 def profile(model: Any, inputs: Sequence[Any], **options: Any) -> tuple[int, int]:

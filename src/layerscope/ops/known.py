@@ -24,7 +24,7 @@ def called(op: str, attributes: Any, shapes: tuple[Shape, ...]) -> Call:
     if found is None:
         if len(CALLS) >= MOST:
             CALLS.clear()
-        found = CALLS[key] = _new(op, attributes, shapes)
+        found = CALLS.setdefault(key, _new(op, attributes, shapes))
     return found
 
 

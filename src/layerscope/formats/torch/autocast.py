@@ -1,9 +1,11 @@
 """Autocast: the casts that PyTorch makes before an operator, for tensors on the meta device.
 
-PyTorch casts tensors of the device that autocast is on for, and never those on the meta device. So
-its own casts are off while a model runs, and whether autocast is on is kept here. Which casts an
-operator gets is PyTorch's answer: its autocast kernel is called on stand-ins, tensors without
-storage that report the model's device, and what it does to them is done to the traced tensors.
+PyTorch casts tensors of the device that autocast is on for, and never those on the meta device.
+So a model that runs under autocast is run with its arrays on the meta device too, and its casts are
+made here. Which casts an operator gets is PyTorch's answer: its autocast kernel is called on
+stand-ins, tensors without storage that report the model's device, and what it does to them is done
+to the traced tensors. Whether autocast is on is asked at every call; PyTorch keeps that per thread.
+With real numbers PyTorch makes the casts itself, and those of arrays are recognised.
 
 Activations are cast in rows of their own. An array that a layer holds is cast as part of the layer:
 the layer reads it as it is stored.
@@ -14,21 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from threading import Lock, get_ident
 from typing import Any, NamedTuple
 
 from layerscope.formats.torch.calls import INFOS
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.mode import Recorder
-from layerscope.formats.torch.modules import Calls
+from layerscope.formats.torch.shadows import Rerun
 from layerscope.formats.torch.values import Sig, Value
 
-SETTERS = {"set_autocast_enabled": "cuda", "set_autocast_cpu_enabled": "cpu"}
-GETTERS = {"is_autocast_enabled": "cuda", "is_autocast_cpu_enabled": "cpu"}
 DEVICES = ("cpu", "cuda", "xpu", "mps")
-ORIGINALS: dict[str, Any] = {}  # PyTorch's own functions, while ours stand in for them
-ACTIVE: dict[int, Autocast] = {}  # by thread
-LOCK = Lock()
 
 
 class Slot(NamedTuple):
@@ -59,73 +55,81 @@ class FinalCall(Exception):
 
 
 class Autocast:
-    """Keeps the state of autocast and makes its casts, in this thread, while the context lasts."""
+    """Makes the casts of autocast while the context lasts, and leaves its state as it was."""
 
-    def __init__(
-        self, torch: Any, recorder: Recorder, calls: Calls, device: Callable[[], str]
-    ) -> None:
+    def __init__(self, torch: Any, recorder: Recorder, device: Callable[[], str]) -> None:
         self.torch = torch
         self.recorder = recorder
-        self.calls = calls
         self._find_device = device  # type of the model's device, "" for the meta device
         self._device: str | None = None
-        self.enabled: dict[str, bool] = {}
+        self.starts_enabled = False
+        self.arrays_on_meta: Any = None  # None: the model's arrays are where they are
         self.notes: dict[str, None] = {}
         self._weights: dict[int, tuple[Any, Any]] = {}  # by identity, as PyTorch's cache
         self._plans: dict[Any, Plan | None] = {}
         self._before: list[tuple[Any, ...]] = []
-        self._outer: Autocast | None = None
         self._on = ""  # device type that casts are made for now
 
     def __enter__(self) -> Autocast:
         torch = self.torch
-        self._outer = ACTIVE.get(get_ident())
         devices = with_autocast(torch)
-        self.enabled = {device: True for device in devices if torch.is_autocast_enabled(device)}
-        _install(torch, self)
-        self._before = [
-            (ORIGINALS["set_autocast_enabled"], device, self._outer is None)
-            for device in self.enabled
-        ]
-        self._before += [
-            (torch.set_autocast_dtype, device, torch.get_autocast_dtype(device))
-            for device in devices
-        ]
+        self.starts_enabled = bool(torch._C._is_any_autocast_enabled())
+        for device in devices:
+            enabled, dtype = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+            self._before.append((torch.set_autocast_enabled, device, enabled))
+            self._before.append((torch.set_autocast_dtype, device, dtype))
         self._before.append((torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()))
-        for device in self.enabled:
-            ORIGINALS["set_autocast_enabled"](device, False)
+        self._keeps_casts = torch.is_autocast_cache_enabled()
+        # it is shared by all threads, and what is cast here has no numbers
+        torch.set_autocast_cache_enabled(False)
+        self.recorder.array_cast = self.array_cast
         return self
 
     def __exit__(self, *_: object) -> None:
         for put, *state in self._before:
             put(*state)
-        _remove(self.torch, self._outer)
+        self.recorder.array_cast = None
         self._weights.clear()
         self._plans.clear()
 
-    def switch(self) -> None:
-        """Have calls come here first where autocast is on, and modules run."""
+    def _casts_for(self) -> str:
+        """The type of device that casts are made for now; "" for none."""
         if self._device is None:
             self._device = self._find_device()
-        devices = (self._device,) if self._device else tuple(self.enabled)
-        self._on = next((device for device in devices if self.enabled.get(device)), "")
-        if self.recorder.mode is not None:
-            self.recorder.mode.call = self.call if self._on else self.recorder.dispatch
-        self.calls.shorten(not self._on)
+        devices = (self._device,) if self._device else with_autocast(self.torch)
+        enabled = self.torch.is_autocast_enabled
+        return next((device for device in devices if device in DEVICES and enabled(device)), "")
 
-    def set(self, device: str, on: bool) -> None:
-        """The model turns autocast on or off."""
-        self.enabled[device] = on
-        self.switch()
-        level = self.torch.autocast_increment_nesting() - 1
-        if level == self.torch.autocast_decrement_nesting() == 0:
-            self._weights.clear()  # as PyTorch does where no autocast is left
+    def array_cast(self, value: Value, dtype: Any) -> Any:
+        """An array of the model is cast: None, or what the array is then if autocast casts it.
+
+        Inside its kernels autocast says that it is off; that it is around, the nesting tells.
+        """
+        torch = self.torch
+        if torch._C._is_any_autocast_enabled() or dtype is value.sig.dtype:
+            return None
+        nested = torch.autocast_increment_nesting() > 1
+        torch.autocast_decrement_nesting()
+        if self.recorder.real:
+            if not nested or not dtype.is_floating_point:
+                return None
+            self._on = self._device = self._device or self._find_device()
+            self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
+            return self._cast(value, dtype)
+        if self.arrays_on_meta is None and (nested or dtype in lower_dtypes(torch)):
+            raise Rerun("meta_arrays")
+        return None
 
     # Calls
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """One call of the dispatcher while autocast is on."""
         recorder = self.recorder
+        self._on = self._casts_for()
+        if not self._on:
+            return recorder.dispatch(func, args, kwargs)
+        if self.arrays_on_meta is None and not recorder.real:
+            raise Rerun("meta_arrays")
         given: list[Value] = []
         dtype = self.torch.get_autocast_dtype(self._on)
         key = (func, recorder.key_of(args, kwargs, given), self._on, dtype)
@@ -155,7 +159,7 @@ class Autocast:
             and tensor.is_leaf
             and tensor.dtype is self.torch.float32
             and dtype is self.torch.get_autocast_dtype(self._on)
-            and self.torch.is_autocast_cache_enabled()
+            and self._keeps_casts
         )
         found = self._weights.get(id(tensor)) if keeps else None
         if found is None:
@@ -171,7 +175,7 @@ class Autocast:
         recorder = self.recorder
         info = INFOS.get(id(func))
         if info is None:
-            info = INFOS[id(func)] = recorder.inform(func)
+            info = INFOS.setdefault(id(func), recorder.inform(func))
         if not any(value.sig.dtype.is_floating_point for value in given):
             return None
         if func.name() in with_kernels(self.torch, self._on):
@@ -282,12 +286,12 @@ class Autocast:
             return stand_in(torch, value.sig, value.sig.dtype, self._on, (n, dispatch))
 
         new_args, new_kwargs = _replaced((args, kwargs), torch.Tensor, change)
-        put = ORIGINALS["set_autocast_enabled"]
+        put, enabled = torch.set_autocast_enabled, torch.is_autocast_enabled(self._on)
         put(self._on, on)
         try:
             return func(*new_args, **new_kwargs)
         finally:
-            put(self._on, False)
+            put(self._on, enabled)
 
 
 def _replaced(arg: Any, kind: type, change: Callable[[Any], Any]) -> Any:
@@ -310,6 +314,11 @@ def with_autocast(torch: Any) -> tuple[str, ...]:
             torch.get_autocast_dtype(device)
             found.append(device)
     return tuple(found)
+
+
+def lower_dtypes(torch: Any) -> tuple[Any, ...]:
+    """The dtypes that autocast casts to now, on each type of device."""
+    return tuple([torch.get_autocast_dtype(device) for device in with_autocast(torch)])
 
 
 @cache
@@ -341,50 +350,3 @@ def stand_in(torch: Any, sig: Sig, dtype: Any, device: str, way: tuple[int, Any]
     made.sig, (made.n, made.dispatch) = sig, way
     made.meta = torch.empty_strided(sig.shape, sig.stride, dtype=dtype, device="meta")
     return made
-
-
-def _install(torch: Any, state: Autocast) -> None:
-    """Have PyTorch's functions that turn autocast on, and tell whether it is, ask us."""
-    with LOCK:
-        if not ACTIVE:
-            for name, device in SETTERS.items():
-                ORIGINALS[name] = getattr(torch, name)
-                setattr(torch, name, _setter(ORIGINALS[name], device))
-            for name, device in GETTERS.items():
-                ORIGINALS[name] = getattr(torch, name)
-                setattr(torch, name, _getter(ORIGINALS[name], device))
-        ACTIVE[get_ident()] = state
-
-
-def _remove(torch: Any, outer: Autocast | None) -> None:
-    with LOCK:
-        if outer is not None:
-            ACTIVE[get_ident()] = outer
-        else:
-            del ACTIVE[get_ident()]
-        if not ACTIVE:
-            for name, function in ORIGINALS.items():
-                setattr(torch, name, function)
-
-
-def _setter(original: Any, usual: str) -> Any:
-    def set_autocast_enabled(*args: Any, **kwargs: Any) -> None:
-        state = ACTIVE.get(get_ident())
-        if state is None:
-            original(*args, **kwargs)
-            return
-        *device, on = (*args, *kwargs.values())
-        state.set(device[0] if device else usual, bool(on))
-
-    return set_autocast_enabled
-
-
-def _getter(original: Any, usual: str) -> Any:
-    def is_autocast_enabled(*args: Any, **kwargs: Any) -> bool:
-        state = ACTIVE.get(get_ident())
-        if state is None:
-            return bool(original(*args, **kwargs))
-        device = next(iter((*args, *kwargs.values())), usual)
-        return state.enabled.get(device, False)
-
-    return is_autocast_enabled

@@ -17,7 +17,7 @@ from layerscope.formats.torch.dtypes import INEXACT, NAMES, name_of
 from layerscope.formats.torch.grads import plain_grad
 from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride, joined_stride
 from layerscope.formats.torch.packed import Pack, Packs
-from layerscope.formats.torch.tracking import SAME, SIGS, Entry, Tracker
+from layerscope.formats.torch.tracking import INTERNED, Entry, Interned, Tracker
 from layerscope.formats.torch.values import Sig, dense
 from layerscope.graph.attributes import Counted, Opaque
 from layerscope.graph.types import Shape, Source, elements
@@ -36,15 +36,13 @@ CHOOSING = frozenset((
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
 WHOLE = frozenset((int,))  # types of sizes and axes
 MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
-MEMO: dict[tuple[str, bool], dict[Any, Entry]] = {}  # by the model's dtype and mode
 
 
 def forget() -> None:
-    """Drop what is known of calls, where it is much."""
-    if sum(map(len, MEMO.values())) > MOST_REMEMBERED or len(SIGS) > MOST_REMEMBERED:
-        MEMO.clear()
-        SIGS.clear()
-        SAME.clear()
+    """Begin anew with what is known of calls, where it is much; other runs keep what they have."""
+    known = INTERNED[0]
+    if sum(map(len, [*known.memo.values()])) > MOST_REMEMBERED or len(known.sigs) > MOST_REMEMBERED:
+        INTERNED[0] = Interned()
 
 
 class DataDependent(Exception):
@@ -84,8 +82,11 @@ class Caller:
         self.floating = floating
         self.shortcuts = True
         self.rules = rules
-        self.memo = MEMO.setdefault((floating, tracker.grads.training), {}) if not rules else {}
+        known = tracker.interned.memo
+        self.memo = known.setdefault((floating, tracker.grads.training), {}) if not rules else {}
         self.mode: Any = None
+        self.array_cast: Any = None  # asked when an array of the model is cast, see autocast
+        self.as_meta: Any = None  # makes of a constant one on the meta device, where all must be
         self._meta = torch.device("meta")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
                         if hasattr(torch, theirs)}  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from functools import cache
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch import flex
@@ -19,11 +20,12 @@ from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_i
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
 from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.modules import Calls, watched
+from layerscope.formats.torch.own_thread import no_modes, same_random_states
 from layerscope.formats.torch.packed import hold_packed
 from layerscope.formats.torch.places import Held, Place, Places
+from layerscope.formats.torch.shadows import Rerun, Shadows
+from layerscope.formats.torch.tensor_copies import Copies, MetaCopies
 from layerscope.formats.torch.tracking import Tracker
-from layerscope.formats.torch.untouched import Untouched, same_buffers
-from layerscope.graph.collection import no_collection
 from layerscope.graph.types import Graph, Param, Role
 
 
@@ -34,6 +36,13 @@ def the_torch() -> Any:
     except ImportError:
         raise MissingExtra("a PyTorch model", "torch") from None
     return torch
+
+
+class InMode(Struct, frozen=True):
+    """A module that is looked at in train or eval mode; it stays in the mode that it is in."""
+
+    model: Any
+    mode: str  # train | eval
 
 
 def capture(
@@ -47,12 +56,16 @@ def capture(
 ) -> Graph:
     """The graph of one forward. No number is computed unless the model looks at numbers."""
     torch = the_torch()
+    mode = None
+    if isinstance(model, InMode):
+        model, mode = model.model, model.mode
     model = getattr(model, "_orig_mod", model)
     if isinstance(model, torch.jit.ScriptModule):  # a traced one holds what it runs
         model = model.__dict__.get("_actual_script_module", model)
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
     run = Run(torch, model, args, dict(kwargs or {}), name, shortcuts, dict(rules or {}))
+    run.mode = mode
     try:
         return run.graph(real=False)
     except DataDependent as found:
@@ -93,43 +106,55 @@ class Run:
         self.name = name or getattr(model, "original_name", "") or type(model).__name__
         self.shortcuts = shortcuts
         self.rules = rules
+        self.mode: str | None = None  # train, eval, or as the model is
+        self.again: set[str] = set()  # what runs before this one turned out to need
+
+    @property
+    def training(self) -> bool:
+        """Whether the model is looked at in train mode."""
+        return bool(self.model.training) if self.mode is None else self.mode == "train"
 
     def graph(self, *, real: bool) -> Graph:
         """Run the forward and put the graph together, of the model as it was before."""
-        with no_collection():
-            try:
-                ran = self._ran(real=real, grad_mode=True)
-            except ModelError as error:
-                # saved by an `autograd.Function` or a checkpoint, which needs gradients
-                if not self.model.training or "nference tensor" not in str(error):
-                    raise
-                ran = self._ran(real=real, grad_mode=False)
-            return self._assembled(*ran)
+        with no_modes(self.torch):
+            while True:
+                try:
+                    return self._assembled(*self._ran(real=real))
+                except Rerun as found:
+                    self.again.add(found.option)
+                except ModelError as error:
+                    # saved by an `autograd.Function` or a checkpoint, which needs gradients
+                    saved = "nference tensor" in str(error) and self.training
+                    if not saved or "no_grad_mode" in self.again:
+                        raise
+                    self.again.add("no_grad_mode")
 
-    def _ran(
-        self, *, real: bool, grad_mode: bool
-    ) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
+    def _ran(self, *, real: bool) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
         """What one forward leaves: records, names of its outputs, and what there is to say."""
         torch = self.torch
+        grad_mode = "no_grad_mode" not in self.again
         with ExitStack() as stack:
             forget()
             places = self.places = Places(torch, self.model, exact_leaves(torch))
             short = self.shortcuts and not real and not watched(torch)
-            grads = Grads(training=bool(self.model.training), grad_mode=grad_mode)
+            grads = Grads(training=self.training, grad_mode=grad_mode)
             tracker = Tracker(places, places.held, grads)
             floating = floating_of(places.held)
             if grads.training and strided_kernels(places.held):
                 grads.notes.append(CHANNELS_LAST)
             recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
             recorder.shortcuts = self.shortcuts
-            untouched = Untouched(torch, places, short=short)
-            calls = stack.enter_context(Calls(torch, recorder, untouched.look, short=short))
-            stack.enter_context(untouched)
-            if "transformers.modeling_utils" in sys.modules:
-                calls.begin()
-                _without_advice(places)  # what is put in place here, untouched takes away
+            stack.enter_context(same_random_states(torch))
+            autocast = stack.enter_context(Autocast(torch, recorder, self._device))
+            copies = None
             if real:
-                stack.enter_context(same_buffers(torch, self.model))
+                copies = Copies(torch, tracker, recorder.unwatched)
+            elif autocast.starts_enabled or "meta_arrays" in self.again:
+                copies = MetaCopies(torch, tracker, recorder.unwatched)
+                recorder.as_meta = autocast.arrays_on_meta = copies
+            shadows = Shadows(torch, places, "own_hooks" in self.again, copies)
+            calls = stack.enter_context(Calls(torch, recorder, shadows, short=short))
+            self._set_mode(shadows)
             said: dict[str, None] = {}
             stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             stack.enter_context(torch.inference_mode())
@@ -137,12 +162,9 @@ class Run:
                 stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
-            autocast = stack.enter_context(Autocast(torch, recorder, calls, self._device))
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
-            recorder.mode.call = recorder.dispatch
-            if autocast.enabled:
-                autocast.switch()
+            recorder.mode.call, recorder.mode.cast = recorder.dispatch, autocast.call
             try:
                 with recorder.mode:
                     result = calls.start(self.model, args, kwargs)
@@ -152,9 +174,16 @@ class Run:
             except Exception as error:
                 raise self._told(error, *calls.where(error)) from error
             finally:
-                recorder.mode = None  # they hold each other, and everything else
+                recorder.mode = recorder.as_meta = None  # they hold each other, and all else
                 tracker.forget()
             return recorder, outputs, (*autocast.notes, *said)
+
+    def _set_mode(self, shadows: Shadows) -> None:
+        """Put the shadows in train or eval mode, where the model is in another."""
+        if self.mode is None:
+            return
+        if any(place.held.get("training") != self.training for place in self.places.values()):
+            shadows.of(self.model).train(self.training)
 
     def _device(self) -> str:
         """Type of the device that the model or its inputs are on; "" for the meta device."""
@@ -276,16 +305,6 @@ class Run:
         )
 
 
-ADVICE = "warn_if_padding_and_no_attention_mask"
-
-
-def _without_advice(places: Mapping[int, Any]) -> None:
-    """Models of transformers look at the ends of a text, only to warn of padding in it."""
-    for place in places.values():
-        if hasattr(type(place.module), ADVICE):
-            place.module.__dict__[ADVICE] = lambda *_, **__: None
-
-
 def _pairs(run: Run, made: dict[int, Any]) -> list[tuple[Any, Any]]:
     given = [t for _, t in tensors_in((run.args, run.kwargs), run.torch)]
     return [(tensor, made[id(tensor)]) for tensor in given if id(tensor) in made]
@@ -324,8 +343,10 @@ def _recording() -> Any:
     """The class of what hands every call of the dispatcher to a recorder."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
+    from torch._C import _is_any_autocast_enabled as casting
+
     def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return self.call(func, args, kwargs or {})
+        return (self.cast if casting() else self.call)(func, args, kwargs or {})
 
     # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
     told = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda cls: False)}

@@ -22,6 +22,8 @@ class Constants(Views):
             out = self._run(info, func, args, kwargs)
         else:
             out = func(*args, **kwargs)
+            if self.as_meta is not None and info.kind == "constant":
+                return self.as_meta(out)
         sig = self.tracker.sig(out)
         made = self.tracker.register(out, "", sig, plain=False)
         made.fixed = True

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from layerscope.errors import UsageError
-from layerscope.formats.torch.capture import capture, the_torch
+from layerscope.formats.torch.capture import InMode, capture, the_torch
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
 from layerscope.graph.types import Graph
+
+__all__ = ["InMode", "graph_of"]
 
 
 def graph_of(
@@ -31,6 +33,7 @@ def graph_of(
     to the forward by name. `device` is taken and makes no difference: nothing is computed.
     """
     torch = the_torch()
+    asked, model = model, model.model if isinstance(model, InMode) else model
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
     sizes = input_size if input_size is not None else input
@@ -49,7 +52,7 @@ def graph_of(
             each = iter([*kinds, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    return capture(model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules)
+    return capture(asked, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules)
 
 
 def _default(torch: Any, model: Any) -> Any:

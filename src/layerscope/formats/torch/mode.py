@@ -58,7 +58,7 @@ class Recorder(Constants, Writes):
         """One call of the dispatcher."""
         info = INFOS.get(id(func))
         if info is None:
-            info = INFOS[id(func)] = self.inform(func)
+            info = INFOS.setdefault(id(func), self.inform(func))
         kind = info.kind
         if kind == "constant" or kind == "drawn":
             return self._constant(info, func, args, kwargs)

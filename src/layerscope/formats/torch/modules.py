@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from threading import get_ident
-from types import MethodType
 from typing import Any
 
 from layerscope.errors import ShapeError
@@ -14,130 +13,105 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride
 from layerscope.formats.torch.leaves import Leaf
 from layerscope.formats.torch.mode import Recorder
+from layerscope.formats.torch.own_thread import pass_through
 from layerscope.formats.torch.places import Place
+from layerscope.formats.torch.shadows import Shadows
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.types import Source
 
-SEAM = "_compiled_call_impl"
+TRACKERS = ("ModuleTracker", "ModTracker")  # of torch.utils and torch.distributed
 NO_ENTRY = Entry((), (), ())  # of a module that must be entered
 
 
 class Calls:
-    """Calls of modules, looked at while the context lasts, in this thread alone.
+    """Calls of modules while the context lasts: shadows of them are run, in this thread alone.
 
-    With `short`, modules that are one operation are not run. `first` is called before any other is.
+    With `short`, modules that are one operation are not run.
     """
 
-    def __init__(
-        self, torch: Any, recorder: Recorder, first: Callable[[], None], *, short: bool
-    ) -> None:
+    def __init__(self, torch: Any, recorder: Recorder, shadows: Shadows, *, short: bool) -> None:
         self.torch = torch
         self.recorder = recorder
         self.tracker = recorder.tracker
+        self.shadows = shadows
         self._memo, self._names = recorder.memo, recorder.tracker.held.names
-        self.first = first
         self.short = short
-        self._before: list[tuple[dict[str, Any], Any]] = []
         self._failed: tuple[BaseException, Place, Any] | None = None
         self._steps: dict[Any, Entry] = {}
-        self._switches: list[Callable[[bool], None]] = []
         row = torch.nn.Sequential
         self._row = (row.forward, row.__iter__)
         if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
             self._row = (None, None)
-        self._short = short
         same = torch.nn.Identity
         self._same = same if same.forward.__module__.startswith("torch.nn.") else None
+        self._call: Any = None
 
     def __enter__(self) -> Calls:
+        self._call = self.shadows.call = self._handler()
         return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call = self._failed = None
+        self.shadows.close()
 
     def start(self, model: Any, args: Any, kwargs: Any) -> Any:
         """Call the model itself."""
-        if type(model).__call__ is not self.torch.nn.Module.__call__:  # it has its own
-            self.begin()
-            return model(*args, **kwargs)
-        return self._handler()(self.tracker.places[id(model)], *args, **kwargs)
-
-    def begin(self) -> None:
-        """Before code that is not ours: from here on every call of a module comes here."""
-        if self._before:
-            return
-        # Where PyTorch looks for a compiled forward before it runs one, and what it leaves out of
-        # copies. Another `nn.Module.__call__` would cost all that Python knows of its subclasses.
-        call = self._handler()
-        for place in self.tracker.places.values():
-            held = place.module.__dict__
-            self._before.append((held, held.get(SEAM)))
-            held[SEAM] = MethodType(call, place)
-        self.first()
-
-    def __exit__(self, *_: object) -> None:
-        for held, before in self._before:
-            if before is None:
-                held.pop(SEAM, None)
-            else:
-                held[SEAM] = before
-        self._before.clear()
-        self._failed = None
-
-    def shorten(self, on: bool) -> None:
-        """Let known modules be answered, or have all of them run."""
-        self.short = self._short and on
-        for switch in self._switches:
-            switch(self.short)
+        place = self.tracker.places[id(model)]
+        if place.kind.__call__ is not self.torch.nn.Module.__call__:  # it has its own
+            return self.shadows.of(model)(*args, **kwargs)
+        return self._call(place, *args, **kwargs)
 
     def _handler(self) -> Any:
-        owner = get_ident()
-        values = self.tracker.values
-        answer, enter = self.answer, self.enter
-        short, same = self.short, self._same
-        plain_grad = self.recorder.plain_grad
-
-        def switch(on: bool) -> None:
-            nonlocal short
-            short = on
-
-        self._switches.append(switch)
+        """What is called in place of a module; one frame of Python, because models are deep."""
+        owner, torch, tracker = get_ident(), self.torch, self.tracker
+        values, nodes, log = tracker.values, tracker.nodes, tracker.log
+        plain_grad, casting = self.recorder.plain_grad, torch._C._is_any_autocast_enabled
+        call_impl = torch.nn.Module._call_impl
+        global_hooks = watched(torch)
+        attention = _with_fast_path(torch) if self.recorder.real else ()
 
         def call(place: Place, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:
-                return place.module._call_impl(*args, **kwargs)
-            if not short or len(args) != 1 or kwargs or not place.path or not plain_grad():
-                return enter(place, args, kwargs)
-            if place.kind is same and not _hooked(place.module.__dict__):
-                return args[0]
-            if place.leaf is not None:
-                value = values.get(id(args[0]))
-                if value is not None:
-                    made = answer(place, args[0], value)
-                    if made is not None:
-                        return made
-            return enter(place, args, kwargs)
+                return place.shadow._call_impl(*args, **kwargs)
+            short = self.short and len(args) == 1 and not kwargs and plain_grad() and not casting()
+            if short and place.path:
+                if place.kind is self._same and not _hooked(place.held):
+                    return args[0]
+                if place.leaf is not None:
+                    value = values.get(id(args[0]))
+                    if value is not None:
+                        made = self.answer(place, args[0], value)
+                        if made is not None:
+                            return made
+            outer, tracker.place = tracker.place, place.opened()
+            before, mark = len(nodes), len(log)
+            try:
+                if short and self._is_row(place):
+                    return self._through(place, args[0])
+                shadow = place.shadow or self.shadows.make(place)
+                if attention and isinstance(shadow, attention):
+                    with pass_through(torch):
+                        result = shadow._call_impl(*args, **kwargs)
+                elif (
+                    global_hooks
+                    or _has_hooks(place.held)
+                    or place.kind._call_impl is not call_impl
+                ):
+                    result = shadow._call_impl(*args, **kwargs)
+                else:
+                    result = shadow.forward(*args, **kwargs)
+            except BaseException as error:
+                if self._failed is None or self._failed[0] is not error:
+                    self._failed = (error, place, shapes_in((args, kwargs), torch))
+                raise
+            finally:
+                tracker.place = outer
+            if place.childless and tracker.settle(place, before, mark):
+                place.printed = place.leaf is not None
+            return result
 
         return call
-
-    def enter(self, place: Place, args: Any, kwargs: Any) -> Any:
-        """A module whose forward is run: what happens in it is in its scope."""
-        tracker = self.tracker
-        outer, tracker.place = tracker.place, place.opened()
-        before, mark = len(tracker.nodes), len(tracker.log)
-        try:
-            short = self.short and self.recorder.plain_grad()
-            if short and len(args) == 1 and not kwargs and self._is_row(place):
-                return self._through(place, args[0])
-            self.begin()
-            result = place.module._call_impl(*args, **kwargs)
-        except BaseException as error:
-            if self._failed is None or self._failed[0] is not error:
-                self._failed = (error, place, shapes_in((args, kwargs), self.torch))
-            raise
-        finally:
-            tracker.place = outer
-        if place.childless and tracker.settle(place, before, mark):
-            place.printed = place.leaf is not None
-        return result
 
     def where(self, error: BaseException) -> tuple[Place | None, Any]:
         """The innermost module that an error came out of, and shapes of what it was given."""
@@ -165,7 +139,7 @@ class Calls:
     def _found(self, place: Place, sig: Sig) -> tuple[Entry, list[Any], bool] | None:
         """What the call of a leaf amounts to, names of its arrays, and whether it is in place."""
         leaf = place.leaf
-        held = place.module.__dict__
+        held = place.held
         if (
             held["_forward_hooks"]
             or held["_forward_pre_hooks"]
@@ -317,23 +291,23 @@ class Calls:
 
     def _is_row(self, place: Place) -> bool:
         """Whether a module does nothing but hand what it is given through its children."""
-        module = place.module
-        kind = type(module)
+        kind = place.kind
         return (
-            isinstance(module, self.torch.nn.Sequential)
+            issubclass(kind, self.torch.nn.Sequential)
             and kind.forward is self._row[0]
             and kind.__iter__ is self._row[1]
-            and not _hooked(module.__dict__)
+            and not _hooked(place.held)
         )
 
     def _through(self, row: Place, x: Any) -> Any:
         """As `Sequential.forward`; a tensor that only leaves hand on is never made."""
         tracker = self.tracker
-        places, values = tracker.places, tracker.values
+        places, values, shadows = tracker.places, tracker.values, self.shadows
+        plain_call = self.torch.nn.Module.__call__
         read: tuple[str, ...] = ()
         sig: Sig | None = None  # of what stands under that name and was not made yet
-        for module in row.module._modules.values():
-            place = places.get(id(module))
+        for module in [*dict.values(row.held["_modules"])]:
+            place = places.get(id(module)) or shadows.by_shadow.get(id(module))
             if place is not None and place.leaf is not None:
                 value = values.get(id(x)) if sig is None else None
                 seen = sig if value is None else value.sig
@@ -344,30 +318,50 @@ class Calls:
                     read = tracker.emit_leaf(place, found[0].steps[0], read, found[1])
                     sig = found[0].outs[0]
                     continue
-            elif place is not None and place.kind is self._same and not _hooked(module.__dict__):
+            elif place is not None and place.kind is self._same and not _hooked(place.held):
                 continue
             if sig is not None:
                 x, sig = self._tensor(read[0], sig), None
-            self.begin()
-            x = module(x)
+            if place is not None and place.kind.__call__ is plain_call:
+                x = self._call(place, x)
+            else:
+                x = shadows.of(module)(x)
         return x if sig is None else self._tensor(read[0], sig)
 
 
-def _hooked(held: dict[str, Any]) -> bool:
-    """Whether a module has hooks, or a forward of its own."""
+def _has_hooks(held: dict[str, Any]) -> bool:
+    """Whether a module has hooks of its own."""
     return bool(
         held["_forward_hooks"]
         or held["_forward_pre_hooks"]
         or held["_backward_hooks"]
         or held["_backward_pre_hooks"]
-        or "forward" in held
     )
 
 
+def _hooked(held: dict[str, Any]) -> bool:
+    """Whether a module has hooks, or a forward of its own."""
+    return "forward" in held or _has_hooks(held)
+
+
+@cache
+def _with_fast_path(torch: Any) -> tuple[Any, ...]:
+    """Classes that may run attention as one operator, which nothing is known of."""
+    nn = torch.nn
+    return (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+
+
 def watched(torch: Any) -> bool:
-    """Whether somebody looks at the calls of all modules."""
-    hooks = torch.nn.modules.module
-    return any(
-        (hooks._global_forward_hooks, hooks._global_forward_pre_hooks,
-         hooks._global_backward_hooks, hooks._global_backward_pre_hooks)
+    """Whether somebody's hooks look at the calls of all modules.
+
+    Those of PyTorch's own counter only ask which module runs; a capture is no call of the user's.
+    """
+    home = torch.nn.modules.module
+    tables = (
+        home._global_forward_hooks, home._global_forward_pre_hooks,
+        home._global_backward_hooks, home._global_backward_pre_hooks,
     )  # fmt: skip
+    hooks = [hook for table in tables for hook in [*table.values()]]
+    return any(
+        type(getattr(hook, "__self__", None)).__name__ not in TRACKERS for hook in hooks
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
+
+from layerscope.errors import ModelError
 
 HOLDS = ("_modules", "_parameters", "_buffers")
 NO_STORAGE = (NotImplementedError, RuntimeError, ValueError)  # of lazy ones, and of wrappers
@@ -20,6 +23,8 @@ class Place(Struct, gc=False, eq=False):
     outer: tuple[str, ...]
     childless: bool
     leaf: Any = None  # how a module of its type is answered without being run, if it is
+    held: Any = None  # attributes of the module, or of its shadow as soon as there is one
+    shadow: Any = None  # what is run in its place
     calls: int = 0
     printed: bool = False  # a node tells all that its line of a module print says
     prefix: str = ""  # of the paths of what is in it
@@ -116,10 +121,13 @@ class Places(dict[int, Place]):
         self._buffers: set[str] = set()
         held, leaf = _held(model), leaves.get(type(model))
         below = held["_modules"]
-        self[id(model)] = Place(model, type(model), "", (), not below, leaf)
+        self[id(model)] = Place(model, type(model), "", (), not below, leaf, model.__dict__)
         self._arrays |= {own: each for own, each in held["_parameters"].items() if each is not None}
         self._hold_buffers(held["_buffers"], "")
-        self._walk(below, "", ())
+        try:
+            self._walk(below, "", ())
+        except RecursionError:
+            raise ModelError(too_deep(type(model).__name__, "modules")) from None
         self.held.take(self._arrays, self._buffers)
 
     def _walk(self, children: Any, prefix: str, outer: tuple[str, ...]) -> None:
@@ -132,10 +140,11 @@ class Places(dict[int, Place]):
                 self._shared = True
                 continue
             kind, held = type(child), child.__dict__
+            own = held
             if "_modules" not in held:
                 held = _held(child)
             path, below, params = prefix + name, held["_modules"], held["_parameters"]
-            self[known] = Place(child, kind, path, outer, not below, leaf_of(kind))
+            self[known] = Place(child, kind, path, outer, not below, leaf_of(kind), own)
             if params:
                 start = path + "."
                 for own, array in params.items():
@@ -166,6 +175,15 @@ class Places(dict[int, Place]):
 
         walk(self._root)
         return {self[module].path: count for module, count in ways.items() if count > 1}
+
+
+def too_deep(name: str, what: str) -> str:
+    """What is said where Python's recursion limit is met."""
+    limit = sys.getrecursionlimit()
+    return (
+        f"{name}: {what} are nested too deep for Python's recursion limit of {limit}; "
+        "raise it with sys.setrecursionlimit"
+    )
 
 
 def _held(module: Any) -> dict[str, Any]:

@@ -16,9 +16,21 @@ from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph.attributes import Cast, Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
-# Values alike are one value, from one model to the next: what is known of a call is known then.
-SAME: dict[Any, Any] = {}
-SIGS: dict[Any, Sig] = {}
+
+
+class Interned:
+    """Equal values are one value, from one model to the next; a run keeps those it began with.
+
+    Threads share them: entries are only added, each in one step. A full table is replaced, not
+    emptied, because other runs go on with it.
+    """
+
+    def __init__(self) -> None:
+        self.attributes: dict[Any, Any] = {}
+        self.sigs: dict[Any, Sig] = {}
+        self.memo: dict[tuple[str, bool], dict[Any, Entry]] = {}  # by the model's dtype and mode
+
+
 MADE_OF_NOTHING = ("constant", "random")
 
 
@@ -30,6 +42,9 @@ class Entry(Struct, frozen=True, gc=False):
     outs: tuple[Sig, ...]
     form: Any = None  # None for a single tensor, else list or tuple
     way: str = ""  # how a view is had, see Views; "" where it must be run to know
+
+
+INTERNED = [Interned()]  # the one that new runs begin with
 
 
 class Tracker:
@@ -46,12 +61,13 @@ class Tracker:
         self.params: dict[str, Param] = {}
         self.used: set[str] = set()  # arrays that a node holds or reads
         self.names: set[str] = set()
-        self.same = SAME
+        self.interned = INTERNED[0]
+        self.same = self.interned.attributes
         self.place: Place | None = None
         self.leaf: Place | None = None  # the module that is the operation at hand
         self.own_types = False  # whether a node has arrays of other types than its rule tells
         self._counts: dict[str, int] = {}
-        self._sigs = SIGS
+        self._sigs = self.interned.sigs
 
     def forget(self) -> None:
         """Let go of tensors, and of those who know how to make them."""
@@ -69,7 +85,7 @@ class Tracker:
         key = (shape, stride, dtype, kind)
         found = self._sigs.get(key)
         if found is None:
-            found = self._sigs[key] = Sig(shape, stride, dtype, kind, name_of(dtype))
+            found = self._sigs.setdefault(key, Sig(shape, stride, dtype, kind, name_of(dtype)))
         return found
 
     def cast_sig(self, sig: Sig, dtype: Any) -> Sig:
@@ -77,8 +93,9 @@ class Tracker:
         key = (sig, dtype)
         found = self._sigs.get(key)
         if found is None:
-            found = self._sigs[key] = Sig(sig.shape, sig.stride, dtype, sig.kind, name_of(dtype))
-            found.stored_dtype = sig.stored_dtype or sig.name
+            made = Sig(sig.shape, sig.stride, dtype, sig.kind, name_of(dtype))
+            made.stored_dtype = sig.stored_dtype or sig.name
+            found = self._sigs.setdefault(key, made)
         return found
 
     def value(self, tensor: Any) -> Value:
