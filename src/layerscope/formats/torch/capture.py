@@ -9,13 +9,17 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
+from msgspec.structs import replace
+
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch import flex
 from layerscope.formats.torch.autocast import Autocast
 from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shapes_in
 from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.formats.torch.failures import lack_of_numbers, model_error, needs_autograd
 from layerscope.formats.torch.grads import CHANNELS_LAST, STRIDED, Grads, strided_kernels
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
+from layerscope.formats.torch.lazy import Uninitialized, initialized, is_lazy
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
 from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.modules import Calls, watched
@@ -23,6 +27,7 @@ from layerscope.formats.torch.packed import hold_packed
 from layerscope.formats.torch.places import Held, Place, Places
 from layerscope.formats.torch.tracking import Tracker
 from layerscope.formats.torch.untouched import Untouched, same_buffers
+from layerscope.formats.torch.values import NO_VALUES
 from layerscope.graph.collection import no_collection
 from layerscope.graph.types import Graph, Param, Role
 
@@ -44,8 +49,12 @@ def capture(
     name: str = "",
     shortcuts: bool = True,
     rules: Mapping[str, Any] | None = None,
+    real: bool = True,
 ) -> Graph:
-    """The graph of one forward. No number is computed unless the model looks at numbers."""
+    """The graph of one forward. No number is computed unless the model needs numbers.
+
+    With `real=False` a model that does is refused.
+    """
     torch = the_torch()
     model = getattr(model, "_orig_mod", model)
     if isinstance(model, torch.jit.ScriptModule):  # a traced one holds what it runs
@@ -55,6 +64,11 @@ def capture(
     run = Run(torch, model, args, dict(kwargs or {}), name, shortcuts, dict(rules or {}))
     try:
         return run.graph(real=False)
+    except Uninitialized:
+        run.model = initialized(torch, model, args, kwargs or {})
+        graph = capture(run.model, args, kwargs, name=run.name, shortcuts=shortcuts, rules=rules,
+                        real=real)  # fmt: skip
+        return replace(graph, notes=(*graph.notes, LAZY))
     except DataDependent as found:
         reason = str(found).splitlines()[0]
         why = f"the model looks at numbers ({reason})"
@@ -62,18 +76,27 @@ def capture(
         if isinstance(found, NoKernel):
             why = f"the model needs numbers ({reason})"
             note = f"computed with real numbers: {reason}"
-        if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
-            raise ModelError(
-                f"{run.name}: {why}, which one on the meta device has none of; "
-                "build it on a real device"
-            ) from None
-        try:
-            graph = run.graph(real=True)
-        except DataDependent as again:
-            raise ModelError(f"{run.name}: {' '.join(str(again).split())[:400]}") from again
-        from msgspec.structs import replace
+    except ModelError as error:
+        reason = lack_of_numbers(error)
+        if not reason:
+            raise
+        why = f"the model needs numbers ({reason})"
+        note = f"computed with real numbers: {reason}"
+    if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
+        raise ModelError(
+            f"{run.name}: {why}, which one on the meta device has none of; "
+            "build it on a real device"
+        )
+    if not real:
+        raise ModelError(f"{run.name}: {why}, and real=False rules out to compute any")
+    try:
+        graph = run.graph(real=True)
+    except DataDependent as again:
+        raise ModelError(f"{run.name}: {' '.join(str(again).split())[:400]}") from again
+    return replace(graph, notes=(*graph.notes, note))
 
-        return replace(graph, notes=(*graph.notes, note))
+
+LAZY = "lazy modules were initialized on a copy; the model itself is as it was"
 
 
 class Run:
@@ -100,21 +123,38 @@ class Run:
             try:
                 ran = self._ran(real=real, grad_mode=True)
             except ModelError as error:
-                # saved by an `autograd.Function` or a checkpoint, which needs gradients
-                if not self.model.training or "nference tensor" not in str(error):
+                if not needs_autograd(error):
                     raise
-                ran = self._ran(real=real, grad_mode=False)
+                ran = self._with_gradients(real)
             return self._assembled(*ran)
 
+    def _with_gradients(self, real: bool) -> Any:
+        """As `_ran`, of a forward that needs more of autograd than inference mode has."""
+        if self.model.training:
+            # saved by an `autograd.Function` or a checkpoint, which needs gradients
+            try:
+                return self._ran(real=real, grad_mode=False)
+            except ModelError as error:
+                if not needs_autograd(error):
+                    raise
+        before = [(param, param.grad) for param in self.model.parameters()]
+        try:
+            return self._ran(real=real, grad_mode=self.model.training, inference=False)
+        finally:
+            for param, grad in before:
+                param.grad = grad
+
     def _ran(
-        self, *, real: bool, grad_mode: bool
+        self, *, real: bool, grad_mode: bool, inference: bool = True
     ) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
         """What one forward leaves: records, names of its outputs, and what there is to say."""
         torch = self.torch
         with ExitStack() as stack:
             forget()
             places = self.places = Places(torch, self.model, exact_leaves(torch))
-            short = self.shortcuts and not real and not watched(torch)
+            if is_lazy(torch, places.held.tensors):
+                raise Uninitialized
+            short = self.shortcuts and not real and inference and not watched(torch)
             grads = Grads(training=bool(self.model.training), grad_mode=grad_mode)
             tracker = Tracker(places, places.held, grads)
             floating = floating_of(places.held)
@@ -132,7 +172,8 @@ class Run:
                 stack.enter_context(same_buffers(torch, self.model))
             said: dict[str, None] = {}
             stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
-            stack.enter_context(torch.inference_mode())
+            if inference:
+                stack.enter_context(torch.inference_mode())
             if grads.training and grad_mode:  # parts under no_grad can be told apart
                 stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
@@ -147,14 +188,18 @@ class Run:
                 with recorder.mode:
                     result = calls.start(self.model, args, kwargs)
                 outputs = self._outputs(tracker, result)
+                if recorder.asked is not None:  # the model caught it, and did something else
+                    raise recorder.asked
             except DataDependent:
                 raise
             except Exception as error:
-                raise self._told(error, *calls.where(error)) from error
+                if recorder.asked is not None:
+                    raise recorder.asked from error
+                raise self._told(error, *calls.where(error))  # noqa: B904  # with its own cause
             finally:
                 recorder.mode = None  # they hold each other, and everything else
                 tracker.forget()
-            return recorder, outputs, (*autocast.notes, *said)
+            return recorder, outputs, (*autocast.notes, *said, *recorder.notes)
 
     def _device(self) -> str:
         """Type of the device that the model or its inputs are on; "" for the meta device."""
@@ -200,6 +245,8 @@ class Run:
                 if original is not None and original.device.type == "cpu":
                     value.known, value.twin = True, None
                     value.recipe = (lambda kept: kept, (original,), {}, None)
+                elif original is not None and original.is_meta and not real:
+                    value.known, value.recipe = True, NO_VALUES
         if not seen:
             raise UsageError(
                 f"{self.name}: no tensor is given; say input_size=(1, 3, 224, 224) or input_data="
@@ -217,7 +264,6 @@ class Run:
         """What went wrong in the forward, and where."""
         if not shapes:
             shapes = shapes_in((self.args, self.kwargs), self.torch)
-        what = " ".join(str(error).split()) or type(error).__name__
         where = self.name
         if place is not None and place.path:
             where += f": {place.path}"
@@ -226,13 +272,13 @@ class Run:
         given = ", ".join(
             f"{'x'.join(map(str, shape)) or 'a number'} {kind}" for shape, kind in shapes
         )
-        hint = (
-            "" if place is not None and place.path else "; give another with --input or input_size"
-        )
-        if "find engine" in what:
+        hint = ""
+        if isinstance(error, TypeError) and "forward()" in str(error):
+            hint = "; give what it takes with input_data or --input"
+        elif "find engine" in str(error):
             engines = ", ".join(self.torch.backends.quantized.supported_engines) or "none at all"
             hint = f"; set torch.backends.quantized.engine; this PyTorch has {engines}"
-        return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
+        return model_error(error, f"in {where} on {given or 'no tensor'}{hint}")
 
     def _assembled(
         self, recorder: Recorder, outputs: tuple[str, ...], notes: tuple[str, ...]
@@ -322,11 +368,21 @@ def floating_of(held: Held) -> str:
 @cache
 def _recording() -> Any:
     """The class of what hands every call of the dispatcher to a recorder."""
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self.call(func, args, kwargs or {})
 
     # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
-    told = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda cls: False)}
+    # Where torch.cond and its like have loaded it, its frame hook leaves this code alone.
+    frames = torch._C._dynamo.eval_frame
+    if hasattr(frames, "_FrameExecStrategy"):
+        skip = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(dispatch.__code__, frames._FrameExecStrategy(skip, skip))
+    told = {
+        "__torch_dispatch__": dispatch,
+        "_should_skip_dynamo": classmethod(lambda cls: False),
+        "supports_higher_order_operators": True,
+    }
     return type("Recording", (TorchDispatchMode,), told)

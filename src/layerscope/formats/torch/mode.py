@@ -20,6 +20,7 @@ from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, ma
 from layerscope.formats.torch.constants import Constants
 from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import FLOATS
+from layerscope.formats.torch.higher_order import follow
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import dense
 from layerscope.formats.torch.writes import Writes
@@ -66,7 +67,10 @@ class Recorder(Constants, Writes):
         frozen = self._freeze(args, given)
         key = (info, frozen, self._freeze_named(kwargs, given) if kwargs else None)
         if kind == "reads":
-            return self._look(func, args, kwargs)
+            return self._look(info, args, kwargs)
+        if kind == "higher order":
+            with self.mode:
+                return follow(func, args, kwargs)
         if not given:
             return func(*args, **kwargs)
         if given[0].fixed and all(value.constant for value in given):
@@ -108,7 +112,10 @@ class Recorder(Constants, Writes):
 
     def inform(self, func: Any) -> Info:
         """What is known of an operator before any call of it."""
-        schema = func._schema
+        schema = getattr(func, "_schema", None)
+        if schema is None:  # torch.cond and its like, which take functions
+            full = f"higher_order.{func.name()}"
+            return Info(func, func.name(), full, Source(op=full), None, "higher order", False)
         full = schema.name.replace("::", ".")
         space, _, packet = full.partition(".")
         writes = schema.is_mutable
@@ -126,7 +133,8 @@ class Recorder(Constants, Writes):
                 kind = "drawn"
             elif name in READS:
                 kind = "reads"
-        words = TABLE.get(name) if space in ("aten", "torchvision") else None
+        packed = func._overloadname == "data"  # of recurrent networks, on packed sequences
+        words = TABLE.get(name) if space in ("aten", "torchvision") and not packed else None
         narrow = space == "quantized" or (space == "aten" and name in ALONE)
         if narrow:
             words = QUANTIZED.get(name)
@@ -147,7 +155,7 @@ class Recorder(Constants, Writes):
         draft, results, form = self._translate(info, args, kwargs, given)
         if info.narrow and results is not None and not self.real:
             if form is not None or results[0].dtype not in FLOATS:
-                raise NoKernel(f"{info.full} has no kernel without them")
+                raise self.needs_numbers(info, "has no kernel without them", NoKernel)
             sigs = self.sigs_of(results, [value.sig for value in given])
             return self._entry(draft, results, sigs, form), None
         foreseen = self._foreseen(info, results, given)

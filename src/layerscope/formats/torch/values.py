@@ -7,6 +7,8 @@ from typing import Any
 from layerscope.graph.types import Shape
 from layerscope.ops.strides import dense
 
+NO_VALUES = "no values"  # the recipe of an input that is given by its shape alone
+
 
 class Sig:
     """Shape, layout and number type; tensors alike in these share one, told apart by identity."""
@@ -38,6 +40,7 @@ class Value:
     twin: Any = None  # on the meta device, where the tensor itself is not
     known = False  # its numbers can be worked out without the model's weights
     recipe: Any = None
+    assumed: dict[str, None] = {}  # noqa: RUF012  # inputs taken as zeros in its values
     fixed = False  # made of constants alone
 
     def __init__(self, tensor: Any, name: str, sig: Sig) -> None:
@@ -67,4 +70,4 @@ class Value:
         return value
 
 
-__all__ = ["Sig", "Value", "dense"]
+__all__ = ["NO_VALUES", "Sig", "Value", "dense"]
