@@ -54,6 +54,8 @@ def forget() -> None:
 class DataDependent(Exception):
     """An operator needs values that a run without numbers does not have; the text names it."""
 
+    of_literal = False  # values that the forward itself writes out
+
 
 class NoKernel(DataDependent):
     """An operator that PyTorch has no kernel for without numbers."""
@@ -91,7 +93,7 @@ class Caller:
         self.memo = MEMO.setdefault((floating, tracker.grads.training), {}) if not rules else {}
         self.mode: Any = None
         self.asked: DataDependent | None = None  # raised in the forward, which may have caught it
-        self.notes: dict[str, None] = {}  # what was assumed on the way
+        self.notes: dict[str, str] = {}  # what was assumed of inputs, by their names
         self._meta, self._cpu = torch.device("meta"), torch.device("cpu")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
                         if hasattr(torch, theirs)}  # fmt: skip
@@ -195,7 +197,7 @@ class Caller:
         draft.in_place = info.in_place
         draft.training = self.tracker.grads.training
         words = info.words
-        if words is None:
+        if words is None or any(value.sig.sparse for value in given):
             return draft, None, None
         if not info.narrow and given and given[0].sig.dtype in self._narrow:
             words = NARROW.get(info.name, words)
@@ -258,7 +260,8 @@ class Caller:
 
     def needs_numbers(self, info: Info, why: str, kind: Any = DataDependent) -> DataDependent:
         """The error that says which operator asked for numbers, and in which module."""
-        self.asked = found = kind(f"{info.full} {why}{self.where()}")
+        found: DataDependent = kind(f"{info.full} {why}{self.where()}")
+        self.asked = found
         return found
 
     def where(self) -> str:
@@ -272,6 +275,9 @@ class Caller:
             if arg.device == self._meta and type(arg) in self._types:
                 return arg
             value = self.tracker.value(arg)
+            if value.sig.sparse:
+                self.asked = NoKernel("a sparse tensor has no kernels without them")
+                raise self.asked
             if value.twin is None:
                 # a view of what autograd may know of must be one that it may know of, too
                 with self.torch.inference_mode(arg.is_inference()):
@@ -360,7 +366,8 @@ class Caller:
         """Tensors without elements: no node makes them."""
         for out, sig in zip(outs, entry.outs, strict=True):
             made = self.tracker.register(out, "", sig, plain=False)
-            made.fixed = True
+            made.fixed = made.known = True
+            made.recipe = (self.torch.zeros, (sig.shape,), {"dtype": sig.dtype}, None, 0)
 
     def _entry(
         self, draft: Draft, results: list[Ref], sigs: Any, form: Any, way: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -21,6 +21,7 @@ from layerscope.formats.torch.grads import CHANNELS_LAST, STRIDED, Grads, stride
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.lazy import Uninitialized, initialized, is_lazy
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
+from layerscope.formats.torch.literals import kept_literals
 from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.modules import Calls, watched
 from layerscope.formats.torch.packed import hold_packed
@@ -116,12 +117,18 @@ class Run:
         self.name = name or getattr(model, "original_name", "") or type(model).__name__
         self.shortcuts = shortcuts
         self.rules = rules
+        self.literals = False  # whether values that the forward writes out are looked for
 
     def graph(self, *, real: bool) -> Graph:
         """Run the forward and put the graph together, of the model as it was before."""
         with no_collection():
             try:
                 ran = self._ran(real=real, grad_mode=True)
+            except DataDependent as found:
+                if not found.of_literal or self.literals:
+                    raise
+                self.literals = True
+                return self.graph(real=real)
             except ModelError as error:
                 if not needs_autograd(error):
                     raise
@@ -185,7 +192,7 @@ class Run:
             if autocast.enabled:
                 autocast.switch()
             try:
-                with recorder.mode:
+                with recorder.mode, self._literals(recorder):
                     result = calls.start(self.model, args, kwargs)
                 outputs = self._outputs(tracker, result)
                 if recorder.asked is not None:  # the model caught it, and did something else
@@ -195,11 +202,17 @@ class Run:
             except Exception as error:
                 if recorder.asked is not None:
                     raise recorder.asked from error
-                raise self._told(error, *calls.where(error))  # noqa: B904  # with its own cause
+                failed = self._told(error, *calls.where(error))
+                for note in recorder.notes.values():
+                    failed.add_note(note)
+                raise failed  # noqa: B904  # it has the cause of the model's own
             finally:
                 recorder.mode = None  # they hold each other, and everything else
                 tracker.forget()
-            return recorder, outputs, (*autocast.notes, *said, *recorder.notes)
+            return recorder, outputs, (*autocast.notes, *said, *recorder.notes.values())
+
+    def _literals(self, recorder: Recorder) -> Any:
+        return kept_literals(self.torch, recorder) if self.literals else nullcontext()
 
     def _device(self) -> str:
         """Type of the device that the model or its inputs are on; "" for the meta device."""
@@ -218,6 +231,8 @@ class Run:
             if id(tensor) not in made:
                 if tensor.is_quantized and not real:
                     raise NoKernel("an input is quantised")
+                if tensor.layout is not torch.strided and not real:
+                    raise NoKernel("an input has a sparse layout")
                 if real:
                     copy = tensor
                     if tensor.is_meta:
@@ -244,7 +259,7 @@ class Run:
                     tracker.grads.notes.append(f"{value.name}: {STRIDED}")
                 if original is not None and original.device.type == "cpu":
                     value.known, value.twin = True, None
-                    value.recipe = (lambda kept: kept, (original,), {}, None)
+                    value.recipe = (lambda kept: kept, (original,), {}, None, 0)
                 elif original is not None and original.is_meta and not real:
                     value.known, value.recipe = True, NO_VALUES
         if not seen:
@@ -346,7 +361,10 @@ def left_out(unused: list[Param], count: int) -> str:
 
 def _printed(place: Place) -> str:
     """What a module print says of a module whose node does not tell that."""
-    return repr(place.module) if place.childless else str(place.kind.__name__)
+    if place.childless:
+        with suppress(Exception):  # a print of its own may ask for numbers
+            return repr(place.module)
+    return str(place.kind.__name__)
 
 
 def _kind(kind: Any) -> str:

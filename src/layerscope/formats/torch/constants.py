@@ -5,27 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from layerscope.formats.torch.calls import MOST_KNOWN, Info, NoKernel
+from layerscope.formats.torch.aten import DRAWN
+from layerscope.formats.torch.calls import MOST_KNOWN, Info
+from layerscope.formats.torch.known_values import KnownValues
 from layerscope.formats.torch.tracking import Entry
-from layerscope.formats.torch.values import NO_VALUES, Value
-from layerscope.formats.torch.views import Views
-
-# Arguments, by position, whose values decide the sizes of an operator's results.
-DECIDING = {
-    "nonzero": (0,), "index": (1,), "masked_select": (1,), "repeat_interleave": (0,),
-    "_unique": (0,), "_unique2": (0,), "unique_dim": (0,), "unique_consecutive": (0,),
-    "unique_dim_consecutive": (0,), "bincount": (0,), "_pack_padded_sequence": (1,),
-    "_pad_packed_sequence": (1,),
-}  # fmt: skip
-ON_CPU = {"_pack_padded_sequence": 1, "_pad_packed_sequence": 1}  # results that stay real tensors
-ASSUMED = "given without values, taken as zeros where the model takes a decision by them"
 
 
-class Unset(Exception):
-    """Values that cannot be had without weights or inputs; the text says whose."""
-
-
-class Constants(Views):
+class Constants(KnownValues):
     """Calls on nothing, or on constants."""
 
     def _constant(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
@@ -44,9 +30,9 @@ class Constants(Views):
         made.recipe = "random" if drawn else None
         if out.device != self._meta and out.numel() <= MOST_KNOWN:
             made.known = True
-        elif not drawn and all(v.known for v in given) and out.numel() <= MOST_KNOWN:
+        elif all(v.known for v in given) and out.numel() <= MOST_KNOWN:
             made.known = True
-            made.recipe = (func, args, kwargs, None)
+            setattr(made, "drawn" if drawn else "recipe", (func, args, kwargs, None, self.moment))
         return out
 
     def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
@@ -56,10 +42,14 @@ class Constants(Views):
         if info.kind == "write":
             if numbers or self.real:
                 return func(*args, **kwargs)
-            target.root.known = target.known = False
             if self.torch.Tag.inplace_view in func.tags or not info.in_place:
+                target.root.known = target.known = False
                 return self._run(info, func, args, kwargs)
             self.need_writable(info, func, args, kwargs, given, key)
+            if info.name in DRAWN or not self.can_follow_write(given):
+                target.root.known = target.known = False
+            else:
+                self.follow_write(target, func, args, kwargs)
             return target.tensor
         view = info.kind == "view" and info.words is not None
         entry: Entry | None = None
@@ -85,8 +75,10 @@ class Constants(Views):
             made.fixed = True
             if numbers or (known and out.numel() <= MOST_KNOWN):
                 made.known = True
-                made.recipe = None if numbers else (func, args, kwargs, n if many else None)
-            elif drawn:
+                place = n if many else None
+                recipe = None if numbers else (func, args, kwargs, place, self.moment)
+                setattr(made, "drawn" if drawn else "recipe", recipe)
+            if drawn:
                 made.recipe = "random"
             way = entry.way if entry is not None else ""
             if view and (way == "view" or (not way and self._way(target, [out]) == "view")):
@@ -143,108 +135,3 @@ class Constants(Views):
         if sig is not None:
             self.memo["folded", key] = Entry((), (), (sig,))
         return out
-
-    # Values that a model reads
-
-    def _look(self, info: Info, args: Any, kwargs: Any) -> Any:
-        """A value the model reads, computed where no weight plays a part in it."""
-        assumed: dict[str, None] = {}
-        try:
-            with self.torch.no_grad():
-                first, rest = self._numbers(args[:2], assumed), args[2:]
-                found = info.func(*[self._tensor(each) for each in first], *rest, **kwargs)
-        except Unset as gap:
-            raise self.needs_numbers(info, f"reads {gap}") from None
-        except Exception as error:
-            raise self.needs_numbers(info, f"fails: {error}") from error
-        if assumed and type(found) is not bool:  # a number may become a size
-            raise self.needs_numbers(info, f"reads a number of {_inputs(assumed)}")
-        for name in assumed:
-            self.notes[f"{name}: {ASSUMED}{self.where()}"] = None
-        return found
-
-    def _tensor(self, arg: Any) -> Any:
-        """A number that PyTorch handed over in place of the tensor it holds."""
-        return self.torch.tensor(arg) if isinstance(arg, (bool, int, float)) else arg
-
-    def _numbers(self, arg: Any, assumed: dict[str, None]) -> Any:
-        """Arguments with the values of their tensors; inputs taken as zeros are added by name."""
-        if isinstance(arg, self.torch.Tensor):
-            return self._values_of(self.tracker.value(arg), assumed)
-        if isinstance(arg, (list, tuple)):
-            return type(arg)([self._numbers(each, assumed) for each in arg])
-        return self._cpu if isinstance(arg, self.torch.device) else arg
-
-    def _values_of(self, value: Value, assumed: dict[str, None]) -> Any:
-        if value.tensor.device != self._meta:
-            if not self.real and value.sig.kind == "param":
-                raise Unset(f"the parameter {value.name}")
-            return value.tensor
-        if not value.known or not value.root.known:
-            raise Unset(f"the result of {self._made_by(value)}")
-        if value.recipe == NO_VALUES:
-            assumed[value.name] = None
-            return self.torch.zeros(value.sig.shape, dtype=value.sig.dtype)
-        if not isinstance(value.recipe, tuple):
-            if value.twin is None:
-                raise Unset(f"the result of {self._made_by(value)}")
-            assumed |= value.assumed
-            return value.twin
-        func, args, kwargs, place = value.recipe
-        inner: dict[str, None] = {}
-        named = {k: self._numbers(v, inner) for k, v in kwargs.items()}
-        if "device" in named:
-            named["device"] = self._cpu
-        made = func(*self._numbers(args, inner), **named)
-        value.twin = made if place is None else made[place]
-        value.recipe = None
-        value.assumed = inner
-        assumed |= inner
-        return value.twin
-
-    def _made_by(self, value: Value) -> str:
-        """The operator that makes a tensor, for a message."""
-        for node in reversed(self.tracker.nodes):
-            if value.name in node.outputs:
-                return node.source.op if node.source is not None else node.op
-        return value.name or "a constant"
-
-    def sized(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
-        """Results of an operator whose sizes depend on values, where these are known."""
-        deciding = DECIDING.get(info.name)
-        if deciding is None or kwargs.get("out") is not None:
-            return None
-        assumed: dict[str, None] = {}
-        try:
-            with self.torch.no_grad():
-                real = [
-                    self._numbers(arg, assumed) if n in deciding else self._zeros(arg)
-                    for n, arg in enumerate(args)
-                ]
-                outs = func(*real, **kwargs)
-        except Unset as gap:
-            why = f"makes a tensor whose size depends on {gap}"
-            raise self.needs_numbers(info, why, NoKernel) from None
-        if assumed:
-            why = f"makes a tensor whose size depends on {_inputs(assumed)}"
-            raise self.needs_numbers(info, why, NoKernel)
-        if not isinstance(outs, (list, tuple)):
-            return self.empty(self.tracker.sig(outs))
-        kept = ON_CPU.get(info.name)
-        return type(outs)([
-            out if n == kept else self.empty(self.tracker.sig(out)) for n, out in enumerate(outs)
-        ])  # fmt: skip
-
-    def _zeros(self, arg: Any) -> Any:
-        """Arguments with zeros that take no memory in place of tensors."""
-        if isinstance(arg, self.torch.Tensor):
-            sig = self.tracker.value(arg).sig
-            return self.torch.zeros((), dtype=sig.dtype).expand(sig.shape)
-        if isinstance(arg, (list, tuple)):
-            return type(arg)([self._zeros(each) for each in arg])
-        return arg
-
-
-def _inputs(names: dict[str, None]) -> str:
-    listed = ", ".join(names)
-    return f"{listed}, {'inputs' if len(names) > 1 else 'an input'} given without values"

@@ -8,6 +8,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from layerscope.errors import ModelError
+from layerscope.formats.torch.draft import Refused
 
 # What PyTorch says where Python asks a tensor without numbers for some, and no operator is called.
 LACKS_NUMBERS = re.compile(
@@ -26,6 +27,9 @@ def model_error(error: Exception, where: str) -> ModelError:
     The text begins with that of the exception; arguments, attributes and traceback are its own.
     """
     kind = type(error)
+    if kind is Refused:  # what PyTorch says itself where it has numbers
+        error = RuntimeError(*error.args).with_traceback(error.__traceback__)
+        kind = RuntimeError
     text = f"{error or kind.__name__}; {where}"
     made = None if isinstance(error, ModelError) else _of_both(error, kind)
     if made is None:
@@ -68,7 +72,8 @@ def _plain(text: str, raised: str) -> ModelError:
 
 def lack_of_numbers(error: Exception) -> str:
     """What asked for numbers where a run without any failed for that alone; "" if it did not."""
-    text = str(error).partition("; in ")[0]
+    text = str(error).rpartition("; in ")[0] or str(error)
+    text = text.replace("device='meta'", "")  # of a tensor that the model's own message prints
     if not LACKS_NUMBERS.search(text):
         return ""
     first = text.strip().splitlines()[0]

@@ -30,6 +30,10 @@ from layerscope.ops.known import called
 
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
 
+# Overloads that take a tensor for a number: PyTorch's own steps read it. So do those named "data",
+# of recurrent networks on packed sequences.
+OPENED = frozenset((("narrow", "Tensor"), ("tensor_split", "tensor_indices_or_sections")))
+
 
 class Registered(Struct, frozen=True):
     """A formula that PyTorch's own counter was given; it takes tensors."""
@@ -108,7 +112,7 @@ class Recorder(Constants, Writes):
             made = register(out, name, sig)
             if known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, n if entry.form else None)
+                made.recipe = (func, args, kwargs, n if entry.form else None, self.moment)
 
     def inform(self, func: Any) -> Info:
         """What is known of an operator before any call of it."""
@@ -133,8 +137,9 @@ class Recorder(Constants, Writes):
                 kind = "drawn"
             elif name in READS:
                 kind = "reads"
-        packed = func._overloadname == "data"  # of recurrent networks, on packed sequences
-        words = TABLE.get(name) if space in ("aten", "torchvision") and not packed else None
+        words = TABLE.get(name) if space in ("aten", "torchvision") else None
+        if (name, func._overloadname) in OPENED or func._overloadname == "data":
+            words = None
         narrow = space == "quantized" or (space == "aten" and name in ALONE)
         if narrow:
             words = QUANTIZED.get(name)
