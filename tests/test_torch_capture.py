@@ -355,7 +355,7 @@ def test_real_numbers_leave_buffers_as_they_were() -> None:
 
 
 def test_errors_name_the_module_and_the_shapes() -> None:
-    with pytest.raises(ModelError, match=r"Failing: inner\.1 \(Linear\) on 2x144 fp32: .*"):
+    with pytest.raises(ModelError, match=r".; in Failing: inner\.1 \(Linear\) on 2x144 fp32"):
         layerscope.summary(Failing(), (2, 3, 8, 8))
     with pytest.raises(ModelError, match=r"Failing: first \(Conv2d\) on 2x5x8x8 fp32"):
         layerscope.summary(Failing(), (2, 5, 8, 8))
@@ -388,7 +388,7 @@ def test_what_pytorch_refuses_is_refused(last: Any, on: str, device: str) -> Non
     with torch.device(device):
         model = nn.Sequential(nn.Conv2d(3, 8, 3), last())
     kind = type(model[1]).__name__
-    with pytest.raises(ModelError, match=rf"Sequential: 1 \({kind}\) on {on} fp32: ."):
+    with pytest.raises(ModelError, match=rf".; in Sequential: 1 \({kind}\) on {on} fp32"):
         layerscope.summary(model, (1, 3, 8, 8))
     with pytest.raises(RuntimeError if kind != "BatchNorm1d" else ValueError):
         nn.Sequential(nn.Conv2d(3, 8, 3), last())(torch.zeros(1, 3, 8, 8))
@@ -425,7 +425,7 @@ def test_numbers_of_two_types_are_not_multiplied(name: str, other: Any) -> None:
     given = (torch.zeros(4, 4), torch.zeros(4, 4, dtype=other))
     with pytest.raises(RuntimeError):
         Product(name)(*given)
-    with pytest.raises(ModelError, match=r"Product .* on 4x4 fp32, 4x4 [fb][fp0-9]+: .*fp32"):
+    with pytest.raises(ModelError, match=r"fp32.*; in Product .* on 4x4 fp32, 4x4 [fb]"):
         layerscope.summary(Product(name), input_data=given)
     given = (torch.zeros(4, 4), torch.zeros(4, 4))
     assert layerscope.summary(Product(name), input_data=given).total_macs > 0
@@ -435,7 +435,7 @@ def test_numbers_of_two_types_are_not_multiplied(name: str, other: Any) -> None:
 def test_a_module_in_another_type_than_its_input_is_named(device: str) -> None:
     with torch.device(device):
         model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3).double())
-    told = r"Sequential: 1 \(Conv2d\) on 1x8x6x6 fp32: numbers of fp32 and fp64 in one product"
+    told = r"numbers of fp32 and fp64 in one product; in Sequential: 1 \(Conv2d\) on 1x8x6x6 fp32"
     with pytest.raises(ModelError, match=told):
         layerscope.summary(model, (1, 3, 8, 8))
     assert layerscope.summary(model[1], (1, 8, 6, 6)).total_macs == 16 * 8 * 72

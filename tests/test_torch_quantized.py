@@ -103,7 +103,7 @@ def test_a_converted_network() -> None:
     assert arrays["conv.weight_scale"] == ((8,), "statistic", "fp64")
     assert arrays["conv.weight_zero_point"] == ((8,), "statistic", "int64")
     assert report.graph.notes == (
-        "computed with real numbers: aten.quantize_per_tensor has no kernel without them",
+        "computed with real numbers: aten.quantize_per_tensor has no kernel without them, in quant",
     )
     assert "fc._packed_params" not in report.graph.modules
 

@@ -26,6 +26,11 @@ class LayerscopeError(Exception):
 
     exit_code = 3
 
+    @property
+    def line(self) -> str:
+        """What the command line prints."""
+        return str(self)
+
 
 class UsageError(LayerscopeError):
     """An argument that cannot be meant."""
@@ -67,7 +72,21 @@ class ShapeError(InputError):
 
 
 class ModelError(InputError):
-    """A live model whose forward fails: the module, what it was given, what it said."""
+    """A live model whose forward fails: what it said, the module, and what that was given.
+
+    Where the model raised an exception, the error is also of that exception's type.
+    """
+
+    text = ""  # all of it, where the arguments are those of the model's own exception
+    raised = ""  # the type of the model's own exception
+
+    def __str__(self) -> str:
+        return self.text or super().__str__()
+
+    @property
+    def line(self) -> str:
+        """What the command line prints."""
+        return f"{self.raised}: {self}" if self.raised else str(self)
 
 
 class CannotLower(InputError):

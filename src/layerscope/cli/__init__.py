@@ -102,7 +102,7 @@ def run(args: Sequence[str] | None = None) -> int:
             raise
         return _complain(f"cannot write the output: {error.strerror}", 2, given)
     except LayerscopeError as error:
-        return _complain(str(error), error.exit_code, given)
+        return _complain(error.line, error.exit_code, given)
     except click.UsageError as error:
         where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
         return _complain(error.format_message().rstrip(".") + where, 2, given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from itertools import islice
@@ -33,6 +34,9 @@ FRESH = frozenset((
 CHOOSING = frozenset((
     "embedding", "index", "index_select", "gather", "take_along_dim", "masked_fill", "where",
 ))  # fmt: skip
+# What PyTorch says where a kernel needs values and has none.
+LACKS_NUMBERS = re.compile(r"\bmeta\b|\bfake impl|\bsparse\b", re.IGNORECASE).search
+PACKING = ("_pack_padded_sequence", "_pad_packed_sequence")  # move elements, compute nothing
 LISTS = frozenset(("split", "split_with_sizes", "chunk", "unbind", "tensor_split", "unsafe_chunk"))
 WHOLE = frozenset((int,))  # types of sizes and axes
 MOST_REMEMBERED = 100_000  # calls; more are forgotten all at once
@@ -46,11 +50,13 @@ def forget() -> None:
 
 
 class DataDependent(Exception):
-    """The model looks at numbers that a run without numbers does not have."""
+    """An operator needs values that a run without numbers does not have; the text names it."""
+
+    of_literal = False  # values that the forward itself writes out
 
 
 class NoKernel(DataDependent):
-    """PyTorch cannot run without numbers what the model asks of it."""
+    """An operator that PyTorch has no kernel for without numbers."""
 
 
 class Info(Struct, frozen=True, eq=False):
@@ -87,7 +93,9 @@ class Caller:
         self.mode: Any = None
         self.array_cast: Any = None  # asked when an array of the model is cast, see autocast
         self.as_meta: Any = None  # makes of a constant one on the meta device, where all must be
-        self._meta = torch.device("meta")
+        self.asked: DataDependent | None = None  # raised in the forward, which may have caught it
+        self.notes: dict[str, str] = {}  # what was assumed of inputs, by their names
+        self._meta, self._cpu = torch.device("meta"), torch.device("cpu")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
                         if hasattr(torch, theirs)}  # fmt: skip
         keys = torch._C.DispatchKey
@@ -190,7 +198,7 @@ class Caller:
         draft.in_place = info.in_place
         draft.training = self.tracker.grads.training
         words = info.words
-        if words is None:
+        if words is None or any(value.sig.sparse for value in given):
             return draft, None, None
         if not info.narrow and given and given[0].sig.dtype in self._narrow:
             words = NARROW.get(info.name, words)
@@ -233,17 +241,34 @@ class Caller:
         """The call itself, on tensors without numbers."""
         if self.real:
             return func(*args, **kwargs)
-        args, kwargs = self.on_meta(args), {k: self.on_meta(v) for k, v in kwargs.items()}
-        if "device" in kwargs:
-            kwargs["device"] = self._meta
+        named = {k: self.on_meta(v) for k, v in kwargs.items()}
+        if "device" in named:
+            named["device"] = self._meta
         try:
-            return func(*args, **kwargs)
-        except NotImplementedError as error:
-            raise NoKernel(f"{info.full} has no kernel without them") from error
-        except RuntimeError as error:
-            if "meta" in str(error).lower() and "device" in str(error).lower():
-                raise DataDependent(f"{info.full}: {error}") from error
-            raise
+            return func(*self.on_meta(args), **named)
+        except (NotImplementedError, RuntimeError) as error:
+            lacks_kernel = isinstance(error, NotImplementedError) or LACKS_NUMBERS(str(error))
+            if not lacks_kernel:
+                raise
+            found = self.sized(info, func, args, kwargs)
+            if found is not None:
+                return found
+            raise self.needs_numbers(info, "has no kernel without them", NoKernel) from error
+
+    def sized(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
+        """Results of an operator whose sizes depend on values, where these are known."""
+        return None
+
+    def needs_numbers(self, info: Info, why: str, kind: Any = DataDependent) -> DataDependent:
+        """The error that says which operator asked for numbers, and in which module."""
+        found: DataDependent = kind(f"{info.full} {why}{self.where()}")
+        self.asked = found
+        return found
+
+    def where(self) -> str:
+        """The module that is running, for a message; "" for the model itself."""
+        place = self.tracker.place
+        return f", in {place.path}" if place is not None and place.path else ""
 
     def on_meta(self, arg: Any) -> Any:
         """Arguments with tensors without numbers in place of those that have some."""
@@ -251,6 +276,9 @@ class Caller:
             if arg.device == self._meta and type(arg) in self._types:
                 return arg
             value = self.tracker.value(arg)
+            if value.sig.sparse:
+                self.asked = NoKernel("a sparse tensor has no kernels without them")
+                raise self.asked
             if value.twin is None:
                 # a view of what autograd may know of must be one that it may know of, too
                 with self.torch.inference_mode(arg.is_inference()):
@@ -300,6 +328,8 @@ class Caller:
         many = isinstance(outs, (list, tuple))
         listed = list(outs) if many else [outs]
         tensors = [out for out in listed if isinstance(out, self.torch.Tensor)]
+        if many and not listed:  # an axis of size 0, taken apart
+            return Entry((), (), (), list if isinstance(outs, list) else tuple, way), listed
         if len(tensors) != len(listed) or not tensors:
             if not tensors:
                 return None, outs
@@ -328,6 +358,8 @@ class Caller:
         if name == "aten.nonzero":  # data decides how many there are, the run has seen them
             compared = elements(given[0].sig.shape)
             name, told = "taught", Counted(shapes, (sigs[0].name,), comp=compared)
+        elif info.name in PACKING:
+            name, told = "taught", Counted(shapes, tuple([sig.name for sig in sigs]))
         step = Step(name, places, told, (), len(sigs), draft.source)
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form, way)
 
@@ -335,7 +367,8 @@ class Caller:
         """Tensors without elements: no node makes them."""
         for out, sig in zip(outs, entry.outs, strict=True):
             made = self.tracker.register(out, "", sig, plain=False)
-            made.fixed = True
+            made.fixed = made.known = True
+            made.recipe = (self.torch.zeros, (sig.shape,), {"dtype": sig.dtype}, None, 0)
 
     def _entry(
         self, draft: Draft, results: list[Ref], sigs: Any, form: Any, way: str = ""

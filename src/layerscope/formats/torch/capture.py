@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, suppress
 from functools import cache
 from itertools import chain
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch import flex
 from layerscope.formats.torch.autocast import Autocast
 from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shapes_in
 from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.formats.torch.failures import lack_of_numbers, model_error, needs_autograd
 from layerscope.formats.torch.grads import CHANNELS_LAST, STRIDED, Grads, strided_kernels
 from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
+from layerscope.formats.torch.lazy import Uninitialized, initialized, is_lazy
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
+from layerscope.formats.torch.literals import kept_literals
 from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.modules import Calls, watched
 from layerscope.formats.torch.own_thread import no_modes, same_random_states
@@ -26,6 +30,7 @@ from layerscope.formats.torch.places import Held, Place, Places
 from layerscope.formats.torch.shadows import Rerun, Shadows
 from layerscope.formats.torch.tensor_copies import Copies, MetaCopies
 from layerscope.formats.torch.tracking import Tracker
+from layerscope.formats.torch.values import NO_VALUES
 from layerscope.graph.types import Graph, Param, Role
 
 
@@ -53,8 +58,12 @@ def capture(
     name: str = "",
     shortcuts: bool = True,
     rules: Mapping[str, Any] | None = None,
+    real: bool = True,
 ) -> Graph:
-    """The graph of one forward. No number is computed unless the model looks at numbers."""
+    """The graph of one forward. No number is computed unless the model needs numbers.
+
+    With `real=False` a model that does is refused.
+    """
     torch = the_torch()
     mode = None
     if isinstance(model, InMode):
@@ -68,6 +77,13 @@ def capture(
     run.mode = mode
     try:
         return run.graph(real=False)
+    except Uninitialized:
+        ready = initialized(torch, model, args, kwargs or {})
+        graph = capture(
+            ready if mode is None else InMode(ready, mode), args, kwargs, name=run.name,
+            shortcuts=shortcuts, rules=rules, real=real,
+        )  # fmt: skip
+        return replace(graph, notes=(*graph.notes, LAZY))
     except DataDependent as found:
         reason = str(found).splitlines()[0]
         why = f"the model looks at numbers ({reason})"
@@ -75,18 +91,27 @@ def capture(
         if isinstance(found, NoKernel):
             why = f"the model needs numbers ({reason})"
             note = f"computed with real numbers: {reason}"
-        if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
-            raise ModelError(
-                f"{run.name}: {why}, which one on the meta device has none of; "
-                "build it on a real device"
-            ) from None
-        try:
-            graph = run.graph(real=True)
-        except DataDependent as again:
-            raise ModelError(f"{run.name}: {' '.join(str(again).split())[:400]}") from again
-        from msgspec.structs import replace
+    except ModelError as error:
+        reason = lack_of_numbers(error)
+        if not reason:
+            raise
+        why = f"the model needs numbers ({reason})"
+        note = f"computed with real numbers: {reason}"
+    if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
+        raise ModelError(
+            f"{run.name}: {why}, which one on the meta device has none of; "
+            "build it on a real device"
+        )
+    if not real:
+        raise ModelError(f"{run.name}: {why}, and real=False rules out to compute any")
+    try:
+        graph = run.graph(real=True)
+    except DataDependent as again:
+        raise ModelError(f"{run.name}: {' '.join(str(again).split())[:400]}") from again
+    return replace(graph, notes=(*graph.notes, note))
 
-        return replace(graph, notes=(*graph.notes, note))
+
+LAZY = "lazy modules were initialized on a copy; the model itself is as it was"
 
 
 class Run:
@@ -122,21 +147,28 @@ class Run:
                     return self._assembled(*self._ran(real=real))
                 except Rerun as found:
                     self.again.add(found.option)
-                except ModelError as error:
-                    # saved by an `autograd.Function` or a checkpoint, which needs gradients
-                    saved = "nference tensor" in str(error) and self.training
-                    if not saved or "no_grad_mode" in self.again:
+                except DataDependent as found:
+                    if not found.of_literal or "literals" in self.again:
                         raise
-                    self.again.add("no_grad_mode")
+                    self.again.add("literals")
+                except ModelError as error:
+                    if not needs_autograd(error) or "autograd" in self.again:
+                        raise
+                    # saved by an `autograd.Function` or a checkpoint, which needs gradients
+                    tried = not self.training or "no_grad_mode" in self.again
+                    self.again.add("autograd" if tried else "no_grad_mode")
 
     def _ran(self, *, real: bool) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
         """What one forward leaves: records, names of its outputs, and what there is to say."""
         torch = self.torch
-        grad_mode = "no_grad_mode" not in self.again
+        inference = "autograd" not in self.again  # a forward that differentiates needs more
+        grad_mode = not inference or "no_grad_mode" not in self.again
         with ExitStack() as stack:
             forget()
             places = self.places = Places(torch, self.model, exact_leaves(torch))
-            short = self.shortcuts and not real and not watched(torch)
+            if is_lazy(torch, places.held.tensors):
+                raise Uninitialized
+            short = self.shortcuts and not real and inference and not watched(torch)
             grads = Grads(training=self.training, grad_mode=grad_mode)
             tracker = Tracker(places, places.held, grads)
             floating = floating_of(places.held)
@@ -147,8 +179,9 @@ class Run:
             stack.enter_context(same_random_states(torch))
             autocast = stack.enter_context(Autocast(torch, recorder, self._device))
             copies = None
-            if real:
+            if real or not inference:
                 copies = Copies(torch, tracker, recorder.unwatched)
+                copies.parameters = not inference
             elif autocast.starts_enabled or "meta_arrays" in self.again:
                 copies = MetaCopies(torch, tracker, recorder.unwatched)
                 recorder.as_meta = autocast.arrays_on_meta = copies
@@ -157,7 +190,8 @@ class Run:
             self._set_mode(shadows)
             said: dict[str, None] = {}
             stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
-            stack.enter_context(torch.inference_mode())
+            if inference:
+                stack.enter_context(torch.inference_mode())
             if grads.training and grad_mode:  # parts under no_grad can be told apart
                 stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
@@ -166,17 +200,27 @@ class Run:
             recorder.mode = _recording()()
             recorder.mode.call, recorder.mode.cast = recorder.dispatch, autocast.call
             try:
-                with recorder.mode:
+                with recorder.mode, self._literals(recorder):
                     result = calls.start(self.model, args, kwargs)
                 outputs = self._outputs(tracker, result)
+                if recorder.asked is not None:  # the model caught it, and did something else
+                    raise recorder.asked
             except DataDependent:
                 raise
             except Exception as error:
-                raise self._told(error, *calls.where(error)) from error
+                if recorder.asked is not None:
+                    raise recorder.asked from error
+                failed = self._told(error, *calls.where(error))
+                for note in recorder.notes.values():
+                    failed.add_note(note)
+                raise failed  # noqa: B904  # it has the cause of the model's own
             finally:
                 recorder.mode = recorder.as_meta = None  # they hold each other, and all else
                 tracker.forget()
-            return recorder, outputs, (*autocast.notes, *said)
+            return recorder, outputs, (*autocast.notes, *said, *recorder.notes.values())
+
+    def _literals(self, recorder: Recorder) -> Any:
+        return kept_literals(self.torch, recorder) if "literals" in self.again else nullcontext()
 
     def _set_mode(self, shadows: Shadows) -> None:
         """Put the shadows in train or eval mode, where the model is in another."""
@@ -202,6 +246,8 @@ class Run:
             if id(tensor) not in made:
                 if tensor.is_quantized and not real:
                     raise NoKernel("an input is quantised")
+                if tensor.layout is not torch.strided and not real:
+                    raise NoKernel("an input has a sparse layout")
                 if real:
                     copy = tensor
                     if tensor.is_meta:
@@ -228,7 +274,9 @@ class Run:
                     tracker.grads.notes.append(f"{value.name}: {STRIDED}")
                 if original is not None and original.device.type == "cpu":
                     value.known, value.twin = True, None
-                    value.recipe = (lambda kept: kept, (original,), {}, None)
+                    value.recipe = (lambda kept: kept, (original,), {}, None, 0)
+                elif original is not None and original.is_meta and not real:
+                    value.known, value.recipe = True, NO_VALUES
         if not seen:
             raise UsageError(
                 f"{self.name}: no tensor is given; say input_size=(1, 3, 224, 224) or input_data="
@@ -246,7 +294,6 @@ class Run:
         """What went wrong in the forward, and where."""
         if not shapes:
             shapes = shapes_in((self.args, self.kwargs), self.torch)
-        what = " ".join(str(error).split()) or type(error).__name__
         where = self.name
         if place is not None and place.path:
             where += f": {place.path}"
@@ -255,13 +302,13 @@ class Run:
         given = ", ".join(
             f"{'x'.join(map(str, shape)) or 'a number'} {kind}" for shape, kind in shapes
         )
-        hint = (
-            "" if place is not None and place.path else "; give another with --input or input_size"
-        )
-        if "find engine" in what:
+        hint = ""
+        if isinstance(error, TypeError) and "forward()" in str(error):
+            hint = "; give what it takes with input_data or --input"
+        elif "find engine" in str(error):
             engines = ", ".join(self.torch.backends.quantized.supported_engines) or "none at all"
             hint = f"; set torch.backends.quantized.engine; this PyTorch has {engines}"
-        return ModelError(f"{where} on {given or 'no tensor'}: {what[:400]}{hint}")
+        return model_error(error, f"in {where} on {given or 'no tensor'}{hint}")
 
     def _assembled(
         self, recorder: Recorder, outputs: tuple[str, ...], notes: tuple[str, ...]
@@ -319,7 +366,10 @@ def left_out(unused: list[Param], count: int) -> str:
 
 def _printed(place: Place) -> str:
     """What a module print says of a module whose node does not tell that."""
-    return repr(place.module) if place.childless else str(place.kind.__name__)
+    if place.childless:
+        with suppress(Exception):  # a print of its own may ask for numbers
+            return repr(place.module)
+    return str(place.kind.__name__)
 
 
 def _kind(kind: Any) -> str:
@@ -341,6 +391,7 @@ def floating_of(held: Held) -> str:
 @cache
 def _recording() -> Any:
     """The class of what hands every call of the dispatcher to a recorder."""
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     from torch._C import _is_any_autocast_enabled as casting
@@ -349,5 +400,14 @@ def _recording() -> Any:
         return (self.cast if casting() else self.call)(func, args, kwargs or {})
 
     # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
-    told = {"__torch_dispatch__": dispatch, "_should_skip_dynamo": classmethod(lambda cls: False)}
+    # Where torch.cond and its like have loaded it, its frame hook leaves this code alone.
+    frames = torch._C._dynamo.eval_frame
+    if hasattr(frames, "_FrameExecStrategy"):
+        skip = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(dispatch.__code__, frames._FrameExecStrategy(skip, skip))
+    told = {
+        "__torch_dispatch__": dispatch,
+        "_should_skip_dynamo": classmethod(lambda cls: False),
+        "supports_higher_order_operators": True,
+    }
     return type("Recording", (TorchDispatchMode,), told)

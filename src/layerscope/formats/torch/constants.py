@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from layerscope.formats.torch.calls import MOST_KNOWN, DataDependent, Info
+from layerscope.formats.torch.aten import DRAWN
+from layerscope.formats.torch.calls import MOST_KNOWN, Info
+from layerscope.formats.torch.known_values import KnownValues
 from layerscope.formats.torch.tracking import Entry
-from layerscope.formats.torch.views import Views
 
 
-class Constants(Views):
+class Constants(KnownValues):
     """Calls on nothing, or on constants."""
 
     def _constant(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
@@ -31,9 +32,9 @@ class Constants(Views):
         made.recipe = "random" if drawn else None
         if out.device != self._meta and out.numel() <= MOST_KNOWN:
             made.known = True
-        elif not drawn and all(v.known for v in given) and out.numel() <= MOST_KNOWN:
+        elif all(v.known for v in given) and out.numel() <= MOST_KNOWN:
             made.known = True
-            made.recipe = (func, args, kwargs, None)
+            setattr(made, "drawn" if drawn else "recipe", (func, args, kwargs, None, self.moment))
         return out
 
     def _folded(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
@@ -43,10 +44,14 @@ class Constants(Views):
         if info.kind == "write":
             if numbers or self.real:
                 return func(*args, **kwargs)
-            target.root.known = target.known = False
             if self.torch.Tag.inplace_view in func.tags or not info.in_place:
+                target.root.known = target.known = False
                 return self._run(info, func, args, kwargs)
             self.need_writable(info, func, args, kwargs, given, key)
+            if info.name in DRAWN or not self.can_follow_write(given):
+                target.root.known = target.known = False
+            else:
+                self.follow_write(target, func, args, kwargs)
             return target.tensor
         view = info.kind == "view" and info.words is not None
         entry: Entry | None = None
@@ -72,8 +77,10 @@ class Constants(Views):
             made.fixed = True
             if numbers or (known and out.numel() <= MOST_KNOWN):
                 made.known = True
-                made.recipe = None if numbers else (func, args, kwargs, n if many else None)
-            elif drawn:
+                place = n if many else None
+                recipe = None if numbers else (func, args, kwargs, place, self.moment)
+                setattr(made, "drawn" if drawn else "recipe", recipe)
+            if drawn:
                 made.recipe = "random"
             way = entry.way if entry is not None else ""
             if view and (way == "view" or (not way and self._way(target, [out]) == "view")):
@@ -130,44 +137,3 @@ class Constants(Views):
         if sig is not None:
             self.memo["folded", key] = Entry((), (), (sig,))
         return out
-
-    def _look(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """A number the model looks at, worked out where weights play no part in it."""
-        try:
-            with self.torch.no_grad():
-                first, rest = self._numbers(args[:2]), args[2:]
-                return func(*[self._tensor(each) for each in first], *rest, **kwargs)
-        except DataDependent:
-            raise
-        except Exception as error:
-            raise DataDependent(f"{func}: {error}") from error
-
-    def _tensor(self, arg: Any) -> Any:
-        """A number that PyTorch handed over in place of the tensor it holds."""
-        return self.torch.tensor(arg) if isinstance(arg, (bool, int, float)) else arg
-
-    def _numbers(self, arg: Any) -> Any:
-        if isinstance(arg, self.torch.Tensor):
-            value = self.tracker.value(arg)
-            if arg.device != self._meta:
-                if not self.real and value.sig.kind == "param":
-                    raise DataDependent("of a parameter")
-                return arg
-            if not value.root.known:
-                raise DataDependent("of a tensor whose numbers are not known")
-            if not value.known or not isinstance(value.recipe, tuple):
-                if value.known and value.twin is not None:
-                    return value.twin
-                raise DataDependent("of a tensor whose numbers are not known")
-            func, args, kwargs, place = value.recipe
-            named = {k: self._numbers(v) for k, v in kwargs.items()}
-            if "device" in named:
-                named["device"] = "cpu"
-            made = func(*self._numbers(args), **named)
-            made = made if place is None else made[place]
-            value.twin = made
-            value.recipe = None
-            return made
-        if isinstance(arg, (list, tuple)):
-            return type(arg)([self._numbers(each) for each in arg])
-        return arg

@@ -25,6 +25,7 @@ def graph_of(
     name: str = "",
     shortcuts: bool = True,
     device: Any = None,
+    real: bool = True,
     **forward: Any,
 ) -> Graph:
     """The graph of a module on inputs of these sizes, or on these very arguments.
@@ -52,7 +53,9 @@ def graph_of(
             each = iter([*kinds, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    return capture(asked, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules)
+    return capture(
+        asked, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules, real=real
+    )
 
 
 def _default(torch: Any, model: Any) -> Any:

@@ -20,6 +20,7 @@ from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, ma
 from layerscope.formats.torch.constants import Constants
 from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import FLOATS
+from layerscope.formats.torch.higher_order import follow
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import dense
 from layerscope.formats.torch.writes import Writes
@@ -28,6 +29,10 @@ from layerscope.graph.types import Shape, Source
 from layerscope.ops.known import called
 
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
+
+# Overloads that take a tensor for a number: PyTorch's own steps read it. So do those named "data",
+# of recurrent networks on packed sequences.
+OPENED = frozenset((("narrow", "Tensor"), ("tensor_split", "tensor_indices_or_sections")))
 
 
 class Registered(Struct, frozen=True):
@@ -66,7 +71,10 @@ class Recorder(Constants, Writes):
         frozen = self._freeze(args, given)
         key = (info, frozen, self._freeze_named(kwargs, given) if kwargs else None)
         if kind == "reads":
-            return self._look(func, args, kwargs)
+            return self._look(info, args, kwargs)
+        if kind == "higher order":
+            with self.mode:
+                return follow(func, args, kwargs)
         if not given:
             return func(*args, **kwargs)
         if given[0].fixed and all(value.constant for value in given):
@@ -104,11 +112,14 @@ class Recorder(Constants, Writes):
             made = register(out, name, sig)
             if known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, n if entry.form else None)
+                made.recipe = (func, args, kwargs, n if entry.form else None, self.moment)
 
     def inform(self, func: Any) -> Info:
         """What is known of an operator before any call of it."""
-        schema = func._schema
+        schema = getattr(func, "_schema", None)
+        if schema is None:  # torch.cond and its like, which take functions
+            full = f"higher_order.{func.name()}"
+            return Info(func, func.name(), full, Source(op=full), None, "higher order", False)
         full = schema.name.replace("::", ".")
         space, _, packet = full.partition(".")
         writes = schema.is_mutable
@@ -127,6 +138,8 @@ class Recorder(Constants, Writes):
             elif name in READS:
                 kind = "reads"
         words = TABLE.get(name) if space in ("aten", "torchvision") else None
+        if (name, func._overloadname) in OPENED or func._overloadname == "data":
+            words = None
         narrow = space == "quantized" or (space == "aten" and name in ALONE)
         if narrow:
             words = QUANTIZED.get(name)
@@ -147,7 +160,7 @@ class Recorder(Constants, Writes):
         draft, results, form = self._translate(info, args, kwargs, given)
         if info.narrow and results is not None and not self.real:
             if form is not None or results[0].dtype not in FLOATS:
-                raise NoKernel(f"{info.full} has no kernel without them")
+                raise self.needs_numbers(info, "has no kernel without them", NoKernel)
             sigs = self.sigs_of(results, [value.sig for value in given])
             return self._entry(draft, results, sigs, form), None
         foreseen = self._foreseen(info, results, given)

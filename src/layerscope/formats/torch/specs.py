@@ -50,9 +50,10 @@ def read(spec: str, shapes: Shapes = None, batch: int | None = None) -> Graph:
         if not guessed:
             raise
         told = ", ".join(f"{key} {'x'.join(map(str, value.shape))}" for key, value in _named(given))
-        raise ModelError(
+        error.text = (
             f"{error} — {told} was a guess; give the shape with --input 1x3x224x224 or NAME=SHAPE"
-        ) from error
+        )
+        raise
 
 
 def _named(given: Any) -> list[tuple[str, Any]]:

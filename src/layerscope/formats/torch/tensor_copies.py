@@ -13,6 +13,7 @@ class Copies:
 
     def __init__(self, torch: Any, tracker: Tracker, unwatched: Callable[[], Any]) -> None:
         self.torch, self.tracker, self.unwatched = torch, tracker, unwatched
+        self.parameters = False  # whether parameters are others too, with gradients of their own
         self._made: dict[int, tuple[Any, Any]] = {}  # by identity, with the original
 
     def __call__(self, tensor: Any) -> Any:
@@ -28,7 +29,9 @@ class Copies:
 
     def _copied(self, tensor: Any) -> Any:
         if isinstance(tensor, self.torch.nn.Parameter):
-            return tensor
+            if not self.parameters:
+                return tensor
+            return self.torch.nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
         return tensor.detach().clone()
 
     def _register(self, tensor: Any, copy: Any) -> None:

@@ -12,10 +12,9 @@ from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.grads import Grads
 from layerscope.formats.torch.places import Held, Place
-from layerscope.formats.torch.values import Sig, Value
+from layerscope.formats.torch.values import NO_STRIDES, Sig, Value
 from layerscope.graph.attributes import Cast, Opaque, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
-
 
 
 class Interned:
@@ -56,6 +55,10 @@ class Tracker:
         self.grads = grads or Grads()
         self.values: dict[int, Value] = {}
         self.log: list[Value] = []  # every value that got a name, in order; keeps tensors alive
+        self.writes: dict[
+            Value, list[Any]
+        ] = {}  # known values written in place, by what holds them
+        self.written: dict[Value, Any] = {}  # how many of these were applied, and to which numbers
         self.nodes: list[Node] = []
         self.inputs: list[Tensor] = []
         self.params: dict[str, Param] = {}
@@ -73,12 +76,18 @@ class Tracker:
         """Let go of tensors, and of those who know how to make them."""
         self.values.clear()
         self.log.clear()
+        self.writes.clear()
+        self.written.clear()
 
     # Tensors
 
     def sig(self, tensor: Any, kind: str = "") -> Sig:
         """The one value for all tensors of this shape, layout and number type."""
-        return self.sig_of(tuple(tensor.shape), tensor.stride(), tensor.dtype, kind)
+        try:
+            stride = NO_STRIDES if tensor.is_sparse else tensor.stride()
+        except RuntimeError:  # of sparse rows, columns or blocks
+            stride = NO_STRIDES
+        return self.sig_of(tuple(tensor.shape), stride, tensor.dtype, kind)
 
     def sig_of(self, shape: Shape, stride: Shape, dtype: Any, kind: str = "") -> Sig:
         """As `sig`, of its parts."""

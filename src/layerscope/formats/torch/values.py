@@ -7,12 +7,15 @@ from typing import Any
 from layerscope.graph.types import Shape
 from layerscope.ops.strides import dense
 
+NO_STRIDES: Shape = (-1,)  # stands for those of a sparse layout
+NO_VALUES = "no values"  # the recipe of an input that is given by its shape alone
+
 
 class Sig:
     """Shape, layout and number type; tensors alike in these share one, told apart by identity."""
 
     __slots__ = (
-        "blank", "contiguous", "dtype", "kind", "name", "shape", "stored_dtype", "stride"
+        "blank", "contiguous", "dtype", "kind", "name", "shape", "sparse", "stored_dtype", "stride"
     )  # fmt: skip
 
     def __init__(self, shape: Shape, stride: Shape, dtype: Any, kind: str, name: str) -> None:
@@ -22,6 +25,7 @@ class Sig:
         self.kind = kind  # "param" and "buffer" are held by the model, "" is all else
         self.name = name  # of the number type, in our words
         self.contiguous = stride == dense(shape)
+        self.sparse = stride == NO_STRIDES
         self.stored_dtype = ""  # of an array of the model that autocast casts; "": as `name`
         self.blank: Any = None  # a tensor of it without numbers, to make others of
 
@@ -38,6 +42,8 @@ class Value:
     twin: Any = None  # on the meta device, where the tensor itself is not
     known = False  # its numbers can be worked out without the model's weights
     recipe: Any = None
+    drawn: Any = None  # the recipe of random numbers, whose `recipe` says that they are
+    assumed: dict[str, None] = {}  # noqa: RUF012  # inputs taken as zeros in its values
     fixed = False  # made of constants alone
 
     def __init__(self, tensor: Any, name: str, sig: Sig) -> None:
@@ -67,4 +73,4 @@ class Value:
         return value
 
 
-__all__ = ["Sig", "Value", "dense"]
+__all__ = ["NO_STRIDES", "NO_VALUES", "Sig", "Value", "dense"]

@@ -94,6 +94,7 @@ class Views(Caller):
         if sum([elements(value.sig.shape) for value in given]) > MOST_WRITTEN:
             with suppress(DataDependent):  # a message of this run has the sizes
                 self._run(info, func, self._filled(args, None), self._filled(kwargs, None))
+            self.asked = None
             first = sizes.index(2)
             small |= {size: n for n, size in enumerate(sizes[first:], 2)}
         try:

@@ -7,12 +7,12 @@ from typing import Any
 from layerscope.formats.torch.aten import DRAWN, TABLE
 from layerscope.formats.torch.calls import MOST_KNOWN, Info
 from layerscope.formats.torch.draft import Draft, Ref
+from layerscope.formats.torch.known_values import KnownValues
 from layerscope.formats.torch.values import Value
-from layerscope.formats.torch.views import Views
 from layerscope.graph.attributes import Told
 
 
-class Writes(Views):
+class Writes(KnownValues):
     """Calls whose results share storage with what they are given."""
 
     def _view(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any) -> Any:
@@ -54,7 +54,7 @@ class Writes(Views):
             place = None if entry.form is None else n
             if source.known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, place)
+                made.recipe = (func, args, kwargs, place, self.moment)
             if way == "view" or (not way and self._way(source, [out]) == "view"):
                 made.parent = source
                 made.remake = (entry, given, n)
@@ -118,7 +118,13 @@ class Writes(Views):
                     entry = self._entry(draft, [made], [target.sig], None)
             self.memo[key] = entry
         name = self.tracker.emit(entry, given)[0]
+        known = info.name not in DRAWN and not self.real and self.can_follow_write(given)
         self.tracker.write(target, name)
+        if known:
+            self.follow_write(target, func, args, kwargs)
+            written: Value | None = target
+            while written is not None:
+                written.known, written = True, written.parent
         return target.tensor
 
     def _rewritten(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
