@@ -68,6 +68,7 @@ class Autocast:
         self._weights: dict[int, tuple[Any, Any]] = {}  # by identity, as PyTorch's cache
         self._plans: dict[Any, Plan | None] = {}
         self._before: list[tuple[Any, ...]] = []
+        self._keeps_casts = True
         self._on = ""  # device type that casts are made for now
 
     def __enter__(self) -> Autocast:
@@ -82,15 +83,19 @@ class Autocast:
         self._keeps_casts = torch.is_autocast_cache_enabled()
         # it is shared by all threads, and what is cast here has no numbers
         torch.set_autocast_cache_enabled(False)
-        self.recorder.array_cast = self.array_cast
         return self
 
     def __exit__(self, *_: object) -> None:
         for put, *state in self._before:
             put(*state)
-        self.recorder.array_cast = None
         self._weights.clear()
         self._plans.clear()
+
+    def nested(self) -> bool:
+        """Whether a context of autocast is around, be it on or off."""
+        level = self.torch.autocast_increment_nesting()
+        self.torch.autocast_decrement_nesting()
+        return bool(level > 1)
 
     def _casts_for(self) -> str:
         """The type of device that casts are made for now; "" for none."""
@@ -100,33 +105,16 @@ class Autocast:
         enabled = self.torch.is_autocast_enabled
         return next((device for device in devices if device in DEVICES and enabled(device)), "")
 
-    def array_cast(self, value: Value, dtype: Any) -> Any:
-        """An array of the model is cast: None, or what the array is then if autocast casts it.
-
-        Inside its kernels autocast says that it is off; that it is around, the nesting tells.
-        """
-        torch = self.torch
-        if torch._C._is_any_autocast_enabled() or dtype is value.sig.dtype:
-            return None
-        nested = torch.autocast_increment_nesting() > 1
-        torch.autocast_decrement_nesting()
-        if self.recorder.real:
-            if not nested or not dtype.is_floating_point:
-                return None
-            self._on = self._device = self._device or self._find_device()
-            self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
-            return self._cast(value, dtype)
-        if self.arrays_on_meta is None and (nested or dtype in lower_dtypes(torch)):
-            raise Rerun("meta_arrays")
-        return None
-
     # Calls
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """One call of the dispatcher while autocast is on."""
+        """One call of the dispatcher while autocast may be on."""
         recorder = self.recorder
-        self._on = self._casts_for()
+        with self.torch._C._RestorePythonTLSSnapshot():  # below the dispatcher it is always off
+            self._on = self._casts_for()
         if not self._on:
+            if self._weights and not self.nested():
+                self._weights.clear()  # as PyTorch does where no autocast is left
             return recorder.dispatch(func, args, kwargs)
         if self.arrays_on_meta is None and not recorder.real:
             raise Rerun("meta_arrays")
@@ -136,6 +124,10 @@ class Autocast:
         if key not in self._plans:
             self._plans[key] = self._plan(func, args, kwargs, given)
         plan = self._plans[key]
+        if recorder.real and given and given[0].sig.kind and func.overloadpacket in casts(self.torch):
+            # PyTorch casts what has numbers itself, an array of the model as part of its layer
+            self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
+            return self._cast(given[0], _target_dtype(self.torch, args, kwargs))
         if plan is None:
             return recorder.dispatch(func, args, kwargs)
 
@@ -316,9 +308,16 @@ def with_autocast(torch: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def lower_dtypes(torch: Any) -> tuple[Any, ...]:
-    """The dtypes that autocast casts to now, on each type of device."""
-    return tuple([torch.get_autocast_dtype(device) for device in with_autocast(torch)])
+def casts(torch: Any) -> tuple[Any, Any]:
+    """Operators that PyTorch casts with."""
+    return torch.ops.aten.to, torch.ops.aten._to_copy
+
+
+def _target_dtype(torch: Any, args: Any, kwargs: Any) -> Any:
+    """The dtype that a tensor is cast to; its own if none is given."""
+    given = [*args[1:], *kwargs.values()]
+    found = [each for each in given if isinstance(each, torch.dtype)]
+    return found[0] if found else args[0].dtype
 
 
 @cache

@@ -91,7 +91,6 @@ class Caller:
         known = tracker.interned.memo
         self.memo = known.setdefault((floating, tracker.grads.training), {}) if not rules else {}
         self.mode: Any = None
-        self.array_cast: Any = None  # asked when an array of the model is cast, see autocast
         self.as_meta: Any = None  # makes of a constant one on the meta device, where all must be
         self.asked: DataDependent | None = None  # raised in the forward, which may have caught it
         self.notes: dict[str, str] = {}  # what was assumed of inputs, by their names

@@ -199,6 +199,7 @@ class Run:
             args, kwargs = self._given(tracker, real)
             recorder.mode = _recording()()
             recorder.mode.call, recorder.mode.cast = recorder.dispatch, autocast.call
+            recorder.mode.casts = autocast.starts_enabled
             try:
                 with recorder.mode, self._literals(recorder):
                     result = calls.start(self.model, args, kwargs)
@@ -394,10 +395,13 @@ def _recording() -> Any:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    from torch._C import _is_any_autocast_enabled as casting
+    from torch import autocast_decrement_nesting, autocast_increment_nesting
 
     def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return (self.cast if casting() else self.call)(func, args, kwargs or {})
+        # whether autocast is on cannot be seen from here at once, whether a context is around can
+        around = autocast_increment_nesting() > 1
+        autocast_decrement_nesting()
+        return (self.cast if around or self.casts else self.call)(func, args, kwargs or {})
 
     # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
     # Where torch.cond and its like have loaded it, its frame hook leaves this code alone.

@@ -74,7 +74,9 @@ class Calls:
         def call(place: Place, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:
                 return place.shadow._call_impl(*args, **kwargs)
-            short = self.short and len(args) == 1 and not kwargs and plain_grad() and not casting()
+            short = self.short and len(args) == 1 and not kwargs and plain_grad()
+            if casting():
+                short, self.recorder.mode.casts = False, True
             if short and place.path:
                 if place.kind is self._same and not _hooked(place.held):
                     return args[0]

@@ -22,10 +22,6 @@ class Writes(KnownValues):
             if opened is not NotImplemented:
                 return opened
         source = given[0]
-        if source.sig.kind and info.name == "to" and self.array_cast is not None:
-            cast = self.array_cast(source, _target_dtype(self.torch, args, kwargs))
-            if cast is not None:
-                return cast
         entry, outs = self.viewed(info, func, args, kwargs, given, key)
         if entry.way == "itself":
             return source.tensor
@@ -159,10 +155,3 @@ class Writes(KnownValues):
             else:
                 self.tracker.register(out, name, sig)
         return outs
-
-
-def _target_dtype(torch: Any, args: Any, kwargs: Any) -> Any:
-    """The dtype that `to` is called with; that of its tensor if with none."""
-    given = [*args[1:], *kwargs.values()]
-    found = [each for each in given if isinstance(each, torch.dtype)]
-    return found[0] if found else args[0].dtype
