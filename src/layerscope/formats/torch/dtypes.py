@@ -26,7 +26,13 @@ def name_of(dtype: Any) -> str:
     return NAMES.get(told, told)
 
 
-SHORT = {"half": "float16", "float": "float32", "double": "float64", "long": "int64", "int": "int32"}
+SHORT = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "long": "int64",
+    "int": "int32",
+}
 
 
 def dtype_name(kind: Any) -> str:

@@ -1,4 +1,4 @@
-"""Exceptions of a model's forward: of the model's own type and ours, with the module they are from."""
+"""Exceptions of a model's forward: of its own type and ours, with the module they come from."""
 
 from __future__ import annotations
 

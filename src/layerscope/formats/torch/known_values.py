@@ -96,9 +96,7 @@ class KnownValues(Views):
         assumed |= value.assumed
         return value.twin
 
-    def _computed(
-        self, value: Value, assumed: dict[str, None], source: Any = None
-    ) -> Any:
+    def _computed(self, value: Value, assumed: dict[str, None], source: Any = None) -> Any:
         """The call that made a tensor, on real values; of a view, on those of its source."""
         recipe = value.drawn if value.recipe == "random" else value.recipe
         if not isinstance(recipe, tuple):

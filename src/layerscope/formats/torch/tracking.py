@@ -41,7 +41,9 @@ class Tracker:
         self.grads = grads or Grads()
         self.values: dict[int, Value] = {}
         self.log: list[Value] = []  # every value that got a name, in order; keeps tensors alive
-        self.writes: dict[Value, list[Any]] = {}  # known values written in place, by what holds them
+        self.writes: dict[
+            Value, list[Any]
+        ] = {}  # known values written in place, by what holds them
         self.written: dict[Value, Any] = {}  # how many of these were applied, and to which numbers
         self.nodes: list[Node] = []
         self.inputs: list[Tensor] = []
