@@ -98,7 +98,7 @@ def _before(mask: Any) -> Any:
 
 READS: dict[str, Callable[[Any], Any]] = {
     "all": lambda m: bool(m.all()),
-    "torch.all": lambda m: not (not torch.all(m)),
+    "torch.all": lambda m: bool(torch.all(m)),
     "any": lambda m: m.any().item(),
     "sum": lambda m: bool(m.sum() == m.numel()),
     "equal": lambda m: torch.equal(m, torch.ones_like(m)),
