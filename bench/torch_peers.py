@@ -35,6 +35,7 @@ TIMED = ("first_cpu", "best_cpu")
 RIGHT = {
     "resnet50": 4_089_184_256, "resnet152": 11_513_626_624, "densenet201": 4_291_365_888,
     "vit_b_16": 17_563_828_224, "swin_t": 4_490_566_656, "bert": 11_174_215_680,
+    "bert_mask": 11_174_215_680, "llama_mask": 52_076_478_464, "t5_mask": 5_939_134_464,
     "chain1000": 1000 * 256 * 16 * 144, "chain5000": 5000 * 256 * 16 * 144,
 }  # fmt: skip
 TIMM = "timm:"
@@ -106,6 +107,12 @@ def flop_counter() -> Run:
     from torch.utils.flop_counter import FlopCounterMode
 
     def run(net: Any, args: Any) -> float:
+        names = getattr(net, "names", ())
+        if names and args[0].is_meta:  # it cannot run a mask there: timed without one
+            shown = {k: v for k, v in zip(names, args, strict=True) if k != "attention_mask"}
+            with FlopCounterMode(display=False) as counter:
+                net.inner(**shown)
+            return float(counter.get_total_flops() / 2)
         with FlopCounterMode(display=False) as counter:
             net(*args)
         return float(counter.get_total_flops() / 2)
@@ -143,12 +150,42 @@ def build(name: str, torch: Any) -> tuple[Any, Any]:
 
         ids = torch.zeros(1, 128, dtype=torch.long)
         return BertModel(BertConfig(return_dict=False)), (ids,)
+    if name in MASKED:
+        return masked(name, torch)
     if name.startswith(TIMM):
         import timm
 
         net = timm.create_model(name[5:])
         return net, (torch.zeros(1, *net.default_cfg["input_size"]),)
     return getattr(models, name)(weights=None), (torch.zeros(1, 3, 224, 224),)
+
+
+MASKED = ("bert_mask", "llama_mask", "t5_mask")
+
+
+def masked(name: str, torch: Any) -> tuple[Any, Any]:
+    """Models of transformers with ids and a mask of ones over them."""
+    import transformers
+
+    class Masked(torch.nn.Module):  # type: ignore[misc]
+        """Called with positions, as every tool here calls a model."""
+
+        def __init__(self, inner: Any, names: tuple[str, ...]) -> None:
+            super().__init__()
+            self.inner, self.names = inner, names
+
+        def forward(self, *given: Any) -> Any:
+            return self.inner(**dict(zip(self.names, given, strict=True)))[0]
+
+    ids, mask = (make(1, 128, dtype=torch.long) for make in (torch.zeros, torch.ones))
+    names = ("input_ids", "attention_mask")
+    if name == "bert_mask":
+        return Masked(transformers.BertModel(transformers.BertConfig()), names), (ids, mask)
+    if name == "llama_mask":
+        config = transformers.LlamaConfig(num_hidden_layers=2)
+        return Masked(transformers.LlamaModel(config), names), (ids, mask)
+    model = transformers.T5Model(transformers.T5Config())
+    return Masked(model, (*names, "decoder_input_ids")), (ids, mask, ids.clone())
 
 
 def measure(tool: str, model: str) -> dict[str, Any]:

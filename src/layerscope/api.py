@@ -17,7 +17,7 @@ from layerscope.analysis.stored import check_stored
 from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, ShapeError, UnknownName, UsageError
-from layerscope.graph import Graph, Shape
+from layerscope.graph import DTYPE_BITS, Graph, Shape
 from layerscope.graph.edits import bind, with_cache, with_tokens
 from layerscope.ops import RULES
 from layerscope.report.training import Fit
@@ -203,7 +203,7 @@ def analyze(
     *,
     input: Input | None = None,
     batch: int | None = None,
-    dtype: str | None = None,
+    dtype: Any = None,
     like: str = "exact",
     in_place: bool = False,
     tokens: int | None = None,
@@ -214,11 +214,15 @@ def analyze(
 
     A network is a name, a file, a Graph or a PyTorch module; `tokens` reads so many at once,
     `decode` reads one after a cache of so many. Other options are those of `load`, or with a module
-    `input_size`, `input_data`, `dtypes`, `rules`.
+    `input_size`, `input_data`, `dtypes`, `rules`, `real`. `dtype` is a name or a dtype of PyTorch.
     """
     if tokens is not None and decode is not None:
         raise UsageError("tokens does not go with decode, which is of one token")
     counted_by = convention(like)
+    if dtype is not None and dtype not in DTYPE_BITS:
+        from layerscope.formats.torch.dtypes import dtype_name
+
+        dtype = dtype_name(dtype)
     if not isinstance(network, (str, Graph)):
         from layerscope.formats.torch.live import graph_of
 

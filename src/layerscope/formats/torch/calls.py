@@ -52,7 +52,7 @@ def forget() -> None:
 class DataDependent(Exception):
     """An operator needs values that a run without numbers does not have; the text names it."""
 
-    of_literal = False  # values that the forward itself writes out
+    of_literal = False  # whether values that the forward itself writes out were lost before
 
 
 class NoKernel(DataDependent):
@@ -93,6 +93,7 @@ class Caller:
         self.mode: Any = None
         self.as_meta: Any = None  # makes of a constant one on the meta device, where all must be
         self.asked: DataDependent | None = None  # raised in the forward, which may have caught it
+        self.by_values = False  # whether the last call had sizes that depend on values
         self.notes: dict[str, str] = {}  # what was assumed of inputs, by their names
         self._meta, self._cpu = torch.device("meta"), torch.device("cpu")
         self._dtypes = {ours: getattr(torch, theirs) for theirs, ours in reversed(NAMES.items())
@@ -261,6 +262,7 @@ class Caller:
     def needs_numbers(self, info: Info, why: str, kind: Any = DataDependent) -> DataDependent:
         """The error that says which operator asked for numbers, and in which module."""
         found: DataDependent = kind(f"{info.full} {why}{self.where()}")
+        found.of_literal = self.tracker.lost_values
         self.asked = found
         return found
 

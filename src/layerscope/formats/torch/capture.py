@@ -18,7 +18,7 @@ from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shap
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.failures import lack_of_numbers, model_error, needs_autograd
 from layerscope.formats.torch.grads import CHANNELS_LAST, STRIDED, Grads, strided_kernels
-from layerscope.formats.torch.inputs import map_tensors, named_inputs, tensors_in
+from layerscope.formats.torch.inputs import has_arrays, map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.lazy import Uninitialized, initialized, is_lazy
 from layerscope.formats.torch.leaves import PRINTED, exact_leaves
 from layerscope.formats.torch.literals import kept_literals
@@ -245,6 +245,11 @@ class Run:
 
         def change(tensor: Any) -> Any:
             if id(tensor) not in made:
+                if tensor.is_nested:
+                    raise UsageError(
+                        f"{self.name}: an input is a nested tensor, which has no single shape; "
+                        "give a padded tensor, or a PackedSequence"
+                    )
                 if tensor.is_quantized and not real:
                     raise NoKernel("an input is quantised")
                 if tensor.layout is not torch.strided and not real:
@@ -278,9 +283,14 @@ class Run:
                     value.recipe = (lambda kept: kept, (original,), {}, None, 0)
                 elif original is not None and original.is_meta and not real:
                     value.known, value.recipe = True, NO_VALUES
+                elif tensor.device.type == "cpu":  # lengths of a PackedSequence
+                    value.known = True
         if not seen:
+            found = "no tensor is given"
+            if has_arrays((self.args, self.kwargs)):
+                found = "NumPy arrays are given, and no tensor; make one by torch.from_numpy(array)"
             raise UsageError(
-                f"{self.name}: no tensor is given; say input_size=(1, 3, 224, 224) or input_data="
+                f"{self.name}: {found}; say input_size=(1, 3, 224, 224) or input_data="
             )
         return args, kwargs
 

@@ -132,8 +132,9 @@ class Constants(KnownValues):
             out = self.empty(sig)
         else:
             out = self._run(info, func, args, kwargs)
-            if type(out) is self.torch.Tensor and out.device == self._meta:
+            if type(out) is self.torch.Tensor and out.device == self._meta and not self.by_values:
                 sig = self.tracker.sig(out)
+            self.by_values = False
         if sig is not None:
             self.memo["folded", key] = Entry((), (), (sig,))
         return out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from layerscope.errors import UsageError
+
 NAMES = {
     "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
     "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float8_e4m3fnuz": "fp8",
@@ -22,3 +24,32 @@ def name_of(dtype: Any) -> str:
     """Our name of a torch.dtype; one of its own if it has no other."""
     told = str(dtype).removeprefix("torch.")
     return NAMES.get(told, told)
+
+
+SHORT = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "long": "int64",
+    "int": "int32",
+}
+
+
+def dtype_name(kind: Any) -> str:
+    """Our name of a dtype given in any way: by PyTorch, NumPy, Python, or as text."""
+    text = kind if isinstance(kind, str) else getattr(kind, "name", getattr(kind, "__name__", None))
+    text = str(kind if text is None else text).removeprefix("torch.")
+    return NAMES.get(SHORT.get(text, text), text)
+
+
+def torch_dtype(torch: Any, kind: Any) -> Any:
+    """The torch.dtype of a dtype given in any way, or an error that names it."""
+    if kind is None or isinstance(kind, torch.dtype):
+        return kind
+    if isinstance(kind, type) and kind in (int, float, bool):  # what PyTorch takes them for
+        return {int: torch.int64, float: torch.float64, bool: torch.bool}[kind]
+    ours = dtype_name(kind)
+    for theirs, name in NAMES.items():
+        if name == ours and hasattr(torch, theirs):
+            return getattr(torch, theirs)
+    raise UsageError(f"dtype {kind!r}, expected a torch.dtype or a name such as 'float16'")

@@ -1,4 +1,4 @@
-"""Exceptions of a model's forward: of the model's own type and ours, with the module they are from."""
+"""Exceptions of a model's forward: of its own type and ours, with the module they come from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model_error(error: Exception, where: str) -> ModelError:
     if kind is Refused:  # what PyTorch says itself where it has numbers
         error = RuntimeError(*error.args).with_traceback(error.__traceback__)
         kind = RuntimeError
-    text = f"{error or kind.__name__}; {where}"
+    text = f"{str(error) or kind.__name__}; {where}"
     made = None if isinstance(error, ModelError) else _of_both(error, kind)
     if made is None:
         made = ModelError(text)

@@ -9,7 +9,7 @@ from typing import Any
 from layerscope.formats.torch.places import Held
 from layerscope.formats.torch.values import Value
 from layerscope.graph.types import Autograd, Constant, Node
-from layerscope.ops.strides import storage_elements
+from layerscope.ops.strides import dense, storage_elements
 
 NO_GRAD_MODE = "parts that run under no_grad are not told apart"
 STRIDED = "an input that is not contiguous; which layers then copy is not followed"
@@ -54,6 +54,10 @@ class Grads:
         root = value.root
         tensor, sig = root.tensor, root.sig
         key: tuple[str, int] = ("value", id(root))  # values live as long as the run
+        if sig.sparse:
+            held = tensor._nnz() * sig.dtype.itemsize
+            self.constants[value.name] = Constant(value.name, held, dense(sig.shape))
+            return
         held = storage_elements(sig.shape, sig.stride) * sig.dtype.itemsize
         if not tensor.is_meta:
             storage = tensor.untyped_storage()

@@ -5,20 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from operator import index
 from types import FunctionType
 from typing import Any
 
 from layerscope.errors import UsageError
+from layerscope.formats.torch.dtypes import torch_dtype
 
 Nest = Any
 
 
 def from_sizes(torch: Any, sizes: Any, dtypes: Any = None) -> tuple[Any, ...] | dict[str, Any]:
     """Tensors without numbers of these shapes: one, several in a row, or by name."""
+    if hasattr(sizes, "tolist"):  # of an array
+        sizes = sizes.tolist()
     if isinstance(sizes, Mapping):
         kinds = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(sizes, dtypes)
         return {name: _empty(torch, size, _first(kinds.get(name))) for name, size in sizes.items()}
-    if not isinstance(sizes, Sequence) or not sizes:
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str) or not sizes:
         raise UsageError(f"input_size {sizes!r}, expected sizes such as (1, 3, 224, 224)")
     many = isinstance(sizes[0], Sequence)
     listed = list(sizes) if many else [sizes]
@@ -33,19 +37,25 @@ def _first(kind: Any) -> Any:
 
 
 def _empty(torch: Any, size: Any, dtype: Any) -> Any:
-    if not all(isinstance(n, int) and n > 0 for n in size):
-        raise UsageError(f"input_size {tuple(size)}, expected every size to be at least 1")
-    if isinstance(dtype, str):
-        dtype = getattr(torch, dtype)
-    return torch.empty(tuple(size), dtype=dtype or torch.get_default_dtype(), device="meta")
+    try:
+        shape = tuple([index(n) for n in size])
+    except TypeError:
+        raise UsageError(f"input_size {size!r}, expected whole numbers") from None
+    if not all(n > 0 for n in shape):
+        raise UsageError(f"input_size {shape}, expected every size to be at least 1")
+    kind = torch_dtype(torch, dtype)
+    return torch.empty(shape, dtype=kind or torch.get_default_dtype(), device="meta")
 
 
 def map_tensors(nest: Nest, torch: Any, change: Callable[[Any], Any]) -> Nest:
     """The same nest with every tensor changed; what is no container stays as it is."""
     if isinstance(nest, torch.Tensor):
         return change(nest)
-    if type(nest) in (list, tuple):
+    if type(nest) in (list, tuple, set):
         return type(nest)([map_tensors(each, torch, change) for each in nest])
+    if isinstance(nest, torch.nn.utils.rnn.PackedSequence):
+        orders = map_tensors(nest[2:], torch, change)
+        return type(nest)(change(nest.data), nest.batch_sizes.clone(), *orders)  # read on the CPU
     if isinstance(nest, Mapping):
         changed = {key: map_tensors(value, torch, change) for key, value in nest.items()}
         if type(nest) is dict:
@@ -67,6 +77,15 @@ def map_tensors(nest: Nest, torch: Any, change: Callable[[Any], Any]) -> Nest:
             },
         )
     return nest
+
+
+def has_arrays(nest: Nest) -> bool:
+    """Whether NumPy's arrays are among what a model is called with."""
+    if isinstance(nest, Mapping):
+        nest = [*nest.values()]
+    if isinstance(nest, (list, tuple)):
+        return any(has_arrays(each) for each in nest)
+    return type(nest).__module__ == "numpy"
 
 
 def tensors_in(nest: Nest, torch: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -25,8 +25,6 @@ ASSUMED = "given without values, taken as zeros where the model takes a decision
 class Unset(Exception):
     """Values that cannot be had without weights or inputs; the text says whose."""
 
-    of_literal = False  # those of a tensor that PyTorch made on the meta device of Python numbers
-
 
 class Write(Struct, frozen=True, gc=False):
     """A call that wrote into a tensor whose values are known."""
@@ -55,9 +53,7 @@ class KnownValues(Views):
                 first, rest = self._numbers(args[:2], assumed, self.moment), args[2:]
                 found = info.func(*[self._tensor(each) for each in first], *rest, **kwargs)
         except Unset as gap:
-            found = self.needs_numbers(info, f"reads {gap}")
-            found.of_literal = gap.of_literal
-            raise found from None
+            raise self.needs_numbers(info, f"reads {gap}") from None
         except Exception as error:
             raise self.needs_numbers(info, f"fails: {error}") from error
         if assumed and type(found) is not bool:  # a number may become a size
@@ -165,9 +161,7 @@ class KnownValues(Views):
             return Unset(f"the result of {maker.source.op if maker.source else maker.op}")
         if maker is None and value.name:
             return Unset(value.name)
-        found = Unset("a tensor that the forward makes on the device of its inputs")
-        found.of_literal = True
-        return found
+        return Unset("a tensor that the forward makes on the device of its inputs")
 
     # Sizes that depend on values
 
@@ -186,12 +180,11 @@ class KnownValues(Views):
                 outs = func(*real, **kwargs)
         except Unset as gap:
             why = f"makes a tensor whose size depends on {gap}"
-            found = self.needs_numbers(info, why, NoKernel)
-            found.of_literal = gap.of_literal
-            raise found from None
+            raise self.needs_numbers(info, why, NoKernel) from None
         if assumed:
             why = f"makes a tensor whose size depends on {_inputs(assumed)}"
             raise self.needs_numbers(info, why, NoKernel)
+        self.by_values = True
         if not isinstance(outs, (list, tuple)):
             return self.empty(self.tracker.sig(outs))
         kept = ON_CPU.get(info.name)

@@ -7,6 +7,7 @@ from typing import Any
 
 from layerscope.errors import UsageError
 from layerscope.formats.torch.capture import InMode, capture, the_torch
+from layerscope.formats.torch.dtypes import torch_dtype
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
 from layerscope.graph.types import Graph
 
@@ -31,7 +32,8 @@ def graph_of(
     """The graph of a module on inputs of these sizes, or on these very arguments.
 
     `input_data` is one tensor, a row of arguments, or a dict of named ones; what else is told goes
-    to the forward by name. `device` is taken and makes no difference: nothing is computed.
+    to the forward by name. `device` is taken and makes no difference. With `real=False` a model
+    that cannot be followed without numbers is refused, else it is run with real ones.
     """
     torch = the_torch()
     asked, model = model, model.model if isinstance(model, InMode) else model
@@ -74,8 +76,7 @@ def _default(torch: Any, model: Any) -> Any:
 def _typed(torch: Any, tensor: Any, kind: Any) -> Any:
     if kind is None:
         return tensor
-    wanted = getattr(torch, kind) if isinstance(kind, str) else kind
-    return torch.empty(tensor.shape, dtype=wanted, device="meta")
+    return torch.empty(tensor.shape, dtype=torch_dtype(torch, kind), device="meta")
 
 
 def _with_batch(sizes: Any, batch: int | None) -> Any:

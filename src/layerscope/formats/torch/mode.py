@@ -88,10 +88,12 @@ class Recorder(Constants, Writes):
         if entry is None:
             entry, outs = self._new(info, func, args, kwargs, given)
             if entry is None:
+                self.by_values = False
                 return outs
             # what others define may be defined otherwise next time; with numbers more can be run
-            if info.words is not None and not self.real:
+            if info.words is not None and not self.real and not self.by_values:
                 self.memo[key] = entry
+            self.by_values = False
         if outs is None:
             outs = [self.empty(sig) for sig in entry.outs]
         if not entry.results:

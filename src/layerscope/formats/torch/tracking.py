@@ -68,6 +68,7 @@ class Tracker:
         self.same = self.interned.attributes
         self.place: Place | None = None
         self.leaf: Place | None = None  # the module that is the operation at hand
+        self.lost_values = False  # whether PyTorch made a tensor of Python numbers, on meta
         self.own_types = False  # whether a node has arrays of other types than its rule tells
         self._counts: dict[str, int] = {}
         self._sigs = self.interned.sigs
@@ -120,6 +121,7 @@ class Tracker:
         else:
             found = Value(tensor, "", self.sig(tensor))
             found.known = tensor.device.type == "cpu"
+            self.lost_values = self.lost_values or tensor.is_meta
             found.fixed = True
         found.plain = False
         self.values[id(tensor)] = found
