@@ -29,10 +29,11 @@ Examples:
 def command(network: str, what: str | None, output: str | None, **options: Any) -> None:
     """Draw a roofline, the time of layers, or memory over the order of execution."""
     from layerscope.api import analyze
+    from layerscope.formats import is_run
     from layerscope.plot import pictures, png
 
     run = machine = None
-    if network.lower().endswith(".json"):
+    if is_run(network):
         from layerscope.cli.measure import kept
         from layerscope.graph.plain import from_plain
 

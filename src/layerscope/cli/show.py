@@ -101,9 +101,10 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
     """Print the account of NET: every layer's shapes, parameters, operations, memory and field."""
     from layerscope.api import analyze
+    from layerscope.formats import is_run
     from layerscope.notations import notation
 
-    if network.lower().endswith(".json"):
+    if is_run(network):
         from layerscope.cli.measure import show_again
 
         show_again(network, form, output, options)
@@ -125,7 +126,7 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         "decode": options["decode"],
     }
     report = analyze(network, batch=options["batch"], **told, **reading(options))
-    asked = _answers(report, options, told)
+    asked = _answers(network, report, options, told)
     deliver(_render(report, form, options, asked, to_file=bool(output)), output)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
@@ -155,7 +156,7 @@ def _read_training(options: dict[str, Any]) -> None:
         options["fit"] = quantity(options["fit"], "bytes", "--fit")
 
 
-def _answers(report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
+def _answers(network: str, report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
     """What was asked beyond the table: memory of training, the batch that fits."""
     from layerscope.export.answers import Answers
 
@@ -165,8 +166,11 @@ def _answers(report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
         training = report.training(options["train"], **how)
     if options["fit"] is not None:
         from layerscope.api import fit
+        from layerscope.formats import names_a_model
 
-        fitting = fit(report.graph, options["fit"], train=options["train"], **how, **told)
+        # A captured graph is of one batch: the model is captured again for every other.
+        source = network if names_a_model(network) else report.graph
+        fitting = fit(source, options["fit"], train=options["train"], **how, **told)
     return Answers(training, fitting)
 
 

@@ -162,6 +162,9 @@ class Graph(Struct, frozen=True, gc=False):
     all_params: bool = False  # the model has no parameters but its nodes', `params` and `unused`
     autograd: Autograd | None = None  # of a live module
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
+    cache: frozenset[str] = frozenset()  # inputs that hold the keys, values, states of past tokens
+    past: int = 0  # tokens that this cache is of
+    batch: int = 0  # where the first axis of the first input is none
 
     def __post_init__(self) -> None:
         check(self)

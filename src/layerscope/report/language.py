@@ -38,19 +38,22 @@ def language(report: Report) -> Language | None:
         return None
     tokens = max(lengths)
     cached = [node for node in report.graph.nodes if is_cached(node)]
-    past = max([node.attributes.past for node in cached], default=0)
+    past = report.past
     held = past or tokens
     macs = sum([cost.ops.mac for cost in report.costs.values()])
     params = sum([cost.param_count for cost in report.costs.values()])
     kept = sum([_kept_per_token(report, node.name) for node in cached]) * held
+    inputs = report.graph.inputs
+    kept += sum([t.elements for t in inputs if t.name in report.graph.cache])
+    keeps = bool(cached) or bool(report.graph.cache)
     return Language(
         tokens=tokens,
         past=past,
         macs_per_token=Fraction(macs, tokens * report.batch),
         intensity=report.totals.intensity,
         weight_bytes=_by_precision(params),
-        cache_tokens=held if cached else 0,
-        cache_bytes=_by_precision(kept) if cached else None,
+        cache_tokens=held if keeps else 0,
+        cache_bytes=_by_precision(kept) if keeps else None,
     )
 
 

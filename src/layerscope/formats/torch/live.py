@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from layerscope.errors import UsageError
-from layerscope.formats.torch.capture import capture, the_torch
+from layerscope.formats.torch.capture import the_torch
+from layerscope.formats.torch.decoding import capture_tokens, with_tokens
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
 from layerscope.graph.types import Graph
 
@@ -23,6 +24,8 @@ def graph_of(
     name: str = "",
     shortcuts: bool = True,
     device: Any = None,
+    tokens: int | None = None,
+    decode: int | None = None,
     **forward: Any,
 ) -> Graph:
     """The graph of a module on inputs of these sizes, or on these very arguments.
@@ -48,8 +51,11 @@ def graph_of(
             kinds = dtypes if isinstance(dtypes, (list, tuple)) else [dtypes]
             each = iter([*kinds, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
+    if tokens is not None:
+        given = with_tokens(given, tokens, name or type(model).__name__)
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    return capture(model, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules)
+    how = {"shortcuts": shortcuts, "rules": rules}
+    return capture_tokens(model, args, {**kwargs, **forward}, decode, name, **how)
 
 
 def _default(torch: Any, model: Any) -> Any:
