@@ -357,12 +357,17 @@ class Report(Struct, frozen=True, dict=True):
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What there is to say of the graph, and of where the convention's own tool differs."""
+        notes = self.graph.notes
+        if self.graph.windows:
+            from layerscope.report.attention_windows import lines
+
+            notes = (*notes, *lines(self))
         if self.convention.caveats is None:
-            return self.graph.notes
+            return notes
         from layerscope.conventions.sites import survey
 
         found = survey(self.graph, self.shapes, self.costs)
-        return (*self.graph.notes, *self.convention.caveats(found))
+        return (*notes, *self.convention.caveats(found))
 
     @cached_property
     def backward(self) -> dict[str, Ops]:

@@ -14,14 +14,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from layerscope.errors import UsageError
-from layerscope.formats.torch.attention_windows import window_note
+from layerscope.formats.torch.attention_windows import attention_windows
 from layerscope.formats.torch.capture import capture, the_torch
 from layerscope.formats.torch.hugging_face import check_positions
 from layerscope.formats.torch.inputs import map_tensors
 from layerscope.graph.types import Graph
 
 CACHES = ("past_key_values", "cache_params", "state")  # arguments that a cache is given in
-STATES = ("cache_params", "state")  # of these, those that hold a state of a fixed size
 ONLY_FIRST = ("pixel_values", "input_features", "input_values")  # read before the first token
 Arguments = dict[str, Any]
 
@@ -34,8 +33,8 @@ def capture_tokens(
         graph = capture(model, args, kwargs, name=name, **how)
     else:
         graph = _step(model, args, kwargs, decode, name, **how)
-    note = window_note(graph, model)
-    return replace(graph, notes=(*graph.notes, note)) if note else graph
+    windows = attention_windows(model)
+    return replace(graph, windows=windows) if windows else graph
 
 
 def with_tokens(given: Any, tokens: int, name: str) -> Any:
@@ -137,7 +136,7 @@ def _prefill(model: Any, prompt: Arguments, cache: str, name: str) -> tuple[Any,
     filled = getattr(result, cache, None)
     if filled is None:
         kind = type(model).__name__
-        reason = "it returns no cache"
+        reason = f"its forward returns no {cache}"
         if getattr(model.config, "is_decoder", None) is False:
             reason = "it is an encoder: its configuration has is_decoder false"
         raise UsageError(f"{name}: {kind} does not decode token by token: {reason}")
@@ -171,7 +170,7 @@ def _marked(graph: Graph, cache: str, length: int) -> Graph:
     read = {name for node in graph.nodes for name in node.inputs}
     inputs = tuple(t for t in graph.inputs if t.name not in inside or t.name in read)
     kept = {name for name in inside if name in read}
-    renewed = set(kept)
+    renewed = set(inside)
     for node in graph.nodes:
         if node.op in KEEPING and renewed.intersection(node.inputs):
             renewed.update(node.outputs)
