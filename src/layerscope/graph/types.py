@@ -177,7 +177,7 @@ class Graph(Struct, frozen=True, gc=False):
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
     cache: frozenset[str] = frozenset()  # inputs that hold the keys, values, states of past tokens
     past: int = 0  # tokens that this cache is of
-    windows: Mapping[str, KeyWindow] = {}  # module path -> window of its attention, if it has one
+    windows: Mapping[str, KeyWindow | None] = {}  # path of an attention module; None: no window
     batch: int = 0  # where the first axis of the first input is none
 
     def __post_init__(self) -> None:

@@ -74,20 +74,36 @@ def lines(report: Report) -> tuple[str, ...]:
     found = language(report)
     if found is None:
         return ()
-    told = [_work(found), f"Weights: {_sizes(found.weight_bytes)}."]
+    told = [_work(found, report), f"Weights: {_sizes(found.weight_bytes)}."]
     if found.cache_bytes is not None:
         many = f" in each of {report.batch} sequences" if report.batch > 1 else ""
         whose = f"{_tokens(found.cache_tokens)}{many}"
-        told.append(f"Cache of keys and values, {whose}: {_sizes(found.cache_bytes)}.")
+        told.append(f"{_cache(report)}, {whose}: {_sizes(found.cache_bytes)}.")
     return tuple(told)
 
 
-def _work(found: Language) -> str:
+def _has_keys(report: Report) -> bool:
+    """Whether a cache holds keys and values; one of a recurrent model holds states alone."""
+    cache = report.graph.cache
+    return not cache or any(name.endswith(("keys", "values")) for name in cache)
+
+
+def _cache(report: Report) -> str:
+    if not _has_keys(report):
+        return "States, which do not grow"
+    states = any("state" in name.rpartition("layers.")[2] for name in report.graph.cache)
+    return "Cache of keys, values and states" if states else "Cache of keys and values"
+
+
+def _work(found: Language, report: Report) -> str:
     macs = found.macs_per_token
     count = exact_text(int(macs)) if macs.denominator == 1 else short_text(macs)
     work = f"{count} MACs a token, {ratio_text(found.intensity)} FLOPs a byte"
+    if found.past and not _has_keys(report):
+        return f"Decoding one token after {_tokens(found.past)}: {work}."
     if found.past:
-        keys = f"{exact_text(found.past)} kept keys and its own"
+        most = "at most " if any(report.graph.windows.values()) else ""
+        keys = f"{most}{exact_text(found.past)} kept keys and its own"
         return f"Decoding one token, which attends to {keys}: {work}."
     kind = "Prefill of" if found.cache_bytes is not None else "Reading"
     return f"{kind} {_tokens(found.tokens)}: {work}."

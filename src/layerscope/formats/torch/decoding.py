@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from layerscope.errors import UsageError
-from layerscope.formats.torch.attention_windows import attention_windows
+from layerscope.formats.torch.attention_windows import attention_windows, other_masks
 from layerscope.formats.torch.capture import capture, the_torch
 from layerscope.formats.torch.hugging_face import check_positions
 from layerscope.formats.torch.inputs import map_tensors
@@ -33,8 +33,9 @@ def capture_tokens(
         graph = capture(model, args, kwargs, name=name, **how)
     else:
         graph = _step(model, args, kwargs, decode, name, **how)
-    windows = attention_windows(model)
-    return replace(graph, windows=windows) if windows else graph
+    windows, note = attention_windows(model), other_masks(model)
+    notes = (*graph.notes, note) if note else graph.notes
+    return replace(graph, windows=windows, notes=notes) if windows or note else graph
 
 
 def with_tokens(given: Any, tokens: int, name: str) -> Any:
@@ -110,9 +111,7 @@ def _on_tokens(given: Arguments, ids: str, batch: int, tokens: int, past: int) -
     changed = dict(given)
     changed[ids] = torch.empty(batch, tokens, dtype=torch.int64, device="meta")
     if changed.get(mask) is not None and ids in changed:
-        changed[mask] = torch.empty(
-            batch, past + tokens, dtype=changed[mask].dtype, device="meta"
-        )
+        changed[mask] = torch.empty(batch, past + tokens, dtype=changed[mask].dtype, device="meta")
     return changed
 
 
