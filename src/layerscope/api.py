@@ -320,6 +320,16 @@ def _need_shapes(graph: Graph) -> None:
                 )
 
 
+def need_operations(found: report.Report, what: str) -> None:
+    """Raise for a file of weights, where a command needs what is done with them."""
+    nodes = found.graph.nodes
+    if nodes and all(node.op == "weights" for node in nodes):
+        raise UsageError(
+            f"{found.name}: a file of weights tells no operations, which {what} needs; give the "
+            "network itself"
+        )
+
+
 def fit(
     network: str | Graph,
     memory_bytes: int,
@@ -446,6 +456,7 @@ def measure(
     started = monotonic()
     found = analyze(network, **options)
     loaded = monotonic() - started
+    need_operations(found, "measure")
     return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)
 
 
@@ -468,6 +479,7 @@ def predict(
 
         check_dtype(dtype)
         found = analyze(network, dtype=dtype, **options)
+        need_operations(found, "predict")
         check_dtype(found.float_dtype)
         return predict_here(found, "onnxruntime", threads_of(threads))
     from layerscope.prediction.other_machines import STORED_AS, dtype_on, predict_on
@@ -476,6 +488,7 @@ def predict(
         raise UsageError(f"--threads is of this machine, not of {on}")
     dtype_on(on, dtype, "fp32")  # refuses before a network is read
     found = analyze(network, **options)
+    need_operations(found, "predict")
     dtype = dtype_on(on, dtype, found.float_dtype)
     stored = STORED_AS.get(dtype, dtype)
     if stored != found.float_dtype:

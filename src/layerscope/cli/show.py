@@ -22,10 +22,30 @@ Examples:
   layerscope show vgg16 --as netscope --like exact
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
+  layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
+
+\b
+NET is a name of the zoo, or a file:
   layerscope show train_val.prototxt --phase train --as netscope
+  layerscope show net.caffemodel
+  layerscope show imagenet-vgg-f.mat
   layerscope show model.onnx --input images=1x3x640x640
   layerscope show model.onnx --dim batch=4 --dim sequence=128
-  layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
+  layerscope show model.pt2                        # torch.export.save
+  layerscope show model.safetensors                # parameters alone
+  layerscope show model.safetensors.index.json
+  layerscope show state_dict.pt
+  layerscope show run.json                         # a run that measure kept
+
+\b
+Or a PyTorch model by name:
+  layerscope show torchvision:resnet50
+  layerscope show torchvision:retinanet_resnet50_fpn --input 3x480x640
+  layerscope show timm:vit_tiny_patch16_224 --depth 2
+  layerscope show hf:path/to/config.json --tokens 2048
+  layerscope show hf:path/to/config.json --decode 8192 --dtype bf16
+  layerscope show my_file.py:make_model --input 1x3x64x64
+  layerscope show package.module:Class
 """
 
 

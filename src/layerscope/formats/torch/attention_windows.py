@@ -40,9 +40,10 @@ def attention_windows(model: Any) -> dict[str, KeyWindow | None]:
 
 def other_masks(model: Any) -> str:
     """A note on layers whose attention leaves out keys in a way that is not known here."""
-    config = getattr(model, "config", None)
-    text = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else None
-    kinds = getattr(text, "layer_types", None) or ()
+    config: Any = getattr(model, "config", None)
+    if not hasattr(config, "get_text_config"):
+        return ""
+    kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
     listed = ", ".join(kind for kind in dict.fromkeys(kinds) if kind in UNKNOWN)
     if not listed:
         return ""
@@ -50,9 +51,9 @@ def other_masks(model: Any) -> str:
 
 
 def _window(module: Any, config: Any) -> KeyWindow | None:
-    kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None) or ()
-    index = getattr(module, "layer_idx", getattr(module, "layer_id", None))
-    known = isinstance(index, int) and 0 <= index < len(kinds)
+    kinds: Any = getattr(config, "layer_types", None) or getattr(config, "attention_layers", ())
+    index: Any = getattr(module, "layer_idx", getattr(module, "layer_id", None))
+    known = isinstance(index, int) and 0 <= index < len(kinds or ())
     kind = str(kinds[index]) if known else ""
     if kind == "local":  # GPT-Neo, whose mask is a buffer
         return KeyWindow(before=config.window_size - 1)
@@ -63,7 +64,7 @@ def _window(module: Any, config: Any) -> KeyWindow | None:
         size = getattr(config, "attention_chunk_size", None)
         return KeyWindow(chunk=size) if size else None
     # Where no layer is called sliding, a window is one of all layers.
-    if kind and kind not in SLIDING and (kind not in WHOLE or any(k in SLIDING for k in kinds)):
+    if kind and kind not in SLIDING and (kind not in WHOLE or set(kinds) & {*SLIDING}):
         return None
     size = getattr(module, "sliding_window", getattr(config, "sliding_window", None))
     if not isinstance(size, int) or size < 1 or getattr(module, "is_sliding", True) is False:

@@ -158,7 +158,8 @@ def _own(spec: str) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             known = [each for each in vars(found) if not each.startswith("_")]
-            raise UnknownName(f"attribute of {where}", part, known)
+            listed = f"; it has {', '.join(known[:8])}" if known else ""
+            raise UnknownName(f"attribute of {where}", part, known, listed)
         found = getattr(found, part)
     if isinstance(found, torch.nn.Module):
         return found.eval()
