@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import onnx
+import onnx  # noqa: TID251
 
 from layerscope.cli import run
 from layerscope.formats import FORMATS
@@ -121,6 +121,10 @@ def own(name: str) -> Make:
     return lambda folder: f"{text('my_file.py', PYTHON)(folder)}:{name}"
 
 
+def folder_of_config(folder: Path) -> str:
+    return f"{Path(text('config.json', CONFIG)(folder)).parent}/"
+
+
 FORMS = {
     "zoo name": Form(lambda folder: "lenet5"),
     "zoo name, other spelling": Form(lambda folder: "LeNet_5"),
@@ -165,7 +169,7 @@ MISTAKES: dict[str, tuple[Make, int, str]] = {
     "no such name": (lambda folder: "lenet55", 2, "did you mean lenet5"),
     "no such prefix": (lambda folder: "torchvison:resnet18", 3, "did you mean torchvision:"),
     "a configuration": (text("config.json", CONFIG), 2, "give hf:"),
-    "a folder": (lambda folder: text("config.json", CONFIG)(folder)[: -len("config.json")], 2, "hf:"),
+    "a folder": (folder_of_config, 2, ", such as hf:"),
     "JSON of others": (text("other.json", '{"a": 1}'), 3, "JSON that is no network"),
     "broken JSON": (text("other.json", '{"a": '), 3, "expected JSON"),
     "an empty file": (data("net.onnx", b""), 3, "net.onnx"),
