@@ -25,7 +25,7 @@ LARGE = [
 
 
 # may be unknown: they choose boxes, and have no multiply-adds
-NO_PRODUCTS = {"torchvision.nms", "aten.index", "aten.index_put_"}
+NO_PRODUCTS = {"torchvision.nms", "aten.index", "aten.index_put_", "aten._unique2"}
 
 
 def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
