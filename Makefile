@@ -70,7 +70,7 @@ test-torch: $(VENV)/torch
 	$(BIN)/pytest tests/test_torch_*.py tests/test_*_torch.py $(PARALLEL) --all-installed $(ARGS)
 
 test-zoo: $(VENV)/torch
-	$(BIN)/pytest tests/test_torch_figures.py -m slow
+	$(BIN)/pytest tests/test_torch_figures.py tests/test_torch_vision_names.py -m slow
 	$(BIN)/python tests/zoo_torch.py $(ARGS)
 
 bench-torch: $(VENV)/peers

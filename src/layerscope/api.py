@@ -18,7 +18,7 @@ from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, ShapeError, UnknownName, UsageError
 from layerscope.graph import DTYPE_BITS, Graph, Shape
-from layerscope.graph.edits import bind, with_cache, with_tokens
+from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
 from layerscope.ops import RULES
 from layerscope.report.training import Fit
 from layerscope.version import __version__
@@ -223,19 +223,26 @@ def analyze(
         from layerscope.formats.torch.dtypes import dtype_name
 
         dtype = dtype_name(dtype)
-    if not isinstance(network, (str, Graph)):
-        from layerscope.formats.torch.live import graph_of
-
-        graph = bind(graph_of(network, input=input, batch=batch, **options), dtype=dtype)
-        return analyze(graph, like=like, in_place=in_place, tokens=tokens, decode=decode)
+    if not isinstance(network, (str, Graph)) or _is_model(network):
+        graph = _captured(network, input, batch, {"tokens": tokens, "decode": decode, **options})
+        return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
-    shapes = input if isinstance(input, Mapping) or input is None else {"": tuple(input)}
+    shapes = _shapes_of(input)
     if isinstance(network, str) and _binds(network):
-        graph = bind(load(network, inputs=shapes or {}, batch=batch, **options), dtype=dtype)
+        graph = load(network, inputs=shapes, batch=batch, **options)
+        if tokens is not None:  # the reader must know the length
+            shapes = {**shapes, **token_shapes(graph, tokens)}
+            graph, tokens = load(network, inputs=shapes, batch=batch, **options), None
+        graph = bind(graph, dtype=dtype)
     else:
         graph = load(network, **options) if isinstance(network, str) else network
         graph = bind(graph, shapes, batch, dtype)
+    if graph.autograd is not None and (tokens is not None or decode is not None):
+        raise UsageError(
+            f"{graph.name}: the graph of a captured model is of the length that it was captured "
+            "at; give the model again, with tokens or decode"
+        )
     graph = graph if tokens is None else with_tokens(graph, tokens)
     graph = graph if decode is None else with_cache(graph, decode)
     _need_shapes(graph)
@@ -251,6 +258,37 @@ def analyze(
         convention=counted_by,
         version=__version__,
     )
+
+
+def _is_model(network: Any) -> bool:
+    """Whether a network is a PyTorch model by its name."""
+    from layerscope import formats
+
+    return isinstance(network, str) and formats.names_a_model(network)
+
+
+def _shapes_of(input: Input | None) -> dict[str, Shape]:
+    """Shapes of inputs by name; "" is the first."""
+    if input is None or isinstance(input, Mapping):
+        return dict(input or {})
+    return {"": tuple(input)}
+
+
+def _captured(network: Any, input: Any, batch: int | None, options: dict[str, Any]) -> Graph:
+    """The graph of a live module or of a model by name."""
+    from layerscope.formats.torch.specs import NamedModel, Wanted, find
+
+    if isinstance(network, str):
+        network = find(network)
+    if not isinstance(network, NamedModel):
+        from layerscope.formats.torch.live import graph_of
+
+        return graph_of(network, input=input, batch=batch, **options)
+    length = {name: options.pop(name) for name in ("tokens", "decode")}
+    other = next(iter(options), None)
+    if other is not None:
+        raise UsageError(f"{other} is of networks in files, {network.spec} is a model by name")
+    return network.graph(Wanted(_shapes_of(input), batch, **length))
 
 
 def _inferred(network: str, graph: Graph) -> Shapes:
@@ -284,6 +322,16 @@ def _need_shapes(graph: Graph) -> None:
                 )
 
 
+def need_operations(found: report.Report, what: str) -> None:
+    """Raise for a file of weights, where a command needs what is done with them."""
+    nodes = found.graph.nodes
+    if nodes and all(node.op == "weights" for node in nodes):
+        raise UsageError(
+            f"{found.name}: a file of weights tells no operations, which {what} needs; give the "
+            "network itself"
+        )
+
+
 def fit(
     network: str | Graph,
     memory_bytes: int,
@@ -300,10 +348,16 @@ def fit(
     """
     if memory_bytes < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
-    graph = load(network) if isinstance(network, str) and not _binds(network) else network
+    source: Any = network
+    if _is_model(network):
+        from layerscope.formats.torch.specs import find
+
+        source = find(str(network))  # built once, captured for every batch
+    elif isinstance(network, str) and not _binds(network):
+        source = load(network)
 
     def needed(batch: int) -> int:
-        report = analyze(graph, batch=batch, **options)
+        report = analyze(source, batch=batch, **options)
         if train is None:
             held = report.totals.param_bytes + report.totals.peak_activation_bytes
             return held + report.cache_bytes
@@ -330,12 +384,16 @@ def compare(
     What only readers of files are told, they alone are.
     """
     from layerscope.export.comparison import Comparison
-    from layerscope.formats import Options, looks_like_a_file
+    from layerscope.formats import Options, looks_like_a_file, names_a_model
     from layerscope.report.compare import compare as compared
 
     networks = (first, *others)
     read = {name for name in options if name in Options.__struct_fields__ and name != "batch"}
-    files = [each for each in networks if isinstance(each, str) and looks_like_a_file(each)]
+    files = [
+        each
+        for each in networks
+        if isinstance(each, str) and looks_like_a_file(each) and not names_a_model(each)
+    ]
     if read and not files:
         raise UsageError(f"{sorted(read)[0]} is of networks in files, and none of these is one")
     plain = {name: value for name, value in options.items() if name not in read}
@@ -400,6 +458,7 @@ def measure(
     started = monotonic()
     found = analyze(network, **options)
     loaded = monotonic() - started
+    need_operations(found, "measure")
     return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)
 
 
@@ -422,6 +481,7 @@ def predict(
 
         check_dtype(dtype)
         found = analyze(network, dtype=dtype, **options)
+        need_operations(found, "predict")
         check_dtype(found.float_dtype)
         return predict_here(found, "onnxruntime", threads_of(threads))
     from layerscope.prediction.other_machines import STORED_AS, dtype_on, predict_on
@@ -430,6 +490,7 @@ def predict(
         raise UsageError(f"--threads is of this machine, not of {on}")
     dtype_on(on, dtype, "fp32")  # refuses before a network is read
     found = analyze(network, **options)
+    need_operations(found, "predict")
     dtype = dtype_on(on, dtype, found.float_dtype)
     stored = STORED_AS.get(dtype, dtype)
     if stored != found.float_dtype:

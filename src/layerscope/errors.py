@@ -12,6 +12,7 @@ LayerscopeError                 3
 │   ├── CannotLower             3   a network that has no form an engine runs; names op and node
 │   └── EngineError             3   an engine refuses a network, or fails in a layer
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
+├── MissingOperator             4   a package is built without an operator that a model calls
 ├── StrictError                 1   --strict, and something is unknown
 └── OverBudget                  1   a figure exceeds its limit, or is unknown
 """
@@ -104,6 +105,19 @@ class MissingExtra(LayerscopeError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra: pip install 'layerscope[{extra}]'")
+
+
+class MissingOperator(LayerscopeError):
+    """A package is installed without a compiled operator that a model calls."""
+
+    exit_code = 4
+
+    def __init__(self, model: str, package: str, operator: str) -> None:
+        super().__init__(
+            f"{model}: this {package} has no compiled operator {package}::{operator}, which the "
+            f"model calls; install a {package} that is built for this PyTorch: "
+            f"pip install --force-reinstall {package}"
+        )
 
 
 class StrictError(LayerscopeError):

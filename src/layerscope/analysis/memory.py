@@ -59,8 +59,8 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         born.append(index)
         until.append(last.get(name, index))
 
-    for tensor in graph.inputs:
-        store(tensor.name, sizes_of(tensor)[1], 0)
+    for tensor in graph.inputs:  # a cache of past tokens is counted apart
+        store(tensor.name, 0 if tensor.name in graph.cache else sizes_of(tensor)[1], 0)
     for param in graph.params:  # a view of a stored array holds no activation
         if param.name in last:
             store(param.name, 0, 0)

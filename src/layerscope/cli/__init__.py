@@ -36,6 +36,10 @@ Examples:
   layerscope check resnet18 --max-params 12M --max-macs 2G
   layerscope measure resnet50 -o run.json
   layerscope export resnet18 --to dot -o resnet18.dot
+  layerscope show model.onnx
+  layerscope show torchvision:resnet50
+  layerscope show hf:config.json --decode 8192
+  layerscope show --help                   # every form that NET may have
   layerscope zoo
 """
 

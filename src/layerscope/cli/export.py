@@ -54,7 +54,7 @@ def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE, or of timeloop to a folder.")
 def command(network: str, target: str | None, output: str | None, **options: Any) -> None:
     """Write NET in a form that other programs read: a graph, a table, a simulator's workload."""
-    from layerscope.api import analyze
+    from layerscope.api import analyze, need_operations
 
     target = target or _target_of(output)
     if target not in KNOWN:
@@ -68,6 +68,7 @@ def command(network: str, target: str | None, output: str | None, **options: Any
         **reading(options),
     )
     if target == "onnx" and output:
+        need_operations(report, "--to onnx")
         _save(report, output, options)
         return
     if target == "timeloop" and output and _is_folder(output):

@@ -29,6 +29,9 @@ Roofs are shown once `layerscope machine` has measured them.
 """
 
 
+AGAIN = ("parts", "top", "sort", "no_stamp", "strict")  # options of show that a kept run takes
+
+
 class Interrupted(LayerscopeError):
     """Ctrl-C, after what there was has been printed."""
 
@@ -133,6 +136,10 @@ def kept(path: str) -> Any:
 
 def show_again(path: str, form: str | None, output: str | None, options: dict[str, Any]) -> None:
     """Print a run that was kept in a file."""
+    for name, value in options.items():
+        if value not in (None, False, ()) and name not in AGAIN:
+            option = {"inputs": "input", "dims": "dim", "everything": "all"}.get(name, name)
+            raise UsageError(f"--{option.replace('_', '-')} does not go with a kept run: {path}")
     found = kept(path)
     form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
     if form not in KNOWN:

@@ -14,7 +14,7 @@ Command = Callable[..., Any]
 
 
 class Network(click.ParamType):  # type: ignore[type-arg]
-    """The name of a network of the zoo."""
+    """A name of the zoo, a file, or a PyTorch model by name."""
 
     name = "network"
 

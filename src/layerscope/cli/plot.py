@@ -28,11 +28,12 @@ Examples:
 @click.option("--output", "-o", metavar="FILE", help=".svg or .png; without it SVG is printed.")
 def command(network: str, what: str | None, output: str | None, **options: Any) -> None:
     """Draw a roofline, the time of layers, or memory over the order of execution."""
-    from layerscope.api import analyze
+    from layerscope.api import analyze, need_operations
+    from layerscope.formats import is_run
     from layerscope.plot import pictures, png
 
     run = machine = None
-    if network.lower().endswith(".json"):
+    if is_run(network):
         from layerscope.cli.measure import kept
         from layerscope.graph.plain import from_plain
 
@@ -47,6 +48,7 @@ def command(network: str, what: str | None, output: str | None, **options: Any) 
             dtype=options["dtype"],
             **reading(options),
         )
+        need_operations(report, "plot")
     what = what or ("roofline" if run is not None else "memory")
     if what not in PLOTS:
         raise UnknownName("plot", what, PLOTS, f"; known: {', '.join(PLOTS)}")

@@ -22,10 +22,30 @@ Examples:
   layerscope show vgg16 --as netscope --like exact
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
+  layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
+
+\b
+NET is a name of the zoo, or a file:
   layerscope show train_val.prototxt --phase train --as netscope
+  layerscope show net.caffemodel
+  layerscope show imagenet-vgg-f.mat
   layerscope show model.onnx --input images=1x3x640x640
   layerscope show model.onnx --dim batch=4 --dim sequence=128
-  layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
+  layerscope show model.pt2                        # torch.export.save
+  layerscope show model.safetensors                # parameters alone
+  layerscope show model.safetensors.index.json
+  layerscope show state_dict.pt
+  layerscope show run.json                         # a run that measure kept
+
+\b
+Or a PyTorch model by name:
+  layerscope show torchvision:resnet50
+  layerscope show torchvision:retinanet_resnet50_fpn --input 3x480x640
+  layerscope show timm:vit_tiny_patch16_224 --depth 2
+  layerscope show hf:path/to/config.json --tokens 2048
+  layerscope show hf:path/to/config.json --decode 8192 --dtype bf16
+  layerscope show my_file.py:make_model --input 1x3x64x64
+  layerscope show package.module:Class
 """
 
 
@@ -101,9 +121,10 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
     """Print the account of NET: every layer's shapes, parameters, operations, memory and field."""
     from layerscope.api import analyze
+    from layerscope.formats import is_run
     from layerscope.notations import notation
 
-    if network.lower().endswith(".json"):
+    if is_run(network):
         from layerscope.cli.measure import show_again
 
         show_again(network, form, output, options)
@@ -125,7 +146,7 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         "decode": options["decode"],
     }
     report = analyze(network, batch=options["batch"], **told, **reading(options))
-    asked = _answers(report, options, told)
+    asked = _answers(network, report, options, told)
     deliver(_render(report, form, options, asked, to_file=bool(output)), output)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
@@ -155,7 +176,7 @@ def _read_training(options: dict[str, Any]) -> None:
         options["fit"] = quantity(options["fit"], "bytes", "--fit")
 
 
-def _answers(report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
+def _answers(network: str, report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
     """What was asked beyond the table: memory of training, the batch that fits."""
     from layerscope.export.answers import Answers
 
@@ -165,8 +186,11 @@ def _answers(report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
         training = report.training(options["train"], **how)
     if options["fit"] is not None:
         from layerscope.api import fit
+        from layerscope.formats import names_a_model
 
-        fitting = fit(report.graph, options["fit"], train=options["train"], **how, **told)
+        # A captured graph is of one batch: the model is captured again for every other.
+        source = network if names_a_model(network) else report.graph
+        fitting = fit(source, options["fit"], train=options["train"], **how, **told)
     return Answers(training, fitting)
 
 

@@ -33,7 +33,7 @@ def write(report: Report) -> str:
         '  graph [fontname="Helvetica", fontsize=11, style="rounded", color="#999999"];',
     ]
     ids: dict[str, str] = {}  # tensor -> the node that makes it
-    for n, tensor in enumerate(report.inputs):
+    for n, tensor in enumerate(report.graph.inputs):
         ids[tensor.name] = f"i{n}"
         lines.append(f"  i{n} [label={_tensor(tensor)}, shape=ellipse, fillcolor=white];")
     numbers = {layer.name: f"n{n}" for n, layer in enumerate(report.layers)}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from layerscope.errors import FormatError, UnknownName, UsageError
+from layerscope.formats import documents
 from layerscope.graph.types import Graph, Shape
 
 HEAD_BYTES = 4096  # enough of a file to tell what it is
@@ -55,6 +56,7 @@ FORMATS = (
     Format("pt2", "torch.pt2", (".pt2",), "exported programs of PyTorch", binds=True),
     Format("pickle", "torch.pickled", (".pt", ".pth", ".bin", ".ckpt"), "what torch.save wrote"),
 )
+INDEXED = next(kind for kind in FORMATS if kind.name == "safetensors")  # files an index names
 # Models of Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
 MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 DEFAULTS = Options()
@@ -79,12 +81,24 @@ def looks_like_a_file(name: str) -> bool:
     suffixes = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
     if names_a_model(name):
         return True
-    return os.path.sep in name or name.lower().endswith(suffixes) or os.path.isfile(name)
+    return os.path.sep in name or name.lower().endswith((*suffixes, ".json")) or is_file(name)
+
+
+def is_file(path: str) -> bool:
+    """Whether there is such a file, or something else that can be opened as one."""
+    return os.path.exists(path) and not os.path.isdir(path)
 
 
 def names_a_model(name: str) -> bool:
     """Whether a network is meant by what makes it in Python."""
     return MODEL.fullmatch(name) is not None and not os.path.isfile(name)
+
+
+def is_run(name: str) -> bool:
+    """Whether a file holds a kept run of `layerscope measure`, by its content."""
+    if names_a_model(name) or not is_file(name):
+        return False
+    return documents.kind_of(name, _head(name)) == "run"
 
 
 def binds(path: str) -> bool:
@@ -96,11 +110,39 @@ def binds(path: str) -> bool:
 
 
 def _head(path: str) -> bytes:
+    if os.path.isdir(path):
+        raise UsageError(f"{path}: a folder, expected a file{_inside(path)}")
     try:
         with open(path, "rb") as file:
             return file.read(HEAD_BYTES)
     except OSError as error:
-        raise FormatError(f"{path}: {error.strerror}") from None
+        raise FormatError(f"{path}: {error.strerror}{near_files(path)}") from None
+
+
+def _inside(folder: str) -> str:
+    """Files of a folder that can be given instead of it, as the end of a message."""
+    found: list[str] = []
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if name == "config.json":
+            found.insert(0, f"hf:{path}")
+        elif name.endswith(tuple(suffix for kind in FORMATS for suffix in kind.suffixes)):
+            found.append(path)
+    return f", such as {' or '.join(found[:3])}" if found else ""
+
+
+def near_files(path: str) -> str:
+    """Files beside a missing one that have nearly its name, as the end of a message."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path)
+    try:
+        there = os.listdir(folder or ".")
+    except OSError:
+        return ""
+    near = [each for each in get_close_matches(name, there, n=3, cutoff=0.7) if each != name]
+    meant = " or ".join(os.path.join(folder, each) for each in near)
+    return f"; did you mean {meant}?" if near else ""
 
 
 def read(path: str, options: Options = DEFAULTS) -> Graph:
@@ -109,7 +151,11 @@ def read(path: str, options: Options = DEFAULTS) -> Graph:
         from layerscope.formats.torch import specs
 
         return specs.read(path, options.inputs, options.batch)
-    kind = recognise(path, _head(path))
+    head = _head(path)
+    document = documents.kind_of(path, head)
+    if document is not None and document != "index":
+        raise documents.refusal(path, document)
+    kind = recognise(path, head) if document is None else INDEXED
     if kind is None:
         known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
         raise FormatError(f"{path}: no network that is known here; known files end in {known}")

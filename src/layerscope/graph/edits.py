@@ -93,13 +93,17 @@ def is_cached(node: Node) -> bool:
 
 def with_tokens(graph: Graph, tokens: int) -> Graph:
     """The same network on so many tokens at once in every input of tokens: a prefill."""
+    return bind(graph, token_shapes(graph, tokens))
+
+
+def token_shapes(graph: Graph, tokens: int) -> dict[str, Shape]:
+    """Shapes of the inputs of tokens, by name, for so many tokens at once."""
     if tokens < 1:
         raise UsageError(f"{tokens} tokens, expected at least 1")
     given = token_inputs(graph)
     if not given:
         raise UsageError(f"{graph.name} takes no tokens: it has no input of int64, N x T")
-    shapes = {tensor.name: (tensor.shape[0], tokens) for tensor in given if tensor.shape}
-    return bind(graph, shapes)
+    return {tensor.name: (tensor.shape[0], tokens) for tensor in given if tensor.shape}
 
 
 def with_cache(graph: Graph, length: int) -> Graph:

@@ -144,6 +144,19 @@ class Autograd(Struct, frozen=True, gc=False):
     notes: tuple[str, ...] = ()  # why the bytes kept are an estimate
 
 
+class KeyWindow(Struct, frozen=True, gc=False):
+    """Keys that attention lets a query see besides its own, or the chunk of tokens it is in."""
+
+    before: int = 0
+    after: int = 0
+    chunk: int = 0
+
+    @property
+    def size(self) -> int:
+        """Most keys that a query sees."""
+        return self.chunk or self.before + 1 + self.after
+
+
 class Graph(Struct, frozen=True, gc=False):
     """A network. `params` are stored arrays that nodes take as ordinary inputs, by name."""
 
@@ -162,6 +175,10 @@ class Graph(Struct, frozen=True, gc=False):
     all_params: bool = False  # the model has no parameters but its nodes', `params` and `unused`
     autograd: Autograd | None = None  # of a live module
     own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
+    cache: frozenset[str] = frozenset()  # inputs that hold the keys, values, states of past tokens
+    past: int = 0  # tokens that this cache is of
+    windows: Mapping[str, KeyWindow | None] = {}  # path of an attention module; None: no window
+    batch: int = 0  # where the first axis of the first input is none
 
     def __post_init__(self) -> None:
         check(self)

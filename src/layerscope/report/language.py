@@ -38,19 +38,22 @@ def language(report: Report) -> Language | None:
         return None
     tokens = max(lengths)
     cached = [node for node in report.graph.nodes if is_cached(node)]
-    past = max([node.attributes.past for node in cached], default=0)
+    past = report.past
     held = past or tokens
     macs = sum([cost.ops.mac for cost in report.costs.values()])
     params = sum([cost.param_count for cost in report.costs.values()])
     kept = sum([_kept_per_token(report, node.name) for node in cached]) * held
+    inputs = report.graph.inputs
+    kept += sum([t.elements for t in inputs if t.name in report.graph.cache])
+    keeps = bool(cached) or bool(report.graph.cache)
     return Language(
         tokens=tokens,
         past=past,
         macs_per_token=Fraction(macs, tokens * report.batch),
         intensity=report.totals.intensity,
         weight_bytes=_by_precision(params),
-        cache_tokens=held if cached else 0,
-        cache_bytes=_by_precision(kept) if cached else None,
+        cache_tokens=held if keeps else 0,
+        cache_bytes=_by_precision(kept) if keeps else None,
     )
 
 
@@ -71,20 +74,36 @@ def lines(report: Report) -> tuple[str, ...]:
     found = language(report)
     if found is None:
         return ()
-    told = [_work(found), f"Weights: {_sizes(found.weight_bytes)}."]
+    told = [_work(found, report), f"Weights: {_sizes(found.weight_bytes)}."]
     if found.cache_bytes is not None:
         many = f" in each of {report.batch} sequences" if report.batch > 1 else ""
         whose = f"{_tokens(found.cache_tokens)}{many}"
-        told.append(f"Cache of keys and values, {whose}: {_sizes(found.cache_bytes)}.")
+        told.append(f"{_cache(report)}, {whose}: {_sizes(found.cache_bytes)}.")
     return tuple(told)
 
 
-def _work(found: Language) -> str:
+def _has_keys(report: Report) -> bool:
+    """Whether a cache holds keys and values; one of a recurrent model holds states alone."""
+    cache = report.graph.cache
+    return not cache or any(name.endswith(("keys", "values")) for name in cache)
+
+
+def _cache(report: Report) -> str:
+    if not _has_keys(report):
+        return "States, which do not grow"
+    states = any("state" in name.rpartition("layers.")[2] for name in report.graph.cache)
+    return "Cache of keys, values and states" if states else "Cache of keys and values"
+
+
+def _work(found: Language, report: Report) -> str:
     macs = found.macs_per_token
     count = exact_text(int(macs)) if macs.denominator == 1 else short_text(macs)
     work = f"{count} MACs a token, {ratio_text(found.intensity)} FLOPs a byte"
+    if found.past and not _has_keys(report):
+        return f"Decoding one token after {_tokens(found.past)}: {work}."
     if found.past:
-        keys = f"{exact_text(found.past)} kept keys and its own"
+        most = "at most " if any(report.graph.windows.values()) else ""
+        keys = f"{most}{exact_text(found.past)} kept keys and its own"
         return f"Decoding one token, which attends to {keys}: {work}."
     kind = "Prefill of" if found.cache_bytes is not None else "Reading"
     return f"{kind} {_tokens(found.tokens)}: {work}."

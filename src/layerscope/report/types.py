@@ -244,12 +244,17 @@ class Report(Struct, frozen=True, dict=True):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The network's inputs."""
-        return self.graph.inputs
+        """The network's inputs, without a cache of past tokens."""
+        cache = self.graph.cache
+        if not cache:
+            return self.graph.inputs
+        return tuple([tensor for tensor in self.graph.inputs if tensor.name not in cache])
 
     @property
     def batch(self) -> int:
-        """Size of the first axis of the first input."""
+        """Size of the first axis of the first input, unless the graph says otherwise."""
+        if self.graph.batch:
+            return self.graph.batch
         shape = self.graph.inputs[0].shape
         return shape[0] if shape else 1
 
@@ -281,12 +286,15 @@ class Report(Struct, frozen=True, dict=True):
     @cached_property
     def past(self) -> int:
         """Length of the cache of keys and values put in, 0 without one."""
+        if self.graph.past:
+            return self.graph.past
         return max([getattr(n.attributes, "past", 0) for n in self.graph.nodes], default=0)
 
     @property
     def cache_bytes(self) -> int:
         """Bytes of the cache of keys and values put in, in the dtypes of keys and values."""
-        kept = 0
+        cache = self.graph.cache
+        kept = sum([tensor.bytes for tensor in self.graph.inputs if tensor.name in cache])
         for name, call in self.shapes.calls.items() if self.past else ():
             past = getattr(call.attributes, "past", 0)
             for tensor in self.shapes.ends[name][0][1:3] if past else ():
@@ -349,12 +357,17 @@ class Report(Struct, frozen=True, dict=True):
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What there is to say of the graph, and of where the convention's own tool differs."""
+        notes = self.graph.notes
+        if self.graph.windows:
+            from layerscope.report.attention_windows import lines
+
+            notes = (*notes, *lines(self))
         if self.convention.caveats is None:
-            return self.graph.notes
+            return notes
         from layerscope.conventions.sites import survey
 
         found = survey(self.graph, self.shapes, self.costs)
-        return (*self.graph.notes, *self.convention.caveats(found))
+        return (*notes, *self.convention.caveats(found))
 
     @cached_property
     def backward(self) -> dict[str, Ops]:

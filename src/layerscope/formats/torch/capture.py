@@ -59,15 +59,13 @@ def capture(
     shortcuts: bool = True,
     rules: Mapping[str, Any] | None = None,
     real: bool = True,
+    mode: str | None = None,
 ) -> Graph:
     """The graph of one forward. No number is computed unless the model needs numbers.
 
-    With `real=False` a model that does is refused.
+    With `real=False` a model that does is refused. `mode` is train, eval, or as the model is.
     """
     torch = the_torch()
-    mode = None
-    if isinstance(model, InMode):
-        model, mode = model.model, model.mode
     model = getattr(model, "_orig_mod", model)
     if isinstance(model, torch.jit.ScriptModule):  # a traced one holds what it runs
         model = model.__dict__.get("_actual_script_module", model)
@@ -80,8 +78,8 @@ def capture(
     except Uninitialized:
         ready = initialized(torch, model, args, kwargs or {})
         graph = capture(
-            ready if mode is None else InMode(ready, mode), args, kwargs, name=run.name,
-            shortcuts=shortcuts, rules=rules, real=real,
+            ready, args, kwargs, name=run.name, shortcuts=shortcuts, rules=rules, real=real,
+            mode=mode,
         )  # fmt: skip
         return replace(graph, notes=(*graph.notes, LAZY))
     except DataDependent as found:

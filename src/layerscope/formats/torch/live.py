@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from layerscope.errors import UsageError
-from layerscope.formats.torch.capture import InMode, capture, the_torch
+from layerscope.formats.torch.capture import InMode, the_torch
+from layerscope.formats.torch.decoding import capture_tokens, with_tokens
 from layerscope.formats.torch.dtypes import torch_dtype
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
 from layerscope.graph.types import Graph
@@ -27,6 +28,8 @@ def graph_of(
     shortcuts: bool = True,
     device: Any = None,
     real: bool = True,
+    tokens: int | None = None,
+    decode: int | None = None,
     **forward: Any,
 ) -> Graph:
     """The graph of a module on inputs of these sizes, or on these very arguments.
@@ -36,7 +39,9 @@ def graph_of(
     that cannot be followed without numbers is refused, else it is run with real ones.
     """
     torch = the_torch()
-    asked, model = model, model.model if isinstance(model, InMode) else model
+    mode = None
+    if isinstance(model, InMode):
+        model, mode = model.model, model.mode
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
     sizes = input_size if input_size is not None else input
@@ -54,10 +59,11 @@ def graph_of(
             kinds = dtypes if isinstance(dtypes, (list, tuple)) else [dtypes]
             each = iter([*kinds, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
+    if tokens is not None:
+        given = with_tokens(given, tokens, name or type(model).__name__)
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    return capture(
-        asked, args, {**kwargs, **forward}, name=name, shortcuts=shortcuts, rules=rules, real=real
-    )
+    how = {"shortcuts": shortcuts, "rules": rules, "real": real, "mode": mode}
+    return capture_tokens(model, args, {**kwargs, **forward}, decode, name, **how)
 
 
 def _default(torch: Any, model: Any) -> Any:

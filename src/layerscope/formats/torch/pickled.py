@@ -32,6 +32,11 @@ def recognise(head: bytes) -> bool:
 
 def read(path: str, options: Options) -> Graph:
     """The arrays of a state dict."""
+    return parameters_only(path, stored_in(path))
+
+
+def stored_in(path: str) -> list[Stored]:
+    """Names, shapes and dtypes of the arrays in a file of torch.save."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
@@ -51,7 +56,7 @@ def read(path: str, options: Options) -> Graph:
         raise FormatError(f"{path}: {type(error).__name__}: {error}") from None
     arrays: list[Stored] = []
     _collect(made, "", arrays)
-    return parameters_only(path, arrays)
+    return arrays
 
 
 class _Array:

@@ -1,4 +1,4 @@
-"""Files of weights in the safetensors form: names, shapes and number types; needs no PyTorch."""
+"""Weights in safetensors files, and indices of weight files: names, shapes, dtypes; no PyTorch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import os
 
 from layerscope.errors import FormatError
-from layerscope.formats import Options
+from layerscope.formats import HEAD_BYTES, Options
+from layerscope.formats.documents import is_json
+from layerscope.formats.torch.pickled import stored_in
 from layerscope.formats.torch.weights import Stored, parameters_only
 from layerscope.graph.types import Graph
 
@@ -21,14 +23,20 @@ MOST_HEADER = 100_000_000  # bytes; the form's own limit
 
 def recognise(head: bytes) -> bool:
     """Eight bytes of a length, then JSON; or an index of such files."""
+    if is_json(head):
+        return b'"weight_map"' in head
     return head[8:10] == b'{"' and int.from_bytes(head[:8], "little") <= MOST_HEADER
 
 
 def read(path: str, options: Options) -> Graph:
-    """The arrays of a file, or of all files that an index names."""
-    if path.endswith(".json"):
-        return parameters_only(path, _indexed(path))
-    return parameters_only(path, _header(path))
+    """The arrays of a file, or of all files that an index names: safetensors or of torch.save."""
+    return parameters_only(path, _arrays(path))
+
+
+def _arrays(path: str) -> list[Stored]:
+    with open(path, "rb") as file:
+        indexed = is_json(file.read(HEAD_BYTES))
+    return _indexed(path) if indexed else _header(path)
 
 
 def _indexed(path: str) -> list[Stored]:
@@ -37,8 +45,12 @@ def _indexed(path: str) -> list[Stored]:
             files = sorted(set(json.load(file)["weight_map"].values()))
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         raise FormatError(f"{path}: expected an index with a weight_map") from None
-    folder = os.path.dirname(path)
-    return [array for name in files for array in _header(os.path.join(folder, str(name)))]
+    paths = [os.path.join(os.path.dirname(path), str(name)) for name in files]
+    return [
+        array
+        for each in paths
+        for array in (_header(each) if each.endswith(".safetensors") else stored_in(each))
+    ]
 
 
 def _header(path: str) -> list[Stored]:

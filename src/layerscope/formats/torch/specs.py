@@ -1,7 +1,7 @@
 """Models by name on the command line: `torchvision:resnet50`, `timm:…`, `hf:…`, `file.py:make`.
 
-They are built on the meta device, so that no weight is allocated; what cannot be built there is
-built for real.
+They are built on the meta device, so that no weight is allocated; what cannot be built or run
+there is built for real.
 """
 
 from __future__ import annotations
@@ -9,226 +9,149 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
-from layerscope.errors import FormatError, LayerscopeError, MissingExtra, ModelError, UnknownName
-from layerscope.formats.torch.capture import capture, the_torch
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.errors import FormatError, LayerscopeError, ModelError, UnknownName, UsageError
+from layerscope.formats import near_files
+from layerscope.formats.torch.capture import the_torch
+from layerscope.formats.torch.decoding import capture_tokens
+from layerscope.formats.torch.hugging_face import TOKENS, check_positions, hugging_face_model
+from layerscope.formats.torch.vision_names import (
+    IMAGE,
+    RANDOM,
+    build,
+    missing_operator,
+    timm_model,
+    torchvision_model,
+    torchvision_models,
+)
 from layerscope.graph.types import Graph, Shape
 
-Shapes = Mapping[str, Shape] | None
-IMAGE: Shape = (1, 3, 224, 224)
-TOKENS: Shape = (1, 128)
 IDS = ("input_ids", "decoder_input_ids", "token_ids", "tokens", "ids", "idx")
+PREFIXES = ("torchvision", "timm", "hf")
 
 
-def read(spec: str, shapes: Shapes = None, batch: int | None = None) -> Graph:
-    """The graph of a named model, on inputs of these shapes or on what it is usually given."""
-    kind, _, name = spec.partition(":")
-    model: Any
-    guess: Any
-    if kind == "torchvision":
-        model, guess = _torchvision(name)
-    elif kind == "timm":
-        model, guess = _timm(name)
-    elif kind == "hf":
-        model, guess = _hugging_face(name)
-    else:
-        model, guess = _own(spec)
-    given, guessed = _inputs(model, guess, shapes, batch)
-    try:
-        return (
-            capture(model, (), given, name=spec)
-            if isinstance(given, dict)
-            else capture(model, given, name=spec)
-        )
-    except ModelError as error:
-        if not guessed:
+class Wanted(Struct, frozen=True):
+    """What a model is to be run on; what is left out is as its configuration has it."""
+
+    shapes: Mapping[str, Shape] = {}  # "" is the first input
+    batch: int | None = None
+    tokens: int | None = None  # in every input of tokens
+    decode: int | None = None  # tokens in the cache before a single new one
+
+
+class NamedModel(Struct, frozen=True):
+    """A model that a name stands for, with the shapes of the inputs that it usually takes."""
+
+    spec: str
+    module: Any
+    usual: Mapping[str, Shape]  # "" is an argument by position
+    images: bool = False  # that argument is a list of images, C x H x W each
+    notes: tuple[str, ...] = ()
+
+    def graph(self, wanted: Wanted) -> Graph:
+        """The graph of one forward."""
+        shapes = self._shapes(wanted)
+        for name, shape in shapes.items():
+            if self._is_ids(name) and len(shape) == 2:
+                check_positions(self.module, shape[1], self.spec)
+        tensors = {name: self._tensor(name, shape) for name, shape in shapes.items()}
+        args: tuple[Any, ...] = ()
+        if list(tensors) == [""]:
+            only = tensors.pop("")
+            args = (list(only),) if self.images else (only,)
+        try:
+            graph = capture_tokens(self.module, args, tensors, wanted.decode, self.spec)
+        except ModelError as error:
+            missing = missing_operator(self.spec, error)
+            if missing is not None:
+                raise missing from error
+            if wanted.shapes:
+                raise
+            listed = ", ".join(
+                f"{name or 'input'} {'x'.join(map(str, shape))}" for name, shape in shapes.items()
+            )
+            error.text = (
+                f"{error} — {listed} was a guess; give the shape with --input 1x3x224x224 or "
+                "NAME=SHAPE"
+            )
             raise
-        told = ", ".join(f"{key} {'x'.join(map(str, value.shape))}" for key, value in _named(given))
-        error.text = (
-            f"{error} — {told} was a guess; give the shape with --input 1x3x224x224 or NAME=SHAPE"
-        )
-        raise
+        batch = shapes[""][0] if self.images else 0
+        return replace(graph, notes=(*graph.notes, *self.notes), batch=batch)
+
+    def _shapes(self, wanted: Wanted) -> dict[str, Shape]:
+        """Shapes of all inputs: those that are given, the usual ones for the others."""
+        shapes = dict(self.usual)
+        names = list(shapes)
+        for name, shape in wanted.shapes.items():
+            key = name or names[0]
+            usual = shapes.get(key, shapes.get(""))
+            if usual is not None and len(shape) == len(usual) - 1:
+                shape = (usual[0], *shape)
+            if key not in shapes:
+                shapes.pop("", None)
+            shapes[key] = tuple(shape)
+        if wanted.batch is not None:
+            if wanted.batch < 1:
+                raise UsageError(f"batch {wanted.batch}, expected at least 1")
+            shapes = {name: (wanted.batch, *shape[1:]) for name, shape in shapes.items()}
+        if wanted.tokens is None:
+            return shapes
+        if wanted.tokens < 1:
+            raise UsageError(f"{wanted.tokens} tokens, expected at least 1")
+        ids = [name for name, shape in shapes.items() if self._is_ids(name) and len(shape) == 2]
+        if not ids:
+            raise UsageError(f"{self.spec} takes no tokens: it has no input of int64, N x T")
+        return {**shapes, **{name: (shapes[name][0], wanted.tokens) for name in ids}}
+
+    def _is_ids(self, name: str) -> bool:
+        return name in IDS or name.endswith(("_ids", "_mask"))
+
+    def _tensor(self, name: str, shape: Shape) -> Any:
+        torch = the_torch()
+        first = next((p.dtype for p in self.module.parameters() if p.is_floating_point()), None)
+        dtype = torch.int64 if self._is_ids(name) else first or torch.float32
+        return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def _named(given: Any) -> list[tuple[str, Any]]:
-    if isinstance(given, dict):
-        return list(given.items())
-    return [(f"input {n}" if n else "input", tensor) for n, tensor in enumerate(given)]
+def read(spec: str, shapes: Mapping[str, Shape] | None = None, batch: int | None = None) -> Graph:
+    """The graph of a named model, on inputs of these shapes or on what it is usually given."""
+    return find(spec).graph(Wanted(shapes or {}, batch))
 
 
-def _inputs(
-    model: Any, guess: dict[str, Any] | Shape, shapes: Shapes, batch: int | None
-) -> tuple[Any, bool]:
-    """Tensors for the forward, and whether their shapes are a guess."""
-    torch = the_torch()
-    floats = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
-
-    def tensor(name: str, shape: Shape) -> Any:
-        ids = name in IDS or name.endswith(("_ids", "_mask"))
-        return torch.empty(shape, dtype=torch.int64 if ids else floats, device="meta")
-
-    wanted: dict[str, Shape] = dict(guess) if isinstance(guess, dict) else {"": guess}
-    names = list(wanted)
-    for name, shape in (shapes or {}).items():
-        key = name or names[0]
-        usual = wanted.get(key) if key in wanted else wanted.get("")
-        if usual is not None and len(shape) == len(usual) - 1:
-            shape = (usual[0], *shape)
-        if key not in wanted and "" in wanted and not isinstance(guess, dict):
-            wanted.pop("")
-        wanted[key] = tuple(shape)
-    if batch is not None:
-        wanted = {name: (batch, *shape[1:]) for name, shape in wanted.items()}
-    if list(wanted) == [""]:
-        return (tensor("", wanted[""]),), not shapes
-    return {name: tensor(name, shape) for name, shape in wanted.items()}, not shapes
-
-
-def _built(make: Callable[[], Any]) -> Any:
-    """A model on the meta device if it can be built there, in eval mode."""
-    torch = the_torch()
+def find(spec: str) -> NamedModel:
+    """The model of that name."""
     try:
-        with torch.device("meta"):
-            model = make()
+        return _find(spec)
     except LayerscopeError:
         raise
-    except Exception:
-        model = make()
-    return model.eval()
+    except Exception as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ModelError(f"{spec}: cannot be built: {what[:400]}") from error
 
 
-def _torchvision(name: str) -> tuple[Any, Shape]:
-    torch = the_torch()
-    models = torchvision_models(torch)
-    known = models.list_models()
-    if name not in known:
-        raise UnknownName("torchvision model", name, known)
-    build = models.get_model_builder(name)
-    told: dict[str, Any] = {"weights": None}
-    if "weights_backbone" in inspect.signature(build).parameters:
-        told["weights_backbone"] = None
-    if name in INITIALISED:
-        told["init_weights"] = False
-    if name == "googlenet":
-        told["aux_logits"] = False
-    model = _built(lambda: build(**told))
-    return model, _usual_image(models, name)
+def _find(spec: str) -> NamedModel:
+    kind, _, name = spec.partition(":")
+    if kind == "torchvision":
+        model, shapes, detects = torchvision_model(name)
+        return NamedModel(spec, model, shapes, detects, (RANDOM,) if detects else ())
+    if kind == "timm":
+        return NamedModel(spec, *timm_model(name))
+    if kind == "hf":
+        model, shapes, notes = hugging_face_model(name)
+        return NamedModel(spec, model, shapes, notes=notes)
+    model = _own(spec)
+    return NamedModel(spec, model, _signed(model))
 
 
-INITIALISED = ("googlenet", "inception_v3")
-
-
-def _usual_image(models: Any, name: str) -> Shape:
-    """The size its published weights are evaluated at."""
-    try:
-        weights = models.get_model_weights(name).DEFAULT
-    except (ValueError, AttributeError):
-        return IMAGE
-    made = weights.transforms()
-    size = getattr(made, "crop_size", None) or getattr(made, "resize_size", None) or [224]
-    sizes = [size] if isinstance(size, int) else list(size)
-    sides = (sizes * 2)[:2] if len(sizes) == 1 else sizes[:2]
-    module = type(made).__name__
-    return (1, 3, 16, *sides) if module == "VideoClassification" else (1, 3, *sides)
-
-
-def torchvision_models(torch: Any) -> Any:
-    """Models of torchvision; a build without its own operators is given their names first."""
-    try:
-        torch.ops.torchvision.nms  # noqa: B018
-    except (AttributeError, RuntimeError):
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _KEPT.append(library)
-    try:
-        return importlib.import_module("torchvision.models")
-    except ImportError:
-        raise MissingExtra("a torchvision model", "torchvision") from None
-
-
-_KEPT: list[Any] = []  # names of operators live as long as what declared them
-
-
-def _timm(name: str) -> tuple[Any, Shape]:
-    torchvision_models(the_torch())
-    try:
-        timm = importlib.import_module("timm")
-    except ImportError:
-        raise MissingExtra("a timm model", "timm") from None
-    known = timm.list_models()
-    if name.partition(".")[0] not in known:
-        raise UnknownName("timm model", name, known)
-    model = _built(lambda: timm.create_model(name, pretrained=False))
-    sizes = (getattr(model, "default_cfg", None) or {}).get("input_size", IMAGE[1:])
-    return model, (1, *sizes)
-
-
-def _hugging_face(path: str) -> tuple[Any, dict[str, Any]]:
-    """From its configuration alone: no weights, and no code but that of transformers."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            told = json.load(file)
-    except OSError as error:
-        raise FormatError(
-            f"{path}: {error.strerror}; expected the config.json of a model"
-        ) from None
-    except ValueError as error:
-        raise FormatError(f"{path}: {error}; expected the config.json of a model") from None
-    if not isinstance(told, dict) or "model_type" not in told:
-        raise FormatError(f"{path}: no model_type, expected the config.json of a model")
-    torch = the_torch()
-    if importlib.util.find_spec("torchvision") is not None:
-        torchvision_models(torch)
-    try:
-        transformers = importlib.import_module("transformers")
-    except ImportError:
-        raise MissingExtra("a model of transformers", "hf") from None
-    kind = told.pop("model_type")
-    if "auto_map" in told and kind not in transformers.CONFIG_MAPPING:
-        raise FormatError(f"{path}: {kind} brings code of its own, which is not run")
-    if kind not in transformers.CONFIG_MAPPING:
-        raise UnknownName("model_type", kind, list(transformers.CONFIG_MAPPING.keys()))
-    config = transformers.CONFIG_MAPPING[kind](**told)
-    named = next(iter(told.get("architectures") or ()), "")
-    factory = getattr(transformers, named, None)
-    if factory is None:
-        factory = partial(transformers.AutoModel.from_config, trust_remote_code=False)
-    model = _built(partial(factory, config))
-    return model, _usual_tokens(model, config)
-
-
-def _usual_tokens(model: Any, config: Any) -> dict[str, Any]:
-    """What its forward asks for first: images, sound or tokens, and tokens to decode."""
-    names = list(inspect.signature(model.forward).parameters)
-    main = getattr(model, "main_input_name", "input_ids")
-    text = getattr(config, "text_config", config)
-    vision = getattr(config, "vision_config", config)
-    side = getattr(vision, "image_size", None) or 224
-    sides = (side, side) if isinstance(side, int) else tuple(side)
-    shapes: dict[str, Shape] = {}
-    if main == "pixel_values" or ("pixel_values" in names and hasattr(config, "vision_config")):
-        shapes["pixel_values"] = (1, getattr(vision, "num_channels", 3), *sides)
-    if main == "input_features":
-        steps = 2 * int(getattr(config, "max_source_positions", 1500))
-        shapes["input_features"] = (1, getattr(config, "num_mel_bins", 80), steps)
-    if main == "input_values":
-        shapes["input_values"] = (1, 16000)
-    if main == "input_ids":
-        most = getattr(text, "max_position_embeddings", None) or TOKENS[1]
-        shapes["input_ids"] = (1, min(TOKENS[1], most))
-    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in names:
-        shapes["decoder_input_ids"] = (1, 16)
-    return shapes or {"input_ids": TOKENS}
-
-
-def _own(spec: str) -> tuple[Any, Any]:
+def _own(spec: str) -> Any:
     """`file.py:make_model` or `package.module:attribute`: a module, or what makes one."""
     torch = the_torch()
     where, _, name = spec.rpartition(":")
@@ -236,28 +159,33 @@ def _own(spec: str) -> tuple[Any, Any]:
     for part in name.split("."):
         if not hasattr(found, part):
             known = [each for each in vars(found) if not each.startswith("_")]
-            raise UnknownName(f"attribute of {where}", part, known)
+            listed = f"; it has {', '.join(known[:8])}" if known else ""
+            raise UnknownName(f"attribute of {where}", part, known, listed)
         found = getattr(found, part)
     if isinstance(found, torch.nn.Module):
-        return found.eval(), _signed(found)
+        return found.eval()
     if not callable(found):
         raise FormatError(f"{spec}: a {type(found).__name__}, expected a module or what makes one")
-    model = _built(found)
-    if not isinstance(model, torch.nn.Module):
-        raise FormatError(f"{spec}: made a {type(model).__name__}, expected a torch.nn.Module")
-    return model, _signed(model)
+
+    def make() -> Any:
+        model = found()
+        if not isinstance(model, torch.nn.Module):
+            raise FormatError(f"{spec}: made a {type(model).__name__}, expected a torch.nn.Module")
+        return model
+
+    return build(make)
 
 
-def _signed(model: Any) -> Any:
+def _signed(model: Any) -> dict[str, Shape]:
     """Tokens where the forward speaks of ids, an image elsewhere."""
     names = list(inspect.signature(model.forward).parameters)
     ids = [name for name in names if name in IDS]
-    return dict.fromkeys(ids[:1], TOKENS) if ids else IMAGE
+    return {ids[0]: TOKENS} if ids else {"": IMAGE}
 
 
 def _file(path: str) -> Any:
     if not os.path.isfile(path):
-        raise FormatError(f"{path}: no such file")
+        raise FormatError(f"{path}: no such file{near_files(path)}")
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(f"_layerscope_{name}", path)
     if spec is None or spec.loader is None:
@@ -279,4 +207,11 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise FormatError(f"{name}: {error}; expected a module that can be imported") from None
+        near = get_close_matches(name, PREFIXES, n=1)
+        meant = f"; did you mean {near[0]}:?" if near else ""
+        raise FormatError(
+            f"{name}: {error}; expected a module that can be imported{meant}"
+        ) from None
+
+
+__all__ = ["NamedModel", "Wanted", "find", "read", "torchvision_models"]
