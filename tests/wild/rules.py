@@ -87,7 +87,7 @@ def complex_products(calls: Sequence[Call], rows: Sequence[Row]) -> int:
 
 
 def einsum_without_sum(calls: Sequence[Call], rows: Sequence[Row]) -> int:
-    """einsum over axes of size 1: a multiply-add per output element, a multiplication in PyTorch."""
+    """einsum over axes of size 1, which PyTorch runs as a multiplication, not as a product."""
     return sum(row.macs for row in rows if row.op == "einsum" and row.macs == row.elements)
 
 

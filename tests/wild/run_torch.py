@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 import warnings
@@ -47,6 +48,7 @@ def module_of(package: str) -> Any:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("YOLO_VERBOSE", "false")
     warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
     torchvision_models(torch)  # its compiled operators may be missing, their names are not
     return importlib.import_module(f"tests.wild.{PACKAGES[package]}")
 

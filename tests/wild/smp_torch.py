@@ -16,13 +16,22 @@ ENCODERS = (
     "dpn68", "inceptionv4", "tu-convnext_atto", "tu-resnest14d", "tu-mobilenetv3_small_050",
 )  # fmt: skip
 FEW = ("resnet18", "mit_b0", "efficientnet-b0", "tu-convnext_atto", "densenet121")
+REFUSED = {  # by the package
+    "unetplusplus": ("mit_b0",), "linknet": ("mit_b0",), "deeplabv3": ("densenet121",),
+    "deeplabv3plus": ("densenet121",), "pan": ("densenet121",),
+}  # fmt: skip
 TRANSFORMERS = ("tu-vit_tiny_patch16_224", "tu-deit3_small_patch16_224")
 
 
 def names() -> list[str]:
     """All encoders with U-Net, some with the other decoders."""
     found = [f"unet {encoder}" for encoder in ENCODERS]
-    found += [f"{decoder} {encoder}" for decoder in DECODERS[1:] for encoder in FEW]
+    found += [
+        f"{decoder} {encoder}"
+        for decoder in DECODERS[1:]
+        for encoder in FEW
+        if encoder not in REFUSED.get(decoder, ())
+    ]
     return found + [f"dpt {encoder}" for encoder in TRANSFORMERS]
 
 

@@ -54,7 +54,6 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
     "jumbo_vit": ("jumbo_vit", "JumboViT", {}, IMAGE),
     "levit": ("levit", "LeViT", {"image_size": 224, "stages": 3, "dim": (64, 96, 128),
               "depth": 2, "heads": (2, 3, 4), "mlp_mult": 2}, (1, 3, 224, 224)),
-    "local_vit": ("local_vit", "LocalViT", {}, IMAGE),
     "look_vit": ("look_vit", "LookViT", {"image_size": 96, "patch_size": 16,
                  "highres_patch_size": 12}, (1, 3, 96, 96)),
     "looped_vit": ("looped_vit", "LoopedViT", {"pre_loop_depth": 1, "num_looped_blocks": 2,
@@ -62,7 +61,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
     "max_vit": ("max_vit", "MaxViT", {"dim": 32, "depth": (1, 1, 1, 1)}, (1, 3, 224, 224)),
     "max_vit_with_registers": ("max_vit_with_registers", "MaxViT",
                                {"dim": 32, "depth": (1, 1, 1, 1)}, (1, 3, 224, 224)),
-    "mobile_vit": ("mobile_vit", "MobileViT", {"image_size": (64, 64), "dims": [48, 56, 64],
+    "mobile_vit": ("mobile_vit", "MobileViT",
+                   {"image_size": (64, 64), "patch_size": (2, 2), "dims": [48, 56, 64],
                    "channels": [16, 16, 24, 24, 32, 32, 40, 40, 48, 48, 64]}, IMAGE),
     "nest": ("nest", "NesT", {"patch_size": 4, "num_hierarchies": 3, "block_repeats": (1, 1, 2)},
              IMAGE),
@@ -110,7 +110,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
 
 def names() -> list[str]:
     """The models, and those that wrap another."""
-    return [*MODELS, "mae", "simmim", "dino embedding", "na_vit", "na_vit_nested_tensor"]
+    return [*MODELS, "simmim", "dino embedding", "na_vit", "na_vit_nested_tensor"]
 
 
 def build(name: str) -> Built:
@@ -135,12 +135,8 @@ def _wrapped(name: str) -> Built:
         return Built(_made(name, "NaViT", {}), (images,))
     inner = _made("vit", "ViT", {})
     image = torch.zeros(IMAGE)
-    if name == "mae":
-        from vit_pytorch import MAE
-
-        return Built(MAE(encoder=inner, decoder_dim=48, decoder_dim_head=16), (image,))
     if name == "simmim":
-        from vit_pytorch import SimMIM
+        from vit_pytorch.simmim import SimMIM
 
         return Built(SimMIM(encoder=inner), (image,))
     from vit_pytorch import Dino

@@ -67,7 +67,7 @@ LAYERS: dict[str, dict[str, Any]] = {
     "macaron": {"macaron": True},
     "post norm": {"pre_norm": False},
     "sandwich norm": {"sandwich_norm": True},
-    "aggregated residuals": {"attn_aggregated_residuals": True},
+    "aggregated residuals": {"attn_aggregated_residuals": True, "dim": 128},
     "gate residual": {"gate_residual": True},
     "orthogonal residual": {"orthog_residual": True},
     "scale residual": {"scale_residual": True},
@@ -90,12 +90,10 @@ LAYERS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 WRAPPERS: dict[str, dict[str, Any]] = {
     "memory tokens": {"num_memory_tokens": 4},
-    "interspersed memory": {"num_memory_tokens": 2, "memory_tokens_interspersed_every": 8},
     "tied embedding": {"tie_embedding": True},
     "sinusoidal": {"scaled_sinu_pos_emb": True},
     "normed embedding": {"l2norm_embed": True},
     "narrow embedding": {"emb_dim": 32},
-    "recycling": {"recycling": True},
     "average pool": {"average_pool_embed": True},
     "class token": {"use_cls_token": True},
     "attention pool": {"attn_pool": True},
@@ -104,7 +102,15 @@ WRAPPERS: dict[str, dict[str, Any]] = {
     "deep embedding": {"ff_deep_embed": True},
 }  # fmt: skip
 OTHERS = ("image", "encoder and decoder", "continuous", "cross attender", "xval", "several inputs")
-CAUSAL = ("selective", "cope", "latent keys", "max past", "shift tokens", "rotary xpos")
+CAUSAL = (
+    "data dependent alibi per row",
+    "selective",
+    "cope",
+    "latent keys",
+    "max past",
+    "shift tokens",
+    "rotary xpos",
+)
 
 
 def names() -> list[str]:
