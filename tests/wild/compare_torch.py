@@ -159,12 +159,15 @@ def _judge(result: Result, pair: Pair, kwargs: Mapping[str, Any], counted: int) 
         return msgspec.structs.replace(
             result, outcome="refused", reference=counted, params=params, message=said(error)
         )
-    macs = report.total_macs
+    macs = int(report.total_macs)
     result = msgspec.structs.replace(
         result, macs=macs, reference=counted, params=params, unknown=dict(report.coverage.unknown)
     )
     if report.total_params != params:
         message = f"{report.total_params:,} parameters, the model has {params:,}"
+        return msgspec.structs.replace(result, outcome="different", message=message)
+    if type(report.total_macs) is not int:
+        message = f"MACs are {type(report.total_macs).__name__}, expected int"
         return msgspec.structs.replace(result, outcome="different", message=message)
     if macs == counted:
         outcome = "unknown" if result.unknown else "equal"

@@ -89,7 +89,8 @@ def _candidates(model: Any) -> Iterator[dict[str, Any]]:
     main = next(iter(taken))
     shapes = [
         (1, channels, 32, 32), (1, 64, channels), (1, channels, 5, 32, 32),
-        (1, 5, channels, 32, 32), (1, channels, 64, 64), (1, channels, 1, 64, 64), (1, channels, 4096), (1, channels),
+        (1, 5, channels, 32, 32), (1, channels, 64, 64), (1, channels, 1, 64, 64),
+        (1, channels, 4096), (1, channels),
         (1, channels, 2, 32, 32), (1, channels, 9, 64, 64),
     ]  # fmt: skip
     others = {
