@@ -4,6 +4,7 @@
 # make test-lower     the whole zoo as ONNX models in ONNX Runtime: minutes, and 8 GB of memory
 # make test-models    real ONNX models in ONNX Runtime: downloads them into a cache
 # make test-peers     other counters of PyTorch models against our conventions: 20 minutes
+# make test-wild      600 models of ten other packages against PyTorch's counter: 30 minutes
 # make test-zoo       every model of torchvision and timm against ../shared: an hour
 # make fuzz           feed random bytes to the file readers, SECONDS=300 per reader
 # make run            print the layers of vgg16 (NET=resnet50 for another network)
@@ -28,7 +29,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers bench-torch clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers test-wild bench-torch clean
 
 setup: $(VENV)/base
 
@@ -89,6 +90,24 @@ $(VENV)/peers: $(VENV)/torch
 test-peers: $(VENV)/peers
 	$(BIN)/pytest tests/test_peers*.py -m peers $(ARGS)
 
+# An environment of its own, so that these packages change no other test.
+WILD := .venv-wild
+WILD_PIP := $(WILD)/bin/pip --disable-pip-version-check --quiet
+WILD_PACKAGES := pytorchcv segmentation-models-pytorch monai diffusers ultralytics vit-pytorch \
+  x-transformers open_clip_torch peft
+WILD_IMPORTED := einops einx frozendict ftfy huggingface_hub importlib_metadata loguru matplotlib \
+  numpy opencv-python-headless pillow polars psutil PyYAML regex requests safetensors scipy tqdm
+
+$(WILD)/done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(WILD)
+	$(WILD_PIP) install --constraint constraints.txt --editable . torch transformers $(WILD_IMPORTED)
+	$(WILD_PIP) install --constraint constraints.txt --no-deps accelerate timm torchvision \
+	  torch-einops-utils $(WILD_PACKAGES)
+	@touch $@
+
+test-wild: $(WILD)/done
+	$(WILD)/bin/python -m tests.wild.run_torch $(ARGS)
+
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -123,4 +142,4 @@ docs: $(VENV)/dev
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz
+	rm -rf $(VENV) $(WILD) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz

@@ -136,3 +136,20 @@ def test_a_call_of_its_own_is_put_back_too(inner: bool) -> None:
     net = nn.Sequential(nn.ReLU(), own) if inner else own
     assert [node.op for node in capture(net, (torch.zeros(3),)).nodes][-1] == "tanh"
     assert own.count == 0
+
+
+@pytest.mark.parametrize("make", ["conv", "transposed", "strided", "group norm"])
+def test_integers_of_numpy_in_a_module_give_plain_figures(make: str) -> None:
+    numpy = pytest.importorskip("numpy")
+    n = numpy.int64
+    layer = {
+        "conv": lambda: nn.Conv1d(8, 8, 3, groups=n(2)),
+        "transposed": lambda: nn.ConvTranspose1d(8, 8, 3, groups=n(1)),
+        "strided": lambda: nn.Conv1d(8, 8, n(3), n(2), n(1), n(1)),
+        "group norm": lambda: nn.GroupNorm(n(2), 8),
+    }[make]()
+    report = layerscope.summary(nn.Sequential(layer, nn.ReLU()), (1, 8, 9))
+    figures = [report.total_macs, report.total_flops, *(row.activations for row in report.layers)]
+    assert {type(figure) for figure in figures} == {int}
+    assert {type(size) for row in report.layers for size in row.output or ()} == {int}
+    assert report.to_json()

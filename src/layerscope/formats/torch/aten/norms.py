@@ -123,6 +123,7 @@ def group_norm(
     *_: Any,
 ) -> Ref:
     _need_alike(input, weight, bias)
+    num_groups = int(num_groups)  # a module may keep an integer of numpy
     told = at.GroupNorm(num_groups, weight is not None, eps)
     if weight is not None and bias is None:
         plain = d.add("group_norm", input, at=at.GroupNorm(num_groups, False, eps))

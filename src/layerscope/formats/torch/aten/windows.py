@@ -18,7 +18,8 @@ IN_WORDS = ".padding"  # of a convolution that is told to pad to the same size
 def _sizes(value: Sizes, rank: int) -> tuple[int, ...]:
     if isinstance(value, int):
         return (value,) * rank
-    return tuple(value) * rank if len(value) == 1 else tuple(value)
+    sizes = tuple([int(each) for each in value])  # a module may keep integers of numpy
+    return sizes * rank if len(sizes) == 1 else sizes
 
 
 @lru_cache(4096)
@@ -60,7 +61,7 @@ def conv(
     else:
         pads = tuple([(each, each) for each in _sizes(padding, rank)])
     window = _window(kernel, _sizes(stride, rank), pads, spread)
-    told = at.Conv(window, weight.shape[0], groups, bias is not None)
+    told = at.Conv(window, weight.shape[0], int(groups), bias is not None)
     made = d.with_arrays("conv", x, told, {"weight": weight, "bias": bias})
     return _unbatched(d, made, input, rank)
 
@@ -84,6 +85,7 @@ def conv_transpose(
     pads = tuple((each, each) for each in _sizes(padding, rank))
     window = at.Window(kernel, _sizes(stride, rank), pads, _sizes(dilation, rank))
     extra = _sizes(output_padding, rank)
+    groups = int(groups)
     told = at.TransposedConv(
         window, weight.shape[1] * groups, groups, bias is not None, extra if any(extra) else ()
     )

@@ -1,0 +1,1 @@
+"""Models of packages that layerscope was not written for, against PyTorch's own counter."""

@@ -1,0 +1,108 @@
+"""Reasons for which our multiply-adds may differ from FlopCounterMode's, checked by arithmetic.
+
+A reason is a function of the calls that reached PyTorch's dispatcher and of the rows of our report.
+It gives the exact number of multiply-adds by which we count more (or, negative, less). All reasons
+are applied to every model: figures agree if the difference is the sum of them. No reason knows the
+name of a model or a package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from msgspec import Struct
+
+Shape = tuple[int, ...]
+
+
+class Call(Struct, frozen=True):
+    """A call of a PyTorch operator, as the reference saw it."""
+
+    operator: str  # "aten::mm"
+    shapes: tuple[Shape, ...]  # of its tensor arguments
+    output: Shape  # of its first result
+    macs: int  # half the FLOPs that FlopCounterMode counts for it
+    constant: bool  # it depends on neither inputs nor parameters
+    complex_arguments: int = 0
+
+
+class Row(Struct, frozen=True):
+    """A row of our report that counts multiply-adds."""
+
+    op: str
+    macs: int
+    elements: int  # of its output
+
+
+Reason = Callable[[Sequence[Call], Sequence[Row]], int]
+
+
+def constants(calls: Sequence[Call], rows: Sequence[Row]) -> int:
+    """Products of constants alone, which are computed once and are no row of ours."""
+    return -sum(call.macs for call in calls if call.constant)
+
+
+def _vectors(call: Call) -> int:
+    """Multiply-adds of a product with a vector: elements of the largest argument."""
+    return max(prod(shape) for shape in call.shapes)
+
+
+def _grouped(call: Call) -> int:
+    """Multiply-adds of a grouped product of (tokens, in) with (groups, in, out)."""
+    left, right = call.shapes[:2]
+    if len(left) == 2 and len(right) == 3:
+        return left[0] * right[1] * right[2]
+    raise ValueError(f"{call.operator} of {left} and {right}, expected (m, k) and (g, k, n)")
+
+
+# Operators that multiply matrices and have no formula in torch.utils.flop_counter 2.13.
+UNCOUNTED: dict[str, Callable[[Call], int]] = {
+    "aten::mv": _vectors,
+    "aten::addmv": lambda call: prod(call.shapes[1]),
+    "aten::addmv_": lambda call: prod(call.shapes[1]),
+    "aten::dot": _vectors,
+    "aten::vdot": _vectors,
+    "aten::_grouped_mm": _grouped,
+    "aten::addbmm": lambda call: prod(call.shapes[1]) * call.shapes[2][-1],
+}
+
+
+def uncounted(calls: Sequence[Call], rows: Sequence[Row]) -> int:
+    """Products that FlopCounterMode has no formula for, such as a matrix with a vector."""
+    return sum(
+        UNCOUNTED[call.operator](call)
+        for call in calls
+        if call.operator in UNCOUNTED and not call.constant
+    )
+
+
+def complex_products(calls: Sequence[Call], rows: Sequence[Row]) -> int:
+    """Complex products, of which FlopCounterMode counts one multiply-add instead of four."""
+    return sum(
+        {1: 1, 2: 3}[min(2, call.complex_arguments)] * call.macs
+        for call in calls
+        if call.complex_arguments and not call.constant
+    )
+
+
+def einsum_without_sum(calls: Sequence[Call], rows: Sequence[Row]) -> int:
+    """einsum over axes of size 1, which PyTorch runs as a multiplication, not as a product."""
+    return sum(row.macs for row in rows if row.op == "einsum" and row.macs == row.elements)
+
+
+REASONS: dict[str, Reason] = {
+    "constants": constants,
+    "no formula": uncounted,
+    "complex": complex_products,
+    "einsum over axes of size 1": einsum_without_sum,
+}
+
+
+def explain(
+    difference: int, calls: Sequence[Call], rows: Sequence[Row]
+) -> tuple[dict[str, int], int]:
+    """Multiply-adds by reason, those that apply, and what is left of the difference."""
+    found = {name: reason(calls, rows) for name, reason in REASONS.items()}
+    found = {name: macs for name, macs in found.items() if macs}
+    return found, difference - sum(found.values())
