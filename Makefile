@@ -73,6 +73,10 @@ test-zoo: $(VENV)/torch
 	$(BIN)/pytest tests/test_torch_figures.py -m slow
 	$(BIN)/python tests/zoo_torch.py $(ARGS)
 
+# 8 threads x 200 captures beside training loops: minutes.
+test-threads: $(VENV)/torch
+	$(BIN)/pytest -n 0 tests/test_torch_threads.py -m 'slow or not slow' $(ARGS)
+
 bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
 

@@ -156,7 +156,8 @@ class Run:
             calls = stack.enter_context(Calls(torch, recorder, shadows, short=short))
             self._set_mode(shadows)
             said: dict[str, None] = {}
-            stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
+            if real or "flex" in self.again:
+                stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             stack.enter_context(torch.inference_mode())
             if grads.training and grad_mode:  # parts under no_grad can be told apart
                 stack.enter_context(torch.enable_grad())
@@ -173,6 +174,8 @@ class Run:
             except DataDependent:
                 raise
             except Exception as error:
+                if "flex" not in self.again and flex.raised_in(error):
+                    raise Rerun("flex") from None
                 raise self._told(error, *calls.where(error)) from error
             finally:
                 recorder.mode = recorder.as_meta = None  # they hold each other, and all else

@@ -96,9 +96,7 @@ class Calls:
                     with pass_through(torch):
                         result = shadow._call_impl(*args, **kwargs)
                 elif (
-                    global_hooks
-                    or _has_hooks(place.held)
-                    or place.kind._call_impl is not call_impl
+                    global_hooks or _has_hooks(place.held) or place.kind._call_impl is not call_impl
                 ):
                     result = shadow._call_impl(*args, **kwargs)
                 else:
@@ -364,6 +362,4 @@ def watched(torch: Any) -> bool:
         home._global_backward_hooks, home._global_backward_pre_hooks,
     )  # fmt: skip
     hooks = [hook for table in tables for hook in [*table.values()]]
-    return any(
-        type(getattr(hook, "__self__", None)).__name__ not in TRACKERS for hook in hooks
-    )
+    return any(type(getattr(hook, "__self__", None)).__name__ not in TRACKERS for hook in hooks)

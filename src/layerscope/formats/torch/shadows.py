@@ -190,9 +190,7 @@ class Shadows:
         place.held[SEAM] = MethodType(self.call, place)
         return shadow
 
-    def _fill(
-        self, new: dict[str, Any], held: dict[str, Any], atoms: frozenset[type]
-    ) -> None:
+    def _fill(self, new: dict[str, Any], held: dict[str, Any], atoms: frozenset[type]) -> None:
         """Replace what a module's attributes share with the module."""
         layout, copies = self._layout, self.copy_tensor is not None
         rest: Any = held.items()
@@ -307,9 +305,7 @@ class Shadows:
         """A function with shadows in place of the modules that it has in its closure."""
         before = function.__closure__ or ()
         cells = tuple([CellType() if _filled(cell) else cell for cell in before])
-        new = FunctionType(
-            function.__code__, function.__globals__, function.__name__, None, cells
-        )
+        new = FunctionType(function.__code__, function.__globals__, function.__name__, None, cells)
         self._keep(function, new)  # first, because it may refer to itself
         for cell, own in zip(cells, before, strict=True):
             if cell is not own:

@@ -17,7 +17,6 @@ from layerscope.graph.attributes import Cast, Opaque, Permute, Reshape, Slice, T
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
 
-
 class Interned:
     """Equal values are one value, from one model to the next; a run keeps those it began with.
 
