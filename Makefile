@@ -28,7 +28,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers bench-torch clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers bench-torch test-threads clean
 
 setup: $(VENV)/base
 

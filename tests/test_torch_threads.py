@@ -219,7 +219,7 @@ def test_summary_inside_a_hook_of_summary() -> None:
 
 
 def test_under_other_modes() -> None:
-    from torch.utils.flop_counter import FlopCounterMode
+    from torch.utils.flop_counter import FlopCounterMode  # noqa: TID251
 
     net = Net().eval()
     expected = layerscope.summary(net, (4, 6)).totals
@@ -306,7 +306,7 @@ def test_modules_that_a_forward_reaches_in_other_ways() -> None:
             super().__init__()
             self.a, self.b, self.c, self.d = (Net() for _ in range(4))
             self.listed, self.helper = [self.a], Helper(self.b)
-            self.closure = lambda x: self.c(x)
+            self.closure: Any = lambda x: self.c(x)
             self.bound = self.d.forward
 
         def forward(self, x: Any) -> Any:

@@ -345,9 +345,8 @@ def floating_of(held: Held) -> str:
 @cache
 def _recording() -> Any:
     """The class of what hands every call of the dispatcher to a recorder."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     from torch import autocast_decrement_nesting, autocast_increment_nesting
+    from torch.utils._python_dispatch import TorchDispatchMode
 
     def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # whether autocast is on cannot be seen from here at once, whether a context is around can
