@@ -286,12 +286,17 @@ def test_deep_nests(kind: Any) -> None:
 
 
 def test_reports_can_be_pickled_and_copied() -> None:
-    report = layerscope.summary(Net(), (4, 6))
-    other = layerscope.analyze("resnet18")
-    for each in (report, other, layerscope.analyze("alexnet", like="fvcore")):
-        for made in (pickle.loads(pickle.dumps(each)), copy.deepcopy(each)):
-            assert made == each
-            assert made.totals == each.totals
+    made: list[Any] = [
+        layerscope.summary(Net(), (4, 6)),
+        layerscope.analyze("resnet18"),
+        layerscope.analyze("alexnet", like="fvcore"),
+        layerscope.compare("alexnet", "vgg16"),
+        layerscope.explain("alexnet", like="fvcore"),
+        layerscope.fit("alexnet", 1 << 30),
+    ]
+    for each in made:
+        assert pickle.loads(pickle.dumps(each)) == each
+        assert copy.deepcopy(each) == each
 
 
 def test_modules_that_a_forward_reaches_in_other_ways() -> None:
