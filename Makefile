@@ -29,7 +29,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers test-wild bench-torch clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers test-wild test-threads bench-torch clean
 
 setup: $(VENV)/base
 
@@ -73,6 +73,10 @@ test-torch: $(VENV)/torch
 test-zoo: $(VENV)/torch
 	$(BIN)/pytest tests/test_torch_figures.py tests/test_torch_vision_names.py -m slow
 	$(BIN)/python tests/zoo_torch.py $(ARGS)
+
+# 8 threads x 200 captures beside training loops: minutes.
+test-threads: $(VENV)/torch
+	$(BIN)/pytest -n 0 tests/test_torch_threads.py -m 'slow or not slow' $(ARGS)
 
 bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -45,6 +45,12 @@ class Convention(Struct, frozen=True):
     twice: bool = False  # whether its figure has two for a multiply-add
     caveats: Callable[[Iterable[Site]], tuple[str, ...]] | None = None  # where it has other figures
     why: Mapping[str, str] = {}  # known causes of what it misses, in explain's words
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        """Pickled by name: it is made of functions."""
+        from layerscope.conventions import convention
+
+        return convention, (self.name,)
 
     def recount(self, op: str, call: Call, ops: Ops) -> Ops:
         """Operations of one node as this system counts them."""

@@ -124,7 +124,12 @@ class Autocast:
         if key not in self._plans:
             self._plans[key] = self._plan(func, args, kwargs, given)
         plan = self._plans[key]
-        if recorder.real and given and given[0].sig.kind and func.overloadpacket in casts(self.torch):
+        if (
+            recorder.real
+            and given
+            and given[0].sig.kind
+            and func.overloadpacket in casts(self.torch)
+        ):
             # PyTorch casts what has numbers itself, an array of the model as part of its layer
             self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
             return self._cast(given[0], _target_dtype(self.torch, args, kwargs))

@@ -187,7 +187,8 @@ class Run:
             calls = stack.enter_context(Calls(torch, recorder, shadows, short=short))
             self._set_mode(shadows)
             said: dict[str, None] = {}
-            stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
+            if real or "flex" in self.again:
+                stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
             if inference:
                 stack.enter_context(torch.inference_mode())
             if grads.training and grad_mode:  # parts under no_grad can be told apart
@@ -207,6 +208,8 @@ class Run:
             except DataDependent:
                 raise
             except Exception as error:
+                if "flex" not in self.again and flex.raised_in(error):
+                    raise Rerun("flex") from None
                 if recorder.asked is not None:
                     raise recorder.asked from error
                 failed = self._told(error, *calls.where(error))
@@ -401,9 +404,8 @@ def floating_of(held: Held) -> str:
 def _recording() -> Any:
     """The class of what hands every call of the dispatcher to a recorder."""
     import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     from torch import autocast_decrement_nesting, autocast_increment_nesting
+    from torch.utils._python_dispatch import TorchDispatchMode
 
     def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # whether autocast is on cannot be seen from here at once, whether a context is around can

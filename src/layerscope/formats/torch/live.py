@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from layerscope.errors import UsageError
+from layerscope.errors import ModelError, UsageError
 from layerscope.formats.torch.capture import InMode, the_torch
 from layerscope.formats.torch.decoding import capture_tokens, with_tokens
 from layerscope.formats.torch.dtypes import torch_dtype
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
+from layerscope.formats.torch.places import too_deep
 from layerscope.graph.types import Graph
 
 __all__ = ["InMode", "graph_of"]
@@ -68,7 +69,10 @@ def graph_of(
 
 def _default(torch: Any, model: Any) -> Any:
     """Number type of inputs told by their size: that of the weights, ids for embeddings."""
-    first = next((p for p in model.parameters() if p.is_floating_point()), None)
+    try:
+        first = next((p for p in model.parameters() if p.is_floating_point()), None)
+    except RecursionError:
+        raise ModelError(too_deep(type(model).__name__, "modules")) from None
     inner = model
     while inner._modules and not isinstance(inner, torch.nn.Embedding):
         if type(inner) is not torch.nn.Sequential:

@@ -20,11 +20,9 @@ def no_modes(torch: Any) -> Iterator[None]:
     c = torch._C
     dispatch: list[Any] = []
     function: list[Any] = []
-    if c._len_torch_dispatch_stack():
-        from torch.utils._python_dispatch import _pop_mode
-
-        while c._len_torch_dispatch_stack():
-            dispatch.append(_pop_mode())
+    stack = torch.utils._python_dispatch
+    while c._len_torch_dispatch_stack():
+        dispatch.append(stack._pop_mode())
     while c._len_torch_function_stack():
         function.append(c._pop_torch_function_stack())
     try:
@@ -32,11 +30,8 @@ def no_modes(torch: Any) -> Iterator[None]:
     finally:
         while function:
             c._push_on_torch_function_stack(function.pop())
-        if dispatch:
-            from torch.utils._python_dispatch import _push_mode
-
-            while dispatch:
-                _push_mode(dispatch.pop())
+        while dispatch:
+            stack._push_mode(dispatch.pop())
 
 
 @contextmanager
@@ -77,9 +72,9 @@ def pass_through(torch: Any) -> Any:
 
 @cache
 def _pass_through(torch: Any) -> Any:
-    from torch.overrides import TorchFunctionMode
-
     def function(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
 
-    return type("PassThrough", (TorchFunctionMode,), {"__torch_function__": function})
+    return type(
+        "PassThrough", (torch.overrides.TorchFunctionMode,), {"__torch_function__": function}
+    )

@@ -50,7 +50,7 @@ class NoHooks(OrderedDict[Any, Any]):
 class Layout(NamedTuple):
     """The attributes that `nn.Module.__init__` sets, which stand first in every module."""
 
-    count: int
+    size: int  # how many there are
     last: str
     hooks: tuple[str, ...]
     hooks_of: Callable[[dict[str, Any]], tuple[Any, ...]]
@@ -71,29 +71,36 @@ class Children(dict[str, Any]):
         return shadow
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        """The shadow of that name."""
+        return self[name] if name in self else default  # noqa: SIM401 - that is this
 
     def values(self) -> Any:
+        """All shadows."""
         self._read_all()
         return dict.values(self)
 
     def items(self) -> Any:
+        """All names and shadows."""
         self._read_all()
         return dict.items(self)
 
     def pop(self, name: str, *default: Any) -> Any:
+        """Remove a shadow."""
         self._read_all()
         return dict.pop(self, name, *default)
 
     def popitem(self) -> Any:
+        """Remove the last shadow."""
         self._read_all()
         return dict.popitem(self)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
+        """The shadow of that name, or a new entry."""
         self._read_all()
         return dict.setdefault(self, name, default)
 
     def copy(self) -> dict[str, Any]:
+        """A plain dict of all shadows."""
         return dict(self.items())
 
     def __reduce__(self) -> Any:
@@ -101,7 +108,7 @@ class Children(dict[str, Any]):
 
     def _read_all(self) -> None:
         for name in [*self]:
-            self[name]  # noqa: B018
+            self[name]
 
 
 class Shadows:
@@ -194,7 +201,7 @@ class Shadows:
         """Replace what a module's attributes share with the module."""
         layout, copies = self._layout, self.copy_tensor is not None
         rest: Any = held.items()
-        if len(held) >= layout.count and next(islice(held, layout.count - 1, None)) == layout.last:
+        if len(held) >= layout.size and next(islice(held, layout.size - 1, None)) == layout.last:
             for name in ("_parameters", "_buffers"):
                 new[name] = self.convert(held[name]) if copies else held[name].copy()
             new["_non_persistent_buffers_set"] = held["_non_persistent_buffers_set"].copy()
@@ -204,10 +211,10 @@ class Shadows:
                     new[name] = self.convert(held[name])
             else:
                 new.update(self._hooks)
-            own = islice(held.values(), layout.count, None)
+            own = islice(held.values(), layout.size, None)
             if not copies and atoms.issuperset(map(type, own)):
                 return
-            rest = islice(held.items(), layout.count, None)
+            rest = islice(held.items(), layout.size, None)
         for name, value in rest:
             if copies or type(value) not in atoms:
                 if name == "_modules" and isinstance(value, dict):
@@ -304,7 +311,12 @@ class Shadows:
     def _function(self, function: Any) -> Any:
         """A function with shadows in place of the modules that it has in its closure."""
         before = function.__closure__ or ()
-        cells = tuple([CellType() if _filled(cell) else cell for cell in before])
+        # what refers to no module is the function's own business, such as a list of results
+        cells = tuple([
+            CellType() if _filled(cell) and self._reaches_module(cell.cell_contents, DEEPEST)
+            else cell
+            for cell in before
+        ])  # fmt: skip
         new = FunctionType(function.__code__, function.__globals__, function.__name__, None, cells)
         self._keep(function, new)  # first, because it may refer to itself
         for cell, own in zip(cells, before, strict=True):
@@ -361,10 +373,9 @@ class Shadows:
             inside = [*value]
         elif _is_plain_object(value):
             inside = [*vars(value).values()]
-        found = self._holds[id(value)] = any(
-            [self._reaches_module(each, depth - 1) for each in inside]
-        )
-        return found
+        reaches = any(self._reaches_module(each, depth - 1) for each in inside)
+        self._holds[id(value)] = reaches
+        return reaches
 
 
 def _blank(kind: Any, module: Any) -> Any:
@@ -418,7 +429,7 @@ def _filled(cell: Any) -> bool:
 
 def _is_plain_object(value: Any) -> bool:
     """Whether an object keeps all it has in attributes, and was not made by C code."""
-    kind = type(value)
+    kind: Any = type(value)
     return (
         kind.__new__ is object.__new__
         and not isinstance(value, type)
