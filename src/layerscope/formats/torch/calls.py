@@ -33,6 +33,7 @@ FRESH = frozenset((
 # Places and masks tell which numbers are taken; words of ours look at their types.
 CHOOSING = frozenset((
     "embedding", "index", "index_select", "gather", "take_along_dim", "masked_fill", "where",
+    "scaled_dot_product_attention",
 ))  # fmt: skip
 # What PyTorch says where a kernel needs values and has none.
 LACKS_NUMBERS = re.compile(r"\bmeta\b|\bfake impl|\bsparse\b", re.IGNORECASE).search
