@@ -16,7 +16,7 @@ import pytest
 import layerscope
 from layerscope.errors import ModelError
 from layerscope.formats.torch.capture import capture
-from tests.torch_nets import f, nn, on, torch
+from tests.torch_nets import Doing, f, nn, on, torch
 
 rnn: Any = torch.nn.utils.rnn
 FlopCounterMode: Any = importlib.import_module("torch.utils.flop_counter").FlopCounterMode
@@ -388,6 +388,22 @@ def test_higher_order_operators_are_followed(device: str, forward: Any, count: i
     report = layerscope.summary(model, (ROWS, WIDTH), real=False)
     assert report.total_macs == count
     assert not report.coverage.unknown
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32])
+@pytest.mark.parametrize(
+    "shape", [(4, 4), (1, 1, 4, 4), (1, 2, 1, 4), (5, 4), (2, 2, 4, 3), (1, 3, 4, 4)]
+)
+def test_masks_of_attention_are_refused_where_pytorch_refuses_them(shape: Any, kind: Any) -> None:
+    q, mask = torch.zeros(1, 2, 4, 8), torch.ones(shape, dtype=kind)
+    model = Doing(lambda q, mask: f.scaled_dot_product_attention(q, q, q, mask))
+    try:
+        model(q, mask)
+    except RuntimeError:
+        with pytest.raises(ModelError):
+            layerscope.summary(model, input_data=(q, mask))
+    else:
+        assert layerscope.summary(model, input_data=(q, mask)).total_macs == 2 * 2 * 4 * 4 * 8
 
 
 # Tensors without elements

@@ -320,6 +320,13 @@ class Caller:
         kinds = {sig.dtype for sig in sigs}
         if name in CHOOSING:
             kinds -= self._choices
+        elif name == "scaled_dot_product_attention" and len(sigs) == 4:
+            outer = zip(sigs[3].shape[-3::-1], sigs[0].shape[-3::-1], strict=False)
+            if len(sigs[3].shape) > len(sigs[0].shape) or any(
+                n not in (1, size) for n, size in outer
+            ):
+                return False  # a mask for other heads or batches
+            kinds.discard(self.torch.bool)
         return len(kinds) == 1 and kinds <= self._floats
 
     def _checked(
