@@ -15,6 +15,7 @@ SLIDING = ("sliding_attention", "hybrid_sliding", "reference_sliding_attention",
 CHUNKED = "chunked_attention"
 WHOLE = ("full_attention", "hybrid", "attention", "global")
 UNKNOWN = ("compressed_sparse_attention", "heavily_compressed_attention", "indexed_attention")
+SIZES = ("sliding_window", "attention_chunk_size", "attention_layers")  # of configurations
 # what the file of a model imports if its masks have windows, whatever its configuration says
 MASKS = (
     "create_sliding_window_causal_mask",
@@ -28,14 +29,21 @@ def attention_windows(model: Any) -> dict[str, KeyWindow | None]:
 
     Empty where no module of the model has a window.
     """
-    if not hasattr(getattr(model, "config", None), "model_type"):
+    config = getattr(model, "config", None)
+    if not hasattr(config, "model_type") or not _may_have_windows(config):
         return {}
     found: dict[str, KeyWindow | None] = {}
     for path, module in model.named_modules():
-        config = getattr(module, "config", None)
-        if config is not None and "attention" in type(module).__name__.lower():
-            found[path] = _window(module, config)
+        own = getattr(module, "config", None)
+        if own is not None and "attention" in type(module).__name__.lower():
+            found[path] = _window(module, own)
     return found if any(found.values()) else {}
+
+
+def _may_have_windows(config: Any) -> bool:
+    """Whether a configuration, or one of a part of the model in it, has the size of a window."""
+    parts = [value for value in vars(config).values() if hasattr(value, "model_type")]
+    return any(getattr(each, name, None) for each in (config, *parts) for name in SIZES)
 
 
 def other_masks(model: Any) -> str:

@@ -93,9 +93,14 @@ def check_positions(model: Any, tokens: int, name: str) -> None:
     Tensors without numbers are looked up without a complaint, whatever the size of the table.
     """
     torch = the_torch()
+    others: tuple[str, ...] = ()  # parts that read images or sound, not tokens
     for path, module in model.named_modules():
         own = path.rpartition(".")[2]
+        if path and "input_ids" not in getattr(module, "main_input_name", "input_ids"):
+            others = (*others, f"{path}.")
         if not isinstance(module, torch.nn.Embedding) or own not in POSITIONS:
+            continue
+        if path.startswith(others) or "vision" in path:
             continue
         first = getattr(module, "offset", None)
         if first is None:
