@@ -104,8 +104,12 @@ def run(args: argparse.Namespace) -> list[Result]:
     context = get_context("spawn")
     with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
         running = [pool.submit(run_chunk, *chunk, args.seconds) for chunk in todo]
-        for future in as_completed(running):
-            keep(future.result())
+        try:
+            for future in as_completed(running):
+                keep(future.result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return found
 
 

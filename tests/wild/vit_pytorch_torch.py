@@ -110,7 +110,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any], tuple[int, ...]]] = {
 
 def names() -> list[str]:
     """The models, and those that wrap another."""
-    return [*MODELS, "simmim", "dino embedding", "na_vit", "na_vit_nested_tensor"]
+    return [*MODELS, "dino embedding", "na_vit", "na_vit_nested_tensor"]
 
 
 def build(name: str) -> Built:
@@ -135,10 +135,6 @@ def _wrapped(name: str) -> Built:
         return Built(_made(name, "NaViT", {}), (images,))
     inner = _made("vit", "ViT", {})
     image = torch.zeros(IMAGE)
-    if name == "simmim":
-        from vit_pytorch.simmim import SimMIM
-
-        return Built(SimMIM(encoder=inner), (image,))
     from vit_pytorch import Dino
 
     return Built(
