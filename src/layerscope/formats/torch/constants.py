@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from layerscope.formats.torch.calls import MOST_KNOWN, DataDependent, Info
+from layerscope.formats.torch.sized import depends_on_values
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.views import Views
 
@@ -125,7 +126,7 @@ class Constants(Views):
             out = self._run(info, func, args, kwargs)
             if type(out) is self.torch.Tensor and out.device == self._meta:
                 sig = self.tracker.sig(out)
-        if sig is not None:
+        if sig is not None and not depends_on_values(self.torch, info.name, args):
             self.memo["folded", key] = Entry((), (), (sig,))
         return out
 

@@ -20,6 +20,7 @@ from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, ma
 from layerscope.formats.torch.constants import Constants
 from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import FLOATS
+from layerscope.formats.torch.sized import depends_on_values
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import dense
 from layerscope.formats.torch.writes import Writes
@@ -27,6 +28,9 @@ from layerscope.graph.attributes import Concat, Counted, Opaque
 from layerscope.graph.types import Shape, Source
 from layerscope.ops.known import called
 
+IN_PLACE_OPERATORS = frozenset(
+    ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
+)  # of Python
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
 
 
@@ -83,7 +87,8 @@ class Recorder(Constants, Writes):
                 return outs
             # what others define may be defined otherwise next time; with numbers more can be run
             if info.words is not None and not self.real:
-                self.memo[key] = entry
+                if not depends_on_values(self.torch, info.name, args):
+                    self.memo[key] = entry
         if outs is None:
             outs = [self.empty(sig) for sig in entry.outs]
         if not entry.results:
@@ -100,7 +105,11 @@ class Recorder(Constants, Writes):
     ) -> None:
         known = given[0].known and all(value.known for value in given)
         register = self.tracker.register
-        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=True)):
+        if len(names) < len(outs):  # by-products, named when they are read
+            for out, sig in zip(outs[len(names) :], entry.outs[len(names) :], strict=True):
+                register(out, "", sig, plain=False).fixed = True
+            outs = outs[: len(names)]
+        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=False)):
             made = register(out, name, sig)
             if known and out.numel() <= MOST_KNOWN:
                 made.known = True
@@ -114,6 +123,8 @@ class Recorder(Constants, Writes):
         writes = schema.is_mutable
         in_place = packet.endswith("_") and not packet.endswith("__") and writes
         name = packet[:-1] if in_place else packet
+        if writes and packet in IN_PLACE_OPERATORS:
+            in_place, name = True, packet.replace("__i", "__")
         kind = "new"
         if writes:
             kind = "write"

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten import (
+    algebra,
+    complexes,
+    core,
     cutting,
     elements,
     indexing,
+    losses,
     norms,
     products,
     reductions,
     shaping,
+    special,
     windows,
 )
 
@@ -35,6 +40,11 @@ TABLE = _merge(
     shaping.TABLE,
     cutting.TABLE,
     indexing.TABLE,
+    losses.TABLE,
+    complexes.TABLE,
+    special.TABLE,
+    algebra.TABLE,
+    core.TABLE,
 )
 
 # Of whole numbers PyTorch has none of these; its kernels without numbers do not say so.
@@ -61,5 +71,6 @@ CONSTANTS = frozenset((
 ))  # fmt: skip
 DRAWN = frozenset((
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm",
-    "bernoulli", "normal", "uniform", "multinomial", "exponential",
+    "bernoulli", "normal", "uniform", "multinomial", "exponential", "cauchy", "geometric",
+    "log_normal",
 ))  # fmt: skip
