@@ -162,6 +162,7 @@ def _rule(
             inputs=tuple(range(len(call.inputs))), outputs=tuple(range(len(call.outputs)))
         ),
         arity=(inputs, inputs + 1),
+        makes=("told",),
         estimate=estimate,
     )
 

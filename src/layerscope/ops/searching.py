@@ -76,7 +76,7 @@ def _running_rule() -> Rule:
         ops=_running,
         reach=_running_reach,
         backward=lambda call: (Ops(add=elements(call.x)), FREE),
-        saves=lambda call: Saved(outputs=(1,)),
+        saves=lambda call: Saved(inputs=(0,), outputs=(1,)),
         makes=("input", "int64"),
     )
 
@@ -108,7 +108,7 @@ def _bag_params(call: Call) -> tuple[Param, ...]:
 
 RULES = {
     "cdist": Rule(
-        family="elementwise",
+        family="linear",
         shape=_pairs,
         ops=_distances,
         reach=lambda call: everything(call.inputs),
@@ -128,6 +128,7 @@ RULES = {
         ),
         backward=passes,
         saves=nothing,
+        makes=("told",),
         arity=(1, 2),
     ),
     # how often each whole number occurs, or the sum of the weights (second input) of each
@@ -138,6 +139,7 @@ RULES = {
         reach=lambda call: everything(call.inputs),
         backward=passes,
         saves=nothing,
+        makes=("told",),
         arity=(1, 2),
     ),
     "cum_max": _running_rule(),

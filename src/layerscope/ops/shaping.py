@@ -33,7 +33,7 @@ from layerscope.ops.rule import (
     same,
     shown,
 )
-from layerscope.ops.saved import FIRST, NOTHING, Saved, nothing
+from layerscope.ops.saved import FIRST, NOTHING, Saved, every_input, nothing
 
 
 def _reshaped(a: Reshape, rank: int) -> tuple[int, int]:
@@ -225,13 +225,13 @@ def _declared_reach(call: Call) -> tuple[Reach, ...]:
 
 RULES = {
     # the same storage by other strides, or as numbers of another dtype
-    "view": replace(_view(_declared, _declared_reach), arity=(1, None)),
+    "view": replace(_view(_declared, _declared_reach), arity=(1, None), makes=("told",)),
     "complex": Rule(
         family="shaping",
         shape=lambda call: (broadcast(call.inputs),),
         ops=free,
         backward=passes,
-        saves=nothing,
+        saves=every_input,
         makes=("complex",),
         arity=(2, 2),
     ),

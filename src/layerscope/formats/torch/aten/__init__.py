@@ -54,7 +54,8 @@ FLOATS_ONLY = frozenset((
     "layer_norm", "batch_norm", "instance_norm", "group_norm", "rms_norm", "gelu", "glu", "silu",
     "mish", "celu", "softplus", "hardswish", "hardsigmoid", "hardshrink", "log_sigmoid",
     "scaled_dot_product_attention", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d",
-    "upsample_linear1d",
+    "upsample_linear1d", "frac", "logcumsumexp", "_pdist_forward", "cholesky_inverse", "rrelu",
+    "grid_sampler_3d",
     "upsample_trilinear3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
     *(f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)),
 ))  # fmt: skip

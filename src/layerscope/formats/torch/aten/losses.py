@@ -57,6 +57,8 @@ def binary_cross_entropy_with_logits(
     reduction: int = MEAN,
 ) -> Ref:
     """(1 − t)·x − w·log σ(x), where w = 1 + (p − 1)·t for a weight p of what is true."""
+    if pos_weight is not None or weight is not None:
+        d.source = Source(op=f"{d.source.op}.weight")
     logs = d.add("log_sigmoid", self)
     if pos_weight is not None:
         scale = d.add("add", d.add("mul", d.add("sub", pos_weight), target))
@@ -159,6 +161,7 @@ def nll_loss(
     rows = d.add("neg", reshape(d, taken, target.shape))
     if weight is None:
         return reduced(d, rows, reduction)
+    d.source = Source(op=f"{d.source.op}.weight")
     weights = d.add("gather", weight, target, at=at.Gather(0))
     rows = d.add("mul", rows, weights)
     if reduction != MEAN or not rows.rank:

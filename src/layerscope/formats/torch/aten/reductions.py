@@ -7,7 +7,7 @@ from typing import Any
 from layerscope.formats.torch.draft import Draft, Ref, axis
 from layerscope.formats.torch.dtypes import INEXACT, name_of
 from layerscope.graph import attributes as at
-from layerscope.graph.types import elements
+from layerscope.graph.types import Source, elements
 
 
 def _axes(dim: Any) -> tuple[int, ...]:
@@ -127,6 +127,7 @@ def kth_value(d: Draft, self: Ref, k: int, dim: int = -1, keepdim: bool = False)
 def median(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False) -> Any:
     """The k-th smallest with k half of all, rounded up."""
     if dim is None:
+        d.source = Source(op=f"{d.source.op}.all")
         flat = d.add("reshape", self, at=at.Reshape((elements(self.shape),)))
         return kth_value(d, flat, (elements(self.shape) + 1) // 2)[0]
     size = self.shape[dim] if self.rank else 1

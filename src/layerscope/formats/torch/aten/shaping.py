@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Source, elements
+from layerscope.graph.types import DTYPE_BITS, Source, elements
 from layerscope.ops.rule import axis_of
 
 
@@ -28,8 +28,18 @@ def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
 
 def view(d: Draft, self: Ref, size: Any) -> Ref:
     if not isinstance(size, (list, tuple)):  # view.dtype
-        return d.cast(self, name_of(size))
+        return _reinterpreted(d, self, name_of(size))
     return reshape(d, self, size)
+
+
+def _reinterpreted(d: Draft, self: Ref, dtype: str) -> Ref:
+    """The same bytes as numbers of another dtype: of the last axis more or fewer."""
+    old, new = DTYPE_BITS[self.dtype], DTYPE_BITS[dtype]
+    if self.rank and old != new:
+        shape = (*self.shape[:-1], self.shape[-1] * old // new)
+    else:
+        shape = self.shape
+    return d.add("view", self, at=at.Told((shape,), (dtype,)))
 
 
 def view_as(d: Draft, self: Ref, other: Ref) -> Ref:

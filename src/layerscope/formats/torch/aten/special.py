@@ -97,6 +97,7 @@ def logit(d: Draft, self: Ref, eps: float | None = None) -> Ref:
     """log(x / (1 − x)), of numbers kept from 0 and 1 by eps"""
     x = _float(d, self)
     if eps is not None:
+        d.source = Source(op=f"{d.source.op}.clipped")
         x = d.add("clip", x, at=at.Activation())
     return d.add("log", d.add("div", x, d.add("sub", x)))
 
