@@ -237,7 +237,8 @@ LEFT = frozenset((
     "fractional_max_pool2d", "fractional_max_pool3d", "linalg_ldl_solve", "linalg_lu_solve",
     "lu_unpack", "max_unpool3d", "multilabel_margin_loss_forward", "native_batch_norm",
     "native_dropout", "native_group_norm", "native_layer_norm", "nll_loss2d_forward",
-    "nll_loss_forward", "ormqr", "unfold_backward", "swapaxes", "swapdims", "t", "unsafe_split_with_sizes", "upsample_nearest1d",
+    "nll_loss_forward", "ormqr", "unfold_backward", "swapaxes", "swapdims", "t",
+    "unsafe_split_with_sizes", "upsample_nearest1d",
     "upsample_nearest3d", "vdot",
 ))  # fmt: skip
 

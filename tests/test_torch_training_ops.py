@@ -11,7 +11,6 @@ import layerscope
 from layerscope.analysis.autograd import UNCHECKED_OPERATORS, kept
 from layerscope.formats.torch.aten import TABLE
 from layerscope.formats.torch.calls import MEMO, Caller
-
 from tests.torch_more_cases import MORE
 from tests.torch_nets import f, torch
 

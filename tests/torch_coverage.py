@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import types
 import unittest
@@ -36,19 +37,15 @@ class Outcome(Struct):
 
 def op_infos() -> list[Any]:
     """PyTorch's own table of functions with sample inputs."""
-    if "expecttest" not in sys.modules:
-        try:
-            import expecttest  # noqa: F401
-        except ImportError:  # only the base class of its own tests is needed
-            stub = types.ModuleType("expecttest")
-            stub.TestCase = unittest.TestCase  # type: ignore[attr-defined]
-            stub.ACCEPT = False  # type: ignore[attr-defined]
-            sys.modules["expecttest"] = stub
+    if "expecttest" not in sys.modules and importlib.util.find_spec("expecttest") is None:
+        stub = types.ModuleType("expecttest")  # only a base class of it is needed
+        stub.TestCase = unittest.TestCase  # type: ignore[attr-defined]
+        stub.ACCEPT = False  # type: ignore[attr-defined]
+        sys.modules["expecttest"] = stub
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
-
-    return list(op_db)
+        table = importlib.import_module("torch.testing._internal.common_methods_invocations")
+    return list(table.op_db)
 
 
 def samples(info: Any) -> Iterator[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
@@ -93,26 +90,111 @@ def outcome(name: str, calls: Any) -> Outcome:
     return made
 
 
-def main(names: list[str]) -> None:
-    warnings.simplefilter("ignore")
-    total = known = 0
+def x_of(*shape: int) -> Any:
+    return torch.rand(shape)
+
+
+# Public functions of torch.nn.functional that PyTorch's table has no samples of.
+FUNCTIONAL: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    **{
+        f"nn.functional.adaptive_max_pool{n}d_with_indices": (
+            getattr(f, f"adaptive_max_pool{n}d_with_indices"), (x_of(1, 2, *[6] * n), 2)
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        f"nn.functional.max_pool{n}d_with_indices": (
+            getattr(f, f"max_pool{n}d_with_indices"), (x_of(1, 2, *[6] * n), 2)
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        f"nn.functional.fractional_max_pool{n}d_with_indices": (
+            getattr(f, f"fractional_max_pool{n}d_with_indices"), (x_of(1, 2, *[6] * n), 2, 3)
+        )
+        for n in (2, 3)
+    },
+    **{
+        f"nn.functional.lp_pool{n}d": (
+            getattr(f, f"lp_pool{n}d"), (x_of(1, 2, *[6] * n), 2.0, 2)
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        f"nn.functional.{name}_": (lambda x, name=name: getattr(f, f"{name}_")(x * 1), (x_of(4),))
+        for name in ("celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu")
+    },
+    "nn.functional.threshold_": (lambda x: f.threshold_(x * 1, 0.1, 20), (x_of(4),)),
+    "nn.functional.affine_grid": (f.affine_grid, (x_of(2, 2, 3), (2, 3, 4, 4), False)),
+    "nn.functional.conv_tbc": (f.conv_tbc, (x_of(5, 2, 3), x_of(3, 3, 4), x_of(4), 1)),
+    "nn.functional.dropout1d": (f.dropout1d, (x_of(2, 3, 4),)),
+    "nn.functional.fold": (f.fold, (x_of(1, 12, 9), (4, 4), (2, 2))),
+    "nn.functional.gumbel_softmax": (f.gumbel_softmax, (x_of(2, 3),)),
+    "nn.functional.native_channel_shuffle": (f.native_channel_shuffle, (x_of(1, 4, 2, 2), 2)),
+    "nn.functional.upsample": (f.upsample, (x_of(1, 2, 4, 4), (8, 8))),
+}  # fmt: skip
+
+VALUES = "the number of operations depends on values"
+# Functions without a rule by how their names begin, and why.
+REASONS = {
+    "gcd": VALUES,
+    "lcm": VALUES,
+    "special.chebyshev": VALUES,
+    "special.shifted_chebyshev": VALUES,
+    "special.hermite": VALUES,
+    "special.laguerre": VALUES,
+    "special.legendre": VALUES,
+    "_segment_reduce": VALUES,
+    "linalg.lstsq": "PyTorch chooses the driver",
+    "jiterator": "on CUDA alone",
+    "sparse.": "sparse layouts have no strides",
+    "to_sparse": "sparse layouts have no strides",
+    "histogram": "statistics of data, no layer",
+    "hash_tensor": "for debugging",
+    "_chunk_cat": "for sharded training",
+    "_softmax_backward_data": "of the backward pass",
+    "native_dropout_backward": "of the backward pass",
+    "max_pool2d_with_indices_backward": "of the backward pass",
+    "_unsafe_masked_index_put_accumulate": "of the backward pass",
+    "_native_batch_norm_legit": "updates running statistics that it is given",
+    "_batch_norm_with_update": "updates running statistics that it is given",
+    "nn.functional.linear_cross_entropy.chunked": "an operator with a schedule of its own",
+}
+
+
+def reason(name: str) -> str:
+    """Why a function has no rule; "" for none."""
+    return next((why for begin, why in REASONS.items() if name.startswith(begin)), "")
+
+
+def outcomes(names: list[str] | None = None) -> list[Outcome]:
+    """What becomes of all functions, or of these."""
+    found = []
     for info in op_infos():
         name = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
         if names and info.name not in names:
             continue
         try:
-            made = outcome(name, list(samples(info)))
-        except Exception as error:  # noqa: BLE001
-            print(f"{name}: FAILED {type(error).__name__}: {str(error)[:150]}", flush=True)
-            continue
-        total += 1
-        known += not made.unknown and not made.refused
+            found.append(outcome(name, list(samples(info))))
+        except RuntimeError as error:  # of tensors that cannot be inputs
+            found.append(Outcome(name, [], set(), f"{error}"))
+    for name, (call, args) in FUNCTIONAL.items():
+        if not names or name in names:
+            found.append(outcome(name, [(call, args, {})]))
+    return found
+
+
+def main(names: list[str]) -> None:
+    """Print the coverage, or the nodes of the functions named."""
+    warnings.simplefilter("ignore")
+    found = outcomes(names)
+    missing = [each for each in found if each.unknown or each.refused]
+    for each in found if names else missing:
         if names:
-            print(name, made.nodes)
-        if made.unknown or made.refused:
-            text = " ".join(sorted(made.unknown))
-            print(f"{name}: {text} {made.refused[:160]}", flush=True)
-    print(f"{known} of {total}")
+            print(each.name, each.nodes)
+        why = reason(each.name) or each.refused[:160]
+        print(f"{each.name}: {' '.join(sorted(each.unknown))} {why}")
+    print(f"{len(found) - len(missing)} of {len(found)} functions have a rule")
 
 
 if __name__ == "__main__":

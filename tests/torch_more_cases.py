@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tests.torch_nets import f, torch
@@ -104,7 +105,7 @@ MORE: dict[str, Case] = {
     "index by flags": (lambda x, m: x[m], (MATRIX, (MATRIX, BOOL))),
     **{
         f"scatter_reduce {how}": (
-            (lambda how: lambda x, i, y: x.scatter_reduce(0, i, y, how))(how), ROW
+            partial(lambda how, x, i, y: x.scatter_reduce(0, i, y, how), how), ROW
         )
         for how in ("sum", "prod", "mean", "amax", "amin")
     },

@@ -104,9 +104,8 @@ def _each(count: Matrix) -> Callable[[Call], Ops]:
 def _sides(call: Call) -> tuple[int, int]:
     """Right-hand sides of one system, and how many systems: the second input, or its vectors."""
     left, right = call.inputs[:2]
-    if right[:-1] == left[:-1] or len(right) == 1:  # vectors
-        if len(right) < len(left):
-            return 1, elements(left[:-2])
+    if len(right) < len(left) and (right == left[:-1] or len(right) == 1):  # vectors
+        return 1, elements(left[:-2])
     return right[-1], elements(broadcast((left[:-2], right[:-2])))
 
 

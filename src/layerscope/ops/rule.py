@@ -171,8 +171,10 @@ def made_dtype(
     if kind == "complex":
         return COMPLEX_OF.get(first, first)
     if kind == "transformed":
-        return REAL_PARTS.get(first, first) if attributes.real == "output" else (
-            COMPLEX_OF.get(first, first)
+        return (
+            REAL_PARTS.get(first, first)
+            if attributes.real == "output"
+            else (COMPLEX_OF.get(first, first))
         )
     if kind == "second":
         return given[1]

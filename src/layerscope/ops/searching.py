@@ -38,9 +38,7 @@ def _distances(call: Call) -> Ops:
     n = call.x[-1]
     if p == float("inf"):
         unit = Ops(add=n, comp=2 * n - 1)
-    elif p == 0:
-        unit = Ops(add=2 * n - 1, comp=n)
-    elif p == 1:
+    elif p == 0 or p == 1:
         unit = Ops(add=2 * n - 1, comp=n)
     elif p == 2:
         unit = Ops(add=2 * n - 1, mul=n, exp=1)

@@ -86,9 +86,9 @@ class Recorder(Constants, Writes):
             if entry is None:
                 return outs
             # what others define may be defined otherwise next time; with numbers more can be run
-            if info.words is not None and not self.real:
-                if not depends_on_values(self.torch, info.name, args):
-                    self.memo[key] = entry
+            lasting = info.words is not None and not self.real
+            if lasting and not depends_on_values(self.torch, info.name, args):
+                self.memo[key] = entry
         if outs is None:
             outs = [self.empty(sig) for sig in entry.outs]
         if not entry.results:
@@ -232,7 +232,7 @@ class Recorder(Constants, Writes):
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
 
-    def _counts(self, counts: Any) -> Mapping[str, int]:
+    def _counts(self, counts: Any) -> Mapping[str, Any]:
         """What a rule tells: operations by kind, or multiply-adds alone."""
         return counts if isinstance(counts, Mapping) else {"mac": counts}
 

@@ -29,7 +29,9 @@ def run_sized(caller: Any, name: str, func: Any, args: Any, kwargs: Any) -> Any:
 
     def numbers(arg: Any, first: bool) -> Any:
         if isinstance(arg, torch.Tensor):
-            if first and name in FLAGS or (name == "repeat_interleave" and first and len(args) > 1):
+            if (first and name in FLAGS) or (
+                name == "repeat_interleave" and first and len(args) > 1
+            ):
                 shape = tuple(arg.shape)
                 return torch.zeros((), dtype=arg.dtype, device="cpu").expand(shape)
             return caller._numbers(arg)

@@ -19,7 +19,7 @@ def _told(*made: Shape, dtype: str) -> at.Told:
 
 
 def _joined(d: Draft, self: Ref, made: Ref, beta: Any, alpha: Any) -> Ref:
-    """beta · self + alpha · made"""
+    """Beta · self + alpha · made"""
     if alpha != 1:
         made = d.add("mul", made)
     if beta == 0:
@@ -92,18 +92,20 @@ def det(d: Draft, self: Ref) -> Ref:
     return d.add("det", self)
 
 
-def lu_solve(d: Draft, LU: Ref, pivots: Ref, B: Ref, *, left: bool = True, **_: Any) -> Ref:
-    x = B if left else transpose(d, B, -2, -1)
-    made = d.add("lu_solve", LU, x, at=_told(_broadcast(LU, x), dtype=B.dtype))
+def lu_solve(d: Draft, lu: Ref, pivots: Ref, b: Ref, *, left: bool = True, **_: Any) -> Ref:
+    x = b if left else transpose(d, b, -2, -1)
+    made = d.add("lu_solve", lu, x, at=_told(_broadcast(lu, x), dtype=b.dtype))
     return made if left else transpose(d, made, -2, -1)
 
 
-def ldl_solve(d: Draft, LD: Ref, pivots: Ref, B: Ref, **_: Any) -> Ref:
-    return d.add("lu_solve", LD, B, at=_told(_broadcast(LD, B), dtype=B.dtype))
+def ldl_solve(d: Draft, ld: Ref, pivots: Ref, b: Ref, **_: Any) -> Ref:
+    return d.add("lu_solve", ld, b, at=_told(_broadcast(ld, b), dtype=b.dtype))
 
 
 def cholesky_solve(d: Draft, self: Ref, input2: Ref, upper: bool = False) -> Ref:
-    return d.add("cholesky_solve", input2, self, at=_told(_broadcast(input2, self), dtype=self.dtype))
+    return d.add(
+        "cholesky_solve", input2, self, at=_told(_broadcast(input2, self), dtype=self.dtype)
+    )
 
 
 def cholesky_inverse(d: Draft, self: Ref, upper: bool = False) -> Ref:
@@ -111,10 +113,10 @@ def cholesky_inverse(d: Draft, self: Ref, upper: bool = False) -> Ref:
     return d.add("cholesky_solve", self, eye, at=_told(self.shape, dtype=self.dtype))
 
 
-def triangular_solve(d: Draft, self: Ref, A: Ref, *_: Any, **__: Any) -> list[Ref]:
-    shape = _broadcast(A, self)
-    made = d.add("triangular_solve", A, self, at=_told(shape, dtype=self.dtype))
-    return [made, d.add("identity", A)]
+def triangular_solve(d: Draft, self: Ref, a: Ref, *_: Any, **__: Any) -> list[Ref]:
+    shape = _broadcast(a, self)
+    made = d.add("triangular_solve", a, self, at=_told(shape, dtype=self.dtype))
+    return [made, d.add("identity", a)]
 
 
 def _broadcast(left: Ref, right: Ref) -> Shape:
@@ -122,20 +124,20 @@ def _broadcast(left: Ref, right: Ref) -> Shape:
 
 
 def lu_unpack(
-    d: Draft, LU_data: Ref, LU_pivots: Ref, unpack_data: bool = True, unpack_pivots: bool = True
+    d: Draft, lu_data: Ref, lu_pivots: Ref, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> list[Ref]:
     """Both triangles, cut to their sizes, and the permutation as a matrix."""
-    *batch, m, n = LU_data.shape
+    *batch, m, n = lu_data.shape
     if not (unpack_data and unpack_pivots):
         raise NoWords("a part of a factorization")
     least = min(m, n)
-    whole = d.add("one_hot", LU_pivots, at=at.OneHot(m, -1, LU_data.dtype))
-    turned = at.Told(((*batch, m, m),), (LU_data.dtype,))
+    whole = d.add("one_hot", lu_pivots, at=at.OneHot(m, -1, lu_data.dtype))
+    turned = at.Told(((*batch, m, m),), (lu_data.dtype,))
     ways = whole if whole.shape == turned.shapes[0] else d.add("constant", at=turned)
     parts = []
     for rows, columns in ((m, least), (least, n)):
         cut = at.Slice((-2, -1), (0, 0), (rows, columns), (1, 1))
-        part = LU_data if (rows, columns) == (m, n) else d.add("slice", LU_data, at=cut)
+        part = lu_data if (rows, columns) == (m, n) else d.add("slice", lu_data, at=cut)
         parts.append(d.add("trilu", part))
     return [ways, *parts]
 
@@ -171,7 +173,7 @@ def conv_tbc(d: Draft, self: Ref, weight: Ref, bias: Ref, pad: int = 0) -> Ref:
 
 
 def weight_norm(d: Draft, v: Ref, g: Ref, dim: int = 0) -> list[Ref]:
-    """v · g / |v|, a norm for every slice."""
+    """V · g / |v|, a norm for every slice."""
     axes = tuple([n for n in range(v.rank) if n != dim])
     norms = d.add("reduce_l2", v, at=at.Reduce(axes, keep=True))
     return [d.add("mul", v, d.add("div", g, norms)), norms]

@@ -45,7 +45,7 @@ def embedding_bag(
     _places(indices, offsets)
     bags = offsets.shape[0] - bool(include_last_offset)
     modes: tuple[Any, ...] = ("sum", "mean", "max")
-    told = at.EmbeddingBag(*weight.shape, bags=bags, mode=modes[mode])
+    told = at.EmbeddingBag(weight.shape[0], weight.shape[1], bags, modes[mode])
     given = [indices, offsets, *([] if per_sample_weights is None else [per_sample_weights])]
     if not weight.stored or weight.dtype != d.floating:
         return _bags(d, d.add("gather", weight, indices, at=at.Gather(0)), told, given[1:])
@@ -151,7 +151,7 @@ def scatter(
         axes = tuple(range(src.rank))
         cut = at.Slice(axes, (0,) * src.rank, ends, (1,) * src.rank)
         updates = d.add("slice", src, at=cut)  # as many as there are indices, a view
-    how = COMBINED[reduce] if reduce else ""
+    how: Any = COMBINED[reduce] if reduce else ""
     told = at.Scatter(axis_of(dim, self.rank), bool(reduce) and not how, how)
     return d.add("scatter", self, index, updates, at=told)
 

@@ -261,9 +261,7 @@ def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
     return whole
 
 
-def diag_embed(
-    d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int = -1
-) -> Ref:
+def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ref:
     """Rows written as diagonals of zeros."""
     size = self.shape[-1] + abs(offset)
     shape = list(self.shape[:-1])

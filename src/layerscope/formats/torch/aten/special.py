@@ -67,7 +67,7 @@ def log_add_exp(d: Draft, self: Ref, other: Ref) -> Ref:
 
 
 def times_log(op: str) -> Any:
-    """x · log y, and 0 where x is."""
+    """X · log y, and 0 where x is."""
 
     def translate(d: Draft, self: Any, other: Any) -> Ref:
         if not isinstance(other, Ref):
@@ -117,9 +117,7 @@ def is_infinite(d: Draft, self: Ref) -> Ref:
     return d.add("is_inf", self)
 
 
-def nan_to_num(
-    d: Draft, self: Ref, nan: Any = None, posinf: Any = None, neginf: Any = None
-) -> Ref:
+def nan_to_num(d: Draft, self: Ref, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Ref:
     """What is no number replaced, then what is beyond the largest ones."""
     if not self.dtype.startswith(INEXACT):
         return d.add("identity", self)
@@ -128,7 +126,7 @@ def nan_to_num(
 
 
 def mvlgamma(d: Draft, self: Ref, p: int) -> Ref:
-    """p logarithms of the gamma function added up, each of x less another half, and a constant."""
+    """P logarithms of the gamma function added up, each of x less another half, and a constant."""
     x = _float(d, self)
     made = d.add("special", d.add("sub", x))
     for _ in range(1, p):

@@ -270,9 +270,7 @@ def col2im(
     return image if self.rank == 3 else reshape(d, image, image.shape[1:])
 
 
-def max_unpool(
-    d: Draft, self: Ref, indices: Ref, output_size: Sequence[int], *_: Any
-) -> Ref:
+def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int], *_: Any) -> Ref:
     sizes = tuple(output_size)
     x, places = (_batched(d, each, len(sizes)) for each in (self, indices))
     made = d.add("unpool", x, places, at=at.Unpool(size=sizes))
