@@ -11,6 +11,7 @@ from layerscope.graph.types import elements
 from layerscope.ops import RULES
 from tests.brute import (
     BRUTE,
+    algebra_cases,
     caffe_cases,
     cases,
     file_cases,
@@ -27,6 +28,7 @@ from tests.brute.case import Case, moved, window
 from tests.brute.engine import Model, farthest
 
 CASES = [*cases.CASES, *more_cases.CASES, *caffe_cases.CASES, *file_cases.CASES]
+CASES += algebra_cases.CASES
 WRITERS = {
     **onnx_layers.WRITERS,
     **onnx_elements.WRITERS,
@@ -39,8 +41,17 @@ WRITERS = {
 # Rules that cannot be tested one way or the other, and why.
 BOUND = "a bound on what data decides: by hand in test_caffe_detectors"
 OWN = "counted as its owner says: in test_torch_api"
-NOT_COUNTED = {"taught": OWN, "proposals": BOUND, "detections": BOUND}
+ITERATED = "a lower bound of what numbers decide: in test_torch_coverage"
+COMPLEX = "of complex numbers, which the loops have none of: in test_torch_coverage"
+NOT_COUNTED = {
+    "taught": OWN,
+    "proposals": BOUND,
+    "detections": BOUND,
+    **dict.fromkeys(("svd", "eig", "eigh", "matrix_exp"), ITERATED),
+    **dict.fromkeys(("fft", "complex", "view"), COMPLEX),
+}
 NOT_RUN = {
+    **dict.fromkeys({case.op for case in algebra_cases.CASES}, "ONNX has no operator for it"),
     "psroi_pool": "no operator, nor a few of them, has its bins",
     "random": "drawn anew at every run",
     **NOT_COUNTED,
@@ -97,6 +108,7 @@ ROLES = {
         "bias_o": "bias",
     },
     "prelu": {"weight": "slope"},
+    "embedding_bag": {"weight": "embedding"},
     "instance_norm": {"weight": "scale", "bias": "bias"},
     "rms_norm": {"weight": "scale"},
     "embedding": {"weight": "embedding"},
@@ -159,7 +171,13 @@ def _wanted(case: Case) -> set[str]:
 
 PRODUCTS = ("conv", "conv_transpose", "deform_conv", "linear", "matmul", "affine_grid")
 UNROLLED = ("caffe_lstm", "caffe_rnn")
-NO_ONE_PRODUCT = dict.fromkeys((*RECURRENT, *UNROLLED), "products of unlike sizes, step after step")
+FACTORED = (
+    "lu", "slogdet", "inverse", "solve", "lu_solve", "triangular_solve", "cholesky",
+    "cholesky_solve", "qr", "householder_product",
+)  # fmt: skip
+NO_ONE_PRODUCT = dict.fromkeys(
+    (*RECURRENT, *UNROLLED, *FACTORED), "products of unlike sizes, step after step"
+)
 
 
 def _parts_of_products(case: Case) -> tuple[int, int] | None:
@@ -209,6 +227,8 @@ def test_elements_read_and_written(case: Case) -> None:
         read = written
     if case.op in ("gather", "gather_nd", "embedding"):  # and the indices
         read += elements(case.inputs[0 if case.op == "embedding" else 1])
+    if case.op == "embedding_bag":  # and the rows that are looked up
+        read += case.inputs[0][0] * case.attributes.features
     if case.op in SHAPES_ONLY:
         read = 0
     if case.op == "table":  # the array, not what it stands beside

@@ -12,9 +12,9 @@ from layerscope.analysis.autograd import UNCHECKED_OPERATORS, kept
 from layerscope.formats.torch.aten import TABLE
 from layerscope.formats.torch.calls import Caller
 from layerscope.formats.torch.tracking import INTERNED, Interned
+from tests.torch_more_cases import MORE
+from tests.torch_nets import f, torch
 
-torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
-f: Any = torch.nn.functional
 aten: Any = torch.ops.aten
 
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -561,6 +561,7 @@ CASES: dict[str, Case] = {
     "no_grad": (lambda x: x * _without_gradient(x), (IMAGE,)),
     "detach of a result": (lambda x: x * torch.sigmoid(x).detach(), (IMAGE,)),
     "cast": (lambda x: x.double().square(), (IMAGE,)),
+    **MORE,
 }  # fmt: skip
 ESTIMATES = (  # and marked as such
     "detach of a result", "zero_", "fill", "bilinear", "cosine_similarity",
@@ -600,7 +601,8 @@ UNREACHED = frozenset((
     "_scaled_dot_product_flash_attention_for_cpu", "_softmax", "_to_copy", "_unsafe_index",
     "_unsafe_index_put", "_unsafe_view", "float", "half", "isfinite", "lift", "lift_fresh",
     "long", "native_channel_shuffle", "nll_loss", "nll_loss2d", "norm", "requires_grad",
-    "resolve_conj", "resolve_neg", "split_copy",
+    "resolve_conj", "resolve_neg", "split_copy", "_cdist_forward", "_euclidean_dist",
+    "_conj_physical", "grid_sampler_3d", "nll_loss2d_forward", "nll_loss_forward",
 ))  # fmt: skip
 
 

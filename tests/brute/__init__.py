@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.brute import (
+    algebra,
     attention,
     caffe,
     control,
@@ -37,4 +38,5 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     **caffe.BRUTE,
     **control.BRUTE,
     **deciding.BRUTE,
+    **algebra.BRUTE,
 }

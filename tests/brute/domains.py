@@ -60,6 +60,8 @@ DOMAINS: dict[str, tuple[str, ...]] = {
     "embedding": ("rows",),
     "positions": ("rows",),
     "dequantize": ("narrow",),
+    "masked_scatter": ("any", "flags", "any"),
+    "embedding_bag": ("rows", "any", "any"),
 }
 WHOLE = ("labels", "indices", "rows", "images", "bits", "spread", "depths", "lengths")  # int64
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node
 
-VIEWS = ("reshape", "flatten", "identity", "dropout", "select", "insert")
+VIEWS = ("reshape", "flatten", "identity", "dropout", "select", "insert", "view")
 IN_PLACE = (
     "relu", "relu6", "clip", "abs", "threshold", "leaky_relu", "elu", "selu", "sigmoid", "tanh",
     "silu", "hard_sigmoid", "hard_swish", "gelu", "gelu_tanh", "softplus", "exp", "log", "sqrt",

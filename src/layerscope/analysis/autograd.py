@@ -16,8 +16,8 @@ from layerscope.analysis.shapes import Shapes, Tensors
 from layerscope.analysis.storage import Storages, operator, written
 from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
 from layerscope.ops import RULES, Call
-from layerscope.ops.by_operator import BY_OPERATOR
-from layerscope.ops.saved import NOTHING, WEIGHT, Saved
+from layerscope.ops.by_operator import BY_OPERATOR, COMPOSED, NLL
+from layerscope.ops.saved import NOTHING, WEIGHT, Saved, nothing
 
 INEXACT = ("fp", "bf", "complex")  # dtypes that have gradients
 NAMED = 3  # layers named in a note
@@ -34,12 +34,12 @@ CHECKED_FAMILIES = frozenset((
     "activation", "elementwise", "linear", "convolution", "pooling", "normalization", "softmax",
     "shaping", "reduction", "recurrent", "attention", "indexing", "resizing", "control",
 ))  # fmt: skip
-CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast"))
+CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast", "fft"))
 UNCHECKED = frozenset((
     "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select",
-    "reverse_sequence", "crop", "interp", "affine_grid",
+    "reverse_sequence", "crop", "interp",
     "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
-    "pyramid_stochastic_pool", "global_stochastic_pool", "compress", "unique", "non_zero",
+    "pyramid_stochastic_pool", "global_stochastic_pool", "unique", "non_zero",
     "caffe_lstm", "caffe_rnn", "quick_gelu", "thresholded_relu", "reduce_log_sum",
     "reduce_sum_square", "l2_norm",
 ))  # fmt: skip
@@ -47,7 +47,17 @@ UNCHECKED = frozenset((
 # Operators that are converted and that no test compares with autograd.
 UNCHECKED_OPERATORS = frozenset((
     "_grouped_mm", "grouped_mm", "_native_multi_head_attention", "roi_align", "histc",
-    "cosine_similarity",
+    "cosine_similarity", "_ctc_loss", "_embedding_bag", "_embedding_bag_forward_only",
+    "_native_batch_norm_legit_no_training", "_scaled_mm", "angle", "cholesky_inverse",
+    "cholesky_solve", "det", "dist", "embedding_bag", "fractional_max_pool2d",
+    "fractional_max_pool3d", "frexp", "linalg_det", "linalg_ldl_solve", "linalg_lu_solve",
+    "linalg_pinv", "lu_unpack", "multilabel_margin_loss_forward", "native_batch_norm",
+    "nextafter", "ormqr", "special_airy_ai", "special_bessel_j0", "special_bessel_j1",
+    "special_bessel_y0", "special_bessel_y1", "special_modified_bessel_i0",
+    "special_modified_bessel_i1", "special_modified_bessel_k0", "special_modified_bessel_k1",
+    "special_scaled_modified_bessel_k0", "special_scaled_modified_bessel_k1",
+    "special_spherical_bessel_j0", "triangular_solve", "unfold_backward", "rrelu.drawn",
+    "binary_cross_entropy_with_logits.weight", *(f"{name}.weight" for name in NLL),
 ))  # fmt: skip
 
 Status = Literal["exact", "estimate"]
@@ -129,7 +139,8 @@ class _Walk:
             self.note("first states are counted as tensors of their own", node)
         if operator(node) in UNCHECKED_OPERATORS:
             self.note(f"{operator(node)}: not compared with autograd", node)
-        saves = BY_OPERATOR.get((operator(node), node.op), rule.saves)
+        default = nothing if operator(node) in COMPOSED else rule.saves
+        saves = BY_OPERATOR.get((operator(node), node.op), default)
         return self._kept(node, call, saves(call), learned)
 
     def _unfused(self, call: Call, given: Tensors) -> bool:

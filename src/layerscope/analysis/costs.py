@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from layerscope.analysis.memory import inner_tensors
 from layerscope.analysis.shapes import Shapes, Tensors
+from layerscope.graph.attributes import Counted, Told
 from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, RULES, Call, Gemm, Ops
 from layerscope.ops.complex import complex_ops, is_complex
@@ -185,7 +186,11 @@ def _cost(
     else:  # what is an input is read as such
         given = stored.keys() & node.inputs
         own = sum([param.bytes for param in params if param.name not in given])
-    bound, times = RULES[node.op].estimate or work.estimate, node.times
+    rule, times = RULES[node.op], node.times
+    declared = rule.sized and isinstance(node.attributes, Told)
+    bound = work.estimate if declared else rule.estimate or work.estimate
+    if isinstance(node.attributes, Counted):
+        bound = node.attributes.estimate
     status: Status = "estimate" if bound or node.estimate else "exact"
     note = _note(node, bound, f"shares {shared}" if shared else "")
     ops = work.ops if times == 1 else work.ops * times

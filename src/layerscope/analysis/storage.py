@@ -129,6 +129,8 @@ class Storages:
                 return View(source.storage, None)
             stride = _viewed(node, shape, source.stride, made)
             return None if stride is None else View(source.storage, stride)
+        if op == "view":
+            return View(source.storage, None)
         over = written(node)
         if over is not None and n == 0:
             return self.views[given[over].name]
@@ -137,7 +139,8 @@ class Storages:
             off = p == 0 or (node.attributes is not None and node.attributes.evaluated)
             return source if off else None
         if op == "identity":
-            return None if operator(node) in COPIES else source
+            name = operator(node)
+            return None if name in COPIES or name.endswith("_copy") else source
         rule = RULES.get(op)
         return source if rule is not None and rule.view and n == 0 else None
 

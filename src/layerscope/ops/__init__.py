@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from layerscope.ops import (
     activation,
+    algebra,
     attention,
     choosing,
     control,
@@ -19,6 +20,7 @@ from layerscope.ops import (
     reduction,
     regions,
     resizing,
+    searching,
     shaping,
     softmax,
     spectra,
@@ -47,6 +49,8 @@ RULES = merge(
     choosing.RULES,
     spectra.RULES,
     control.RULES,
+    searching.RULES,
+    algebra.RULES,
 )
 
 __all__ = ["FREE", "RULES", "Call", "Gemm", "Ops", "Rule"]

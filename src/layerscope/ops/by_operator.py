@@ -9,7 +9,15 @@ from __future__ import annotations
 from layerscope.graph.attributes import Reduce
 from layerscope.graph.types import elements
 from layerscope.ops.rule import Call
-from layerscope.ops.saved import Saved, SavesRule, both, first_input, nothing, result
+from layerscope.ops.saved import (
+    Saved,
+    SavesRule,
+    both,
+    every_input,
+    first_input,
+    nothing,
+    result,
+)
 
 
 def _extreme(call: Call) -> Saved:
@@ -51,6 +59,47 @@ def _index_and_source(call: Call) -> Saved:
     return Saved(inputs=(1, 2))
 
 
+def _labelled(call: Call) -> Saved:
+    """Scores, labels, and the sum of the labels' weights."""
+    return Saved(inputs=(0, 1), extra=((1, ""),))
+
+
+def _third_input(call: Call) -> Saved:
+    """What a choice by flags takes where they are not set."""
+    return Saved(inputs=(2,))
+
+
+def _kth_indices(call: Call) -> Saved:
+    """Where the k-th of each row is."""
+    return Saved(extra=((elements(call.y) // call.attributes.k, "int64"),))
+
+
+def _kth_of_all(call: Call) -> Saved:
+    return Saved(inputs=(0,), extra=((1, ""),))
+
+
+def _scattered(call: Call) -> Saved:
+    return Saved(inputs=(0, 1, 2), outputs=(0,))
+
+
+def _with_noise(call: Call) -> Saved:
+    return Saved(inputs=(0,), extra=((elements(call.x), ""),))
+
+
+def _mask(call: Call) -> Saved:
+    return Saved(extra=((elements(call.x), "bool"),))
+
+
+# Operators written as several nodes, of which only those in the table below keep anything.
+COMPOSED = frozenset((
+    "logit", "logit.clipped", "sinc", "nan_to_num", "nansum", "special_entr", "mvlgamma",
+    "logaddexp", "logaddexp2", "xlogy", "special_xlog1py", "logcumsumexp", "kthvalue", "median",
+    "median.all", "nanmedian", "nanmedian.all", "mode", "renorm",
+    "binary_cross_entropy_with_logits", "soft_margin_loss", "multi_margin_loss", "polar",
+    "heaviside", "_weight_norm_interface",
+))  # fmt: skip
+NLL = ("nll_loss_nd", "nll_loss", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward")
+
 # operator without its namespace and the mark of working in place, op
 BY_OPERATOR: dict[tuple[str, str], SavesRule] = {
     ("pow", "sqrt"): first_input,
@@ -82,4 +131,48 @@ BY_OPERATOR: dict[tuple[str, str], SavesRule] = {
     ("unfold", "gather"): nothing,  # a view
     ("index_add", "scatter_nd"): _index_and_source,
     ("index_copy", "scatter_nd"): _index_and_source,
+    ("index_add", "scatter"): _index_and_source,
+    ("logit", "div"): first_input,
+    ("logit.clipped", "clip"): first_input,
+    ("sinc", "mul"): first_input,
+    ("nan_to_num", "where"): _third_input,
+    ("nansum", "where"): _third_input,
+    ("copysign", "bitwise"): every_input,
+    ("special_entr", "mul"): first_input,
+    ("mvlgamma", "sub"): first_input,
+    **{(f"special_{name}", "special"): both for name in ("i1", "i0e", "i1e", "log_ndtr", "erfcx")},
+    **{(name, "max"): every_input for name in ("logaddexp", "logaddexp2")},
+    ("xlogy", "log"): first_input,
+    ("xlogy", "mul"): first_input,
+    ("special_xlog1py", "log1p"): first_input,
+    ("special_xlog1py", "mul"): first_input,
+    ("ldexp", "pow"): nothing,
+    ("logcumsumexp", "cum_max"): first_input,
+    ("logcumsumexp", "add"): result,
+    **{(name, "top_k"): _kth_indices for name in ("kthvalue", "median", "nanmedian", "mode")},
+    **{(f"{name}.all", "top_k"): _kth_of_all for name in ("median", "nanmedian")},
+    ("renorm", "mul"): first_input,
+    ("mse_loss", "sub"): every_input,
+    ("mse_loss", "square"): nothing,
+    ("binary_cross_entropy_with_logits", "log_sigmoid"): first_input,
+    ("binary_cross_entropy_with_logits", "mul"): first_input,
+    ("soft_margin_loss", "mul"): every_input,
+    ("multi_margin_loss", "gather"): every_input,
+    ("take", "gather"): every_input,
+    ("put", "scatter"): _index_and_source,
+    **{(name, "scatter"): _scattered for name in ("scatter_reduce", "index_reduce")},
+    ("masked_select", "compress"): every_input,
+    ("polar", "complex"): result,
+    ("conj_physical", "complex"): nothing,
+    ("_conj_physical", "complex"): nothing,
+    ("_fft_r2c", "fft"): first_input,
+    **{(name, op): nothing for name in ("cdist", "_euclidean_dist") for op in ("matmul", "max")},
+    ("conv_tbc", "conv"): every_input,
+    ("_weight_norm_interface", "reduce_l2"): both,
+    ("_weight_norm_interface", "div"): first_input,
+    ("rrelu", "leaky_relu"): _with_noise,
+    ("native_dropout", "dropout"): _mask,
+    **{(name, "gather"): _labelled for name in NLL},
+    **{(f"{name}.weight", "gather"): first_input for name in NLL},
+    **{(f"{name}.weight", op): nothing for name in NLL for op in ("mul", "div")},
 }

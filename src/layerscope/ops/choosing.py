@@ -1,9 +1,9 @@
-"""As many results as data decides: shapes and counts are the most there can be."""
+"""As many results as data decides: the most there can be, unless a run has found how many."""
 
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Compress, Unique
+from layerscope.graph.attributes import Compress, Told, Unique
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import everything
 from layerscope.ops.rule import Call, Ops, Rule, axis_of, passes
@@ -11,6 +11,8 @@ from layerscope.ops.saved import Saved, nothing
 
 
 def _kept_shape(call: Call) -> tuple[Shape, ...]:
+    if isinstance(call.attributes, Told):
+        return call.attributes.shapes
     a: Compress = call.attributes or Compress()
     count = elements(call.inputs[1])
     if a.axis is None:
@@ -21,6 +23,9 @@ def _kept_shape(call: Call) -> tuple[Shape, ...]:
 
 def _items(call: Call) -> tuple[int, int]:
     """How many there are to be told apart, and the elements of each."""
+    if isinstance(call.attributes, Told):  # slices of the axis that the inverse counts
+        count = max([elements(shape) for shape in call.outputs[1:]], default=elements(call.x))
+        return (count, elements(call.x) // count) if count else (elements(call.x), 1)
     a: Unique = call.attributes or Unique()
     if a.axis is None:
         return elements(call.x), 1
@@ -29,6 +34,8 @@ def _items(call: Call) -> tuple[int, int]:
 
 
 def _unique_shape(call: Call) -> tuple[Shape, ...]:
+    if isinstance(call.attributes, Told):
+        return call.attributes.shapes
     a: Unique = call.attributes or Unique()
     if not 1 <= a.outputs <= 4:
         raise ShapeError(f"{a.outputs} outputs of what is unique, expected 1 to 4")
@@ -43,25 +50,33 @@ def _unique_ops(call: Call) -> Ops:
     return Ops(comp=(count * (count - 1).bit_length() + count - 1) * size)
 
 
+def _places_shape(call: Call) -> tuple[Shape, ...]:
+    if isinstance(call.attributes, Told):
+        return call.attributes.shapes
+    return ((len(call.x), elements(call.x)),)
+
+
 RULES = {
     "non_zero": Rule(
         family="indexing",
-        shape=lambda call: ((len(call.x), elements(call.x)),),
+        shape=_places_shape,
         ops=lambda call: Ops(comp=elements(call.x)),
         reach=lambda call: everything(call.inputs),
         backward=passes,
         saves=nothing,
         makes=("int64",),
+        sized=True,
         estimate="every element, though data decides how many are not nought",
     ),
     "compress": Rule(
         family="indexing",
         shape=_kept_shape,
-        ops=lambda call: Ops(comp=elements(call.inputs[1])),
+        ops=lambda call: Ops(comp=sum(map(elements, call.inputs[1:]))),
         reach=lambda call: everything(call.inputs),
         backward=passes,
-        saves=lambda call: Saved(inputs=(1,)),
-        arity=(2, 2),
+        saves=lambda call: Saved(inputs=tuple(range(1, len(call.inputs)))),
+        arity=(2, None),
+        sized=True,
         estimate="all of it, though data decides how much is kept",
     ),
     "unique": Rule(

@@ -72,6 +72,11 @@ def _twice(call: Call, ops: Ops, real: int) -> Ops:
     return Ops(add=2 * ops.add, div=2 * ops.div)
 
 
+def _as_counted(call: Call, ops: Ops, real: int) -> Ops:
+    """Of real operations already."""
+    return ops
+
+
 def _l1(call: Call, ops: Ops, real: int) -> Ops:
     return UNITS["abs"] * call.in_elements + Ops(add=ops.add)
 
@@ -89,6 +94,7 @@ COUNTS: dict[str, Count] = {
     "mul": _mul,
     "div": _div,
     **dict.fromkeys(("reduce_sum", "reduce_mean", "cum_sum", "scatter", "scatter_nd"), _twice),
+    **dict.fromkeys(("fft", "masked_scatter", "complex"), _as_counted),
     "reduce_l1": _l1,
     **dict.fromkeys(("reduce_l2", "reduce_sum_square"), _l2),
 }

@@ -100,6 +100,8 @@ def _slice_reach(call: Call) -> tuple[Reach, ...]:
 
 def _insert_shape(call: Call) -> tuple[Shape, ...]:
     whole, part = call.inputs
+    if call.attributes is None:
+        return (whole,)
     (room,) = _slice_shape(Call(call.attributes, (whole,)))
     if part != room:
         raise ShapeError(f"putting {shown(part)} into {shown(whole)} where {shown(room)} fits")
@@ -108,6 +110,8 @@ def _insert_shape(call: Call) -> tuple[Shape, ...]:
 
 def _insert_reach(call: Call) -> tuple[Reach, ...]:
     """The whole as it was, and the part from where it was put."""
+    if call.attributes is None:
+        return (keep(range(len(call.x))), {})
     ranges = _ranges(call)
     part: dict[int, tuple[int, Map]] = {}
     for n in range(len(call.x)):
@@ -185,7 +189,8 @@ RULES = {
         backward=passes,
         saves=nothing,
     ),
-    # the second input written into the first, in place: only the part moves
+    # the second input written into the first, in place: only the part moves; without attributes
+    # through a view whose strides decide where
     "insert": Rule(
         family="shaping",
         shape=_insert_shape,

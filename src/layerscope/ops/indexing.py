@@ -112,8 +112,14 @@ def _scatter_nd_reach(call: Call) -> tuple[Reach, ...]:
 
 
 def _added(call: Call) -> Ops:
-    """Updates that are added to what is there, not put in its place."""
-    return Ops(add=elements(call.inputs[2]) if call.attributes and call.attributes.add else 0)
+    """Updates that are combined with what is there, not put in its place."""
+    a: Scatter = call.attributes or Scatter()
+    count = elements(call.inputs[2])
+    if a.reduce == "mean":  # sums, and how many there are of each
+        return Ops(add=2 * count, div=elements(call.x))
+    if a.reduce == "mul":
+        return Ops(mul=count)
+    return Ops(comp=count) if a.reduce else Ops(add=count if a.add else 0)
 
 
 def _one_hot_axis(call: Call) -> int:

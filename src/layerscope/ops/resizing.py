@@ -98,12 +98,12 @@ def _interp_reach(call: Call) -> tuple[Reach, ...]:
 def _unpool_shape(call: Call) -> tuple[Shape, ...]:
     a: Unpool = call.attributes
     x, mask = call.inputs
-    if len(x) != 4 or x != mask:
+    if len(x) not in (4, 5) or x != mask:
         raise ShapeError(f"unpooling takes twice N x C x H x W, got {x} and {mask}")
     sizes = a.size or tuple(
         size * by - less for size, by, less in zip(x[2:], a.scale, a.less, strict=True)
     )
-    if len(sizes) != 2 or min(sizes) < 1:
+    if len(sizes) != len(x) - 2 or min(sizes) < 1:
         raise ShapeError(f"unpooling {x[2:]} to {sizes}")
     return ((*x[:2], *sizes),)
 
@@ -135,9 +135,10 @@ def _shuffle_reach(call: Call) -> tuple[Reach, ...]:
 
 def _grid_shape(call: Call) -> tuple[Shape, ...]:
     x, grid = call.inputs
-    if len(x) != 4 or len(grid) != 4 or grid[3] != 2 or grid[0] != x[0]:
+    axes = len(x) - 2
+    if axes not in (2, 3) or len(grid) != len(x) or grid[-1] != axes or grid[0] != x[0]:
         raise ShapeError(f"grid sampling takes N x C x H x W and N x h x w x 2, got {x} and {grid}")
-    return ((*x[:2], *grid[1:3]),)
+    return ((*x[:2], *grid[1:-1]),)
 
 
 def _grid_ops(call: Call) -> Ops:
@@ -145,7 +146,14 @@ def _grid_ops(call: Call) -> Ops:
     taps = TAPS[(call.attributes or GridSample()).mode]
     if taps == 1:
         return FREE
-    return Ops(mul=taps * taps, add=taps * taps - 1) * call.out_elements
+    neighbours: int = taps ** (len(call.x) - 2)
+    return Ops(mul=neighbours, add=neighbours - 1) * call.out_elements
+
+
+def _grid_reach(call: Call) -> tuple[Reach, ...]:
+    """Which places of an image, data decides; each from its own place of the grid."""
+    grid: dict[int, tuple[int, Map]] = {n: (n + 1, SAME) for n in range(1, len(call.x) - 1)}
+    return (keep((0, 1)), {0: (0, SAME), **grid})
 
 
 def _affine_shape(call: Call) -> tuple[Shape, ...]:
@@ -181,7 +189,7 @@ RULES = {
         shape=_grid_shape,
         saves=every_input,
         ops=_grid_ops,
-        reach=lambda call: (keep((0, 1)), {0: (0, SAME), 1: (2, SAME), 2: (3, SAME)}),
+        reach=_grid_reach,
         backward=lambda call: (_grid_ops(call) * 2, FREE),
         arity=(2, 2),
     ),

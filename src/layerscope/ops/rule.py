@@ -96,8 +96,12 @@ ShapeRule = Callable[[Call], tuple[Shape, ...]]
 OpsRule = Callable[[Call], Ops]
 # of the first or second input, the graph's float type, of the first one's real part, what the
 # attributes tell, or always so
-Made = Literal["input", "second", "float", "real", "told", "index", "int64", "int32", "bool"]
+Made = Literal[
+    "input", "second", "float", "real", "complex", "transformed", "told", "index", "int64", "int32",
+    "bool",
+]  # fmt: skip
 REAL_PARTS = {"complex32": "fp16", "complex64": "fp32", "complex128": "fp64"}
+COMPLEX_OF = {"fp16": "complex32", "bf16": "complex64", "fp32": "complex64", "fp64": "complex128"}
 BackwardRule = Callable[[Call], tuple[Ops, Ops]]  # for the gradients of inputs, of params
 ReachRule = Callable[[Call], tuple[Reach, ...]]  # one an input; of several outputs, one an output
 ReadsRule = Callable[[Call], tuple[int, ...]]
@@ -143,6 +147,7 @@ class Rule(Struct, frozen=True, gc=False):
     estimate: str = ""  # why its counts are a bound rather than exact, if they are
     view: bool = False  # its output is its first input, under another shape
     arrays: ParamsRule | None = None  # what further inputs stand for in turn; None: not for arrays
+    sized: bool = False  # only its size is an estimate: none where attributes declare it
     known: bool = False  # worked out before the run: holds no memory, moves nothing
 
     @property
@@ -163,6 +168,14 @@ def made_dtype(
         return first
     if kind == "real":
         return REAL_PARTS.get(first, first)
+    if kind == "complex":
+        return COMPLEX_OF.get(first, first)
+    if kind == "transformed":
+        return (
+            REAL_PARTS.get(first, first)
+            if attributes.real == "output"
+            else (COMPLEX_OF.get(first, first))
+        )
     if kind == "second":
         return given[1]
     if kind == "float":

@@ -13,6 +13,7 @@ from layerscope.graph.attributes import (
     Reshape,
     ReverseSequence,
     Tile,
+    Told,
 )
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Map, Reach, Slide, keep, pointwise
@@ -24,6 +25,7 @@ from layerscope.ops.rule import (
     Rule,
     ShapeRule,
     axis_of,
+    broadcast,
     free,
     need_rank,
     no_inputs,
@@ -31,7 +33,7 @@ from layerscope.ops.rule import (
     same,
     shown,
 )
-from layerscope.ops.saved import FIRST, NOTHING, Saved, nothing
+from layerscope.ops.saved import FIRST, NOTHING, Saved, every_input, nothing
 
 
 def _reshaped(a: Reshape, rank: int) -> tuple[int, int]:
@@ -210,7 +212,29 @@ def _view(shape: ShapeRule, reach: ReachRule) -> Rule:
     )
 
 
+def _declared(call: Call) -> tuple[Shape, ...]:
+    a: Told = call.attributes
+    return a.shapes
+
+
+def _declared_reach(call: Call) -> tuple[Reach, ...]:
+    if len(call.inputs) == len(call.outputs) == 1 and call.x == call.y:
+        return pointwise(call.inputs, call.y)
+    return ({},) * max(len(call.inputs), len(call.outputs))
+
+
 RULES = {
+    # the same storage by other strides, or as numbers of another dtype
+    "view": replace(_view(_declared, _declared_reach), arity=(1, None), makes=("told",)),
+    "complex": Rule(
+        family="shaping",
+        shape=lambda call: (broadcast(call.inputs),),
+        ops=free,
+        backward=passes,
+        saves=every_input,
+        makes=("complex",),
+        arity=(2, 2),
+    ),
     "reshape": _view(_reshape_shape, _same_elements_reach),
     "flatten": _view(_flatten_shape, _same_elements_reach),
     "identity": _view(same, lambda call: pointwise(call.inputs, call.y)),

@@ -1,9 +1,12 @@
-"""Fourier transforms, as fast ones do them. The last axis holds real and imaginary parts."""
+"""Fourier transforms, as fast ones do them.
+
+Of `dft` and `stft` the last axis holds real and imaginary parts; numbers of `fft` are complex.
+"""
 
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import DFT, STFT
+from layerscope.graph.attributes import DFT, FFT, STFT
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.reach import SAME, Reach, Slide, keep
 from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of
@@ -52,6 +55,43 @@ def _dft_reach(call: Call) -> tuple[Reach, ...]:
     return (keep(tuple(n for n in range(len(call.x) - 1) if n != axis)),)
 
 
+def _fft_shape(call: Call) -> tuple[Shape, ...]:
+    a: FFT = call.attributes
+    shape = list(call.x)
+    axes = [axis_of(axis, len(shape)) for axis in a.axes]
+    if not axes or len({*axes}) < len(axes):
+        raise ShapeError(f"a transform of {call.x} along axes {a.axes}")
+    if a.real == "input":
+        shape[axes[-1]] = shape[axes[-1]] // 2 + 1
+    elif a.real == "output":
+        if shape[axes[-1]] != a.length // 2 + 1:
+            raise ShapeError(f"a transform of {call.x} to {a.length} real numbers")
+        shape[axes[-1]] = a.length
+    return (tuple(shape),)
+
+
+def _fft_ops(call: Call) -> Ops:
+    """Along every axis in turn; the axis of real numbers first of those made, last of those read.
+
+    The others are transformed on the half that is kept.
+    """
+    a: FFT = call.attributes
+    half = call.y if a.real == "input" else call.x
+    total = FREE
+    for axis in a.axes:
+        last = axis_of(axis, len(call.x)) == axis_of(a.axes[-1], len(call.x))
+        n = (a.length or call.x[axis]) if last else call.x[axis]
+        total += _transform(n) * (elements(half) // max(half[axis], 1))
+    if a.scaled:
+        total += Ops(div=(1 if a.real == "output" else 2) * call.out_elements)
+    return total
+
+
+def _fft_reach(call: Call) -> tuple[Reach, ...]:
+    axes = {axis_of(axis, len(call.x)) for axis in call.attributes.axes}
+    return (keep(tuple(n for n in range(len(call.x)) if n not in axes)),)
+
+
 def _stft_shape(call: Call) -> tuple[Shape, ...]:
     a: STFT = call.attributes
     if len(call.x) != 3 or call.x[2] not in (1, 2):
@@ -78,6 +118,16 @@ def _stft_reach(call: Call) -> tuple[Reach, ...]:
 
 
 RULES = {
+    "fft": Rule(
+        family="spectral",
+        shape=_fft_shape,
+        ops=_fft_ops,
+        reach=_fft_reach,
+        backward=lambda call: (_fft_ops(call), FREE),
+        saves=nothing,
+        makes=("transformed",),
+        estimate=FAST,
+    ),
     "dft": Rule(
         family="spectral",
         shape=_dft_shape,

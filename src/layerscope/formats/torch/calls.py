@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import FLOATS_ONLY, TYPE_TOLD
+from layerscope.formats.torch.aten.declared import BY_PRODUCTS, declared
 from layerscope.formats.torch.aten.quantized import NARROW
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
 from layerscope.formats.torch.dtypes import INEXACT, NAMES, name_of
@@ -20,8 +21,8 @@ from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride, joined_
 from layerscope.formats.torch.packed import Pack, Packs
 from layerscope.formats.torch.tracking import INTERNED, Entry, Interned, Tracker
 from layerscope.formats.torch.values import Sig, dense
-from layerscope.graph.attributes import Counted, Opaque
-from layerscope.graph.types import Shape, Source, elements
+from layerscope.graph.attributes import Counted, Opaque, Told
+from layerscope.graph.types import Shape, Source
 
 MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
 # Results stand one behind the other whatever the layout of what they are made of.
@@ -346,6 +347,11 @@ class Caller:
         form = (list if isinstance(outs, list) else tuple) if many else None
         if results is not None:
             results = results[: len(sigs)]
+            if len(results) < len(sigs) and info.name in BY_PRODUCTS:
+                fits = all(r.shape == s.shape for r, s in zip(results, sigs, strict=False))
+                if fits:
+                    cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=False)]
+                    return self._entry(draft, cast, sigs, form, way), listed
             if len(results) == len(sigs):
                 fits = all(r.shape == s.shape for r, s in zip(results, sigs, strict=True))
                 if fits:
@@ -360,16 +366,22 @@ class Caller:
     ) -> Entry:
         draft = Draft(info.source, self.tracker.same, self.floating)
         places = tuple(range(len(given)))
-        shapes = tuple([sig.shape for sig in sigs])
-        told: Any = Opaque(shapes, tuple([sig.name for sig in sigs]))
-        name = info.full
-        if name == "aten.nonzero":  # data decides how many there are, the run has seen them
-            compared = elements(given[0].sig.shape)
-            name, told = "taught", Counted(shapes, (sigs[0].name,), comp=compared)
-        elif info.name in PACKING:
-            name, told = "taught", Counted(shapes, tuple([sig.name for sig in sigs]))
+        name, told = self._declared(info, sigs, given)
+        if info.name in PACKING:
+            name, told = "taught", Counted(told.shapes, told.dtypes)
         step = Step(name, places, told, (), len(sigs), draft.source)
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form, way)
+
+    def _declared(self, info: Info, sigs: tuple[Sig, ...], given: Any) -> tuple[str, Any]:
+        """The op that counts an operator by the shapes that its run made, else its own name."""
+        shapes = tuple([sig.shape for sig in sigs])
+        dtypes = tuple([sig.name for sig in sigs])
+        told = Told(shapes, dtypes)
+        if info.full.startswith("aten."):
+            op = declared(info.name, [value.sig.shape for value in given], told)
+            if op:
+                return op, self.tracker.same.setdefault((Told, told), told)
+        return info.full, Opaque(shapes, dtypes)
 
     def _nothing(self, outs: Any, entry: Entry) -> None:
         """Tensors without elements: no node makes them."""

@@ -28,6 +28,9 @@ from layerscope.graph.attributes import Concat, Counted, Opaque
 from layerscope.graph.types import Shape, Source
 from layerscope.ops.known import called
 
+IN_PLACE_OPERATORS = frozenset(
+    ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
+)  # of Python
 READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
 
 # Overloads that take a tensor for a number: PyTorch's own steps read it. So do those named "data",
@@ -110,7 +113,11 @@ class Recorder(Constants, Writes):
     ) -> None:
         known = given[0].known and all(value.known for value in given)
         register = self.tracker.register
-        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=True)):
+        if len(names) < len(outs):  # by-products, named when they are read
+            for out, sig in zip(outs[len(names) :], entry.outs[len(names) :], strict=True):
+                register(out, "", sig, plain=False).fixed = True
+            outs = outs[: len(names)]
+        for n, (out, name, sig) in enumerate(zip(outs, names, entry.outs, strict=False)):
             made = register(out, name, sig)
             if known and out.numel() <= MOST_KNOWN:
                 made.known = True
@@ -127,6 +134,8 @@ class Recorder(Constants, Writes):
         writes = schema.is_mutable
         in_place = packet.endswith("_") and not packet.endswith("__") and writes
         name = packet[:-1] if in_place else packet
+        if writes and packet in IN_PLACE_OPERATORS:
+            in_place, name = True, packet.replace("__i", "__")
         kind = "new"
         if writes:
             kind = "write"
@@ -236,7 +245,7 @@ class Recorder(Constants, Writes):
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
 
-    def _counts(self, counts: Any) -> Mapping[str, int]:
+    def _counts(self, counts: Any) -> Mapping[str, Any]:
         """What a rule tells: operations by kind, or multiply-adds alone."""
         return counts if isinstance(counts, Mapping) else {"mac": counts}
 

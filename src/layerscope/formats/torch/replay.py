@@ -13,7 +13,7 @@ import msgspec
 from layerscope.errors import FormatError
 from layerscope.formats.torch.arguments import Arguments, Values, counted, translated
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
-from layerscope.formats.torch.aten.core import CORE
+from layerscope.formats.torch.aten.declared import declared
 from layerscope.formats.torch.capture import floating_of, left_out
 from layerscope.formats.torch.draft import Draft, Step
 from layerscope.formats.torch.dtypes import name_of
@@ -39,13 +39,14 @@ VIEWS = frozenset((
     "view", "view_as", "unflatten", "unsqueeze", "squeeze", "permute", "transpose", "swapaxes",
     "swapdims", "t", "numpy_T", "mT", "adjoint", "mH", "matrix_H", "movedim", "moveaxis", "expand",
     "expand_as", "broadcast_to", "slice", "narrow", "select", "split", "split_with_sizes", "chunk",
-    "tensor_split", "unbind", "detach", "alias", "unfold", "lift_fresh",
+    "tensor_split", "unbind", "detach", "alias", "unfold", "lift_fresh", "diagonal", "as_strided",
+    "view_as_real", "view_as_complex",
 ))  # fmt: skip
 MAYBE = frozenset(("reshape", "flatten", "contiguous", "reshape_as", "ravel", "to"))
 # Of these the first result is the operation's; the others are for training.
 FIRST = tuple(
     f"torch.ops.aten.{name}."
-    for name in (*CORE, *TABLE)
+    for name in TABLE
     if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
 )
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
@@ -241,7 +242,7 @@ class Replay:
                 values[outs[0]] = given[0]
             return
         source = Source(op=f"{space}.{packet}" if packet else full)
-        words = (TABLE.get(name) or CORE.get(name)) if known else None
+        words = TABLE.get(name) if known else None
         draft = Draft(source, self.tracker.same, self.floating)
         draft.in_place = in_place
         results = None
@@ -273,9 +274,14 @@ class Replay:
                 return Entry(tuple(draft.steps), tuple([ref.place for ref in cast]), sigs)
         if all(0 in sig.shape for sig in sigs):
             return Entry((), (), sigs)
-        told = at.Opaque(tuple([s.shape for s in sigs]), tuple([s.name for s in sigs]))
+        shapes, dtypes = tuple([s.shape for s in sigs]), tuple([s.name for s in sigs])
+        space, _, name = draft.source.op.partition(".")
+        made, told = at.Told(shapes, dtypes), at.Opaque(shapes, dtypes)
+        op = declared(name, [value.sig.shape for value in given], made) if space == "aten" else ""
         places = tuple(range(len(given)))
-        step = Step(draft.source.op, places, told, (), len(sigs), draft.source)
+        step = Step(
+            op or draft.source.op, places, made if op else told, (), len(sigs), draft.source
+        )
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs)
 
     def _made(

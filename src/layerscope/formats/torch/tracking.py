@@ -13,7 +13,7 @@ from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.grads import Grads
 from layerscope.formats.torch.places import Held, Place
 from layerscope.formats.torch.values import NO_STRIDES, Sig, Value
-from layerscope.graph.attributes import Cast, Opaque, Permute, Reshape, Slice, Told
+from layerscope.graph.attributes import Cast, Permute, Reshape, Slice, Told
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
 
@@ -410,9 +410,7 @@ class Tracker:
             return self._single("permute", (name,), Permute(back))
         cut = _cut(first, shape, entry.results[place])
         if cut is None or any(step.op != "reshape" for step in steps[1:]):
-            told = Opaque((shape,), (parent.sig.name,))
-            source = first.source.op if first.source else first.op
-            return self._single(f"{source}_scatter", (before, name), told)
+            return self._single("insert", (before, name), None)  # where strides of a view decide
         if len(steps) > 1:
             room = list(shape)
             room[cut.axes[0]] = len(range(cut.starts[0], cut.ends[0], cut.steps[0]))
@@ -420,7 +418,8 @@ class Tracker:
         return self._single("insert", (before, name), cut)
 
     def _single(self, op: str, inputs: tuple[str, ...], told: Any) -> str:
-        told = self.same.setdefault((type(told), told), told)
+        if told is not None:
+            told = self.same.setdefault((type(told), told), told)
         return self._node(op, inputs, told, 1, None)[0]
 
 

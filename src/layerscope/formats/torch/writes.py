@@ -123,6 +123,24 @@ class Writes(KnownValues):
                 written.known, written = True, written.parent
         return target.tensor
 
+    def _without_out(self, func: Any, args: Any, kwargs: Any) -> list[str] | None:
+        """Names of what the same operator makes that is not given tensors to write into."""
+        wanted = [arg for arg in func._schema.arguments if not _is_written(arg)]
+        written = {arg.name for arg in func._schema.arguments if _is_written(arg)}
+        if not written or not written <= kwargs.keys():
+            return None
+        packet = func.overloadpacket
+        for overload in packet.overloads():
+            plain = getattr(packet, overload)
+            same = [(arg.name, str(arg.type)) for arg in plain._schema.arguments]
+            if not plain._schema.is_mutable and same == [(a.name, str(a.type)) for a in wanted]:
+                named = {name: arg for name, arg in kwargs.items() if name not in written}
+                with self.mode:
+                    made = plain(*args, **named)
+                results = list(made) if isinstance(made, (list, tuple)) else [made]
+                return [self.tracker.read(each) for each in results]
+        return None
+
     def _rewritten(self, info: Info, func: Any, args: Any, kwargs: Any, given: Any) -> Any:
         """Operators that change a tensor's own shape, or write into one they are handed."""
         turns = self.torch.Tag.inplace_view in func.tags
@@ -147,6 +165,18 @@ class Writes(KnownValues):
         tensors = [out for out in listed if isinstance(out, self.torch.Tensor)]
         if not tensors:
             return outs
+        named = self._without_out(func, args, kwargs)
+        targets = [kwargs[arg.name] for arg in func._schema.arguments
+                   if _is_written(arg) and arg.name in kwargs]  # fmt: skip
+        if named is not None and len(named) == len(targets):
+            for target_out, out, name in zip(targets, tensors, named, strict=True):
+                if not target_out.numel():  # PyTorch gives it the size of the result
+                    with self.unwatched():
+                        target_out.resize_(out.shape)
+                value = self.tracker.value(target_out)
+                value.sig = self.tracker.sig(target_out, value.sig.kind)
+                self.tracker.write(value, name)
+            return targets[0] if len(targets) == 1 else type(outs)(targets)
         sigs = tuple([self.tracker.sig(out) for out in tensors])
         names = self.tracker.emit(self._unknown(info, sigs, given, None), given)
         for out, name, sig in zip(tensors, names, sigs, strict=True):
@@ -155,3 +185,7 @@ class Writes(KnownValues):
             else:
                 self.tracker.register(out, name, sig)
         return outs
+
+
+def _is_written(argument: Any) -> bool:
+    return argument.alias_info is not None and bool(argument.alias_info.is_write)

@@ -7,6 +7,7 @@ from layerscope.graph.attributes.layers import (
     Activation,
     BatchNorm,
     Bias,
+    Distance,
     Dropout,
     GroupNorm,
     InstanceNorm,
@@ -37,6 +38,7 @@ from layerscope.graph.attributes.sequences import (
     Attention,
     Einsum,
     Embedding,
+    EmbeddingBag,
     Opaque,
     Recurrent,
     Rotary,
@@ -46,6 +48,7 @@ from layerscope.graph.attributes.sequences import (
 from layerscope.graph.attributes.shaping import (
     Cast,
     ChannelShuffle,
+    Combining,
     Compress,
     Concat,
     Crop,
@@ -75,7 +78,7 @@ from layerscope.graph.attributes.shaping import (
     TopK,
     Unique,
 )
-from layerscope.graph.attributes.spectra import DFT, STFT
+from layerscope.graph.attributes.spectra import DFT, FFT, STFT
 from layerscope.graph.attributes.windows import (
     AdaptivePool,
     Conv,
@@ -94,6 +97,7 @@ from layerscope.graph.attributes.windows import (
 
 __all__ = [
     "DFT",
+    "FFT",
     "STFT",
     "Activation",
     "AdaptivePool",
@@ -103,6 +107,7 @@ __all__ = [
     "Bias",
     "Cast",
     "ChannelShuffle",
+    "Combining",
     "Compress",
     "Concat",
     "Conv",
@@ -111,9 +116,11 @@ __all__ = [
     "CumSum",
     "DeformConv",
     "Detections",
+    "Distance",
     "Dropout",
     "Einsum",
     "Embedding",
+    "EmbeddingBag",
     "Expand",
     "Filling",
     "Flatten",

@@ -23,3 +23,4 @@ class Counted(Struct, frozen=True, gc=False):
     comp: int = 0
     div: int = 0
     exp: int = 0
+    estimate: str = ""  # why the counts are a bound, if they are

@@ -132,6 +132,12 @@ class PReLU(Struct, frozen=True, gc=False):
     initial: float = 0.25
 
 
+class Distance(Struct, frozen=True, gc=False):
+    """The p-norm of the difference of every pair of rows."""
+
+    p: float = 2.0
+
+
 class Softmax(Struct, frozen=True, gc=False):
     """Softmax along one axis, or with `tail` over all axes from it on together."""
 

@@ -45,6 +45,18 @@ class Embedding(Struct, frozen=True, gc=False):
     features: int
 
 
+class EmbeddingBag(Struct, frozen=True, gc=False):
+    """A table of `rows` vectors looked up by index (first input), those of each bag combined.
+
+    The second input is where each bag begins, a third one the weight of each index.
+    """
+
+    rows: int
+    features: int
+    bags: int
+    mode: Literal["sum", "mean", "max"] = "sum"
+
+
 class Table(Struct, frozen=True, gc=False):
     """A learned array that is no weight of a product, repeated for the batch if `batched`."""
 

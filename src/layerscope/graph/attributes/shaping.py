@@ -187,11 +187,18 @@ class ReverseSequence(Struct, frozen=True, gc=False):
     time_axis: int = 0
 
 
+Combining = Literal["", "mul", "max", "min", "mean"]
+
+
 class Scatter(Struct, frozen=True, gc=False):
-    """Writing updates (third input) into a copy of the first input at indices along `axis`."""
+    """Writing updates (third input) into a copy of the first input at indices along `axis`.
+
+    With `add` updates are added to what is there, or combined with it as `reduce` says.
+    """
 
     axis: int = 0
     add: bool = False
+    reduce: Combining = ""
 
 
 class Expand(Struct, frozen=True, gc=False):

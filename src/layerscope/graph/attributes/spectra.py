@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 
@@ -23,3 +25,15 @@ class STFT(Struct, frozen=True, gc=False):
     frame: int
     step: int
     onesided: bool = True
+
+
+class FFT(Struct, frozen=True, gc=False):
+    """The transform of complex numbers along `axes`, each in turn; `length` is the last one's.
+
+    `real` says which side has real numbers, of which only the half that is needed is made or read.
+    """
+
+    axes: tuple[int, ...]
+    real: Literal["", "input", "output"] = ""
+    length: int = 0  # of the last axis, where the output is real; 0: as it is
+    scaled: bool = False  # every number of the result is divided

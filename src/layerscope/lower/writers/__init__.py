@@ -51,6 +51,18 @@ REFUSED = {
     "taught": "nobody but its owner knows what it computes",
     "detections": "boxes that data chooses",
     "psroi_pool": "ONNX has no pooling with channels of their own for every bin",
-}
+    **dict.fromkeys(
+        ("lu", "slogdet", "inverse", "solve", "lu_solve", "triangular_solve", "cholesky",
+         "cholesky_solve", "qr", "householder_product", "svd", "eig", "eigh", "matrix_exp"),
+        "ONNX has no operator of linear algebra but Det",
+    ),
+    **dict.fromkeys(("fft", "complex"), "ONNX has no complex numbers"),
+    "view": "a graph does not tell the strides of a view",
+    **dict.fromkeys(
+        ("special", "binary_cross_entropy", "huber", "smooth_l1", "cdist", "searchsorted",
+         "bincount", "cum_max", "cum_min", "masked_scatter", "embedding_bag"),
+        "ONNX has no operator for it",
+    ),
+}  # fmt: skip
 
 __all__ = ["REFUSED", "WRITERS"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.errors import CannotLower
 from layerscope.graph.attributes import (
     Embedding,
     Expand,
@@ -31,7 +32,13 @@ def gather(s: Site) -> str:
 def scatter(s: Site) -> str:
     a: Scatter = s.attributes or Scatter()
     names = s.x, _indices(s, 1), s.operand(2, s.dtype)
-    return s.add("ScatterElements", *names, axis=a.axis, reduction="add" if a.add else "none")
+    return s.add("ScatterElements", *names, axis=a.axis, reduction=_reduction(s, a))
+
+
+def _reduction(s: Site, a: Scatter) -> str:
+    if a.reduce == "mean":
+        raise CannotLower(f"{s.node.name}: ONNX scatters no means")
+    return a.reduce or ("add" if a.add else "none")
 
 
 def gather_nd(s: Site) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.errors import CannotLower
 from layerscope.graph.attributes import (
     ChannelShuffle,
     Concat,
@@ -89,7 +90,9 @@ def flip(s: Site) -> str:
 
 def insert(s: Site) -> str:
     """Elements put in their places, whose numbers along the one axis are written out."""
-    a: Slice = s.attributes
+    a: Slice | None = s.attributes
+    if a is None:
+        raise CannotLower(f"{s.node.name}: a write through a view whose strides are not known")
     (axis,) = a.axes
     step = a.steps[0] if a.steps else 1
     taken = range(*slice(a.starts[0], a.ends[0], step).indices(s.shape[axis]))

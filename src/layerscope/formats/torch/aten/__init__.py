@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten import (
+    algebra,
+    complexes,
+    core,
     cutting,
     elements,
     indexing,
+    losses,
     norms,
     products,
     reductions,
     shaping,
+    special,
     windows,
 )
 
@@ -35,6 +40,11 @@ TABLE = _merge(
     shaping.TABLE,
     cutting.TABLE,
     indexing.TABLE,
+    losses.TABLE,
+    complexes.TABLE,
+    special.TABLE,
+    algebra.TABLE,
+    core.TABLE,
 )
 
 # Of whole numbers PyTorch has none of these; its kernels without numbers do not say so.
@@ -44,7 +54,8 @@ FLOATS_ONLY = frozenset((
     "layer_norm", "batch_norm", "instance_norm", "group_norm", "rms_norm", "gelu", "glu", "silu",
     "mish", "celu", "softplus", "hardswish", "hardsigmoid", "hardshrink", "log_sigmoid",
     "scaled_dot_product_attention", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d",
-    "upsample_linear1d",
+    "upsample_linear1d", "frac", "logcumsumexp", "_pdist_forward", "cholesky_inverse", "rrelu",
+    "grid_sampler_3d",
     "upsample_trilinear3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
     *(f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)),
 ))  # fmt: skip
@@ -61,5 +72,6 @@ CONSTANTS = frozenset((
 ))  # fmt: skip
 DRAWN = frozenset((
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm",
-    "bernoulli", "normal", "uniform", "multinomial", "exponential",
+    "bernoulli", "normal", "uniform", "multinomial", "exponential", "cauchy", "geometric",
+    "log_normal",
 ))  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,12 +46,43 @@ def select(d: Draft, self: Ref, dim: int, index: int) -> Ref:
     return reshape(d, one, (*self.shape[:axis], *self.shape[axis + 1 :]))
 
 
+def slice_scatter(
+    d: Draft,
+    self: Ref,
+    src: Ref,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Ref:
+    """A tensor with a part of it written anew."""
+    taken = range(*slice(start, end, step).indices(self.shape[dim]))
+    if not taken:
+        raise NoWords("an empty slice")
+    cut = at.Slice((dim % self.rank,), (taken[0],), (taken[-1] + 1,), (step,))
+    return d.add("insert", self, d.cast(src, self.dtype), at=cut)
+
+
+def select_scatter(d: Draft, self: Ref, src: Ref, dim: int, index: int) -> Ref:
+    axis = dim % self.rank
+    start = index % self.shape[axis]
+    one = reshape(d, src, (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
+    return slice_scatter(d, self, one, axis, start, start + 1)
+
+
 def _pieces(d: Draft, self: Ref, sizes: Sequence[int], dim: int) -> list[Ref]:
     if len(sizes) == 1:
         return [self]
     if 0 in sizes:
-        raise NoWords("an empty piece")
+        return _with_empty(d, self, sizes, axis_of(dim, self.rank))
     return list(d.several("split", self, at=at.Split(dim % self.rank, tuple(sizes))))
+
+
+def _with_empty(d: Draft, self: Ref, sizes: Sequence[int], axis: int) -> list[Ref]:
+    """Pieces of which some have no elements, which no node makes."""
+    full = iter(_pieces(d, self, [size for size in sizes if size], axis))
+    nothing = at.Told(((*self.shape[:axis], 0, *self.shape[axis + 1 :]),), (self.dtype,))
+    return [next(full) if size else d.add("constant", at=nothing) for size in sizes]
 
 
 def split(d: Draft, self: Ref, split_size: Any, dim: int = 0) -> list[Ref]:
@@ -105,6 +137,8 @@ def stack(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
 
 def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
     """Windows along one axis, written behind the last; apart from each other it is a new shape."""
+    if not self.rank:
+        return reshape(d, self, (1,))
     axis = axis_of(dimension, self.rank)
     count = (self.shape[axis] - size) // step + 1
     if size == step:
@@ -119,6 +153,19 @@ def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
     return permute(d, taken, (*order, axis + 1))
 
 
+def unfold_backward(
+    d: Draft, grad_in: Ref, input_sizes: Sequence[int], dim: int, size: int, step: int
+) -> Ref:
+    """Windows added up where they stood."""
+    shape = tuple(input_sizes)
+    count = math.prod(grad_in.shape)
+    ground = at.Told(((math.prod(shape),),), (grad_in.dtype,))
+    spots = d.add("constant", at=at.Told(((count,),), ("int64",)))
+    flat = reshape(d, grad_in, (count,))
+    made = d.add("scatter", d.add("constant", at=ground), spots, flat, at=at.Scatter(0, add=True))
+    return reshape(d, made, shape)
+
+
 TABLE: dict[str, Any] = {
     "slice": slice_,
     "narrow": narrow,
@@ -128,6 +175,14 @@ TABLE: dict[str, Any] = {
     "unsafe_split": split,
     "unsafe_split_with_sizes": split,
     "split_copy": split,
+    "split_with_sizes_copy": split,
+    "narrow_copy": narrow,
+    "slice_copy": slice_,
+    "slice_scatter": slice_scatter,
+    "select_scatter": select_scatter,
+    "select_copy": select,
+    "unbind_copy": unbind,
+    "unfold_copy": unfold,
     "chunk": chunk,
     "unsafe_chunk": chunk,
     "tensor_split": tensor_split,
@@ -137,4 +192,5 @@ TABLE: dict[str, Any] = {
     "concatenate": cat,
     "stack": stack,
     "unfold": unfold,
+    "unfold_backward": unfold_backward,
 }

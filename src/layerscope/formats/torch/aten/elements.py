@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from layerscope.formats.torch.aten.shaping import broadcast_to
+from layerscope.formats.torch.aten.shaping import broadcast_to, reshape
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.dtypes import FLOATS, INEXACT
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source, elements
-from layerscope.ops.rule import axis_of
+from layerscope.ops.rule import COMPLEX_OF, axis_of
 
 SWAPPED = ("add", "mul", "max", "min", "logical", "bitwise")  # both sides are alike
 
@@ -88,10 +88,20 @@ def clamp_max(d: Draft, self: Ref, max: Any) -> Ref:
 
 
 def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
+    if not weight.rank or not self.rank:
+        return prelu_kernel(d, self, weight)
     told = at.PReLU(shared=elements(weight.shape) == 1)
     if weight.stored:
         return d.add("prelu", self, at=told, holds={"weight": weight})
     return d.add("prelu", self, weight, at=told)
+
+
+def prelu_kernel(d: Draft, self: Ref, weight: Ref) -> Ref:
+    """As `prelu`, the slopes with an axis of one for every other axis of the input."""
+    row = (elements(weight.shape),)
+    x = self if self.rank else reshape(d, self, (1,))
+    made = d.add("prelu", x, reshape(d, weight, row), at=at.PReLU(row == (1,)))
+    return reshape(d, made, self.shape)
 
 
 def glu(d: Draft, self: Ref, dim: int = -1) -> Ref:
@@ -108,10 +118,6 @@ def binary(op: str) -> Any:
         return _meet(d, op, given, [c for c in (self, other) if not isinstance(c, Ref)])
 
     return translate
-
-
-# What PyTorch makes of a complex number and a tensor.
-COMPLEX_OF = {"fp64": "complex128", "fp32": "complex64", "fp16": "complex32", "bf16": "complex64"}
 
 
 def _need_bits(*given: Ref) -> None:
@@ -285,7 +291,7 @@ TABLE: dict[str, Any] = {
     "clamp_min": clamp,
     "clamp_max": clamp_max,
     "prelu": prelu,
-    "_prelu_kernel": prelu,
+    "_prelu_kernel": prelu_kernel,
     "glu": glu,
     "rsub": rsub,
     "div": divide,

@@ -17,7 +17,7 @@ PLACES = frozenset(("int64", "int32"))
 def _places(*given: Ref) -> None:
     """Raise where places are told by what is no whole number; PyTorch may not look without any."""
     for ref in given:
-        if ref.dtype not in PLACES:
+        if ref.dtype not in PLACES and 0 not in ref.shape:
             raise Refused(f"places told by numbers of {ref.dtype}")
 
 
@@ -29,7 +29,45 @@ def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
     return d.add("gather", weight, indices, at=at.Gather(0))
 
 
+def embedding_bag(
+    d: Draft,
+    weight: Ref,
+    indices: Ref,
+    offsets: Ref,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Ref | None = None,
+    include_last_offset: bool = False,
+    *_: Any,
+) -> Ref:
+    """Rows of a table, those of each bag added up, averaged or compared."""
+    _places(indices, offsets)
+    bags = offsets.shape[0] - bool(include_last_offset)
+    modes: tuple[Any, ...] = ("sum", "mean", "max")
+    told = at.EmbeddingBag(weight.shape[0], weight.shape[1], bags, modes[mode])
+    given = [indices, offsets, *([] if per_sample_weights is None else [per_sample_weights])]
+    if not weight.stored or weight.dtype != d.floating:
+        return _bags(d, d.add("gather", weight, indices, at=at.Gather(0)), told, given[1:])
+    return d.add("embedding_bag", *given, at=told, holds={"weight": weight})
+
+
+def _bags(d: Draft, rows: Ref, told: at.EmbeddingBag, others: list[Ref]) -> Ref:
+    """Rows that a computed table gave, combined."""
+    count, made = elements(rows.shape), told.bags * told.features
+    joined = max(count - made, 0)
+    counts = at.Counted(
+        ((told.bags, told.features),), (rows.dtype,),
+        add=joined if told.mode != "max" else 0, comp=joined if told.mode == "max" else 0,
+        div=made if told.mode == "mean" else 0, mul=count if len(others) > 1 else 0,
+        estimate="no bag is empty",
+    )  # fmt: skip
+    return d.add("taught", rows, *others, at=counts)
+
+
 def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
+    if not self.rank:
+        return reshape(d, index_select(d, reshape(d, self, (1,)), 0, index), ())
     if index.rank > 1:
         raise Refused("places that are no row")
     _places(index)
@@ -101,13 +139,106 @@ def scatter(
     d: Draft, self: Ref, dim: int, index: Ref, src: Any = 0, *, reduce: str = "", value: Any = 0
 ) -> Ref:
     _places(index)
+    if not self.rank:
+        row = src if not isinstance(src, Ref) else reshape(d, src, (1,))
+        one = scatter(d, reshape(d, self, (1,)), 0, reshape(d, index, (1,)), row, reduce=reduce)
+        return reshape(d, one, ())
     updates = src
     if not isinstance(src, Ref):
         updates = d.add("constant", at=at.Told((index.shape,), (self.dtype,)))
     elif src.shape != index.shape:
-        raise NoWords("more updates than indices")
+        ends = tuple(index.shape)
+        axes = tuple(range(src.rank))
+        cut = at.Slice(axes, (0,) * src.rank, ends, (1,) * src.rank)
+        updates = d.add("slice", src, at=cut)  # as many as there are indices, a view
+    how: Any = COMBINED[reduce] if reduce else ""
+    told = at.Scatter(axis_of(dim, self.rank), bool(reduce) and not how, how)
+    return d.add("scatter", self, index, updates, at=told)
+
+
+COMBINED: dict[str, Any] = {
+    "add": "", "sum": "", "multiply": "mul", "prod": "mul", "mean": "mean", "amax": "max",
+    "amin": "min",
+}  # fmt: skip
+
+
+def _spread(d: Draft, axis: int, index: Ref, like: Ref) -> Ref:
+    """Indices along one axis repeated for all others, as many as there are updates."""
+    shape = [1] * like.rank
+    shape[axis] = elements(index.shape)
+    return broadcast_to(d, reshape(d, index, shape), like.shape)
+
+
+def _as_row(d: Draft, words: Any, self: Ref, index: Ref, source: Ref, *more: Any) -> Ref:
+    """A single number as a row of one."""
+    given = [reshape(d, each, (1,)) for each in (self, index, source)]
+    return reshape(d, words(d, given[0], 0, *given[1:], *more), ())
+
+
+def scatter_reduce(
+    d: Draft, self: Ref, dim: int, index: Ref, src: Ref, reduce: str, *, include_self: bool = True
+) -> Ref:
+    return scatter(d, self, dim, index, src, reduce=reduce)
+
+
+def index_reduce(
+    d: Draft, self: Ref, dim: int, index: Ref, source: Ref, reduce: str, *,
+    include_self: bool = True,
+) -> Ref:  # fmt: skip
+    if not self.rank:
+        return _as_row(d, index_reduce, self, index, source, reduce)
     axis = axis_of(dim, self.rank)
-    return d.add("scatter", self, index, updates, at=at.Scatter(axis, bool(reduce)))
+    return scatter(d, self, axis, _spread(d, axis, index, source), source, reduce=reduce)
+
+
+def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Any) -> Ref:
+    _places(index)
+    if not self.rank:
+        return reshape(d, index_fill(d, reshape(d, self, (1,)), 0, index, value), ())
+    axis = axis_of(dim, self.rank)
+    shape = (*self.shape[:axis], elements(index.shape), *self.shape[axis + 1 :])
+    filled = d.add("constant", at=at.Told((shape,), (self.dtype,)))
+    return scatter(d, self, axis, _spread(d, axis, index, filled), filled)
+
+
+def take(d: Draft, self: Ref, index: Ref) -> Ref:
+    """By indices into all elements."""
+    _places(index)
+    return d.add("gather", reshape(d, self, (elements(self.shape),)), index, at=at.Gather(0))
+
+
+def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) -> Ref:
+    _places(index)
+    count = (elements(index.shape),)
+    flat = reshape(d, self, (elements(self.shape),))
+    given = [reshape(d, each, count) for each in (index, source)]
+    made = d.add("scatter", flat, *given, at=at.Scatter(0, accumulate))
+    return reshape(d, made, self.shape)
+
+
+def bucketize(d: Draft, self: Any, boundaries: Ref, *, out_int32: bool = False, **_: Any) -> Ref:
+    kind = "int32" if out_int32 else "int64"
+    if not isinstance(self, Ref):
+        return d.add("searchsorted", boundaries, at=at.Told(((),), (kind,)))
+    return d.add("searchsorted", boundaries, self, at=at.Told((self.shape,), (kind,)))
+
+
+def is_in(d: Draft, elements_: Any, test_elements: Any, **_: Any) -> Ref:
+    """Every element compared with all, where they are few; else both are sorted together."""
+    if not isinstance(elements_, Ref) or not isinstance(test_elements, Ref):
+        tensor = elements_ if isinstance(elements_, Ref) else test_elements
+        return d.add("compare", tensor)
+    count, few = elements(elements_.shape), elements(test_elements.shape)
+    flat = reshape(d, test_elements, (few,))
+    if few < 10 * count**0.145:
+        each = reshape(d, elements_, (*elements_.shape, 1))
+        return d.add("reduce_any", d.add("compare", each, flat), at=at.Reduce((-1,)))
+    row = d.concat([reshape(d, elements_, (count,)), flat], 0)
+    ordered, places = d.several("top_k", row, at=at.TopK(count + few, 0))
+    equal = d.add("compare", ordered)
+    found = d.add("gather", equal, places, at=at.Gather(0))
+    cut = d.add("slice", found, at=at.Slice((0,), (0,), (count,), (1,)))
+    return reshape(d, cut, elements_.shape)
 
 
 def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
@@ -116,14 +247,21 @@ def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
 
 def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: Any = 1) -> Ref:
     _places(index)
-    if axis_of(dim, self.rank) != 0:
-        raise NoWords("adding behind other axes")
+    if not self.rank:
+        return _as_row(d, index_add, self, index, source)
+    if alpha != 1:
+        source = d.add("mul", source)
+    axis = axis_of(dim, self.rank)
+    if axis != 0:
+        return scatter_add(d, self, axis, _spread(d, axis, index, source), source)
     places = reshape(d, index, (*index.shape, 1))
     return d.add("scatter_nd", self, places, source, at=at.Scatter(0, True))
 
 
 def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
     _places(index)
+    if not self.rank:
+        return _as_row(d, index_copy, self, index, source)
     axis = axis_of(dim, self.rank)
     if axis != 0:
         order = [axis, *(n for n in range(self.rank) if n != axis)]
@@ -156,4 +294,14 @@ TABLE: dict[str, Any] = {
     "index_add": index_add,
     "index_copy": index_copy,
     "one_hot": one_hot,
+    **dict.fromkeys(
+        ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"), embedding_bag
+    ),
+    "scatter_reduce": scatter_reduce,
+    "index_reduce": index_reduce,
+    "index_fill": index_fill,
+    "take": take,
+    "put": put,
+    "bucketize": bucketize,
+    "isin": is_in,
 }

@@ -1,10 +1,10 @@
-"""Sums, means, extremes, norms, losses."""
+"""Sums, means, extremes, norms."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, axis
+from layerscope.formats.torch.draft import Draft, Ref, axis
 from layerscope.formats.torch.dtypes import INEXACT, name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source, elements
@@ -69,6 +69,104 @@ def var_mean(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> l
     return [_reduced(d, "reduce_var", self, dim, keep), _reduced(d, "reduce_mean", self, dim, keep)]
 
 
+def std_mean(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> list[Ref]:
+    variance, mean = var_mean(d, self, dim, *told, **more)
+    return [d.add("sqrt", variance), mean]
+
+
+def aminmax(d: Draft, self: Ref, *, dim: Any = None, keepdim: bool = False) -> list[Ref]:
+    return [_reduced(d, op, self, dim, keepdim) for op in ("reduce_min", "reduce_max")]
+
+
+def nansum(
+    d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Ref:
+    """What is no number counts as nought."""
+    x = self
+    if x.dtype.startswith(INEXACT):
+        zero = d.add("constant", at=at.Told(((),), (x.dtype,)))
+        x = d.add("where", d.add("is_nan", x), zero, x)
+    made: Ref = reduction("reduce_sum")(d, x, dim, keepdim, dtype=dtype)
+    return made
+
+
+def dist(d: Draft, self: Ref, other: Ref, p: Any = 2) -> Ref:
+    return vector_norm(d, d.add("sub", self, other), p)
+
+
+def trace(d: Draft, self: Ref) -> Ref:
+    """The diagonal, a view, added up."""
+    diagonal = d.add("view", self, at=at.Told(((min(self.shape),),), (self.dtype,)))
+    made: Ref = reduction("reduce_sum")(d, diagonal)
+    return made
+
+
+def renorm(d: Draft, self: Ref, p: Any, dim: int, maxnorm: Any) -> Ref:
+    """Every slice brought to a norm of at most maxnorm."""
+    others = [n for n in range(self.rank) if n != dim % self.rank]
+    norms = vector_norm(d, self, p, others, True)
+    scale = d.add("div", d.add("add", norms))
+    one = d.add("constant", at=at.Told(((),), (self.dtype,)))
+    return d.add("mul", self, d.add("where", d.add("compare", norms), scale, one))
+
+
+def kth_value(d: Draft, self: Ref, k: int, dim: int = -1, keepdim: bool = False) -> list[Ref]:
+    """The last of the k smallest, which are found as the k largest are."""
+    if not self.rank:
+        return [d.add("identity", self), d.add("constant", at=at.Told(((),), ("int64",)))]
+    along = axis(dim, self.rank)
+    best = d.several("top_k", self, at=at.TopK(k, along))
+    cut = at.Slice((along,), (k - 1,), (k,), (1,))
+    last = [d.add("slice", each, at=cut) for each in best]
+    if keepdim:
+        return last
+    shape = (*self.shape[:along], *self.shape[along + 1 :])
+    return [d.add("reshape", each, at=at.Reshape(shape)) for each in last]
+
+
+def median(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False) -> Any:
+    """The k-th smallest with k half of all, rounded up."""
+    if dim is None:
+        d.source = Source(op=f"{d.source.op}.all")
+        flat = d.add("reshape", self, at=at.Reshape((elements(self.shape),)))
+        return kth_value(d, flat, (elements(self.shape) + 1) // 2)[0]
+    size = self.shape[dim] if self.rank else 1
+    return kth_value(d, self, (size + 1) // 2, dim, keepdim)
+
+
+def mode(d: Draft, self: Ref, dim: int = -1, keepdim: bool = False) -> list[Ref]:
+    """A row in order, neighbours compared, and the longest run of equal ones."""
+    if not self.rank:
+        return kth_value(d, self, 1, dim, keepdim)
+    values, places = sort(d, self, dim)
+    runs = _reduced(d, "arg_max", d.cast(d.add("compare", values), "int64"), dim, True)
+    made = [d.add("gather", each, runs, at=at.Gather(axis(dim, self.rank), elements=True))
+            for each in (values, places)]  # fmt: skip
+    if keepdim:
+        return made
+    along = axis(dim, self.rank)
+    shape = (*self.shape[:along], *self.shape[along + 1 :])
+    return [d.add("reshape", each, at=at.Reshape(shape)) for each in made]
+
+
+def running_extreme(op: str) -> Any:
+    def translate(d: Draft, self: Ref, dim: int) -> list[Ref]:
+        if not self.rank:
+            return kth_value(d, self, 1, dim)
+        return list(d.several(op, self, at=at.CumSum(dim)))
+
+    return translate
+
+
+def running_log_sum_exp(d: Draft, self: Ref, dim: int) -> Ref:
+    """Of numbers less the largest so far: exponentials, their running sum, its logarithm."""
+    if not self.rank:
+        return d.add("identity", self)
+    best = d.several("cum_max", self, at=at.CumSum(dim))[0]
+    sums = d.add("cum_sum", d.add("exp", d.add("sub", self, best)), at=at.CumSum(dim))
+    return d.add("add", d.add("log", sums), best)
+
+
 def vector_norm(
     d: Draft,
     self: Ref,
@@ -120,40 +218,6 @@ def argsort(d: Draft, self: Ref, *told: Any, **more: Any) -> Ref:
     return sort(d, self, *told, **more)[1]
 
 
-def _loss(op: str) -> Any:
-    def translate(d: Draft, self: Ref, target: Ref, *told: Any) -> Ref:
-        if told and told[-1] == 0:
-            raise NoWords("a loss for every element")
-        return d.add(op, self, target)
-
-    return translate
-
-
-def cross_entropy(
-    d: Draft,
-    self: Ref,
-    target: Ref,
-    weight: Ref | None = None,
-    reduction: int = 1,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Ref:
-    if target.shape == self.shape:
-        raise NoWords("a loss against probabilities")
-    if label_smoothing:
-        d.source = Source(op=f"{d.source.op}.smoothed")
-    axis = 0 if self.rank == 1 else 1
-    return d.add("softmax_loss", self, target, at=at.Softmax(axis))
-
-
-def nll_loss(
-    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = 1, *_: Any
-) -> Ref:
-    if reduction == 0:
-        raise NoWords("a loss for every element")
-    return d.add("nll_loss", self, target, at=at.Softmax(0 if self.rank == 1 else 1))
-
-
 def average(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, **more: Any) -> Ref:
     """A mean over all positions of an image is global pooling where PyTorch has none of its own."""
     result: Ref = reduction("reduce_mean")(d, self, dim, keepdim, **more)
@@ -197,6 +261,19 @@ TABLE: dict[str, Any] = {
     "var": _spread("reduce_var"),
     "std": _spread("reduce_std"),
     "var_mean": var_mean,
+    "std_mean": std_mean,
+    "aminmax": aminmax,
+    "nansum": nansum,
+    "dist": dist,
+    "trace": trace,
+    "renorm": renorm,
+    "kthvalue": kth_value,
+    "median": median,
+    "nanmedian": median,
+    "mode": mode,
+    "cummax": running_extreme("cum_max"),
+    "cummin": running_extreme("cum_min"),
+    "logcumsumexp": running_log_sum_exp,
     "linalg_vector_norm": vector_norm,
     "norm": norm,
     "cumsum": running("cum_sum"),
@@ -207,10 +284,4 @@ TABLE: dict[str, Any] = {
     "argsort": argsort,
     "count_nonzero": count_nonzero,
     "cosine_similarity": cosine_similarity,
-    "mse_loss": _loss("mse_loss"),
-    "l1_loss": _loss("l1_loss"),
-    "cross_entropy_loss": cross_entropy,
-    "nll_loss_nd": nll_loss,
-    "nll_loss": nll_loss,
-    "nll_loss2d": nll_loss,
 }

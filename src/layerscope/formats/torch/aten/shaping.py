@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Source, elements
+from layerscope.graph.types import DTYPE_BITS, Source, elements
 from layerscope.ops.rule import axis_of
 
 
@@ -28,8 +28,18 @@ def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
 
 def view(d: Draft, self: Ref, size: Any) -> Ref:
     if not isinstance(size, (list, tuple)):  # view.dtype
-        return d.cast(self, name_of(size))
+        return _reinterpreted(d, self, name_of(size))
     return reshape(d, self, size)
+
+
+def _reinterpreted(d: Draft, self: Ref, dtype: str) -> Ref:
+    """The same bytes as numbers of another dtype: of the last axis more or fewer."""
+    old, new = DTYPE_BITS[self.dtype], DTYPE_BITS[dtype]
+    if self.rank and old != new:
+        shape = (*self.shape[:-1], self.shape[-1] * old // new)
+    else:
+        shape = self.shape
+    return d.add("view", self, at=at.Told((shape,), (dtype,)))
 
 
 def view_as(d: Draft, self: Ref, other: Ref) -> Ref:
@@ -229,6 +239,64 @@ def triangle(d: Draft, self: Ref, diagonal: int = 0) -> Ref:
     return d.add("trilu", self)
 
 
+def rot90(d: Draft, self: Ref, k: int = 1, dims: Sequence[int] = (0, 1)) -> Ref:
+    """A quarter turn is one axis flipped, and both swapped."""
+    one, two = [axis_of(n, self.rank) for n in dims]
+    turns = k % 4
+    if turns == 0:
+        return d.add("identity", self)
+    if turns == 2:
+        return flip(d, self, (one, two))
+    return transpose(d, flip(d, self, (two if turns == 1 else one,)), one, two)
+
+
+def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
+    """Matrices written into zeros."""
+    sides = [(1, *part.shape)[-2:] if part.rank else (1, 1) for part in tensors]
+    shape = (sum([rows for rows, _ in sides]), sum([columns for _, columns in sides]))
+    whole = d.add("constant", at=at.Told((shape,), (tensors[0].dtype,)))
+    for part in tensors:
+        if 0 not in part.shape:
+            whole = d.add("insert", whole, part)
+    return whole
+
+
+def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ref:
+    """Rows written as diagonals of zeros."""
+    size = self.shape[-1] + abs(offset)
+    shape = list(self.shape[:-1])
+    for axis in sorted([axis_of(n, self.rank + 1) for n in (dim1, dim2)]):
+        shape.insert(axis, size)
+    return d.add("insert", d.add("constant", at=at.Told((tuple(shape),), (self.dtype,))), self)
+
+
+def inserted(d: Draft, self: Ref, src: Ref, *_: Any, **__: Any) -> Ref:
+    """A copy with a part of it written anew."""
+    return d.add("insert", d.add("identity", self), d.cast(src, self.dtype))
+
+
+def _copy_of(words: Any) -> Any:
+    """What makes a view, made as a copy."""
+
+    def translate(d: Draft, *given: Any, **named: Any) -> Any:
+        made = words(d, *given, **named)
+        return d.add("identity", made) if isinstance(made, Ref) else made
+
+    return translate
+
+
+def viewed(d: Draft, self: Ref, size: Sequence[int], *_: Any) -> Ref:
+    return d.add("view", self, at=at.Told((tuple(size),), (self.dtype,)))
+
+
+def diagonal(d: Draft, self: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:
+    axes = [axis_of(n, self.rank) for n in (dim1, dim2)]
+    rows, columns = [self.shape[n] for n in axes]
+    size = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+    rest = [s for n, s in enumerate(self.shape) if n not in axes]
+    return viewed(d, self, (*rest, max(size, 0)))
+
+
 def pixel_shuffle(d: Draft, self: Ref, factor: int) -> Ref:
     return _blocks(d, self, at.PixelShuffle(factor))
 
@@ -286,6 +354,23 @@ TABLE: dict[str, Any] = {
     "constant_pad_nd": lambda d, self, pad_, value=0: pad(d, self, pad_),
     **{f"reflection_pad{n}d": _padded("reflect") for n in (1, 2, 3)},
     **{f"replication_pad{n}d": _padded("replicate") for n in (1, 2, 3)},
+    "rot90": rot90,
+    "block_diag": block_diag,
+    "diag_embed": diag_embed,
+    "diagonal": diagonal,
+    "as_strided": viewed,
+    **dict.fromkeys(("diagonal_scatter", "as_strided_scatter"), inserted),
+    "view_copy": _copy_of(view),
+    "expand_copy": _copy_of(expand),
+    "permute_copy": _copy_of(permute),
+    "transpose_copy": _copy_of(transpose),
+    "t_copy": _copy_of(turn),
+    "squeeze_copy": _copy_of(squeeze),
+    "unsqueeze_copy": _copy_of(unsqueeze),
+    "diagonal_copy": _copy_of(diagonal),
+    "as_strided_copy": _copy_of(viewed),
+    "alias_copy": copied,
+    "detach_copy": copied,
     "contiguous": identity,
     "detach": identity,
     "alias": identity,

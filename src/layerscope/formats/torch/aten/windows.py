@@ -211,6 +211,19 @@ def grid_sample(
     return d.add("grid_sample", input, grid, at=at.GridSample(word))
 
 
+def affine_grid(d: Draft, theta: Ref, size: Sequence[int], align_corners: bool) -> Ref:
+    return d.add("affine_grid", theta, at=at.AffineGrid(tuple(size), align_corners))
+
+
+def fractional_pool(d: Draft, self: Ref, kernel_size: Sizes, output_size: Sizes, *_: Any) -> Ref:
+    """Windows of one size at places that are drawn, each its largest element."""
+    rank = len(output_size) if isinstance(output_size, (list, tuple)) else self.rank - 2
+    kernel, sizes = _sizes(kernel_size, rank), _sizes(output_size, rank)
+    shape = (*self.shape[: self.rank - rank], *sizes)
+    compared = (elements(kernel) - 1) * elements(shape)
+    return d.add("taught", self, at=at.Counted((shape,), (self.dtype,), comp=compared))
+
+
 def im2col(
     d: Draft, self: Ref, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> Ref:
@@ -259,8 +272,11 @@ def col2im(
     return image if self.rank == 3 else reshape(d, image, image.shape[1:])
 
 
-def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int]) -> Ref:
-    return d.add("unpool", self, indices, at=at.Unpool(size=tuple(output_size)))
+def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int], *_: Any) -> Ref:
+    sizes = tuple(output_size)
+    x, places = (_batched(d, each, len(sizes)) for each in (self, indices))
+    made = d.add("unpool", x, places, at=at.Unpool(size=sizes))
+    return _unbatched(d, made, self, len(sizes))
 
 
 def roi_align(
@@ -284,8 +300,13 @@ TABLE: dict[str, Any] = {
     "im2col": im2col,
     "col2im": col2im,
     "max_unpool2d": max_unpool,
+    "max_unpool3d": max_unpool,
     "grid_sampler": grid_sample,
     "grid_sampler_2d": grid_sample,
+    "grid_sampler_3d": grid_sample,
+    "affine_grid_generator": affine_grid,
+    "fractional_max_pool2d": fractional_pool,
+    "fractional_max_pool3d": fractional_pool,
     "roi_align": roi_align,
     **dict.fromkeys([f"conv{n}d" for n in (1, 2, 3)], alike(conv)),
     **dict.fromkeys([f"conv_transpose{n}d" for n in (1, 2, 3)], alike(conv_transpose)),

@@ -1,0 +1,203 @@
+"""Linear algebra: products of other forms, distances, factorizations and their solutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.formats.torch.aten.shaping import permute, transpose
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, alike
+from layerscope.formats.torch.dtypes import name_of
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape
+from layerscope.ops.rule import broadcast
+
+MM_ROWS = 25  # more rows than this, and PyTorch finds Euclidean distances by a matrix product
+
+
+def _told(*made: Shape, dtype: str) -> at.Told:
+    return at.Told(made, (dtype,) * len(made))
+
+
+def _joined(d: Draft, self: Ref, made: Ref, beta: Any, alpha: Any) -> Ref:
+    """Beta · self + alpha · made"""
+    if alpha != 1:
+        made = d.add("mul", made)
+    if beta == 0:
+        return made
+    return d.add("add", made, self if beta == 1 else d.add("mul", self))
+
+
+def addbmm(d: Draft, self: Ref, batch1: Ref, batch2: Ref, *, beta: Any = 1, alpha: Any = 1) -> Ref:
+    made = d.add("einsum", batch1, batch2, at=at.Einsum("bij,bjk->ik"))
+    return _joined(d, self, made, beta, alpha)
+
+
+def addr(d: Draft, self: Ref, vec1: Ref, vec2: Ref, *, beta: Any = 1, alpha: Any = 1) -> Ref:
+    made = d.add("einsum", vec1, vec2, at=at.Einsum("i,j->ij"))
+    return _joined(d, self, made, beta, alpha)
+
+
+def scaled_mm(
+    d: Draft,
+    self: Ref,
+    mat2: Ref,
+    scale_a: Any = None,
+    scale_b: Any = None,
+    bias: Ref | None = None,
+    scale_result: Any = None,
+    out_dtype: Any = None,
+    *_: Any,
+) -> Ref:
+    """A product of narrow numbers, then a scale of each side, and a bias."""
+    made = d.add("matmul", self, mat2)
+    if out_dtype is not None:
+        made = d.cast(made, name_of(out_dtype))
+    for scale in (scale_a, scale_b):
+        if isinstance(scale, Ref):
+            made = d.add("mul", made, scale)
+    return made if bias is None else d.add("add", made, bias)
+
+
+def cross(d: Draft, self: Ref, other: Ref, *, dim: int = -1) -> Ref:
+    """Of three numbers each, two products and their difference."""
+    return d.add("sub", d.add("mul", self, other), d.add("mul", self, other))
+
+
+def cdist(d: Draft, x1: Ref, x2: Ref, p: float = 2.0, compute_mode: int | None = None) -> Ref:
+    by_product = compute_mode == 1 or (
+        compute_mode in (None, 0) and max(x1.shape[-2], x2.shape[-2]) > MM_ROWS
+    )
+    if p == 2 and by_product:
+        return euclidean_dist(d, x1, x2)
+    return d.add("cdist", x1, x2, at=at.Distance(float(p)))
+
+
+def euclidean_dist(d: Draft, x1: Ref, x2: Ref) -> Ref:
+    """√(|x|² − 2·x·y + |y|²) as one product: (−2x, |x|², 1) by (y, 1, |y|²)."""
+    sides = []
+    for n, x in enumerate((x1, x2)):
+        norms = d.add("reduce_sum", d.add("square", x), at=at.Reduce((-1,), keep=True))
+        ones = d.add("constant", at=at.Told((norms.shape,), (x.dtype,)))
+        parts = [x, ones, norms] if n else [d.add("mul", x), norms, ones]
+        sides.append(d.concat(parts, x.rank - 1))
+    made = d.add("matmul", sides[0], transpose(d, sides[1], -2, -1))
+    return d.add("sqrt", d.add("max", made))
+
+
+def pdist(d: Draft, self: Ref, p: float = 2.0) -> Ref:
+    return d.add("cdist", self, at=at.Distance(float(p)))
+
+
+def det(d: Draft, self: Ref) -> Ref:
+    return d.add("det", self)
+
+
+def lu_solve(d: Draft, lu: Ref, pivots: Ref, b: Ref, *, left: bool = True, **_: Any) -> Ref:
+    x = b if left else transpose(d, b, -2, -1)
+    made = d.add("lu_solve", lu, x, at=_told(_broadcast(lu, x), dtype=b.dtype))
+    return made if left else transpose(d, made, -2, -1)
+
+
+def ldl_solve(d: Draft, ld: Ref, pivots: Ref, b: Ref, **_: Any) -> Ref:
+    return d.add("lu_solve", ld, b, at=_told(_broadcast(ld, b), dtype=b.dtype))
+
+
+def cholesky_solve(d: Draft, self: Ref, input2: Ref, upper: bool = False) -> Ref:
+    return d.add(
+        "cholesky_solve", input2, self, at=_told(_broadcast(input2, self), dtype=self.dtype)
+    )
+
+
+def cholesky_inverse(d: Draft, self: Ref, upper: bool = False) -> Ref:
+    eye = d.add("constant", at=at.Told((self.shape,), (self.dtype,)))
+    return d.add("cholesky_solve", self, eye, at=_told(self.shape, dtype=self.dtype))
+
+
+def triangular_solve(d: Draft, self: Ref, a: Ref, *_: Any, **__: Any) -> list[Ref]:
+    shape = _broadcast(a, self)
+    made = d.add("triangular_solve", a, self, at=_told(shape, dtype=self.dtype))
+    return [made, d.add("identity", a)]
+
+
+def _broadcast(left: Ref, right: Ref) -> Shape:
+    return (*broadcast((left.shape[:-2], right.shape[:-2])), *right.shape[-2:])
+
+
+def lu_unpack(
+    d: Draft, lu_data: Ref, lu_pivots: Ref, unpack_data: bool = True, unpack_pivots: bool = True
+) -> list[Ref]:
+    """Both triangles, cut to their sizes, and the permutation as a matrix."""
+    *batch, m, n = lu_data.shape
+    if not (unpack_data and unpack_pivots):
+        raise NoWords("a part of a factorization")
+    least = min(m, n)
+    whole = d.add("one_hot", lu_pivots, at=at.OneHot(m, -1, lu_data.dtype))
+    turned = at.Told(((*batch, m, m),), (lu_data.dtype,))
+    ways = whole if whole.shape == turned.shapes[0] else d.add("constant", at=turned)
+    parts = []
+    for rows, columns in ((m, least), (least, n)):
+        cut = at.Slice((-2, -1), (0, 0), (rows, columns), (1, 1))
+        part = lu_data if (rows, columns) == (m, n) else d.add("slice", lu_data, at=cut)
+        parts.append(d.add("trilu", part))
+    return [ways, *parts]
+
+
+def pinv(d: Draft, self: Ref, *_: Any, **__: Any) -> Ref:
+    """By the singular value decomposition: V · S⁻¹ · Uᵀ, small values left out."""
+    *batch, m, n = self.shape
+    k = min(m, n)
+    told = _told((*batch, m, k), (*batch, k), (*batch, k, n), dtype=self.dtype)
+    u, s, v = d.several("svd", self, at=told)
+    kept = d.add("where", d.add("compare", s), d.add("reciprocal", s), _zero(d, s.dtype))
+    scales = d.add("reshape", kept, at=at.Reshape((*batch, 1, k)))
+    right = d.add("mul", transpose(d, v, -2, -1), scales)
+    return d.add("matmul", right, transpose(d, u, -2, -1))
+
+
+def _zero(d: Draft, dtype: str) -> Ref:
+    return d.add("constant", at=at.Told(((),), (dtype,)))
+
+
+def ormqr(d: Draft, self: Ref, input2: Ref, input3: Ref, *_: Any, **__: Any) -> Ref:
+    """Reflections applied to the columns of a matrix."""
+    return d.add("householder_product", input3, input2, at=_told(input3.shape, dtype=self.dtype))
+
+
+def conv_tbc(d: Draft, self: Ref, weight: Ref, bias: Ref, pad: int = 0) -> Ref:
+    """Of T x N x C: a convolution along the first axis."""
+    x = permute(d, self, (1, 2, 0))
+    kernel = permute(d, weight, (2, 1, 0))
+    window = at.Window((weight.shape[0],), (1,), ((pad, pad),), (1,))
+    told = at.Conv(window, weight.shape[2], 1, True)
+    return permute(d, d.add("conv", x, kernel, bias, at=told), (2, 0, 1))
+
+
+def weight_norm(d: Draft, v: Ref, g: Ref, dim: int = 0) -> list[Ref]:
+    """V · g / |v|, a norm for every slice."""
+    axes = tuple([n for n in range(v.rank) if n != dim])
+    norms = d.add("reduce_l2", v, at=at.Reduce(axes, keep=True))
+    return [d.add("mul", v, d.add("div", g, norms)), norms]
+
+
+TABLE: dict[str, Any] = {
+    "addbmm": alike(addbmm),
+    "addr": alike(addr),
+    "_scaled_mm": scaled_mm,
+    "linalg_cross": cross,
+    "cdist": cdist,
+    "_cdist_forward": cdist,
+    "_euclidean_dist": euclidean_dist,
+    "_pdist_forward": pdist,
+    "linalg_det": det,
+    "det": det,
+    "linalg_lu_solve": lu_solve,
+    "linalg_ldl_solve": ldl_solve,
+    "cholesky_solve": cholesky_solve,
+    "cholesky_inverse": cholesky_inverse,
+    "triangular_solve": triangular_solve,
+    "lu_unpack": lu_unpack,
+    "linalg_pinv": pinv,
+    "ormqr": ormqr,
+    "conv_tbc": conv_tbc,
+    "_weight_norm_interface": weight_norm,
+}

@@ -1,0 +1,85 @@
+"""Operators whose results are declared by a run: their op counts by shapes, whatever those are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Told
+from layerscope.graph.types import Shape
+from layerscope.ops.known import called
+
+# Operators without a converter, whose tensors are the inputs of the op in the same order.
+DECLARED: dict[str, str] = {
+    # other strides of the same storage, or numbers of another dtype
+    "view_as_real": "view",
+    "view_as_complex": "view",
+    "_conj": "view",
+    "_neg_view": "view",
+    "narrow": "view",  # from where a tensor says
+    "tensor_split": "view",
+    # as many results as numbers decide
+    "nonzero": "non_zero",
+    "masked_select": "compress",
+    "index": "compress",  # by flags; by indices it has a converter
+    "_unsafe_masked_index": "compress",
+    "index_put": "masked_scatter",
+    "_index_put_impl": "masked_scatter",
+    "_unique2": "unique",
+    "_unique": "unique",
+    "unique_dim": "unique",
+    "unique_consecutive": "unique",
+    "unique_dim_consecutive": "unique",
+    "searchsorted": "searchsorted",
+    "masked_scatter": "masked_scatter",
+    "bincount": "bincount",
+    "repeat_interleave": "range",  # indices, each as often as a number says
+    # linear algebra
+    "linalg_lu_factor_ex": "lu",
+    "linalg_lu": "lu",
+    "linalg_ldl_factor_ex": "lu",
+    "_linalg_slogdet": "slogdet",
+    "linalg_inv_ex": "inverse",
+    "linalg_cholesky_ex": "cholesky",
+    "cholesky": "cholesky",
+    "_linalg_solve_ex": "solve",
+    "linalg_solve_triangular": "triangular_solve",
+    "linalg_qr": "qr",
+    "geqrf": "qr",
+    "linalg_householder_product": "householder_product",
+    "_linalg_svd": "svd",
+    "_linalg_eigh": "eigh",
+    "linalg_eig": "eig",
+    "_linalg_eigvals": "eig",
+    "linalg_eigvals": "eig",
+    "linalg_matrix_exp": "matrix_exp",
+}
+
+# The size of their results is a number that they are given, not a shape.
+SIZED = frozenset((
+    "nonzero", "masked_select", "index", "_unique2", "_unique", "unique_dim", "unique_consecutive",
+    "unique_dim_consecutive", "bincount", "repeat_interleave",
+))  # fmt: skip
+
+# Results behind those of the converter are by-products of the same computation, such as statistics
+# for the gradient or a permutation: no node makes them unless one is read.
+BY_PRODUCTS = frozenset((
+    "_embedding_bag", "_embedding_bag_forward_only", "embedding_bag", "native_layer_norm",
+    "native_group_norm", "native_batch_norm", "_native_batch_norm_legit",
+    "_batch_norm_with_update", "_native_batch_norm_legit_no_training", "nll_loss_forward",
+    "nll_loss2d_forward", "_linalg_det", "native_dropout", "log_sigmoid_forward", "_ctc_loss",
+    "multilabel_margin_loss_forward", "fractional_max_pool2d", "fractional_max_pool3d",
+    "_fused_rms_norm",
+))  # fmt: skip
+
+
+def declared(name: str, given: Sequence[Shape], told: Told) -> str:
+    """The op that counts an operator whose results are known; "" where there is none."""
+    op = DECLARED.get(name, "")
+    if not op:
+        return ""
+    try:
+        called(op, told, tuple(given))
+    except ShapeError:
+        return ""
+    return op

@@ -1,0 +1,194 @@
+"""Losses: of every element, their sum or their mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layerscope.formats.torch.aten.shaping import reshape
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Source
+
+EVERY, MEAN, SUM = 0, 1, 2  # as PyTorch numbers what becomes of the elements
+
+
+def reduced(d: Draft, x: Ref, reduction: int) -> Ref:
+    """All elements, their mean or their sum."""
+    if reduction == EVERY or not x.rank:
+        return x
+    return d.add("reduce_mean" if reduction == MEAN else "reduce_sum", x, at=at.Reduce())
+
+
+def mse_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+    if reduction == MEAN and self.shape == target.shape:
+        return d.add("mse_loss", self, target)
+    return reduced(d, d.add("square", d.add("sub", self, target)), reduction)
+
+
+def l1_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+    if reduction == MEAN and self.shape == target.shape:
+        return d.add("l1_loss", self, target)
+    return reduced(d, d.add("abs", d.add("sub", self, target)), reduction)
+
+
+def smooth_l1_loss(
+    d: Draft, self: Ref, target: Ref, reduction: int = MEAN, beta: float = 1.0
+) -> Ref:
+    return reduced(d, d.add("smooth_l1", self, target), reduction)
+
+
+def huber_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN, delta: float = 1.0) -> Ref:
+    return reduced(d, d.add("huber", self, target), reduction)
+
+
+def binary_cross_entropy(
+    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = MEAN
+) -> Ref:
+    made = d.add("binary_cross_entropy", self, target)
+    return reduced(d, made if weight is None else d.add("mul", made, weight), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    d: Draft,
+    self: Ref,
+    target: Ref,
+    weight: Ref | None = None,
+    pos_weight: Ref | None = None,
+    reduction: int = MEAN,
+) -> Ref:
+    """(1 − t)·x − w·log σ(x), where w = 1 + (p − 1)·t for a weight p of what is true."""
+    if pos_weight is not None or weight is not None:
+        d.source = Source(op=f"{d.source.op}.weight")
+    logs = d.add("log_sigmoid", self)
+    if pos_weight is not None:
+        scale = d.add("add", d.add("mul", d.add("sub", pos_weight), target))
+        logs = d.add("mul", logs, scale)
+    made = d.add("sub", d.add("mul", d.add("sub", target), self), logs)
+    return reduced(d, made if weight is None else d.add("mul", made, weight), reduction)
+
+
+def soft_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+    """log(1 + exp(−t·x))"""
+    power = d.add("exp", d.add("mul", d.add("neg", target), self))
+    return reduced(d, d.add("log1p", power), reduction)
+
+
+def multi_margin_loss(
+    d: Draft,
+    self: Ref,
+    target: Ref,
+    p: Any = 1,
+    margin: Any = 1,
+    weight: Ref | None = None,
+    reduction: int = MEAN,
+) -> Ref:
+    """How far other classes come within a margin of the label's, the label's own among them."""
+    rows, classes = (1, 1, *self.shape)[-2:]
+    x, labels = reshape(d, self, (rows, classes)), reshape(d, target, (rows, 1))
+    label = d.add("gather", x, labels, at=at.Gather(1, elements=True))
+    made = d.add("relu", d.add("add", d.add("sub", x, label)), at=at.Activation())
+    if p == 2:
+        made = d.add("square", made)
+    if weight is not None:
+        scales = d.add("gather", weight, labels, at=at.Gather(0))
+        made = d.add("mul", made, reshape(d, scales, (rows, 1)))
+    means = d.add("reduce_mean", made, at=at.Reduce((1,)))
+    return reduced(d, reshape(d, means, target.shape), reduction)
+
+
+def multilabel_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+    """Every label against every class that is none: at most all pairs of classes."""
+    rows, classes = (1, 1, *self.shape)[-2:]
+    pairs = rows * (classes // 2) * (classes - classes // 2)
+    shape = () if reduction != EVERY else self.shape[:-1]
+    total = 0 if reduction == EVERY else rows - 1
+    counts = at.Counted(
+        (shape,), (self.dtype,), add=3 * pairs + total, comp=pairs, div=rows,
+        estimate="half of the classes are labels, which makes the most pairs",
+    )  # fmt: skip
+    return d.add("taught", self, target, at=counts)
+
+
+def ctc_loss(
+    d: Draft, log_probs: Ref, targets: Ref, input_lengths: Any, target_lengths: Any, *_: Any,
+    **__: Any,
+) -> Ref:  # fmt: skip
+    """The forward algorithm: every state of every step from three of the step before."""
+    steps = log_probs.shape[0]
+    rows = log_probs.shape[1] if log_probs.rank == 3 else 1
+    if not isinstance(target_lengths, Ref):
+        states = sum([2 * length + 1 for length in target_lengths])
+    elif targets.rank == 2:
+        states = rows * (2 * targets.shape[1] + 1)
+    else:
+        states = 2 * targets.shape[0] + rows
+    cells = states * steps
+    shape = (rows,) if log_probs.rank == 3 else ()
+    counts = at.Counted(
+        (shape,), (log_probs.dtype,), comp=2 * cells, add=7 * cells, exp=4 * cells,
+        estimate="all steps and labels of a batch, the longest of each",
+    )  # fmt: skip
+    return d.add("taught", log_probs, targets, at=counts)
+
+
+def cross_entropy(
+    d: Draft,
+    self: Ref,
+    target: Ref,
+    weight: Ref | None = None,
+    reduction: int = MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Ref:
+    """Of labels; others are what PyTorch makes of log_softmax and nll_loss."""
+    if target.shape == self.shape or weight is not None or reduction != MEAN:
+        raise NoWords("a loss against probabilities, weighted or of every element")
+    if label_smoothing:
+        d.source = Source(op=f"{d.source.op}.smoothed")
+    axis = 0 if self.rank == 1 else 1
+    return d.add("softmax_loss", self, target, at=at.Softmax(axis))
+
+
+def nll_loss(
+    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = MEAN, *_: Any
+) -> Ref:
+    """Minus the log-probability of each label, times its weight."""
+    axis = 0 if self.rank == 1 else 1
+    if reduction == MEAN and weight is None:
+        return d.add("nll_loss", self, target, at=at.Softmax(axis))
+    places = reshape(d, target, _with_one(target.shape, axis))
+    taken = d.add("gather", self, places, at=at.Gather(axis, elements=True))
+    rows = d.add("neg", reshape(d, taken, target.shape))
+    if weight is None:
+        return reduced(d, rows, reduction)
+    d.source = Source(op=f"{d.source.op}.weight")
+    weights = d.add("gather", weight, target, at=at.Gather(0))
+    rows = d.add("mul", rows, weights)
+    if reduction != MEAN or not rows.rank:
+        return reduced(d, rows, reduction)
+    sums = [d.add("reduce_sum", each, at=at.Reduce()) for each in (rows, weights)]
+    return d.add("div", *sums)
+
+
+def _with_one(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], 1, *shape[axis:])
+
+
+TABLE: dict[str, Any] = {
+    "mse_loss": mse_loss,
+    "l1_loss": l1_loss,
+    "smooth_l1_loss": smooth_l1_loss,
+    "huber_loss": huber_loss,
+    "binary_cross_entropy": binary_cross_entropy,
+    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+    "soft_margin_loss": soft_margin_loss,
+    "multi_margin_loss": multi_margin_loss,
+    "multilabel_margin_loss_forward": multilabel_margin_loss,
+    "_ctc_loss": ctc_loss,
+    "cross_entropy_loss": cross_entropy,
+    "nll_loss_nd": nll_loss,
+    "nll_loss": nll_loss,
+    "nll_loss2d": nll_loss,
+    "nll_loss_forward": nll_loss,
+    "nll_loss2d_forward": nll_loss,
+}

@@ -1,0 +1,168 @@
+"""Distances, binary search, running extremes, bags of embeddings, and what flags choose."""
+
+from __future__ import annotations
+
+from layerscope.errors import ShapeError
+from layerscope.graph.attributes import CumSum, Distance, EmbeddingBag, Told
+from layerscope.graph.types import Param, Shape, elements
+from layerscope.ops.reach import Reach, everything, keep
+from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of, broadcast, param, passes, shown
+from layerscope.ops.saved import Saved, every_input, nothing
+
+
+def _declared(call: Call) -> tuple[Shape, ...]:
+    a: Told = call.attributes
+    return a.shapes
+
+
+def _search(call: Call) -> Ops:
+    """A binary search of m sorted numbers: as many comparisons as m + 1 answers have bits."""
+    return Ops(comp=call.x[-1].bit_length() * call.out_elements)
+
+
+def _pairs(call: Call) -> tuple[Shape, ...]:
+    """Every row of the first with every row of the second, or of one tensor each pair once."""
+    if len(call.inputs) == 1:
+        if len(call.x) != 2:
+            raise ShapeError(f"distances of the rows of {shown(call.x)}, expected a matrix")
+        return ((call.x[0] * (call.x[0] - 1) // 2,),)
+    left, right = call.inputs
+    if min(len(left), len(right)) < 2 or left[-1] != right[-1]:
+        raise ShapeError(f"distances of {shown(left)} and {shown(right)}: rows do not agree")
+    return ((*broadcast((left[:-2], right[:-2])), left[-2], right[-2]),)
+
+
+def _distances(call: Call) -> Ops:
+    """Differences, their sizes to the power p added up, and the root; by p as norms are."""
+    p = (call.attributes or Distance()).p
+    n = call.x[-1]
+    if p == float("inf"):
+        unit = Ops(add=n, comp=2 * n - 1)
+    elif p == 0 or p == 1:
+        unit = Ops(add=2 * n - 1, comp=n)
+    elif p == 2:
+        unit = Ops(add=2 * n - 1, mul=n, exp=1)
+    else:
+        unit = Ops(add=2 * n - 1, comp=n, exp=n + 1)
+    return unit * call.out_elements
+
+
+def _line(call: Call) -> int:
+    return axis_of((call.attributes or CumSum()).axis, len(call.x))
+
+
+def _running_shape(call: Call) -> tuple[Shape, ...]:
+    _line(call)
+    return (call.x, call.x)
+
+
+def _running(call: Call) -> Ops:
+    """Every element against the best so far."""
+    size = elements(call.x)
+    return Ops(comp=size - size // max(call.x[_line(call)], 1))
+
+
+def _running_reach(call: Call) -> tuple[Reach, ...]:
+    kept = keep(tuple(n for n in range(len(call.x)) if n != _line(call)))
+    return (kept, kept)
+
+
+def _running_rule() -> Rule:
+    return Rule(
+        family="reduction",
+        shape=_running_shape,
+        ops=_running,
+        reach=_running_reach,
+        backward=lambda call: (Ops(add=elements(call.x)), FREE),
+        saves=lambda call: Saved(inputs=(0,), outputs=(1,)),
+        makes=("input", "int64"),
+    )
+
+
+def _bag_shape(call: Call) -> tuple[Shape, ...]:
+    a: EmbeddingBag = call.attributes
+    if min(a.rows, a.features, a.bags) < 1 or len(call.x) != 1:
+        raise ShapeError(f"{a.bags} bags of {call.x} in a table of {a.rows} x {a.features}")
+    if len(call.inputs) > 2 and call.inputs[2] != call.x:
+        raise ShapeError(f"weights {call.inputs[2]} of indices {call.x}")
+    return ((a.bags, a.features),)
+
+
+def _bag_ops(call: Call) -> Ops:
+    """Vectors of each bag joined, none of them empty; a mean is divided, a weight multiplied."""
+    a: EmbeddingBag = call.attributes
+    count = call.x[0] * a.features
+    joined = max(count - a.bags * a.features, 0)
+    made = Ops(comp=joined) if a.mode == "max" else Ops(add=joined)
+    if a.mode == "mean":
+        made += Ops(div=a.bags * a.features)
+    return made + Ops(mul=count if len(call.inputs) > 2 else 0)
+
+
+def _bag_params(call: Call) -> tuple[Param, ...]:
+    a: EmbeddingBag = call.attributes
+    return (param("weight", (a.rows, a.features), "embedding"),)
+
+
+RULES = {
+    "cdist": Rule(
+        family="linear",
+        shape=_pairs,
+        ops=_distances,
+        reach=lambda call: everything(call.inputs),
+        backward=lambda call: (_distances(call) * 2, FREE),
+        saves=lambda call: Saved(inputs=tuple(range(len(call.inputs))), outputs=(0,)),
+        arity=(1, 2),
+    ),
+    # positions in sorted numbers (first input) of every number of the second
+    "searchsorted": Rule(
+        family="indexing",
+        shape=_declared,
+        ops=_search,
+        reach=lambda call: everything(call.inputs),
+        reads=lambda call: (
+            min(elements(call.x), call.x[-1].bit_length() * call.out_elements),
+            *[elements(shape) for shape in call.inputs[1:]],
+        ),
+        backward=passes,
+        saves=nothing,
+        makes=("told",),
+        arity=(1, 2),
+    ),
+    # how often each whole number occurs, or the sum of the weights (second input) of each
+    "bincount": Rule(
+        family="indexing",
+        shape=_declared,
+        ops=lambda call: Ops(add=elements(call.x)),
+        reach=lambda call: everything(call.inputs),
+        backward=passes,
+        saves=nothing,
+        makes=("told",),
+        arity=(1, 2),
+    ),
+    "cum_max": _running_rule(),
+    "cum_min": _running_rule(),
+    # where flags are set, elements of the last input in order; else those of the first
+    "masked_scatter": Rule(
+        family="indexing",
+        shape=lambda call: (call.x,),
+        ops=lambda call: Ops(comp=sum(map(elements, call.inputs[1:-1]))),
+        reach=lambda call: (keep(range(len(call.x))), *everything(call.inputs[1:])),
+        backward=passes,
+        saves=lambda call: Saved(inputs=tuple(range(1, len(call.inputs) - 1))),
+        arity=(3, None),
+    ),
+    "embedding_bag": Rule(
+        family="indexing",
+        shape=_bag_shape,
+        ops=_bag_ops,
+        params=_bag_params,
+        reach=lambda call: everything(call.inputs),
+        stored_read=lambda call: call.x[0] * call.attributes.features,
+        backward=lambda call: (FREE, Ops(add=call.x[0] * call.attributes.features)),
+        makes=("float",),
+        saves=every_input,
+        arity=(2, 3),
+        estimate="no bag is empty",
+    ),
+}
