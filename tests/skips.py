@@ -17,6 +17,7 @@ NO_SHARED = "the figures of others (../shared) are not on this machine"
 SLOW_TARGETS = {  # of other files: make test-lower
     "test_onnx_models.py": "make test-models",
     "test_torch_figures.py": "make test-zoo",
+    "test_torch_threads.py": "make test-threads",
     "test_torch_vision_names.py": "make test-zoo",
 }
 
