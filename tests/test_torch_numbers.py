@@ -458,3 +458,45 @@ def test_real_is_an_option_everywhere() -> None:
         layerscope.analyze(model, input_data=x, real=False)
     with pytest.raises(ModelError, match="real=False"):
         capture(model, (x,), real=False)
+
+
+class AutocastOfItsInput(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        with torch.autocast(x.device.type, enabled=False):
+            return self.linear(x) @ x.transpose(-1, -2)
+
+
+def test_autocast_of_the_device_of_a_tensor_is_run_for_real() -> None:
+    """PyTorch has no autocast for the meta device, which tensors of a capture are on."""
+    report = layerscope.summary(AutocastOfItsInput(), (2, 4))
+    assert report.total_macs == 2 * 4 * 4 + 2 * 4 * 2
+    [note] = report.graph.notes
+    assert note.startswith("computed with real numbers: torch.autocast of the device of a tensor")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda i, x: torch.einsum("i,j->ij", i, x),
+        lambda i, x: torch.einsum("i,jk->ijk", i, x.reshape(-1, 1)),
+        lambda i, x: torch.outer(i, x),
+        lambda i, x: torch.ger(i, x),
+    ],
+)
+def test_products_of_several_dtypes_without_a_sum(call: Any) -> None:
+    """PyTorch multiplies element by element, and casts; with a sum it refuses."""
+    net = Doing(lambda x: call(torch.arange(3, device=x.device), x))
+    x = torch.rand(5)
+    report = layerscope.summary(net, input_data=x)
+    assert report.layers[-1].output == tuple(net(x).shape)
+    assert report.layers[-1].node.op == "mul"
+    assert not report.coverage.unknown
+    with pytest.raises(RuntimeError):
+        layerscope.summary(
+            Doing(lambda x: torch.einsum("i,i->", torch.arange(5, device=x.device), x)),
+            input_data=x,
+        )

@@ -12,12 +12,15 @@ from layerscope.formats.torch.draft import Refused
 
 # What PyTorch says where Python asks a tensor without numbers for some, and no operator is called.
 LACKS_NUMBERS = re.compile(
-    r"\bmeta\b|unallocated storage|Tensor\.__format__|do not have strides|fake impl", re.IGNORECASE
+    r"\bmeta\b|unallocated storage|Tensor\.__format__|do not have strides|fake impl"
+    r"|unsupported scalarType",
+    re.IGNORECASE,
 )
 AUTOGRAD = re.compile(r"nference tensor|does not require grad|requires_grad")
 NAMES = {
     "tolist": "Tensor.tolist", "to numpy": "Tensor.numpy", "__format__": "Tensor.__format__",
     "strides": "a sparse layout", "Sparse": "a sparse layout", "dlpack": "torch.from_dlpack",
+    "scalarType": "torch.autocast of the device of a tensor",
 }  # fmt: skip
 
 

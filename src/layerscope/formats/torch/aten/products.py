@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import broadcast_to, reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, alike
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, alike
 from layerscope.graph import attributes as at
 
 
@@ -51,6 +51,11 @@ def addmm(d: Draft, self: Ref, mat1: Ref, mat2: Ref, *, beta: Any = 1, alpha: An
 
 
 def einsum(d: Draft, equation: str, tensors: Sequence[Ref], *, path: Any = None) -> Ref:
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    dtypes = {ref.dtype: None for ref in tensors}
+    if len(dtypes) > 1:
+        summed = not arrow or not set(given) - {","} <= set(result)
+        _need_mul(dtypes, summed)
     return d.add("einsum", *tensors, at=at.Einsum(equation.replace(" ", "")))
 
 
@@ -69,7 +74,16 @@ def grouped(d: Draft, self: Ref, mat2: Ref, offs: Ref | None = None, *_: Any, **
     return d.add("taught", self, mat2, at=told)
 
 
+def _need_mul(dtypes: Mapping[str, None], summed: bool) -> None:
+    """Refuse a product of several dtypes; one without a sum is PyTorch's `mul`, which casts."""
+    if summed:
+        raise Refused(f"numbers of {' and '.join(dtypes)} in one product")
+    raise NoWords("a product of several dtypes without a sum")
+
+
 def outer(d: Draft, self: Ref, vec2: Ref) -> Ref:
+    if self.dtype != vec2.dtype:
+        _need_mul({self.dtype: None, vec2.dtype: None}, summed=False)
     return d.add("einsum", self, vec2, at=at.Einsum("i,j->ij"))
 
 
@@ -252,7 +266,7 @@ TABLE: dict[str, Any] = {
     "addmm": alike(of_ranks(addmm, 2, 2)),
     "baddbmm": alike(of_ranks(addmm, 3, 3)),
     "addmv": alike(of_ranks(addmm, 2, 1)),
-    "einsum": alike(einsum),
+    "einsum": einsum,
     "bilinear": alike(bilinear),
     "_grouped_mm": grouped,
     "grouped_mm": grouped,
