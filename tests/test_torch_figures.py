@@ -122,6 +122,40 @@ def test_live_detectors(name: str) -> None:
     assert not report.coverage.unknown
 
 
+@pytest.fixture
+def suppression(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Non-maximum suppression in Python, where torchvision's compiled operators are missing."""
+    vision()
+    from torchvision import extension
+    from torchvision.ops import boxes
+
+    if extension._has_ops():
+        return
+
+    def nms(corners: Any, scores: Any, threshold: float) -> Any:
+        left = torch.argsort(scores, descending=True, stable=True)
+        over = boxes.box_iou(corners, corners) > threshold
+        kept = []
+        while left.numel():
+            kept.append(int(left[0]))
+            left = left[1:][~over[left[0], left[1:]]]
+        return torch.tensor(kept, dtype=torch.int64)
+
+    monkeypatch.setattr(boxes, "nms", nms)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn"])
+def test_live_detectors_with_proposals(name: str, suppression: None) -> None:
+    """The published figures are of a run that keeps 1000 proposals and detects nothing."""
+    model = getattr(vision().detection, name)(weights=None, weights_backbone=None).eval()
+    with torch.no_grad():
+        model.roi_heads.box_predictor.cls_score.bias[0] = 100  # all is background
+    report = layerscope.summary(model, (1, 3, 512, 512))
+    assert f"{report.total_macs / 1e9:.3f}" == DETECTORS[name]
+    assert report.total_params == sum(p.numel() for p in model.parameters())
+
+
 def test_attention_in_every_form() -> None:
     shapes = [(2, 8, 16, 32), (2, 2, 24, 32), (2, 2, 24, 32)]
     report = layerscope.summary(Attending(), shapes)
