@@ -47,6 +47,18 @@ def test_einsum_over_axes_of_size_1() -> None:
     assert explain(12, [], rows) == ({"einsum over axes of size 1": 12}, 0)
 
 
+def test_rows_of_linear_algebra_that_the_reference_ran() -> None:
+    rows = [Row("solve", 12, 4), Row("qr", 5, 4), Row("linear", 7, 7)]
+    calls = [of_call("aten::_linalg_solve_ex", (2, 2), (2, 2))]
+    assert explain(12, calls, rows) == ({"linear algebra": 12}, 0)
+    assert explain(12, [], rows) == ({}, 12)
+
+
+def test_distances_that_are_one_operator() -> None:
+    call = Call("aten::_cdist_forward", ((3, 5), (4, 5)), (3, 4), 0, False)
+    assert explain(60, [call], []) == ({"no formula": 60}, 0)
+
+
 def test_a_constant_has_no_reason_of_its_own() -> None:
     """Neither a formula that lacks nor a complex product: it is not counted at all."""
     call = of_call("aten::mv", (3, 5), (5,), constant=True, complex_arguments=2)

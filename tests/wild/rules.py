@@ -65,6 +65,20 @@ UNCOUNTED: dict[str, Callable[[Call], int]] = {
     "aten::vdot": _vectors,
     "aten::_grouped_mm": _grouped,
     "aten::addbmm": lambda call: prod(call.shapes[1]) * call.shapes[2][-1],
+    "aten::_cdist_forward": lambda call: prod(call.output) * call.shapes[0][-1],
+}
+# Algorithms of linear algebra without a formula there -> our rows that count them.
+ALGORITHMS = {
+    "aten::_linalg_solve_ex": "solve",
+    "aten::linalg_inv_ex": "inverse",
+    "aten::linalg_lu_factor_ex": "lu",
+    "aten::linalg_cholesky_ex": "cholesky",
+    "aten::linalg_solve_triangular": "triangular_solve",
+    "aten::linalg_qr": "qr",
+    "aten::linalg_householder_product": "householder_product",
+    "aten::_linalg_det": "det",
+    "aten::_linalg_slogdet": "slogdet",
+    "aten::linalg_matrix_exp": "matrix_exp",
 }
 
 
@@ -75,6 +89,12 @@ def uncounted(calls: Sequence[Call], rows: Sequence[Row]) -> int:
         for call in calls
         if call.operator in UNCOUNTED and not call.constant
     )
+
+
+def algorithms(calls: Sequence[Call], rows: Sequence[Row]) -> int:
+    """Rows of algorithms of linear algebra that the reference ran as one operator."""
+    ran = {ALGORITHMS.get(call.operator) for call in calls if not call.constant}
+    return sum(row.macs for row in rows if row.op in ran)
 
 
 def complex_products(calls: Sequence[Call], rows: Sequence[Row]) -> int:
@@ -94,6 +114,7 @@ def einsum_without_sum(calls: Sequence[Call], rows: Sequence[Row]) -> int:
 REASONS: dict[str, Reason] = {
     "constants": constants,
     "no formula": uncounted,
+    "linear algebra": algorithms,
     "complex": complex_products,
     "einsum over axes of size 1": einsum_without_sum,
 }

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
+from resource import RLIMIT_AS, setrlimit
 from typing import Any
 
 import msgspec
@@ -35,6 +36,7 @@ PACKAGES = {
     "peft": "peft_torch",
     "transformers": "transformers_torch",
 }
+MOST_MEMORY = 10 << 30  # of a process, in bytes
 CHUNK = 20  # models that one process runs before it takes those of another package
 MOST_REFUSED, MOST_UNKNOWN = 0.01, 0.02
 
@@ -62,6 +64,7 @@ def run_chunk(package: str, names: list[str], seconds: int) -> list[Result]:
     """Results of some models of one package, one after the other."""
     import torch
 
+    setrlimit(RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))  # one model that is too large ends alone
     torch.set_num_threads(1)
     build = module_of(package).build
     return [result for name in names for result in compare(package, name, build, seconds)]
