@@ -55,8 +55,14 @@ def test_rows_of_linear_algebra_that_the_reference_ran() -> None:
 
 
 def test_distances_that_are_one_operator() -> None:
-    call = Call("aten::_cdist_forward", ((3, 5), (4, 5)), (3, 4), 0, False)
-    assert explain(60, [call], []) == ({"no formula": 60}, 0)
+    """Checked against the row that a capture has for them."""
+    many, few = (torch.rand(rows, 3, device="meta") for rows in (40, 4))
+    for x in (many, few):
+        rows = x.shape[0]
+        report = layerscope.summary(Doing(lambda x: torch.cdist(x, x)), input_data=x)
+        call = Call("aten::_cdist_forward", ((rows, 3), (rows, 3)), (rows, rows), 0, False)
+        macs = sum(explain(0, [call], [])[0].values())
+        assert macs == report.total_macs == (40 * 40 * 5 if rows == 40 else 0)
 
 
 def test_a_constant_has_no_reason_of_its_own() -> None:

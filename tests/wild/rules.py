@@ -56,6 +56,16 @@ def _grouped(call: Call) -> int:
     raise ValueError(f"{call.operator} of {left} and {right}, expected (m, k) and (g, k, n)")
 
 
+def _distances(call: Call) -> int:
+    """Multiply-adds of distances: PyTorch takes a product of rows with two numbers more.
+
+    Of few rows it computes each distance by itself, without a product.
+    """
+    left, right = call.shapes[:2]
+    few = max(left[-2], right[-2]) <= 25 and call.operator == "aten::_cdist_forward"
+    return 0 if few else prod(call.output) * (left[-1] + 2)
+
+
 # Operators that multiply matrices and have no formula in torch.utils.flop_counter 2.13.
 UNCOUNTED: dict[str, Callable[[Call], int]] = {
     "aten::mv": _vectors,
@@ -65,7 +75,8 @@ UNCOUNTED: dict[str, Callable[[Call], int]] = {
     "aten::vdot": _vectors,
     "aten::_grouped_mm": _grouped,
     "aten::addbmm": lambda call: prod(call.shapes[1]) * call.shapes[2][-1],
-    "aten::_cdist_forward": lambda call: prod(call.output) * call.shapes[0][-1],
+    "aten::_cdist_forward": _distances,
+    "aten::_euclidean_dist": _distances,
 }
 # Algorithms of linear algebra without a formula there -> our rows that count them.
 ALGORITHMS = {
