@@ -72,7 +72,7 @@ test-torch: $(VENV)/torch
 
 test-zoo: $(VENV)/torch
 	$(BIN)/pytest tests/test_torch_figures.py tests/test_torch_vision_names.py -m slow
-	$(BIN)/python tests/zoo_torch.py $(ARGS)
+	$(BIN)/python -m tests.zoo_torch $(ARGS)
 
 # 8 threads x 200 captures beside training loops: minutes.
 test-threads: $(VENV)/torch

@@ -187,6 +187,40 @@ def test_another_thread_sees_nothing_of_a_capture(mode: str | None) -> None:
     assert held_during == held == attributes()
 
 
+class Gathering(nn.Module):  # type: ignore[misc]
+    """Takes its children out of `_modules` in one of the ways that Python has."""
+
+    def __init__(self, take: Any) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(6, 6), nn.Sequential(nn.Linear(6, 6)))
+        self.take = take
+
+    def forward(self, x: Any) -> Any:
+        for module in self.take(self._modules):
+            module.seen = True
+            x = module(x)
+        return x
+
+
+TAKES: list[Callable[[Any], Any]] = [
+    lambda modules: modules.values(),
+    lambda modules: dict(modules).values(),
+    lambda modules: {**modules}.values(),
+    lambda modules: [modules[name] for name in modules],
+    lambda modules: [each for _, each in modules.items()],
+    lambda modules: copy.copy(modules).values(),
+    lambda modules: [modules.get("inner")],
+]
+
+
+@pytest.mark.parametrize("take", TAKES)
+def test_children_are_shadows_however_they_are_read(take: Callable[[Any], Any]) -> None:
+    model = Gathering(take)
+    report = layerscope.summary(model, (4, 6))
+    assert [layer.node.module for layer in report.layers] == ["inner.0", "inner.1.0"]
+    assert not hasattr(model.inner, "seen")
+
+
 def test_two_captures_of_one_module_at_once() -> None:
     met = threading.Barrier(2, timeout=30)
 

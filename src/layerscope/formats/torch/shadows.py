@@ -85,6 +85,9 @@ class Children(dict[str, Any]):
         dict.__setitem__(self, name, shadow)
         return shadow
 
+    def __iter__(self) -> Any:
+        return dict.__iter__(self)  # so that `dict(children)` and `{**children}` read each item
+
     def get(self, name: str, default: Any = None) -> Any:
         """The shadow of that name."""
         return self[name] if name in self else default  # noqa: SIM401 - that is this
