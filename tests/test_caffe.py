@@ -410,8 +410,6 @@ def test_tops_that_no_rule_gives_are_unknown() -> None:
          "1:59: it: kernel size 0, expected at least 1"),
         (DATA + layer("Convolution", "\nconvolution_param { num_output: many }"),
          "2:33: num_output many, expected a whole number"),
-        (DATA + layer("Pooling", "\npooling_param { pool: MEDIAN kernel_size: 2 }"),
-         "2:23: pool MEDIAN, expected MAX or AVE or STOCHASTIC"),
         (DATA + layer("Slice", "slice_param { slice_point: 4\n slice_point: 2 }", top="p q r"),
          "1:129: it: slice points [4, 2], expected each above the last"),
         ("input: 'x' input_dim: 0", "1:23: input_dim 0, expected 1 to 2147483647"),

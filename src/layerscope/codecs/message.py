@@ -32,6 +32,10 @@ LETTERS = {
 }
 
 
+class UnknownWord(FormatError):
+    """A word that an enumeration does not have: another version of the format may."""
+
+
 class Origin(Protocol):
     """What was read: it turns an offset into a place that people can find."""
 
@@ -170,7 +174,9 @@ class Message:
             number = int(value.text)
             if number < len(words) and words[number]:
                 return words[number]
-        raise self._wrong(name, value, " or ".join(word for word in words if word))
+        if value.kind != "word":
+            raise self._wrong(name, value, " or ".join(word for word in words if word))
+        raise UnknownWord(str(self._wrong(name, value, " or ".join(filter(None, words)))))
 
     def _wrong(self, name: str, value: Value, wanted: str) -> FormatError:
         shown = value.text if len(value.text) <= 60 else value.text[:60] + "…"

@@ -12,13 +12,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from os.path import basename, splitext
 
 from layerscope.builder.assembly import FUNCTIONS
-from layerscope.codecs.message import Message
+from layerscope.codecs.message import Message, UnknownWord
 from layerscope.errors import FormatError, GraphError, ShapeError
 from layerscope.formats import Options
 from layerscope.formats.caffe.blobs import Blob, blobs_of, listed, store
+from layerscope.formats.caffe.fields import unknown_fields
 from layerscope.formats.caffe.inputs import batch_of, headers, shapes_of
 from layerscope.formats.caffe.layer import Draft, Layer
 from layerscope.formats.caffe.layers import LAYERS
@@ -200,10 +202,18 @@ class Network:
         shape = self.inputs[0].shape if self.inputs else None
         layer.rank = max(len(shape) - 2, 1) if shape and len(shape) > 2 else 2
         make = LAYERS.get(layer.kind)
+        strange = [*islice(unknown_fields(layer.message), MOST_NOTES)] if make is not None else []
+        for field, value in strange:
+            line = self.net.origin.line(value.at)
+            self.told.append(f"{layer.name} is unknown: {field} (line {line}) is no field of Caffe")
         try:
-            made = make(layer) if make is not None else layer.unknown()
+            made = make(layer) if make is not None and not strange else layer.unknown()
         except ShapeError as error:
             raise layer.error(str(error)) from None
+        except UnknownWord as error:
+            layer.drafts.clear()
+            self.told.append(f"{layer.name} is unknown: {error}")
+            made = layer.unknown()
         if len(layer.tops) > len(made):
             rest = len(layer.tops) - len(made)
             made = (*made, *layer.add(f"{layer.source.op} top", None, part="rest", outputs=rest))

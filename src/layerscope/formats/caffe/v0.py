@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from layerscope.codecs.message import Message
+from layerscope.formats.caffe.fields import ANYWHERE, FLAT, LAYER, SETTINGS
 
 RENAMED = {
     "kernelsize": "kernel_size",
@@ -31,5 +32,11 @@ def upgraded(layer: Message) -> Message:
     for name in ("name", "type", "blobs"):
         if name in inner:
             made.fields[name] = inner.fields[name]
-    made.fields.update({name: [flat] for name in PARAMS})
+    for name in PARAMS:
+        own = Message(inner.origin, inner.at)
+        fields = SETTINGS.get(name)
+        own.fields = {f: held for f, held in flat.fields.items() if fields is None or f in fields}
+        made.fields[name] = [own]
+    every = frozenset.union(LAYER, ANYWHERE, FLAT, *[SETTINGS.get(n, FLAT) for n in PARAMS])
+    made.fields.update({f: held for f, held in flat.fields.items() if f not in every})
     return made

@@ -9,8 +9,9 @@ from layerscope.formats.caffe.layer import Layer
 from layerscope.graph import attributes as at
 
 Tensors = tuple[str, ...]
-POOLS = ("MAX", "AVE", "STOCHASTIC")
-KINDS = {"MAX": "max", "AVE": "avg", "STOCHASTIC": "stochastic"}
+POOLS = ("MAX", "AVE", "STOCHASTIC", "AVE_EXC_PAD", "AVE_TF")  # the last two of Synopsys's fork
+KINDS = {"MAX": "max", "STOCHASTIC": "stochastic"}  # "avg" else
+SIDES = (("pad_t", "pad_b"), ("pad_l", "pad_r"))
 
 
 def _each(
@@ -53,14 +54,29 @@ def window_of(layer: Layer, param: Message, rounding: at.Rounding = "floor") -> 
     rank = _rank(layer, param)
     kernel = _each(layer, param, "kernel", None, rank)
     stride = _each(layer, param, "stride", 1, rank)
-    pads = tuple((pad, pad) for pad in _each(layer, param, "pad", 0, rank))
     dilation = _each(layer, param, "dilation", 1, rank)
-    return at.Window(kernel, stride, pads, dilation, rounding)
+    return at.Window(kernel, stride, _pads(layer, param, rank), dilation, rounding)
+
+
+def _pads(layer: Layer, param: Message, rank: int) -> at.Pads | at.Same:
+    """The padding: as Caffe has it, or of each side or `SAME`, as Synopsys's fork has it."""
+    pads = tuple([(pad, pad) for pad in _each(layer, param, "pad", 0, rank)])
+    sides = tuple([(param.whole(before), param.whole(after)) for before, after in SIDES])
+    kind = param.whole("pad_type")
+    if not any(map(any, sides)):
+        if kind not in (0, 1):
+            raise layer.error(f"pad_type {kind}, expected 0 or 1 (SAME)", param, "pad_type")
+        return "same_upper" if kind else pads
+    if rank != 2 or kind or any(map(any, pads)):
+        raise layer.error("pad_l and its like beside other padding, or not of 2 axes", param)
+    return sides
 
 
 def _deep_window(layer: Layer, param: Message, rounding: at.Rounding = "floor") -> at.Window:
     """As C3D has it: the depth of each setting apart from height and width."""
     flat = window_of(layer, param, rounding)
+    if isinstance(flat.pads, str):
+        raise layer.error("pad_type for 3 spatial axes, expected 2", param, "pad_type")
     depth = layer.positive(param, "kernel_depth", 1)
     step = layer.positive(param, "temporal_stride", 1)
     pad = param.whole("temporal_pad")
@@ -100,7 +116,8 @@ def _convolution(
 def _pooling(layer: Layer) -> Tensors:
     """Positions that only partly fit are kept, unless a fork's own setting says otherwise."""
     param = layer.param("pooling_param", "pooling3d_param")
-    kind = KINDS[param.choice("pool", POOLS, "MAX")]
+    word = param.choice("pool", POOLS, "MAX")
+    kind = KINDS.get(word, "avg")
     if param.flag("global_pooling"):
         return layer.add(f"global_{kind}_pool", at.GlobalPool())
     floor = param.choice("round_mode", ("CEIL", "FLOOR"), "CEIL") == "FLOOR"
@@ -110,7 +127,9 @@ def _pooling(layer: Layer) -> Tensors:
     window = (_deep_window if deep else window_of)(layer, param, rounding)
     indices = len(layer.tops) == 2 and kind == "max"
     return layer.add(
-        f"{kind}_pool", at.Pool(window, indices=indices, index_dtype=""), outputs=1 + indices
+        f"{kind}_pool",
+        at.Pool(window, word in ("MAX", "AVE", "STOCHASTIC"), indices=indices, index_dtype=""),
+        outputs=1 + indices,
     )
 
 
@@ -120,7 +139,7 @@ def _im2col(layer: Layer) -> Tensors:
 
 def _pyramid(layer: Layer) -> Tensors:
     param = layer.param("spp_param")
-    kind = KINDS[param.choice("pool", POOLS, "MAX")]
+    kind = KINDS.get(param.choice("pool", POOLS[:3], "MAX"), "avg")
     return layer.add(f"pyramid_{kind}_pool", at.Pyramid(layer.positive(param, "pyramid_height")))
 
 
