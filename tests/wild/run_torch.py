@@ -123,7 +123,8 @@ def line_of(result: Result) -> str:
         parts.append(f"{result.macs:,} MACs, reference {result.reference:,}")
     parts += [f"{reason} {macs:+,}" for reason, macs in result.reasons.items()]
     parts += [f"{op} ×{count}" for op, count in result.unknown.items()]
-    return "; ".join([*parts, result.message] if result.message else parts)
+    message = result.message if len(result.message) <= 200 else result.message[:200] + "…"
+    return "; ".join([*parts, message] if message else parts)
 
 
 def table(results: list[Result]) -> str:
