@@ -10,7 +10,7 @@ import pytest
 import layerscope
 from layerscope.graph.types import KeyWindow
 from layerscope.report.attention_windows import pairs, windowed
-from tests.torch_nets import on, torch
+from tests.torch_nets import nn, on, torch
 from tests.transformers_nets import ids, library, small
 
 TOKENS = 23
@@ -100,3 +100,25 @@ def test_no_note_where_nothing_is_left_out() -> None:
     step = layerscope.analyze(model, input_data={"input_ids": torch.zeros(1, 4).long()}, decode=30)
     assert windowed(step) is None
     assert not any("window" in note for note in step.notes)
+
+
+class Secretive:
+    """A configuration that does not tell what differs from layer to layer."""
+
+    model_type = "secretive"
+
+    @property
+    def sliding_window(self) -> int:
+        raise LookupError("sliding_window is of each layer")
+
+
+def test_windows_that_a_configuration_does_not_tell_are_noted() -> None:
+    model = nn.Linear(4, 4)
+    model.config = Secretive()
+    report = layerscope.summary(model, (1, 4))
+    assert report.total_macs == 16
+    [note] = report.graph.notes
+    assert note == (
+        "attention is counted over all pairs, windows are not known "
+        "(LookupError: sliding_window is of each layer)"
+    )

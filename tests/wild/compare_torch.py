@@ -83,7 +83,7 @@ def compare(package: str, name: str, build: BUILD, seconds: int) -> list[Result]
     start = time.perf_counter()
     try:
         found = limited(seconds, lambda: _compare(package, name, build))
-    except TimeLimit as error:
+    except (TimeLimit, MemoryError, RuntimeError) as error:  # of building it: ours are caught
         found = [Result(package, name, "no reference", message=said(error))]
     spent = (time.perf_counter() - start) / len(found)
     return [msgspec.structs.replace(result, seconds=round(spent, 2)) for result in found]

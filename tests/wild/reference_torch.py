@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
-from tests.wild.rules import UNCOUNTED, Call
+from tests.wild.rules import ALGORITHMS, UNCOUNTED, Call
 
 
 def count(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
@@ -76,7 +76,7 @@ class Products(TorchDispatchMode):  # type: ignore[misc]
             for tensor in (*outs, *written):
                 self._mark(tensor)
         packet, name = func._overloadpacket, func._schema.name
-        if (packet in flop_registry or name in UNCOUNTED) and outs:
+        if (packet in flop_registry or name in UNCOUNTED or name in ALGORITHMS) and outs:
             formula = flop_registry.get(packet)
             flops = formula(*args, **kwargs, out_val=out) if formula else 0
             self.found.append(

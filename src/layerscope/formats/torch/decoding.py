@@ -33,7 +33,11 @@ def capture_tokens(
         graph = capture(model, args, kwargs, name=name, **how)
     else:
         graph = _step(model, args, kwargs, decode, name, **how)
-    windows, note = attention_windows(model), other_masks(model)
+    try:
+        windows, note = attention_windows(model), other_masks(model)
+    except Exception as error:  # a configuration may refuse to tell what differs by layer
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+        windows, note = {}, f"attention is counted over all pairs, windows are not known ({reason})"
     notes = (*graph.notes, note) if note else graph.notes
     return replace(graph, windows=windows, notes=notes) if windows or note else graph
 
