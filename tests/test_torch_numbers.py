@@ -500,3 +500,31 @@ def test_products_of_several_dtypes_without_a_sum(call: Any) -> None:
             Doing(lambda x: torch.einsum("i,i->", torch.arange(5, device=x.device), x)),
             input_data=x,
         )
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda mask: torch.ones(2, 3).to(mask.device),
+        lambda mask: torch.ones(2, 3, dtype=torch.int64).to(mask.device),
+        lambda mask: torch.tensor([[1, 0, 1]] * 2).to(mask),
+        lambda mask: torch.arange(6).view(2, 3).to(device=mask.device, dtype=torch.bool),
+        lambda mask: torch.ones(2, 3).bool().to(mask.device, non_blocking=True),
+    ],
+)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_constants_of_the_processor_keep_their_values_on_another_device(
+    made: Any, device: str
+) -> None:
+    """As prompt tuning has it: ones on the processor, moved to the device of a mask."""
+    mask = torch.ones(2, 5, dtype=torch.int64, device=device)
+    expected = [bool(each) for each in made(torch.ones(2, 5, dtype=torch.int64)).flatten()]
+    seen: list[Any] = []
+
+    def forward(x: Any, mask: Any) -> Any:
+        seen.append([bool(each) for each in made(mask).flatten()])
+        return x * 2
+
+    x = torch.empty(2, 4, device=device)
+    layerscope.summary(Doing(forward), input_data=[x, mask], real=False)
+    assert seen[-1] == expected

@@ -78,7 +78,8 @@ class Constants(KnownValues):
             if numbers or (known and out.numel() <= MOST_KNOWN):
                 made.known = True
                 place = n if many else None
-                recipe = None if numbers else (func, args, kwargs, place, self.moment)
+                kept = numbers and out.device != self._meta  # the tensor itself has its values
+                recipe = None if kept else (func, args, kwargs, place, self.moment)
                 setattr(made, "drawn" if drawn else "recipe", recipe)
             if drawn:
                 made.recipe = "random"
