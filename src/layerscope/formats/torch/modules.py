@@ -70,20 +70,21 @@ class Calls:
         call_impl = torch.nn.Module._call_impl
         global_hooks = watched(torch)
         attention = _with_fast_path(torch) if self.recorder.real else ()
+        shortens, same, answer = self.short, self._same, self.answer
 
         def call(place: Place, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:
                 return place.shadow._call_impl(*args, **kwargs)
-            short = self.short and len(args) == 1 and not kwargs and plain_grad()
+            short = shortens and len(args) == 1 and not kwargs and plain_grad()
             if casting():
                 short, self.recorder.mode.casts = False, True
             if short and place.path:
-                if place.kind is self._same and not _hooked(place.held):
+                if place.kind is same and not _hooked(place.held):
                     return args[0]
                 if place.leaf is not None:
                     value = values.get(id(args[0]))
                     if value is not None:
-                        made = self.answer(place, args[0], value)
+                        made = answer(place, args[0], value)
                         if made is not None:
                             return made
             outer, tracker.place = tracker.place, place.opened()

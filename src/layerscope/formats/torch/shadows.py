@@ -211,9 +211,14 @@ class Shadows:
     def _is_usual(self, place: Place) -> bool:
         """Whether a leaf has the attributes of others of its class, and nothing registered."""
         held = place.module.__dict__
-        if self._own_hooks or self.copy_tensor is not None or held["_non_persistent_buffers_set"]:
+        if self._own_hooks or self.copy_tensor is not None:
             return False
-        if any(self._layout.hooks_of(held)) or held["_modules"]:
+        try:
+            if held["_modules"] or held["_non_persistent_buffers_set"]:
+                return False
+            if any(self._layout.hooks_of(held)):
+                return False
+        except KeyError:  # made by another version of PyTorch
             return False
         if ATTRIBUTES.get(place.kind) == len(held):
             return True
