@@ -153,8 +153,10 @@ def _find(spec: str) -> NamedModel:
 
 def _own(spec: str) -> Any:
     """`file.py:make_model` or `package.module:attribute`: a module, or what makes one."""
-    torch = the_torch()
     where, _, name = spec.rpartition(":")
+    if not where.endswith(".py") and importlib.util.find_spec(where.partition(".")[0]) is None:
+        _package(where)  # a wrong name is told as such, with PyTorch or without
+    torch = the_torch()
     found: Any = _file(where) if where.endswith(".py") else _package(where)
     for part in name.split("."):
         if not hasattr(found, part):
