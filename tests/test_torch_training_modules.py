@@ -15,8 +15,8 @@ import layerscope
 from layerscope.analysis.training import Training
 from layerscope.errors import MissingExtra
 from layerscope.formats.torch.specs import torchvision_models
+from tests.torch_nets import saved_bytes, torch
 
-torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
 checkpoint: Any = pytest.importorskip("torch.utils.checkpoint").checkpoint
 nn: Any = torch.nn
 f: Any = torch.nn.functional
@@ -389,22 +389,6 @@ ROWS: dict[str, Row] = {
     ),
     "detach": Row("layers", Detached, numbers(4, 8), ESTIMATE),
 }  # fmt: skip
-
-
-def saved_bytes(model: Any, given: Any) -> int:
-    """Bytes of every storage that autograd saves, parameters and buffers apart."""
-    own = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
-    found: dict[int, tuple[int, Any]] = {}  # the tensor too, so that no address is used again
-
-    def pack(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            found[storage.data_ptr()] = (storage.nbytes(), tensor)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        model(*given)
-    return sum(size for size, _ in found.values())
 
 
 def measured(row: Row) -> tuple[Training, int]:

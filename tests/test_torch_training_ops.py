@@ -13,7 +13,7 @@ from layerscope.formats.torch.aten import TABLE
 from layerscope.formats.torch.calls import Caller
 from layerscope.formats.torch.tracking import INTERNED, Interned
 from tests.torch_more_cases import MORE
-from tests.torch_nets import f, torch
+from tests.torch_nets import f, saved_bytes, torch
 
 aten: Any = torch.ops.aten
 
@@ -624,22 +624,6 @@ def tensor(spec: Any) -> Any:
         made = torch.zeros(shape, dtype=torch.long)
         return made if kind == LONG else torch.arange(made.numel()).reshape(shape) % 2 == 0
     return (torch.rand(spec) * 0.5 + 0.25).requires_grad_()
-
-
-def saved_bytes(model: Any, given: Any) -> int:
-    """Bytes of every storage that autograd saves, parameters and buffers apart."""
-    own = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
-    found: dict[int, tuple[int, Any]] = {}  # the tensor too, so that no address is used again
-
-    def pack(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            found[storage.data_ptr()] = (storage.nbytes(), tensor)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        model(*given)
-    return sum(size for size, _ in found.values())
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -13,8 +13,7 @@ from layerscope.errors import MissingExtra
 from layerscope.formats.torch.specs import torchvision_models
 from layerscope.graph import attributes as at
 from layerscope.ops import RULES, Call
-
-torch: Any = pytest.importorskip("torch", reason="torch is not installed: make test-torch")
+from tests.torch_nets import saved_bytes, torch
 
 WINDOW = at.Window((2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1))
 NETWORKS = (
@@ -31,29 +30,15 @@ def models() -> Any:
         pytest.skip("torchvision is not installed")
 
 
-def packed_bytes(model: Any, batch: int) -> int:
-    """Bytes of every storage autograd keeps, parameters and buffers apart."""
-    own = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
-    found: dict[int, tuple[int, Any]] = {}  # the tensor too, so that no address is used again
-
-    def pack(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            found[storage.data_ptr()] = (storage.nbytes(), tensor)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        model(torch.zeros(batch, 3, 224, 224))
-    return sum(size for size, _ in found.values())
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NETWORKS)
 def test_kept_bytes_are_autograds(name: str) -> None:
     options = {"aux_logits": False, "init_weights": False} if name == "googlenet" else {}
     model = getattr(models(), name)(weights=None, **options).train()
     report = layerscope.analyze(name, batch=2)
-    assert kept(report.graph, report.shapes, report.costs).total_bytes == packed_bytes(model, 2)
+    assert kept(report.graph, report.shapes, report.costs).total_bytes == saved_bytes(
+        model, (torch.zeros(2, 3, 224, 224),)
+    )
 
 
 def functions() -> dict[str, tuple[str, Any, Any]]:

@@ -26,6 +26,22 @@ def on(device: str, make: Any) -> Any:
         return make()
 
 
+def saved_bytes(model: Any, given: Any) -> int:
+    """Bytes of every storage that autograd saves, parameters and buffers apart."""
+    own = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
+    found: dict[int, tuple[int, Any]] = {}  # the tensor too, so that no address is used again
+
+    def pack(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            found[storage.data_ptr()] = (storage.nbytes(), tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(*given)
+    return sum(size for size, _ in found.values())
+
+
 class Doing(nn.Module):  # type: ignore[misc]
     def __init__(self, call: Any) -> None:
         super().__init__()
