@@ -316,9 +316,12 @@ def _need_shapes(graph: Graph) -> None:
     for node in graph.nodes:
         for name in node.inputs:
             if name in blank and node.op in RULES:
+                from layerscope.formats.input_hints import shape_hint
+
                 raise FormatError(
                     f"{blank[name].source}: the file tells no shape of input {name!r}, which "
-                    f"{node.name} reads; give it with --input {name}=1x3x224x224 or what it is"
+                    f"{node.name} reads; give it with --input {name}={shape_hint(name, node)} or "
+                    "what it is"
                 )
 
 

@@ -178,6 +178,8 @@ def interp(run: Run) -> list[Array]:
     new = a.size or tuple(len(range(0, size, a.shrink)) for size in sizes)
     if not a.size:
         new = tuple(size + (size - 1) * (a.zoom - 1) for size in new)
+    if len(run.inputs) == 2:
+        new = run.inputs[1].shape[2:]
 
     def near(i: int, axis: int) -> list[tuple[int, float]]:
         place = i * (sizes[axis] - 1) / (new[axis] - 1) if new[axis] > 1 else 0.0

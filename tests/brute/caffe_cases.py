@@ -51,6 +51,7 @@ CASES = [
           (at.Interp(shrink=2), "shrink"), (at.Interp(shrink=2, zoom=4), "both"),
           (at.Interp((3, 6), crop=(1, 0)), "cropped"), (at.Interp((1, 1)), "one"),
       ]),
+    Case("interp", at.Interp(), (MAP, (2, 1, 3, 6)), "like another"),
     Case("unpool", at.Unpool(scale=(2, 2)), ((2, 3, 2, 3),) * 2),
     Case("unpool", at.Unpool(scale=(2, 2), less=(1, 0)), ((1, 2, 2, 2),) * 2, "less"),
     Case("unpool", at.Unpool((5, 4)), ((1, 2, 2, 2),) * 2, "size"),

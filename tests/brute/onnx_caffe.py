@@ -116,6 +116,8 @@ def interp(m: Model) -> str:
     begin, end = a.crop
     sizes = [size - begin - end for size in m.shape[2:]]
     new = a.size or tuple(((size - 1) // a.shrink) * a.zoom + 1 for size in sizes)
+    if len(m.inputs) == 2:
+        new = m.inputs[1].shape[2:]
     ends = (m.shape[2] - end, m.shape[3] - end)
     x = m.node("Slice", m.x, m.ints(begin, begin), m.ints(*ends), m.ints(2, 3))
     told = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}

@@ -11,6 +11,7 @@ from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import RULES, Call
 from layerscope.ops.known import called
+from layerscope.ops.opaque import opaque_shapes
 from layerscope.ops.rule import made_dtype
 
 Tensors = tuple[Tensor, ...]
@@ -77,7 +78,8 @@ def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: st
     if call is None:
         told = node.attributes if isinstance(node.attributes, Opaque) else Opaque(())
         count = len(node.outputs)
-        known_of = told.shapes[:count], told.dtypes[:count], told.declared[:count]
+        shapes = opaque_shapes(told, known) if told.infer else told.shapes
+        known_of = shapes[:count], told.dtypes[:count], told.declared[:count]
         return tuple(
             [
                 Tensor(name, shape, kind or dtype, None, bool(declared))
@@ -93,10 +95,11 @@ def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: st
     return tuple(made)
 
 
-def _unknown(op: str, inputs: Tensors) -> str:
+def _unknown(node: Node, inputs: Tensors) -> str:
     """Why a node has no call."""
-    if op not in RULES:
-        return f"no rule for op {op}"
+    if node.op not in RULES:
+        why = node.attributes.why if isinstance(node.attributes, Opaque) else ""
+        return why or f"no rule for op {node.op}"
     return f"shape of {next(t.name for t in inputs if t.shape is None)} is unknown"
 
 
@@ -108,7 +111,7 @@ def _call(graph: Graph, node: Node, known: Tensors, notes: dict[str, str]) -> Ca
     """The call of a node; None, and a note of why, where it is unknown."""
     shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
     if node.op not in RULES or len(shapes) != len(known):
-        notes[node.name] = _unknown(node.op, known)
+        notes[node.name] = _unknown(node, known)
         return None
     try:
         call = called(node.op, node.attributes, shapes)

@@ -17,7 +17,8 @@ Kind = Literal["string", "number", "word"]
 TRUE = ("true", "True", "t", "1")
 FALSE = ("false", "False", "f", "0")
 MOST_DIGITS = 24  # 64 bits take 20, in octal 23
-LARGEST = 1 << 64
+MOST_TEXT = 400  # characters of a number: a double has at most 309 before its point
+LARGEST = (1 << 63) - 1
 ENDLESS = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})"
                     rb"|U([0-9a-fA-F]{8})|(.))", re.DOTALL)  # fmt: skip
@@ -41,6 +42,9 @@ class Origin(Protocol):
 
     def line(self, at: int) -> int:
         """The line of an offset, 0 where there are no lines."""
+
+    def place(self, at: int) -> str:
+        """Where an offset is, within the file: its line, or where there are none its byte."""
 
     def error(self, at: int, what: str) -> FormatError:
         """What is wrong at an offset, as an error to raise."""
@@ -174,8 +178,6 @@ class Message:
             number = int(value.text)
             if number < len(words) and words[number]:
                 return words[number]
-        if value.kind != "word":
-            raise self._wrong(name, value, " or ".join(word for word in words if word))
         raise UnknownWord(str(self._wrong(name, value, " or ".join(filter(None, words)))))
 
     def _wrong(self, name: str, value: Value, wanted: str) -> FormatError:
@@ -183,8 +185,14 @@ class Message:
         told = repr(shown) if value.kind == "string" else shown
         return self.origin.error(value.at, f"{name} {told}, expected {wanted}")
 
+    def _written(self, name: str, value: Value) -> str:
+        """A number as it is written, without blanks behind its sign."""
+        if len(value.text) > MOST_TEXT:
+            raise self._wrong(name, value, f"at most {MOST_TEXT} digits, not {len(value.text)}")
+        return "".join(value.text.split()).lower()
+
     def _whole(self, name: str, value: Value) -> int:
-        text = "".join(value.text.split()).lower()
+        text = self._written(name, value)
         sign = -1 if text.startswith("-") else 1
         digits = text.lstrip("+-").rstrip("u")
         try:
@@ -201,12 +209,12 @@ class Message:
                     raise ValueError
         except (ValueError, OverflowError):
             raise self._wrong(name, value, "a whole number") from None
-        if number >= LARGEST or (len(digits) > MOST_DIGITS and "." not in digits):
-            raise self._wrong(name, value, "at most 64 bits")
+        if number > LARGEST or (len(digits) > MOST_DIGITS and digits.isalnum()):
+            raise self._wrong(name, value, "at most 2^63 - 1")
         return sign * number
 
     def _number(self, name: str, value: Value) -> float:
-        text = "".join(value.text.split()).lower()
+        text = self._written(name, value)
         bare = text.lstrip("+-")
         try:
             if "_" in bare:

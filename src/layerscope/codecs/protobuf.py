@@ -41,6 +41,10 @@ class Wire:
         """There are no lines."""
         return 0
 
+    def place(self, at: int) -> str:
+        """The byte of an offset, in words."""
+        return f"byte {at}"
+
     def spend(self, at: int, fields: int) -> None:
         """Take so many off the fields that may yet be read."""
         self.left -= fields

@@ -60,6 +60,10 @@ class Text:
         self._seen = at
         return self._line
 
+    def place(self, at: int) -> str:
+        """The line of an offset, in words."""
+        return f"line {self.line(at)}"
+
     def error(self, at: int, what: str) -> FormatError:
         """What is wrong at an offset, as an error to raise."""
         column = at - self.data.rfind(b"\n", 0, at)

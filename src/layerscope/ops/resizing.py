@@ -6,8 +6,8 @@ from math import gcd
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import AffineGrid, GridSample, Interp, PixelShuffle, Resize, Unpool
-from layerscope.graph.types import Shape
-from layerscope.ops.reach import SAME, Map, Reach, Resample, Slide, keep
+from layerscope.graph.types import Shape, elements
+from layerscope.ops.reach import NOT_READ, SAME, Map, Reach, Resample, Slide, keep
 from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, free, need_rank, passes
 from layerscope.ops.saved import Saved, every_input, nothing
 
@@ -64,7 +64,10 @@ def _interp_sizes(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
             f"interpolating {call.x[2:]} cropped by {a.crop}, shrunk by {a.shrink}, zoomed by "
             f"{a.zoom}"
         )
-    sizes = a.size or tuple(((size - 1) // a.shrink) * a.zoom + 1 for size in cropped)
+    if len(call.inputs) == 2:
+        sizes = call.inputs[1][2:]
+    else:
+        sizes = a.size or tuple(((size - 1) // a.shrink) * a.zoom + 1 for size in cropped)
     if len(sizes) != len(cropped) or min(sizes) < 1:
         raise ShapeError(f"interpolating {call.x[2:]} to {sizes}")
     return cropped, sizes
@@ -92,7 +95,7 @@ def _interp_reach(call: Call) -> tuple[Reach, ...]:
             up, down = max(new - 1, 1), old - 1
             common = gcd(up, down) or 1
             reach[n] = (n, Resample(up // common, down // common, 2, half=False))
-    return (reach,)
+    return (reach, NOT_READ)[: len(call.inputs)]
 
 
 def _unpool_shape(call: Call) -> tuple[Shape, ...]:
@@ -210,6 +213,8 @@ RULES = {
         saves=nothing,
         ops=_interp_ops,
         reach=_interp_reach,
+        reads=lambda call: (elements(call.x), 0)[: len(call.inputs)],
+        arity=(1, 2),
         backward=lambda call: (_interp_ops(call), FREE),
     ),
     "unpool": Rule(

@@ -107,6 +107,10 @@ def _param(layer: Layer, op: str, name: str, blob: Blob) -> Param:
     elif op in MATRICES:
         while len(shape) > 2 and shape[0] == 1:
             shape = shape[1:]
-        if op == "linear" and layer.param("inner_product_param").flag("transpose"):
+        if op == "linear" and _transposed(layer):
             shape = shape[::-1]
     return Param(name, shape, role, blob.dtype)
+
+
+def _transposed(layer: Layer) -> bool:
+    return layer.param("inner_product_param", "squeeze_inner_product_param").flag("transpose")

@@ -10,6 +10,7 @@ from msgspec import Struct
 from layerscope.codecs.message import Message
 from layerscope.errors import FormatError
 from layerscope.formats import Options
+from layerscope.formats.caffe.inputs import MOST
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Param, Shape, Source
 
@@ -17,6 +18,7 @@ from layerscope.graph.types import Param, Shape, Source
 BLOBS: Mapping[str, tuple[str, ...]] = {
     "conv": ("weight", "bias"),
     "conv_transpose": ("weight", "bias"),
+    "deform_conv": ("weight", "bias"),
     "linear": ("weight", "bias"),
     "scale": ("weight", "bias"),
     "bias": ("bias",),
@@ -38,7 +40,7 @@ class Draft(Struct):
     outputs: list[str]
     attributes: Any = None
     ties: Mapping[str, str] | None = None
-    opaque: bool = False  # nothing here can count it, nor tell its shapes
+    opaque: bool = False  # nothing here can count it; what it makes is not held against labels
     blobs: tuple[str, ...] = ()  # names of its params in the order of the layer's blobs
     params: tuple[Param, ...] | None = None  # as they are stored
 
@@ -61,7 +63,7 @@ class Layer:
         self.options = options
         self.bottoms: tuple[str, ...] = ()  # tensors
         self.tops: tuple[str, ...] = ()  # blobs
-        self.shapeless: Set[str] = frozenset()  # tensors whose shape the file does not tell
+        self.shapeless: Set[str] = frozenset()  # tensors of unknown shape, or of unknown layers
         self.rank = 2  # spatial axes, where a single number stands for each
         self.drafts: list[Draft] = []
 
@@ -95,9 +97,15 @@ class Layer:
                 raise self.error(f"no {field}", message)
             return default
         value = message.whole(field)
-        if not 1 <= value < 1 << 31:
-            raise self.error(f"{field} {value}, expected at least 1", message, field)
+        self.need_size(message, field, value)
         return value
+
+    def need_size(self, message: Message, field: str, value: int, least: int = 1) -> None:
+        """Raise, at the value, where a size is too small, or larger than Caffe can hold."""
+        if value < least:
+            raise self.error(f"{field} {value}, expected at least {least}", message, field)
+        if value > MOST:
+            raise self.error(f"{field} {value}, expected at most {MOST}", message, field)
 
     def add(
         self,
@@ -118,13 +126,25 @@ class Layer:
         self.drafts.append(Draft(name, op, reads, made, attributes, ties, blobs=blobs))
         return tuple(made)
 
-    def unknown(self, shapes: Sequence[Shape | None] = (), op: str = "") -> tuple[str, ...]:
-        """Add a node by the layer's own type, which nothing here can count."""
+    def unknown(
+        self,
+        shapes: Sequence[Shape | None] = (),
+        op: str = "",
+        *,
+        infer: str = "",
+        sizes: tuple[int, ...] = (),
+        why: str = "",
+    ) -> tuple[str, ...]:
+        """Add a node by the layer's own type, which nothing here can count, and say why.
+
+        Shapes of its outputs are `shapes`, or what the function `infer` of `ops.opaque` says.
+        """
         word = op or self.source.op or "unknown"
         own = f"caffe.{word}" if word == word.lower() else word  # no rule is called so
-        told = Opaque(tuple(shapes)) if any(shape is not None for shape in shapes) else None
-        made = self.add(own, told, self.bottoms, outputs=max(len(self.tops), 1))
-        self.drafts[-1].opaque = told is None
+        known = bool(infer) or any(shape is not None for shape in shapes)
+        opaque = Opaque(tuple(shapes), infer=infer, sizes=sizes, why=why) if known or why else None
+        made = self.add(own, opaque, self.bottoms, outputs=max(len(self.tops), 1))
+        self.drafts[-1].opaque = True
         return made
 
     def labelled(self, most: int = 2) -> tuple[str, ...]:

@@ -11,22 +11,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from os.path import basename, splitext
+
+from msgspec.structs import replace
 
 from layerscope.builder.assembly import FUNCTIONS
 from layerscope.codecs.message import Message, UnknownWord
 from layerscope.errors import FormatError, GraphError, ShapeError
 from layerscope.formats import Options
 from layerscope.formats.caffe.blobs import Blob, blobs_of, listed, store
-from layerscope.formats.caffe.fields import unknown_fields
+from layerscope.formats.caffe.fields import (
+    Found,
+    unknown_fields,
+    unknown_of_net,
+    unknown_of_source,
+)
 from layerscope.formats.caffe.inputs import batch_of, headers, shapes_of
 from layerscope.formats.caffe.layer import Draft, Layer
-from layerscope.formats.caffe.layers import LAYERS
+from layerscope.formats.caffe.layers import LAYERS, UNCOUNTED
 from layerscope.formats.caffe.names import key
-from layerscope.formats.caffe.phases import included, state_of
+from layerscope.formats.caffe.phases import PHASES, State, included, foreign_phases, state_of
 from layerscope.formats.caffe.v0 import upgraded
+from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Param, Shape, Source, Tensor
 
 SINKS = ("silence", "hdf5output")  # read, and give nothing on
@@ -73,6 +81,7 @@ class Network:
         self.silenced: set[str] = set()
         self.told: list[str] = []  # what the user should know of how the file was read
         self.same: dict[object, object] = {}
+        self.left_out: dict[str, str] = {}  # blob -> layer of the other phase that produces it
         self.weighted = False  # the file has weights: a layer without any has no parameters
 
     def read(self) -> Graph:
@@ -83,10 +92,38 @@ class Network:
         place = self.net.line
         for blob, shape in headers(self.net):
             self._declare(blob, shape, Source(self.file, place))
+        kept = []
         for old, message in layers:
             if included(message, state):
-                self._layer(message, old)
+                kept.append((old, message))
+            else:
+                self._leave_out(message, state)
+        for old, message in kept:
+            self._layer(message, old)
+        for name, value in unknown_of_net(self.net):
+            self._unknown_of_net(name, value.at)
         return self._graph()
+
+    def _leave_out(self, message: Message, state: State) -> None:
+        """Remember what a layer of the other phase produces, for messages."""
+        for word in foreign_phases(message):
+            self.told.append(f"{message.text('name')[:60]} is left out: phase {word}")
+        other = PHASES[state.phase == PHASES[0]]
+        if included(message, replace(state, phase=other)):
+            for top in message.texts("top"):
+                self.left_out.setdefault(top, message.text("name"))
+
+    def _unknown_of_net(self, field: str, at: int) -> None:
+        """Add a row for a field that no network has: what it says is in no figure."""
+        where = self.net.origin.place(at)
+        shown = field[:60]
+        why = f"{shown} ({where}) is no field of Caffe's networks"
+        name = self._called(f"{shown}@{where.split()[-1]}")
+        output = self._tensor(name, name)
+        source = Source(self.file, self.net.origin.line(at), shown)
+        node = Node(name=name, op=f"caffe.{shown}", inputs=(), outputs=(output,))
+        self.nodes.append(replace(node, attributes=Opaque((), why=why), source=source))
+        self.told.append(why)
 
     def _layers(self) -> list[tuple[bool, Message]]:
         """Layers of both forms in the order they stand in."""
@@ -117,6 +154,9 @@ class Network:
             self._parameter(layer)
         elif not bottoms and kind not in SINKS:
             shapes = shapes_of(kind, message, len(layer.tops))
+            strange = self._strange(layer, unknown_of_source(message))
+            if strange:
+                shapes = [None] * len(layer.tops)
             source = Source(self.file, line, own, told)
             batch = batch_of(message)
             if batch > 1 and shapes[:1] != [None]:
@@ -158,11 +198,19 @@ class Network:
         return ""
 
     def _missing(self, blob: str) -> str:
+        """Why a blob that is read is not there, and how to go on."""
+        shown = repr(blob[:60])
+        what = f"reads {shown}, which no layer before it produces"
+        other = "train" if self.options.phase == "test" else "test"
+        if blob in self.left_out:
+            maker = self.left_out[blob][:60]
+            return f"{what} in phase {self.options.phase}; {maker} does in --phase {other}"
         from difflib import get_close_matches
 
-        close = get_close_matches(blob, list(self.now)[:2000], n=1, cutoff=0.6)
+        known = [name for name in islice(self.now, 2000) if len(name) <= 200]
+        close = get_close_matches(blob[:200], known, n=1, cutoff=0.6)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        return f"reads {blob!r}, which no layer before it produces{meant} (--keep-going reads on)"
+        return f"{what}{meant} (--keep-going reads on)"
 
     def _need_new(self, layer: Layer, top: str) -> None:
         if top in self.now and not self.options.keep_going:
@@ -202,18 +250,16 @@ class Network:
         shape = self.inputs[0].shape if self.inputs else None
         layer.rank = max(len(shape) - 2, 1) if shape and len(shape) > 2 else 2
         make = LAYERS.get(layer.kind)
-        strange = [*islice(unknown_fields(layer.message), MOST_NOTES)] if make is not None else []
-        for field, value in strange:
-            line = self.net.origin.line(value.at)
-            self.told.append(f"{layer.name} is unknown: {field} (line {line}) is no field of Caffe")
+        checked = make is not None and layer.kind not in UNCOUNTED
+        why = self._strange(layer, unknown_fields(layer.message)) if checked else ""
         try:
-            made = make(layer) if make is not None and not strange else layer.unknown()
+            made = make(layer) if make is not None and not why else _unknown(layer, why)
         except ShapeError as error:
             raise layer.error(str(error)) from None
         except UnknownWord as error:
             layer.drafts.clear()
             self.told.append(f"{layer.name} is unknown: {error}")
-            made = layer.unknown()
+            made = _unknown(layer, str(error))
         if len(layer.tops) > len(made):
             rest = len(layer.tops) - len(made)
             made = (*made, *layer.add(f"{layer.source.op} top", None, part="rest", outputs=rest))
@@ -223,6 +269,15 @@ class Network:
             self._node(layer, draft)
             if draft.opaque:
                 self.shapeless.update(draft.outputs)
+
+    def _strange(self, layer: Layer, found: Iterator[Found]) -> str:
+        """Note the fields of a layer that Caffe does not have; the first, "" if there is none."""
+        first = ""
+        for field, value in islice(found, MOST_NOTES):
+            what = f"{field[:100]} ({self.net.origin.place(value.at)}) is no field of Caffe"
+            self.told.append(f"{layer.name[:60]} is unknown: {what}")
+            first = first or what
+        return first
 
     def _store(self, layer: Layer) -> None:
         """Give a layer the arrays of its name, as Caffe does, or its own."""
@@ -281,9 +336,11 @@ class Network:
         inputs = [t for t in self.inputs if t.shape is not None or t.name in read]
         title = self.net.text("name") or splitext(basename(self.file))[0]
         if not inputs:
+            other = "train" if self.options.phase == "test" else "test"
+            there = f"; there are in --phase {other}" if self.left_out else ""
             raise FormatError(
                 f"{self.file}: no inputs in phase {self.options.phase}, expected an input or a "
-                "data layer"
+                f"data layer{there}"
             )
         modules = {"": title}
         for node in self.nodes:
@@ -312,3 +369,15 @@ class Network:
             self.told.append(f"weights of layers that are not here: {listed(extra)}")
         phase = ("phase train",) if self.options.phase == "train" else ()
         return (*phase, *self.told[:MOST_NOTES])
+
+
+def _unknown(layer: Layer, why: str = "") -> tuple[str, ...]:
+    """A row for a layer of unknown type or fields, with the shapes that any layer would have.
+
+    A layer that writes over what it reads keeps the shape, and Caffe's losses are scalars.
+    """
+    if layer.in_place and layer.bottoms:
+        return layer.unknown(infer="same", sizes=(0,), why=why)
+    if layer.kind.endswith("loss") and layer.kind not in LAYERS:
+        return layer.unknown([()], why=why)
+    return layer.unknown(why=why)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from layerscope.codecs.message import Message
+from layerscope.codecs.message import Message, UnknownWord
 from layerscope.errors import FormatError
 
 PHASES = ("TRAIN", "TEST")
@@ -58,8 +58,19 @@ def _both(layer: Message) -> FormatError:
     )
 
 
+def foreign_phases(layer: Message) -> list[str]:
+    """Phases that the rules of a layer name and Caffe does not have."""
+    rules = (*layer.messages("include"), *layer.messages("exclude"))
+    found = [rule.text("phase") for rule in rules if "phase" in rule]
+    return [word[:60] for word in found if word.upper() not in PHASES and word not in ("0", "1")]
+
+
 def _meets(rule: Message, state: State) -> bool:
-    if "phase" in rule and rule.choice("phase", PHASES, "") != state.phase:
+    """A rule of a phase that Caffe does not have is met in none."""
+    try:
+        if "phase" in rule and rule.choice("phase", PHASES, "") != state.phase:
+            return False
+    except UnknownWord:
         return False
     if "min_level" in rule and state.level < rule.whole("min_level"):
         return False

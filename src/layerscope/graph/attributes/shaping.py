@@ -116,7 +116,7 @@ class Interp(Struct, frozen=True, gc=False):
     """Bilinear resampling, corner on corner, of what is left after cropping `crop` at both ends.
 
     To `size`, or each axis shrunk so that every n-th position stays, then zoomed so that n - 1 new
-    positions stand between two.
+    positions stand between two. A second input gives its spatial size instead.
     """
 
     size: tuple[int, ...] = ()

@@ -15,7 +15,10 @@ from layerscope.formats.caffe.layers import (
     norms,
     products,
     regions,
+    resampling,
     shapes,
+    targets,
+    tensors,
     windows,
 )
 
@@ -34,10 +37,14 @@ def _merged(*tables: Mapping[str, Maker]) -> dict[str, Maker]:
 
 LAYERS = _merged(
     windows.LAYERS,
+    resampling.LAYERS,
     products.LAYERS,
     norms.LAYERS,
     activations.LAYERS,
     shapes.LAYERS,
     losses.LAYERS,
     regions.LAYERS,
+    tensors.LAYERS,
+    targets.LAYERS,
 )
+UNCOUNTED = frozenset(targets.LAYERS)  # whose fields change no figure, as there are none

@@ -16,7 +16,16 @@ def _plain(op: str) -> Callable[[Layer], Tensors]:
 
 
 def _relu(layer: Layer) -> Tensors:
-    slope = layer.param("relu_param", "leaky_relu_param").number("negative_slope")
+    """With a slope below zero, or as Synopsys's fork has it a limit above."""
+    param = layer.param("relu_param", "leaky_relu_param")
+    slope, limit = param.number("negative_slope"), param.number("maximum")
+    if param.flag("relu6") and not slope:
+        return _plain("relu6")(layer)
+    if limit and not slope:
+        told = at.Activation(param.number("minimum"), limit, layer.in_place)
+        return layer.add("clip", told)
+    if limit or param.flag("relu6") or param.number("minimum"):
+        return layer.unknown(infer="same", sizes=(0,), why="a slope and limits")
     if slope:
         return layer.add("leaky_relu", at.Activation(alpha=slope, in_place=layer.in_place))
     return _plain("relu")(layer)
@@ -51,8 +60,22 @@ def _swish(layer: Layer) -> Tensors:
     return layer.add("mul", None, (layer.x, *gate))
 
 
+def _concatenated_relu(layer: Layer) -> Tensors:
+    """What is above zero beside what is below, as twice as many channels."""
+    param = layer.param("crelu_param")
+    negative = layer.add("neg", at.Activation(), part="negative")
+    above = layer.add("relu", at.Activation(), part="above")
+    below = layer.add("relu", at.Activation(), negative, part="below")
+    return layer.add("concat", at.Concat(param.whole("concat_axis", 1)), (*above, *below))
+
+
+def _identity(layer: Layer) -> Tensors:
+    """Layers that only change gradients."""
+    return layer.add("identity")
+
+
 def _dropout(layer: Layer) -> Tensors:
-    ratio = layer.param("dropout_param").number("dropout_ratio", 0.5)
+    ratio = layer.param("dropout_param", "spatial_dropout_param").number("dropout_ratio", 0.5)
     return layer.add("dropout", at.Dropout(ratio, layer.in_place))
 
 
@@ -104,6 +127,27 @@ LAYERS = {
     "bnll": _plain("softplus"),
     "softplus": _plain("softplus"),
     "absval": _plain("abs"),
+    "crelu": _concatenated_relu,
+    "mish": _plain("mish"),
+    "softsign": _plain("softsign"),
+    "sqrt": _plain("sqrt"),
+    "rsqrt": _plain("rsqrt"),
+    "square": _plain("square"),
+    "neg": _plain("neg"),
+    "reciprocal": _plain("reciprocal"),
+    "floor": _plain("floor"),
+    "ceil": _plain("ceil"),
+    "round": _plain("round"),
+    "sign": _plain("sign"),
+    "sin": _plain("sin"),
+    "cos": _plain("cos"),
+    "tan": _plain("tan"),
+    "erf": _plain("erf"),
+    "gradientscaler": _identity,
+    "gradientreversal": _identity,
+    "stopgradient": _identity,
+    "blockgradient": _identity,
+    "noop": _identity,
     "clip": _clip,
     "threshold": _threshold,
     "dropout": _dropout,

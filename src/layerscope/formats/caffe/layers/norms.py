@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.caffe.layer import Layer
+from layerscope.formats.caffe.layers.windows import fused_relu
 from layerscope.graph import attributes as at
 
 Tensors = tuple[str, ...]
@@ -11,17 +12,22 @@ AFFINE = ("weight", "bias", "running_mean", "running_var")
 
 
 def _batch_norm(layer: Layer) -> Tensors:
-    """Statistics alone; NVIDIA's Caffe can have scale and shift in it."""
-    param = layer.param("batch_norm_param")
-    affine = param.flag("scale_bias")
+    """Statistics alone; the forks of NVIDIA and Intel can have scale and shift in it."""
+    param = layer.param("batch_norm_param", "bn_param")
+    affine = param.flag("scale_bias") or param.flag("use_weight_bias")
+    scale = not affine or not ("bias_term" in param and not param.flag("bias_term"))
+    if not scale:
+        return layer.unknown(infer="same", sizes=(0,), why="a scale without a shift")
     told = at.BatchNorm(affine, param.number("eps", 1e-5))
     blobs = (*AFFINE[2:], "", *AFFINE[:2]) if affine else None
-    return layer.add("batch_norm", told, blobs=blobs)
+    return fused_relu(layer, param, layer.add("batch_norm", told, blobs=blobs))
 
 
 def _bn(layer: Layer) -> Tensors:
-    """Of forks: scale, shift and statistics."""
+    """Of forks: scale, shift and statistics; SegNet's keeps no statistics in its last form."""
     param = layer.param("bn_param", "batch_norm_param")
+    if param.choice("bn_mode", ("LEARN", "INFERENCE"), "LEARN") == "INFERENCE":
+        return layer.add("scale", at.Scale(bias=True))
     return layer.add("batch_norm", at.BatchNorm(True, param.number("eps", 1e-5)), blobs=AFFINE)
 
 
@@ -56,6 +62,11 @@ def _l2_normalize(layer: Layer) -> Tensors:
     return layer.add("l2_norm", at.L2Norm())
 
 
+def _channel_norm(layer: Layer) -> Tensors:
+    """FlowNet's: the Euclidean norm of every position."""
+    return layer.add("reduce_l2", at.Reduce((1,), keep=True))
+
+
 def _scale(layer: Layer) -> Tensors:
     """By learned values, or by those of a second bottom, which then are the first's own axes."""
     param = layer.param("scale_param")
@@ -77,6 +88,7 @@ LAYERS = {
     "mvn": _mvn,
     "normalize": _normalize,
     "l2normalize": _l2_normalize,
+    "channelnorm": _channel_norm,
     "scale": _scale,
     "bias": _bias,
 }

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from math import isclose
 
+from layerscope.formats import DEFAULTS
 from layerscope.formats.caffe.layer import Layer
+from layerscope.formats.caffe.layers.targets import anchor_target, proposal_target
+from layerscope.formats.caffe.names import key
 from layerscope.graph import attributes as at
 
 Tensors = tuple[str, ...]
+PYTHON = "a layer in Python, which is not run"
 MOST_BINS = 1 << 12  # of pooled regions, an axis; of ratios, a prior box
 
 
@@ -24,17 +28,19 @@ def _prior_box(layer: Layer) -> Tensors:
             if param.flag("flip", True) and ratio:
                 ratios.append(1 / ratio)
     sizes = len(param.numbers("min_size"))
-    if not sizes:
-        return layer.unknown()
     boxes = len(ratios) * sizes + len(param.numbers("max_size"))
+    if param.numbers("box_width"):  # of OpenCV and Synopsys's fork: every box by its sides
+        boxes = len(param.numbers("box_width"))
+    if not boxes or param.flag("faceboxes") or param.flag("tf"):
+        return layer.unknown(why="prior boxes by the rules of a fork")
     bottoms = layer.bottoms if len(layer.bottoms) == 2 else (layer.x, layer.x)
     return layer.add("prior_box", at.PriorBox(boxes), bottoms)
 
 
 def _detections(layer: Layer) -> Tensors:
     param = layer.param("detection_output_param")
-    if len(layer.bottoms) < 3:
-        return layer.unknown()
+    if len(layer.bottoms) != 3 or "objectness_score" in param:
+        return layer.unknown(why=f"{len(layer.bottoms)} bottoms, or the objectness of RefineDet")
     told = at.Detections(
         layer.positive(param, "num_classes"),
         param.whole("keep_top_k", -1),
@@ -80,23 +86,39 @@ def _psroi_pooling(layer: Layer) -> Tensors:
 
 
 def _proposal(layer: Layer) -> Tensors:
-    """The best boxes, as many as the reader is told, and if asked for their scores."""
+    """The best boxes, as many as the file or the reader is told, and if asked for their scores."""
+    param = layer.param("proposal_param")
+    own = max(param.whole("post_nms_topn"), param.whole("post_nms_top_n"), param.whole("max_rois"))
     count = layer.options.proposals
+    if own > 0 and count == DEFAULTS.proposals:
+        count = own
     if len(layer.bottoms) < 2:
-        return layer.unknown([(count, 5)])
-    return layer.add("proposals", at.Proposals(count), layer.bottoms[:2])
+        return layer.unknown([(count, 5)], why="no scores and offsets of anchors")
+    before = max(param.whole("pre_nms_topn"), param.whole("pre_nms_top_n"))
+    told = at.Proposals(count, before) if before > 0 else at.Proposals(count)
+    made = layer.add("proposals", told, layer.bottoms[:2])
+    if len(layer.tops) > 1:  # one score a box, which has been computed with it
+        made += layer.add("slice", at.Slice((1,), (0,), (1,)), made, part="scores")
+    return made
 
 
 def _python(layer: Layer) -> Tensors:
-    """Of layers in Python those of region proposals are known, by their module."""
+    """Layers in Python that many repositories share, by the name of their class or module."""
     param = layer.param("python_param")
     module, name = param.text("module"), param.text("layer")
-    if module.rpartition(".")[2] == "proposal_layer" or name == "ProposalLayer":
+    own = f"Python.{name or module}" if name or module else "Python"
+    words = (key(name), key(module.rpartition(".")[2]))
+    if "proposallayer" in words:
         return _proposal(layer)
-    count = layer.options.proposals
-    if module.rpartition(".")[2] == "proposal_target_layer" or name == "ProposalTargetLayer":
-        return layer.unknown([(count, 5), (count,)], op=f"Python.{name or module}")
-    return layer.unknown(op=f"Python.{name or module}" if name or module else "Python")
+    if "proposaltargetlayer" in words:
+        return proposal_target(layer, own)
+    if "anchortargetlayer" in words:
+        return anchor_target(layer, own)
+    if "darknetreorg" in words:
+        return layer.add("pixel_shuffle", at.PixelShuffle(2, inverse=True))
+    if layer.in_place:
+        return layer.unknown(op=own, infer="same", sizes=(0,), why=PYTHON)
+    return layer.unknown(op=own, why=PYTHON)
 
 
 LAYERS = {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from layerscope.formats.caffe.layer import Layer
+from layerscope.formats.caffe.layers.windows import fused_relu
 from layerscope.graph import attributes as at
 
 Tensors = tuple[str, ...]
-OPERATIONS = ("PROD", "SUM", "MAX")
+# Behind Caffe's own those of Synopsys's fork; the rest are other forks', which have no number here.
+OPERATIONS = ("PROD", "SUM", "MAX", "DIV", "MIN", "SUB")
 MOST_AXES = 32  # of a blob
 REDUCTIONS = ("", "SUM", "ASUM", "SUMSQ", "MEAN")
 REDUCED = {"SUM": "sum", "ASUM": "l1", "SUMSQ": "sum_square", "MEAN": "mean"}
@@ -23,13 +25,26 @@ def _eltwise(layer: Layer) -> Tensors:
     param = layer.param("eltwise_param")
     operation = param.choice("operation", OPERATIONS, "SUM")
     bottoms = layer.bottoms or (layer.x,)
-    if operation != "SUM":
-        return layer.add({"PROD": "mul", "MAX": "max"}[operation], None, bottoms)
     weights = param.numbers("coeff")
-    if len(bottoms) == 2 and weights == [1.0, -1.0]:
-        return layer.add("sub", None, bottoms)
-    scaled = sum(abs(weight) != 1 for weight in weights)
-    return layer.add("add", at.Sum(scaled) if scaled else None, bottoms)
+    if param.whole("axis"):  # of Synopsys's fork: the second stands along axes from this one on
+        return _along(layer, operation, param.whole("axis"))
+    if operation != "SUM":
+        made = layer.add(operation.lower() if operation != "PROD" else "mul", None, bottoms)
+    elif len(bottoms) == 2 and weights == [1.0, -1.0]:
+        made = layer.add("sub", None, bottoms)
+    else:
+        scaled = sum(abs(weight) != 1 for weight in weights)
+        made = layer.add("add", at.Sum(scaled) if scaled else None, bottoms)
+    return fused_relu(layer, param, made)
+
+
+def _along(layer: Layer, operation: str, axis: int) -> Tensors:
+    """A sum or product of maps and values along some of their axes."""
+    if len(layer.bottoms) == 2 and operation == "PROD":
+        return layer.add("scale", at.Scale(axis), layer.bottoms, blobs=())
+    if len(layer.bottoms) == 2 and operation == "SUM":
+        return layer.add("bias", at.Bias(axis), layer.bottoms, blobs=())
+    return layer.unknown(infer="same", sizes=(0,), why=f"{operation} along axis {axis}")
 
 
 def _slice(layer: Layer) -> Tensors:
@@ -43,7 +58,9 @@ def _slice(layer: Layer) -> Tensors:
         raise layer.error(f"{len(points)} slice points for {tops} tops", param, "slice_point")
     steps = [after - before for before, after in zip((0, *points[:-1]), points, strict=True)]
     if min(steps) < 1:
-        raise layer.error(f"slice points {points}, expected each above the last", param)
+        shown = f"{points[:8]}" if len(points) <= 8 else f"{points[:8]} and more"
+        what = f"slice points {shown}, expected each above the last"
+        raise layer.error(what, param, "slice_point")
     return layer.add("split", at.Split(axis, (*steps, -1)), outputs=tops)
 
 
@@ -63,7 +80,11 @@ def _flatten(layer: Layer) -> Tensors:
 
 
 def _reshape(layer: Layer) -> Tensors:
+    """A new shape, or as some forks for super-resolution have it a pixel shuffle."""
     param = layer.param("reshape_param")
+    factor = layer.positive(param, "pixelshuffler", 1)
+    if factor > 1:
+        return layer.add("pixel_shuffle", at.PixelShuffle(factor))
     shape = tuple(param.message("shape").wholes("dim"))
     return layer.add("reshape", at.Reshape(shape, param.whole("axis"), param.whole("num_axes", -1)))
 
@@ -105,6 +126,8 @@ def _reduction(layer: Layer) -> Tensors:
 def _arg_max(layer: Layer) -> Tensors:
     """The places of the largest along an axis, or of all that is not the batch; or their values."""
     param = layer.param("argmax_param")
+    if param.flag("min_first"):
+        return layer.unknown(why="the smallest first")
     best, values = layer.positive(param, "top_k", 1), param.flag("out_max_val")
     if "axis" in param:
         axis = param.whole("axis")
@@ -133,13 +156,6 @@ def _shuffle(layer: Layer) -> Tensors:
     return layer.add("channel_shuffle", at.ChannelShuffle(layer.positive(param, "group", 1)))
 
 
-def _reorg(layer: Layer) -> Tensors:
-    """Blocks of space moved into channels, or back."""
-    param = layer.param("reorg_param")
-    factor, back = layer.positive(param, "stride", 2), param.flag("reverse")
-    return layer.add("pixel_shuffle", at.PixelShuffle(factor, inverse=not back))
-
-
 def _axpy(layer: Layer) -> Tensors:
     return layer.add("axpy", None, layer.bottoms[:3])
 
@@ -159,6 +175,5 @@ LAYERS = {
     "argmax": _arg_max,
     "batchreindex": _batch_reindex,
     "shufflechannel": _shuffle,
-    "reorg": _reorg,
     "axpy": _axpy,
 }

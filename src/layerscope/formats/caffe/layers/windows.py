@@ -1,8 +1,8 @@
-"""Layers that slide a window: convolutions, pooling, im2col, and those that undo pooling."""
+"""Layers that slide a window: convolutions, pooling, im2col."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from layerscope.codecs.message import Message
 from layerscope.formats.caffe.layer import Layer
@@ -11,7 +11,18 @@ from layerscope.graph import attributes as at
 Tensors = tuple[str, ...]
 POOLS = ("MAX", "AVE", "STOCHASTIC", "AVE_EXC_PAD", "AVE_TF")  # the last two of Synopsys's fork
 KINDS = {"MAX": "max", "STOCHASTIC": "stochastic"}  # "avg" else
-SIDES = (("pad_t", "pad_b"), ("pad_l", "pad_r"))
+# Padding of each side, as Synopsys's fork and others call it.
+SIDES = (
+    (("pad_t", "pad_b"), ("pad_l", "pad_r")),
+    (("pad_top", "pad_bottom"), ("pad_left", "pad_right")),
+)
+CONVOLUTION = (
+    "convolution_param", "convolution3d_param", "squeeze_convolution_param", "cconvolution_param",
+    "deformable_convolution_param", "modulated_deformable_convolution_param",
+)  # fmt: skip
+# Forks that prune store a mask behind each array.
+MASKED = ("squeezeconvolution", "cconvolution")
+LEAST = {"kernel": 1, "stride": 1, "dilation": 1, "hole": 1, "kstride": 1, "pad": 0}
 
 
 def _each(
@@ -24,7 +35,10 @@ def _each(
         if rank != 2:
             raise layer.error(f"{high} for {rank} spatial axes, expected 2", param)
         base = param.wholes(name)[-1:] or [default if default is not None else 0]
-        return param.whole(high, base[0]), param.whole(wide, base[0])
+        pair = param.whole(high, base[0]), param.whole(wide, base[0])
+        for field, value in zip((high, wide), pair, strict=True):
+            layer.need_size(param, field if field in param else name, value, LEAST[word])
+        return pair
     values = param.wholes(name)
     if not values:
         if default is None:
@@ -34,8 +48,8 @@ def _each(
         values *= rank
     if len(values) != rank:
         raise layer.error(f"{len(values)} times {name} for {rank} spatial axes", param, name)
-    if max(values) >= 1 << 31:
-        raise layer.error(f"{name} {max(values)}, expected less than 2^31", param, name)
+    for value in values:
+        layer.need_size(param, name, value, LEAST[word])
     return tuple(values)
 
 
@@ -44,7 +58,8 @@ def _rank(layer: Layer, param: Message) -> int:
     if "kernel_h" in param or "kernel_w" in param:
         return 2
     told = max(
-        len(param.fields.get(name, ())) for name in ("kernel_size", "stride", "pad", "dilation")
+        len(param.fields.get(name, ()))
+        for name in ("kernel_size", "stride", "pad", "dilation", "hole", "kstride")
     )
     return told if told > 1 else layer.rank
 
@@ -54,14 +69,25 @@ def window_of(layer: Layer, param: Message, rounding: at.Rounding = "floor") -> 
     rank = _rank(layer, param)
     kernel = _each(layer, param, "kernel", None, rank)
     stride = _each(layer, param, "stride", 1, rank)
-    dilation = _each(layer, param, "dilation", 1, rank)
+    dilation = _each(layer, param, _dilation(param), 1, rank)
     return at.Window(kernel, stride, _pads(layer, param, rank), dilation, rounding)
+
+
+def _dilation(param: Message) -> str:
+    """What a file calls dilation: `hole` in DeepLab's forks, `kstride` in that for OpenCL."""
+    for word in ("hole", "kstride"):
+        if any(name in param for name in (word, f"{word}_h", f"{word}_w")):
+            return word
+    return "dilation"
 
 
 def _pads(layer: Layer, param: Message, rank: int) -> at.Pads | at.Same:
     """The padding: as Caffe has it, or of each side or `SAME`, as Synopsys's fork has it."""
     pads = tuple([(pad, pad) for pad in _each(layer, param, "pad", 0, rank)])
-    sides = tuple([(param.whole(before), param.whole(after)) for before, after in SIDES])
+    names = SIDES[any(name in param for pair in SIDES[1] for name in pair)]
+    sides = tuple([(param.whole(before), param.whole(after)) for before, after in names])
+    for field, value in zip(sum(names, ()), sum(sides, ()), strict=True):
+        layer.need_size(param, field, value, 0)
     kind = param.whole("pad_type")
     if not any(map(any, sides)):
         if kind not in (0, 1):
@@ -94,23 +120,53 @@ def _convolution(
 ) -> Callable[[Layer], Tensors]:
     def make(layer: Layer) -> Tensors:
         """One node a bottom, all with the weights of the first."""
-        param = layer.param("convolution_param", "convolution3d_param")
+        param = layer.param(*CONVOLUTION)
         if param.whole("axis", 1) != 1:
-            return layer.unknown()
+            return layer.unknown(why=f"convolution along axis {param.whole('axis', 1)}")
         channels = layer.positive(param, "num_output")
         groups = layer.positive(param, "group", channels if depthwise else 1)
         window = (_deep_window if deep else window_of)(layer, param)
         kind = at.Conv if op == "conv" else at.TransposedConv
         told = kind(window, channels, groups, param.flag("bias_term", True))
-        made = list(layer.add(op, told))
+        masked = ("weight", "bias", "", "") if layer.kind in MASKED else None
+        made = list(layer.add(op, told, blobs=masked))
         for n, bottom in enumerate(layer.bottoms[1 : max(len(layer.tops), 1)], 2):
             made += layer.add(op, told, (bottom,), part=str(n))
             first, again = layer.drafts[0], layer.drafts[-1]
             named = first.ties or {}
             again.ties = {p: named.get(p, f"{first.name}.{p}") for p in ("weight", "bias")}
-        return tuple(made)
+        return fused_relu(layer, param, made)
 
     return make
+
+
+def fused_relu(layer: Layer, param: Message, made: Sequence[str]) -> Tensors:
+    """What Intel's fork computes behind a layer in the same pass."""
+    if not param.flag("relu"):
+        return tuple(made)
+    slope = param.number("negative_slope")
+    op, told = ("leaky_relu", at.Activation(alpha=slope)) if slope else ("relu", at.Activation())
+    parts = ["relu", *(f"relu{n}" for n in range(2, len(made) + 1))]
+    return tuple(
+        layer.add(op, told, (x,), part=part)[0] for x, part in zip(made, parts, strict=True)
+    )
+
+
+def _deformable(layer: Layer) -> Tensors:
+    """Samples at positions that a second bottom shifts, and a third one weights."""
+    param = layer.param(*CONVOLUTION[::-1])
+    if not 2 <= len(layer.bottoms) <= 3:
+        return layer.unknown(why=f"{len(layer.bottoms)} bottoms, expected maps and offsets")
+    if "deformable_group" not in param:
+        return layer.unknown(why="no deformable_group, whose default is not the same in all forks")
+    told = at.DeformConv(
+        window_of(layer, param),
+        layer.positive(param, "num_output"),
+        layer.positive(param, "group", 1),
+        param.flag("bias_term", True),
+        layer.positive(param, "deformable_group"),
+    )
+    return layer.add("deform_conv", told, layer.bottoms)
 
 
 def _pooling(layer: Layer) -> Tensors:
@@ -126,9 +182,10 @@ def _pooling(layer: Layer) -> Tensors:
     deep = layer.kind == "pooling3d" or "kernel_depth" in param
     window = (_deep_window if deep else window_of)(layer, param, rounding)
     indices = len(layer.tops) == 2 and kind == "max"
+    counts = word in ("MAX", "AVE", "STOCHASTIC") and param.flag("avg_include_pad", True)
     return layer.add(
         f"{kind}_pool",
-        at.Pool(window, word in ("MAX", "AVE", "STOCHASTIC"), indices=indices, index_dtype=""),
+        at.Pool(window, counts, indices=indices, index_dtype=""),
         outputs=1 + indices,
     )
 
@@ -143,47 +200,13 @@ def _pyramid(layer: Layer) -> Tensors:
     return layer.add(f"pyramid_{kind}_pool", at.Pyramid(layer.positive(param, "pyramid_height")))
 
 
-def _upsample(layer: Layer) -> Tensors:
-    """With a mask what SegNet has, which undoes max pooling; without one, nearest neighbours."""
-    param = layer.param("upsample_param", "unpooling_param")
-    size = tuple(param.wholes("upsample_h")[-1:] + param.wholes("upsample_w")[-1:])
-    scale = layer.positive(param, "stride" if "stride" in param else "scale", 2)
-    scales = (layer.positive(param, "scale_h", scale), layer.positive(param, "scale_w", scale))
-    if len(layer.bottoms) > 1:
-        less = (int(param.flag("pad_out_h")), int(param.flag("pad_out_w")))
-        if size and (len(size) != 2 or min(size) < 1):
-            raise layer.error(f"upsample to {size}, expected two sizes", param)
-        return layer.add("unpool", at.Unpool(size, scales, less), layer.bottoms[:2])
-    if "unpooling_param" in layer.message and "scale" not in param:
-        return layer.unknown()
-    return layer.add("resize", at.Resize("nearest", scale=tuple((by, 1) for by in scales)))
-
-
-def _interp(layer: Layer) -> Tensors:
-    param = layer.param("interp_param")
-    crop = (-param.whole("pad_beg"), -param.whole("pad_end"))
-    shrink, zoom = (
-        layer.positive(param, "shrink_factor", 1),
-        layer.positive(param, "zoom_factor", 1),
-    )
-    size: tuple[int, ...] = ()
-    if "shrink_factor" not in param and "zoom_factor" not in param:
-        if "height" not in param or "width" not in param:
-            if len(layer.bottoms) > 1:  # to the size of another blob
-                return layer.unknown()
-            raise layer.error("no zoom_factor, shrink_factor or height and width", param)
-        size = (layer.positive(param, "height"), layer.positive(param, "width"))
-    return layer.add("interp", at.Interp(size, shrink, zoom, crop))
-
-
-def _padding(layer: Layer) -> Tensors:
-    pad = layer.param("padding_param").whole("pad")
-    return layer.add("pad", at.Pad(((0, 0), (0, 0), (pad, pad), (pad, pad))))
-
-
 LAYERS = {
     "convolution": _convolution("conv"),
     "depthwiseconvolution": _convolution("conv", depthwise=True),
+    "squeezeconvolution": _convolution("conv"),
+    "cconvolution": _convolution("conv"),
+    "deformableconvolution": _deformable,
+    "modulateddeformableconvolution": _deformable,
     "convolution3d": _convolution("conv", deep=True),
     "deconvolution": _convolution("conv_transpose"),
     "depthwisedeconvolution": _convolution("conv_transpose", depthwise=True),
@@ -191,7 +214,4 @@ LAYERS = {
     "pooling3d": _pooling,
     "im2col": _im2col,
     "spp": _pyramid,
-    "upsample": _upsample,
-    "interp": _interp,
-    "padding": _padding,
 }
