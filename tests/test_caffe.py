@@ -408,7 +408,7 @@ def test_tops_that_no_rule_gives_are_unknown() -> None:
          "2:19: it: no kernel_size"),
         (DATA + layer("Convolution", "\nconvolution_param { num_output: 4 kernel_size: 0 }"),
          "2:48: it: kernel_size 0, expected at least 1"),
-        (DATA + layer("Convolution", f"\nconvolution_param {{ num_output: 4 kernel_size: {2**31} }}"),
+        (DATA + layer("Convolution", "\nconvolution_param { num_output: 4 kernel_size: 2147483648 }"),
          "2:48: it: kernel_size 2147483648, expected at most 2147483647"),
         (DATA + layer("Pooling", "\npooling_param { kernel_h: 2 kernel_w: 2 stride: -1 }"),
          "2:49: it: stride -1, expected at least 1"),

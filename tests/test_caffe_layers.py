@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from layerscope import analyze
 from layerscope.formats.caffe.layers import LAYERS
 from layerscope.formats.caffe.names import key
 from layerscope.ops import Ops
+from tests.caffe_forks import FORKS
 from tests.caffe_nets import DATA, inputs, layer, net, one
 
 SAME = (2, 6, 9, 7)  # as DATA is
@@ -252,7 +255,8 @@ def test_every_type_has_a_case() -> None:
         "padding", "reorg", "depthwisedeconvolution",
     }  # fmt: skip
     simple = {"selu", "hardswish", "hardsigmoid", "gelu", "softplus"}
-    assert set(LAYERS) == tested | below | simple
+    forks = {key(kind) for fork in FORKS for kind in re.findall(r"""type: ["'](\w+)""", fork.text)}
+    assert set(LAYERS) == tested | below | simple | (forks & set(LAYERS))
 
 
 # -- those of several nodes, several tops, or others besides

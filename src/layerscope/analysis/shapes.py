@@ -97,9 +97,10 @@ def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: st
 
 def _unknown(node: Node, inputs: Tensors) -> str:
     """Why a node has no call."""
+    if isinstance(node.attributes, Opaque) and node.attributes.why:
+        return node.attributes.why
     if node.op not in RULES:
-        why = node.attributes.why if isinstance(node.attributes, Opaque) else ""
-        return why or f"no rule for op {node.op}"
+        return f"no rule for op {node.op}"
     return f"shape of {next(t.name for t in inputs if t.shape is None)} is unknown"
 
 

@@ -37,6 +37,10 @@ SCALAR = re.compile(
 )  # fmt: skip
 JOINED = re.compile(SPACE + STRING, re.DOTALL)
 LISTED = re.compile(BLANK + rb"(?:(?P<close>\])|(?P<open>[{<])|(?P<scalar>(?=[\"'\w.+\-])))")
+# Values that a script fills in: $HEIGHT$, ${HEIGHT}, @HEIGHT@, %(height)d, %d.
+PLACEHOLDER = re.compile(
+    SPACE + rb"(\$\w{1,99}\$?|\$\{\w{1,99}\}|@\w{1,99}@|%\(\w{1,99}\)[a-z]|%[a-z]\b)"
+)
 CLOSES = {b"{": b"}", b"<": b">", b"[": b"]"}
 
 
@@ -183,6 +187,10 @@ class Parser:
         data = self.text.data
         found = SCALAR.match(data, at)
         if found is None:
+            held = PLACEHOLDER.match(data, at)
+            if held is not None:
+                what = f"found {_shown(held[1])!r}, a placeholder of a template: write a value of "
+                raise self.text.error(held.start(1), f"{what}{_shown(name)} in its place")
             raise self.text.unexpected(at, f"a value of {_shown(name)}")
         kind: Kind = found.lastgroup  # type: ignore[assignment]
         begin, end = found.span(kind)

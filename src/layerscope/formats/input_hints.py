@@ -20,7 +20,7 @@ NAMED = (
     ("clip", "20x1"),
     ("indicator", "20x1"),
     ("marker", "20x1"),
-    ("label", "1"),
+    ("label", "1x1x224x224"),
 )
 REGION_OPS = ("roi_pool", "roi_align", "psroi_pool")
 UNROLLED = ("caffe_lstm", "caffe_rnn")

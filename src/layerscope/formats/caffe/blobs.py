@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from layerscope.codecs.message import Message
-from layerscope.formats.caffe.inputs import MOST
+from layerscope.formats.caffe.inputs import MOST, MOST_AXES
 from layerscope.graph.types import Param, Role, Shape, elements
 from layerscope.ops import RULES
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 FOUR = ("num", "channels", "height", "width")  # how shapes were told before there was `shape`
 RAW = {"DOUBLE": ("fp64", 8), "FLOAT": ("fp32", 4), "FLOAT16": ("fp16", 2)}
-MOST_AXES = 32  # as many as Caffe allows
 ROLES: dict[tuple[str, str], Role] = {
     ("scale", "weight"): "scale",
     ("batch_norm", "weight"): "scale",

@@ -228,7 +228,7 @@ SETTINGS: Mapping[str, frozenset[str]] = {
     }.items()
 }
 
-KNOWN = {name: fields | ANYWHERE for name, fields in SETTINGS.items()} | WITHIN
+KNOWN = {**WITHIN, **{name: fields | ANYWHERE for name, fields in SETTINGS.items()}}
 SOURCE = ("input_param", "dummy_data_param", "memory_data_param", "include", "exclude")
 _DATA = ("data_param", "transform_param", "annotated_data_param")  # which layers with bottoms skip
 
@@ -256,9 +256,7 @@ def unknown_of_net(net: Message) -> Iterator[Found]:
                 yield name, value
 
 
-def _within(
-    name: str, values: Sequence[Value | Message], known: frozenset[str]
-) -> Iterator[Found]:
+def _within(name: str, values: Sequence[Value | Message], known: frozenset[str]) -> Iterator[Found]:
     """Fields of some messages that are not known, those of messages within them as well."""
     for value in values:
         if isinstance(value, Message):

@@ -12,6 +12,7 @@ from layerscope.codecs.message import Message
 from layerscope.graph.types import Shape
 
 MOST = (1 << 31) - 1  # Caffe's sizes are 32-bit integers
+MOST_AXES = 32  # as many as Caffe allows
 
 MOVING = ("video", "volume")  # data that is more than images
 
@@ -21,6 +22,8 @@ Shapes = Sequence[Shape | None]  # of every top; None where the file does not te
 def sizes(message: Message, name: str = "dim") -> Shape:
     """The sizes of a shape, each at least 1."""
     found = tuple(message.wholes(name))
+    if name == "dim" and len(found) > MOST_AXES:
+        raise message.error(f"a shape of {len(found)} axes, expected at most {MOST_AXES}", name)
     for size in found:
         if not 1 <= size <= MOST:
             raise message.error(f"{name} {size}, expected 1 to {MOST}", name)
@@ -33,6 +36,9 @@ def headers(net: Message) -> list[tuple[str, Shape | None]]:
     given: list[Shape | None] = [sizes(shape) for shape in net.messages("input_shape")]
     flat = sizes(net, "input_dim")
     if not given and flat:
+        if len(inputs) == 1 and len(flat) > MOST_AXES:
+            what = f"a shape of {len(flat)} axes, expected at most {MOST_AXES}"
+            raise net.error(what, "input_dim")
         each = len(flat) if len(inputs) == 1 else 4
         given = [flat[n : n + each] for n in range(0, len(flat), each)]
     if given and len(given) != len(inputs):
@@ -66,8 +72,10 @@ def _input_shapes(layer: Message) -> list[Message]:
 def _cropped(layer: Message, param: str) -> tuple[int, int] | None:
     """Height and width that images are cut or resized to."""
     transform, own = layer.message("transform_param"), layer.message(param)
-    if transform.whole("crop_h") and transform.whole("crop_w"):
-        return transform.whole("crop_h"), transform.whole("crop_w")
+    for high, wide in (("crop_h", "crop_w"), ("crop_height", "crop_width")):
+        for held in (transform, own):
+            if held.whole(high) and held.whole(wide):
+                return held.whole(high), held.whole(wide)
     for held in (transform, own):
         if held.whole("crop_size"):
             return held.whole("crop_size"), held.whole("crop_size")
@@ -97,6 +105,23 @@ def _images(param: str, *, labels: bool = True) -> Callable[[Message, int], Shap
     return shapes
 
 
+def _segmented(layer: Message, tops: int) -> Shapes:
+    """DeepLab's: images, a label for each image or each pixel, and the size it had."""
+    image = _images("image_data_param", labels=False)(layer, tops)[0]
+    kind = layer.message("image_data_param").text("label_type", "IMAGE").upper()
+    label: Shape | None = (1, 1, 1, 1)
+    if kind not in ("IMAGE", "1"):
+        label = (1, 1, *image[2:]) if image is not None and kind in ("PIXEL", "2") else None
+    return [image, label, (1, 1, 1, 2), *[None] * tops][:tops]
+
+
+def _dense(layer: Message, tops: int) -> Shapes:
+    """SegNet's: images, and a label for each pixel."""
+    image = _images("dense_image_data_param", labels=False)(layer, tops)[0]
+    label = (1, 1, *image[2:]) if image is not None else None
+    return [image, label, *[None] * tops][:tops]
+
+
 def _memory(layer: Message, tops: int) -> Shapes:
     param = layer.message("memory_data_param")
     image = tuple(size for name in ("channels", "height", "width") for size in sizes(param, name))
@@ -118,6 +143,8 @@ SHAPES: dict[str, Callable[[Message, int], Shapes]] = {
     "imagedata": _images("image_data_param"),
     "windowdata": _images("window_data_param"),
     "annotateddata": _images("data_param", labels=False),
+    "imagesegdata": _segmented,
+    "denseimagedata": _dense,
     "memorydata": _memory,
     "dummydata": _dummy,
 }

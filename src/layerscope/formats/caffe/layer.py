@@ -88,7 +88,7 @@ class Layer:
 
     def error(self, what: str, message: Message | None = None, field: str = "") -> FormatError:
         """What is wrong with the layer, as an error to raise."""
-        return (message or self.message).error(f"{self.name}: {what}", field)
+        return (message or self.message).error(f"{self.name[:100]}: {what}", field)
 
     def positive(self, message: Message, field: str, default: int | None = None) -> int:
         """A whole number from 1 up to what Caffe can hold; without a default it must be there."""

@@ -32,13 +32,27 @@ from layerscope.formats.caffe.inputs import batch_of, headers, shapes_of
 from layerscope.formats.caffe.layer import Draft, Layer
 from layerscope.formats.caffe.layers import LAYERS, UNCOUNTED
 from layerscope.formats.caffe.names import key
-from layerscope.formats.caffe.phases import PHASES, State, included, foreign_phases, state_of
+from layerscope.formats.caffe.phases import PHASES, State, foreign_phases, included, state_of
 from layerscope.formats.caffe.v0 import upgraded
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Param, Shape, Source, Tensor
 
 SINKS = ("silence", "hdf5output")  # read, and give nothing on
 MOST_NOTES = 10
+MOST_ROWS = 100  # for fields that no network has
+MOST_COMPARED = 40  # letters of names that are compared for a hint
+MOST_SCOPES = 64  # folders that the name of a layer stands for; a deeper one is only a name
+# What else is kept in text of this form, by fields that only it has.
+OTHER_FILES = (
+    (("net", "train_net", "base_lr"),
+     "a solver and no network; the file it names under net is one"),
+    (("item",), "labels of classes and no network; give the file of the network beside it"),
+    (("op", "external_input"), "a network of Caffe2, not Caffe; export it to ONNX and give that"),
+    (("node", "library", "versions"),
+     "a graph of TensorFlow, not Caffe; export it to ONNX and give that"),
+    (("train_config", "eval_config"),
+     "a configuration of TensorFlow's object detection and no network"),
+)  # fmt: skip
 OLDER = ("layers",)  # whose types are words of an enumeration
 
 
@@ -50,8 +64,9 @@ def graph_of(
     `stored` are arrays by the name of their layer, where they are not in the fields themselves.
     """
     if "layer" not in net and "layers" not in net:
-        if "net" in net or "train_net" in net or "base_lr" in net:
-            raise net.error("a solver and no network; the file it names under net is one")
+        for fields, what in OTHER_FILES:
+            if any(field in net for field in fields):
+                raise net.error(what)
         raise net.error("no layers, expected layer { … }")
     return Network(net, file, options, stored).read()
 
@@ -72,7 +87,7 @@ class Network:
         self.options = options
         self.now: dict[str, str] = {}  # blob -> tensor
         self.makers: dict[str, str] = {}  # blob -> layer that wrote it last
-        self.tensors: set[str] = set()
+        self.tensors: dict[str, int] = {}  # and how many of each name there are by now
         self.names: dict[str, int] = {}
         self.inputs: list[Tensor] = []
         self.shapeless: set[str] = set()  # tensors whose shape is not told
@@ -81,6 +96,7 @@ class Network:
         self.silenced: set[str] = set()
         self.told: list[str] = []  # what the user should know of how the file was read
         self.same: dict[object, object] = {}
+        self.reasons: set[tuple[str, str]] = set()  # type and reason of unknown layers
         self.left_out: dict[str, str] = {}  # blob -> layer of the other phase that produces it
         self.weighted = False  # the file has weights: a layer without any has no parameters
 
@@ -100,7 +116,7 @@ class Network:
                 self._leave_out(message, state)
         for old, message in kept:
             self._layer(message, old)
-        for name, value in unknown_of_net(self.net):
+        for name, value in islice(unknown_of_net(self.net), MOST_ROWS):
             self._unknown_of_net(name, value.at)
         return self._graph()
 
@@ -141,7 +157,7 @@ class Network:
         word = message.text("type")
         kind = key(word)
         if not word:
-            raise message.error(f"{message.text('name') or 'a layer'}: no type")
+            raise message.error(f"{message.text('name')[:100] or 'a layer'}: no type")
         line = message.line
         told = message.text("name")
         name = self._called(told or f"{word}@{line}")
@@ -176,11 +192,12 @@ class Network:
     def _called(self, name: str) -> str:
         """A name that no other layer has."""
         count = self.names.get(name, 0) + 1
-        self.names[name] = count
         if count == 1:
+            self.names[name] = 1
             return name
         while f"{name}#{count}" in self.names:
             count += 1
+        self.names[name] = count
         self.names[f"{name}#{count}"] = 1
         return f"{name}#{count}"
 
@@ -207,8 +224,8 @@ class Network:
             return f"{what} in phase {self.options.phase}; {maker} does in --phase {other}"
         from difflib import get_close_matches
 
-        known = [name for name in islice(self.now, 2000) if len(name) <= 200]
-        close = get_close_matches(blob[:200], known, n=1, cutoff=0.6)
+        known = [name for name in islice(self.now, 1000) if len(name) <= MOST_COMPARED]
+        close = get_close_matches(blob[:MOST_COMPARED], known, n=1, cutoff=0.6)
         meant = f"; did you mean {close[0]!r}?" if close else ""
         return f"{what}{meant} (--keep-going reads on)"
 
@@ -228,11 +245,14 @@ class Network:
 
     def _tensor(self, wanted: str, otherwise: str) -> str:
         """A name that no other tensor has."""
-        name, count = wanted, 1
-        while name in self.tensors:
-            name = otherwise if count == 1 and otherwise != wanted else f"{otherwise}#{count}"
-            count += 1
-        self.tensors.add(name)
+        name = wanted if wanted not in self.tensors else otherwise
+        if name in self.tensors:
+            count = self.tensors[name] + 1
+            while f"{name}#{count}" in self.tensors:
+                count += 1
+            self.tensors[name] = count
+            name = f"{name}#{count}"
+        self.tensors[name] = 1
         return name
 
     def _parameter(self, layer: Layer) -> None:
@@ -260,6 +280,7 @@ class Network:
             layer.drafts.clear()
             self.told.append(f"{layer.name} is unknown: {error}")
             made = _unknown(layer, str(error))
+        self._note_unknown(layer)
         if len(layer.tops) > len(made):
             rest = len(layer.tops) - len(made)
             made = (*made, *layer.add(f"{layer.source.op} top", None, part="rest", outputs=rest))
@@ -269,6 +290,16 @@ class Network:
             self._node(layer, draft)
             if draft.opaque:
                 self.shapeless.update(draft.outputs)
+
+    def _note_unknown(self, layer: Layer) -> None:
+        """Say why a layer is unknown, once for all of a type."""
+        for draft in layer.drafts:
+            why = draft.attributes.why if isinstance(draft.attributes, Opaque) else ""
+            if why and (draft.op, why) not in self.reasons:
+                self.reasons.add((draft.op, why))
+                note = f"{layer.name[:60]} is unknown: {why}"
+                if note not in self.told:
+                    self.told.append(note)
 
     def _strange(self, layer: Layer, found: Iterator[Found]) -> str:
         """Note the fields of a layer that Caffe does not have; the first, "" if there is none."""
@@ -320,7 +351,7 @@ class Network:
                 inputs=tuple(draft.inputs),
                 outputs=tuple(draft.outputs),
                 attributes=attributes,
-                scope=tuple(name.split("/")[:-1]),
+                scope=tuple(name.split("/")[:-1]) if name.count("/") <= MOST_SCOPES else (),
                 module="" if draft.op in FUNCTIONS else name,
                 params=draft.params,
                 ties=draft.ties,

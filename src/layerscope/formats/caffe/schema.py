@@ -29,7 +29,7 @@ from layerscope.formats.caffe.names import NUMBERED, key
 
 def _closed(fields: dict[int, tuple[str, Holds]], *skipped: int) -> Schema:
     """Fields that a converter reads, and numbers of those that change no figure."""
-    return Schema(fields | {number: ("", SKIP) for number in skipped}, closed=True)
+    return Schema(fields | dict.fromkeys(skipped, ("", SKIP)), closed=True)
 
 
 SHAPE = _closed({1: ("dim", INT)})
@@ -307,19 +307,23 @@ LAYER = _closed({
 }, 5, 11)  # fmt: skip
 
 
+USUAL = frozenset(LAYER.fields) - frozenset(PLAIN)
+
+
 def layer(wire: Wire, start: int, end: int) -> Schema:
     """The fields of a layer, which its type decides."""
     spans = [field for field in wire.fields(start, end) if field[1] == SPAN]
     types = [wire.text(*span) for number, _, *span in spans if number == TYPE]
     own = OF_TYPE.get(key(types[-1])) if types else None
-    if own is None and all(number in LAYER.fields for number, *_ in spans):
+    if own is None and all(number in USUAL for number, *_ in spans):
         return LAYER
     fields = dict(LAYER.fields)
     for number, _, *span in spans:
         if number < FIRST_SETTING:
             continue
         if not _is_message(wire, *span):  # a text, such as the engine
-            fields.setdefault(number, ("", SKIP))
+            if number not in USUAL:
+                fields[number] = ("", SKIP)
         elif own is not None:
             fields[number] = own
     return Schema(fields, closed=True)

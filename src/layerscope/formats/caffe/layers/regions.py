@@ -12,7 +12,8 @@ from layerscope.graph import attributes as at
 
 Tensors = tuple[str, ...]
 PYTHON = "a layer in Python, which is not run"
-MOST_BINS = 1 << 12  # of pooled regions, an axis; of ratios, a prior box
+MOST_BINS = 1 << 12  # of pooled regions, an axis
+MOST_RATIOS = 256  # of a prior box
 
 
 def _prior_box(layer: Layer) -> Tensors:
@@ -20,8 +21,9 @@ def _prior_box(layer: Layer) -> Tensors:
     param = layer.param("prior_box_param")
     ratios = [1.0]
     told = param.numbers("aspect_ratio")
-    if len(told) > MOST_BINS:
-        raise layer.error(f"{len(told)} aspect ratios, expected at most {MOST_BINS}", param)
+    if len(told) > MOST_RATIOS:
+        what = f"{len(told)} aspect ratios, expected at most {MOST_RATIOS}"
+        raise layer.error(what, param, "aspect_ratio")
     for ratio in told:
         if not any(isclose(ratio, known, abs_tol=1e-6, rel_tol=0) for known in ratios):
             ratios.append(ratio)
@@ -114,7 +116,7 @@ def _python(layer: Layer) -> Tensors:
         return proposal_target(layer, own)
     if "anchortargetlayer" in words:
         return anchor_target(layer, own)
-    if "darknetreorg" in words:
+    if "reorg" in words:  # that of Darknet, by any of its names
         return layer.add("pixel_shuffle", at.PixelShuffle(2, inverse=True))
     if layer.in_place:
         return layer.unknown(op=own, infer="same", sizes=(0,), why=PYTHON)

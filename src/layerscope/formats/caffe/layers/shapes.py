@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.formats.caffe.inputs import MOST_AXES
 from layerscope.formats.caffe.layer import Layer
 from layerscope.formats.caffe.layers.windows import fused_relu
 from layerscope.graph import attributes as at
@@ -9,7 +10,6 @@ from layerscope.graph import attributes as at
 Tensors = tuple[str, ...]
 # Behind Caffe's own those of Synopsys's fork; the rest are other forks', which have no number here.
 OPERATIONS = ("PROD", "SUM", "MAX", "DIV", "MIN", "SUB")
-MOST_AXES = 32  # of a blob
 REDUCTIONS = ("", "SUM", "ASUM", "SUMSQ", "MEAN")
 REDUCED = {"SUM": "sum", "ASUM": "l1", "SUMSQ": "sum_square", "MEAN": "mean"}
 
@@ -86,6 +86,9 @@ def _reshape(layer: Layer) -> Tensors:
     if factor > 1:
         return layer.add("pixel_shuffle", at.PixelShuffle(factor))
     shape = tuple(param.message("shape").wholes("dim"))
+    if len(shape) > MOST_AXES:
+        what = f"a shape of {len(shape)} axes, expected at most {MOST_AXES}"
+        raise layer.error(what, param.message("shape"), "dim")
     return layer.add("reshape", at.Reshape(shape, param.whole("axis"), param.whole("num_axes", -1)))
 
 
@@ -93,6 +96,8 @@ def _permute(layer: Layer) -> Tensors:
     """Axes that are not named follow in their order; there are four unless more are."""
     param = layer.param("permute_param", "transpose_param")
     order = param.wholes("order") or param.wholes("dim")
+    if len(order) > MOST_AXES:
+        raise layer.error(f"an order of {len(order)} axes, expected at most {MOST_AXES}", param)
     for axis in order:
         if not 0 <= axis < MOST_AXES:
             raise layer.error(f"order {axis}, expected 0 to {MOST_AXES - 1}", param, "order")
@@ -104,6 +109,9 @@ def _permute(layer: Layer) -> Tensors:
 def _crop(layer: Layer) -> Tensors:
     param = layer.param("crop_param")
     offsets = tuple(param.wholes("offset")) or (0,)
+    if len(offsets) > MOST_AXES:
+        what = f"{len(offsets)} offsets, expected at most {MOST_AXES}"
+        raise layer.error(what, param, "offset")
     told = at.Crop(param.whole("axis", 2), offsets, not layer.options.keep_going)
     return layer.add("crop", told, layer.bottoms[:2])
 

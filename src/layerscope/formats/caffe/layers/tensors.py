@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from layerscope.formats.caffe.inputs import MOST_AXES
 from layerscope.formats.caffe.layer import Layer
 from layerscope.graph import attributes as at
 
 Tensors = tuple[str, ...]
-MOST_AXES = 32  # of a blob
 FILLINGS: dict[str, at.Filling] = {
     "CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "edge", "EDGE": "edge",
 }  # fmt: skip
@@ -57,7 +57,7 @@ def _squeeze(layer: Layer) -> Tensors:
     axes = layer.param("squeeze_param").wholes("axis")
     if not axes or len(axes) > MOST_AXES or min(axes) < 0:
         return layer.unknown(why="axes that depend on the shape")
-    made = (layer.x,)
+    made: Tensors = (layer.x,)
     order = sorted(set(axes), reverse=True)
     for n, axis in enumerate(order, 1):
         part = "" if n == len(order) else f"axis {axis}"
@@ -70,7 +70,7 @@ def _expand(layer: Layer) -> Tensors:
     axes = layer.param("expand_dims_nd_param", "expand_dims_param").wholes("axis")
     if not axes or len(axes) > MOST_AXES or min(axes) < 0:
         return layer.unknown(why="axes that depend on the shape")
-    made = (layer.x,)
+    made: Tensors = (layer.x,)
     order = sorted(set(axes))
     for n, axis in enumerate(order, 1):
         part = "" if n == len(order) else f"axis {axis}"

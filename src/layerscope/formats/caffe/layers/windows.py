@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from layerscope.codecs.message import Message
+from layerscope.formats.caffe.inputs import MOST_AXES
 from layerscope.formats.caffe.layer import Layer
 from layerscope.graph import attributes as at
 
@@ -61,6 +62,8 @@ def _rank(layer: Layer, param: Message) -> int:
         len(param.fields.get(name, ()))
         for name in ("kernel_size", "stride", "pad", "dilation", "hole", "kstride")
     )
+    if told > MOST_AXES:
+        raise layer.error(f"a window of {told} axes, expected at most {MOST_AXES}", param)
     return told if told > 1 else layer.rank
 
 
