@@ -149,6 +149,23 @@ layer { name: "b" type: "Normalize" bottom: "a" top: "b" norm_param { across_spa
 layer { name: "m" type: "MVN" bottom: "b" top: "m" mvn_param { across_channels: true
   add_eps_before_sqrt: true } }
 """, {"a": Row((2, 4, 1, 1)), "b": Row((2, 4, 1, 1), 0, 1), "m": Row((2, 4, 1, 1))}),
+    Fork("norms by their type", """
+input: "data" input_shape { dim: 2 dim: 4 }
+layer { name: "a" type: "Normalize" bottom: "data" top: "a"
+  normalize_param { normalize_type: "L2" fix_gradient: true bp_norm: false } }
+layer { name: "b" type: "Normalize" bottom: "data" top: "b"
+  normalize_param { normalize_type: "L1" } }
+layer { name: "s" type: "Scale" bottom: "a" top: "s" param { lr_mult: 1 }
+  scale_param { filler { type: "constant" value: 20 } bias_term: false min_value: 1
+  max_value: 64 } }
+""", {"a": Row((2, 4)), "b": unknown((2, 4)), "s": Row((2, 4), 0, 4)}),
+    Fork("four sizes", WIDE + """
+layer { name: "r" type: "Reshape" bottom: "data" top: "r"
+  reshape_param { num: 0 channels: 2 height: -1 width: 0 } }
+layer { name: "s" type: "Softmax" bottom: "r" top: "s" }
+layer { name: "l" type: "SoftmaxWithLoss" bottom: "s" top: "l"
+  softmaxwithloss_param { ignore_label: 255 weight_source: "x" } }
+""", {"r": Row((1, 2, 24, 4)), "s": Row((1, 2, 24, 4)), "l": Row(())}),
     Fork("transformers of images", WIDE + """
 layer { name: "theta" type: "InnerProduct" bottom: "data" top: "theta"
   inner_product_param { num_output: 6 bias_term: false } }

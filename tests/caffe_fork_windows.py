@@ -90,7 +90,11 @@ layer { name: "e" type: "DeformableConvolution" bottom: "data" bottom: "o" top: 
 layer { name: "p" type: "Pooling" bottom: "data" top: "p"
   pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 avg_include_pad: false
   engine: MKL2017 } }
-""", {"p": Row((1, 3, 5, 5))}),
+layer { name: "q" type: "Pooling" bottom: "data" top: "q"
+  pooling_param { pool: MAX kernel_size: 3 stride: 2 round_below: true } }
+layer { name: "r" type: "Pooling" bottom: "data" top: "r"
+  pooling_param { pool: MAX kernel_size: 3 stride: 2 round_mode: FLOOR } }
+""", {"p": Row((1, 3, 5, 5)), "q": Row((1, 3, 3, 3)), "r": Row((1, 3, 3, 3))}),
     Fork("a word for pooling that is nobody's", IMAGE + """
 layer { name: "p" type: "Pooling" bottom: "data" top: "p" pooling_param { pool: SUM
   kernel_size: 2 } }

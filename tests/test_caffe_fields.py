@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from layerscope import Report
-from layerscope.errors import FormatError
 from layerscope.formats.caffe.fields import ANYWHERE, SETTINGS
 from layerscope.formats.caffe.layers import LAYERS, UNCOUNTED
 from layerscope.graph import attributes as at
@@ -45,10 +44,13 @@ def test_same_padding(kind: str, told: str, stride: int) -> None:
     assert output(report) == (2, channels, -(-9 // stride), -(-7 // stride))
 
 
-def test_padding_told_twice_is_refused() -> None:
-    for told in ("pad_l: 1 pad: 1", "pad_l: 1 pad_type: 1", "pad_type: 2"):
-        with pytest.raises(FormatError, match="pad"):
-            one("Convolution", CONV.format(told))
+def test_padding_that_no_fork_reads_so_makes_its_layer_unknown() -> None:
+    for told in ("pad_l: 1 pad: 1", "pad_type: 2", "pad_left: 1 pad_h: 2"):
+        report = one("Convolution", CONV.format(told))
+        assert report.coverage.unknown
+        assert "pad" in report.graph.notes[0]
+    same = one("Convolution", CONV.format("pad_l: 1 pad_type: 1"))  # SAME goes first
+    assert output(same) == (2, 4, 9, 7)
 
 
 @pytest.mark.parametrize(

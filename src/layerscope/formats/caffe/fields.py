@@ -68,8 +68,8 @@ _WINDOW = """
 """
 _POOLING = (
     _WINDOW
-    + """pool global_pooling round_mode ceil_mode kernel_depth temporal_stride temporal_pad
-    output_zero_point avg_include_pad output_shift_instead_division"""
+    + """pool global_pooling round_mode ceil_mode round_below kernel_depth temporal_stride
+    temporal_pad output_zero_point avg_include_pad output_shift_instead_division"""
 )
 _CONVOLUTION = (
     _WINDOW
@@ -100,7 +100,7 @@ SETTINGS: Mapping[str, frozenset[str]] = {
     name: frozenset(fields.split())
     for name, fields in {
         "accum_param": "top_height top_width size_divisible_by have_reference",
-        "accuracy_param": "top_k axis ignore_label",
+        "accuracy_param": "top_k axis ignore_label denominator",
         "argmax_param": "out_max_val top_k axis min_first",
         "batch_norm_param": _NORM,
         "bias_param": "axis num_axes",
@@ -157,7 +157,8 @@ SETTINGS: Mapping[str, frozenset[str]] = {
         "modulated_deformable_convolution_param": _CONVOLUTION,
         "mvn_param": "normalize_variance across_channels eps add_eps_before_sqrt",
         "norm_param": "across_spatial channel_shared eps add_eps_before_sqrt",
-        "normalize_param": "across_spatial channel_shared eps add_eps_before_sqrt",
+        "normalize_param": """across_spatial channel_shared eps add_eps_before_sqrt normalize_type
+            fix_gradient bp_norm""",
         "pad_channel_param": "num_channels_to_pad",
         "pad_param": "pad pad_h pad_w paddings constant_values mode",
         "padding_param": "pad",
@@ -193,19 +194,20 @@ SETTINGS: Mapping[str, frozenset[str]] = {
         "relu_param": "negative_slope relu6 maximum minimum",
         "reorg_param": "stride reverse",
         "resample_param": "width height type antialias factor",
-        "reshape_param": "shape axis num_axes pixelshuffler",
+        "reshape_param": "shape axis num_axes pixelshuffler num channels height width",
         "resize_bilinear_param": _SIZES,
         "resize_nearest_neighbor_param": _SIZES,
         "reverse_param": "axis",
         "rfcn_psroi_pooling_param": _REGIONS,
         "roi_align_param": _BOXES,
         "roi_pooling_param": _BOXES,
-        "scale_param": "axis num_axes bias_term",
+        "scale_param": "axis num_axes bias_term min_value max_value",
         "shuffle_channel_param": "group",
         "sigmoid_param": "",
         "slice_param": "axis slice_point slice_dim",
         "smooth_l1_loss_param": "sigma abssum",
         "softmax_param": "axis",
+        "softmaxwithloss_param": "ignore_label weight_source",
         "space_to_depth_param": "block_size data_format",
         "spatial_dropout_param": "dropout_ratio",
         "split_param": "",

@@ -52,7 +52,12 @@ def _mvn(layer: Layer) -> Tensors:
 
 
 def _normalize(layer: Layer) -> Tensors:
+    """SSD's, with a learned scale; another fork's of the same name has a type instead of one."""
     param = layer.param("norm_param", "normalize_param")
+    if any(name in param for name in ("normalize_type", "fix_gradient", "bp_norm")):
+        if param.text("normalize_type", "L2") != "L2":
+            return layer.unknown(infer="same", sizes=(0,), why="a norm that is not Euclidean")
+        return layer.add("l2_norm", at.L2Norm())
     axes = (1, 2, 3) if param.flag("across_spatial", True) else (1,)
     shared = param.flag("channel_shared", True)
     return layer.add("l2_norm", at.L2Norm(axes, True, shared, param.number("eps", 1e-10)))

@@ -110,11 +110,11 @@ def _python(layer: Layer) -> Tensors:
     module, name = param.text("module"), param.text("layer")
     own = f"Python.{name or module}" if name or module else "Python"
     words = (key(name), key(module.rpartition(".")[2]))
-    if "proposallayer" in words:
+    if "proposal" in words:
         return _proposal(layer)
-    if "proposaltargetlayer" in words:
+    if "proposaltarget" in words:
         return proposal_target(layer, own)
-    if "anchortargetlayer" in words:
+    if "anchortarget" in words:
         return anchor_target(layer, own)
     if "reorg" in words:  # that of Darknet, by any of its names
         return layer.add("pixel_shuffle", at.PixelShuffle(2, inverse=True))

@@ -8,6 +8,7 @@ from layerscope.formats.caffe.layers.windows import fused_relu
 from layerscope.graph import attributes as at
 
 Tensors = tuple[str, ...]
+FOUR = ("num", "channels", "height", "width")
 # Behind Caffe's own those of Synopsys's fork; the rest are other forks', which have no number here.
 OPERATIONS = ("PROD", "SUM", "MAX", "DIV", "MIN", "SUB")
 REDUCTIONS = ("", "SUM", "ASUM", "SUMSQ", "MEAN")
@@ -86,6 +87,8 @@ def _reshape(layer: Layer) -> Tensors:
     if factor > 1:
         return layer.add("pixel_shuffle", at.PixelShuffle(factor))
     shape = tuple(param.message("shape").wholes("dim"))
+    if not shape and any(name in param for name in FOUR):  # as it was before there was `shape`
+        shape = tuple(param.whole(name) for name in FOUR)
     if len(shape) > MOST_AXES:
         what = f"a shape of {len(shape)} axes, expected at most {MOST_AXES}"
         raise layer.error(what, param.message("shape"), "dim")

@@ -112,9 +112,7 @@ def _bilinear(layer: Layer) -> Tensors:
 
 LAYERS = {
     "anchortarget": anchor_target,
-    "anchortargetlayer": anchor_target,
     "proposaltarget": proposal_target,
-    "proposaltargetlayer": proposal_target,
     "boxannotatorohem": _hard_examples,
     "decodebbox": _decoded,
     "boxoutput": _grouped,

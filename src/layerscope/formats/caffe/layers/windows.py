@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from layerscope.codecs.message import Message
+from layerscope.codecs.message import Message, UnknownWord
 from layerscope.formats.caffe.inputs import MOST_AXES
 from layerscope.formats.caffe.layer import Layer
 from layerscope.graph import attributes as at
@@ -92,13 +92,20 @@ def _pads(layer: Layer, param: Message, rank: int) -> at.Pads | at.Same:
     for field, value in zip(sum(names, ()), sum(sides, ()), strict=True):
         layer.need_size(param, field, value, 0)
     kind = param.whole("pad_type")
+    if kind not in (0, 1):
+        raise _unread(layer, param, f"pad_type {kind}, expected 0 or 1 (SAME)")
+    if kind:  # which the padding of each side gives way to
+        return "same_upper"
     if not any(map(any, sides)):
-        if kind not in (0, 1):
-            raise layer.error(f"pad_type {kind}, expected 0 or 1 (SAME)", param, "pad_type")
-        return "same_upper" if kind else pads
-    if rank != 2 or kind or any(map(any, pads)):
-        raise layer.error("pad_l and its like beside other padding, or not of 2 axes", param)
+        return pads
+    if rank != 2 or any(map(any, pads)):
+        raise _unread(layer, param, f"{names[0][0]} and its like beside pad, or not of 2 axes")
     return sides
+
+
+def _unread(layer: Layer, param: Message, what: str) -> UnknownWord:
+    """What makes a layer unknown, as an error to raise: a fork may mean something by it."""
+    return UnknownWord(str(layer.error(what, param)))
 
 
 def _deep_window(layer: Layer, param: Message, rounding: at.Rounding = "floor") -> at.Window:
@@ -180,7 +187,7 @@ def _pooling(layer: Layer) -> Tensors:
     if param.flag("global_pooling"):
         return layer.add(f"global_{kind}_pool", at.GlobalPool())
     floor = param.choice("round_mode", ("CEIL", "FLOOR"), "CEIL") == "FLOOR"
-    floor = floor or not param.flag("ceil_mode", True)
+    floor = floor or not param.flag("ceil_mode", True) or param.flag("round_below")
     rounding: at.Rounding = "floor" if floor else "caffe"
     deep = layer.kind == "pooling3d" or "kernel_depth" in param
     window = (_deep_window if deep else window_of)(layer, param, rounding)
