@@ -98,11 +98,10 @@ for path in sys.argv[1:]:
 
 @pytest.mark.parametrize("form", ["prototxt", "caffemodel"])
 def test_any_file_ends_within_limits(form: str, tmp_path: Path) -> None:
-    cases = TEXTS.items() if form == "prototxt" else FILES.items()
+    texts = [text.encode() for text in TEXTS.values()]
     paths = []
-    for number, (_, content) in enumerate(cases):
+    for number, data in enumerate(texts if form == "prototxt" else FILES.values()):
         path = tmp_path / f"{number}.{form}"
-        data = content.encode() if isinstance(content, str) else content
         path.write_bytes(data[:MEGABYTE])
         paths.append(str(path))
     done = subprocess.run(
