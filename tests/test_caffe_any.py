@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layerscope import LayerscopeError, analyze
 from layerscope.formats.caffe.names import NUMBERED, WORDS
+from tests.caffe_fork import Fork
+from tests.caffe_forks import FORKS
 from tests.caffe_nets import DATA, layer, net
 
 KINDS = sorted({*WORDS, *NUMBERED, "Spy", "data", "conv"})
@@ -74,3 +80,45 @@ def test_any_network_is_a_graph_or_a_named_error(text: str, keep_going: bool, ph
 @settings(max_examples=200)
 def test_any_bytes_are_a_graph_or_a_named_error(data: bytes) -> None:
     assert tried(data.decode("latin-1")).startswith("net.prototxt:")
+
+
+# -- files of forks, changed here and there
+
+
+OTHERS = "0 1 -1 7 99999999999 1e9 nan inf true 'x' MAX {} []".split()
+WRITTEN = " ".join(fork.text for fork in FORKS)
+NAMES = sorted(set(re.findall(r"(\w+):", WRITTEN)))
+TYPES = sorted(set(re.findall(r'type: "(\w+)"', WRITTEN)))
+
+
+def changed(text: str, source: Random) -> str:
+    """A text with another value, another type, a bottom less, a field twice or one more."""
+    change = source.choice(("value", "type", "bottom", "twice", "more"))
+    pattern = {
+        "value": r"(?<=: )-?[\w.]+", "type": r'(?<=type: ")\w+', "bottom": r'bottom: "\w+"',
+        "twice": r"\w+: -?[\w.]+", "more": r"(?<=_param {)",
+    }[change]  # fmt: skip
+    found = list(re.finditer(pattern, text))
+    if not found:
+        return text
+    place = source.choice(found)
+    put: str = {
+        "value": source.choice(OTHERS),
+        "type": source.choice(TYPES),
+        "bottom": "",
+        "twice": f"{place[0]} {place[0]}",
+        "more": f" {source.choice(NAMES)}: {source.choice(OTHERS)} ",
+    }[change]
+    return text[: place.start()] + put + text[place.end() :]
+
+
+@pytest.mark.parametrize("fork", FORKS, ids=lambda fork: fork.name)
+def test_a_file_of_a_fork_that_is_changed(fork: Fork) -> None:
+    source = Random(fork.name)
+    for number in range(40):
+        text = fork.text.removeprefix("\ufeff")
+        for _ in range(source.randint(1, 4)):
+            text = changed(text, source)
+        said = tried(text, keep_going=number % 3 == 0, phase=source.choice(["test", "train"]))
+        assert "\n" not in said
+        assert len(said) < 1000

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from layerscope import analyze
+from layerscope.errors import ShapeError
 from layerscope.formats.caffe.layers import LAYERS
 from layerscope.formats.caffe.names import key
 from layerscope.ops import Ops
@@ -257,6 +258,18 @@ def test_every_type_has_a_case() -> None:
     simple = {"selu", "hardswish", "hardsigmoid", "gelu", "softplus"}
     forks = {key(kind) for fork in FORKS for kind in re.findall(r"""type: ["'](\w+)""", fork.text)}
     assert set(LAYERS) == tested | below | simple | (forks & set(LAYERS))
+
+
+def test_unpooling_of_volumes_by_two_scales_is_refused() -> None:
+    volume = inputs((1, 2, 2, 3, 3), (1, 2, 2, 3, 3))
+    with pytest.raises(ShapeError, match="expected one for each spatial axis"):
+        one("Upsample", "upsample_param { scale: 2 }", volume, bottom="a b")
+
+
+@pytest.mark.parametrize("scale", ["inf", "nan", "1.5", "0", "1e30"])
+def test_factors_that_are_no_whole_numbers(scale: str) -> None:
+    told = f"resize_bilinear_param {{ scale_height: {scale} }}"
+    assert one("ResizeBilinear", told).layers[-1].status == "unknown"
 
 
 # -- those of several nodes, several tops, or others besides

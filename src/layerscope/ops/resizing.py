@@ -103,6 +103,8 @@ def _unpool_shape(call: Call) -> tuple[Shape, ...]:
     x, mask = call.inputs
     if len(x) not in (4, 5) or x != mask:
         raise ShapeError(f"unpooling takes twice N x C x H x W, got {x} and {mask}")
+    if not a.size and not len(a.scale) == len(a.less) == len(x) - 2:
+        raise ShapeError(f"unpooling {x} by scales {a.scale}, expected one for each spatial axis")
     sizes = a.size or tuple(
         size * by - less for size, by, less in zip(x[2:], a.scale, a.less, strict=True)
     )

@@ -84,7 +84,7 @@ def _resize(mode: at.Sampling, param_name: str) -> Callable[[Layer], Tensors]:
         scales = []
         for name in ("scale_height", "scale_width"):
             scale = param.number(name, 1.0)
-            if scale < 1 or scale != int(scale):
+            if not (scale.is_integer() and 1 <= scale < 1 << 31):
                 return layer.unknown(why=f"{name} {scale:g}, which rounds as its fork likes")
             scales.append((int(scale), 1))
         told = at.Resize(mode, scale=tuple(scales), align_corners=corners)
