@@ -147,6 +147,15 @@ class Layer:
         self.drafts[-1].opaque = True
         return made
 
+    def unread(self, why: str = "") -> tuple[str, ...]:
+        """Add a node for a type or fields that are not known, with the shapes any layer has.
+
+        A layer that writes over what it reads keeps the shape, and Caffe's losses are scalars.
+        """
+        if self.in_place and self.bottoms:
+            return self.unknown(infer="same", sizes=(0,), why=why)
+        return self.unknown([()] if self.kind.endswith("loss") else (), why=why)
+
     def labelled(self, most: int = 2) -> tuple[str, ...]:
         """What a loss reads: labels only if the file or a known layer tells their shape."""
         first = self.x

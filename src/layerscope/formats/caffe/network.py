@@ -273,13 +273,13 @@ class Network:
         checked = make is not None and layer.kind not in UNCOUNTED
         why = self._strange(layer, unknown_fields(layer.message)) if checked else ""
         try:
-            made = make(layer) if make is not None and not why else _unknown(layer, why)
+            made = make(layer) if make is not None and not why else layer.unread(why)
         except ShapeError as error:
             raise layer.error(str(error)) from None
         except UnknownWord as error:
             layer.drafts.clear()
             self.told.append(f"{layer.name} is unknown: {error}")
-            made = _unknown(layer, str(error))
+            made = layer.unread(str(error))
         self._note_unknown(layer)
         if len(layer.tops) > len(made):
             rest = len(layer.tops) - len(made)
@@ -400,15 +400,3 @@ class Network:
             self.told.append(f"weights of layers that are not here: {listed(extra)}")
         phase = ("phase train",) if self.options.phase == "train" else ()
         return (*phase, *self.told[:MOST_NOTES])
-
-
-def _unknown(layer: Layer, why: str = "") -> tuple[str, ...]:
-    """A row for a layer of unknown type or fields, with the shapes that any layer would have.
-
-    A layer that writes over what it reads keeps the shape, and Caffe's losses are scalars.
-    """
-    if layer.in_place and layer.bottoms:
-        return layer.unknown(infer="same", sizes=(0,), why=why)
-    if layer.kind.endswith("loss") and layer.kind not in LAYERS:
-        return layer.unknown([()], why=why)
-    return layer.unknown(why=why)
