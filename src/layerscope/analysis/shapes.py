@@ -38,15 +38,21 @@ def infer(graph: Graph) -> Shapes:
     notes: dict[str, str] = {}
     ends: dict[str, tuple[Tensors, Tensors]] = {}
     # The graph keeps its attributes alive and tensors their shapes: an id stands for a value here.
-    seen: dict[tuple[str, int, int, int], tuple[Call, Shape | None]] = {}
+    seen: dict[tuple[str, int, int, int, int], tuple[Call, Shape | None]] = {}
     for node in graph.nodes:
         name, inputs, outputs = node.name, node.inputs, node.outputs
-        alike = None
+        alike = key = None
         if len(inputs) == 1:
             tensor = tensors[inputs[0]]
             known: Tensors = (tensor,)
             dtype = tensor.dtype
-            key = (node.op, id(node.attributes), id(tensor.shape), len(outputs))
+            key = (node.op, id(node.attributes), id(tensor.shape), 0, len(outputs))
+            alike = seen.get(key)
+        elif len(inputs) == 2:
+            tensor, other = tensors[inputs[0]], tensors[inputs[1]]
+            known = (tensor, other)
+            dtype = tensor.dtype
+            key = (node.op, id(node.attributes), id(tensor.shape), id(other.shape), len(outputs))
             alike = seen.get(key)
         else:
             known = tuple([tensors[each] for each in inputs])
@@ -56,7 +62,7 @@ def infer(graph: Graph) -> Shapes:
             one = None
             if call is not None and len(outputs) == 1 and not RULES[node.op].makes:
                 [one] = call.outputs
-            if call is not None and len(inputs) == 1:
+            if call is not None and key is not None:
                 seen[key] = (call, one)
         else:
             call, one = alike

@@ -145,10 +145,11 @@ class Caller:
     def _freeze(self, args: Any, given: list[Any]) -> tuple[Any, ...]:
         """Arguments as a key; tensors are collected on the way."""
         frozen: list[Any] = []
+        values = self.tracker.values
         for arg in args:
             kind = type(arg)
-            if kind in self._types or isinstance(arg, self._types[0]):
-                value = self.tracker.values.get(id(arg)) or self.tracker.value(arg)
+            if kind in self._plain or isinstance(arg, self._types[0]):
+                value = values.get(id(arg)) or self.tracker.value(arg)
                 given.append(value)
                 frozen.append(value.sig)
             elif kind is int or arg is None or kind is str:

@@ -17,15 +17,27 @@ class Constants(KnownValues):
     def _constant(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
         """What is made of nothing: with its numbers on a real device if small, without on meta."""
         given: list[Any] = []
-        self._freeze(args, given)
+        frozen = self.key_of(args, kwargs, given)
         likes = any(value.tensor.device == self._meta or value.sig.kind for value in given)
-        if likes and not self.real and "device" not in kwargs:
-            out = self._run(info, func, args, kwargs)
+        likes = likes and not self.real and "device" not in kwargs
+        on_meta = likes or (self.as_meta is None and kwargs.get("device") == self._meta)
+        entry = key = None
+        if on_meta and info.kind == "constant" and self.shortcuts and not self.real:
+            key = ("made", info, frozen)
+            entry = self.memo.get(key)
+        if entry is not None:
+            [sig] = entry.outs
+            out = self.empty(sig)
         else:
-            out = func(*args, **kwargs)
-            if self.as_meta is not None and info.kind == "constant":
-                return self.as_meta(out)
-        sig = self.tracker.sig(out)
+            if likes:
+                out = self._run(info, func, args, kwargs)
+            else:
+                out = func(*args, **kwargs)
+                if self.as_meta is not None and info.kind == "constant":
+                    return self.as_meta(out)
+            sig = self.tracker.sig(out)
+            if key is not None:
+                self.memo[key] = Entry((), (), (sig,))
         made = self.tracker.register(out, "", sig, plain=False)
         made.fixed = True
         drawn = info.kind == "drawn"

@@ -43,7 +43,7 @@ class Step(Struct, frozen=True, gc=False):
     attributes: Any
     holds: tuple[tuple[str, int], ...]  # name in the rule, n-th tensor of the call
     outputs: int
-    source: Source
+    source: Source | None
     params: tuple[Param, ...] | None = None  # arrays in types of their own; None: as the rule says
 
 

@@ -93,7 +93,7 @@ class KnownValues(Views):
             inner: dict[str, None] = {}
             value.twin = self._computed(value, inner)
             value.assumed = inner
-        assumed |= value.assumed
+        assumed |= value.assumed or {}
         return value.twin
 
     def _computed(self, value: Value, assumed: dict[str, None], source: Any = None) -> Any:

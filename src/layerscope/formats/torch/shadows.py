@@ -148,6 +148,9 @@ class Shadows:
         self._module = torch.nn.Module
         self._atoms = atoms(torch)
         self._of_leaves = self._atoms | {tuple, list}  # which hold sizes
+        self._registered = itemgetter(
+            *self._layout.hooks, "_modules", "_non_persistent_buffers_set"
+        )
         self._no_hooks = NoHooks()
         self._hooks = dict.fromkeys(self._layout.hooks, self._no_hooks)
         self._of_any_leaf = {
@@ -185,8 +188,8 @@ class Shadows:
     def make(self, place: Place) -> Any:
         """Make the shadow of a module of the model."""
         module = place.module
-        if place.leaf is not None and self._is_usual(place):
-            return self._make_leaf(place)
+        if place.leaf is not None and (leaf := self._make_leaf(place)) is not None:
+            return leaf
         if isinstance(module, self._script):
             return self._make_scripted(place)
         held = module.__dict__
@@ -208,35 +211,31 @@ class Shadows:
             new["forward"] = partial(_call_original, shadow)  # counted as it is written
         return shadow
 
-    def _is_usual(self, place: Place) -> bool:
-        """Whether a leaf has the attributes of others of its class, and nothing registered."""
-        held = place.module.__dict__
-        if self._own_hooks or self.copy_tensor is not None:
-            return False
-        try:
-            if held["_modules"] or held["_non_persistent_buffers_set"]:
-                return False
-            if any(self._layout.hooks_of(held)):
-                return False
-        except KeyError:  # made by another version of PyTorch
-            return False
-        if ATTRIBUTES.get(place.kind) == len(held):
-            return True
-        own = islice(held.values(), self._layout.size, None)
-        if not self._of_leaves.issuperset(map(type, own)) or slots(place.kind):
-            return False
-        ATTRIBUTES[place.kind] = len(held)
-        return True
-
     def _make_leaf(self, place: Place) -> Any:
-        """As `make`, in a third of the time: leaves are many and hardly ever entered."""
-        held = place.module.__dict__
-        shadow = place.shadow = object.__new__(place.kind)
+        """As `make`, in a third of the time: leaves are many and hardly ever entered.
+
+        None for one that has other attributes than those of its class, or something registered.
+        """
+        held, kind = place.module.__dict__, place.kind
+        if self._own_hooks or self.copy_tensor is not None:
+            return None
+        try:
+            if any(self._registered(held)):
+                return None
+            params, buffers = held["_parameters"], held["_buffers"]
+        except KeyError:  # made by another version of PyTorch
+            return None
+        if ATTRIBUTES.get(kind) != len(held):
+            own = islice(held.values(), self._layout.size, None)
+            if not self._of_leaves.issuperset(map(type, own)) or slots(kind):
+                return None
+            ATTRIBUTES[kind] = len(held)
+        shadow = place.shadow = object.__new__(kind)
         new = place.held = held.copy()
         new.update(self._of_any_leaf)
-        new["_parameters"] = held["_parameters"].copy()
-        if held["_buffers"]:
-            new["_buffers"] = held["_buffers"].copy()
+        new["_parameters"] = params.copy()
+        if buffers:
+            new["_buffers"] = buffers.copy()
         new[SEAM] = MethodType(self.call, place)
         object.__setattr__(shadow, "__dict__", new)
         self.by_shadow[id(shadow)] = place
@@ -283,18 +282,19 @@ class Shadows:
         """Shadows of child modules; those that are no leaves are made when they are read."""
         if not modules:
             return modules.copy()
-        place_of, found, later = self.places.get, {}, False
-        for name, child in dict.items(modules):
+        place_of, found, later = self.places.get, dict.copy(modules), False
+        for name, child in found.items():
             place = place_of(id(child))
             if place is None:
                 later = later or child is not None
-            elif place.shadow is not None:
-                child = place.shadow
-            elif place.leaf is not None and self._is_usual(place):
-                child = self._make_leaf(place)
-            else:
+                continue
+            shadow = place.shadow
+            if shadow is None and place.leaf is not None:
+                shadow = self._make_leaf(place)
+            if shadow is None:
                 later = True
-            found[name] = child
+            else:
+                found[name] = shadow
         if not later:
             return found
         children = Children(found)

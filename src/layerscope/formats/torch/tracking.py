@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -31,6 +31,7 @@ class Interned:
 
 
 MADE_OF_NOTHING = ("constant", "random")
+FIRST = ((0, 0),)  # the result of most calls: what their first step makes first
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -177,7 +178,7 @@ class Tracker:
         told = self.same.setdefault((Told, told), told)
         around = self.place, self.leaf
         self.place = self.leaf = None  # it belongs to no module
-        value.name = self._node(op, (), told, 1, None)[0]
+        [value.name] = self._node(Step(op, (), told, (), 1, None), ())
         self.place, self.leaf = around
         if self.grads.training:
             self.grads.constant(value)
@@ -206,32 +207,24 @@ class Tracker:
 
     # Nodes
 
-    def emit(self, entry: Entry, given: list[Any]) -> list[str]:
+    def emit(self, entry: Entry, given: list[Any]) -> Sequence[str]:
         """Add the nodes of a call; names of its results."""
-        steps = entry.steps
-        if not steps:
-            return [self.read(given[place]) for place in entry.results]
-        read = self.read
-        made: list[tuple[str, ...]] = []
+        steps, read = entry.steps, self.read
+        if len(steps) == 1:  # most calls, which need no list of steps before
+            [step] = steps
+            places: Any = step.inputs  # a first step reads only what the call is given
+            inputs = [each.name if (each := given[p]).plain else read(each) for p in places]
+            made = self._node(step, tuple(inputs), given)
+            if entry.results == FIRST:
+                return made
+            return [read(given[p]) if isinstance(p, int) else made[p[1]] for p in entry.results]
+        before: list[tuple[str, ...]] = []
         for step in steps:
-            inputs = tuple(
-                [
-                    (each.name if (each := given[p]).plain else read(each))
-                    if isinstance(p, int)
-                    else made[p[0]][p[1]]
-                    for p in step.inputs
-                ]
-            )
-            made.append(
-                self._node(
-                    step.op, inputs, step.attributes, step.outputs, step.source, step.holds, given
-                )
-            )
-            if step.params is not None:
-                self._typed(step, given)
-        return [
-            self.read(given[p]) if isinstance(p, int) else made[p[0]][p[1]] for p in entry.results
-        ]
+            inputs = [
+                read(given[p]) if isinstance(p, int) else before[p[0]][p[1]] for p in step.inputs
+            ]
+            before.append(self._node(step, tuple(inputs), given))
+        return [read(given[p]) if isinstance(p, int) else before[p[0]][p[1]] for p in entry.results]
 
     def emit_leaf(
         self, place: Place, step: Step, read: tuple[str, ...], stored: list[Any]
@@ -260,34 +253,36 @@ class Tracker:
         )  # fmt: skip
         return made
 
-    def _node(
-        self,
-        op: str,
-        inputs: tuple[str, ...],
-        attributes: Any,
-        outputs: int,
-        source: Any,
-        holds: Any = (),
-        given: Any = (),
-    ) -> tuple[str, ...]:
-        leaf = self.leaf
+    def _node(self, step: Step, inputs: tuple[str, ...], given: Any = ()) -> tuple[str, ...]:
+        """Add one node; names of what it makes."""
+        leaf, op, outputs, holds = self.leaf, step.op, step.outputs, step.holds
+        names = self.names
         if leaf is not None:
             name = leaf.path
-            if leaf.calls or name in self.names:
+            if leaf.calls or name in names:
                 name = self._again(name)
             leaf.calls += 1
             scope, module = leaf.outer, leaf.path
         else:
             place = self.place
-            prefix = "" if place is None else place.prefix
-            name = self._fresh(prefix, op)
-            scope, module = (() if place is None else place.scope), ""
-        self.names.add(name)
+            key, scope, module = op, (), ""
+            if place is not None:
+                key, scope = place.prefix + op, place.scope
+            counts = self._counts
+            count = counts.get(key, 0) + 1
+            name = f"{key}{count}"
+            while name in names:
+                count += 1
+                name = f"{key}{count}"
+            counts[key] = count
+        names.add(name)
         ties = self._ties(name, holds, given) if holds else None
         made = (name,) if outputs == 1 else tuple([f"{name}:{n}" for n in range(outputs)])
         self.nodes.append(
-            Node(name, op, inputs, made, attributes, None, scope, module, ties, source)
+            Node(name, op, inputs, made, step.attributes, None, scope, module, ties, step.source)
         )
+        if step.params is not None:
+            self._typed(step, given)
         return made
 
     def _typed(self, step: Step, given: list[Any]) -> None:
@@ -313,14 +308,6 @@ class Tracker:
                 ties[own] = stored
             used.add(stored)
         return ties
-
-    def _fresh(self, prefix: str, op: str) -> str:
-        key = prefix + op
-        count = self._counts.get(key, 0) + 1
-        while f"{key}{count}" in self.names:
-            count += 1
-        self._counts[key] = count
-        return f"{key}{count}"
 
     def _again(self, path: str) -> str:
         count = self._counts.get(path, 0)
@@ -420,7 +407,7 @@ class Tracker:
     def _single(self, op: str, inputs: tuple[str, ...], told: Any) -> str:
         if told is not None:
             told = self.same.setdefault((type(told), told), told)
-        return self._node(op, inputs, told, 1, None)[0]
+        return self._node(Step(op, (), told, (), 1, None), inputs)[0]
 
 
 def _cut(step: Step, shape: Shape, place: Any) -> Slice | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from layerscope.graph.types import Shape
 from layerscope.ops.strides import dense
 
@@ -30,26 +32,24 @@ class Sig:
         self.blank: Any = None  # a tensor of it without numbers, to make others of
 
 
-class Value:
-    """A tensor of the run; what most of them have in common stands here once."""
+class Value(Struct, gc=False, eq=False):
+    """A tensor of the run. Those of a run are let go together: see `Tracker.forget`."""
 
-    plain = True  # its name may be read as it stands
+    tensor: Any
+    name: str
+    sig: Sig
+    plain: bool = True  # its name may be read as it stands
     parent: Value | None = None  # what it is a view of
     remake: Any = None  # and how: entry, what is given and which result; or what tells these
     place: Any = None  # the module that took the view
-    version = 0
-    was_read = False  # of a view: by a node
+    version: int = 0
+    was_read: bool = False  # of a view: by a node
     twin: Any = None  # on the meta device, where the tensor itself is not
-    known = False  # its numbers can be worked out without the model's weights
+    known: bool = False  # its numbers can be worked out without the model's weights
     recipe: Any = None
     drawn: Any = None  # the recipe of random numbers, whose `recipe` says that they are
-    assumed: dict[str, None] = {}  # noqa: RUF012  # inputs taken as zeros in its values
-    fixed = False  # made of constants alone
-
-    def __init__(self, tensor: Any, name: str, sig: Sig) -> None:
-        self.tensor = tensor
-        self.name = name
-        self.sig = sig
+    assumed: dict[str, None] | None = None  # inputs taken as zeros in its values
+    fixed: bool = False  # made of constants alone
 
     @property
     def made(self) -> tuple[Any, Any, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.aten import DRAWN, TABLE
@@ -23,34 +24,35 @@ class Writes(KnownValues):
                 return opened
         source = given[0]
         entry, outs = self.viewed(info, func, args, kwargs, given, key)
-        if entry.way == "itself":
+        way, form = entry.way, entry.form
+        if way == "itself":
             return source.tensor
         listed = [self.empty(sig) for sig in entry.outs] if outs is None else outs
-        result = listed[0] if entry.form is None else entry.form(listed)
+        result = listed[0] if form is None else form(listed)
         tracker = self.tracker
         if not entry.results:
             self._nothing(listed, entry)
             return result
         lazy = not entry.steps and len(listed) == 1
         was_read = source.was_read
-        if lazy:
-            names = [tracker.read(source)] if source.plain or source.parent else [source.name]
-        else:
+        names: Sequence[str]
+        if not lazy:
             names = tracker.emit(entry, given)
-        if lazy and source.sig.kind and source.sig.shape == entry.outs[0].shape:
-            self._same_array(result, source)  # detach() and the like of an array of the model
-            return result
-        way = entry.way
+        else:
+            names = (tracker.read(source) if source.plain or source.parent else source.name,)
+            if source.sig.kind and source.sig.shape == entry.outs[0].shape:
+                self._same_array(result, source)  # detach() and the like of an array of the model
+                return result
         if lazy and way == "copy":
             tracker.grads.copy(source, names[0], was_read)
         elif info.name == "detach" and not source.sig.kind:
             tracker.grads.detached.update(names)
+        register, known = tracker.register, source.known
         for n, out in enumerate(listed):
-            made = tracker.register(out, names[n], entry.outs[n])
-            place = None if entry.form is None else n
-            if source.known and out.numel() <= MOST_KNOWN:
+            made = register(out, names[n], entry.outs[n])
+            if known and out.numel() <= MOST_KNOWN:
                 made.known = True
-                made.recipe = (func, args, kwargs, place, self.moment)
+                made.recipe = (func, args, kwargs, None if form is None else n, self.moment)
             if way == "view" or (not way and self._way(source, [out]) == "view"):
                 made.parent = source
                 made.remake = (entry, given, n)
