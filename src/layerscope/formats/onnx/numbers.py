@@ -20,6 +20,10 @@ WHOLE = (
     "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "int4", "uint4",
     "int2", "uint2",
 )  # fmt: skip
+# Bits of an integer dtype, and whether it has a sign.
+INTEGER_BITS = {
+    dtype: (DTYPE_BITS[dtype], not dtype.startswith("u")) for dtype in WHOLE
+}  # fmt: skip
 CODES = {
     "fp32": "f", "fp64": "d", "fp16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b",
     "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q", "bool": "?",

@@ -138,6 +138,10 @@ def if_(s: Site) -> None:
     s.reader.notes.append(f"{s.label}: its {branch} branch is counted ({why})")
     sure = condition is not None or failures[1 - taken]
     _hand_out(s, results[taken], None if sure else results[1 - taken])
+    if condition is not None:
+        for name, known in zip(s.operator.outputs, results[taken], strict=False):
+            if name and known.items is None:
+                s.env[name]._value = known._value
 
 
 def _unknown(reader: Ledger, mark: Mark, end: int) -> dict[str, None]:

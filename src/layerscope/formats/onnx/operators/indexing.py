@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.arrays import range_length
 from layerscope.formats.onnx.known import NeedsValue
 from layerscope.formats.onnx.numbers import DTYPES, FLOATS, NARROW
 from layerscope.formats.onnx.site import Convert, Site
@@ -77,9 +78,7 @@ def one_hot(s: Site) -> None:
 def range_(s: Site) -> None:
     """A Range too long to carry along, or of numbers that only the run knows."""
     start, limit, delta = (s.need(n).item for n in range(3))
-    if not delta:
-        raise ShapeError("a range of steps of zero")
-    count = max(-int(-(limit - start) // delta), 0)
+    count = range_length(start, limit, delta)
     s.told_node("range", (), ((count,),), (s.dtype(0),))
 
 
