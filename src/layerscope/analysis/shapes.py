@@ -31,7 +31,8 @@ def infer(graph: Graph) -> Shapes:
     for param in graph.params:
         tensors[param.name] = Tensor(param.name, param.shape, param.dtype)
     for tensor in graph.inputs:
-        if tensor.shape is not None and min(tensor.shape, default=1) < 1:
+        least = 0 if graph.own_layout else 1  # files have empty tensors; elsewhere it is a mistake
+        if tensor.shape is not None and min(tensor.shape, default=1) < least:
             raise ShapeError(f"{graph.name}: input {tensor.name} has shape {tensor.shape}")
     calls: dict[str, Call] = {}
     notes: dict[str, str] = {}
@@ -93,10 +94,12 @@ def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: st
     return tuple(made)
 
 
-def _unknown(op: str, inputs: Tensors) -> str:
+def _unknown(node: Node, inputs: Tensors) -> str:
     """Why a node has no call."""
-    if op not in RULES:
-        return f"no rule for op {op}"
+    if isinstance(node.attributes, Opaque) and node.attributes.why:
+        return node.attributes.why
+    if node.op not in RULES:
+        return f"no rule for op {node.op}"
     return f"shape of {next(t.name for t in inputs if t.shape is None)} is unknown"
 
 
@@ -108,7 +111,7 @@ def _call(graph: Graph, node: Node, known: Tensors, notes: dict[str, str]) -> Ca
     """The call of a node; None, and a note of why, where it is unknown."""
     shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
     if node.op not in RULES or len(shapes) != len(known):
-        notes[node.name] = _unknown(node.op, known)
+        notes[node.name] = _unknown(node, known)
         return None
     try:
         call = called(node.op, node.attributes, shapes)

@@ -255,7 +255,7 @@ class Report(Struct, frozen=True, dict=True):
         """Size of the first axis of the first input, unless the graph says otherwise."""
         if self.graph.batch:
             return self.graph.batch
-        shape = self.graph.inputs[0].shape
+        shape = self.graph.inputs[0].shape if self.graph.inputs else None
         return shape[0] if shape else 1
 
     @cached_property

@@ -137,7 +137,8 @@ def range_length(start: Any, limit: Any, delta: Any) -> int:
         raise ShapeError(f"a range from {start} to {limit} in steps of {delta}")
     if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
         return max(-((start - limit) // delta), 0)
-    return max(math.ceil((limit - start) / delta), 0)
+    count: int = math.ceil((limit - start) / delta)
+    return max(count, 0)
 
 
 def take(data: Array, ranges: Sequence[Sequence[int]]) -> Array:

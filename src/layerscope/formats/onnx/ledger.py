@@ -13,6 +13,7 @@ from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.inputs import Binding
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
+from layerscope.formats.onnx.reasons import Trace
 from layerscope.formats.onnx.roles import Origin, decide, with_roles
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator
@@ -55,6 +56,7 @@ class Ledger:
         self.declared: dict[str, str] = {}  # tensor -> the declared shape that its own rests on
         self.trusts_declared = True  # inputs are as declared, and so what is declared inside
         self.contradicted: list[str] = []  # declared shapes that are not the inferred ones
+        self.trace = Trace(self.nodes)
         self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 
     # -- names ---------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ class Ledger:
         """A stored array as one of a node's own."""
         entry = known.entry
         if entry is None:
-            raise NeedsValue
+            raise NeedsValue(f"{name} {known.name!r} is computed, expected a stored array")
         settled = entry.settle(role)
         assert known.shape is not None
         told = settled if entry.told is not None else role

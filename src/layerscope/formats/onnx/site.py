@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.known import Env, Known, NeedsValue
+from layerscope.formats.onnx.reasons import formal
 from layerscope.formats.onnx.skim import Attribute, GraphPart, Operator, Value, graph_of
 from layerscope.formats.onnx.tensors import Span, Stored
 from layerscope.formats.onnx.words import Words
@@ -27,7 +28,8 @@ class Site:
     """One operator where the walk stands: its inputs, what it is told, and how to answer."""
 
     __slots__ = (
-        "_label", "_words", "blank", "bound", "constant", "depth", "env", "inputs", "op",
+        "_label", "_words", "blank", "bound", "constant", "depth", "env", "from_declared", "inputs",
+        "op",
         "operator", "opsets", "outside", "reader", "scope", "values",
     )  # fmt: skip
 
@@ -48,6 +50,7 @@ class Site:
         self.depth, self.outside = depth, outside
         self.op = operator.op
         self._words: Words | None = None
+        self.from_declared = ""  # the declared shape that its outputs rest on
         self._label = ""
         inputs: list[Known | None] = []
         self.blank = False  # the shape of an input is not known
@@ -176,10 +179,10 @@ class Site:
 
     def shape(self, n: int = 0) -> Shape:
         """Shape of the n-th input."""
-        shape = self.given(n).shape
-        if shape is None:
-            raise NeedsValue
-        return shape
+        known = self.given(n)
+        if known.shape is None:
+            raise NeedsValue(self.reader.trace.shape(known.name))
+        return known.shape
 
     def dtype(self, n: int = 0) -> str:
         """Number type of the n-th input."""
@@ -196,8 +199,18 @@ class Site:
         """Numbers of the n-th input, which the shape depends on."""
         value = self.value(n)
         if value is None:
-            raise NeedsValue
+            raise NeedsValue(self.unknown_value(n))
         return value
+
+    def unknown_value(self, n: int) -> str:
+        """Which value is missing, and where it would come from."""
+        if not self.has(n):
+            return f"{formal(self.op, n)} is missing"
+        known = self.given(n)
+        if known.entry is not None:
+            many = f"{elements(known.entry.shape):,} numbers or in another file"
+            return f"{formal(self.op, n)} is not read: {known.name!r} is stored with {many}"
+        return self.reader.trace.value(known.name, self.op, n, self.reader.params)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -223,7 +236,7 @@ class Site:
         for known in inputs:
             names.append(known.name if known.entry is None else reader.input_name(known, roles))
             if known.shape is None:
-                raise NeedsValue
+                raise NeedsValue(reader.trace.shape(known.name))
             shapes.append(known.shape)
             kinds.append(known.dtype)
         made, dtypes = self._made(op, attributes, tuple(shapes), kinds)
@@ -267,6 +280,9 @@ class Site:
             reader.append(node, made, dtypes, read)
         else:
             reader.append(node, made, dtypes)
+        if self.from_declared:
+            for known in results:
+                reader.declared[known.name] = self.from_declared
         return results
 
     def _compare(self, name: str, value: Value, shape: Shape) -> None:
@@ -306,6 +322,13 @@ class Site:
         """A node whose output shapes are worked out here."""
         return self.emit(op, inputs, at.Told(tuple(shapes), tuple(dtypes)), **more)
 
+    def counted(
+        self, inputs: Sequence[Known], told: at.Counted, *, shapes: bool = True, **more: Any
+    ) -> list[Known]:
+        """A node whose output shapes and operations are computed here."""
+        read = [known for known in inputs if shapes or known.shape is not None]
+        return self.emit("taught", read, told, **more)
+
     def param(self, n: int, name: str, role: Role) -> Param:
         """The n-th input as an array of the node's own."""
         return self.reader.absorb(self.given(n), name, role)
@@ -326,7 +349,7 @@ class Site:
             part = f"output{n}"
             self.emit("constant", (), told, part=part, outputs=names[n : n + 1])
 
-    def unknown(self) -> None:
+    def unknown(self, why: str = "") -> None:
         """An operator without figures: its outputs as far as the file or onnx tells them."""
         reader, operator = self.reader, self.operator
         outputs = [name for name in operator.outputs if name]
@@ -351,9 +374,7 @@ class Site:
             shapes.append(shape)
             dtypes.append(dtype)
             declared.append(shape is not None and (rests or name not in found))
-        names = tuple(
-            reader.input_name(k) for k in self.inputs if k is not None and k.items is None
-        )
+        names = tuple(reader.input_name(k) for k in self.inputs if k is not None and k.tensor)
         made = tuple(
             reader.tensor_name(self.outside.get(name, name), self.scope) for name in outputs
         )
@@ -364,17 +385,46 @@ class Site:
             op=op,
             inputs=names,
             outputs=made,
-            attributes=at.Opaque(tuple(shapes), tuple(dtypes), tuple(declared)),
+            attributes=at.Opaque(tuple(shapes), tuple(dtypes), tuple(declared), why),
             params=(),
             scope=self.scope,
             source=reader.source(self.op, operator.name if operator.name != self.label else ""),
         )
         reader.append(node, shapes, dtypes)
+        cause = ""
         for name, tensor, shape, dtype in zip(outputs, made, shapes, dtypes, strict=True):
             self.env[name] = Known(tensor, shape, dtype)
+            if shape is None:
+                cause = cause or self._cause(why or f"no rule for op {op}")
+                reader.trace.causes[tensor] = cause
         for tensor, shape, said in zip(made, shapes, declared, strict=True):
             if said and shape is not None:
                 reader.declared[tensor] = f"{tensor}, {'x'.join(map(str, shape)) or 'scalar'}"
+
+    def declared_output(self, n: int) -> Shape | None:
+        """The shape that the file declares of the n-th output, where it still holds."""
+        names = self.operator.outputs
+        return self._declared(names[n])[0] if n < len(names) and names[n] else None
+
+    def declared_dtype(self, n: int) -> str:
+        """The dtype that the file declares of the n-th output, else that of the first input."""
+        return self._declared(self.operator.outputs[n])[1]
+
+    def from_file(self, n: int) -> dict[str, Any]:
+        """Options of `emit` for a node whose shapes the file declares: it is an estimate."""
+        names = [name for name in self.operator.outputs if name]
+        shape = self.declared_output(n)
+        root = f"{names[n]}, {'x'.join(map(str, shape or ())) or 'scalar'}"
+        self.from_declared = root
+        return {"estimate": True, "note": f"from the declared shape of {root}"}
+
+    def _cause(self, why: str) -> str:
+        """Where an unknown shape comes from: this node, or what an input of it comes from."""
+        causes = self.reader.trace.causes
+        for known in self.inputs:
+            if known is not None and known.shape is None and known.name in causes:
+                return causes[known.name]
+        return f"{self.label} ({self.op}): {why}"
 
     def _declared(self, name: str) -> tuple[Shape | None, str]:
         """What the file says of a tensor; no shape where its inputs are not those declared."""

@@ -99,3 +99,4 @@ class Opaque(Struct, frozen=True, gc=False):
     shapes: tuple[tuple[int, ...] | None, ...]
     dtypes: tuple[str, ...] = ()  # left out: that of the first input
     declared: tuple[bool, ...] = ()  # whether a shape is only what a file declares
+    why: str = ""  # why it has no figures; left out: there is no rule for it

@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from layerscope.errors import FormatError, ShapeError
-from layerscope.formats.onnx.known import Env, Inner, Known
+from layerscope.formats.onnx.arrays import Array
+from layerscope.formats.onnx.known import Env, Inner, Known, NeedsValue
 from layerscope.formats.onnx.ledger import Ledger
 from layerscope.formats.onnx.operators.rounds import passed_on, rounds
 from layerscope.formats.onnx.site import Convert, Site
@@ -17,7 +18,9 @@ from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Shape
 from layerscope.ops import RULES, Call
 
+MOST_UNROLLED = 4096  # nodes of a loop that is followed round by round
 UNTAKEN = "the branch that is not counted"
+VARIES = "the shape differs between branches, or from round to round"
 UNTOLD = "one of an unknown number of rounds (× ?)"
 
 
@@ -42,6 +45,7 @@ class Mark:
         del reader.entries[self.entries :]
         del reader.notes[self.notes :]
         reader.counts.clear()
+        reader.trace.forget()
         for table, size in zip(_tables(reader), self.sizes, strict=True):
             while len(table) > size:
                 table.popitem()
@@ -172,23 +176,32 @@ def _hand_out(s: Site, made: Sequence[Known], other: Sequence[Known] | None) -> 
 def _give(s: Site, name: str, part: str, known: Known, shape: Shape | None) -> None:
     """One tensor handed out or in under another name, its numbers forgotten."""
     reader = s.reader
-    if known.items is not None:
+    if not known.tensor:
         s.env[name] = known
         return
     label = reader.node_name(f"{s.label}/{part}")
     tensor = reader.tensor_name(name, s.scope)
     told = shape is not None and known.shape is not None
+    why = VARIES
+    if known.shape is None:
+        why = reader.trace.shape(known.name)
     node = Node(
         name=label,
         op="select" if told else s.op,
         inputs=(reader.input_name(known),),
         outputs=(tensor,),
-        attributes=at.Told((shape,), (known.dtype,)) if shape is not None else at.Opaque((None,)),
+        attributes=at.Told((shape,), (known.dtype,))
+        if shape is not None
+        else _open(known.dtype, why),
         params=(),
         scope=s.inner,
         source=reader.source(s.op, s.operator.name),
     )
     reader.append(node, (shape,), (known.dtype,))
+    if shape is None:
+        reader.trace.causes[tensor] = (
+            reader.trace.causes.get(known.name) or f"{s.label} ({s.op}): {why}"
+        )
     s.env[name] = Known(tensor, shape, known.dtype)
 
 
@@ -202,18 +215,26 @@ def _enter(
     inputs = (reader.input_name(known),) if known is not None else ()
     told = shape is not None and (known is None or known.shape is not None)
     op = "constant" if known is None else "select"
+    why = reader.trace.shape(known.name) if known is not None and known.shape is None else VARIES
     node = Node(
         name=label,
         op=op if told else s.op,
         inputs=inputs,
         outputs=(tensor,),
-        attributes=at.Told((shape,), (dtype,)) if shape is not None else at.Opaque((None,)),
+        attributes=at.Told((shape,), (dtype,)) if shape is not None else _open(dtype, why),
         params=(),
         scope=scope,
         source=reader.source(s.op, s.operator.name),
     )
     reader.append(node, (shape,), (dtype,))
+    if shape is None:
+        reader.trace.causes[tensor] = f"{s.label} ({s.op}): {why}"
     return Known(tensor, shape, dtype)
+
+
+def _open(dtype: str, why: str) -> at.Opaque:
+    """Of a tensor whose shape is unknown."""
+    return at.Opaque((None,), (dtype,), (), why)
 
 
 Entering = tuple[str, Known | None, Shape | None, str]  # name inside, from where, what
@@ -238,8 +259,8 @@ def _carry(
         for name, known, shape in zip(names, given, shapes, strict=True):
             if passed_on(part, outer[names.index(name)]) == name:  # it stays what it is
                 inputs[name] = known
-            elif known.items is not None:
-                inputs[name] = Known(name, None, known.dtype)
+            elif not known.tensor:
+                inputs[name] = Known(name, None, known.dtype, tensor=False)
             else:
                 inputs[name] = _enter(s, scope, name, known, shape, known.dtype)
         env = body(s, part, scope, inputs)
@@ -262,7 +283,14 @@ def loop(s: Site) -> None:
         (part.inputs[1].name, None, (), "bool"),
     ]
     times = rounds(s, part, given)
+    start = Mark(s.reader)
     mark, env, shapes = _carry(s, part, given, lead, (), 1)
+    if times is not None and times * len(part.nodes) <= MOST_UNROLLED and times <= MOST_UNROLLED:
+        ends = [env[value.name] for value in part.outputs[1:]]
+        if None in shapes or any(known.shape is None for known in ends):
+            start.undo()
+            _unrolled(s, part, given, times)
+            return
     mark.again(times, f"× {times} in a loop" if times not in (None, 1) else "")
     if times is None:
         s.reader.notes.append(f"{s.label}: how often it runs is not known; one round is counted")
@@ -273,6 +301,44 @@ def loop(s: Site) -> None:
         for known in inner[len(given) :]
     ]
     _hand_all(s, inner, made)
+
+
+def _unrolled(s: Site, part: GraphPart, given: Sequence[Known], times: int) -> None:
+    """A loop whose shapes change, or that carries sequences: round by round."""
+    reader = s.reader
+    names = [value.name for value in part.inputs]
+    state = list(given)
+    rows: list[list[Known]] = [[] for _ in part.outputs[1 + len(given) :]]
+    for n in range(times):
+        scope = (*s.inner, f"round{n}")
+        inputs: dict[str, Known] = dict(zip(names[2:], state, strict=True))
+        for name, number, dtype in ((names[0], n, "int64"), (names[1], True, "bool")):
+            known = inputs[name] = _enter(s, scope, name, None, (), dtype)
+            known._value = Array((), [number], dtype)
+        env = body(s, part, scope, inputs)
+        ends = [env[value.name] for value in part.outputs[1:]]
+        state = ends[: len(given)]
+        for row, known in zip(rows, ends[len(given) :], strict=True):
+            row.append(known)
+    for n, name in enumerate(s.operator.outputs):
+        if not name:
+            continue
+        if n >= len(state) + len(rows):
+            raise FormatError(f"{s.where}: its body makes {len(state) + len(rows)} tensors")
+        if n < len(state):
+            _give(s, name, f"output{n}", state[n], state[n].shape)
+            continue
+        row = rows[n - len(state)]
+        shapes = {known.shape for known in row}
+        if len(shapes) != 1 or None in shapes:
+            declared = part.outputs[1 + n].dtype or "fp32"
+            empty = Known("", None, declared, tensor=False)
+            s.env[name] = empty
+            reader.trace.causes[""] = f"{s.label} ({s.op}): {VARIES}"
+            continue
+        shape = (times, *(row[0].shape or ()))
+        told = at.Counted((shape,), (row[0].dtype,))
+        s.counted(row, told, part=f"output{n}", outputs=[name])
 
 
 def _hand_all(s: Site, inner: Sequence[Known], shapes: Sequence[Shape | None]) -> None:
@@ -322,7 +388,32 @@ def scan(s: Site) -> None:
     _hand_all(s, [env[value.name] for value in part.outputs], made)
 
 
+def sequence_map(s: Site) -> None:
+    """SequenceMap: the body for every tensor of a sequence; other sequences go along with it."""
+    part = s.graph("body")
+    given = [known for known in s.inputs if known is not None]
+    items = given[0].items if given else None
+    if items is None:
+        raise NeedsValue("the length of the sequence is unknown")
+    if len(part.inputs) != len(given) or len(items) * len(part.nodes) > MOST_UNROLLED:
+        raise NeedsValue(f"{len(items)} x {len(part.nodes)} nodes, more than {MOST_UNROLLED:,}")
+    made: list[list[Known]] = [[] for _ in part.outputs]
+    for n in range(len(items)):
+        inputs = {}
+        for value, known in zip(part.inputs, given, strict=True):
+            if known.items is not None and n >= len(known.items):
+                raise ShapeError(f"sequences of {len(items)} and {len(known.items)} tensors")
+            inputs[value.name] = known.items[n] if known.items is not None else known
+        env = body(s, part, (*s.inner, f"item{n}"), inputs)
+        for row, output in zip(made, part.outputs, strict=True):
+            row.append(env[output.name])
+    for name, row in zip(s.operator.outputs, made, strict=False):
+        if name:
+            s.env[name] = Known(name, None, row[0].dtype if row else "fp32", items=row)
+
+
 OPERATORS: dict[tuple[str, str], Convert] = {
+    ("", "SequenceMap"): sequence_map,
     ("", "If"): if_,
     ("", "Loop"): loop,
     ("", "Scan"): scan,

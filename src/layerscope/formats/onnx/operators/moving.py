@@ -72,7 +72,7 @@ def transpose(s: Site) -> None:
 def identity(s: Site) -> None:
     """The same tensor, or sequence, under another name."""
     known = s.given(0)
-    if known.items is not None:
+    if not known.tensor:
         s.env[s.operator.outputs[0]] = known
         return
     s.alias(known)

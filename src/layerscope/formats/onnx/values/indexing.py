@@ -150,8 +150,8 @@ def _top_k(told: Told, given: Given) -> list[Array]:
         for inner in range(step):
             start = outer * block + inner
             line = x.values[start : start + block - inner : step]
-            order = sorted(range(size), key=lambda n, line=line: (sign * line[n], n))
-            for n, place in enumerate(order[:k]):
+            order = sorted((sign * value, n) for n, value in enumerate(line))
+            for n, (_, place) in enumerate(order[:k]):
                 at = outer * k * step + n * step + inner
                 values[at], indices[at] = line[place], place
     return [Array(shape, values, x.dtype), Array(shape, indices, "int64")]

@@ -139,7 +139,8 @@ def _split(told: Told, given: Given) -> list[Array]:
     x = present(given)[0]
     axis = axis_of(told.get("axis", 0), len(x.shape))
     sizes = given[1].ints() if len(given) > 1 and given[1] is not None else told.get("split")
-    cut = parts(x.shape[axis], sizes, told.get("num_outputs", told["outputs"]))
+    count: int = told["num_outputs"] if "num_outputs" in told else told["outputs"]
+    cut = parts(x.shape[axis], sizes, count)
     if sum(cut) != x.shape[axis] or min(cut, default=0) < 0:
         raise ShapeError(f"an axis of {x.shape[axis]} split into {cut}")
     start, made = 0, []

@@ -56,7 +56,7 @@ def _reduced(function: Callable[[Numbers], Any]) -> Evaluate:
 
 
 def _log_sum_exp(many: Numbers) -> float:
-    top = max(many)
+    top: float = max(many)
     return top + math.log(sum([math.exp(value - top) for value in many]))
 
 
