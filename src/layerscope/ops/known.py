@@ -7,6 +7,7 @@ from typing import Any
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Param, Shape
 from layerscope.ops import RULES, Call
+from layerscope.ops.rule import within_limits
 
 CALLS: dict[Any, Call] = {}
 # The call is kept, so that no other comes to have its identity.
@@ -34,7 +35,7 @@ def _new(op: str, attributes: Any, shapes: tuple[Shape, ...]) -> Call:
     if len(shapes) < least or (most is not None and len(shapes) > most):
         expected = f"{least}" if least == most else f"{least} to {most or 'any number'}"
         raise ShapeError(f"{op} of {len(shapes)} inputs, expected {expected}")
-    return Call(attributes, shapes, rule.shape(Call(attributes, shapes)))
+    return Call(attributes, shapes, within_limits(rule.shape(Call(attributes, shapes))))
 
 
 def params_of(op: str, call: Call, dtype: str = "") -> tuple[Param, ...]:

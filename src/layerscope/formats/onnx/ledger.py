@@ -25,6 +25,9 @@ MOST_NUMBERS = 4_000_000  # worked out before the run in all, some seconds; shap
 MOST_NODES = 500_000  # with functions put in: they could double without end
 
 
+MOST_AGAIN = 50_000  # nodes of loop bodies that are walked more than once, until shapes settle
+
+
 class Ledger:
     """Collects nodes, arrays and names of the flat graph while a file is walked."""
 
@@ -56,6 +59,8 @@ class Ledger:
         self.declared: dict[str, str] = {}  # tensor -> the declared shape that its own rests on
         self.trusts_declared = True  # inputs are as declared, and so what is declared inside
         self.contradicted: list[str] = []  # declared shapes that are not the inferred ones
+        self.again = MOST_AGAIN  # nodes of loop bodies that may yet be walked again
+        self.unrolling = False  # a loop is followed round by round; those inside of it are not
         self.trace = Trace(self.nodes)
         self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 

@@ -149,5 +149,8 @@ NO_RULES: Mapping[tuple[str, str], str] = {
     ("com.microsoft", "DynamicTimeWarping"): "the length of the cheapest path is data",
     ("com.microsoft", "ConvTransposeWithDynamicPads"): "pads are computed in the run",
     ("com.microsoft", "SparseToDenseMatMul"): "how many elements are not zero is data",
+    ("com.microsoft", "WordConvEmbedding"): "how many characters a word has is data",
+    ("com.microsoft", "AttnLSTM"): "only the code of ONNX Runtime defines what its attention "
+    "does at each step",
     ("com.microsoft", "SampleOp"): "an example of how to write operators, not one of a network",
 }  # fmt: skip

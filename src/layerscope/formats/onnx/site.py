@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.known import Env, Known, NeedsValue
@@ -15,7 +17,7 @@ from layerscope.formats.onnx.words import Words
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Role, Shape, elements
 from layerscope.ops import RULES, Call
-from layerscope.ops.rule import made_dtype
+from layerscope.ops.rule import made_dtype, within_limits
 
 if TYPE_CHECKING:
     from layerscope.formats.onnx.reader import Reader
@@ -305,7 +307,7 @@ class Site:
         found = self.reader.made.get(key)
         if found is None:
             rule = RULES[op]
-            made = rule.shape(Call(attributes, shapes))
+            made = within_limits(rule.shape(Call(attributes, shapes)))
             makes, floating = rule.makes, self.reader.dtype
             dtypes = [made_dtype(makes, n, attributes, kinds, floating) for n in range(len(made))]
             found = self.reader.made[key] = (made, dtypes)
@@ -326,6 +328,9 @@ class Site:
         self, inputs: Sequence[Known], told: at.Counted, *, shapes: bool = True, **more: Any
     ) -> list[Known]:
         """A node whose output shapes and operations are computed here."""
+        if "outputs" not in more and "part" not in more:  # those that nobody names are left out
+            count = max(len(self.operator.outputs), 1)
+            told = replace(told, shapes=told.shapes[:count], dtypes=told.dtypes[:count])
         read = [known for known in inputs if shapes or known.shape is not None]
         return self.emit("taught", read, told, **more)
 

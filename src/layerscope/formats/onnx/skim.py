@@ -10,7 +10,14 @@ from msgspec import Struct
 from layerscope.codecs.protobuf import FIXED32, SMALL, SPAN, VARINT, Wire, signed
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.numbers import DTYPES
-from layerscope.formats.onnx.tensors import MOST_VALUES, Span, Stored, sparse_of, stored_of
+from layerscope.formats.onnx.tensors import (
+    MOST_AXES,
+    MOST_VALUES,
+    Span,
+    Stored,
+    sparse_of,
+    stored_of,
+)
 
 
 class Dim(Struct, frozen=True, gc=False):
@@ -278,6 +285,8 @@ def _type(
                 dtype = DTYPES.get(first, "")
             elif inner == 2 and wired == SPAN:
                 dims = tuple(_dim(wire, a, b) for n, k, a, b in wire.fields(first, last) if n == 1)
+                if len(dims) > MOST_AXES:
+                    raise wire.error(first, f"a shape of {len(dims)} axes, expected at most 64")
         return dtype, dims, KINDS[number]
     return "", None, "tensor"
 

@@ -6,6 +6,7 @@ from layerscope.errors import ShapeError
 from layerscope.formats.onnx.attending import view
 from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.operators.activations import activated
+from layerscope.formats.onnx.operators.control import body
 from layerscope.formats.onnx.operators.packed import packed_param
 from layerscope.formats.onnx.operators.pooling import pool
 from layerscope.formats.onnx.operators.products import product
@@ -117,6 +118,128 @@ def n_gram_block(s: Site) -> None:
     s.counted((s.given(0), s.given(1)), told)
 
 
+def _streams(s: Site) -> tuple[int, int, int]:
+    """Rows, streams and features of (..., C, H), or of (..., C · H) with a number of branches."""
+    x, count = s.shape(0), s.whole("num_branches")
+    if count > 0 and x and not x[-1] % count and (len(x) < 2 or x[-2] != count):
+        return elements(x[:-1]), count, x[-1] // count
+    if len(x) < 2:
+        raise ShapeError(f"streams of {x}, expected (..., C, H)")
+    return elements(x[:-2]), x[-2], x[-1]
+
+
+def branch_norm(s: Site) -> None:
+    """BranchwiseRMSNorm: each branch divided by the root of its mean square."""
+    rows, branches, width = _streams(s)
+    made = view(s, s.given(0), (rows, branches, width), "branches")
+    squares = s.emit("square", (made,), part="squares")[0]
+    mean = s.emit("reduce_mean", (squares,), at.Reduce((-1,), keep=True), part="mean")[0]
+    root = s.emit("sqrt", (mean,), part="root")[0]
+    made = s.emit("div", (made, root), part="divided")[0]
+    if s.has(1):
+        scale = view(s, s.given(1), (elements(s.shape(1)) // width, width), "scale")
+        made = s.emit("mul", (made, scale), part="scaled", roles="scale")[0]
+    view(s, made, s.shape(0), "", s.operator.outputs[:1])
+
+
+def pre_mix(s: Site) -> None:
+    """HyperConnectionPreMix: a weighted sum of streams."""
+    rows, streams, width = _streams(s)
+    x = s.shape(0)
+    lead = x[:-2] if len(x) > 1 and x[-2:] == (streams, width) else x[:-1]
+    told = at.Counted(
+        ((*lead, width),), (s.dtype(0),), mac=rows * streams * width, mul=rows * width
+    )
+    s.counted((s.given(0), s.given(1)), told)
+
+
+def post_mix(s: Site) -> None:
+    """HyperConnectionPostMix: streams mixed with each other, and a block's output added."""
+    rows, streams, width = _streams(s)
+    mixed = rows * streams * streams * width if s.has(3) else 0
+    told = at.Counted((s.shape(0),), (s.dtype(0),), mac=mixed + rows * streams * width)
+    s.counted([known for known in s.inputs if known is not None], told)
+
+
+def block_matmul(s: Site) -> None:
+    """MatMulBlockQuantizedFp4Weight, MatMulBlockQuantizedFp8Weight: by stored weights in blocks."""
+    small = s.op == "MatMulBlockQuantizedFp4Weight"
+    features, packed = s.shape(1)
+    inner = packed * 2 if small else packed
+    if s.shape(0)[-1:] != (inner,):
+        raise ShapeError(f"matrix product of {s.shape(0)} by {inner} x {features}")
+    params = [packed_param(s, 1, "weight", (features, inner), 4 if small else 8)]
+    params.append(s.param(2, "scales", "statistic"))
+    bias = 5 if small else 4
+    for n in range(3, bias):
+        s.reader.uses(s.given(n) if s.has(n) else None)
+    biased = s.stored(bias)
+    if biased:
+        params.append(s.param(bias, "bias", "bias"))
+    s.emit("linear", (s.given(0),), at.Linear(features, bias=biased), params=params)
+
+
+def n_gram_hash(s: Site) -> None:
+    """NGramHashMapping: products of the last tokens joined by xor, then a remainder a head."""
+    batch, steps = s.shape(0)
+    most, heads = s.whole("max_ngram_size"), s.whole("n_head_per_ngram")
+    if most < 2 or heads < 1:
+        raise ShapeError(f"n-grams of 2 to {most} tokens by {heads} heads")
+    width, tokens = (most - 1) * heads, batch * steps
+    joined = sum(range(1, most)) if most < 64 else most * (most - 1) // 2
+    told = at.Counted(
+        ((batch, steps, width), (batch, most - 1)), (s.dtype(0), s.dtype(0)),
+        mul=tokens * most, comp=tokens * joined, div=tokens * width,
+        add=tokens * width if s.has(4) else 0,
+    )  # fmt: skip
+    s.counted([known for known in s.inputs if known is not None], told)
+
+
+def engram_gate(s: Site) -> None:
+    """EngramGate: normalized keys by normalized queries as a gate on a shared value."""
+    shape = s.shape(0)
+    rows, width = elements(shape[:-1]), shape[-1]
+    # norms of two sides (square, mean, root, division, scale), their product, the gate, the value
+    told = at.Counted(
+        (shape, shape), (s.dtype(0), s.dtype(0)),
+        mac=rows * width, mul=rows * (5 * width + 1), add=rows * 2 * width,
+        div=rows * (2 * width + 3), exp=rows * 4, comp=rows * 3,
+        estimate="by the steps of its definition",
+    )  # fmt: skip
+    s.counted([known for known in s.inputs if known is not None], told)
+
+
+def flex_attention(s: Site) -> None:
+    """FlexAttention: products, softmax, products, with graphs between that change the scores."""
+    q, k, v = s.shape(0), s.shape(1), s.shape(2)
+    if not len(q) == len(k) == len(v) == 4 or q[3] != k[3] or k[1] < 1 or q[1] % k[1]:
+        raise ShapeError(f"attention of {q}, {k} and {v}")
+    groups = q[1] // k[1]
+    folded = view(s, s.given(0), (q[0], k[1], groups * q[2], q[3]), "queries")
+    made = s.emit("matmul", (folded, s.given(1)), at.MatMul(False, True), part="scores")[0]
+    made = s.emit("mul", (made,), part="scale")[0]
+    scores = (q[0], q[1], q[2], k[2])
+    made = _modified(s, "score_mod", view(s, made, scores, "of_heads"))
+    made = s.emit("softmax", (made,), at.Softmax(-1), part="softmax")[0]
+    made = _modified(s, "prob_mod", made)
+    made = view(s, made, (q[0], k[1], groups * q[2], k[2]), "weights")
+    made = s.emit("matmul", (made, s.given(2)), part="context")[0]
+    view(s, made, (*q[:3], v[3]), "", s.operator.outputs[:1])
+
+
+def _modified(s: Site, name: str, known: Known) -> Known:
+    if name not in s.attributes:
+        return known
+    part = s.graph(name)
+    if len(part.inputs) != 1 or len(part.outputs) != 1:
+        raise ShapeError(f"{name} of {len(part.inputs)} inputs, expected one")
+    env = body(s, part, (*s.inner, name), {part.inputs[0].name: known})
+    made = env[part.outputs[0].name]
+    if made.shape != known.shape:
+        raise ShapeError(f"{name} makes {made.shape} of {known.shape}")
+    return made
+
+
 # -- several products by weights of a few bits, of one input
 
 
@@ -183,4 +306,12 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("com.microsoft", "NGramRepeatBlock"): n_gram_block,
     ("com.microsoft", "MatMulNBitsMlp"): few_bits_mlp,
     ("com.microsoft", "MatMulNBitsQkv"): few_bits_qkv,
+    ("com.microsoft", "MatMulBlockQuantizedFp4Weight"): block_matmul,
+    ("com.microsoft", "MatMulBlockQuantizedFp8Weight"): block_matmul,
+    ("com.microsoft", "BranchwiseRMSNorm"): branch_norm,
+    ("com.microsoft", "HyperConnectionPreMix"): pre_mix,
+    ("com.microsoft", "HyperConnectionPostMix"): post_mix,
+    ("com.microsoft", "NGramHashMapping"): n_gram_hash,
+    ("com.microsoft", "EngramGate"): engram_gate,
+    ("ai.onnx.preview", "FlexAttention"): flex_attention,
 }

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.known import Env, Inner, Known, NeedsValue
-from layerscope.formats.onnx.ledger import Ledger
+from layerscope.formats.onnx.ledger import MOST_AGAIN, Ledger
 from layerscope.formats.onnx.operators.rounds import passed_on, rounds
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.skim import GraphPart
@@ -253,7 +253,9 @@ def _carry(
     names = [value.name for value in part.inputs[len(lead) : len(lead) + len(given)]]
     outer = [value.name for value in part.outputs[skip : skip + len(given)]]
     scope = (*s.inner, "body")
-    for _ in range(3):
+    for n in range(3):
+        if n or s.depth > 1:
+            _spend(s, len(part.nodes))
         mark = Mark(s.reader)
         inputs = {n: _enter(s, scope, n, k, shape, dtype) for n, k, shape, dtype in (*lead, *tail)}
         for name, known, shape in zip(names, given, shapes, strict=True):
@@ -285,11 +287,14 @@ def loop(s: Site) -> None:
     times = rounds(s, part, given)
     start = Mark(s.reader)
     mark, env, shapes = _carry(s, part, given, lead, (), 1)
-    if times is not None and times * len(part.nodes) <= MOST_UNROLLED and times <= MOST_UNROLLED:
+    size = (times or 0) * (len(part.nodes) + 1)
+    if times is not None and size <= MOST_UNROLLED and not s.reader.unrolling:
         ends = [env[value.name] for value in part.outputs[1:]]
         if None in shapes or any(known.shape is None for known in ends):
             start.undo()
+            s.reader.unrolling = True
             _unrolled(s, part, given, times)
+            s.reader.unrolling = False
             return
     mark.again(times, f"× {times} in a loop" if times not in (None, 1) else "")
     if times is None:
@@ -303,6 +308,16 @@ def loop(s: Site) -> None:
     _hand_all(s, inner, made)
 
 
+def _spend(s: Site, nodes: int) -> None:
+    """Take nodes of a body off those that may yet be walked again: nested loops multiply them."""
+    s.reader.again -= nodes + 1
+    if s.reader.again < 0:
+        raise FormatError(
+            f"{s.where}: more than {MOST_AGAIN:,} nodes of nested loops, whose shapes change from "
+            "round to round"
+        )
+
+
 def _unrolled(s: Site, part: GraphPart, given: Sequence[Known], times: int) -> None:
     """A loop whose shapes change, or that carries sequences: round by round."""
     reader = s.reader
@@ -310,6 +325,7 @@ def _unrolled(s: Site, part: GraphPart, given: Sequence[Known], times: int) -> N
     state = list(given)
     rows: list[list[Known]] = [[] for _ in part.outputs[1 + len(given) :]]
     for n in range(times):
+        _spend(s, len(part.nodes))
         scope = (*s.inner, f"round{n}")
         inputs: dict[str, Known] = dict(zip(names[2:], state, strict=True))
         for name, number, dtype in ((names[0], n, "int64"), (names[1], True, "bool")):
