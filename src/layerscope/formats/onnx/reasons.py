@@ -124,7 +124,7 @@ OWN_LAYOUT = "its arrays have a layout of cuBLASLt's own, which is not documente
 # Operators without a rule, and why: domain and name -> reason.
 NO_RULES: Mapping[tuple[str, str], str] = {
     ("ai.onnx.preview.training", "Gradient"): "what it differentiates is the graph around it, "
-    "from xs to y; show that graph with --training instead",
+    "from xs to y; show that graph with --train instead",
     **{("com.microsoft", op): GENERATES for op in (
         "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch",
     )},

@@ -8,8 +8,8 @@ from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.operators.activations import activated
 from layerscope.formats.onnx.operators.control import body
 from layerscope.formats.onnx.operators.packed import packed_param
-from layerscope.formats.onnx.operators.pooling import pool
 from layerscope.formats.onnx.operators.products import product
+from layerscope.formats.onnx.operators.windows import window
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
@@ -102,8 +102,8 @@ def gemm8(s: Site) -> None:
 
 def masked_pool(s: Site) -> None:
     """MaxpoolWithMask: the mask says which elements take part; all may."""
-    s.inputs = s.inputs[:1]
-    pool(s)
+    told = at.Pool(window(s, s.wholes("kernel_shape")))
+    s.emit("max_pool", (s.given(0),), told)
 
 
 def n_gram_block(s: Site) -> None:
