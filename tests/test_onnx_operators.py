@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np  # noqa: TID251
 import pytest
 
+import layerscope
 from layerscope import Report
 from tests.onnx_contrib import One, floats, number, whole
+from tests.onnx_files import array, model, node
 
 OPSETS = (("", 22), ("com.microsoft", 1), ("ai.onnx.ml", 5))
 
@@ -86,7 +88,7 @@ def test_n_grams(rows: int, skips: int, tmp_path: Path) -> None:
     length = 7
     shape = (rows, length) if rows else (length,)
     fed = {"x": whole(*shape, dtype=np.int64)}
-    told = {
+    told: dict[str, Any] = {
         "mode": "TF", "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": skips,
         "ngram_counts": [0, 4], "ngram_indexes": [0, 1, 2, 3, 4, 5, 6],
         "pool_int64s": [2, 3, 5, 4, 5, 6, 7, 8, 6, 7],
@@ -108,7 +110,7 @@ def test_elements_that_are_unlike(tmp_path: Path) -> None:
 
 
 def test_a_condition_that_is_computed(tmp_path: Path) -> None:
-    fed = {"x": floats(3, 2), "c": np.array([True, False, True])}
+    fed: dict[str, Any] = {"x": floats(3, 2), "c": np.array([True, False, True])}
     assert "condition is unknown: graph input 'c'" in note(
         standard("Compress", fed, axis=0).read(tmp_path)
     )
@@ -133,7 +135,7 @@ def test_a_running_sum_has_a_bound(tmp_path: Path) -> None:
 
 
 def test_one_of_a_depth_that_is_stored(tmp_path: Path) -> None:
-    stored = {"d": np.array(5, np.int64), "v": np.array([0, 1], np.float32)}
+    stored: dict[str, Any] = {"d": np.array(5, np.int64), "v": np.array([0, 1], np.float32)}
     fed = {"x": whole(2, 3, most=5, dtype=np.int64)}
     report = One("OneHot", fed, stored, {}, 1, "", opsets=OPSETS).check(tmp_path)
     assert report.tensors["y0"].shape == (2, 3, 5)
@@ -198,6 +200,56 @@ def test_a_causal_convolution_with_a_state(tmp_path: Path) -> None:
     assert report.total_macs == 2 * 3 * 8 * 4
     assert report.total_params == 12 + 3
     assert report.tensors["y1"].shape == (2, 3, 3)
+
+
+# -- opsets before 7
+
+
+OLD: dict[str, tuple[int, str, str, dict[str, Any], tuple[int, ...]]] = {
+    "Affine": (1, "x 1x3x8x8", "x", {"alpha": 2.0, "beta": 1.0}, (1, 3, 8, 8)),
+    "ImageScaler": (1, "x 1x3x8x8", "x", {"bias": [0.1] * 3, "scale": 2.0}, (1, 3, 8, 8)),
+    "ScaledTanh": (1, "x 1x3x8x8", "x", {"alpha": 2.0, "beta": 1.0}, (1, 3, 8, 8)),
+    "ParametricSoftplus": (1, "x 4", "x", {}, (4,)),
+    "Crop": (1, "x 1x3x8x8", "x", {"border": [1, 2, 3, 1]}, (1, 3, 5, 4)),
+    "ConstantFill": (1, "x 2x3", "x", {"input_as_shape": 0, "extra_shape": [5]}, (2, 3, 5)),
+    "Reshape": (1, "x 1x3x8x8", "x", {"shape": [0, -1]}, (1, 192)),
+    "Pad": (1, "x 1x3x8x8", "x", {"paddings": [0, 0, 1, 1, 0, 0, 1, 1]}, (1, 3, 10, 10)),
+    "Slice": (1, "x 1x3x8x8", "x", {"starts": [2], "ends": [-1], "axes": [2]}, (1, 3, 5, 8)),
+    "Upsample": (1, "x 1x3x8x8", "x", {"height_scale": 2.0, "width_scale": 3.0}, (1, 3, 16, 24)),
+    "Squeeze": (1, "x 1x3x8x8", "x", {"axes": [0]}, (3, 8, 8)),
+    "Unsqueeze": (1, "x 3x8", "x", {"axes": [0, 2]}, (1, 3, 1, 8)),
+    "Cast": (1, "x 4", "x", {"to": "INT64"}, (4,)),
+    "Clip": (1, "x 4", "x", {"min": 0.0, "max": 6.0}, (4,)),
+    "Dropout": (1, "x 4", "x", {"is_test": 1, "ratio": 0.3}, (4,)),
+    "Add": (1, "x 1x3x8x8, b 3", "x b", {"broadcast": 1, "axis": 1}, (1, 3, 8, 8)),
+    "Concat": (1, "x 1x3x8x8, b 1x2x8x8", "x b", {}, (1, 5, 8, 8)),
+    "Softmax": (1, "x 1x3x8x8", "x", {}, (1, 3, 8, 8)),
+    "Gemm": (1, "x 2x3, b 3x4, c 4", "x b c", {"broadcast": 1}, (2, 4)),
+    "ReduceSum": (1, "x 1x3x8x8", "x", {"axes": [2, 3], "keepdims": 0}, (1, 3)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("FLOAT", "fp32"), ("DOUBLE", "fp64"), ("FLOAT16", "fp16"), ("BOOL", "bool")],
+)
+def test_dtypes_by_name(name: str, dtype: str, tmp_path: Path) -> None:
+    nodes = [node("a = Cast x", to=name), node("b = Cast one", to=name), node("y = Add a b")]
+    made = model(nodes, "x 4 int64", "y", [array("one", [1, 2, 3, 4])], opset=5, ir=3)
+    path = tmp_path / "old.onnx"
+    path.write_bytes(made.SerializeToString())
+    assert layerscope.analyze(str(path)).tensors["y"].dtype == dtype
+
+
+@pytest.mark.parametrize("op", sorted(OLD))
+def test_attributes_of_old_opsets(op: str, tmp_path: Path) -> None:
+    opset, inputs, names, told, shape = OLD[op]
+    path = tmp_path / "old.onnx"
+    made = model([node(f"y = {op} {names}", **told)], inputs, "y", opset=opset, ir=3)
+    path.write_bytes(made.SerializeToString())
+    report = layerscope.analyze(str(path))
+    assert not report.coverage.unknown
+    assert report.tensors["y"].shape == shape
 
 
 # -- fused operators of ONNX Runtime

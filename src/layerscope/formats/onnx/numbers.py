@@ -30,6 +30,18 @@ CODES = {
 }  # fmt: skip
 
 
+OLD_NAMES = {  # that Cast had for dtypes before opset 6
+    "FLOAT": "fp32", "DOUBLE": "fp64", "FLOAT16": "fp16", "BOOL": "bool", "INT8": "int8",
+    "INT16": "int16", "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "UINT16": "uint16",
+    "UINT32": "uint32", "UINT64": "uint64",
+}  # fmt: skip
+
+
+def cast_dtype(to: object) -> str:
+    """The dtype that a Cast names by its code, or by its name before opset 6; "" if unknown."""
+    return DTYPES.get(to, "") if isinstance(to, int) else OLD_NAMES.get(str(to).upper(), "")
+
+
 def decode(data: bytes, dtype: str, count: int) -> list[Any] | None:
     """The numbers in raw bytes; None for types that are not of this machine's."""
     code = CODES.get(dtype)

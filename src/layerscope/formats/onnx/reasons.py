@@ -125,6 +125,8 @@ OWN_LAYOUT = "its arrays have a layout of cuBLASLt's own, which is not documente
 NO_RULES: Mapping[tuple[str, str], str] = {
     ("ai.onnx.preview.training", "Gradient"): "what it differentiates is the graph around it, "
     "from xs to y; show that graph with --train instead",
+    ("", "ATen"): "it calls an operator of PyTorch that only its attribute names",
+    ("", "GRUUnit"): "an experimental operator whose definition was removed from ONNX",
     **{("com.microsoft", op): GENERATES for op in (
         "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch",
     )},

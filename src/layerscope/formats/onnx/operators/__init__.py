@@ -10,6 +10,8 @@ from layerscope.formats.onnx.operators import (
     elements,
     fused,
     indexing,
+    legacy,
+    loops,
     losses,
     moving,
     normalization,
@@ -45,6 +47,7 @@ CONVERTERS: dict[tuple[str, str], Convert] = {
     **packed.OPERATORS,
     **fused.OPERATORS,
     **control.OPERATORS,
+    **loops.OPERATORS,
     **resizing.OPERATORS,
     **sequences.OPERATORS,
     **signals.OPERATORS,
@@ -57,4 +60,5 @@ CONVERTERS: dict[tuple[str, str], Convert] = {
     **texts.OPERATORS,
     **training.OPERATORS,
     **contrib.OPERATORS,
+    **legacy.OPERATORS,
 }

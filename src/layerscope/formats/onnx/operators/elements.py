@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.known import Known
-from layerscope.formats.onnx.numbers import DTYPES
+from layerscope.formats.onnx.numbers import cast_dtype
 from layerscope.formats.onnx.operators.activations import UNARY, unary
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
@@ -74,8 +74,7 @@ def clip(s: Site) -> None:
 
 def cast(s: Site) -> None:
     """Cast to a type that is told."""
-    to = s.told.get("to", 0)
-    dtype = DTYPES.get(to, "") if not isinstance(to, str) else to.lower().replace("float", "fp")
+    dtype = cast_dtype(s.told.get("to", 0))
     if s.op == "CastLike":
         dtype = s.dtype(1)
     elif s.op == "BitCast" and not dtype:

@@ -16,7 +16,7 @@ from layerscope.formats.onnx.arrays import (
     fits,
     spread_to,
 )
-from layerscope.formats.onnx.numbers import DTYPES, INTEGER_BITS
+from layerscope.formats.onnx.numbers import INTEGER_BITS, cast_dtype
 from layerscope.ops.rule import broadcast
 
 MOST_EXPONENT = 64  # of a power of integers, which is computed exactly before it is cast
@@ -149,9 +149,7 @@ def _is_inf(told: Told, given: Given) -> list[Array]:
 
 
 def _cast(told: Told, given: Given) -> list[Array]:
-    to = told.get("to", 0)
-    dtype = DTYPES.get(to, "") if isinstance(to, int) else OLD_NAMES.get(to, "")
-    return _as_type(present(given)[0], dtype)
+    return _as_type(present(given)[0], cast_dtype(told.get("to", 0)))
 
 
 def _cast_like(told: Told, given: Given) -> list[Array]:
@@ -258,12 +256,6 @@ def _hardmax(line: Sequence[Any]) -> list[Any]:
     best = line.index(max(line))
     return [int(n == best) for n in range(len(line))]
 
-
-OLD_NAMES = {  # that Cast had for dtypes before opset 6
-    "FLOAT": "fp32", "DOUBLE": "fp64", "FLOAT16": "fp16", "BOOL": "bool", "INT8": "int8",
-    "INT16": "int16", "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "UINT16": "uint16",
-    "UINT32": "uint32", "UINT64": "uint64",
-}  # fmt: skip
 
 EVALUATE: dict[str, Evaluate] = {
     "Identity": _identity, "Cast": _cast, "CastLike": _cast_like, "Dropout": _dropout,
