@@ -261,7 +261,7 @@ class Site:
                 self.env[name] = known
                 value = self.values.get(name)
                 if value is not None and reader.trusts_declared:
-                    self._compare(name, value, shape)
+                    self.compare(name, value, shape)
         original = self.operator.name
         source = reader.source(self.op, "" if original == label else original)
         node = Node(
@@ -287,7 +287,7 @@ class Site:
                 reader.declared[known.name] = self.from_declared
         return results
 
-    def _compare(self, name: str, value: Value, shape: Shape) -> None:
+    def compare(self, name: str, value: Value, shape: Shape) -> None:
         """Note a declared shape that is not the inferred one."""
         dims = value.dims
         if dims is None:
@@ -355,65 +355,19 @@ class Site:
             self.emit("constant", (), told, part=part, outputs=names[n : n + 1])
 
     def unknown(self, why: str = "") -> None:
-        """An operator without figures: its outputs as far as the file or onnx tells them."""
-        reader, operator = self.reader, self.operator
-        outputs = [name for name in operator.outputs if name]
-        if not outputs:
-            return
-        shapes: list[Shape | None] = []
-        dtypes: list[str] = []
-        declared: list[bool] = []
-        found: dict[str, tuple[Shape, str]] = {}
-        if not self.blank:
-            from layerscope.formats.onnx.fallback import inferred
+        """An operator without figures, and why; "" if there is no rule for it."""
+        from layerscope.formats.onnx.opaque import emit_unknown
 
-            found = inferred(self)
-        rests = any(known is not None and known.name in reader.declared for known in self.inputs)
-        for name in outputs:
-            shape, dtype = self._declared(name)
-            if name in found:
-                shape, dtype = found[name]
-                value = self.values.get(name)
-                if value is not None and reader.trusts_declared:
-                    self._compare(name, value, shape)
-            shapes.append(shape)
-            dtypes.append(dtype)
-            declared.append(shape is not None and (rests or name not in found))
-        names = tuple(reader.input_name(k) for k in self.inputs if k is not None and k.tensor)
-        made = tuple(
-            reader.tensor_name(self.outside.get(name, name), self.scope) for name in outputs
-        )
-        domain = operator.domain or ("ai.onnx" if self.op in RULES else "")  # lest it be ours
-        op = f"{domain}::{self.op}" if domain else self.op
-        node = Node(
-            name=self.label,
-            op=op,
-            inputs=names,
-            outputs=made,
-            attributes=at.Opaque(tuple(shapes), tuple(dtypes), tuple(declared), why),
-            params=(),
-            scope=self.scope,
-            source=reader.source(self.op, operator.name if operator.name != self.label else ""),
-        )
-        reader.append(node, shapes, dtypes)
-        cause = ""
-        for name, tensor, shape, dtype in zip(outputs, made, shapes, dtypes, strict=True):
-            self.env[name] = Known(tensor, shape, dtype)
-            if shape is None:
-                cause = cause or self._cause(why or f"no rule for op {op}")
-                reader.trace.causes[tensor] = cause
-        for tensor, shape, said in zip(made, shapes, declared, strict=True):
-            if said and shape is not None:
-                reader.declared[tensor] = f"{tensor}, {'x'.join(map(str, shape)) or 'scalar'}"
+        emit_unknown(self, why)
 
     def declared_output(self, n: int) -> Shape | None:
         """The shape that the file declares of the n-th output, where it still holds."""
         names = self.operator.outputs
-        return self._declared(names[n])[0] if n < len(names) and names[n] else None
+        return self.declared(names[n])[0] if n < len(names) and names[n] else None
 
     def declared_dtype(self, n: int) -> str:
         """The dtype that the file declares of the n-th output, else that of the first input."""
-        return self._declared(self.operator.outputs[n])[1]
+        return self.declared(self.operator.outputs[n])[1]
 
     def from_file(self, n: int) -> dict[str, Any]:
         """Options of `emit` for a node whose shapes the file declares: it is an estimate."""
@@ -423,15 +377,7 @@ class Site:
         self.from_declared = root
         return {"estimate": True, "note": f"from the declared shape of {root}"}
 
-    def _cause(self, why: str) -> str:
-        """Where an unknown shape comes from: this node, or what an input of it comes from."""
-        causes = self.reader.trace.causes
-        for known in self.inputs:
-            if known is not None and known.shape is None and known.name in causes:
-                return causes[known.name]
-        return f"{self.label} ({self.op}): {why}"
-
-    def _declared(self, name: str) -> tuple[Shape | None, str]:
+    def declared(self, name: str) -> tuple[Shape | None, str]:
         """What the file says of a tensor; no shape where its inputs are not those declared."""
         value = self.values.get(name)
         dtype = value.dtype if value is not None else ""
