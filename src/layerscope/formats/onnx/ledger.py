@@ -13,7 +13,7 @@ from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.inputs import Binding
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
-from layerscope.formats.onnx.reasons import Trace
+from layerscope.formats.onnx.reasons import Trace, summary
 from layerscope.formats.onnx.roles import Origin, decide, with_roles
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator
@@ -234,6 +234,7 @@ class Ledger:
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
             self.notes.append(f"stored and used by nothing: {', '.join(idle[:3])}{more}")
+        self.notes += summary(nodes, self.trace.causes)
         return Graph(
             name=name,
             inputs=tuple(inputs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
+from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Node
 
 # Inputs that decide shapes, as the operator's documentation names them.
@@ -27,6 +28,7 @@ FORMAL: Mapping[str, Sequence[str]] = {
     "CropAndResize": ("X", "rois", "batch_indices", "crop_size"),
     "Loop": ("M", "cond"), "If": ("cond",),
 }  # fmt: skip
+MOST_CAUSES = 3  # that are listed under a table
 MOST_STEPS = 100_000  # back through a graph, from a value to where it comes from
 
 
@@ -111,6 +113,25 @@ class Trace:
         """Why an operator that needs the shape of a tensor cannot be followed."""
         cause = self.causes.get(tensor) or self.inputs.get(tensor, "")
         return f"the shape of {tensor!r} is unknown{': ' + cause if cause else ''}"
+
+
+def summary(nodes: Sequence[Node], causes: Mapping[str, str]) -> list[str]:
+    """Notes of what leaves layers without figures: each first cause, and how many rest on it."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        if isinstance(node.attributes, Opaque) and node.attributes.why and node.times:
+            own = f"{node.name} ({_kind(node)}): {node.attributes.why}"
+            cause = causes.get(node.outputs[0], own)
+            found[cause] = found.get(cause, 0) + 1
+    most = sorted(found.items(), key=lambda pair: -pair[1])
+    notes = []
+    for cause, count in most[:MOST_CAUSES]:
+        rest = f"; {count - 1:,} more layers need it" if count > 2 else "; 1 more layer needs it"
+        rest = rest if count > 1 else ""
+        notes.append(f"unknown: {cause}{rest}")
+    if len(most) > MOST_CAUSES:
+        notes.append(f"unknown for {len(most) - MOST_CAUSES:,} other reasons: --columns name,note")
+    return notes
 
 
 def _kind(node: Node) -> str:
