@@ -89,6 +89,7 @@ class One:
 DTYPES = {
     "float32": "fp32", "float16": "fp16", "int64": "int64", "int32": "int32", "int8": "int8",
     "uint8": "uint8", "bool": "bool", "object": "string", "float64": "fp64", "int16": "int16",
+    "uint32": "uint32",
 }  # fmt: skip
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from onnx import helper  # noqa: TID251
@@ -346,6 +348,97 @@ def many_loops() -> bytes:
     )
 
 
+def written(
+    nodes: list[Any], outputs: str, stored: Sequence[Any] = (), inputs: str = "x 2x3"
+) -> bytes:
+    data: bytes = model(nodes, inputs, outputs, stored).SerializeToString()
+    return data
+
+
+def chain(text: str, count: int, **attributes: Any) -> list[Any]:
+    """Nodes in a row; `<` stands for what the one before makes, `>` for what this one does."""
+    names = ["x", *(f"t{n}" for n in range(count))]
+    return [
+        node(text.replace("<", source).replace(">", into), **attributes)
+        for source, into in itertools.pairwise(names)
+    ]
+
+
+def doubling_tiles() -> bytes:
+    """An axis that doubles 20,000 times."""
+    return written(chain("> = Tile < r", 20_000), "t19999", [array("r", [2, 1])])
+
+
+def doubling_joins() -> bytes:
+    return written(chain("> = Concat < <", 5_000, axis=0), "t4999")
+
+
+def both_axes() -> bytes:
+    """Elements beyond 64 bits, though no axis is: printed exactly."""
+    nodes = chain("> = Tile < r", 60)
+    return written(nodes, "t59", [array("r", [2, 2])], "x 1x1")
+
+
+def more_and_more_axes() -> bytes:
+    return written(chain("> = Unsqueeze < a", 20_000), "t19999", [array("a", [0])])
+
+
+def declared_axes() -> bytes:
+    return written([node("y = Relu x")], "y", (), "x " + "x".join(["1"] * 50_000))
+
+
+def growing_loops() -> bytes:
+    """Loops in loops, 20 deep, that carry a tensor which grows in every round."""
+    inner: list[Any] = []
+    for n in range(20):
+        nodes = [node(f"k{n} = Identity c{n}"), *inner, node(f"v{n} = Concat u{n} u{n}", axis=0)]
+        body = graph(
+            nodes, f"i{n} () int64, c{n} () bool, u{n}", f"k{n} () bool, v{n}"
+        )  # fmt: skip
+        inner = [node(f"w{n} = Loop rounds _ x", body=body)]
+    return written(inner, "w19", [array("rounds", 8)])
+
+
+def pieces() -> bytes:
+    """20,000 outputs of one node, all read by another."""
+    names = " ".join(f"s{n}" for n in range(20_000))
+    nodes = [node(f"{names} = Split x sizes", axis=0), node(f"y = Concat {names}", axis=0)]
+    return written(nodes, "y", [array("sizes", [1] * 20_000)], "x 20000x3")
+
+
+def readers() -> bytes:
+    """One tensor that 40,000 nodes read."""
+    return written([node(f"t{n} = Relu x") for n in range(40_000)], "t0")
+
+
+def sequences() -> bytes:
+    """A sequence that grows by one, 20,000 times."""
+    nodes = [node("s0 = SequenceConstruct x")]
+    nodes += [node(f"s{n} = SequenceInsert s{n - 1} x") for n in range(1, 20_000)]
+    return written([*nodes, node("y = ConcatFromSequence s19999", axis=0)], "y")
+
+
+def unknown_chain() -> bytes:
+    """What is unknown at the start stays so, 20,000 times, each with its reason."""
+    nodes = [node("t0 = NonZero x")]
+    nodes += [node(f"t{n} = Cast t{n - 1}", to=1) for n in range(1, 20_000)]
+    return written(nodes, "t19999")
+
+
+def computed_sizes() -> bytes:
+    """12,000 sizes that are unknown, each at the end of a long chain."""
+    nodes = chain("> = Relu <", 10_000)
+    nodes += [node(f"y{n} = Reshape x t{9_999 - n % 1000}") for n in range(10_000)]
+    return written(nodes, "y0", (), "x 4")
+
+
+def small_products() -> bytes:
+    """Products of 40 x 40 matrices that are known, again and again."""
+    nodes = [node("p0 = Cast a", to=11)]
+    nodes += [node(f"p{n} = MatMul p{n - 1} p0") for n in range(1, 10_000)]
+    return written([*nodes, node("y = Relu x")], "y", [array("a", [[0] * 40] * 40)])
+
+
 SAYS: dict[Callable[[], bytes], str | None] = {
     huge_tensor: "in 64 bytes, expected 4611686018427387904",
     huge_external: None,  # an array of that size elsewhere: the product is as wide
@@ -372,6 +465,18 @@ SAYS: dict[Callable[[], bytes], str | None] = {
     chained_sums: "",
     many_numbers: None,
     many_loops: None,
+    doubling_tiles: "t61 (Tile): an axis of 9223372036854775808 elements, expected at most 2^63",
+    doubling_joins: "(Concat): an axis of 9223372036854775808 elements",
+    both_axes: None,
+    more_and_more_axes: "(Unsqueeze): a tensor of 65 axes, expected at most 64",
+    declared_axes: "a shape of 50000 axes, expected at most 64",
+    growing_loops: "more than 50,000 nodes of nested loops",
+    pieces: None,
+    readers: None,
+    sequences: None,
+    unknown_chain: None,
+    computed_sizes: None,
+    small_products: None,
 }
 MOST_BYTES, MOST_SECONDS = 1 << 30, 60
 

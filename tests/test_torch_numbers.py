@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -318,7 +319,7 @@ def test_lazy_modules_are_initialized_on_a_copy(device: str) -> None:
     assert {name: id(array) for name, array in model.named_parameters()} == before
     assert isinstance(model.first.weight, nn.parameter.UninitializedParameter)
     assert type(model.first) is nn.LazyLinear
-    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(torch.get_rng_state(), state), threading.enumerate()
     model(x.to(device))
     assert report.total_params == sum(p.numel() for p in model.parameters())
 

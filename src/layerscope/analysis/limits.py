@@ -14,8 +14,8 @@ def least_image(graph: Graph) -> int | None:
 
     The graph is bound to a shape that fits. Kernels that fit an image fit any larger one.
     """
-    image = graph.inputs[0]
-    if image.shape is None or len(image.shape) != 4:
+    image = graph.inputs[0] if graph.inputs else None
+    if image is None or image.shape is None or len(image.shape) != 4:
         return None
     lead = image.shape[:2]
     low, high = 0, max(image.shape[2:])

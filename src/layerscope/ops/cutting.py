@@ -47,7 +47,7 @@ def _pieces(call: Call) -> tuple[int, tuple[int, ...]]:
     if sizes.count(-1) == 1:
         rest = whole - sum(size for size in sizes if size != -1)
         sizes = tuple(rest if size == -1 else size for size in sizes)
-    if sum(sizes) != whole or min(sizes) < 1:
+    if sum(sizes) != whole or min(sizes) < 0:
         raise ShapeError(f"cutting {whole} into {a.sizes}, which add up to {sum(sizes)}")
     return axis, sizes
 

@@ -7,13 +7,12 @@ from typing import Any
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Param, Shape
 from layerscope.ops import RULES, Call
+from layerscope.ops.rule import within_limits
 
 CALLS: dict[Any, Call] = {}
 # The call is kept, so that no other comes to have its identity.
 PARAMS: dict[tuple[int, str], tuple[Call, tuple[Param, ...]]] = {}
 MOST = 50_000  # more are forgotten all at once
-MOST_AXES = 64  # as many as PyTorch and numpy allow
-MOST_SIZE = (1 << 63) - 1
 
 
 def called(op: str, attributes: Any, shapes: tuple[Shape, ...]) -> Call:
@@ -36,13 +35,7 @@ def _new(op: str, attributes: Any, shapes: tuple[Shape, ...]) -> Call:
     if len(shapes) < least or (most is not None and len(shapes) > most):
         expected = f"{least}" if least == most else f"{least} to {most or 'any number'}"
         raise ShapeError(f"{op} of {len(shapes)} inputs, expected {expected}")
-    outputs = rule.shape(Call(attributes, shapes))
-    for shape in outputs:
-        if len(shape) > MOST_AXES:
-            raise ShapeError(f"{op} makes {len(shape)} axes, expected at most {MOST_AXES}")
-        if shape and max(shape) > MOST_SIZE:
-            raise ShapeError(f"{op} makes an axis of {max(shape)}, expected at most 2^63 - 1")
-    return Call(attributes, shapes, outputs)
+    return Call(attributes, shapes, within_limits(rule.shape(Call(attributes, shapes))))
 
 
 def params_of(op: str, call: Call, dtype: str = "") -> tuple[Param, ...]:

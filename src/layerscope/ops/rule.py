@@ -220,6 +220,20 @@ def param(name: str, shape: Shape, role: Role, dtype: str = "") -> Param:
     return Param(name, shape, role, dtype)
 
 
+MOST_SIZE = (1 << 63) - 1  # of an axis: frameworks and files have sizes of 64 bits
+MOST_AXES = 64  # PyTorch's limit; ONNX states none
+
+
+def within_limits(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """The shapes; raises for one that no framework can represent."""
+    for shape in shapes:
+        if len(shape) > MOST_AXES:
+            raise ShapeError(f"a tensor of {len(shape)} axes, expected at most {MOST_AXES}")
+        if shape and max(shape) > MOST_SIZE:
+            raise ShapeError(f"an axis of {max(shape)} elements, expected at most 2^63 - 1")
+    return shapes
+
+
 def need_rank(call: Call, least: int, what: str) -> None:
     """Raise unless the first input has at least `least` axes."""
     if len(call.x) < least:

@@ -255,7 +255,7 @@ class Report(Struct, frozen=True, dict=True):
         """Size of the first axis of the first input, unless the graph says otherwise."""
         if self.graph.batch:
             return self.graph.batch
-        shape = self.graph.inputs[0].shape
+        shape = self.graph.inputs[0].shape if self.graph.inputs else None
         return shape[0] if shape else 1
 
     @cached_property
@@ -469,10 +469,11 @@ class Report(Struct, frozen=True, dict=True):
     def stamp(self) -> str:
         """One line that makes the figures reproducible: version, inputs, dtype, convention."""
         shapes = ", ".join(f"{tensor.name} {_sizes(tensor.shape)}" for tensor in self.inputs)
+        shapes = f"input {shapes}" if shapes else "no input"
         place = " · in place" if self.memory.in_place else ""
         place += f" · cache of {self.past}" if self.past else ""
         return (
-            f"layerscope {self.version} · {self.name} · input {shapes} · batch {self.batch} · "
+            f"layerscope {self.version} · {self.name} · {shapes} · batch {self.batch} · "
             f"{self.dtypes}{place} · convention {self.convention.name}: {self.convention.says}"
         )
 

@@ -7,7 +7,7 @@ import os
 from layerscope.codecs.protobuf import VARINT, Wire, mapped
 from layerscope.errors import FormatError, ShapeError, UsageError
 from layerscope.formats import Options
-from layerscope.formats.onnx.inputs import GUESSES, Binding, check_kinds
+from layerscope.formats.onnx.inputs import COUNTED, GUESSES, Binding, check_kinds
 from layerscope.formats.onnx.known import Env, Known
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.reader import Assumed, Reader
@@ -71,17 +71,11 @@ def _graph(wire: Wire, model: Model, options: Options, guess: int) -> Graph:
     inputs = [value for value in part.inputs if value.name not in env]
     check_kinds(inputs, wire.name)
     binding = Binding(inputs, options.inputs, options.dims, options.batch, wire.name, guess)
-    tensors = []
+    tensors: list[Tensor] = []
     for value in inputs:
         if value.name in env or not value.name:
             raise FormatError(f"{wire.name}: two inputs are named {value.name!r}")
-        shape = binding.shape(value)
-        dtype = value.dtype or "fp32"
-        tensors.append(Tensor(value.name, shape, dtype, Source(wire.name)))
-        env[value.name] = Known(value.name, shape, dtype)
-        reader.tensors[value.name] = (shape, dtype)
-    if not tensors:
-        raise FormatError(f"{wire.name}: a model without inputs")
+        env[value.name] = _input(value, binding, reader, tensors)
     reader.binding = binding
     reader.trusts_declared = all(
         shape is None or value.dims is None or _as_declared(value, shape)
@@ -94,18 +88,39 @@ def _graph(wire: Wire, model: Model, options: Options, guess: int) -> Graph:
     values = dict(part.values)
     values.update({value.name: value for value in part.outputs})
     reader.walk(in_order(part.nodes, env, wire.name), env, values=values)
-    outputs = []
+    outputs: list[str] = []
     for value in part.outputs:
         known = env.get(value.name)
         if known is None:
             raise FormatError(f"{wire.name}: output {value.name!r} is made by nothing")
-        if known.items is None:
-            outputs.append(reader.input_name(known))
-        else:
-            outputs.extend(reader.input_name(item) for item in known.items)
+        items = known.items if known.items is not None else [known]
+        outputs.extend(reader.input_name(item) for item in items if item.tensor)
     reader.nodes = arranged(reader.nodes)
     stem = os.path.splitext(os.path.basename(wire.name))[0]
     return reader.graph(stem, tensors, tuple(dict.fromkeys(outputs)))
+
+
+def _input(value: Value, binding: Binding, reader: Reader, tensors: list[Tensor]) -> Known:
+    """A graph input: a tensor, or as many as a sequence or an optional is said to hold."""
+    dtype = value.dtype or "fp32"
+
+    def tensor(name: str, shape: Shape | None, why: str) -> Known:
+        tensors.append(Tensor(name, shape, dtype, Source(reader.file)))
+        reader.tensors[name] = (shape, dtype)
+        reader.trace.inputs[name] = f"graph input {name!r} {why}" if shape is None else ""
+        return Known(name, shape, dtype)
+
+    if value.kind in ("map", "sequence map"):
+        return tensor(value.name, None, "is a map, whose length is data")
+    shape = binding.shape(value)
+    why = "has no declared shape; --input tells it"
+    if value.kind not in COUNTED:
+        return tensor(value.name, shape, why)
+    count = binding.items(value)
+    if value.kind == "optional":
+        return tensor(value.name, shape, why) if count else Known("", None, dtype, empty=True)
+    items = [tensor(f"{value.name}[{n}]", shape, why) for n in range(count)]
+    return Known(value.name, None, dtype, items=items)
 
 
 def _as_declared(value: Value, shape: Shape) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from struct import pack, unpack
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.numbers import WHOLE
+from layerscope.formats.onnx.numbers import INTEGER_BITS
 from layerscope.formats.onnx.tensors import MOST_VALUES
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.rule import axis_of
@@ -60,26 +60,54 @@ def fits(shape: Shape) -> Shape:
 
 
 class TooLarge(Exception):
-    """More numbers than are worth carrying."""
+    """More numbers than are worth carrying, or one that is not defined."""
 
 
-def cast(value: Any, dtype: str) -> Any:
-    """A number as its type holds it."""
+Given = Sequence[Array | None]  # inputs of an operator; None for one that is left out
+Evaluate = Callable[[Told, Given], list[Array]]
+
+
+def cast(value: Any, dtype: str, *, wraps: bool = False) -> Any:
+    """A number as its dtype represents it; integers below 64 bits wrap around, as in C.
+
+    A result beyond 64 bits is not carried on: engines wrap it around too, which no shape means.
+    """
     if dtype == "bool":
         return bool(value)
-    if dtype in WHOLE:
-        if isinstance(value, float) and not math.isfinite(value):
-            raise TooLarge
+    if dtype in INTEGER_BITS:
+        bits, signs = INTEGER_BITS[dtype]
+        if isinstance(value, float):
+            if not math.isfinite(value) or abs(value) >= 2.0**63:
+                raise TooLarge
+            wraps = wraps or bits < 64
         value = int(value)
-        if not -(1 << 63) <= value < 1 << 64:  # where engines go round, which no shape means
+        low = -(1 << bits - 1) if signs else 0
+        if low <= value < low + (1 << bits):
+            return value
+        if bits == 64 and not wraps:
             raise TooLarge
-        return value
-    if dtype == "fp32":
+        return (value - low) % (1 << bits) + low
+    if dtype in PACKED:
         try:
-            return unpack("<f", pack("<f", value))[0]
+            return unpack(PACKED[dtype], pack(PACKED[dtype], value))[0]
         except OverflowError:
             return math.copysign(math.inf, value)
+    if dtype == "bf16":
+        return _bfloat(cast(value, "fp32"))
     return float(value)
+
+
+PACKED = {"fp32": "<f", "fp16": "<e"}
+
+
+def _bfloat(value: float) -> float:
+    """The nearest number with the upper 16 bits of an fp32; half to even."""
+    if not math.isfinite(value):
+        return value
+    (bits,) = unpack("<I", pack("<f", value))
+    bits += 0x7FFF + (bits >> 16 & 1)
+    rounded: float = unpack("<f", pack("<I", bits & 0xFFFF0000))[0]
+    return rounded
 
 
 def spread_to(array: Array, shape: Shape) -> Numbers:
@@ -97,6 +125,20 @@ def spread_to(array: Array, shape: Shape) -> Numbers:
         array.values[sum(p * s for p, s in zip(place, steps, strict=True))]
         for place in places(shape)
     ]
+
+
+def range_length(start: Any, limit: Any, delta: Any) -> int:
+    """The number of elements of a Range."""
+    if not delta:
+        raise ShapeError("a range of steps of zero")
+    if any(
+        isinstance(value, float) and not math.isfinite(value) for value in (start, limit, delta)
+    ):
+        raise ShapeError(f"a range from {start} to {limit} in steps of {delta}")
+    if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
+        return max(-((start - limit) // delta), 0)
+    count: int = math.ceil((limit - start) / delta)
+    return max(count, 0)
 
 
 def take(data: Array, ranges: Sequence[Sequence[int]]) -> Array:

@@ -120,7 +120,7 @@ def _by_steps(
         made = s.emit("div", (made,), part="cap_in")[0]
         made = s.emit("tanh", (made,), part="cap")[0]
         made = s.emit("mul", (made,), part="cap_out")[0]
-        _hand_out(s, made, way, 2)
+    _hand_out(s, made, way, 2)
     if mask is not None:
         if _kind(mask) == "add":
             made = s.emit("add", (made, mask), part="mask")[0]

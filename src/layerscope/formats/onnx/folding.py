@@ -11,11 +11,21 @@ from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
 from layerscope.formats.onnx.site import Site
 from layerscope.formats.onnx.tensors import Stored, role_in
-from layerscope.formats.onnx.values import EVALUATE
+from layerscope.formats.onnx.values import EVALUATE, WITH_CONTEXT
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape, elements
 
 FEW = 8  # numbers of a float constant that is worked with rather than learned
+# Operators that this holds for. Others, such as the Relu of weights in a weighted sum, may well
+# have a small array that is learned.
+ARITHMETIC = frozenset((
+    "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Sum", "Max", "Min", "Neg", "Abs", "Floor", "Ceil",
+    "Round", "Sqrt", "Reciprocal", "Sign", "Exp", "Log", "Equal", "Greater", "Less", "Where",
+    "GreaterOrEqual", "LessOrEqual", "Identity", "Cast", "CastLike", "Gather", "Concat", "Slice",
+    "Split", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Expand", "Tile", "Pad",
+    "Range", "ScatterND", "ScatterElements", "NonZero", "CumSum", "ReduceProd", "ReduceSum",
+    "ReduceMax", "ReduceMin", "ReduceMean",
+))  # fmt: skip
 
 # These leave the numbers of an array as they are, so that a weight is still one behind them.
 KEEP_NUMBERS = (
@@ -79,22 +89,32 @@ def fold(s: Site) -> bool:
     if op in KEEP_NUMBERS and first is not None and first.entry is not None:
         return _derive(s, first)
     evaluate = EVALUATE.get(op)
-    if evaluate is None or any(_learned(s, known) for known in inputs):
+    if evaluate is None:
         return False
-    arrays = []
+    few = FEW if op in ARITHMETIC else 1
+    if any(_learned(s, known, few) for known in inputs):
+        return False
+    arrays: list[Array | None] = []
+    count = 8
     for known in inputs:
-        value = known.value if known is not None else None
-        if value is None:
-            return False
+        value = None
+        if known is not None:
+            value = known.value
+            if value is None:
+                return False
+            count += len(value.values)
         arrays.append(value)
-    told = {**s.told, "outputs": len(s.operator.outputs)} if op == "Split" else s.told
-    s.reader.numbers -= 8 + sum([len(array.values) for array in arrays])
+    told = s.told
+    if op in WITH_CONTEXT:
+        told = {**told, "outputs": len(s.operator.outputs), "opset": s.opset}
+    s.reader.numbers -= count
     if s.reader.numbers < 0:
         return False
     try:
         made = evaluate(told, arrays)
     except TooLarge:
         return False
+    del made[len(s.operator.outputs) :]
     s.reader.numbers -= sum([len(array.values) for array in made])
     for known in inputs:
         s.reader.uses(known)
@@ -164,14 +184,16 @@ def _derive(s: Site, first: Known) -> bool:
         s.reader.renamed.append((known.name, first.entry))
     evaluate = EVALUATE.get(s.op)
     if evaluate is not None:
-        inputs, told = [k for k in s.inputs if k is not None], s.told
+        inputs, told = s.inputs, s.told
 
         def value() -> Array | None:
-            arrays = [k.value for k in inputs]
-            if any(array is None for array in arrays):
+            arrays = [None if k is None else k.value for k in inputs]
+            if any(
+                k is not None and array is None for k, array in zip(inputs, arrays, strict=True)
+            ):
                 return None
             try:
-                return evaluate(told, [a for a in arrays if a is not None])[0]
+                return evaluate(told, arrays)[0]
             except TooLarge:
                 return None
 
@@ -204,9 +226,9 @@ def _literal(value: Any, dtype: str) -> Array:
     return Array((len(values),) if many else (), values, dtype)
 
 
-def _learned(s: Site, known: Known | None) -> bool:
-    """Whether an array is a parameter, as the file says or by its size."""
+def _learned(s: Site, known: Known | None, few: int) -> bool:
+    """Whether an array is a parameter, as the file says or because it has more than `few`."""
     if known is None or known.entry is None or known.dtype not in FLOATS:
         return False
     entry = known.entry
-    return elements(entry.shape) > FEW or s.reader.origin.verdicts.get(entry.name) == "learned"
+    return elements(entry.shape) > few or s.reader.origin.verdicts.get(entry.name) == "learned"

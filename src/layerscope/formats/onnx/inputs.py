@@ -38,7 +38,7 @@ class Binding:
         self.inputs, self.batch, self.file = inputs, batch, file
         self.image, self.steps = GUESSES[guess]
         self.dims = dict(dims)
-        self.assumed: dict[str, tuple[Shape, list[str]]] = {}  # input -> shape, sizes in words
+        self.assumed: dict[str, tuple[Shape | None, list[str]]] = {}  # input -> shape, sizes
         self.shapes = self._given(shapes)
         self._check_dims(dims)
         for value in inputs:
@@ -63,12 +63,14 @@ class Binding:
 
     def _check_dims(self, dims: Mapping[str, int]) -> None:
         known = {dim.name for value in self.inputs for dim in value.dims or () if dim.name}
+        counted = {value.name for value in self.inputs if value.kind in COUNTED}
+        known |= counted
         words = known | {word for name in known for word in re.findall(r"\w[\w.]*", name)}
         for name, size in dims.items():
             if name not in words:
                 told = ", ".join(sorted(known)) or "none with a name"
                 raise UnknownName("dim", name, words, f"; {self.file} leaves open {told}")
-            if size < 1:
+            if size < (0 if name in counted else 1):
                 raise UsageError(f"dim {name}={size}, expected at least 1")
 
     def _learn(self, value: Value) -> None:
@@ -120,8 +122,19 @@ class Binding:
             self.assumed[value.name] = (shape, open_)
         return shape
 
+    def items(self, value: Value) -> int:
+        """How many tensors a sequence or an optional holds: as --dim says, else one."""
+        count = self.dims.get(value.name)
+        if count is None:
+            self.assumed[value.name] = (None, ["holds 1"])
+            return 1
+        most = 1 if value.kind == "optional" else MOST_ITEMS
+        if count > most:
+            raise UsageError(f"dim {value.name}={count}, expected at most {most} in a {value.kind}")
+        return count
+
     def _batched(self, value: Value) -> bool:
-        return _open(value) or not self.open
+        return value.kind not in COUNTED and (_open(value) or not self.open)
 
     def _size(self, dim: Dim) -> int | None:
         """A size that is declared, told, or a sum of such."""
@@ -161,22 +174,39 @@ class Binding:
         if not self.assumed:
             return ""
         told = ", ".join(
-            f"{name} {_times(shape)} ({', '.join(sizes)})"
+            f"{name} {_times(shape) if shape is not None else ''} ({', '.join(sizes)})".replace(
+                "  ", " "
+            )
             for name, (shape, sizes) in self.assumed.items()
         )
         return f"assumed, as the file leaves it open: {told}; --input or --dim tells others"
 
 
 def _open(value: Value) -> bool:
-    return bool(value.dims) and value.dims is not None and value.dims[0].size is None
+    return (
+        value.kind not in COUNTED
+        and bool(value.dims)
+        and value.dims is not None
+        and value.dims[0].size is None
+    )
 
 
 def _times(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "a scalar"
 
 
+READ = (
+    "tensor", "sparse tensor", "sequence", "sequence map", "optional", "optional sequence", "map",
+)  # fmt: skip
+COUNTED = ("sequence", "optional", "optional sequence")  # of which --dim NAME=N says how many
+MOST_ITEMS = 4096  # of a sequence that is an input
+
+
 def check_kinds(inputs: Sequence[Value], file: str) -> None:
-    """Raise for an input that is no tensor."""
+    """Raise for an input of a type that cannot be read."""
     for value in inputs:
-        if value.kind not in ("tensor", "sparse tensor"):
-            raise FormatError(f"{file}: input {value.name!r} is a {value.kind}, expected a tensor")
+        if value.kind not in READ:
+            raise FormatError(
+                f"{file}: input {value.name!r} is a {value.kind}, expected a tensor, sequence, "
+                "optional or map"
+            )

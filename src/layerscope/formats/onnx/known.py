@@ -68,7 +68,7 @@ class Entry:
 class Known:
     """What is known of a tensor where the walk stands."""
 
-    __slots__ = ("_value", "dtype", "entry", "items", "name", "shape")
+    __slots__ = ("_value", "dtype", "empty", "entry", "items", "name", "shape", "tensor")
 
     def __init__(
         self,
@@ -78,10 +78,15 @@ class Known:
         value: Array | Callable[[], Array | None] | None = None,
         entry: Entry | None = None,
         items: list[Known] | None = None,
+        *,
+        empty: bool = False,
+        tensor: bool = True,
     ) -> None:
         self.name, self.shape, self.dtype, self.entry = name, shape, dtype, entry
         self._value = value
         self.items = items  # of a sequence
+        self.empty = empty  # an optional without an element
+        self.tensor = tensor and not empty and items is None  # the graph has a tensor of its name
 
     @property
     def value(self) -> Array | None:
@@ -97,7 +102,7 @@ class Known:
 
 
 class NeedsValue(Exception):
-    """A shape depends on numbers that only the run knows."""
+    """A shape or a count depends on what only the run knows; the message says on what."""
 
 
 Env: TypeAlias = dict[str, Known]

@@ -13,6 +13,7 @@ from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.inputs import Binding
 from layerscope.formats.onnx.known import Entry, Known, NeedsValue
 from layerscope.formats.onnx.numbers import FLOATS
+from layerscope.formats.onnx.reasons import Trace, summary
 from layerscope.formats.onnx.roles import Origin, decide, with_roles
 from layerscope.formats.onnx.scopes import SCOPES, named_scope, told_scope
 from layerscope.formats.onnx.skim import Operator
@@ -22,6 +23,9 @@ from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tens
 
 MOST_NUMBERS = 4_000_000  # worked out before the run in all, some seconds; shapes need few
 MOST_NODES = 500_000  # with functions put in: they could double without end
+
+
+MOST_AGAIN = 50_000  # nodes of loop bodies that are walked more than once, until shapes settle
 
 
 class Ledger:
@@ -55,6 +59,9 @@ class Ledger:
         self.declared: dict[str, str] = {}  # tensor -> the declared shape that its own rests on
         self.trusts_declared = True  # inputs are as declared, and so what is declared inside
         self.contradicted: list[str] = []  # declared shapes that are not the inferred ones
+        self.again = MOST_AGAIN  # nodes of loop bodies that may yet be walked again
+        self.unrolling = False  # a loop is followed round by round; those inside of it are not
+        self.trace = Trace(self.nodes)
         self.block = 0  # channels in a row of a graph that onnxruntime laid out, once looked up
 
     # -- names ---------------------------------------------------------------------------------
@@ -134,7 +141,7 @@ class Ledger:
         """A stored array as one of a node's own."""
         entry = known.entry
         if entry is None:
-            raise NeedsValue
+            raise NeedsValue(f"{name} {known.name!r} is computed, expected a stored array")
         settled = entry.settle(role)
         assert known.shape is not None
         told = settled if entry.told is not None else role
@@ -227,6 +234,7 @@ class Ledger:
         if idle:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
             self.notes.append(f"stored and used by nothing: {', '.join(idle[:3])}{more}")
+        self.notes += summary(nodes, self.trace.causes)
         return Graph(
             name=name,
             inputs=tuple(inputs),

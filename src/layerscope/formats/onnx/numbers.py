@@ -20,10 +20,26 @@ WHOLE = (
     "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "int4", "uint4",
     "int2", "uint2",
 )  # fmt: skip
+# Bits of an integer dtype, and whether it has a sign.
+INTEGER_BITS = {
+    dtype: (DTYPE_BITS[dtype], not dtype.startswith("u")) for dtype in WHOLE
+}  # fmt: skip
 CODES = {
     "fp32": "f", "fp64": "d", "fp16": "e", "int64": "q", "int32": "i", "int16": "h", "int8": "b",
     "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q", "bool": "?",
 }  # fmt: skip
+
+
+OLD_NAMES = {  # that Cast had for dtypes before opset 6
+    "FLOAT": "fp32", "DOUBLE": "fp64", "FLOAT16": "fp16", "BOOL": "bool", "INT8": "int8",
+    "INT16": "int16", "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "UINT16": "uint16",
+    "UINT32": "uint32", "UINT64": "uint64",
+}  # fmt: skip
+
+
+def cast_dtype(to: object) -> str:
+    """The dtype that a Cast names by its code, or by its name before opset 6; "" if unknown."""
+    return DTYPES.get(to, "") if isinstance(to, int) else OLD_NAMES.get(str(to).upper(), "")
 
 
 def decode(data: bytes, dtype: str, count: int) -> list[Any] | None:

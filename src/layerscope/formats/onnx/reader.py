@@ -10,6 +10,7 @@ from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.folding import constant, fold
 from layerscope.formats.onnx.known import Env, NeedsValue
 from layerscope.formats.onnx.ledger import Ledger
+from layerscope.formats.onnx.reasons import NO_RULES
 from layerscope.formats.onnx.roles import origin_of
 from layerscope.formats.onnx.site import MOST_DEPTH, Convert, Site
 from layerscope.formats.onnx.skim import Attribute, Function, Model, Operator, Value, attribute_of
@@ -19,7 +20,8 @@ WITHOUT_SHAPES = {
     ("", "If"), ("", "Loop"), ("", "Scan"), ("", "SequenceConstruct"), ("", "SequenceAt"),
     ("", "SequenceEmpty"), ("", "SequenceInsert"), ("", "ConcatFromSequence"),
     ("", "SequenceLength"), ("", "SequenceErase"), ("", "Optional"), ("", "OptionalGetElement"),
-    ("", "OptionalHasElement"),
+    ("", "OptionalHasElement"), ("", "Identity"), ("", "SequenceMap"),
+    ("ai.onnx.ml", "DictVectorizer"), ("ai.onnx.ml", "CastMap"),
 }  # fmt: skip
 
 
@@ -87,7 +89,7 @@ class Reader(Ledger):
         if self.failures is None:
             raise error from None
         self.failures.append(error)
-        site.unknown()
+        site.unknown(text)
 
     def _visit(self, site: Site) -> None:
         operator = site.operator
@@ -105,15 +107,23 @@ class Reader(Ledger):
             if function is not None:
                 self.inline(site, function)
                 return
-            site.unknown()
+            site.unknown(NO_RULES.get(key, ""))
             return
         if site.blank and key not in WITHOUT_SHAPES:
-            site.unknown()
+            open_ = next(each for each in site.inputs if each is not None and each.shape is None)
+            site.unknown(self.trace.shape(open_.name))
             return
         try:
             converter(site)
-        except NeedsValue:
-            site.unknown()
+        except NeedsValue as error:
+            from layerscope.formats.onnx.declared import by_declared
+
+            try:
+                found = by_declared(site)
+            except (NeedsValue, ShapeError, *UNFIT):  # what is declared does not go with it
+                found = False
+            if not found:
+                site.unknown(str(error))
 
     def inline(self, site: Site, function: Function) -> None:
         """Put the body of a function in, as a scope of its own."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.known import Env, Known, NeedsValue
+from layerscope.formats.onnx.reasons import formal
 from layerscope.formats.onnx.skim import Attribute, GraphPart, Operator, Value, graph_of
 from layerscope.formats.onnx.tensors import Span, Stored
 from layerscope.formats.onnx.words import Words
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Role, Shape, elements
 from layerscope.ops import RULES, Call
-from layerscope.ops.rule import made_dtype
+from layerscope.ops.rule import made_dtype, within_limits
 
 if TYPE_CHECKING:
     from layerscope.formats.onnx.reader import Reader
@@ -27,7 +30,8 @@ class Site:
     """One operator where the walk stands: its inputs, what it is told, and how to answer."""
 
     __slots__ = (
-        "_label", "_words", "blank", "bound", "constant", "depth", "env", "inputs", "op",
+        "_label", "_words", "blank", "bound", "constant", "depth", "env", "from_declared", "inputs",
+        "op",
         "operator", "opsets", "outside", "reader", "scope", "values",
     )  # fmt: skip
 
@@ -48,6 +52,7 @@ class Site:
         self.depth, self.outside = depth, outside
         self.op = operator.op
         self._words: Words | None = None
+        self.from_declared = ""  # the declared shape that its outputs rest on
         self._label = ""
         inputs: list[Known | None] = []
         self.blank = False  # the shape of an input is not known
@@ -176,10 +181,10 @@ class Site:
 
     def shape(self, n: int = 0) -> Shape:
         """Shape of the n-th input."""
-        shape = self.given(n).shape
-        if shape is None:
-            raise NeedsValue
-        return shape
+        known = self.given(n)
+        if known.shape is None:
+            raise NeedsValue(self.reader.trace.shape(known.name))
+        return known.shape
 
     def dtype(self, n: int = 0) -> str:
         """Number type of the n-th input."""
@@ -196,8 +201,18 @@ class Site:
         """Numbers of the n-th input, which the shape depends on."""
         value = self.value(n)
         if value is None:
-            raise NeedsValue
+            raise NeedsValue(self.unknown_value(n))
         return value
+
+    def unknown_value(self, n: int) -> str:
+        """Which value is missing, and where it would come from."""
+        if not self.has(n):
+            return f"{formal(self.op, n)} is missing"
+        known = self.given(n)
+        if known.entry is not None:
+            many = f"{elements(known.entry.shape):,} numbers or in another file"
+            return f"{formal(self.op, n)} is not read: {known.name!r} is stored with {many}"
+        return self.reader.trace.value(known.name, self.op, n, self.reader.params)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -223,7 +238,7 @@ class Site:
         for known in inputs:
             names.append(known.name if known.entry is None else reader.input_name(known, roles))
             if known.shape is None:
-                raise NeedsValue
+                raise NeedsValue(reader.trace.shape(known.name))
             shapes.append(known.shape)
             kinds.append(known.dtype)
         made, dtypes = self._made(op, attributes, tuple(shapes), kinds)
@@ -246,7 +261,7 @@ class Site:
                 self.env[name] = known
                 value = self.values.get(name)
                 if value is not None and reader.trusts_declared:
-                    self._compare(name, value, shape)
+                    self.compare(name, value, shape)
         original = self.operator.name
         source = reader.source(self.op, "" if original == label else original)
         node = Node(
@@ -267,9 +282,12 @@ class Site:
             reader.append(node, made, dtypes, read)
         else:
             reader.append(node, made, dtypes)
+        if self.from_declared:
+            for known in results:
+                reader.declared[known.name] = self.from_declared
         return results
 
-    def _compare(self, name: str, value: Value, shape: Shape) -> None:
+    def compare(self, name: str, value: Value, shape: Shape) -> None:
         """Note a declared shape that is not the inferred one."""
         dims = value.dims
         if dims is None:
@@ -289,7 +307,7 @@ class Site:
         found = self.reader.made.get(key)
         if found is None:
             rule = RULES[op]
-            made = rule.shape(Call(attributes, shapes))
+            made = within_limits(rule.shape(Call(attributes, shapes)))
             makes, floating = rule.makes, self.reader.dtype
             dtypes = [made_dtype(makes, n, attributes, kinds, floating) for n in range(len(made))]
             found = self.reader.made[key] = (made, dtypes)
@@ -305,6 +323,16 @@ class Site:
     ) -> list[Known]:
         """A node whose output shapes are worked out here."""
         return self.emit(op, inputs, at.Told(tuple(shapes), tuple(dtypes)), **more)
+
+    def counted(
+        self, inputs: Sequence[Known], told: at.Counted, *, shapes: bool = True, **more: Any
+    ) -> list[Known]:
+        """A node whose output shapes and operations are computed here."""
+        if "outputs" not in more and "part" not in more:  # those that nobody names are left out
+            count = max(len(self.operator.outputs), 1)
+            told = replace(told, shapes=told.shapes[:count], dtypes=told.dtypes[:count])
+        read = [known for known in inputs if shapes or known.shape is not None]
+        return self.emit("taught", read, told, **more)
 
     def param(self, n: int, name: str, role: Role) -> Param:
         """The n-th input as an array of the node's own."""
@@ -326,57 +354,30 @@ class Site:
             part = f"output{n}"
             self.emit("constant", (), told, part=part, outputs=names[n : n + 1])
 
-    def unknown(self) -> None:
-        """An operator without figures: its outputs as far as the file or onnx tells them."""
-        reader, operator = self.reader, self.operator
-        outputs = [name for name in operator.outputs if name]
-        if not outputs:
-            return
-        shapes: list[Shape | None] = []
-        dtypes: list[str] = []
-        declared: list[bool] = []
-        found: dict[str, tuple[Shape, str]] = {}
-        if not self.blank:
-            from layerscope.formats.onnx.fallback import inferred
+    def unknown(self, why: str = "") -> None:
+        """An operator without figures, and why; "" if there is no rule for it."""
+        from layerscope.formats.onnx.opaque import emit_unknown
 
-            found = inferred(self)
-        rests = any(known is not None and known.name in reader.declared for known in self.inputs)
-        for name in outputs:
-            shape, dtype = self._declared(name)
-            if name in found:
-                shape, dtype = found[name]
-                value = self.values.get(name)
-                if value is not None and reader.trusts_declared:
-                    self._compare(name, value, shape)
-            shapes.append(shape)
-            dtypes.append(dtype)
-            declared.append(shape is not None and (rests or name not in found))
-        names = tuple(
-            reader.input_name(k) for k in self.inputs if k is not None and k.items is None
-        )
-        made = tuple(
-            reader.tensor_name(self.outside.get(name, name), self.scope) for name in outputs
-        )
-        domain = operator.domain or ("ai.onnx" if self.op in RULES else "")  # lest it be ours
-        op = f"{domain}::{self.op}" if domain else self.op
-        node = Node(
-            name=self.label,
-            op=op,
-            inputs=names,
-            outputs=made,
-            attributes=at.Opaque(tuple(shapes), tuple(dtypes), tuple(declared)),
-            params=(),
-            scope=self.scope,
-            source=reader.source(self.op, operator.name if operator.name != self.label else ""),
-        )
-        reader.append(node, shapes, dtypes)
-        for name, tensor, shape, dtype in zip(outputs, made, shapes, dtypes, strict=True):
-            self.env[name] = Known(tensor, shape, dtype)
-        for tensor, shape, said in zip(made, shapes, declared, strict=True):
-            if said and shape is not None:
-                reader.declared[tensor] = f"{tensor}, {'x'.join(map(str, shape)) or 'scalar'}"
+        emit_unknown(self, why)
 
-    def _declared(self, name: str) -> tuple[Shape | None, str]:
+    def declared_output(self, n: int) -> Shape | None:
+        """The shape that the file declares of the n-th output, where it still holds."""
+        names = self.operator.outputs
+        return self.declared(names[n])[0] if n < len(names) and names[n] else None
+
+    def declared_dtype(self, n: int) -> str:
+        """The dtype that the file declares of the n-th output, else that of the first input."""
+        return self.declared(self.operator.outputs[n])[1]
+
+    def from_file(self, n: int) -> dict[str, Any]:
+        """Options of `emit` for a node whose shapes the file declares: it is an estimate."""
+        names = [name for name in self.operator.outputs if name]
+        shape = self.declared_output(n)
+        root = f"{names[n]}, {'x'.join(map(str, shape or ())) or 'scalar'}"
+        self.from_declared = root
+        return {"estimate": True, "note": f"from the declared shape of {root}"}
+
+    def declared(self, name: str) -> tuple[Shape | None, str]:
         """What the file says of a tensor; no shape where its inputs are not those declared."""
         value = self.values.get(name)
         dtype = value.dtype if value is not None else ""

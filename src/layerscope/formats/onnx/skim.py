@@ -10,7 +10,14 @@ from msgspec import Struct
 from layerscope.codecs.protobuf import FIXED32, SMALL, SPAN, VARINT, Wire, signed
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.numbers import DTYPES
-from layerscope.formats.onnx.tensors import MOST_VALUES, Span, Stored, sparse_of, stored_of
+from layerscope.formats.onnx.tensors import (
+    MOST_AXES,
+    MOST_VALUES,
+    Span,
+    Stored,
+    sparse_of,
+    stored_of,
+)
 
 
 class Dim(Struct, frozen=True, gc=False):
@@ -254,20 +261,32 @@ def _value(wire: Wire, start: int, end: int) -> Value:
 
 
 KINDS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse tensor", 9: "optional"}
+MOST_TYPES = 4  # of types in types, such as an optional sequence
 
 
-def _type(wire: Wire, start: int, end: int) -> tuple[str, tuple[Dim, ...] | None, str]:
+def _type(
+    wire: Wire, start: int, end: int, depth: int = 0
+) -> tuple[str, tuple[Dim, ...] | None, str]:
+    """Dtype and sizes of a tensor, or of an element of a sequence or optional; and what it is."""
+    if depth > MOST_TYPES:
+        raise wire.error(start, f"types nested more than {MOST_TYPES} deep")
     for number, kind, begin, stop in wire.fields(start, end):
         if number not in KINDS or kind != SPAN:
             continue
-        if number not in (1, 8):
-            return "", None, KINDS[number]
+        if number == 5:
+            return "", None, "map"
+        if number in (4, 9):
+            spans = [(a, b) for n, k, a, b in wire.fields(begin, stop) if n == 1 and k == SPAN]
+            dtype, dims, what = _type(wire, *spans[0], depth + 1) if spans else ("", None, "tensor")
+            return dtype, dims, KINDS[number] if what == "tensor" else f"{KINDS[number]} {what}"
         dtype, dims = "", None
         for inner, wired, first, last in wire.fields(begin, stop):
             if inner == 1 and wired == VARINT:
                 dtype = DTYPES.get(first, "")
             elif inner == 2 and wired == SPAN:
                 dims = tuple(_dim(wire, a, b) for n, k, a, b in wire.fields(first, last) if n == 1)
+                if len(dims) > MOST_AXES:
+                    raise wire.error(first, f"a shape of {len(dims)} axes, expected at most 64")
         return dtype, dims, KINDS[number]
     return "", None, "tensor"
 

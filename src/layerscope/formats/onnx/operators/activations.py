@@ -27,7 +27,7 @@ def activated(s: Site, name: str, known: Known, *, part: str = "") -> Known:
         name.lower()
     ) or {onnx.lower(): ours for onnx, ours in UNARY.items()}.get(name.lower())
     if op is None:
-        raise NeedsValue
+        raise NeedsValue(f"no rule for activation {name!r}")
     return s.emit(op, (known,), part=part)[0]
 
 

@@ -1,4 +1,4 @@
-"""Branches and loops: their bodies are scopes of the flat graph, run so many times."""
+"""Branches, and what bodies of all control operators share: scopes of the flat graph."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from layerscope.errors import FormatError, ShapeError
+from layerscope.errors import FormatError
 from layerscope.formats.onnx.known import Env, Inner, Known
 from layerscope.formats.onnx.ledger import Ledger
-from layerscope.formats.onnx.operators.rounds import passed_on, rounds
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.skim import GraphPart
 from layerscope.graph import attributes as at
@@ -18,12 +17,20 @@ from layerscope.graph.types import Node, Shape
 from layerscope.ops import RULES, Call
 
 UNTAKEN = "the branch that is not counted"
+VARIES = "the shape differs between branches, or from round to round"
 UNTOLD = "one of an unknown number of rounds (× ?)"
 
 
 def _tables(reader: Ledger) -> tuple[dict[str, Any], ...]:
     return (
         reader.names, reader.tensors, reader.params, reader.derived, reader.derived_read,
+        reader.declared, reader.trace.causes,
+    )  # fmt: skip
+
+
+def _lists(reader: Ledger) -> tuple[list[Any], ...]:
+    return (
+        reader.nodes, reader.entries, reader.notes, reader.contradicted, reader.renamed
     )  # fmt: skip
 
 
@@ -32,16 +39,16 @@ class Mark:
 
     def __init__(self, reader: Ledger) -> None:
         self.reader, self.start = reader, len(reader.nodes)
-        self.entries, self.notes = len(reader.entries), len(reader.notes)
         self.sizes = [len(table) for table in _tables(reader)]
+        self.lengths = [len(items) for items in _lists(reader)]
 
     def undo(self) -> None:
         """Forget all nodes since; all that a reader keeps it keeps in order."""
         reader = self.reader
-        del reader.nodes[self.start :]
-        del reader.entries[self.entries :]
-        del reader.notes[self.notes :]
+        for items, length in zip(_lists(reader), self.lengths, strict=True):
+            del items[length:]
         reader.counts.clear()
+        reader.trace.forget()
         for table, size in zip(_tables(reader), self.sizes, strict=True):
             while len(table) > size:
                 table.popitem()
@@ -138,6 +145,10 @@ def if_(s: Site) -> None:
     s.reader.notes.append(f"{s.label}: its {branch} branch is counted ({why})")
     sure = condition is not None or failures[1 - taken]
     _hand_out(s, results[taken], None if sure else results[1 - taken])
+    if condition is not None:
+        for name, known in zip(s.operator.outputs, results[taken], strict=False):
+            if name and known.items is None:
+                s.env[name]._value = known._value
 
 
 def _unknown(reader: Ledger, mark: Mark, end: int) -> dict[str, None]:
@@ -162,33 +173,42 @@ def _hand_out(s: Site, made: Sequence[Known], other: Sequence[Known] | None) -> 
         shape = known.shape
         if other is not None and n < len(other) and other[n].shape != shape:
             shape = None
-        _give(s, name, f"output{n}", known, shape)
+        give(s, name, f"output{n}", known, shape)
 
 
-def _give(s: Site, name: str, part: str, known: Known, shape: Shape | None) -> None:
+def give(s: Site, name: str, part: str, known: Known, shape: Shape | None) -> None:
     """One tensor handed out or in under another name, its numbers forgotten."""
     reader = s.reader
-    if known.items is not None:
+    if not known.tensor:
         s.env[name] = known
         return
     label = reader.node_name(f"{s.label}/{part}")
     tensor = reader.tensor_name(name, s.scope)
     told = shape is not None and known.shape is not None
+    why = VARIES
+    if known.shape is None:
+        why = reader.trace.shape(known.name)
     node = Node(
         name=label,
         op="select" if told else s.op,
         inputs=(reader.input_name(known),),
         outputs=(tensor,),
-        attributes=at.Told((shape,), (known.dtype,)) if shape is not None else at.Opaque((None,)),
+        attributes=at.Told((shape,), (known.dtype,))
+        if shape is not None
+        else _open(known.dtype, why),
         params=(),
         scope=s.inner,
         source=reader.source(s.op, s.operator.name),
     )
     reader.append(node, (shape,), (known.dtype,))
+    if shape is None:
+        reader.trace.causes[tensor] = (
+            reader.trace.causes.get(known.name) or f"{s.label} ({s.op}): {why}"
+        )
     s.env[name] = Known(tensor, shape, known.dtype)
 
 
-def _enter(
+def enter(
     s: Site, scope: tuple[str, ...], name: str, known: Known | None, shape: Shape | None, dtype: str
 ) -> Known:
     """A tensor that a body is given anew in every round."""
@@ -198,128 +218,26 @@ def _enter(
     inputs = (reader.input_name(known),) if known is not None else ()
     told = shape is not None and (known is None or known.shape is not None)
     op = "constant" if known is None else "select"
+    why = reader.trace.shape(known.name) if known is not None and known.shape is None else VARIES
     node = Node(
         name=label,
         op=op if told else s.op,
         inputs=inputs,
         outputs=(tensor,),
-        attributes=at.Told((shape,), (dtype,)) if shape is not None else at.Opaque((None,)),
+        attributes=at.Told((shape,), (dtype,)) if shape is not None else _open(dtype, why),
         params=(),
         scope=scope,
         source=reader.source(s.op, s.operator.name),
     )
     reader.append(node, (shape,), (dtype,))
+    if shape is None:
+        reader.trace.causes[tensor] = f"{s.label} ({s.op}): {why}"
     return Known(tensor, shape, dtype)
 
 
-Entering = tuple[str, Known | None, Shape | None, str]  # name inside, from where, what
+def _open(dtype: str, why: str) -> at.Opaque:
+    """Of a tensor whose shape is unknown."""
+    return at.Opaque((None,), (dtype,), (), why)
 
 
-def _carry(
-    s: Site,
-    part: GraphPart,
-    given: Sequence[Known],
-    lead: Sequence[Entering],
-    tail: Sequence[Entering],
-    skip: int,
-) -> tuple[Mark, Env, list[Shape | None]]:
-    """Walk a body until the shapes it carries from round to round no longer change."""
-    shapes: list[Shape | None] = [known.shape for known in given]
-    names = [value.name for value in part.inputs[len(lead) : len(lead) + len(given)]]
-    outer = [value.name for value in part.outputs[skip : skip + len(given)]]
-    scope = (*s.inner, "body")
-    for _ in range(3):
-        mark = Mark(s.reader)
-        inputs = {n: _enter(s, scope, n, k, shape, dtype) for n, k, shape, dtype in (*lead, *tail)}
-        for name, known, shape in zip(names, given, shapes, strict=True):
-            if passed_on(part, outer[names.index(name)]) == name:  # it stays what it is
-                inputs[name] = known
-            elif known.items is not None:
-                inputs[name] = Known(name, None, known.dtype)
-            else:
-                inputs[name] = _enter(s, scope, name, known, shape, known.dtype)
-        env = body(s, part, scope, inputs)
-        made = [env[value.name].shape for value in part.outputs[skip : skip + len(given)]]
-        if all(a == b or b is None for a, b in zip(made, shapes, strict=True)):
-            return mark, env, shapes
-        shapes = [b if a == b else None for a, b in zip(made, shapes, strict=True)]
-        mark.undo()
-    raise ShapeError("the shapes that a loop carries do not settle")
-
-
-def loop(s: Site) -> None:
-    """Loop: the body as often as is told, or as its condition lets it if that can be followed."""
-    part = s.graph("body")
-    given = [known for known in s.inputs[2:] if known is not None]
-    if len(part.inputs) != len(given) + 2 or len(part.outputs) < len(given) + 1:
-        raise FormatError(f"{s.where}: a body of {len(part.inputs)} inputs for {len(given) + 2}")
-    lead: list[Entering] = [
-        (part.inputs[0].name, None, (), "int64"),
-        (part.inputs[1].name, None, (), "bool"),
-    ]
-    times = rounds(s, part, given)
-    mark, env, shapes = _carry(s, part, given, lead, (), 1)
-    mark.again(times, f"× {times} in a loop" if times not in (None, 1) else "")
-    if times is None:
-        s.reader.notes.append(f"{s.label}: how often it runs is not known; one round is counted")
-    inner = [env[value.name] for value in part.outputs[1:]]
-    made: list[Shape | None] = list(shapes)
-    made += [
-        None if times is None or known.shape is None else (times, *known.shape)
-        for known in inner[len(given) :]
-    ]
-    _hand_all(s, inner, made)
-
-
-def _hand_all(s: Site, inner: Sequence[Known], shapes: Sequence[Shape | None]) -> None:
-    for n, name in enumerate(s.operator.outputs):
-        if name:
-            if n >= len(inner):
-                raise FormatError(f"{s.where}: its body makes {len(inner)} tensors")
-            _give(s, name, f"output{n}", inner[n], shapes[n])
-
-
-def scan(s: Site) -> None:
-    """Scan: the body for every slice along the axes that are scanned."""
-    part = s.graph("body")
-    scanned = s.whole("num_scan_inputs", 1)
-    known = [k for k in s.inputs[1 if s.opset < 9 else 0 :] if k is not None]
-    if not 1 <= scanned <= len(known) or len(part.inputs) != len(known):
-        raise FormatError(f"{s.where}: {scanned} of {len(known)} inputs are scanned")
-    carried, sequences = known[: len(known) - scanned], known[len(known) - scanned :]
-    if len(part.outputs) < len(carried):
-        raise FormatError(f"{s.where}: its body makes {len(part.outputs)} tensors")
-    axes = s.wholes("scan_input_axes") or ((1 if s.opset < 9 else 0),) * scanned
-    times: int | None = None
-    tail: list[Entering] = []
-    for n, (sequence, axis) in enumerate(zip(sequences, axes, strict=True)):
-        shape = sequence.shape
-        inner: Shape | None = None
-        if shape is not None:
-            axis %= len(shape)
-            times = shape[axis]
-            inner = (*shape[:axis], *shape[axis + 1 :])
-        tail.append((part.inputs[len(carried) + n].name, sequence, inner, sequence.dtype))
-    mark, env, shapes = _carry(s, part, carried, (), tail, 0)
-    mark.again(times, f"× {times} in a scan" if times not in (None, 1) else "")
-    made: list[Shape | None] = []
-    out_axes = s.wholes("scan_output_axes")
-    for n, value in enumerate(part.outputs):
-        one = env[value.name]
-        if n < len(carried):
-            made.append(shapes[n])
-            continue
-        axis = out_axes[n - len(carried)] if out_axes else (1 if s.opset < 9 else 0)
-        shape = None
-        if times is not None and one.shape is not None:
-            axis %= len(one.shape) + 1
-            shape = (*one.shape[:axis], times, *one.shape[axis:])
-        made.append(shape)
-    _hand_all(s, [env[value.name] for value in part.outputs], made)
-
-
-OPERATORS: dict[tuple[str, str], Convert] = {
-    ("", "If"): if_,
-    ("", "Loop"): loop,
-    ("", "Scan"): scan,
-}
+OPERATORS: dict[tuple[str, str], Convert] = {("", "If"): if_}

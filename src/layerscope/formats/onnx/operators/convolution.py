@@ -9,6 +9,7 @@ from layerscope.formats.onnx.operators.windows import window
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param
+from layerscope.ops import RULES, Call
 
 
 def weights(s: Site, kernel: int, bias: int) -> tuple[list[Param], list[Known]]:
@@ -106,12 +107,17 @@ def deform_conv(s: Site) -> None:
     attributes = at.DeformConv(
         window(s, kernel[2:]), kernel[0], s.whole("group", 1), s.has(3), s.whole("offset_group", 1)
     )
-    params = []
-    for n, name in ((1, "weight"), (3, "bias")):
-        if s.has(n):
-            params.append(s.param(n, name, "weight" if n == 1 else "bias"))
+    params, computed = weights(s, 1, 3)
     more = [s.given(n) for n in (2, 4) if s.has(n)]
-    s.emit("deform_conv", (s.given(0), *more), attributes, params=params)
+    if not computed:
+        s.emit("deform_conv", (s.given(0), *more), attributes, params=params)
+        return
+    rule = RULES["deform_conv"]  # which takes its arrays only stored
+    call = Call(attributes, (x, *[known.shape for known in more if known.shape is not None]))
+    call = Call(attributes, call.inputs, rule.shape(call))
+    ops = rule.ops(call)
+    told = at.Counted(call.outputs, (s.dtype(0),), mac=ops.mac, add=ops.add, mul=ops.mul)
+    s.counted((s.given(0), *more, *computed), told, params=params)
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.known import Known, NeedsValue
-from layerscope.formats.onnx.numbers import DTYPES
+from layerscope.errors import ShapeError
+from layerscope.formats.onnx.known import Known
+from layerscope.formats.onnx.numbers import cast_dtype
 from layerscope.formats.onnx.operators.activations import UNARY, unary
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
@@ -73,8 +74,7 @@ def clip(s: Site) -> None:
 
 def cast(s: Site) -> None:
     """Cast to a type that is told."""
-    to = s.told.get("to", 0)
-    dtype = DTYPES.get(to, "") if not isinstance(to, str) else to.lower().replace("float", "fp")
+    dtype = cast_dtype(s.told.get("to", 0))
     if s.op == "CastLike":
         dtype = s.dtype(1)
     elif s.op == "BitCast" and not dtype:
@@ -121,13 +121,18 @@ def softmax(s: Site) -> None:
     s.emit(op, (s.given(0),), at.Softmax(axis, tail=True) if tail else at.Softmax(axis))
 
 
-def loss(s: Site) -> None:
-    """Losses of class scores."""
-    if s.text("reduction", "mean") != "mean" or s.has(2):  # the rules here are of plain means
-        raise NeedsValue
-    op = "softmax_loss" if s.op == "SoftmaxCrossEntropyLoss" else "nll_loss"
-    s.emit(op, (s.given(0), s.given(1)), outputs=s.operator.outputs[:1])
-    s.extra(1, s.shape(0), s.dtype(0))
+def gated(s: Site) -> None:
+    """SwiGLU: x · sigmoid(alpha · x) of one half, times the other."""
+    x = s.given(0)
+    if s.shape(0) != s.shape(1):
+        raise ShapeError(f"a gate of {s.shape(0)} for {s.shape(1)}")
+    if s.real("alpha", 1.0) != 1.0:
+        power = s.emit("mul", (x,), part="alpha")[0]
+        power = s.emit("sigmoid", (power,), part="sigmoid")[0]
+        gate = s.emit("mul", (x, power), part="swish")[0]
+    else:
+        gate = s.emit("silu", (x,), part="swish")[0]
+    s.emit("mul", (gate, s.given(1)))
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {
@@ -146,8 +151,7 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "Softmax"): softmax,
     ("", "LogSoftmax"): softmax,
     ("", "Hardmax"): softmax,
-    ("", "SoftmaxCrossEntropyLoss"): loss,
-    ("", "NegativeLogLikelihoodLoss"): loss,
+    ("", "SwiGLU"): gated,
     ("com.microsoft", "Gelu"): gelu,
     ("com.microsoft", "FastGelu"): gelu,
     ("com.microsoft", "BiasGelu"): gelu,

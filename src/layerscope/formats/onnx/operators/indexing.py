@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
+from layerscope.formats.onnx.arrays import range_length
 from layerscope.formats.onnx.known import NeedsValue
 from layerscope.formats.onnx.numbers import DTYPES, FLOATS, NARROW
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
+from layerscope.ops import RULES, Call
 from layerscope.ops.rule import axis_of
 
 
@@ -77,15 +79,13 @@ def one_hot(s: Site) -> None:
 def range_(s: Site) -> None:
     """A Range too long to carry along, or of numbers that only the run knows."""
     start, limit, delta = (s.need(n).item for n in range(3))
-    if not delta:
-        raise ShapeError("a range of steps of zero")
-    count = max(-int(-(limit - start) // delta), 0)
+    count = range_length(start, limit, delta)
     s.told_node("range", (), ((count,),), (s.dtype(0),))
 
 
 def filled(s: Site) -> None:
-    """A ConstantOfShape whose sizes are known but which is large."""
-    raise NeedsValue
+    """A ConstantOfShape whose sizes only the run knows."""
+    raise NeedsValue(s.unknown_value(0))
 
 
 def eye_like(s: Site) -> None:
@@ -95,8 +95,22 @@ def eye_like(s: Site) -> None:
 
 
 def non_zero(s: Site) -> None:
-    """NonZero: how many there are only the run knows."""
-    raise NeedsValue
+    """NonZero: how many there are only the run knows, or the file declares."""
+    shape = s.declared_output(0)
+    if shape is None:
+        raise NeedsValue("the number of elements that are not zero is data")
+    s.told_node("non_zero", (s.given(0),), (shape,), ("int64",), **s.from_file(0))
+
+
+def unique(s: Site) -> None:
+    """Unique: how many there are only the run knows, or the file declares."""
+    names = s.operator.outputs
+    shapes = [s.declared_output(n) for n in range(len(names)) if names[n]]
+    if len(shapes) != len(names) or any(shape is None for shape in shapes):
+        raise NeedsValue("the number of elements that are unlike is data")
+    known = [shape for shape in shapes if shape is not None]
+    dtypes = (s.dtype(0), "int64", "int64", "int64")[: len(known)]
+    s.told_node("unique", (s.given(0),), known, dtypes, **s.from_file(0))
 
 
 def suppression(s: Site) -> None:
@@ -105,12 +119,33 @@ def suppression(s: Site) -> None:
     for n in (3, 4):
         s.value(n)
     boxes = s.shape(0)[1]
-    if most is None or not most.values:
-        raise NeedsValue
-    count = min(int(most.values[0]), boxes)
-    if count < 1:
-        raise NeedsValue
-    s.emit("nms", (s.given(0), s.given(1)), at.NonMaxSuppression(count))
+    if s.has(2) and (most is None or not most.values):
+        note = f"a bound: all boxes kept, as {s.unknown_value(2)}"
+        _suppressed(s, max(boxes, 1), note)
+        return
+    # without a limit, ONNX takes none to be meant; engines then return no boxes
+    count = min(int(most.values[0]), boxes) if most is not None else 0
+    if count < 1 or not boxes:
+        s.told_node("constant", (), ((0, 3),), ("int64",))
+        return
+    _suppressed(s, count)
+
+
+def _suppressed(s: Site, count: int, note: str = "") -> None:
+    """At most `count` boxes kept; where the file declares how many are, as many."""
+    told, rule = at.NonMaxSuppression(count), RULES["nms"]
+    call = Call(told, (s.shape(0), s.shape(1)))
+    call = Call(told, call.inputs, rule.shape(call))
+    shape = s.declared_output(0)
+    if shape is None or len(shape) != 2 or shape[0] > call.y[0]:
+        s.emit("nms", (s.given(0), s.given(1)), told, estimate=bool(note), note=note)
+        return
+    ops = rule.ops(call)
+    counted = at.Counted(
+        (shape,), ("int64",), add=ops.add, mul=ops.mul, comp=ops.comp, div=ops.div,
+        estimate=note or rule.estimate,
+    )  # fmt: skip
+    s.counted((s.given(0), s.given(1)), counted, **s.from_file(0))
 
 
 def roi_align(s: Site) -> None:
@@ -151,16 +186,24 @@ def tensor_scatter(s: Site) -> None:
 
 
 def compress(s: Site) -> None:
-    """Compress by a condition that is known."""
-    chosen = [n for n, value in enumerate(s.need(1).values) if value]
+    """Compress by a condition that is known, or to a shape that the file declares."""
     x = s.shape(0)
-    shape: Shape
+    shape: Shape | None
+    given = s.value(1)
+    if given is None:
+        shape = s.declared_output(0)
+        if shape is None:
+            raise NeedsValue(f"{s.unknown_value(1)}; how many of them hold is data")
+        told = at.Told((shape,), (s.dtype(0),))
+        s.emit("compress", (s.given(0), s.given(1)), told, **s.from_file(0))
+        return
+    chosen = [n for n, value in enumerate(given.values) if value]
     if "axis" not in s.told:
         shape = (len([n for n in chosen if n < elements(x)]),)
     else:
         axis = axis_of(s.whole("axis"), len(x))
         shape = (*x[:axis], len([n for n in chosen if n < x[axis]]), *x[axis + 1 :])
-    s.told_node("select", (s.given(0),), (shape,), (s.dtype(0),))
+    s.told_node("compress", (s.given(0), s.given(1)), (shape,), (s.dtype(0),), roles="constant")
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {
@@ -189,5 +232,7 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "Multinomial"): multinomial,
     ("", "TensorScatter"): tensor_scatter,
     ("", "Compress"): compress,
-    ("", "Unique"): non_zero,
+    ("", "Unique"): unique,
+    ("com.microsoft", "Unique"): unique,
+    ("com.microsoft", "TorchEmbedding"): gather,
 }

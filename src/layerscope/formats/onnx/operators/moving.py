@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import axes_of, parts, reshaped, slices, squeezed, unsqueezed
-from layerscope.formats.onnx.numbers import DTYPES
+from layerscope.formats.onnx.numbers import cast_dtype
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
@@ -15,7 +15,7 @@ def moved_shape(s: Site) -> tuple[Shape, str]:
     """Shape and type after an operator that leaves the numbers as they are."""
     shape, dtype = s.shape(0), s.dtype(0)
     if s.op == "Cast":
-        return shape, DTYPES.get(s.whole("to"), dtype)
+        return shape, cast_dtype(s.told.get("to", 0)) or dtype
     if s.op == "CastLike":
         return shape, s.dtype(1)
     if s.op == "Transpose":
@@ -72,7 +72,7 @@ def transpose(s: Site) -> None:
 def identity(s: Site) -> None:
     """The same tensor, or sequence, under another name."""
     known = s.given(0)
-    if known.items is not None:
+    if not known.tensor:
         s.env[s.operator.outputs[0]] = known
         return
     s.alias(known)

@@ -33,7 +33,7 @@ def few_bits(s: Site) -> None:
     if inner < 1 or features < 1 or s.shape(0)[-1:] != (inner,):
         raise ShapeError(f"matrix product of {s.shape(0)} by {inner} x {features}")
     if not s.stored(1):
-        raise NeedsValue
+        raise NeedsValue(f"weight {s.given(1).name!r} is computed, expected a stored array")
     params = [packed_param(s, 1, "weight", (features, inner), bits)]
     if s.op != "MatMulFpQ4" and s.stored(2):
         params.append(s.param(2, "scales", "statistic"))
@@ -68,7 +68,7 @@ def gather_blocks(s: Site) -> None:
     if s.dtype(0) == "uint8" and bits < 8:
         data = (*data[:-1], data[-1] * (8 // bits))
     if not s.stored(0):
-        raise NeedsValue
+        raise NeedsValue(f"table {s.given(0).name!r} is computed, expected a stored array")
     table = packed_param(s, 0, "weight", data, bits, "embedding")
     indices = s.given(1)
     assert indices.shape is not None

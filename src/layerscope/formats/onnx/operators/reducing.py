@@ -38,8 +38,14 @@ def place(s: Site) -> None:
 
 def cumulate(s: Site) -> None:
     """CumSum, CumProd."""
-    told = at.CumSum(axis_of(int(s.need(1).item), len(s.shape(0))))
-    s.emit("cum_prod" if s.op == "CumProd" else "cum_sum", (s.given(0),), told)
+    x, axes = s.shape(0), s.value(1)
+    op = "cum_prod" if s.op == "CumProd" else "cum_sum"
+    if axes is not None:
+        s.emit(op, (s.given(0),), at.CumSum(axis_of(int(axes.item), len(x))))
+        return
+    longest = x.index(max(x)) if x else 0
+    note = f"a bound: along the longest axis, as {s.unknown_value(1)}"
+    s.emit(op, (s.given(0),), at.CumSum(longest), estimate=True, note=note)
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from math import floor
+from typing import Any
+
+from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.known import NeedsValue
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape
 from layerscope.ops.rule import axis_of
 
 MODES: dict[str, at.Sampling] = {
@@ -36,7 +40,7 @@ def resize(s: Site) -> None:
     wanted = list(x)
     given = sizes if sizes is not None else scales
     if given is None:
-        raise NeedsValue
+        raise NeedsValue("neither scales nor sizes are given")
     if len(given) != len(axes):
         raise ShapeError(f"{len(given)} sizes or scales for {len(axes)} axes")
     if sizes is not None:
@@ -50,21 +54,27 @@ def resize(s: Site) -> None:
     else:
         for axis, scale in zip(axes, given, strict=True):
             wanted[axis] = floor(x[axis] * scale)
+    resize_to(s, tuple(wanted))
+
+
+def resize_to(s: Site, wanted: Shape, **more: Any) -> None:
+    """Resize to a shape; `more` are options of the node that is emitted."""
+    x = s.shape(0)
     mode = _mode(s, "nearest")
     corners = s.text("coordinate_transformation_mode", "half_pixel") == "align_corners"
-    if len(x) >= 3 and tuple(wanted[:2]) == x[:2]:
-        told = at.Resize(mode, tuple(wanted[2:]), align_corners=corners)
-        s.emit("resize", (s.given(0),), told)
+    if len(x) >= 3 and wanted[:2] == x[:2]:
+        told = at.Resize(mode, wanted[2:], align_corners=corners)
+        s.emit("resize", (s.given(0),), told, **more)
         return
-    _any_axes(s, tuple(wanted), mode, corners)
+    if wanted == x:
+        s.emit("identity", (s.given(0),), outputs=s.operator.outputs[:1], **more)
+        return
+    _any_axes(s, wanted, at.Resize(mode, (), align_corners=corners), more)
 
 
-def _any_axes(s: Site, wanted: tuple[int, ...], mode: at.Sampling, corners: bool) -> None:
+def _any_axes(s: Site, wanted: Shape, how: at.Resize, more: dict[str, Any]) -> None:
     """Axes that are resized brought to the end, and back."""
     x = s.shape(0)
-    if wanted == x:
-        s.alias(s.given(0))
-        return
     moved = [n for n in range(len(x)) if wanted[n] != x[n]]
     kept = [n for n in range(len(x)) if n not in moved]
     lead = tuple(x[n] for n in kept)
@@ -75,8 +85,8 @@ def _any_axes(s: Site, wanted: tuple[int, ...], mode: at.Sampling, corners: bool
     made = s.emit("permute", (s.given(0),), at.Permute(order), part="axes")[0]
     flat = at.Reshape((1, count, *(x[n] for n in moved)))
     made = s.emit("reshape", (made,), flat, part="flat")[0]
-    told = at.Resize(mode, tuple(wanted[n] for n in moved), align_corners=corners)
-    made = s.emit("resize", (made,), told, part="resize")[0]
+    told = replace(how, size=tuple(wanted[n] for n in moved))
+    made = s.emit("resize", (made,), told, part="resize", **more)[0]
     full = at.Reshape((*lead, *(wanted[n] for n in moved)))
     made = s.emit("reshape", (made,), full, part="full")[0]
     back = tuple(order.index(n) for n in range(len(x)))
@@ -103,7 +113,7 @@ def _told(s: Site) -> tuple[Floats, tuple[int, ...] | None]:
         scales = s.need(2)
         if scales.values:
             return tuple(float(v) for v in scales.values), None
-    raise NeedsValue
+    raise NeedsValue("neither scales nor sizes are given")
 
 
 def grid_sample(s: Site) -> None:
@@ -116,4 +126,5 @@ OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "Resize"): resize,
     ("", "Upsample"): resize,
     ("", "GridSample"): grid_sample,
+    ("com.microsoft", "GridSample"): grid_sample,
 }

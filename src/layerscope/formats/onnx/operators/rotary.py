@@ -67,5 +67,6 @@ def gemma_rotary(s: Site) -> None:
 OPERATORS: dict[tuple[str, str], Convert] = {
     ("", "RotaryEmbedding"): rotary,
     ("com.microsoft", "RotaryEmbedding"): rotary,
+    ("com.microsoft", "MRotaryEmbedding"): rotary,  # each feature by one of three positions
     ("com.microsoft", "GemmaRotaryEmbedding"): gemma_rotary,
 }

@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import Array, TooLarge
 from layerscope.formats.onnx.known import Known
-from layerscope.formats.onnx.site import Site
+from layerscope.formats.onnx.site import LAST_OPSET, Site
 from layerscope.formats.onnx.skim import GraphPart, Operator
 from layerscope.formats.onnx.tensors import numbers_of
 from layerscope.formats.onnx.values import EVALUATE
@@ -67,7 +67,11 @@ def _followed(s: Site, part: GraphPart, given: Sequence[Known], most: int | None
                 return None
             state[name] = known.value
     told = [
-        {**s.reader.vocabulary.words(node.attributes, s.bound).told, "outputs": len(node.outputs)}
+        {
+            **s.reader.vocabulary.words(node.attributes, s.bound).told,
+            "outputs": len(node.outputs),
+            "opset": s.opsets.get("", LAST_OPSET),
+        }
         for node in nodes
     ]
     done = 0
@@ -122,10 +126,10 @@ def _worked_out(
             now[node.outputs[0]] = value
             continue
         evaluate = None if node.domain else EVALUATE.get(node.op)
-        if evaluate is None or any(name not in now for name in node.inputs):
+        if evaluate is None or any(name and name not in now for name in node.inputs):
             return False
         try:
-            made = evaluate(attributes, [now[name] for name in node.inputs])
+            made = evaluate(attributes, [now[name] if name else None for name in node.inputs])
         except (TooLarge, ShapeError):
             return False
         s.reader.numbers -= sum([len(array.values) for array in made])

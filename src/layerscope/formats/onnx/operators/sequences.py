@@ -5,6 +5,7 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import Array
 from layerscope.formats.onnx.folding import give_known
+from layerscope.formats.onnx.inputs import MOST_ITEMS
 from layerscope.formats.onnx.known import Known, NeedsValue
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
@@ -12,10 +13,10 @@ from layerscope.ops.rule import axis_of
 
 
 def _items(s: Site) -> list[Known]:
-    items = s.given(0).items
-    if items is None:
-        raise NeedsValue
-    return items
+    known = s.given(0)
+    if known.items is None:
+        raise NeedsValue(f"the length of sequence {known.name!r} is unknown")
+    return known.items
 
 
 def _place(s: Site, n: int, length: int) -> int:
@@ -27,6 +28,9 @@ def _place(s: Site, n: int, length: int) -> int:
 
 def _sequence(s: Site, items: list[Known]) -> None:
     name = s.operator.outputs[0]
+    s.reader.numbers -= len(items)  # each sequence has a list of its own
+    if s.reader.numbers < 0:
+        raise NeedsValue("sequences of more tensors in all than are followed")
     s.env[name] = Known(name, None, items[0].dtype if items else "fp32", items=items)
 
 
@@ -71,14 +75,14 @@ def concat(s: Site) -> None:
     items = _items(s)
     axis = s.whole("axis")
     if not items:
-        raise NeedsValue
+        raise NeedsValue("the sequence has no tensor whose shape would tell that of the result")
     if s.whole("new_axis"):
         rank = len(items[0].shape or ()) + 1
         at_axis = axis_of(axis, rank)
         parts = []
         for n, known in enumerate(items):
             if known.shape is None:
-                raise NeedsValue
+                raise NeedsValue(s.reader.trace.shape(known.name))
             shape = (*known.shape[:at_axis], 1, *known.shape[at_axis:])
             parts.append(s.emit("reshape", (known,), at.Reshape(shape), part=f"item{n}")[0])
         items, axis = parts, at_axis
@@ -100,8 +104,10 @@ def split(s: Site) -> None:
         keep = True
     else:
         sizes = (1,) * x[axis]
-    if len(sizes) > 4096:
-        raise NeedsValue
+    if len(sizes) > MOST_ITEMS:
+        raise NeedsValue(
+            f"a sequence of {len(sizes):,} tensors, more than {MOST_ITEMS:,} are not followed"
+        )
     made = s.emit("split", (s.given(0),), at.Split(axis, sizes), part="split")
     if not keep:
         shape = (*x[:axis], *x[axis + 1 :])
@@ -114,14 +120,15 @@ def split(s: Site) -> None:
 
 def optional(s: Site) -> None:
     """Optional: what is in it, if anything."""
-    if not s.has(0):
-        raise NeedsValue
-    s.env[s.operator.outputs[0]] = s.given(0)
+    name = s.operator.outputs[0]
+    if s.op == "OptionalGetElement" and (not s.has(0) or s.given(0).empty):
+        raise ShapeError("the element of an optional that has none")
+    s.env[name] = s.given(0) if s.has(0) else Known(name, None, "fp32", empty=True)
 
 
 def has_element(s: Site) -> None:
     """OptionalHasElement."""
-    give_known(s, [Array((), [s.has(0)], "bool")])
+    give_known(s, [Array((), [s.has(0) and not s.given(0).empty], "bool")])
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {

@@ -95,7 +95,7 @@ def inverse(s: Site) -> None:
 def real_transform(s: Site) -> None:
     """Rfft and Irfft of com.microsoft, along the last axis."""
     if s.whole("signal_ndim", 1) != 1 or not s.whole("onesided", 1):
-        raise NeedsValue
+        raise NeedsValue("only transforms of one axis with one side are counted")
     x, shape = s.given(0), s.shape(0)
     if s.op == "Rfft":
         x = s.told_node("select", (x,), ((*shape, 1),), (x.dtype,), part="real")[0]

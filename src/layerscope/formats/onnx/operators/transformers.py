@@ -181,7 +181,7 @@ def _expert(s: Site, x: Known, n: int, features: int, quantized: bool, name: str
     if len(shape) != 3:
         raise ShapeError(f"matrices of experts of {shape}, expected three axes")
     if not s.stored(n):
-        raise NeedsValue
+        raise NeedsValue(f"{name} {s.given(n).name!r} is computed, expected a stored array")
     bits = 8
     if quantized:
         bits = s.whole(f"{name}_expert_weight_bits") or s.whole("expert_weight_bits", 4)
@@ -254,7 +254,7 @@ def gated_bias(s: Site) -> None:
 
 def padding(s: Site) -> None:
     """RemovePadding and RestorePadding: how many tokens there are only the run knows."""
-    raise NeedsValue
+    raise NeedsValue("the number of tokens that are not padding is data")
 
 
 def branches(*names: str) -> Sequence[tuple[str, str]]:

@@ -206,7 +206,7 @@ def one_hot(s: Site) -> None:
 def zip_map(s: Site) -> None:
     """ZipMap: scores with names on, which is no tensor; nothing is worked out."""
     name = s.operator.outputs[0]
-    s.env[name] = Known(name, None, s.dtype(0), items=[s.given(0)])
+    s.env[name] = Known(name, None, s.dtype(0), items=[s.given(0)] if s.given(0).tensor else [])
 
 
 # -- support vectors ---------------------------------------------------------------------------
