@@ -29,14 +29,15 @@ class Limit(Struct, frozen=True):
 
     def refusal(self, count: int | None = None) -> str:
         """What an error says of it; without a count, that there is more."""
-        found = "too many" if count is None else plain(count)
+        many = count is None or count.bit_length() > LONGEST_NUMBER
+        found = "too many" if many else f"{count:,}"
         return f"{found} {self.unit}, the limit {self.name} is {self.most:,}"
 
 
 def plain(number: int) -> str:
     """A number as an error prints it: in full unless it is very long."""
     bits = number.bit_length()
-    return f"{number:,}" if bits <= LONGEST_NUMBER else f"a number of {bits:,} bits of"
+    return f"{number:,}" if bits <= LONGEST_NUMBER else f"a number of {bits:,} bits"
 
 
 ARRAY_RANK = Limit("ARRAY_RANK", 64, "axes", "NumPy and PyTorch take no more")
@@ -48,6 +49,9 @@ NAME_CHARACTERS = Limit(
 )
 NAME_DEPTH = Limit(
     "NAME_DEPTH", 128, "modules in a path", "a path of n modules is n rows of the module tree"
+)
+SCOPES = Limit(
+    "SCOPES", 4, "modules around each layer", "each is a row with the sums of its layers"
 )
 NUMBER_DIGITS = Limit(
     "NUMBER_DIGITS", 400, "digits in a number", "long numbers take quadratic time to convert"

@@ -6,6 +6,7 @@ from math import prod
 
 from layerscope.codecs.pickles import Value
 from layerscope.errors import FormatError
+from layerscope.formats.torch.dtypes import NAMES
 from layerscope.formats.torch.stored import Stored, array_bytes, check_sizes
 from layerscope.graph.types import DTYPE_BITS, Shape, storage_bytes
 from layerscope.limits import NAME_CHARACTERS, NAME_DEPTH, plain
@@ -17,16 +18,6 @@ STORAGES = {
     "UntypedStorage": "uint8", "ComplexFloatStorage": "complex64",
     "ComplexDoubleStorage": "complex128", "QInt8Storage": "int8", "QUInt8Storage": "uint8",
     "QInt32Storage": "int32", "QUInt4x2Storage": "uint4", "QUInt2x4Storage": "uint2",
-}  # fmt: skip
-DTYPES = {
-    "float64": "fp64", "double": "fp64", "float32": "fp32", "float": "fp32", "float16": "fp16",
-    "half": "fp16", "bfloat16": "bf16", "int64": "int64", "long": "int64", "int32": "int32",
-    "int": "int32", "int16": "int16", "short": "int16", "int8": "int8", "uint8": "uint8",
-    "bool": "bool", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
-    "complex32": "complex32", "complex64": "complex64", "complex128": "complex128",
-    "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float8_e4m3fnuz": "fp8",
-    "float8_e5m2fnuz": "fp8", "float8_e8m0fnu": "fp8", "qint8": "int8", "quint8": "uint8",
-    "qint32": "int32",
 }  # fmt: skip
 NUMPY = {
     "f8": "fp64", "f4": "fp32", "f2": "fp16", "i8": "int64", "i4": "int32", "i2": "int16",
@@ -43,11 +34,12 @@ VALUES = {
     "numpy": ("dtype", "ndarray", "float64", "float32", "int64", "bool_"),
     "numpy.core.multiarray": ("scalar",),
     "pathlib": ("Path", "PosixPath", "PurePath", "PurePosixPath", "WindowsPath"),
-    "torch": ("device", "Size", "Tensor", "contiguous_format", "per_tensor_affine", "strided"),
+    "torch": ("device", "Tensor", "contiguous_format", "per_tensor_affine", "strided"),
     "torch._tensor": ("Tensor",),
     "torch.nn.parameter": ("Buffer", "Parameter"),
     "torch.torch_version": ("TorchVersion",),
 }  # fmt: skip
+FIRSTS = (("_codecs", "encode"), ("torch", "Size"))  # calls that give what they are given
 OBJECTS = {"argparse": ("Namespace",), "types": ("SimpleNamespace",)}
 SCRIPT = "__torch__"  # where the classes of TorchScript are
 
@@ -117,13 +109,13 @@ class Arrays:
     def _name(self, module: str, name: str) -> Name:
         if module in ("torch", "torch.storage", "torch.cuda") and name in STORAGES:
             return Name("storage", name, STORAGES[name])
-        if module == "torch" and name in DTYPES:
-            return Name("dtype", name, DTYPES[name])
+        if module == "torch" and name in NAMES:
+            return Name("dtype", name, NAMES[name])
         if module == "torch._utils" and (name in TENSORS or name in REBUILT):
             return Name("tensor" if name in TENSORS else REBUILT[name], name)
         if module == "torch._tensor" and name == "_rebuild_from_type_v2":
             return Name("typed", name)
-        if module == "torch.jit._pickle":
+        if module == "torch.jit._pickle" or (module, name) in FIRSTS:
             return Name("first", name)
         if module == "collections" and name in ("OrderedDict", "defaultdict", "Counter"):
             return Name("dict", name)
@@ -131,8 +123,6 @@ class Arrays:
             return Name("numpy dtype", name)
         if module == "numpy.core.multiarray" and name == "_reconstruct":
             return Name("numpy", name)
-        if module == "_codecs" and name == "encode":
-            return Name("first", name)
         if name in VALUES.get(module, ()):
             return Name("value", name)
         self.script |= module.partition(".")[0] == SCRIPT

@@ -29,6 +29,7 @@ from layerscope.formats.torch.exported import (
 )
 from layerscope.formats.torch.leaves import PRINTED
 from layerscope.formats.torch.places import Held, Place
+from layerscope.formats.torch.stored import check_name
 from layerscope.formats.torch.tracking import Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph import attributes as at
@@ -90,6 +91,7 @@ class Replay:
 
         def add(path: str, kind: str = "") -> None:
             if path not in found:
+                check_name(self.path, path)
                 outer, _, own = path.rpartition(".")
                 if path:
                     add(outer)
@@ -150,6 +152,7 @@ class Replay:
                 full = told.get(f"{kind}_name")
                 if not isinstance(full, str):
                     raise FormatError(f"{self.path}: {name}: a {kind} without its name")
+                check_name(self.path, full)
                 values[name] = self._array(flow, name, full, kind, shared)
             elif kind == "user_input":
                 arg = told.get("arg")

@@ -104,11 +104,11 @@ def stored_arrays(path: str) -> list[Stored]:
             size = int.from_bytes(file.read(8), "little")
             if size < 2 or whole < 10:
                 raise FormatError(f"{path}: a header of {size} bytes, expected safetensors")
-            HEADER_BYTES.check(size, path)
             if size > whole - 8:
                 raise FormatError(
                     f"{path}: a header of {size:,} bytes in a file of {whole:,}; is it cut short?"
                 )
+            HEADER_BYTES.check(size, path)
             header = file.read(size)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from None
@@ -184,21 +184,27 @@ def _slowly(path: str, header: bytes) -> dict[str, Entry]:
     except ValueError as error:
         raise FormatError(f"{where} is no JSON, expected safetensors: {error}") from None
     if not isinstance(told, dict):
-        raise FormatError(f"{where}: a {type(told).__name__}, expected an object")
+        raise FormatError(f"{where} is {_json(told)}, expected an object")
     told.pop(METADATA, None)
     return {name: _entry(f"{path}: {short(name)}", entry) for name, entry in told.items()}
 
 
 def _entry(where: str, told: Any) -> Entry:
     if not isinstance(told, dict):
-        raise FormatError(f"{where}: {type(told).__name__}, expected dtype, shape, data_offsets")
+        raise FormatError(f"{where}: an entry without dtype or shape: {_json(told)}")
     for field in FIELDS:
         if field not in told:
             raise FormatError(f"{where}: no {field}, expected {', '.join(FIELDS)}")
     dtype, shape, offsets = (told[field] for field in FIELDS)
     if not isinstance(dtype, str):
-        raise FormatError(f"{where}: dtype is a {type(dtype).__name__}, expected a text")
+        raise FormatError(f"{where}: dtype is {_json(dtype)}, expected a text")
     if not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
         raise FormatError(f"{where}: expected a list as shape and two numbers as data_offsets")
     begin, end = check_sizes(where, offsets, "data_offsets")
     return Entry(dtype, check_sizes(where, shape), (begin, end))
+
+
+def _json(told: Any) -> str:
+    """What kind of value JSON has, in its own words."""
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+    return "null" if told is None else kinds.get(type(told), "a number")

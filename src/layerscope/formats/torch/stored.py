@@ -57,18 +57,25 @@ def check_sizes(where: str, sizes: Sequence[object], what: str = "size") -> Shap
         ARRAY_RANK.check(len(sizes), where)
     for size in sizes:
         if type(size) is not int or not 0 <= size <= MOST_SIZE:
-            raise FormatError(f"{where}: {what} {_text(size)}, expected a whole number from 0 on")
+            raise FormatError(
+                f"{where}: a {what} of {_text(size)}, expected a whole number from 0 on"
+            )
     return tuple(sizes)  # type: ignore[arg-type]
 
 
-def array_bytes(where: str, shape: Shape, dtype: str) -> int:
-    """Bytes of an array, whose shape is looked through."""
+def check_elements(where: str, shape: Shape) -> int:
+    """The elements of a shape, whose sizes are looked through already."""
     if len(shape) > ARRAY_RANK.most:
         ARRAY_RANK.check(len(shape), where)
     elements = prod(shape)
     if elements > ARRAY_ELEMENTS.most:
         ARRAY_ELEMENTS.check(elements, where)
-    return storage_bytes(elements, dtype)
+    return elements
+
+
+def array_bytes(where: str, shape: Shape, dtype: str) -> int:
+    """Bytes of an array, whose sizes are looked through already."""
+    return storage_bytes(check_elements(where, shape), dtype)
 
 
 def check_spans(path: str, spans: Iterable[Span], size: int) -> None:
@@ -93,4 +100,4 @@ def _text(size: object) -> str:
     if type(size) is int:
         return plain(size)
     text = repr(size) if isinstance(size, (bool, float, str)) or size is None else ""
-    return text if 0 < len(text) <= SHOWN else f"of type {type(size).__name__}"
+    return text if 0 < len(text) <= SHOWN else f"type {type(size).__name__}"
