@@ -7,6 +7,7 @@ memory in proportion to what it holds.
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import FormatError
 
@@ -26,6 +27,10 @@ class Limit(Struct, frozen=True):
         """Raise where there is more."""
         if count > self.most:
             raise FormatError(f"{where}: {self.refusal(count)}")
+
+    def at_least(self, most: int) -> Limit:
+        """The same limit for a larger file, which may have more."""
+        return replace(self, most=max(self.most, most))
 
     def refusal(self, count: int | None = None) -> str:
         """What an error says of it; without a count, that there is more."""
@@ -78,20 +83,23 @@ PICKLE_BYTES = Limit(
 )
 UNPACKED_BYTES = Limit(
     "UNPACKED_BYTES",
-    256 << 20,
+    1 << 30,
     "bytes of unpacked data",
-    "a second; a file of more than 2.5 MB may unpack to UNPACKED_RATIO times its size",
+    "three seconds; a file of more than 11 MB may unpack to UNPACKED_RATIO times its size",
 )
 UNPACKED_RATIO = Limit(
     "UNPACKED_RATIO", 100, "times its size when unpacked", "weights are packed to a tenth at best"
 )
 MATLAB_VALUES = Limit(
-    "MATLAB_VALUES", 2_000_000, "values", "some seconds; a large network has 100,000"
+    "MATLAB_VALUES",
+    200_000,
+    "values",
+    "two seconds; a file of more than 1.6 MB may have one for every 8 bytes",
 )
 MATLAB_DEPTH = Limit("MATLAB_DEPTH", 64, "cells and structs in each other", "a network has ten")
 CHILD_BYTES = Limit(
     "CHILD_BYTES", 1 << 30, "bytes of memory", "h5py reads headers and small arrays alone"
 )
 CHILD_SECONDS = Limit(
-    "CHILD_SECONDS", 8, "s of CPU time", "and one for every 4 MB; a large network takes two"
+    "CHILD_SECONDS", 8, "s of CPU time", "a large network takes two; more for files above 32 MB"
 )
