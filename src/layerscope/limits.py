@@ -103,3 +103,19 @@ CHILD_BYTES = Limit(
 CHILD_SECONDS = Limit(
     "CHILD_SECONDS", 8, "s of CPU time", "a large network takes two; more for files above 32 MB"
 )
+CONFIG_BYTES = Limit("CONFIG_BYTES", 1 << 24, "bytes of configuration", "one has some kB")
+MODEL_LAYERS = Limit(
+    "MODEL_LAYERS",
+    512,
+    "layers of a configuration",
+    "each takes 5 ms; a deeper model can be given as my_file.py:make_model",
+)
+MODEL_MODULES = Limit(
+    "MODEL_MODULES", 100_000, "modules of a configuration", "the largest models have 60,000"
+)
+MODEL_BYTES = Limit(
+    "MODEL_BYTES",
+    1 << 29,
+    "bytes of weights of a model that cannot be built without them",
+    "most are built on the meta device, where weights take no memory",
+)
