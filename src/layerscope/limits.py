@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from layerscope.errors import FormatError
 
 MOST_SIZE = 2**63 - 1  # of one axis, one array, one file: what int64 holds
+IN_PYTHON = "give the model as my_file.py:make_model, which has no limit"
 LONGEST_NUMBER = 128  # bits of a number that an error prints in full
 
 
@@ -22,6 +23,7 @@ class Limit(Struct, frozen=True):
     most: int
     unit: str
     why: str
+    instead: str = ""  # what to do about it
 
     def check(self, count: int, where: str) -> None:
         """Raise where there is more."""
@@ -36,7 +38,8 @@ class Limit(Struct, frozen=True):
         """What an error says of it; without a count, that there is more."""
         many = count is None or count.bit_length() > LONGEST_NUMBER
         found = "too many" if many else f"{count:,}"
-        return f"{found} {self.unit}, the limit {self.name} is {self.most:,}"
+        instead = f"; {self.instead}" if self.instead else ""
+        return f"{found} {self.unit}, the limit {self.name} is {self.most:,}{instead}"
 
 
 def plain(number: int) -> str:
@@ -108,14 +111,16 @@ MODEL_LAYERS = Limit(
     "MODEL_LAYERS",
     512,
     "layers of a configuration",
-    "each takes 5 ms; a deeper model can be given as my_file.py:make_model",
+    "each takes 5 ms",
+    IN_PYTHON,
 )
 MODEL_MODULES = Limit(
-    "MODEL_MODULES", 100_000, "modules of a configuration", "the largest models have 60,000"
+    "MODEL_MODULES", 50_000, "modules of a configuration", "five seconds", IN_PYTHON
 )
 MODEL_BYTES = Limit(
     "MODEL_BYTES",
     1 << 29,
     "bytes of weights of a model that cannot be built without them",
     "most are built on the meta device, where weights take no memory",
+    IN_PYTHON,
 )

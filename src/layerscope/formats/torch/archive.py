@@ -69,4 +69,5 @@ def opened(path: str, expected: str) -> Iterator[Archive]:
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror or error}") from None
     except ERRORS as error:
-        raise FormatError(f"{path}: {error}; expected {expected}") from None
+        told = " ".join(str(error)[:200].split())
+        raise FormatError(f"{path}: {told}; expected {expected}") from None

@@ -39,8 +39,9 @@ class Span(Struct, frozen=True, gc=False):
 
 
 def short(name: str) -> str:
-    """A name as an error prints it."""
-    return name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
+    """A name as an error prints it: in one line, and not too long."""
+    text = name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
+    return text if text.isprintable() else ascii(text)
 
 
 def check_name(path: str, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.errors import FormatError
+from layerscope.errors import FormatError, GraphError
 from layerscope.formats.torch.stored import Stored
 from layerscope.graph.types import Graph, Node, Param, Role, Tensor
 
@@ -40,14 +40,18 @@ def parameters_only(path: str, arrays: list[Stored], note: str = NOTE) -> Graph:
             Node(name, "weights", (), (name,), None, tuple(params), scope, module, note=note)
         )
     kinds = [array.dtype for array in arrays if array.dtype.startswith(("fp", "bf"))]
-    return Graph(
-        name=path.replace("\\", "/").rpartition("/")[2],
-        inputs=(Tensor(_free("input", modules), ()),),
-        nodes=tuple(nodes),
-        outputs=(),
-        dtype=kinds[0] if kinds else "fp32",
-        notes=(note,),
-    )
+    name = path.replace("\\", "/").rpartition("/")[2]
+    try:
+        return Graph(
+            name=name,
+            inputs=(Tensor(_free("input", modules), ()),),
+            nodes=tuple(nodes),
+            outputs=(),
+            dtype=kinds[0] if kinds else "fp32",
+            notes=(note,),
+        )
+    except GraphError as error:
+        raise FormatError(f"{path}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
 def _free(name: str, modules: dict[str, list[Param]]) -> str:
