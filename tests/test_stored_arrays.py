@@ -174,6 +174,25 @@ def test_links_out_of_the_folder_of_an_index(tmp_path: Path) -> None:
     assert params(index) == 17
 
 
+@pytest.mark.parametrize("location", ["../x", "{}/x", "sub/../../x"])
+def test_external_data_of_onnx_is_not_linked_out_of_a_folder(tmp_path: Path, location: str) -> None:
+    onnx = pytest.importorskip("onnx")
+    from layerscope.engines.subject import _named
+
+    array = onnx.TensorProto(name="w", data_type=1, dims=[4], data_location=1)
+    array.external_data.add(key="location", value=location.format(tmp_path))
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])  # without a name, so that it is renamed
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, [1]) for name in "xy")
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], [y], [array]))
+    folder = tmp_path / "net"
+    folder.mkdir()
+    (folder / "net.onnx").write_bytes(model.SerializeToString())
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(FormatError, match="expected one in its own folder"):
+        _named(str(folder / "net.onnx"), str(folder))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_an_index_of_odd_values(tmp_path: Path) -> None:
     safetensors(tmp_path / "a.safetensors", ARRAYS)
     safetensors(tmp_path / "b.safetensors", ARRAYS)

@@ -90,6 +90,10 @@ class Packed:
 
     def skip(self, count: int) -> None:
         """Go on by so many bytes."""
+        if count <= len(self._ready) - self._used:
+            self.at += count
+            self._used += count
+            return
         for size in self._pieces(count):
             self._used += size
 
