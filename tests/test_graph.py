@@ -427,3 +427,40 @@ def test_three_sizes_for_an_input_of_no_declared_shape_are_an_image() -> None:
     assert bind(graph, {"": (3, 8, 8)}).inputs[0].shape == (1, 3, 8, 8)
     assert bind(graph, {"": (3, 8, 8)}, batch=5).inputs[0].shape == (5, 3, 8, 8)
     assert bind(graph, {"": (2, 3, 8, 8)}).inputs[0].shape == (2, 3, 8, 8)
+
+
+# -- bounds
+
+
+@pytest.mark.parametrize("size", [2**63, 2**64, 10**400, 2.0, "3", None])
+@pytest.mark.parametrize("part", ["input", "channels", "kernel", "stride", "features", "stored"])
+def test_the_builder_takes_sizes_that_int64_has(size: Any, part: str) -> None:
+    b = Builder("net")
+    with pytest.raises(ShapeError) as error:
+        x = b.input("data", (1, 3, size if part == "input" else 8, 8))
+        if part == "features":
+            b.linear(x, size)
+        if part == "stored":
+            b.stored("table", (size,), "weight")
+        b.conv(
+            x,
+            size if part == "channels" else 4,
+            size if part == "kernel" else 3,
+            stride=size if part == "stride" else 1,
+        )
+    assert len(str(error.value)) < 200
+
+
+def test_figures_beyond_int64_are_exact() -> None:
+    b = Builder("net")
+    x = b.input("data", (1, 2**40))
+    most = 2**63 - 1
+    x = b.linear(x, most, bias=False)
+    report = analyze(b.build(b.linear(x, most, bias=False)))
+    assert report.total_params == 2**40 * most + most * most
+    assert f"{report.total_params:,}" in report.to_text()
+
+
+def test_inputs_beyond_int64_are_refused() -> None:
+    with pytest.raises(GraphError, match=r"an axis of 9,223,372,036,854,775,808, expected at most"):
+        Graph("g", (Tensor("data", (1, 2**63)),), (), ())

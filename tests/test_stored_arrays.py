@@ -35,8 +35,10 @@ from tests.stored_files import (
     tensor,
     text,
 )
+from tests.test_pt2 import call, tiny
+from tests.test_pt2 import name as tensor_name
 from tests.test_pt2 import saved as exported
-from tests.test_pt2 import tiny
+from tests.test_pt2 import tensor as described
 
 ARRAYS = {"net.0.weight": ("F16", (4, 3)), "net.0.bias": ("F16", (4,)), "scale": ("F32", ())}
 SHAPES = {"net.0.weight": (4, 3), "net.0.bias": (4,), "head.weight": (2, 4)}
@@ -459,6 +461,96 @@ def test_hostile_safetensors(tmp_path: Path) -> None:
     assert "17,000" in output
     safetensors(path, {f"a.{n:x}.{n:x}.b.w": ("U8", (1,)) for n in range(14_000)})
     assert run_bounded("show", str(path))[0] == 0
+
+
+def test_views_that_are_made_anew_by_every_write(tmp_path: Path) -> None:
+    """A chain of views, and writes after each of which its end is read."""
+    shapes = {"x": described(2, 3), "b": described(2, 3)}
+    nodes = [call("torch.ops.aten.relu.default", "b", ("self", tensor_name("x")))]
+    last = "b"
+    for n in range(300):
+        axes = ("dim0", {"as_int": 0}), ("dim1", {"as_int": 1})
+        source = ("self", tensor_name(last))
+        last = f"v{n}"
+        nodes.append(call("torch.ops.aten.transpose.int", last, source, *axes))
+        shapes[last] = described(3, 2) if n % 2 == 0 else described(2, 3)
+    for n in range(1500):
+        nodes.append(call("torch.ops.aten.relu_.default", f"r{n}", ("self", tensor_name("b"))))
+        nodes.append(call("torch.ops.aten.neg.default", f"n{n}", ("self", tensor_name(last))))
+        shapes |= {f"r{n}": described(2, 3), f"n{n}": described(2, 3)}
+    program = tiny()
+    graph = {"inputs": [], "outputs": [tensor_name("n0")], "nodes": nodes, "tensor_values": shapes}
+    signature = {"input_specs": [{"user_input": {"arg": tensor_name("x")}}], "output_specs": []}
+    program["graph_module"] = {"graph": graph, "signature": signature}
+    path = exported(tmp_path, program)
+    assert Path(path).stat().st_size < 1_200_000
+    assert "CALL_NODES" in refused(path)
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ((2**62, 4), "ARRAY_ELEMENTS"),
+        ((1,) * 65, "ARRAY_RANK"),
+        ((2**63, 1), "a size of 9,223"),
+        ((True, 3), "a size of True"),
+        ((-1, 3), "a size of -1"),
+    ],
+)
+def test_sizes_of_exported_programs(tmp_path: Path, sizes: tuple[int, ...], message: str) -> None:
+    program = tiny()
+    program["graph_module"]["graph"]["tensor_values"]["conv_weight"] = described(*sizes)
+    with pytest.raises(FormatError, match=message):
+        params(exported(tmp_path, program))
+
+
+def test_names_of_exported_programs(tmp_path: Path) -> None:
+    for name, message in (("a." * 200 + "w", "NAME_DEPTH"), ("a" * 2000, "NAME_CHARACTERS")):
+        program = tiny()
+        spec = program["graph_module"]["signature"]["input_specs"][0]
+        spec["parameter"]["parameter_name"] = name
+        with pytest.raises(FormatError, match=message):
+            params(exported(tmp_path, program))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            {"sizes": [{"as_int": 4}, {"as_int": 4}, {"as_int": 3}, {"as_int": 3}]},
+            "is the file cut",
+        ),
+        ({"storage_offset": {"as_int": 1}}, "436 bytes in weight_0, which has 432"),
+        ({"storage_offset": {"as_int": -1}}, "a size of -1"),
+        ({"dtype": 8}, "864 bytes in weight_0"),
+        ({"dtype": "float"}, "Expected `int`"),
+        ({}, ""),
+    ],
+)
+def test_payloads_of_exported_programs(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    meta = {**described(4, 3, 3, 3), "storage_offset": {"as_int": 0}, **change}
+    config = {"config": {"conv.weight": {"path_name": "weight_0", "tensor_meta": meta}}}
+    path = exported(tmp_path, tiny())
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("net/data/weights/model_weights_config.json", json.dumps(config))
+        file.writestr("net/data/weights/weight_0", bytes(432))
+    if not message:
+        assert params(path) == 402
+        return
+    with pytest.raises(FormatError, match=message):
+        params(path)
+
+
+def test_a_payload_that_stands_twice(tmp_path: Path) -> None:
+    path = exported(tmp_path, tiny())
+    entry = '"conv.weight": {"path_name": "weight_0"}'
+    with zipfile.ZipFile(path, "a") as file:
+        text = '{"config": {' + f"{entry}, {entry}" + "}}"
+        file.writestr("net/data/weights/model_weights_config.json", text)
+    with pytest.raises(FormatError, match="stands there twice"):
+        params(path)
 
 
 def test_scopes_of_any_graph_are_bounded() -> None:

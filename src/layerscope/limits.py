@@ -72,6 +72,12 @@ INDEX_FILES = Limit("INDEX_FILES", 10_000, "files in an index", "large models ha
 JSON_BYTES = Limit(
     "JSON_BYTES", 1 << 28, "bytes of JSON", "the program of a large model has 100 MB"
 )
+CALL_NODES = Limit(
+    "CALL_NODES",
+    32,
+    "nodes of a call of an exported program",
+    "what is written in place is seen by all views, and each chain of views is made anew",
+)
 ZIP_ENTRIES = Limit(
     "ZIP_ENTRIES", 2_000_000, "members in a zip archive", "a model has some hundred thousand"
 )

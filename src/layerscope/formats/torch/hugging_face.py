@@ -111,24 +111,21 @@ def _read(path: str) -> dict[str, Any]:
 
 def _check_settings(path: str, settings: dict[str, Any]) -> None:
     """Raise for sizes that no model has, and for what would load code of others."""
-    parts: list[Any] = [settings]
-    while parts:
-        part = parts.pop()
-        if isinstance(part, list):
-            parts.extend(each for each in part if isinstance(each, (dict, list)))
-            continue
-        if part is not settings:
-            part.pop("auto_map", None)
-        for name, value in part.items():
-            if isinstance(value, (dict, list)):
-                parts.append(value)
-            sizes = value if isinstance(value, list) else [value]
-            if any(isinstance(size, int) and abs(size) > MOST_SIZE for size in sizes):
+    values: list[tuple[str, Any]] = list(settings.items())
+    while values:
+        name, value = values.pop()
+        if isinstance(value, dict):
+            value.pop("auto_map", None)
+            values.extend(value.items())
+        elif isinstance(value, list):
+            values.extend((name, each) for each in value)
+        elif isinstance(value, int):
+            if abs(value) > MOST_SIZE:
                 raise FormatError(f"{path}: {name[:80]} above 2^63 - 1, which no size can be")
-            if name.endswith("_implementation") and isinstance(value, str) and "/" in value:
-                raise FormatError(f"{path}: {name} {value[:80]} is code of others and is not run")
-            if LAYERS.search(name) and isinstance(value, int):
-                MODEL_LAYERS.check(value, f"{path}: {name}")
+            if LAYERS.search(name):
+                MODEL_LAYERS.check(value, f"{path}: {name[:80]}")
+        elif isinstance(value, str) and name.endswith("_implementation") and "/" in value:
+            raise FormatError(f"{path}: {name} {value[:80]} is code of others and is not run")
 
 
 def _check_config(path: str, config: Any, kind: type) -> None:

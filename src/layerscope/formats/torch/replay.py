@@ -34,6 +34,7 @@ from layerscope.formats.torch.tracking import Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Param, Role, Source, Tensor
+from layerscope.limits import CALL_NODES
 
 # Another look at the same numbers: what is written into one is written into the other.
 VIEWS = frozenset((
@@ -50,6 +51,7 @@ FIRST = tuple(
     for name in TABLE
     if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
 )
+FREE_CALLS = 100  # calls that a small program is taken to have besides
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
 
 
@@ -73,6 +75,7 @@ class Replay:
         self.tracker = Tracker({}, self.held)
         self.open: list[tuple[str, Place, int, int]] = []  # modules around the call at hand
         self.floating = "fp32"
+        self.calls = 0
 
     def graph(self) -> Graph:
         """All of it."""
@@ -212,8 +215,15 @@ class Replay:
             outs = [name for arg in call.outputs for name in names_in(arg)]
             while len(outs) > 1 and outs[-1] not in read and call.target.startswith(FIRST):
                 outs.pop()  # statistics and indices that nobody asks for
+            self.calls += 1
             if outs:
                 self._call(call, outs, flow, values)
+            if len(self.tracker.nodes) > CALL_NODES.most * (FREE_CALLS + self.calls):
+                raise FormatError(
+                    f"{self.path}: {call.target}: {len(self.tracker.nodes):,} nodes of "
+                    f"{self.calls:,} calls, the limit {CALL_NODES.name} for each is "
+                    f"{CALL_NODES.most}"
+                )
             for arg in call.outputs:
                 name = symbol_in(arg)
                 if name in flow.sym_int_values:
