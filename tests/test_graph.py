@@ -432,22 +432,23 @@ def test_three_sizes_for_an_input_of_no_declared_shape_are_an_image() -> None:
 # -- bounds
 
 
+SIZED: dict[str, Callable[[Builder, Any], object]] = {
+    "input": lambda b, size: b.input("more", (1, size)),
+    "stored": lambda b, size: b.stored("table", (size,), "weight"),
+    "features": lambda b, size: b.linear("data", size),
+    "channels": lambda b, size: b.conv("data", size, 3),
+    "kernel": lambda b, size: b.conv("data", 4, size),
+    "stride": lambda b, size: b.conv("data", 4, 3, stride=size),
+}
+
+
 @pytest.mark.parametrize("size", [2**63, 2**64, 10**400, 2.0, "3", None])
-@pytest.mark.parametrize("part", ["input", "channels", "kernel", "stride", "features", "stored"])
+@pytest.mark.parametrize("part", SIZED)
 def test_the_builder_takes_sizes_that_int64_has(size: Any, part: str) -> None:
     b = Builder("net")
+    b.input("data", (1, 3, 8, 8))
     with pytest.raises(ShapeError) as error:
-        x = b.input("data", (1, 3, size if part == "input" else 8, 8))
-        if part == "features":
-            b.linear(x, size)
-        if part == "stored":
-            b.stored("table", (size,), "weight")
-        b.conv(
-            x,
-            size if part == "channels" else 4,
-            size if part == "kernel" else 3,
-            stride=size if part == "stride" else 1,
-        )
+        SIZED[part](b, size)
     assert len(str(error.value)) < 200
 
 

@@ -639,6 +639,13 @@ def test_programs_of_pickles_of_any_bytes(tmp_path: Path) -> None:
         assert "\n" not in "".join(refusal(pickled.read, path))
 
 
+def test_every_limit_is_in_the_docs() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "limits.md").read_text(encoding="utf-8")
+    for limit in vars(limits).values():
+        if isinstance(limit, limits.Limit):
+            assert f"| {limit.name} | {limit.most:,} | {limit.unit} | {limit.why} |\n" in page
+
+
 def test_every_limit_has_a_name_and_a_reason() -> None:
     found = {name: value for name, value in vars(limits).items() if isinstance(value, limits.Limit)}
     assert len(found) > 15
