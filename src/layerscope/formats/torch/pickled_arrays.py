@@ -129,9 +129,9 @@ class Arrays:
         if module.partition(".")[0] == SCRIPT or name in OBJECTS.get(module, ()):
             return Name("object", name)
         raise FormatError(
-            f"{self.path}: holds {module[:200]}.{name[:200]}, which is code and is not run, as in "
-            "a whole model that is pickled; in PyTorch save its state_dict() instead, or name what "
-            "makes the model: my_file.py:make_model"
+            f"{self.path}: a pickled model or object: holds {module[:200]}.{name[:200]}, which is "
+            "code and is not run; save the state_dict() of the model, or name what makes it: "
+            "my_file.py:make_model"
         )
 
     def call(self, function: Value, args: Value) -> Value:
