@@ -123,6 +123,7 @@ bench: $(VENV)/dev
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/chain.py
 	$(BIN)/python bench/caffemodel.py
+	$(BIN)/python bench/large_files.py
 	$(BIN)/python bench/onnx_models.py $(ARGS)
 
 bench-measure: $(VENV)/dev

@@ -18,8 +18,8 @@ from layerscope.formats import FORMATS
 from tests import matfiles, wire
 from tests.matnets import patch32
 from tests.onnx_files import conv, model, zeros
+from tests.stored_files import safetensors
 from tests.test_caffemodel import LENET
-from tests.test_model_files import safetensors
 from tests.test_pt2 import saved, tiny
 
 Make = Callable[[Path], str]

@@ -427,3 +427,41 @@ def test_three_sizes_for_an_input_of_no_declared_shape_are_an_image() -> None:
     assert bind(graph, {"": (3, 8, 8)}).inputs[0].shape == (1, 3, 8, 8)
     assert bind(graph, {"": (3, 8, 8)}, batch=5).inputs[0].shape == (5, 3, 8, 8)
     assert bind(graph, {"": (2, 3, 8, 8)}).inputs[0].shape == (2, 3, 8, 8)
+
+
+# -- bounds
+
+
+SIZED: dict[str, Callable[[Builder, Any], object]] = {
+    "input": lambda b, size: b.input("more", (1, size)),
+    "stored": lambda b, size: b.stored("table", (size,), "weight"),
+    "features": lambda b, size: b.linear("data", size),
+    "channels": lambda b, size: b.conv("data", size, 3),
+    "kernel": lambda b, size: b.conv("data", 4, size),
+    "stride": lambda b, size: b.conv("data", 4, 3, stride=size),
+}
+
+
+@pytest.mark.parametrize("size", [2**63, 2**64, 10**400, 2.0, "3", None])
+@pytest.mark.parametrize("part", SIZED)
+def test_the_builder_takes_sizes_that_int64_has(size: Any, part: str) -> None:
+    b = Builder("net")
+    b.input("data", (1, 3, 8, 8))
+    with pytest.raises(ShapeError) as error:
+        SIZED[part](b, size)
+    assert len(str(error.value)) < 200
+
+
+def test_figures_beyond_int64_are_exact() -> None:
+    b = Builder("net")
+    x = b.input("data", (1, 2**40))
+    most = 2**63 - 1
+    x = b.linear(x, most, bias=False)
+    report = analyze(b.build(b.linear(x, most, bias=False)))
+    assert report.total_params == 2**40 * most + most * most
+    assert f"{report.total_params:,}" in report.to_text()
+
+
+def test_inputs_beyond_int64_are_refused() -> None:
+    with pytest.raises(GraphError, match=r"an axis of 9,223,372,036,854,775,808, expected at most"):
+        Graph("g", (Tensor("data", (1, 2**63)),), (), ())

@@ -11,7 +11,8 @@ HEAVY = {"numpy", "onnx", "onnxruntime", "torch", "pandas", "rich", "json", "dat
 ALLOWED = tuple(
     f"layerscope.{name}"
     for name in (
-        "cli", "api", "errors", "version", "graph", "ops", "builder", "analysis", "conventions",
+        "cli", "api", "errors", "limits", "version", "graph", "ops", "builder", "analysis",
+        "conventions",
         "report", "export", "notations", "formats", "zoo",
     )
 )  # fmt: skip

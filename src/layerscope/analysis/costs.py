@@ -171,10 +171,12 @@ def _cost(
     first = params
     shared = ""
     if seen is not None and params:
-        new = {param.storage: param for param in reversed(params) if param.storage not in seen}
-        first = tuple(reversed(new.values()))
-        shared = next((param.storage for param in params if param.storage in seen), "")
-        seen.update([param.storage for param in params])
+        storages = {param.storage for param in params}
+        if len(storages) < len(params) or not seen.isdisjoint(storages):
+            new = {param.storage: param for param in reversed(params) if param.storage not in seen}
+            first = tuple(reversed(new.values()))
+            shared = next((param.storage for param in params if param.storage in seen), "")
+        seen |= storages
     learned, buffered, held = _sums(first) if seen is not None else _known_sums(first)
     if work is None:
         note = shapes.notes[node.name]
@@ -247,6 +249,8 @@ def _note(node: Node, estimate: str, shared: str) -> str:
 
 def _stored(node: Node, own: tuple[Param, ...], stored: dict[str, Param]) -> tuple[Param, ...]:
     """The arrays a node uses, its own and those it reads, with the names they are stored under."""
+    if not node.inputs and not node.ties and all(p.storage for p in own):
+        return own
     ties = node.ties or {}
     named = [
         p if p.storage and not ties else replace(p, storage=storage_of(node, p, ties)) for p in own

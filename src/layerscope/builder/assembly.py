@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from msgspec import Struct
+
+from layerscope.builder.bounds import check_attributes, check_shape
 from layerscope.errors import GraphError, ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor
@@ -48,12 +51,14 @@ class Assembly:
 
     def input(self, name: str, shape: Shape, dtype: str = "fp32") -> str:
         """Declare an input; the batch is its first axis."""
-        self._inputs.append(Tensor(name, tuple(shape), dtype))
+        shape = check_shape(f"{self.name}: input {name}", shape)
+        self._inputs.append(Tensor(name, shape, dtype))
         return name
 
     def stored(self, name: str, shape: Shape, role: Role, dtype: str = "fp32") -> str:
         """Declare an array that nodes take as an input; one of role `statistic` is a buffer."""
-        self._params.append(Param(self._prefix + name, tuple(shape), role, dtype))
+        shape = check_shape(f"{self.name}: {self._prefix}{name}", shape)
+        self._params.append(Param(self._prefix + name, shape, role, dtype))
         return self._params[-1].name
 
     @contextmanager
@@ -92,7 +97,12 @@ class Assembly:
             full = self._again(path)  # a module without parameters, called once more
         self._names.add(full)
         if attributes is not None:
-            attributes = self._same.setdefault(attributes, attributes)
+            same = self._same.get(attributes)
+            if same is None:
+                if isinstance(attributes, Struct):
+                    check_attributes(f"{self.name}: {full}", attributes)
+                same = self._same[attributes] = attributes
+            attributes = same
         module = module and op not in FUNCTIONS
         if module and self._modules.get(path) is None:
             self._modules[path] = ""
@@ -173,6 +183,9 @@ class Assembly:
         rounding: at.Rounding,
     ) -> at.Window:
         given = (kernel, stride, dilation, padding)
+        for value in given:
+            if not isinstance(value, (int, str, Sequence)):
+                raise ShapeError(f"{self.name}: {value!r:.80} in a window, expected whole numbers")
         rank = next((len(v) for v in given if not isinstance(v, (int, str))), self._rank())
         pads: Any = padding
         if padding == "same":
@@ -186,6 +199,8 @@ class Assembly:
 
 
 def sizes(value: Any, rank: int) -> tuple[int, ...]:
+    if isinstance(value, str):
+        raise ShapeError(f"{value!r:.80} as sizes of a window, expected whole numbers")
     sizes = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(sizes) != rank:
         raise ShapeError(f"{sizes} for a window of {rank} axes")

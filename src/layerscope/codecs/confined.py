@@ -1,50 +1,94 @@
 """Runs a reader in a process of its own, where memory and time are bounded.
 
 A library written in C cannot be trusted with any bytes: on some it crashes, on some it never ends.
+The process ends with the one that started it, however that ends.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
 from layerscope.errors import FormatError
+from layerscope.limits import CHILD_BYTES, CHILD_SECONDS, Limit
 
-MOST_MEMORY = 2 << 30  # bytes
-MOST_SECONDS = 120
-PROGRAM = "import sys; from {module} import {function} as f; f(*sys.argv[1:])"
+WAIT = 4  # seconds to wait for one of CPU time, on a machine that has other work
+PARENT_DEATH = 1  # PR_SET_PDEATHSIG of Linux
+PROGRAM = (
+    "import sys; from layerscope.codecs.confined import guard; guard(*map(int, sys.argv[1:3])); "
+    "from {module} import {function} as f; f(*sys.argv[3:])"
+)
 
 
-def confined(function: Callable[..., object], arguments: Sequence[str]) -> bytes:
+def confined(
+    function: Callable[..., object], arguments: Sequence[str], seconds: Limit = CHILD_SECONDS
+) -> bytes:
     """What a function of a module writes to its standard output, given these arguments."""
     program = PROGRAM.format(module=function.__module__, function=function.__name__)
     paths = os.pathsep.join(path for path in sys.path if path)
     # one thread, as each reserves memory
     environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", "-c", program, *arguments]
+    limits = [str(os.getpid()), str(seconds.most)]
+    command = [sys.executable, "-P", "-c", program, *limits, *arguments]
+    read_end, write_end = os.pipe()  # nothing is written: its end tells the child of ours
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, timeout=MOST_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise FormatError(f"reading it takes more than {MOST_SECONDS} s") from None
+        child = subprocess.Popen(command, env=environment, stdin=read_end, stdout=pipe, stderr=pipe)
     except (OSError, ValueError) as error:
+        os.close(write_end)
         raise FormatError(f"cannot start {sys.executable}: {error}") from None
-    if done.returncode:
-        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        why = f"signal {-done.returncode}" if done.returncode < 0 else (told or ["no reason"])[-1]
-        raise FormatError(f"reading it failed: {why}")
-    return done.stdout
+    finally:
+        os.close(read_end)
+    try:
+        output, errors = child.communicate(timeout=WAIT * seconds.most)
+    except subprocess.TimeoutExpired:
+        raise FormatError(f"reading it takes {seconds.refusal()}") from None
+    finally:
+        os.close(write_end)
+        child.kill()
+        child.communicate()
+    if child.returncode:
+        raise FormatError(f"reading it failed: {_reason(child.returncode, errors, seconds)}")
+    return output
 
 
-def bound_memory() -> None:
-    """Refuse this process more than it should need, where the system can."""
+def _reason(code: int, errors: bytes, seconds: Limit) -> str:
+    if code == -getattr(signal, "SIGXCPU", 0):
+        return seconds.refusal()
+    if code < 0:
+        return f"signal {-code}"
+    return (errors.decode("utf-8", "replace").strip().splitlines() or ["no reason"])[-1]
+
+
+def guard(parent: int, seconds: int) -> None:
+    """Bound memory and CPU time of this process, and let it end with its parent."""
+    _end_with(parent)
     try:
         import resource
     except ImportError:  # Windows
         return
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    most = MOST_MEMORY if hard == resource.RLIM_INFINITY else min(MOST_MEMORY, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    for kind, most in ((resource.RLIMIT_AS, CHILD_BYTES.most), (resource.RLIMIT_CPU, seconds)):
+        hard = resource.getrlimit(kind)[1]
+        soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (soft, hard))
+
+
+def _end_with(parent: int) -> None:
+    """End when the parent does: by a signal on Linux, elsewhere by the end of standard input."""
+    import threading
+
+    def wait() -> None:
+        while os.read(0, 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before it was asked for
+            os._exit(1)

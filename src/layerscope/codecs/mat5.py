@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
 from layerscope.codecs.matlab import (
-    MOST_BYTES,
-    MOST_NESTED,
+    BYTES_PER_VALUE,
     MOST_NUMBERS,
     MOST_TEXT,
-    MOST_VALUES,
+    NUMBERS_PER_VALUE,
     Array,
     Other,
     Value,
 )
 from layerscope.errors import FormatError
+from layerscope.limits import MATLAB_DEPTH, MATLAB_VALUES, UNPACKED_BYTES, UNPACKED_RATIO, Limit
 
 HEADER_BYTES = 128
 MATRIX, COMPRESSED = 14, 15
@@ -66,32 +67,49 @@ class Plain:
 class Packed:
     """The bytes that a compressed stretch of the file unpacks to, a little at a time."""
 
-    def __init__(self, source: Plain, count: int, most: int) -> None:
+    def __init__(self, source: Plain, count: int, before: int, most: Limit) -> None:
         self.at = 0
-        self._source, self._left, self._most = source, count, most
+        self._source, self._left = source, count
+        self._before, self._most = before, most
         self._start = source.at
         self._zip = zlib.decompressobj()
-        self._ready = b""
+        self._ready, self._used = b"", 0  # unpacked bytes, and how many of them are read
 
     def read(self, count: int) -> bytes:
         """Exactly so many bytes."""
+        begin = self._used
+        if count <= len(self._ready) - begin:  # most of the time
+            self.at += count
+            self._used = begin + count
+            return self._ready[begin : begin + count]
         parts = []
-        self.at += count
-        while count:
-            part = self._some(count)
-            parts.append(part)
-            count -= len(part)
+        for size in self._pieces(count):
+            parts.append(self._ready[self._used : self._used + size])
+            self._used += size
         return b"".join(parts)
 
     def skip(self, count: int) -> None:
         """Go on by so many bytes."""
-        self.at += count
-        while count:
-            count -= len(self._some(count))
+        if count <= len(self._ready) - self._used:
+            self.at += count
+            self._used += count
+            return
+        for size in self._pieces(count):
+            self._used += size
 
-    def _some(self, most: int) -> bytes:
-        if self.at > self._most:
-            raise FormatError(f"byte {self._start}: unpacks to more than {MOST_BYTES >> 30} GiB")
+    def _pieces(self, count: int) -> Iterator[int]:
+        """Sizes of the parts in which so many bytes are ready, one after the other."""
+        self.at += count
+        self._most.check(self._before + self.at, f"byte {self._start}: unpacks to more than it may")
+        while count:
+            if self._used == len(self._ready):
+                self._more()
+            size = min(count, len(self._ready) - self._used)
+            yield size
+            count -= size
+
+    def _more(self) -> None:
+        self._ready, self._used = b"", 0
         while not self._ready:
             packed = self._zip.unconsumed_tail
             if not packed and self._left:
@@ -103,8 +121,6 @@ class Packed:
                 raise FormatError(f"byte {self._start}: cannot be unpacked: {error}") from None
             if not self._ready and (self._zip.eof or not (packed or self._left)):
                 raise FormatError(f"byte {self._start}: unpacks to less than it should")
-        part, self._ready = self._ready[:most], self._ready[most:]
-        return part
 
 
 def load(path: str, ignored: frozenset[str] = frozenset()) -> dict[str, Value]:
@@ -123,7 +139,9 @@ class _Skim:
 
     def __init__(self, source: Plain, ignored: frozenset[str]) -> None:
         self.source, self.ignored = source, ignored
-        self.left = MOST_VALUES
+        self.most = MATLAB_VALUES.at_least(source.size // BYTES_PER_VALUE)
+        self.values = 0
+        self.most_bytes = UNPACKED_BYTES.at_least(UNPACKED_RATIO.most * source.size)
         self.unpacked = 0
         head = source.read(HEADER_BYTES)
         self.order = {b"IM": "<", b"MI": ">"}.get(head[126:128], "")
@@ -143,7 +161,7 @@ class _Skim:
                 name, value = self.matrix(source, count, 0)
                 found[name] = value
             elif kind == COMPRESSED:
-                inner = Packed(source, count, MOST_BYTES - self.unpacked)
+                inner = Packed(source, count, self.unpacked, self.most_bytes)
                 kind, count, _ = self.tag(inner)
                 if kind == MATRIX:
                     name, value = self.matrix(inner, count, 0)
@@ -151,6 +169,12 @@ class _Skim:
                 self.unpacked += inner.at
             source.skip(end - source.at)
         return found
+
+    def spend(self, count: int) -> None:
+        """Count values; raise where a file of its size has too many."""
+        self.values += count
+        if self.values > self.most.most:
+            raise FormatError(self.most.refusal(self.values))
 
     def tag(self, at: Bytes) -> tuple[int, int, bytes | None]:
         """Kind and length of the next element; of a short one also its data."""
@@ -180,9 +204,9 @@ class _Skim:
 
     def matrix(self, at: Bytes, count: int, nested: int) -> tuple[str, Value]:
         """Name and value of the matrix of so many bytes that is next."""
-        self.left -= 1
-        if self.left < 0 or nested > MOST_NESTED:
-            raise FormatError("too many values, or too deep, for a network")
+        self.spend(1)
+        if nested > MATLAB_DEPTH.most:
+            raise FormatError(MATLAB_DEPTH.refusal(nested))
         if not count:
             return "", Array((0, 0), ())
         end = at.at + count
@@ -204,8 +228,8 @@ class _Skim:
 
     def value(self, at: Bytes, kind: int, shape: tuple[int, ...], nested: int) -> Value:
         array = Array(shape)
-        if kind in (CELL, STRUCT) and array.elements > MOST_VALUES:
-            raise FormatError(f"{array.elements} values, too many for a network")
+        if kind in (CELL, STRUCT) and self.values + array.elements > self.most.most:
+            raise FormatError(self.most.refusal(self.values + array.elements))
         if kind == CELL:
             return [self.inside(at, nested) for _ in range(array.elements)]
         if kind == STRUCT:
@@ -232,7 +256,7 @@ class _Skim:
             raise FormatError("a struct without the names of its fields")
         parts = [data[n : n + width] for n in range(0, len(data), width)]
         names = [part.split(b"\0")[0].decode("utf-8", "replace") for part in parts]
-        self.left -= count
+        self.spend(count)
         many: list[Value] = []
         for _ in range(count):
             one: dict[str, Value] = {}
@@ -259,6 +283,7 @@ class _Skim:
         if data is None or kind not in NUMBERS:
             raise FormatError(f"an array of kind {kind}")
         size = struct.calcsize(f"<{NUMBERS[kind]}")
+        self.spend(array.elements // NUMBERS_PER_VALUE)
         if len(data) != size * array.elements:
             raise FormatError(f"{len(data)} bytes for {array.elements} numbers of {size}")
         return Array(array.shape, self.unpack(f"{array.elements}{NUMBERS[kind]}", data))

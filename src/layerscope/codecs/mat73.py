@@ -5,6 +5,7 @@ HDF5 loops or crashes on some broken files, so the walk is done in a process of 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,19 +13,21 @@ from typing import Any
 
 import msgspec
 
-from layerscope.codecs.confined import bound_memory, confined
+from layerscope.codecs.confined import confined
 from layerscope.codecs.matlab import (
-    MOST_NESTED,
+    BYTES_PER_VALUE,
     MOST_NUMBERS,
     MOST_TEXT,
-    MOST_VALUES,
+    NUMBERS_PER_VALUE,
     Array,
     Other,
     Value,
 )
 from layerscope.errors import FormatError, MissingExtra
+from layerscope.limits import CHILD_SECONDS, MATLAB_DEPTH, MATLAB_VALUES
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+BYTES_PER_SECOND = 1 << 22  # of a large file, for each second of CPU time
 MOST_CHUNK = 1 << 26  # bytes that a single read may unpack
 
 
@@ -38,17 +41,17 @@ def load(path: str, ignored: frozenset[str] = frozenset()) -> dict[str, Value]:
     if find_spec("h5py") is None:
         raise MissingExtra("a MatConvNet file of version 7.3", "mat")
     try:
-        error, found = msgspec.msgpack.decode(confined(answer, [path, *sorted(ignored)]))
+        seconds = CHILD_SECONDS.at_least(os.path.getsize(path) // BYTES_PER_SECOND)
+        error, found = msgspec.msgpack.decode(confined(answer, [path, *sorted(ignored)], seconds))
         if error:
             raise FormatError(f"no readable HDF5: {error}")
-    except (FormatError, msgspec.DecodeError, ValueError) as error:
+    except (FormatError, msgspec.DecodeError, ValueError, OSError) as error:
         raise FormatError(f"{path}: {error}") from None
     return {name: _unpacked(value) for name, value in found.items()}
 
 
 def answer(path: str, *ignored: str) -> None:
     """Write what went wrong, if anything, and the variables to the standard output, packed."""
-    bound_memory()
     told, found = "", {}
     try:
         found = {name: _packed(value) for name, value in walk(path, frozenset(ignored)).items()}
@@ -96,7 +99,8 @@ class _Walk:
 
     def __init__(self, h5py: Any, file: Any, ignored: frozenset[str]) -> None:
         self.h5py, self.file, self.ignored = h5py, file, ignored
-        self.left = MOST_VALUES
+        self.most = MATLAB_VALUES.at_least(file.id.get_filesize() // BYTES_PER_VALUE)
+        self.values = 0
 
     def fields(self, group: Any, nested: int) -> dict[str, Value]:
         """What a group holds."""
@@ -120,14 +124,20 @@ class _Walk:
             if links.get_info(own).type == hard:
                 yield name, group[own]
 
+    def spend(self, count: int) -> None:
+        """Count values; raise where a file of its size has too many."""
+        self.values += count
+        if self.values > self.most.most:
+            raise FormatError(self.most.refusal(self.values))
+
     def has(self, item: Any, attribute: bytes) -> bool:
         return bool(self.h5py.h5a.exists(item.id, attribute))
 
     def value(self, item: Any, nested: int) -> Value:
         """A group is a struct or several, a dataset anything else."""
-        self.left -= 1
-        if self.left < 0 or nested > MOST_NESTED:
-            raise FormatError("too many values, or too deep, for a network")
+        self.spend(1)
+        if nested > MATLAB_DEPTH.most:
+            raise FormatError(MATLAB_DEPTH.refusal(nested))
         kind = _text(item.attrs["MATLAB_class"]) if self.has(item, b"MATLAB_class") else ""
         if kind == "function_handle" or self.has(item, b"MATLAB_object_decode"):
             return Other("function" if kind == "function_handle" else "object")
@@ -138,7 +148,7 @@ class _Walk:
         if self.has(item, b"MATLAB_empty") and item.attrs["MATLAB_empty"]:
             return self.empty(item, kind)
         if self.refers(item):
-            return [self.target(ref, nested) for ref in self.read(item, MOST_VALUES) or ()]
+            return [self.target(ref, nested) for ref in self.read(item, self.most.most) or ()]
         array = Array(tuple(reversed(item.shape or ())))
         if kind == "char":
             return self.text(item, array.shape)
@@ -159,7 +169,7 @@ class _Walk:
         return {name: self.value(item, nested + 1) for name, item in members.items()}
 
     def structs(self, group: Any, members: dict[str, Any], nested: int) -> Value:
-        columns = {name: self.read(item, MOST_VALUES) or [] for name, item in members.items()}
+        columns = {name: self.read(item, self.most.most) or [] for name, item in members.items()}
         count = max(map(len, columns.values()))
         if any(len(column) != count for column in columns.values()):
             raise FormatError(f"{group.name}: fields of different lengths in an array of structs")
@@ -185,7 +195,7 @@ class _Walk:
         away = layout == h5d.VIRTUAL or (layout == h5d.CONTIGUOUS and stored.get_external_count())
         if away or at_once * item.dtype.itemsize > MOST_CHUNK:
             return None
-        self.left -= size
+        self.spend(1 + size // NUMBERS_PER_VALUE)
         values: list[Any] = item[()].ravel().tolist() if size else []
         return values
 

@@ -6,9 +6,8 @@ from msgspec import Struct
 
 MOST_NUMBERS = 64  # an array of more is known by its shape alone: its numbers are never read
 MOST_TEXT = 4096  # characters; a longer text is not read
-MOST_VALUES = 2_000_000  # some seconds; a large network has a hundred thousand
-MOST_NESTED = 64
-MOST_BYTES = 8 << 30  # that a file may unpack to
+BYTES_PER_VALUE = 8  # of a file: a larger one may have more values
+NUMBERS_PER_VALUE = 16  # numbers that take the memory of one value
 
 
 class Array(Struct, frozen=True):

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from layerscope.engines.program import Program, program_of
 from layerscope.errors import EngineError, MissingExtra
+from layerscope.formats.inside import inside
 from layerscope.report import Report
 
 KINDS = {
@@ -90,7 +91,8 @@ def _named(path: str, folder: str) -> tuple[bytes | str, Any]:
     beside = os.path.join(os.path.dirname(os.path.abspath(path)), "")
     for tensor in proto.graph.initializer:  # weights of a file beside it are found from here too
         for entry in tensor.external_data:
-            if entry.key == "location" and not os.path.isabs(entry.value):
+            if entry.key == "location":
+                inside(path, entry.value)
                 link = os.path.join(folder, entry.value)
                 if not os.path.exists(link):
                     os.makedirs(os.path.dirname(link), exist_ok=True)

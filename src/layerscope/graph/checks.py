@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layerscope.errors import GraphError
+from layerscope.limits import MOST_SIZE, NAME_DEPTH, SCOPES, plain
 
 if TYPE_CHECKING:
     from layerscope.graph.types import Graph
+
+SCOPES_FREE = 250  # layers that a network of few layers is taken to have besides
 
 
 def check(graph: Graph) -> None:
@@ -18,11 +21,21 @@ def check(graph: Graph) -> None:
             if item.name in known:
                 raise GraphError(f"{graph.name}: {kind} {item.name!r} is declared twice")
             known.add(item.name)
+            if item.shape and max(item.shape) > MOST_SIZE:
+                raise GraphError(
+                    f"{graph.name}: {kind} {item.name!r} has an axis of {plain(max(item.shape))}, "
+                    "expected at most 2^63 - 1"
+                )
     if not graph.inputs and not graph.own_layout:  # a file may hold a graph of constants alone
         raise GraphError(f"{graph.name}: a graph needs at least one input")
     names: set[str] = set()
+    scope: tuple[str, ...] = ()
+    scopes: set[tuple[str, ...]] = set()
     for node in graph.nodes:
         name = node.name
+        if node.scope is not scope:
+            scope = node.scope
+            scopes.add(scope)
         if name in names:
             raise GraphError(f"{graph.name}: two nodes are named {name!r}")
         names.add(name)
@@ -38,6 +51,28 @@ def check(graph: Graph) -> None:
     for tensor in graph.outputs:
         if tensor not in known:
             raise GraphError(f"{graph.name}: output {tensor!r} is produced by no node")
+    if scopes:
+        _check_scopes(graph, scopes)
+
+
+def _check_scopes(graph: Graph, scopes: set[tuple[str, ...]]) -> None:
+    """Raise where paths of modules are too deep, or have too many modules for so few nodes."""
+    most = max(map(len, scopes), default=0)
+    if most > NAME_DEPTH.most:
+        NAME_DEPTH.check(most, graph.name)
+    room = SCOPES.most * (SCOPES_FREE + len(graph.nodes))
+    if sum(map(len, scopes)) <= room:
+        return
+    paths: set[tuple[str, ...]] = set()
+    for scope in scopes:
+        while scope and scope not in paths:
+            paths.add(scope)
+            scope = scope[:-1]
+        if len(paths) > room:
+            raise GraphError(
+                f"{graph.name}: more than {room:,} modules around {len(graph.nodes):,} layers, the "
+                f"limit {SCOPES.name} is {SCOPES.most} for each"
+            )
 
 
 def _unproduced(graph: Graph, name: str, tensor: str) -> str:

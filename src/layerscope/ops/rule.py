@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Counted, Told
 from layerscope.graph.types import Param, Role, Shape
+from layerscope.limits import ARRAY_RANK, MOST_SIZE, plain
 from layerscope.ops.reach import Reach, everything, pointwise
 from layerscope.ops.saved import Saved, SavesRule, first_input
 
@@ -220,17 +221,15 @@ def param(name: str, shape: Shape, role: Role, dtype: str = "") -> Param:
     return Param(name, shape, role, dtype)
 
 
-MOST_SIZE = (1 << 63) - 1  # of an axis: frameworks and files have sizes of 64 bits
-MOST_AXES = 64  # PyTorch's limit; ONNX states none
 
 
 def within_limits(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
     """The shapes; raises for one that no framework can represent."""
     for shape in shapes:
-        if len(shape) > MOST_AXES:
-            raise ShapeError(f"a tensor of {len(shape)} axes, expected at most {MOST_AXES}")
+        if len(shape) > ARRAY_RANK.most:
+            raise ShapeError(f"a tensor of {len(shape)} axes, expected at most {ARRAY_RANK.most}")
         if shape and max(shape) > MOST_SIZE:
-            raise ShapeError(f"an axis of {max(shape)} elements, expected at most 2^63 - 1")
+            raise ShapeError(f"an axis of {plain(max(shape))} elements, expected at most 2^63 - 1")
     return shapes
 
 

@@ -79,8 +79,10 @@ class Row(Struct, frozen=True):
 class Branch(Struct):
     """A scope while the tree is being made."""
 
-    path: tuple[str, ...]
+    name: str
     children: list[Any]  # Branch | Layer, in order of first use
+    scopes: dict[str, Branch]  # those of the children that are scopes, by name
+    signature: int = -1  # equal for branches that are alike in everything but their names
 
 
 def layer_rows(report: Report) -> list[Row]:
@@ -103,7 +105,10 @@ def tree_rows(
     if depth is not None and depth < 1:
         return []
     rows: list[Row] = []
-    _walk(_tree(report, idle), 0, depth, fold, rows, 1)
+    root = _tree(report, idle)
+    if fold:
+        _sign(root, {})
+    _walk(root, 0, depth, fold, rows, 1)
     return rows
 
 
@@ -113,7 +118,7 @@ def is_idle(layer: Layer) -> bool:
 
 
 def _tree(report: Report, idle: bool) -> Branch:
-    root = Branch((), [])
+    root = Branch("", [], {})
     branches: dict[tuple[str, ...], Branch] = {(): root}
     for layer in report.layers:
         if not idle and is_idle(layer):
@@ -122,12 +127,13 @@ def _tree(report: Report, idle: bool) -> Branch:
         branch = branches.get(scope)
         if branch is None:
             branch = root
-            for end in range(1, len(scope) + 1):
-                inner = branches.get(scope[:end])
+            for name in scope:
+                inner = branch.scopes.get(name)
                 if inner is None:
-                    inner = branches[scope[:end]] = Branch(scope[:end], [])
+                    inner = branch.scopes[name] = Branch(name, [], {})
                     branch.children.append(inner)
                 branch = inner
+            branches[scope] = branch
         branch.children.append(layer)
     return root
 
@@ -141,13 +147,13 @@ def _walk(
             rows.append(_layer_row(child, child.name, level))
             continue
         inside = list(_inside(child))
-        name = child.path[-1]
+        name = child.name
         if times > 1:
-            name = f"{name}…{run[-1].path[-1]} × {times}"
+            name = f"{name}…{run[-1].name} × {times}"
         own = _runs_of(inside)
         if own != runs:  # a loop, or a branch that is not taken
             name += f" × {'?' if own is None else own}"
-        path = _full_path(child, inside[0])
+        path = _full_path(inside[0], level + 1)
         rows.append(Row(path, name, level, "scope", tuple(inside), times))
         if depth is None or level + 1 < depth:
             _walk(child, level + 1, depth, fold, rows, own)
@@ -166,7 +172,7 @@ def _runs(children: list[Any], fold: bool) -> Iterator[list[Any]]:
     run: list[Any] = []
     alike: Any = None
     for child in children:
-        signature = _signature(child) if fold and isinstance(child, Branch) else None
+        signature = child.signature if fold and isinstance(child, Branch) else None
         if run and (signature is None or signature != alike):
             yield run
             run = []
@@ -176,16 +182,19 @@ def _runs(children: list[Any], fold: bool) -> Iterator[list[Any]]:
         yield run
 
 
-def _signature(child: Any) -> Any:
-    if isinstance(child, Layer):
-        return (child.op, child.node.attributes, child.call and child.call.inputs, child.params)
-    last = len(child.path)
-    return tuple(
-        (inner.path[last:], _signature(inner))
-        if isinstance(inner, Branch)
-        else (_own_name(inner), _signature(inner))
-        for inner in child.children
-    )
+def _sign(branch: Branch, known: dict[Any, int]) -> None:
+    """Number a branch and those in it; `known` has the numbers of all that were met before."""
+    parts: list[Any] = []
+    for child in branch.children:
+        if isinstance(child, Layer):
+            call = child.call
+            inputs = call and call.inputs
+            own = _own_name(child)
+            parts.append((own, child.op, child.node.attributes, inputs, child.params))
+        else:
+            _sign(child, known)
+            parts.append((child.name, child.signature))
+    branch.signature = known.setdefault(tuple(parts), len(known))
 
 
 def _own_name(layer: Layer) -> str:
@@ -200,10 +209,11 @@ def _inside(branch: Branch) -> Iterator[Layer]:
             yield from _inside(child)
 
 
-def _full_path(branch: Branch, layer: Layer) -> str:
-    """The scope's path as names write it: with dots, or with slashes where a format has those."""
-    slashed = "/".join(branch.path)
-    return slashed if layer.name.startswith(slashed + "/") else ".".join(branch.path)
+def _full_path(layer: Layer, depth: int) -> str:
+    """Path of a scope around a layer as names write it: with dots, or slashes where these have."""
+    path = layer.scope[:depth]
+    slashed = "/".join(path)
+    return slashed if layer.name.startswith(slashed + "/") else ".".join(path)
 
 
 def _layer_row(layer: Layer, name: str, level: int) -> Row:

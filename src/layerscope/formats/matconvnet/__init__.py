@@ -1,7 +1,7 @@
 """Reads MatConvNet's networks, SimpleNN and DagNN, out of MATLAB's files; weights stay unread.
 
-Files of version 5 to 7 are skimmed by hand and may unpack to 8 GiB at most. Those of version 7.3
-(HDF5) are read by h5py, in a process that may take 2 GiB and two minutes. Nothing in a file is ever
+Files of version 5 to 7 are skimmed by hand and may unpack to UNPACKED_BYTES. Those of version 7.3
+(HDF5) are read by h5py, in a process of CHILD_BYTES and CHILD_SECONDS. Nothing in a file is ever
 executed: functions and objects are opaque. A file that does not tell the size of its input
 (meta.inputs, meta.inputSize, then imageSize of meta.normalization or normalization) leaves it open,
 and the analysis asks for it.

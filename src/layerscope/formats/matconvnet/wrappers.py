@@ -49,7 +49,7 @@ def wrapped(net: Fields) -> Network:
 def _chain(structs: list[dict[str, Value]]) -> list[Layer]:
     layers: list[Layer] = []
     before = DATA
-    names = {DATA}
+    names = {DATA: 1}
     for n, fields in enumerate(structs, 1):
         name = _fresh(text(fields, "name", f"layer{n}"), names)
         kind = text(fields, "type")
@@ -73,7 +73,7 @@ def _graph(net: Fields, structs: list[dict[str, Value]]) -> list[Layer]:
         if isinstance(value, Array):
             stored[text(param, "name")] = value
     layers: list[Layer] = []
-    names: set[str] = set()
+    names: dict[str, int] = {}
     for n, fields in enumerate(structs, 1):
         name = _fresh(text(fields, "name", f"layer{n}"), names)
         kind = text(fields, "type")
@@ -87,12 +87,15 @@ def _graph(net: Fields, structs: list[dict[str, Value]]) -> list[Layer]:
     return _sorted(layers)
 
 
-def _fresh(name: str, names: set[str]) -> str:
-    found, count = name, 1
+def _fresh(name: str, names: dict[str, int]) -> str:
+    """A name that is not among those taken; `names` counts how often each was asked for."""
+    found, count = name, names.get(name, 0)
     while found in names:
         count += 1
         found = f"{name}_{count}"
-    names.add(found)
+    if found != name:
+        names[name] = count
+    names[found] = 1
     return found
 
 

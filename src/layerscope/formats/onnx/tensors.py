@@ -11,7 +11,7 @@ from layerscope.codecs.protobuf import SPAN, VARINT, Wire, signed
 from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
 
 MOST_VALUES = 4096  # numbers of a constant that are read at all; weights have more
-MOST_AXES = 64
+MOST_AXES = ARRAY_RANK.most
 Span = tuple[int, int]
 
 

@@ -11,8 +11,10 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import FormatError
+from layerscope.formats.torch.stored import check_elements, check_sizes, short
 from layerscope.formats.torch.values import dense
 from layerscope.graph.types import Shape
+from layerscope.limits import ARRAY_RANK
 
 KINDS = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
@@ -22,7 +24,6 @@ KINDS = {
 }  # fmt: skip
 FORMS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
-MOST = 1 << 48  # of one size
 SYMBOL = re.compile(r"Symbol\('(\w+)'")
 
 Arg = dict[str, Any]  # one key, which says what the value is: {"as_int": 3}
@@ -102,6 +103,7 @@ class Payload(Struct, frozen=True):
 
     path_name: str
     tensor_meta: dict[str, Any] | None = None
+    use_pickle: bool = False
 
 
 class Payloads(Struct, frozen=True):
@@ -135,7 +137,10 @@ class Sizes:
         kind = KINDS.get(meta.dtype)
         if kind is None:
             raise FormatError(f"{self.path}: {name}: unknown number type {meta.dtype}")
+        if len(meta.sizes) > ARRAY_RANK.most:
+            ARRAY_RANK.check(len(meta.sizes), f"{self.path}: {short(name)}")
         shape = tuple([self.size(size, name) for size in meta.sizes])
+        check_elements(f"{self.path}: {short(name)}", shape)
         try:
             strides = tuple([self.size(each, name) for each in meta.strides])
         except FormatError:
@@ -149,9 +154,7 @@ class Sizes:
         size = told.get("as_int") if isinstance(told, dict) else None
         if size is None and isinstance(told, dict):
             size = self._hint(told.get("as_expr"), name)
-        if type(size) is not int or not 0 <= size < MOST:
-            raise FormatError(f"{self.path}: {name}: a size of {size!r}, expected a number")
-        return size
+        return check_sizes(f"{self.path}: {short(name)}", (size,))[0]
 
     def number(self, told: Any, name: str) -> Any:
         """A whole number that the program works out, such as a size that it asks for."""

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -14,9 +15,14 @@ from typing import Any
 from layerscope.errors import FormatError, MissingExtra, UnknownName, UsageError
 from layerscope.formats import near_files
 from layerscope.formats.torch.capture import the_torch
+from layerscope.formats.torch.model_bounds import bounded_model
 from layerscope.formats.torch.vision_names import build, torchvision_models
 from layerscope.graph.types import Shape
+from layerscope.limits import CONFIG_BYTES, MODEL_LAYERS, MOST_SIZE, NUMBER_DIGITS
 
+LAYERS = re.compile(r"(^|_)(n_?layers?|layers|depth|num_blocks)$")
+MOST_PARTS = 100  # configurations in a configuration
+MOST_INPUT = 2**31 - 1
 TOKENS: Shape = (1, 128)
 DECODED: Shape = (1, 16)  # tokens that an encoder-decoder is given to decode
 
@@ -33,55 +39,136 @@ def hugging_face_model(path: str) -> tuple[Any, Mapping[str, Shape], tuple[str, 
     except ImportError:
         raise MissingExtra("a model of transformers", "hf") from None
     kind = settings.pop("model_type")
-    if "auto_map" in settings and kind not in transformers.CONFIG_MAPPING:
+    if settings.pop("auto_map", None) and kind not in transformers.CONFIG_MAPPING:
         raise FormatError(f"{path}: {kind} brings code of its own, which is not run")
     if kind not in transformers.CONFIG_MAPPING:
         raise UnknownName("model_type", kind, list(transformers.CONFIG_MAPPING.keys()))
     config = transformers.CONFIG_MAPPING[kind](**settings)
+    _check_config(path, config, transformers.PreTrainedConfig)
     named = next(iter(settings.get("architectures") or ()), "")
-    factory = getattr(transformers, named, None) if named else None
-    model = build(partial(factory or transformers.AutoModel.from_config, config))
+    factory = _model_class(path, transformers, config, named) if named else None
+    make = factory or partial(transformers.AutoModel.from_config, trust_remote_code=False)
+    model = build(partial(make, config), guard=partial(bounded_model, path))
     notes: tuple[str, ...] = ()
     if named and factory is None:
         version = transformers.__version__
         used = type(model).__name__
         notes = (f"{named} is not in transformers {version}: counted is {used} of {kind}",)
-    return model, _usual_inputs(model, config), notes
+    return model, _usual_inputs(path, model, config), notes
+
+
+def _model_class(path: str, transformers: Any, config: Any, named: str) -> Any:
+    """The class that `architectures` names, None if transformers has none of that name.
+
+    Only a model of transformers for this very configuration is taken, never another attribute.
+    """
+    if not named.isidentifier() or not hasattr(transformers, named):
+        return None
+    found = getattr(transformers, named)
+    own = isinstance(found, type) and found.__module__.startswith("transformers.")
+    if not own or not issubclass(found, transformers.PreTrainedModel):
+        raise FormatError(
+            f"{path}: architectures names {named}, which is no model class of transformers"
+        )
+    wanted = getattr(found, "config_class", None)
+    if not isinstance(wanted, type) or not isinstance(config, wanted):
+        raise FormatError(
+            f"{path}: architectures names {named}, which is no model of model_type "
+            f"{config.model_type}"
+        )
+    return found
 
 
 def _read(path: str) -> dict[str, Any]:
     wanted = "expected the config.json of a model; nothing is downloaded"
+
+    def number(digits: str) -> int:
+        NUMBER_DIGITS.check(len(digits), path)
+        return int(digits)
+
     try:
         with open(path, encoding="utf-8") as file:
-            settings = json.load(file)
+            CONFIG_BYTES.check(os.fstat(file.fileno()).st_size, path)
+            settings = json.load(file, parse_int=number)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}, {wanted}{near_files(path)}") from None
+    except RecursionError:
+        raise FormatError(f"{path}: nested too deep; {wanted}") from None
     except ValueError as error:
         raise FormatError(f"{path}: {error}; {wanted}") from None
     if not isinstance(settings, dict) or "model_type" not in settings:
         raise FormatError(f"{path}: no model_type; {wanted}")
+    if not isinstance(settings["model_type"], str):
+        raise FormatError(f"{path}: model_type is no text; {wanted}")
+    names = settings.get("architectures")
+    if names is not None and not (
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise FormatError(f"{path}: architectures is no list of names; {wanted}")
+    _check_settings(path, settings)
     return settings
 
 
-def _usual_inputs(model: Any, config: Any) -> dict[str, Shape]:
+def _check_settings(path: str, settings: dict[str, Any]) -> None:
+    """Raise for sizes that no model has, and for what would load code of others."""
+    values: list[tuple[str, Any]] = list(settings.items())
+    while values:
+        name, value = values.pop()
+        if isinstance(value, dict):
+            value.pop("auto_map", None)
+            values.extend(value.items())
+        elif isinstance(value, list):
+            values.extend((name, each) for each in value)
+        elif isinstance(value, int):
+            if abs(value) > MOST_SIZE:
+                raise FormatError(f"{path}: {name[:80]} above 2^63 - 1, which no size can be")
+            if LAYERS.search(name):
+                MODEL_LAYERS.check(value, f"{path}: {name[:80]}")
+        elif isinstance(value, str) and name.endswith("_implementation") and "/" in value:
+            raise FormatError(f"{path}: {name} {value[:80]} is code of others and is not run")
+
+
+def _check_config(path: str, config: Any, kind: type) -> None:
+    """Raise for a model of too many layers, however its configuration calls them."""
+    parts = [config]
+    for part in parts:
+        layers = getattr(part, "num_hidden_layers", None)
+        if isinstance(layers, int):
+            MODEL_LAYERS.check(layers, f"{path}: num_hidden_layers")
+        if len(parts) < MOST_PARTS:
+            parts += [each for each in vars(part).values() if isinstance(each, kind)]
+
+
+def _size(path: str, name: str, value: Any) -> int:
+    """A size of the input, as the configuration has it."""
+    if not isinstance(value, int) or not 1 <= value <= MOST_INPUT:
+        raise FormatError(
+            f"{path}: {name} {str(value)[:80]}, expected a whole number from 1 to {MOST_INPUT:,}"
+        )
+    return value
+
+
+def _usual_inputs(path: str, model: Any, config: Any) -> dict[str, Shape]:
     """What its forward asks for first: images, sound or tokens, and tokens to decode."""
     names = list(inspect.signature(model.forward).parameters)
     main = getattr(model, "main_input_name", "input_ids")
     text = getattr(config, "text_config", config)
     vision = getattr(config, "vision_config", config)
-    side = getattr(vision, "image_size", None) or 224
-    sides = (side, side) if isinstance(side, int) else tuple(side)
     shapes: dict[str, Shape] = {}
     if main == "pixel_values" or ("pixel_values" in names and hasattr(config, "vision_config")):
-        shapes["pixel_values"] = (1, getattr(vision, "num_channels", 3), *sides)
+        side = getattr(vision, "image_size", None) or 224
+        sides = side if isinstance(side, (list, tuple)) else (side, side)
+        channels = _size(path, "num_channels", getattr(vision, "num_channels", 3))
+        shapes["pixel_values"] = (1, channels, *[_size(path, "image_size", s) for s in sides])
     if main == "input_features":
-        steps = 2 * int(getattr(config, "max_source_positions", 1500))
-        shapes["input_features"] = (1, getattr(config, "num_mel_bins", 80), steps)
+        steps = _size(path, "max_source_positions", getattr(config, "max_source_positions", 1500))
+        bins = _size(path, "num_mel_bins", getattr(config, "num_mel_bins", 80))
+        shapes["input_features"] = (1, bins, 2 * steps)
     if main == "input_values":
         shapes["input_values"] = (1, 16000)
     if main == "input_ids":
         most = getattr(text, "max_position_embeddings", None) or TOKENS[1]
-        shapes["input_ids"] = (1, min(TOKENS[1], most))
+        shapes["input_ids"] = (1, min(TOKENS[1], _size(path, "max_position_embeddings", most)))
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in names:
         shapes["decoder_input_ids"] = DECODED
     return shapes or {"input_ids": TOKENS}

@@ -1,126 +1,171 @@
-"""Files that torch.save wrote: the names and shapes in them, without running what they say.
+"""Files that torch.save and torch.jit.save wrote: names and shapes of arrays; nothing is run.
 
-A pickle is a program. This reader knows the few words that arrays need, and refuses all others:
-a whole module, saved as it is, is code.
+Files of PyTorch 1.6 and later are zip archives with a pickle in them. Older ones are pickles one
+after the other (a magic number, a version, facts of the system, the data, the keys of storages),
+and then the storages.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
-import zipfile
-from typing import Any
+import os
+from typing import BinaryIO
 
+from layerscope.codecs.pickles import Cut, Value, load
 from layerscope.errors import FormatError
 from layerscope.formats import Options
-from layerscope.formats.torch.weights import Stored, parameters_only
+from layerscope.formats.torch.archive import Archive, opened
+from layerscope.formats.torch.pickled_arrays import Arrays, collect
+from layerscope.formats.torch.stored import Stored, check_name, short
+from layerscope.formats.torch.weights import NOTE, parameters_only
 from layerscope.graph.types import Graph
+from layerscope.limits import PICKLE_BYTES, UNPACKED_PICKLE
 
-STORAGES = {
-    "DoubleStorage": "fp64", "FloatStorage": "fp32", "HalfStorage": "fp16",
-    "BFloat16Storage": "bf16", "LongStorage": "int64", "IntStorage": "int32",
-    "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool",
-    "UntypedStorage": "uint8", "ComplexFloatStorage": "complex64",
-}  # fmt: skip
-MOST_PICKLE = 1 << 28  # bytes of the program itself; arrays stand apart from it
+ZIP = b"PK\x03\x04"
+MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a file before PyTorch 1.6
+MAGICS = (MAGIC.to_bytes(10, "little"), str(MAGIC).encode())  # in binary and in text protocols
+TAR = b"ustar"  # files before PyTorch 0.1.10 are tar archives
+TAR_MEMBERS = (b"storages\0", b"tensors\0", b"pickle\0", b"sys_info\0")
+FIRST = ("data.pkl", "constants.pkl", "version", "byteorder", ".format_version", ".data/version")
+SCRIPT_NOTE = (
+    "a TorchScript archive: parameters only; for operations give what makes the model "
+    "(my_file.py:make_model) or export it to .pt2 or .onnx"
+)
+SAVE = "load it in PyTorch and save its state_dict() as safetensors"
+EXPECTED = f"a file of torch.save; {SAVE}"
 
 
 def recognise(head: bytes) -> bool:
-    """A zip archive that begins with a pickle, as torch.save writes it."""
-    return head[:4] == b"PK\x03\x04" and b"/data.pkl" in head[:256]
+    """A zip archive, a pickle or a tar archive that begins as those of torch.save do."""
+    if head[:4] == ZIP:
+        name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
+        _, slash, own = name.partition("/")
+        return bool(slash) and (own in FIRST or own.startswith("code/"))
+    if any(magic in head[:40] for magic in MAGICS):
+        return True
+    return head[257:262] == TAR and head.startswith(TAR_MEMBERS)
 
 
 def read(path: str, options: Options) -> Graph:
-    """The arrays of a state dict."""
-    return parameters_only(path, stored_in(path))
+    """The arrays of a state dict, a checkpoint or a TorchScript archive."""
+    arrays, script = _arrays(path)
+    return parameters_only(path, arrays, SCRIPT_NOTE if script else NOTE)
 
 
 def stored_in(path: str) -> list[Stored]:
     """Names, shapes and dtypes of the arrays in a file of torch.save."""
+    return _arrays(path)[0]
+
+
+def _arrays(path: str) -> tuple[list[Stored], bool]:
+    """The arrays of a file, and whether it is of TorchScript."""
+    meanings = Arrays(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-            if not names or archive.getinfo(names[0]).file_size > MOST_PICKLE:
-                raise FormatError(f"{path}: no state dict in it")
-            program = archive.read(names[0])
-    except (OSError, zipfile.BadZipFile, RuntimeError):
-        raise FormatError(
-            f"{path}: not a file of today's torch.save; load it there and save its state_dict() "
-            "as safetensors"
-        ) from None
-    try:
-        made = _Reader(io.BytesIO(program), path).load()
-    except FormatError:
-        raise
-    except Exception as error:
-        raise FormatError(f"{path}: {type(error).__name__}: {error}") from None
-    arrays: list[Stored] = []
-    _collect(made, "", arrays)
-    return arrays
+        with open(path, "rb") as file:
+            head = file.read(512)
+            if head[:4] == ZIP:
+                made = _from_zip(path, meanings)
+            elif any(magic in head[:40] for magic in MAGICS):
+                made = _from_pickles(path, file, meanings)
+            else:
+                raise FormatError(f"{path}: {_what(head)}, expected {EXPECTED}")
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror or error}") from None
+    arrays = collect(path, made)
+    for array in arrays:
+        check_name(path, array.name)
+    return arrays, meanings.script
 
 
-class _Array:
-    """What is said of a tensor."""
-
-    def __init__(self, dtype: str, shape: tuple[int, ...], storage: str) -> None:
-        self.dtype, self.shape, self.storage = dtype, shape, storage
-
-
-def _tensor(storage: Any, offset: int, size: Any, stride: Any, *_: Any) -> _Array:
-    kind, key = storage
-    return _Array(kind, tuple(map(int, size)), f"{key}:{offset}:{tuple(size)}")
+def _what(head: bytes) -> str:
+    if head[257:262] == TAR:
+        return "a tar archive, as PyTorch 0.1 wrote"
+    if not head:
+        return "an empty file"
+    return "a pickle of other values" if head[:1] == b"\x80" else "neither zip archive nor pickle"
 
 
-def _parameter(data: Any, *_: Any) -> Any:
-    return data
+def _from_zip(path: str, meanings: Arrays) -> Value:
+    with opened(path, f"the zip archive that torch.save writes; {SAVE}") as archive:
+        names = [name for name in archive.members if name.endswith("/data.pkl")]
+        if not names:
+            raise FormatError(f"{path}: {_inside(archive)}")
+        name = min(names, key=len)
+        program = archive.read(name, PICKLE_BYTES, UNPACKED_PICKLE)
+        try:
+            made, _ = load(program, 0, meanings)
+        except FormatError as error:
+            raise _where(path, error) from None
+        _check_members(archive, name.removesuffix("data.pkl"), meanings)
+    return made
 
 
-def _nothing(*_: Any) -> dict[Any, Any]:
-    return {}
+def _inside(archive: Archive) -> str:
+    """What an archive without a state dict is, and how to go on."""
+    ends = {name.partition("/")[2] for name in archive.members}
+    if "model.json" in ends:
+        return f"a TorchScript archive of PyTorch before 1.4; {SAVE}"
+    if "models/model.json" in ends:
+        return "an exported program of PyTorch; give it the suffix .pt2"
+    if any(name.startswith((".data/", "_extern_modules")) for name in ends):
+        return f"a torch.package archive, which is code and is not run; {SAVE}"
+    return f"a zip archive without data.pkl, expected {EXPECTED}"
 
 
-class _Dict(dict[Any, Any]):
-    """A dict that may have attributes, as a state dict has."""
+def _check_members(archive: Archive, folder: str, meanings: Arrays) -> None:
+    """Raise where a storage is not in the archive, or has fewer bytes than the pickle says."""
+    for key, storage in meanings.storages.items():
+        info = archive.members.get(f"{folder}data/{key}")
+        count = -1 if info is None else info.file_size
+        if count < storage.bytes:
+            found = "is not in it" if info is None else f"has {count:,} bytes"
+            raise FormatError(
+                f"{archive.path}: storage {short(key)} {found}, expected {storage.bytes:,}; "
+                "is the file cut short?"
+            )
 
 
-class _Reader(pickle.Unpickler):
-    """Knows arrays, dicts and plain values."""
+def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> Value:
+    """What a file before PyTorch 1.6 holds: as much of it is read as its pickles need."""
+    whole = os.fstat(file.fileno()).st_size
+    most = min(1 << 20, whole)
+    while True:
+        file.seek(0)
+        data = file.read(most)
+        try:
+            found, at = [], 0
+            for _ in range(5):
+                value, at = load(data, at, meanings)
+                found.append(value)
+            break
+        except Cut as error:
+            if most >= whole:
+                raise _where(path, error) from None
+            if most >= PICKLE_BYTES.most:
+                raise FormatError(f"{path}: {PICKLE_BYTES.refusal()}") from None
+            most = min(8 * most, whole, PICKLE_BYTES.most)
+        except FormatError as error:
+            raise _where(path, error) from None
+    magic, version, _, made, keys = found
+    if magic != MAGIC or version != 1001 or not isinstance(keys, list):
+        raise FormatError(f"{path}: version {str(version)[:20]}, expected 1001 of torch.save")
+    for key in keys:
+        storage = meanings.storages.get(key) if isinstance(key, str) else None
+        if storage is None:
+            raise FormatError(f"{path}: storage {str(key)[:80]!r}, which no tensor has")
+        file.seek(at)
+        count = int.from_bytes(file.read(8), "little")
+        at += 8 + storage.bytes
+        if at > whole or count != storage.count:
+            raise FormatError(
+                f"{path}: storage {short(key)}: {count:,} elements up to byte {at:,} of {whole:,}, "
+                f"expected {storage.count:,}; is the file cut short?"
+            )
+    missing = meanings.storages.keys() - set(map(str, keys))
+    if missing:
+        raise FormatError(f"{path}: storage {short(min(missing))} is not in it")
+    return made
 
-    def __init__(self, file: Any, path: str) -> None:
-        super().__init__(file, encoding="utf-8")
-        self.path = path
 
-    def find_class(self, module: str, name: str) -> Any:
-        if module == "collections" and name == "OrderedDict":
-            return _Dict
-        if module in ("torch._utils", "torch._tensor"):
-            if name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_tensor"):
-                return _tensor
-            if name in ("_rebuild_parameter", "_rebuild_from_type_v2"):
-                return _parameter
-        if module in ("torch", "torch.storage") and name in STORAGES:
-            return STORAGES[name]
-        if module == "torch" and name == "Size":
-            return tuple
-        if module == "torch" and name == "device":
-            return _nothing
-        raise FormatError(
-            f"{self.path}: holds {module}.{name}, which is code and is not run; save the "
-            "state_dict() of the model, or name what makes it: my_file.py:make_model"
-        )
-
-    def persistent_load(self, pid: Any) -> Any:
-        kind, key = pid[1], pid[2]
-        return (kind if isinstance(kind, str) else "uint8", str(key))
-
-
-def _collect(made: Any, path: str, arrays: list[Stored]) -> None:
-    """Arrays in nests of dicts; a checkpoint's other parts are gone through alike."""
-    if isinstance(made, _Array):
-        arrays.append(Stored(path or "tensor", made.shape, made.dtype, made.storage))
-    elif isinstance(made, dict):
-        for key, value in made.items():
-            _collect(value, f"{path}.{key}" if path else str(key), arrays)
-    elif isinstance(made, (list, tuple)):
-        for n, value in enumerate(made):
-            _collect(value, f"{path}.{n}" if path else str(n), arrays)
+def _where(path: str, error: FormatError) -> FormatError:
+    text = str(error)
+    return error if text.startswith(path) else FormatError(f"{path}: {text}")

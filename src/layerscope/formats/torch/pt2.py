@@ -6,17 +6,19 @@ and that of its weights' places are read, nothing else; and nothing is executed.
 
 from __future__ import annotations
 
-import zipfile
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from layerscope.errors import FormatError, GraphError, UsageError
 from layerscope.formats import Options
-from layerscope.formats.torch.exported import Payloads, Program
-from layerscope.graph.types import Graph
+from layerscope.formats.torch.archive import Archive, opened
+from layerscope.formats.torch.dtypes import name_of
+from layerscope.formats.torch.exported import Meta, Payload, Payloads, Program, Sizes
+from layerscope.formats.torch.stored import check_name, short
+from layerscope.graph.types import Graph, storage_bytes
+from layerscope.limits import JSON_BYTES, plain
 
-MOST_JSON = 1 << 28  # bytes
 OLD = "serialized_exported_program.json"
 MARKS = (b"/data/weights/", b"/data/constants/", b"archive_format", b"/models/", OLD.encode())
 T = TypeVar("T")
@@ -34,22 +36,13 @@ def read(path: str, options: Options) -> Graph:
     """The network of an exported program."""
     from layerscope.formats.torch.replay import Replay  # here, as each reader is asked of each file
 
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {info.filename: info for info in archive.infolist()}
-            program = _decoded(path, archive, members[_model(path, list(members))], Program)
-            places = [name for name in members if name.endswith("/model_weights_config.json")]
-            stored: dict[str, Any] = {}
-            if len(places) == 1:
-                stored = _decoded(path, archive, members[places[0]], Payloads).config
-    except FormatError:
-        raise
-    except OSError as error:
-        raise FormatError(f"{path}: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, RuntimeError, ValueError, EOFError) as error:
-        raise FormatError(
-            f"{path}: {error}; expected the zip archive that torch.export.save writes"
-        ) from None
+    with opened(path, "the zip archive that torch.export.save writes") as archive:
+        members = archive.members
+        program = _decoded(archive, _model(path, list(members)), Program)
+        places = [name for name in members if name.endswith("/model_weights_config.json")]
+        stored: dict[str, Payload] = {}
+        if len(places) == 1:
+            stored = _payloads(archive, places[0])
     try:
         graph = Replay(path, program.graph_module, stored).graph()
     except RecursionError:
@@ -75,17 +68,43 @@ def _model(path: str, names: list[str]) -> str:
     return (usual if len(usual) == 1 else found)[0]
 
 
-def _decoded(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo, kind: type[T]) -> T:
-    if info.file_size > MOST_JSON:
-        raise FormatError(
-            f"{path}: {info.filename}: {info.file_size:,} bytes, more than {MOST_JSON:,}"
-        )
-    if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-        raise FormatError(f"{path}: {info.filename}: compressed, expected it to stand as it is")
+def _decoded(archive: Archive, name: str, kind: type[T]) -> T:
+    data = archive.read(name, JSON_BYTES)
     try:
-        return msgspec.json.decode(archive.read(info), type=kind)
+        return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"{path}: {info.filename}: {error}") from None
+        raise FormatError(f"{archive.path}: {name}: {error}") from None
+
+
+def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
+    """Where the arrays of a model are stored, each inside its member of the archive."""
+    found = _decoded(archive, name, Payloads).config
+    if archive.read(name, JSON_BYTES).count(b'"path_name"') != len(found):
+        raise FormatError(f"{archive.path}: {name}: an array that stands there twice")
+    folder = name.removesuffix("model_weights_config.json")
+    sizes = Sizes(archive.path)
+    for array, payload in found.items():
+        where = f"{archive.path}: {short(array)}"
+        check_name(archive.path, array)
+        member = archive.members.get(f"{folder}{payload.path_name}")
+        if payload.tensor_meta is None or member is None or payload.use_pickle:
+            continue
+        try:
+            meta = msgspec.convert(payload.tensor_meta, Meta)
+        except msgspec.ValidationError as error:
+            raise FormatError(f"{where}: {error}") from None
+        tensor = sizes.tensor(array, {array: meta})
+        offset = sizes.size(payload.tensor_meta.get("storage_offset", {"as_int": 0}), array)
+        last = offset + sum(
+            [(size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True)]
+        )
+        count = storage_bytes(last + 1 if 0 not in tensor.shape else 0, name_of(tensor.dtype))
+        if count > member.file_size:
+            raise FormatError(
+                f"{where}: {plain(count)} bytes in {payload.path_name}, which has "
+                f"{member.file_size:,}; is the file cut short?"
+            )
+    return found
 
 
 def _same_inputs(path: str, graph: Graph, options: Options) -> None:

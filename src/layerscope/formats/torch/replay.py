@@ -29,10 +29,12 @@ from layerscope.formats.torch.exported import (
 )
 from layerscope.formats.torch.leaves import PRINTED
 from layerscope.formats.torch.places import Held, Place
+from layerscope.formats.torch.stored import check_name
 from layerscope.formats.torch.tracking import Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Param, Role, Source, Tensor
+from layerscope.limits import CALL_NODES
 
 # Another look at the same numbers: what is written into one is written into the other.
 VIEWS = frozenset((
@@ -49,6 +51,7 @@ FIRST = tuple(
     for name in TABLE
     if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
 )
+FREE_CALLS = 100  # calls that a small program is taken to have besides
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
 
 
@@ -72,6 +75,7 @@ class Replay:
         self.tracker = Tracker({}, self.held)
         self.open: list[tuple[str, Place, int, int]] = []  # modules around the call at hand
         self.floating = "fp32"
+        self.calls = 0
 
     def graph(self) -> Graph:
         """All of it."""
@@ -90,6 +94,7 @@ class Replay:
 
         def add(path: str, kind: str = "") -> None:
             if path not in found:
+                check_name(self.path, path)
                 outer, _, own = path.rpartition(".")
                 if path:
                     add(outer)
@@ -150,6 +155,7 @@ class Replay:
                 full = told.get(f"{kind}_name")
                 if not isinstance(full, str):
                     raise FormatError(f"{self.path}: {name}: a {kind} without its name")
+                check_name(self.path, full)
                 values[name] = self._array(flow, name, full, kind, shared)
             elif kind == "user_input":
                 arg = told.get("arg")
@@ -209,8 +215,15 @@ class Replay:
             outs = [name for arg in call.outputs for name in names_in(arg)]
             while len(outs) > 1 and outs[-1] not in read and call.target.startswith(FIRST):
                 outs.pop()  # statistics and indices that nobody asks for
+            self.calls += 1
             if outs:
                 self._call(call, outs, flow, values)
+            if len(self.tracker.nodes) > CALL_NODES.most * (FREE_CALLS + self.calls):
+                raise FormatError(
+                    f"{self.path}: {call.target}: {len(self.tracker.nodes):,} nodes of "
+                    f"{self.calls:,} calls, the limit {CALL_NODES.name} for each is "
+                    f"{CALL_NODES.most}"
+                )
             for arg in call.outputs:
                 name = symbol_in(arg)
                 if name in flow.sym_int_values:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from layerscope.errors import LayerscopeError, MissingExtra, MissingOperator, UnknownName
@@ -22,10 +23,16 @@ RANDOM = (
 )
 
 
-def build(make: Callable[[], Any], *, meta: bool = True) -> Any:
+def build(
+    make: Callable[[], Any],
+    *,
+    meta: bool = True,
+    guard: Callable[[bool], AbstractContextManager[object]] = nullcontext,
+) -> Any:
     """A model in eval mode, on the meta device unless it cannot be built or run there.
 
-    Random weights are those of seed 0; the random state of the process stays as it was.
+    Random weights are those of seed 0; the random state of the process stays as it was. `guard` is
+    entered around each attempt, and is given whether that allocates weights.
     """
     torch = the_torch()
     with torch.random.fork_rng(devices=[]):
@@ -33,12 +40,13 @@ def build(make: Callable[[], Any], *, meta: bool = True) -> Any:
         if not meta:
             return make().eval()
         try:
-            with torch.device("meta"):
+            with guard(False), torch.device("meta"):
                 return make().eval()
         except LayerscopeError:
             raise
         except Exception:
-            return make().eval()
+            with guard(True):
+                return make().eval()
 
 
 def torchvision_models(torch: Any) -> Any:

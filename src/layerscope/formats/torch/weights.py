@@ -2,60 +2,66 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from layerscope.errors import FormatError
-from layerscope.graph.types import Graph, Node, Param, Role, Shape, Tensor
+from layerscope.errors import FormatError, GraphError
+from layerscope.formats.torch.stored import Stored
+from layerscope.graph.types import Graph, Node, Param, Role, Tensor
 
 NOTE = "a file of weights tells no operations: parameters only"
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-class Stored(Struct, frozen=True):
-    """One array of a file; `storage` is what two that share their numbers have in common."""
-
-    name: str
-    shape: Shape
-    dtype: str
-    storage: str = ""
-
-
-def parameters_only(path: str, arrays: list[Stored]) -> Graph:
+def parameters_only(path: str, arrays: list[Stored], note: str = NOTE) -> Graph:
     """A graph whose nodes hold the arrays of a file, one node a module; what they do is unknown."""
     if not arrays:
         raise FormatError(f"{path}: no arrays in it")
-    modules: dict[str, list[Stored]] = {}
-    once = {array.storage or array.name: array for array in reversed(arrays)}
-    for array in reversed(once.values()):
-        modules.setdefault(array.name.rpartition(".")[0], []).append(array)
+    modules: dict[str, list[Param]] = {}
+    seen: set[str] = set()
+    for array in arrays:
+        storage = array.storage or array.name
+        if storage in seen:
+            continue
+        seen.add(storage)
+        module, _, own = array.name.rpartition(".")
+        param = Param(own, array.shape, _role(own), array.dtype, storage)
+        params = modules.get(module)
+        if params is None:
+            modules[module] = [param]
+        else:
+            params.append(param)
     nodes = []
-    for module, held in modules.items():
-        name = module or "parameters"
-        params = tuple(
-            Param(
-                array.name.rpartition(".")[2],
-                array.shape,
-                _role(array.name),
-                array.dtype,
-                array.storage or array.name,
-            )
-            for array in held
+    scopes: dict[str, tuple[str, ...]] = {}  # modules of one parent share a scope
+    for module, params in modules.items():
+        parent = module.rpartition(".")[0]
+        scope = scopes.get(parent)
+        if scope is None:
+            scope = scopes[parent] = tuple(parent.split(".")) if parent else ()
+        name = module or _free("parameters", modules)
+        nodes.append(
+            Node(name, "weights", (), (name,), None, tuple(params), scope, module, note=note)
         )
-        scope = tuple(module.split(".")[:-1])
-        nodes.append(Node(name, "weights", (), (name,), None, params, scope, module, note=NOTE))
     kinds = [array.dtype for array in arrays if array.dtype.startswith(("fp", "bf"))]
-    return Graph(
-        name=path.replace("\\", "/").rpartition("/")[2],
-        inputs=(Tensor("input", ()),),
-        nodes=tuple(nodes),
-        outputs=(),
-        dtype=kinds[0] if kinds else "fp32",
-        notes=(NOTE,),
-    )
+    name = path.replace("\\", "/").rpartition("/")[2]
+    try:
+        return Graph(
+            name=name,
+            inputs=(Tensor(_free("input", modules), ()),),
+            nodes=tuple(nodes),
+            outputs=(),
+            dtype=kinds[0] if kinds else "fp32",
+            notes=(note,),
+        )
+    except GraphError as error:
+        raise FormatError(f"{path}: {str(error).removeprefix(f'{name}: ')}") from None
 
 
-def _role(name: str) -> Role:
-    own = name.rpartition(".")[2]
+def _free(name: str, modules: dict[str, list[Param]]) -> str:
+    """A name that no module has."""
+    while name in modules:
+        name += "_"
+    return name
+
+
+def _role(own: str) -> Role:
     if own in STATISTICS:
         return "statistic"
     return "bias" if own.endswith("bias") else "weight"

@@ -1,0 +1,49 @@
+"""Bounds of what the Builder takes: every size is a whole number of at most 2^63 - 1."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_origin
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from layerscope.errors import ShapeError
+from layerscope.limits import ARRAY_RANK, MOST_SIZE, plain
+
+
+def check_shape(where: str, shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of integers; only the analysis knows which sizes may be 0."""
+    found = tuple(shape)
+    if len(found) > ARRAY_RANK.most:
+        raise ShapeError(f"{where}: {ARRAY_RANK.refusal(len(found))}")
+    for size in found:
+        _check(where, size, whole=True)
+    return found
+
+
+def check_attributes(where: str, attributes: Struct) -> None:
+    """Raise for a number beyond 2^63 - 1, or one that is not whole where a whole one is meant."""
+    for field in fields(attributes):
+        _check(
+            f"{where}: {field.name}", getattr(attributes, field.name), whole=_is_whole(field.type)
+        )
+
+
+def _is_whole(kind: Any) -> bool:
+    """Whether a field is of integers, alone or in tuples."""
+    if get_origin(kind) is tuple:
+        return all(_is_whole(part) for part in get_args(kind) if part is not Ellipsis)
+    return kind is int
+
+
+def _check(where: str, value: Any, *, whole: bool) -> None:
+    if isinstance(value, int):
+        if not -MOST_SIZE <= value <= MOST_SIZE:
+            raise ShapeError(f"{where} {plain(value)}, expected at most 2^63 - 1")
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            _check(where, part, whole=whole)
+    elif isinstance(value, Struct):
+        check_attributes(where, value)
+    elif whole:
+        raise ShapeError(f"{where} {value!r:.80}, expected a whole number")

@@ -1,0 +1,132 @@
+"""Limits of what a file may ask of its reader; every error that a limit raises has its name.
+
+A file of up to 1 MB, whatever its bytes, ends within 10 s and 1 GB. A larger one takes time and
+memory in proportion to what it holds.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.errors import FormatError
+
+MOST_SIZE = 2**63 - 1  # of one axis, one array, one file: what int64 holds
+IN_PYTHON = "give the model as my_file.py:make_model, which has no limit"
+LONGEST_NUMBER = 128  # bits of a number that an error prints in full
+
+
+class Limit(Struct, frozen=True):
+    """The most of something that a reader takes, and the reason."""
+
+    name: str
+    most: int
+    unit: str
+    why: str
+    instead: str = ""  # what to do about it
+
+    def check(self, count: int, where: str) -> None:
+        """Raise where there is more."""
+        if count > self.most:
+            raise FormatError(f"{where}: {self.refusal(count)}")
+
+    def at_least(self, most: int) -> Limit:
+        """The same limit for a larger file, which may have more."""
+        return replace(self, most=max(self.most, most))
+
+    def refusal(self, count: int | None = None) -> str:
+        """What an error says of it; without a count, that there is more."""
+        many = count is None or count.bit_length() > LONGEST_NUMBER
+        found = "too many" if many else f"{count:,}"
+        instead = f"; {self.instead}" if self.instead else ""
+        return f"{found} {self.unit}, the limit {self.name} is {self.most:,}{instead}"
+
+
+def plain(number: int) -> str:
+    """A number as an error prints it: in full unless it is very long."""
+    bits = number.bit_length()
+    return f"{number:,}" if bits <= LONGEST_NUMBER else f"a number of {bits:,} bits"
+
+
+ARRAY_RANK = Limit("ARRAY_RANK", 64, "axes", "NumPy and PyTorch take no more")
+ARRAY_ELEMENTS = Limit(
+    "ARRAY_ELEMENTS", MOST_SIZE, "elements in an array", "no library addresses more"
+)
+NAME_CHARACTERS = Limit(
+    "NAME_CHARACTERS", 1024, "characters in a name", "each row of a table is as wide as its names"
+)
+NAME_DEPTH = Limit(
+    "NAME_DEPTH", 128, "modules in a path", "a path of n modules is n rows of the module tree"
+)
+SCOPES = Limit(
+    "SCOPES", 4, "modules around each layer", "each is a row with the sums of its layers"
+)
+NUMBER_DIGITS = Limit(
+    "NUMBER_DIGITS", 400, "digits in a number", "long numbers take quadratic time to convert"
+)
+HEADER_BYTES = Limit(
+    "HEADER_BYTES", 100_000_000, "bytes of header", "the limit of the safetensors library"
+)
+INDEX_BYTES = Limit("INDEX_BYTES", 100_000_000, "bytes of index", "as for a header of safetensors")
+INDEX_FILES = Limit("INDEX_FILES", 10_000, "files in an index", "large models have some hundred")
+JSON_BYTES = Limit(
+    "JSON_BYTES", 1 << 28, "bytes of JSON", "the program of a large model has 100 MB"
+)
+CALL_NODES = Limit(
+    "CALL_NODES",
+    32,
+    "nodes of a call of an exported program",
+    "what is written in place is seen by all views, and each chain of views is made anew",
+)
+ZIP_ENTRIES = Limit(
+    "ZIP_ENTRIES", 2_000_000, "members in a zip archive", "a model has some hundred thousand"
+)
+UNPACKED_PICKLE = Limit(
+    "UNPACKED_PICKLE",
+    1 << 22,
+    "bytes in a compressed pickle",
+    "torch.save does not compress; 4 MB of any pickle need less than 1 GB",
+)
+PICKLE_BYTES = Limit(
+    "PICKLE_BYTES", 1 << 28, "bytes of pickle", "arrays are stored apart from the pickle"
+)
+UNPACKED_BYTES = Limit(
+    "UNPACKED_BYTES",
+    1 << 30,
+    "bytes of unpacked data",
+    "three seconds; a file of more than 11 MB may unpack to UNPACKED_RATIO times its size",
+)
+UNPACKED_RATIO = Limit(
+    "UNPACKED_RATIO", 100, "times its size when unpacked", "weights are packed to a tenth at best"
+)
+MATLAB_VALUES = Limit(
+    "MATLAB_VALUES",
+    200_000,
+    "values",
+    "two seconds; a file of more than 1.6 MB may have one for every 8 bytes",
+)
+MATLAB_DEPTH = Limit("MATLAB_DEPTH", 64, "cells and structs in each other", "a network has ten")
+CHILD_BYTES = Limit(
+    "CHILD_BYTES", 1 << 30, "bytes of memory", "h5py reads headers and small arrays alone"
+)
+CHILD_SECONDS = Limit(
+    "CHILD_SECONDS", 8, "s of CPU time", "a large network takes two; more for files above 32 MB"
+)
+CONFIG_BYTES = Limit("CONFIG_BYTES", 1 << 24, "bytes of configuration", "one has some kB")
+MODEL_LAYERS = Limit(
+    "MODEL_LAYERS",
+    512,
+    "layers of a configuration",
+    "each takes 5 ms",
+    IN_PYTHON,
+)
+MODEL_MODULES = Limit(
+    "MODEL_MODULES", 50_000, "modules of a configuration", "five seconds", IN_PYTHON
+)
+MODEL_BYTES = Limit(
+    "MODEL_BYTES",
+    1 << 29,
+    "bytes of weights of a model that cannot be built without them",
+    "most are built on the meta device, where weights take no memory",
+    IN_PYTHON,
+)
