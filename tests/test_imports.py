@@ -11,7 +11,7 @@ HEAVY = {"numpy", "onnx", "onnxruntime", "torch", "pandas", "rich", "json", "dat
 ALLOWED = tuple(
     f"layerscope.{name}"
     for name in (
-        "cli", "api", "errors", "version", "graph", "ops", "builder", "analysis", "conventions",
+        "cli", "api", "errors", "escaping", "interrupts", "version", "graph", "ops", "builder", "analysis", "conventions",
         "report", "export", "notations", "formats", "zoo",
     )
 )  # fmt: skip
@@ -41,7 +41,7 @@ def test_help_loads_nothing_but_the_command_line() -> None:
     assert ours(modules) == {
         "layerscope",
         "layerscope.cli",
-        "layerscope.errors",
+        "layerscope.interrupts",
         "layerscope.version",
     }
     assert not modules & HEAVY

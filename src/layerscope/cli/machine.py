@@ -35,6 +35,7 @@ def command(form: str, output: str | None, **options: Any) -> None:
     from layerscope.cli.progress import bar
     from layerscope.engines.accelerators import machine_of
     from layerscope.engines.machine import known_machine, measure_machine
+    from layerscope.escaping import json_text
 
     again, on, listed = options["again"], options["on"], options["listed"]
     if sum((again or options["calibrate"], on is not None, listed)) > 1:
@@ -53,7 +54,7 @@ def command(form: str, output: str | None, **options: Any) -> None:
             found = (None if again else known_machine()) or measure_machine(show)
         finally:
             show("", 1, 1)
-    deliver(_text(found, bool(output)) if form == "text" else _json(found), output)
+    deliver(_text(found, bool(output)) if form == "text" else json_text(found), output, form)
 
 
 def _calibrated(threads: int | None, again: bool) -> str:
@@ -79,12 +80,6 @@ def _calibrated(threads: int | None, again: bool) -> str:
     for kind, error in sorted(model.errors.items(), key=lambda item: item[1]):
         lines.append(f"  {kind}: {error:.0%} ({len(model.samples[kind])})")
     return "\n".join([*lines, f"{found.cpu} · {found.measured}"]) + "\n"
-
-
-def _json(machine: Any) -> str:
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(machine), indent=2).decode() + "\n"
 
 
 def _text(machine: Any, to_file: bool) -> str:

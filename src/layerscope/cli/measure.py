@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal, wrapped
+from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.errors import FormatError, LayerscopeError, UnknownName, UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
@@ -88,15 +88,15 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         show("", 1, 1)
     to_keep = output is not None and os.path.splitext(output)[1].lower() == ".json"
     if to_keep and form in (None, "json"):
-        deliver(_render(found, "json", options, to_file=True), output)
+        deliver(_render(found, "json", options, to_file=True), output, "json")
         if form is None:
             deliver(_render(found, "text", options, to_file=False), None)
     elif to_keep:
-        deliver(_render(found, "json", options, to_file=True), output)
-        deliver(_render(found, form or "text", options, to_file=False), None)
+        deliver(_render(found, "json", options, to_file=True), output, "json")
+        deliver(_render(found, form or "text", options, to_file=False), None, form or "text")
     else:
         form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-        deliver(_render(found, form, options, to_file=bool(output)), output)
+        deliver(_render(found, form, options, to_file=bool(output)), output, form)
     _leave(found)
 
 
@@ -152,7 +152,7 @@ def show_again(path: str, form: str | None, output: str | None, options: dict[st
     _check(form, told)
     if options.get("sort") not in (None, "time"):
         raise UsageError(f"--sort {options['sort']}: rows of a run are sorted by time")
-    deliver(_render(found, form, told, to_file=bool(output)), output)
+    deliver(_render(found, form, told, to_file=bool(output)), output, form)
 
 
 def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:
@@ -165,7 +165,7 @@ def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) ->
         from layerscope.notations.boda import write as write_boda
 
         texts = [write_boda(report, options.get("parts"), run=run) for run in found.runs]
-        return harmless("\n".join(texts))
+        return "\n".join(texts)
     from layerscope.export.measured import write
 
     width, style = terminal(to_file) if form == "text" else (None, None)
@@ -183,11 +183,11 @@ def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) ->
         return text
     if form == "text" and width:
         head, _, rest = text.partition("\n\n")
-        return f"{head}\n\n" + harmless_lines(rest, width)
-    return text if form == "text" else harmless(text)
+        return f"{head}\n\n" + wrapped_lines(rest, width)
+    return text
 
 
-def harmless_lines(text: str, width: int) -> str:
+def wrapped_lines(text: str, width: int) -> str:
     """Remarks under a table, broken where they are long; further tables as they are."""
     lines = []
     for line in text.splitlines():

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver
-from layerscope.errors import OutputError, UnknownName, UsageError
+from layerscope.cli.output import deliver, deliver_bytes
+from layerscope.errors import UnknownName, UsageError
 from layerscope.plot import PLOTS
 
 EXAMPLES = """\b
@@ -65,16 +65,8 @@ def command(network: str, what: str | None, output: str | None, **options: Any) 
         svg = draw(report)
     suffix = os.path.splitext(output or "")[1].lower()
     if output is None or suffix in (".svg", ""):
-        deliver(svg, output)
+        deliver(svg, output, "svg")
     elif suffix == ".png":
-        _write(png(svg), output)
+        deliver_bytes(png(svg), output)
     else:
         raise UsageError(f"-o {output}: expected a name that ends in .svg or .png")
-
-
-def _write(data: bytes, path: str) -> None:
-    try:
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None

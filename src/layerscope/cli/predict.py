@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal
+from layerscope.cli.output import deliver, terminal
 from layerscope.errors import UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown"}
@@ -52,4 +52,4 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
     width, style = terminal(bool(output))
     text = write(found, form, width=width, style=style, sort=options["sort"], top=options["top"])
-    deliver(text if form in ("json", "text") else harmless(text), output)
+    deliver(text, output, form)

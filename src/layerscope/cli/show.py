@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, file_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal, wrapped
+from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
 from layerscope.export import FORMS, SUFFIXES
@@ -147,7 +147,7 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     }
     report = analyze(network, batch=options["batch"], **told, **reading(options))
     asked = _answers(network, report, options, told)
-    deliver(_render(report, form, options, asked, to_file=bool(output)), output)
+    deliver(_render(report, form, options, asked, to_file=bool(output)), output, form)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
 
@@ -225,7 +225,7 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
         from layerscope.export.footer import listing
         from layerscope.export.text import total_line
 
-        return harmless(total_line(report) + listing(asked.lines(report), form))
+        return total_line(report) + listing(asked.lines(report), form)
     if form in NOTATIONS:
         from layerscope.export.footer import footer
         from layerscope.notations import write as write_notation
@@ -233,7 +233,7 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
         parts = options["parts"]
         told = {} if parts is None else {"parts": tuple(_names(parts))}
         text = write_notation(report, form, **told)
-        return harmless(text + footer(report, form) if stamp else text)
+        return text + footer(report, form) if stamp else text
     view = View(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
         options["depth"],
@@ -249,12 +249,12 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
 
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
-        below = harmless(_below(report, form, asked, stamp))
+        below = _below(report, form, asked, stamp)
         return text + (wrapped(below, width) if below and width else below)
     from importlib import import_module
 
-    text = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    return harmless(text + _below(report, form, asked, stamp))
+    table: str = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
+    return table + _below(report, form, asked, stamp)
 
 
 def _below(report: Any, form: str, asked: Any, stamp: bool) -> str:

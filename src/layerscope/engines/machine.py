@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from statistics import median
-from threading import Barrier, Thread
+from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 from msgspec.structs import replace
@@ -270,9 +270,13 @@ def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], flo
             return time.perf_counter() - started
         gate = Barrier(len(parts) + 1)
         threads = [Thread(target=_through, args=(gate, work, part)) for part in parts]
-        for thread in threads:
-            thread.start()
-        gate.wait()
+        try:
+            for thread in threads:
+                thread.start()
+            gate.wait()
+        except BaseException:  # Ctrl-C: the others would wait at the gate for good
+            gate.abort()
+            raise
         started = time.perf_counter()
         for thread in threads:
             thread.join()
@@ -282,8 +286,9 @@ def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], flo
 
 
 def _through(gate: Barrier, work: Callable[[Any], None], part: Any) -> None:
-    gate.wait()
-    work(part)
+    with suppress(BrokenBarrierError):
+        gate.wait()
+        work(part)
 
 
 def _rate(run: Callable[[], Any], amount: float, seconds: float) -> Rate:

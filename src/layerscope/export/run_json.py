@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from layerscope.escaping import json_text
 from layerscope.report.measurement import Machine, Measurement, Run, Timing
 from layerscope.report.timed import Timed, timed
 from layerscope.report.types import Report
@@ -51,8 +52,7 @@ class Document(Struct, frozen=True):
 
 def write_json(measurement: Measurement, report: Report) -> str:
     """The document that `-o run.json` keeps."""
-    data = msgspec.json.encode(document(measurement, report))
-    return msgspec.json.format(data, indent=1).decode() + "\n"
+    return json_text(document(measurement, report), indent=1)
 
 
 def document(measurement: Measurement, report: Report) -> Document:

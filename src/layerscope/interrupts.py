@@ -1,0 +1,169 @@
+"""Signals, and what must not be left behind when one arrives: partial files, temporary folders.
+
+The first SIGINT, SIGTERM or SIGHUP raises KeyboardInterrupt; the second ends the process at once.
+Names of files and folders are noted before they are created, so that `clean` finds them whenever a
+signal arrives.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from types import FrameType
+from typing import BinaryIO
+
+CODE = 128  # a shell's exit code of a signal, less the number of the signal
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+class _State:
+    received: int | None = None  # the first signal
+    pending = False  # it has not been handled yet: what it raised may have been swallowed
+    held = 0  # depth of `held`
+    leftovers: dict[str, int] = {}  # noqa: RUF012  path -> the process that creates it
+
+
+def received() -> int | None:
+    """The exit code of the signal that has arrived, None without one."""
+    return None if _State.received is None else CODE + _State.received
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt again where C code has swallowed the one of a signal."""
+    if _State.pending and not _State.held:
+        _State.pending = False
+        raise KeyboardInterrupt
+
+
+def acknowledge() -> None:
+    """Say that the interrupt is handled: what was measured so far is still to be printed."""
+    _State.pending = False
+
+
+def _arrived(number: int, frame: FrameType | None) -> None:
+    if _State.received is not None:
+        clean()
+        os._exit(CODE + number)
+    _State.received, _State.pending = number, True
+    if not _State.held:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def handlers() -> Iterator[None]:
+    """Handle signals, and clean up after whatever happens; ignored signals stay ignored."""
+    before = {}
+    _State.received, _State.pending = None, False
+    try:
+        for number in SIGNALS:
+            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                with suppress(ValueError):  # not in the main thread
+                    before[number] = signal.signal(number, _arrived)
+        yield
+    finally:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)
+        clean()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Steps that belong together: a signal waits for the last of them."""
+    _State.held += 1
+    try:
+        yield
+    finally:
+        _State.held -= 1
+    check()
+
+
+@contextmanager
+def scratch_folder() -> Iterator[str]:
+    """A temporary folder for this process alone, removed with all that is in it."""
+    from secrets import token_hex
+    from tempfile import gettempdir
+
+    path = os.path.join(gettempdir(), f"layerscope-{os.getpid()}-{token_hex(6)}")
+    _State.leftovers[path] = os.getpid()
+    try:
+        os.mkdir(path, 0o700)
+        yield path
+    finally:
+        _remove(path)
+
+
+@contextmanager
+def whole_files(*paths: str) -> Iterator[list[BinaryIO]]:
+    """Files that take their names together once all are whole, or are not there at all."""
+    partials = [_partial(path) for path in paths]
+    try:
+        with ExitStack() as stack:
+            yield [stack.enter_context(open(partial, "wb")) for partial in partials]
+        _rename(partials, paths)
+    finally:
+        for partial in partials:
+            _remove(partial)
+
+
+def write_files(contents: dict[str, bytes]) -> None:
+    """Write any number of files, all of them or none."""
+    partials = [_partial(path) for path in contents]
+    try:
+        for partial, data in zip(partials, contents.values(), strict=True):
+            with open(partial, "wb") as file:
+                file.write(data)
+        _rename(partials, list(contents))
+    finally:
+        for partial in partials:
+            _remove(partial)
+
+
+def _partial(path: str) -> str:
+    """A free name beside the file, noted before it is created."""
+    from secrets import token_hex
+
+    folder = os.path.dirname(os.path.abspath(path))
+    partial = os.path.join(folder, f".layerscope-{os.getpid()}-{token_hex(6)}.partial")
+    _State.leftovers[partial] = os.getpid()
+    return partial
+
+
+def _rename(partials: Sequence[str], paths: Sequence[str]) -> None:
+    with held():
+        for partial, path in zip(partials, paths, strict=True):
+            os.replace(partial, path)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    if not os.path.lexists(path):
+        _State.leftovers.pop(path, None)
+
+
+def clean() -> None:
+    """Remove what this process has begun to write and not finished."""
+    for path, process in list(_State.leftovers.items()):
+        if process == os.getpid():
+            with suppress(OSError):
+                _remove(path)
+
+
+def end(code: int) -> None:
+    """Leave with an exit code; a signal that arrives from here on just ends the process."""
+    for number in SIGNALS:
+        if signal.getsignal(number) in (signal.default_int_handler, _arrived):
+            signal.signal(number, signal.SIG_DFL)
+    sys.exit(code)
