@@ -11,8 +11,8 @@ HEAVY = {"numpy", "onnx", "onnxruntime", "torch", "pandas", "rich", "json", "dat
 ALLOWED = tuple(
     f"layerscope.{name}"
     for name in (
-        "cli", "api", "errors", "escaping", "interrupts", "version", "graph", "ops", "builder", "analysis", "conventions",
-        "report", "export", "notations", "formats", "zoo",
+        "cli", "api", "errors", "escaping", "interrupts", "version", "graph", "ops", "builder",
+        "analysis", "conventions", "report", "export", "notations", "formats", "zoo",
     )
 )  # fmt: skip
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
+from layerscope.cli.network import (
+    NETWORK,
+    WHOLE_NUMBER,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
 from layerscope.cli.output import deliver, deliver_all
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import one_line
@@ -50,7 +57,9 @@ def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str
 )
 @input_options
 @file_options
-@click.option("--seed", type=int, metavar="N", help="Of the random weights of onnx.  [default: 0]")
+@click.option(
+    "--seed", type=WHOLE_NUMBER, metavar="N", help="Of the random weights of onnx.  [default: 0]"
+)
 @click.option("--zero-weights", is_flag=True, help="onnx: zeros, which are not stored.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE, or of timeloop to a folder.")
 def command(network: str, target: str | None, output: str | None, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import click
 
@@ -33,6 +34,8 @@ def complain(error: BaseException, debug: bool) -> int:
         text = "".join(traceback.format_exception(error))
         click.echo(visible(text, "\n"), err=True, nl=False)
     line, code = told(error)
+    if "layerscope.formats.sources" in sys.modules:
+        line = sys.modules["layerscope.formats.sources"].labelled(line)
     signalled = interrupts.received()
     if signalled is not None:  # whatever it was turned into on its way
         code = signalled

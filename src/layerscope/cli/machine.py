@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from layerscope.cli.network import WHOLE_NUMBER
 from layerscope.cli.output import deliver, terminal
 from layerscope.errors import UsageError
 
@@ -25,7 +26,9 @@ Examples:
 @click.option(
     "--calibrate", is_flag=True, help="Micro-benchmarks for `predict`: under five minutes, once."
 )
-@click.option("--threads", "-t", type=int, metavar="N", help="Of --calibrate.  [one a CPU]")
+@click.option(
+    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Of --calibrate.  [one a CPU]"
+)
 @click.option("--on", metavar="NAME", help="A known accelerator, by its data sheet.")
 @click.option("--list", "listed", is_flag=True, help="Known accelerators.")
 @click.option("--as", "form", type=click.Choice(["text", "json"]), default="text")

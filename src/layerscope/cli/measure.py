@@ -7,9 +7,17 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
+from layerscope.cli.network import (
+    NETWORK,
+    REAL_NUMBER,
+    WHOLE_NUMBER,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
 from layerscope.cli.output import deliver, terminal, wrapped
-from layerscope.errors import FormatError, LayerscopeError, UnknownName, UsageError
+from layerscope.errors import LayerscopeError, UnknownName, UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 KNOWN = ("text", "markdown", "csv", "json", "boda")
@@ -48,16 +56,22 @@ class Interrupted(LayerscopeError):
 )
 @input_options
 @file_options
-@click.option("--threads", "-t", type=int, metavar="N", help="Threads.  [default: one a CPU]")
-@click.option("--runs", type=int, default=10, metavar="N", help="Runs after 3 warm-ups.  [10]")
+@click.option(
+    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Threads.  [default: one a CPU]"
+)
+@click.option(
+    "--runs", type=WHOLE_NUMBER, default=10, metavar="N", help="Runs after 3 warm-ups.  [10]"
+)
 @click.option("--fusion", default="on", metavar="HOW", help="on, off or both.  [default: on]")
-@click.option("--power", type=float, metavar="W", help="Watts to assume for the energy of a run.")
+@click.option(
+    "--power", type=REAL_NUMBER, metavar="W", help="Watts to assume for the energy of a run."
+)
 @click.option("--as", "form", metavar="FORM", help=f"{', '.join(KNOWN)}.  [default: text]")
 @click.option(
     "--parts", metavar="A,B,…", help="Of boda: layers, info, totals, profile, timers.  [all]"
 )
 @click.option("--sort", is_flag=True, help="Longest first.")
-@click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
 @click.option(
     "--output", "-o", metavar="FILE", help="Keep the run in FILE (.json), or write the table."
 )
@@ -118,20 +132,9 @@ def _leave(found: Any) -> None:
 
 def kept(path: str) -> Any:
     """The measurement in a file."""
-    import msgspec
+    from layerscope.export.run_json import read_file
 
-    from layerscope.export.run_json import read_json
-
-    try:
-        with open(path, "rb") as file:
-            found = read_json(file.read())
-    except OSError as error:
-        raise FormatError(f"{path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise FormatError(f"{path}: no run of `layerscope measure`: {error}") from None
-    if not found.runs:
-        raise FormatError(f"{path}: no run in it")
-    return found
+    return read_file(path)
 
 
 def show_again(path: str, form: str | None, output: str | None, options: dict[str, Any]) -> None:
@@ -152,7 +155,11 @@ def show_again(path: str, form: str | None, output: str | None, options: dict[st
     _check(form, told)
     if options.get("sort") not in (None, "time"):
         raise UsageError(f"--sort {options['sort']}: rows of a run are sorted by time")
-    deliver(_render(found, form, told, to_file=bool(output)), output, form)
+    from layerscope.export.run_json import reading
+
+    with reading(path):
+        text = _render(found, form, told, to_file=bool(output))
+    deliver(text, output, form)
 
 
 def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:

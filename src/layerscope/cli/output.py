@@ -11,6 +11,7 @@ import click
 from layerscope.errors import OutputError
 from layerscope.escaping import delivered
 from layerscope.export.text import Style, plain
+from layerscope.formats.sources import labelled
 from layerscope.interrupts import whole_files, write_files
 
 COLOURS = {
@@ -57,7 +58,7 @@ def wrapped(text: str, width: int) -> str:
 def deliver(text: str, output: str | None, form: str = "text") -> None:
     """Print the text, or write the file whole or not at all."""
     to_file = output is not None and output != "-"
-    text = delivered(text, form, styled=_coloured_here(to_file))
+    text = delivered(labelled(text), form, styled=_coloured_here(to_file))
     if output is None or output == "-":
         if sys.stdout is None:
             raise OutputError("cannot write the output: standard output is closed")

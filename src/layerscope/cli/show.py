@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, parse_shapes, reading
+from layerscope.cli.network import NETWORK, WHOLE_NUMBER, file_options, parse_shapes, reading
 from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
@@ -70,7 +70,7 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
     "[default: exact, or the notation's own]",
 )
 @click.option(
-    "--batch", "-b", type=int, metavar="N", help="Batch size.  [default: the network's, 1]"
+    "--batch", "-b", type=WHOLE_NUMBER, metavar="N", help="Batch size.  [default: the network's, 1]"
 )
 @click.option(
     "--input",
@@ -83,7 +83,10 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option("--dtype", metavar="TYPE", help="Number type: fp32, fp16, bf16, int8, int4.")
 @file_options
 @click.option(
-    "--depth", type=int, metavar="N", help="Levels of the module tree to open.  [default: all]"
+    "--depth",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="Levels of the module tree to open.  [default: all]",
 )
 @click.option(
     "--by",
@@ -92,15 +95,15 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 )
 @click.option("--columns", metavar="A,B,…", help="Columns, by name; a wrong one lists them all.")
 @click.option("--sort", metavar="COLUMN", help="Layers by one column, largest first.")
-@click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
 @click.option("--all", "everything", is_flag=True, help="Also layers that only work out shapes.")
 @click.option("--total", is_flag=True, help="One line: params, MACs, FLOPs, peak memory.")
 @click.option(
     "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
 )
-@click.option("--tokens", type=int, metavar="N", help="Read N tokens at once (prefill).")
+@click.option("--tokens", type=WHOLE_NUMBER, metavar="N", help="Read N tokens at once (prefill).")
 @click.option(
-    "--decode", type=int, metavar="LENGTH", help="Read one token after a cache of LENGTH."
+    "--decode", type=WHOLE_NUMBER, metavar="LENGTH", help="Read one token after a cache of LENGTH."
 )
 @click.option(
     "--train", metavar="OPTIMIZER", help="Memory of a training step: sgd, momentum, adam."

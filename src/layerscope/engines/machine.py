@@ -25,6 +25,7 @@ PRODUCTS = ((384, 384, 384), (768, 768, 768), (1536, 1536, 1536), (3136, 256, 23
 SECONDS = 0.4  # of each measurement
 ROUNDS = 3  # of all measurements: a machine that others use too is slower for seconds at a time
 DTYPES = ("fp32", "fp64", "int8")
+MOST_THREADS = 1024
 LEAST = 5  # runs of each at least
 MOST_BUFFER = 1 << 30  # bytes of a buffer that is to lie in DRAM
 
@@ -36,8 +37,8 @@ def cores() -> int:
 
 def threads_of(asked: int | None) -> int:
     """Threads to run on: as many as asked for, else one a CPU."""
-    if asked is not None and asked < 1:
-        raise UsageError(f"--threads {asked}, expected at least 1")
+    if asked is not None and not 1 <= asked <= MOST_THREADS:
+        raise UsageError(f"--threads {asked}, expected 1 to {MOST_THREADS:,}")
     return cores() if asked is None else asked
 
 

@@ -21,6 +21,7 @@ from layerscope.report.timed import timed
 from layerscope.version import __version__
 
 FUSIONS: dict[str, tuple[Fusion, ...]] = {"on": ("on",), "off": ("off",), "both": ("on", "off")}
+MOST_RUNS = 10_000  # the times of all layers in every run are kept
 SLACK = 0.05  # by which a row may be above a roof: both were measured
 TOLERANCE = 1e-3  # of the largest output: engines sum in different orders
 
@@ -45,8 +46,8 @@ def measure(
             raise UnknownName("engine", each, ENGINES, f"; known: {known}, all")
     if fusion not in FUSIONS:
         raise UnknownName("fusion", fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
-    if runs < LEAST_RUNS:
-        raise UsageError(f"--runs {runs}, expected at least {LEAST_RUNS}")
+    if not LEAST_RUNS <= runs <= MOST_RUNS:
+        raise UsageError(f"--runs {runs}, expected {LEAST_RUNS} to {MOST_RUNS:,}")
     threads = threads_of(threads)
     if power is not None and power <= 0:
         raise UsageError(f"--power {power}, expected watts")
