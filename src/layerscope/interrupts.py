@@ -112,17 +112,24 @@ def whole_files(*paths: str) -> Iterator[list[BinaryIO]]:
             _remove(partial)
 
 
-def write_files(contents: dict[str, bytes]) -> None:
-    """Write any number of files, all of them or none."""
+def write_files(contents: dict[str, bytes], folder: str) -> None:
+    """Write any number of files into a folder, all of them or none; it is created if it must be."""
+    created = not os.path.lexists(folder)
+    if created:
+        _State.leftovers[folder] = os.getpid()
     partials = [_partial(path) for path in contents]
     try:
+        os.makedirs(folder, exist_ok=True)
         for partial, data in zip(partials, contents.values(), strict=True):
             with open(partial, "wb") as file:
                 file.write(data)
         _rename(partials, list(contents))
+        _State.leftovers.pop(folder, None)
     finally:
         for partial in partials:
             _remove(partial)
+        if created and folder in _State.leftovers:
+            _remove(folder)
 
 
 def _partial(path: str) -> str:
@@ -139,6 +146,7 @@ def _rename(partials: Sequence[str], paths: Sequence[str]) -> None:
     with held():
         for partial, path in zip(partials, paths, strict=True):
             os.replace(partial, path)
+            _State.leftovers.pop(os.path.dirname(path), None)  # a folder of ours is in use now
 
 
 def _remove(path: str) -> None:

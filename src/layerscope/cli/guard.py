@@ -71,11 +71,18 @@ def told(error: BaseException) -> tuple[str, int]:
         if isinstance(error, kind):
             return _said(meaning, error), INPUT
     if isinstance(error, OSError):
-        if error.filename is None:
-            return f"cannot write the output: {error.strerror or error}", UsageError.exit_code
-        return f"{os.fsdecode(error.filename)}: {error.strerror}", INPUT
+        return _system(error)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"{what}; this is a fault of layerscope{_where(error)}; --debug shows more", INPUT
+    return f"{what}; {_where(error)}; --debug shows more", INPUT
+
+
+def _system(error: OSError) -> tuple[str, int]:
+    """What the system says; without a file it is of standard output, or of the current folder."""
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}", INPUT
+    if isinstance(error, FileNotFoundError):
+        return "the current folder is not there any more", INPUT
+    return f"cannot write the output: {error.strerror or error}", UsageError.exit_code
 
 
 def _said(meaning: str, error: BaseException) -> str:
@@ -84,19 +91,18 @@ def _said(meaning: str, error: BaseException) -> str:
 
 
 def _where(error: BaseException) -> str:
-    """The line of ours that it was raised in or through."""
+    """Whose code raised it, with the line: ours, or what the user named."""
     import traceback
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if os.path.abspath(frame.filename).startswith(root)
-    ]
-    if not frames:
-        return ""
-    file = os.path.relpath(frames[-1].filename, root)
-    return f" in {file.replace(os.path.sep, '/')}:{frames[-1].lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if os.path.abspath(frame.filename).startswith(root)]
+    if frames and (not own or frames[-1] is not own[-1]) and "site-packages" not in str(frames[-1]):
+        return f"raised in {frames[-1].filename}:{frames[-1].lineno}"
+    if not own:
+        return "this is a fault of layerscope"
+    file = os.path.relpath(own[-1].filename, root).replace(os.path.sep, "/")
+    return f"this is a fault of layerscope in {file}:{own[-1].lineno}"
 
 
 __all__ = ["complain", "shortened", "told"]

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import WHOLE_NUMBER
-from layerscope.cli.output import deliver, terminal
+from layerscope.cli.output import deliver, tell_of_caches, terminal
 from layerscope.errors import UsageError
 
 EXAMPLES = """\b
@@ -45,6 +45,7 @@ def command(form: str, output: str | None, **options: Any) -> None:
         raise UsageError("--again, --calibrate, --on and --list do not go together")
     if options["calibrate"]:
         deliver(_calibrated(options["threads"], again), output)
+        tell_of_caches()
         return
     if listed:
         deliver(_listing(), output)
@@ -58,6 +59,7 @@ def command(form: str, output: str | None, **options: Any) -> None:
         finally:
             show("", 1, 1)
     deliver(_text(found, bool(output)) if form == "text" else json_text(found), output, form)
+    tell_of_caches()
 
 
 def _calibrated(threads: int | None, again: bool) -> str:

@@ -16,7 +16,7 @@ from layerscope.cli.network import (
     parse_shapes,
     reading,
 )
-from layerscope.cli.output import deliver, terminal, wrapped
+from layerscope.cli.output import deliver, tell_of_caches, terminal, wrapped
 from layerscope.errors import LayerscopeError, UnknownName, UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
@@ -111,6 +111,7 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     else:
         form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
         deliver(_render(found, form, options, to_file=bool(output)), output, form)
+    tell_of_caches()
     _leave(found)
 
 

@@ -9,7 +9,7 @@ import sys
 import click
 
 from layerscope.errors import OutputError
-from layerscope.escaping import delivered
+from layerscope.escaping import delivered, one_line
 from layerscope.export.text import Style, plain
 from layerscope.formats.sources import labelled
 from layerscope.interrupts import whole_files, write_files
@@ -89,7 +89,14 @@ def deliver_all(texts: dict[str, str], folder: str, form: str) -> None:
         os.path.join(folder, name): delivered(text, form).encode() for name, text in texts.items()
     }
     try:
-        os.makedirs(folder, exist_ok=True)
-        write_files(contents)
+        write_files(contents, folder)
     except OSError as error:
         raise OutputError(f"cannot write {folder}: {error.strerror or error}") from None
+
+
+def tell_of_caches() -> None:
+    """Say on stderr which kept files were ignored, and which could not be written."""
+    from layerscope.engines.cache import take_remarks
+
+    for remark in take_remarks():
+        click.echo(f"layerscope: {one_line(remark)}", err=True)

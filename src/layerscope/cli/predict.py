@@ -15,7 +15,7 @@ from layerscope.cli.network import (
     parse_shapes,
     reading,
 )
-from layerscope.cli.output import deliver, terminal
+from layerscope.cli.output import deliver, tell_of_caches, terminal
 from layerscope.errors import UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown"}
@@ -62,3 +62,4 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     width, style = terminal(bool(output))
     text = write(found, form, width=width, style=style, sort=options["sort"], top=options["top"])
     deliver(text, output, form)
+    tell_of_caches()

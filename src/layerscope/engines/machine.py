@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from layerscope.engines import Progress, quiet
 from layerscope.engines.affinity import cpus, pinned, worker_places
-from layerscope.engines.cache import keep, load
+from layerscope.engines.cache import forget, keep, load
 from layerscope.errors import UsageError
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 
@@ -92,7 +92,14 @@ def _read(path: str) -> str:
 
 def known_machine() -> Machine | None:
     """The roofs that were measured here before."""
-    return load("machine", identity(), Machine)
+    found = load("machine", identity(), Machine)
+    if found is None:
+        return None
+    rates = [peak.flops.best for peak in found.peaks] + [each.rate.best for each in found.levels]
+    if not rates or min(rates) <= 0:
+        forget("machine", identity(), "a limit that is not above 0")
+        return None
+    return found
 
 
 def measure_machine(progress: Progress = quiet) -> Machine:

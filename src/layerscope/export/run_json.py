@@ -12,7 +12,7 @@ from msgspec import Struct
 from layerscope.errors import FormatError, LayerscopeError
 from layerscope.escaping import json_text
 from layerscope.report.measurement import Machine, Measurement, Run, Timing
-from layerscope.report.quantities import LARGEST, shown
+from layerscope.report.quantities import check_stored
 from layerscope.report.timed import Timed, timed
 from layerscope.report.types import Report
 
@@ -144,7 +144,7 @@ class Head(Struct, frozen=True):
 
 def checked(measurement: Measurement, path: str) -> Measurement:
     """A measurement whose numbers can be of a run: finite, of 63 bits, times above zero."""
-    _check_numbers(msgspec.to_builtins(measurement), path)
+    check_stored(msgspec.to_builtins(measurement), path)
     if not measurement.runs:
         raise FormatError(f"{path}: no run in it")
     for run in measurement.runs:
@@ -167,20 +167,6 @@ def checked(measurement: Measurement, path: str) -> Measurement:
     if any(rate <= 0 for rate in rates):
         raise FormatError(f"{path}: a limit of the machine that is not above 0")
     return measurement
-
-
-def _check_numbers(value: Any, path: str) -> None:
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, (list, tuple)):
-            waiting += each
-        elif isinstance(each, float) and not -LARGEST <= each <= LARGEST:
-            raise FormatError(f"{path}: {each}, expected a finite number below 2^63")
-        elif isinstance(each, int) and abs(each) > LARGEST:
-            raise FormatError(f"{path}: a number {shown(each)}, more than 2^63 - 1")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from layerscope.report.budgets import Budget, budget
 from layerscope.report.quantities import TooLarge
 
 TABLE = "[tool.layerscope.budgets]"
-BUDGET_BYTES = 1 << 20  # of the whole file
+BUDGET_BYTES = 1 << 18  # of the whole file
+BUDGET_DEPTH = 64  # parts of a dotted key, which take quadratic time
 
 
 def find(folder: Path) -> Path | None:
@@ -55,6 +57,8 @@ def _document(file: Path) -> dict[str, Any]:
             data = opened.read(BUDGET_BYTES + 1)
         if len(data) > BUDGET_BYTES:
             raise InputError(f"{file}: more than BUDGET_BYTES = {BUDGET_BYTES:,} bytes")
+        if _longest_key(data) > BUDGET_DEPTH:
+            raise InputError(f"{file}: a key of more than BUDGET_DEPTH = {BUDGET_DEPTH} parts")
         return tomllib.loads(data.decode())
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
@@ -64,5 +68,11 @@ def _document(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: arrays or tables are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{file}: {error}") from None
-    except ValueError as error:  # a number of thousands of digits
-        raise InputError(f"{file}: {error}") from None
+    except ValueError:  # of int(): more than 4,300 digits
+        raise InputError(f"{file}: a number of thousands of digits, at most 2^63 - 1") from None
+
+
+def _longest_key(data: bytes) -> int:
+    """Parts of the longest dotted key that may be in a TOML file, seen without parsing it."""
+    plain = data.translate(None, b" \t").replace(b"..", b"")
+    return max(part.count(b".") for part in re.split(rb"[=\[\]{},\n#]", plain)) + 1

@@ -8,7 +8,7 @@ from fractions import Fraction
 from operator import index
 from typing import Any, Literal
 
-from layerscope.errors import UsageError
+from layerscope.errors import InputError, UsageError
 
 Unit = Literal["count", "bytes"]
 
@@ -149,3 +149,18 @@ def shape_of(value: Any, where: str) -> tuple[int, ...]:
     if any(size < 0 for size in shape):
         raise UsageError(f"{where} {shown(shape)}: expected no size below 0")
     return shape
+
+
+def check_stored(value: Any, where: str) -> None:
+    """Raise where plain values of a file hold a number that is not finite or above 2^63 - 1."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, (list, tuple)):
+            waiting += each
+        elif isinstance(each, float) and not -LARGEST <= each <= LARGEST:
+            raise InputError(f"{where}: {each}, expected a finite number below 2^63")
+        elif isinstance(each, int) and abs(each) > LARGEST:
+            raise InputError(f"{where}: a number {shown(each)}, more than 2^63 - 1")
