@@ -55,7 +55,7 @@ def markdown(text: str, keep: str = "") -> str:
 
 def code_span(text: str) -> str:
     """Text between backticks in a cell of Markdown."""
-    return one_line(text).replace("`", "'").replace("|", "\\|")
+    return one_line(text).replace("`", "'").replace("|", "\\|").replace("<", "\\x3c")
 
 
 def latex(text: str) -> str:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from types import FrameType
+from types import CodeType, FrameType
 from typing import BinaryIO
 
+DEFERRED_S = 1.5  # for which an import or a callback is not cut
+RETRY_S = 0.02
 CODE = 128  # a shell's exit code of a signal, less the number of the signal
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -24,7 +27,9 @@ SIGNALS = tuple(
 class _State:
     received: int | None = None  # the first signal
     pending = False  # it has not been handled yet: what it raised may have been swallowed
+    since = 0.0  # when it came
     held = 0  # depth of `held`
+    callbacks: set[CodeType] = set()  # noqa: RUF012  functions that C code calls
     leftovers: dict[str, int] = {}  # noqa: RUF012  path -> the process that creates it
 
 
@@ -49,9 +54,41 @@ def _arrived(number: int, frame: FrameType | None) -> None:
     if _State.received is not None:
         clean()
         os._exit(CODE + number)
-    _State.received, _State.pending = number, True
-    if not _State.held:
+    _State.received, _State.pending, _State.since = number, True, time.monotonic()
+    _raise_where_safe(frame)
+
+
+def _again(number: int, frame: FrameType | None) -> None:
+    if _State.pending:
+        _raise_where_safe(frame)
+
+
+def _raise_where_safe(frame: FrameType | None) -> None:
+    """Raise, or try again soon where C code is above that does not expect an exception."""
+    if _State.held:
+        return
+    if _is_safe(frame) or time.monotonic() - _State.since > DEFERRED_S:
         raise KeyboardInterrupt
+    signal.setitimer(signal.ITIMER_REAL, RETRY_S)
+
+
+def _is_safe(frame: FrameType | None) -> bool:
+    """Whether no import is under way, as libraries crash in one that is cut, and no callback."""
+    if not hasattr(signal, "setitimer"):
+        return True
+    while frame is not None:
+        code = frame.f_code
+        if code in _State.callbacks or code.co_filename.startswith("<frozen importlib"):
+            return False
+        frame = frame.f_back
+    return True
+
+
+def defer_in(function: object) -> None:
+    """Raise nothing in a function that C code calls, where it would be lost."""
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        _State.callbacks.add(code)
 
 
 @contextmanager
@@ -64,8 +101,12 @@ def handlers() -> Iterator[None]:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 with suppress(ValueError):  # not in the main thread
                     before[number] = signal.signal(number, _arrived)
+        if before and hasattr(signal, "SIGALRM"):
+            before[signal.SIGALRM] = signal.signal(signal.SIGALRM, _again)
         yield
     finally:
+        if hasattr(signal, "SIGALRM") and signal.SIGALRM in before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number in before:
             signal.signal(number, signal.SIG_IGN)
         clean()
@@ -155,7 +196,7 @@ def _remove(path: str) -> None:
 
         shutil.rmtree(path, ignore_errors=True)
     else:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError, ValueError):  # a NUL in the name
             os.unlink(path)
     if not os.path.lexists(path):
         _State.leftovers.pop(path, None)

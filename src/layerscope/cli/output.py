@@ -79,8 +79,9 @@ def deliver_bytes(data: bytes, output: str) -> None:
             return
         with whole_files(output) as (file,):
             file.write(data)
-    except OSError as error:
-        raise OutputError(f"cannot write {output}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise OutputError(f"cannot write {output}: {why}") from None
 
 
 def deliver_all(texts: dict[str, str], folder: str, form: str) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from layerscope.engines.native import VERSION, Session, native
 from layerscope.engines.profile import read_order
 from layerscope.errors import EngineError
-from layerscope.interrupts import scratch_folder
+from layerscope.interrupts import defer_in, scratch_folder
 
 DOMAIN, STAMP = "layerscope", "Stamp"
 ANY, FLOAT = 0, 1  # types of elements
@@ -69,6 +69,7 @@ class Stamps:
         native().call("CustomOpDomain_Add", self.domain, ctypes.byref(operator))
 
     def _function(self, result: Any, does: Any, takes: int) -> int | None:
+        defer_in(does)
         made = ctypes.CFUNCTYPE(result, *[c_void_p] * takes)(does)
         self._kept.append(made)
         return ctypes.cast(made, c_void_p).value
