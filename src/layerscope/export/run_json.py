@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from layerscope.errors import FormatError, LayerscopeError
+from layerscope.errors import FormatError, InputError, LayerscopeError
 from layerscope.escaping import json_text
 from layerscope.report.measurement import Machine, Measurement, Run, Timing
 from layerscope.report.quantities import check_stored
@@ -174,6 +174,9 @@ def reading(path: str) -> Iterator[None]:
     """Take what a damaged graph raises for a fault of the file that it was kept in."""
     try:
         yield
+    except InputError as error:
+        where = "" if path in str(error) else f"{path}: "
+        raise FormatError(f"{where}{error}") from error
     except (LayerscopeError, MemoryError):
         raise
     except Exception as error:
