@@ -29,7 +29,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers test-wild test-threads bench-torch clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch clean
 
 setup: $(VENV)/base
 
@@ -77,6 +77,10 @@ test-zoo: $(VENV)/torch
 # 8 threads x 200 captures beside training loops: minutes.
 test-threads: $(VENV)/torch
 	$(BIN)/pytest -n 0 tests/test_torch_threads.py -m 'slow or not slow' $(ARGS)
+
+# 200 tries of Ctrl-C and SIGTERM at random moments: ten minutes.
+test-signals: $(VENV)/dev
+	$(BIN)/python -m tests.signals $(ARGS)
 
 bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)

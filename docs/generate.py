@@ -10,6 +10,7 @@ import re
 from contextlib import redirect_stdout
 from functools import partial
 from html import escape
+from importlib import import_module
 from pathlib import Path
 
 import layerscope
@@ -140,11 +141,55 @@ def page(name: str) -> str:
     return BLOCK.sub(lambda m: m[1] + output(*m[2].split()) + m[4], text)
 
 
+BOUNDED = ("formats", "codecs", "builder", "report", "engines", "lower", "limits.py")
+BOUND = re.compile(
+    r"^((?:MOST|LONGEST|LARGEST|UNPACKED)_[A-Z_]+|LARGEST|[A-Z]+_(?:BYTES|DEPTH|SECONDS|DIGITS))"
+    r" = [^\n#]+?(?:  # (.+))?$",
+    re.MULTILINE,
+)
+STEPS = ("HEAD_BYTES", "STEP_BYTES", "RELEASE_BYTES", "MAPPED_BYTES", "HEADER_BYTES")  # no bounds
+BOUNDS = re.compile(r"(<!-- bounds -->\n).*?(<!-- end of bounds -->)", re.DOTALL)
+
+
+def bounds() -> list[tuple[str, str, int, str]]:
+    """Module, name, value and comment of every constant that bounds something."""
+    root = Path(layerscope.__file__).parent
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        inside = path.relative_to(root)
+        if inside.parts[0] not in BOUNDED:
+            continue
+        named = BOUND.findall(path.read_text(encoding="utf-8"))
+        name = ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
+        module = import_module(f"layerscope.{name}") if named else None
+        for constant, says in named:
+            value = getattr(module, constant)
+            if isinstance(value, int) and constant not in STEPS:
+                found.append((name, constant, value, says))
+        if name == "limits":
+            limits = vars(import_module("layerscope.limits")).values()
+            named_limits = [each for each in limits if hasattr(each, "most")]
+            found += [(name, each.name, each.most, each.unit) for each in named_limits]
+    return found
+
+
+def threats() -> str:
+    """The threat model with the table of bounds in it."""
+    rows = "".join(
+        f"| `{module}` | `{name}` | {value:,} | {says.replace('|', '/')} |\n"
+        for module, name, value, says in bounds()
+    )
+    table = f"| module | bound | value | of what |\n| --- | --- | ---: | --- |\n{rows}"
+    text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    return BOUNDS.sub(lambda m: m[1] + table + m[2], text)
+
+
 PAGES = {
     "docs/columns.md": columns,
     "docs/commands.md": commands,
     "docs/forms.md": forms,
     "docs/report.schema.json": schema,
+    "docs/threat-model.md": threats,
     "docs/vgg16.svg": picture,
     **{name: partial(page, name) for name in ("README.md", "docs/explain.md")},
 }

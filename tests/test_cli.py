@@ -162,7 +162,7 @@ def test_unknown_names_offer_the_nearest(capsys: Captured) -> None:
         (["vgg16", "--input", "3xax224"], 2, "expected sizes such as 3x224x224"),
         (["vgg16", "--input", "other=3x224x224"], 2, "unknown input 'other'"),
         (["vgg16", "--batch", "0"], 2, "batch 0, expected at least 1"),
-        (["vgg16", "--batch", "x"], 2, "not a valid integer"),
+        (["vgg16", "--batch", "x"], 2, "expected a whole number"),
         (["vgg16", "--top", "0", "--sort", "macs"], 2, "--top 0"),
         (["vgg16", "--depth", "-1"], 2, "--depth -1"),
         (["vgg16", "--columns", ""], 2, "--columns is empty"),

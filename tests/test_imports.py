@@ -11,9 +11,8 @@ HEAVY = {"numpy", "onnx", "onnxruntime", "torch", "pandas", "rich", "json", "dat
 ALLOWED = tuple(
     f"layerscope.{name}"
     for name in (
-        "cli", "api", "errors", "limits", "version", "graph", "ops", "builder", "analysis",
-        "conventions",
-        "report", "export", "notations", "formats", "zoo",
+        "cli", "api", "errors", "escaping", "interrupts", "limits", "version", "graph", "ops",
+        "builder", "analysis", "conventions", "report", "export", "notations", "formats", "zoo",
     )
 )  # fmt: skip
 
@@ -42,7 +41,7 @@ def test_help_loads_nothing_but_the_command_line() -> None:
     assert ours(modules) == {
         "layerscope",
         "layerscope.cli",
-        "layerscope.errors",
+        "layerscope.interrupts",
         "layerscope.version",
     }
     assert not modules & HEAVY

@@ -157,4 +157,4 @@ def test_no_threads_at_all_are_refused(
     asked: list[str], threads: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command([*asked, "--threads", threads]) == 2
-    assert f"--threads {threads}, expected at least 1" in capsys.readouterr().err
+    assert f"--threads {threads}, expected 1 to 1,024" in capsys.readouterr().err

@@ -183,7 +183,7 @@ def test_the_command_keeps_and_shows_again(
     ("args", "code", "words"),
     [
         (("lenet5", "--engine", "tensorrt"), 2, "unknown engine"),
-        (("lenet5", "--runs", "3"), 2, "at least 10"),
+        (("lenet5", "--runs", "3"), 2, "expected 10 to 10,000"),
         (("lenet5", "--fusion", "maybe"), 2, "unknown fusion"),
         (("lenet5", "--power", "0"), 2, "watts"),
         (("lenet5", "--parts", "layers"), 2, "boda only"),

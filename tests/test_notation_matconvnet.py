@@ -274,7 +274,7 @@ def test_csv_quotes_are_doubled_and_latex_is_escaped() -> None:
     assert '"name","n/a","a""b","c_d\\e",\n' in display(graph, "matconvnet.csv")
     latex = display(graph, "matconvnet.latex").splitlines()
     assert latex[0] == r"\begin{tabular}{cccc}"
-    assert latex[3] == r"      name&  n/a& a" + '"b&' + r"c\char`_d\\e\\"
+    assert latex[3] == r"      name&  n/a& a" + '"b&' + r"c\char`_d\textbackslash{}e\\"
     assert latex[4] == r"\hline"
     assert latex[-4:-2] == [r"\begin{tabular}{cc}", r"parameter memory&      0B (0 parameters)\\"]
     assert latex[-1] == r"\end{tabular}"

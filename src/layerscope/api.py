@@ -20,6 +20,7 @@ from layerscope.errors import FormatError, ShapeError, UnknownName, UsageError
 from layerscope.graph import DTYPE_BITS, Graph, Shape
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
 from layerscope.ops import RULES
+from layerscope.report.quantities import count_of, shape_of, within
 from layerscope.report.training import Fit
 from layerscope.version import __version__
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
 
-Input = Shape | Mapping[str, Shape]
+Input = Sequence[int] | str | Mapping[str, Sequence[int] | str]  # (1, 3, 224, 224), "3x224x224"
 
 
 class Report(report.Report, frozen=True, dict=True):
@@ -218,6 +219,9 @@ def analyze(
     """
     if tokens is not None and decode is not None:
         raise UsageError("tokens does not go with decode, which is of one token")
+    numbers = {"batch": batch, "tokens": tokens, "decode": decode}
+    _check_numbers({**numbers, "proposals": options.get("proposals")},
+                   (input, options.get("input_size"), options.get("dims")))  # fmt: skip
     counted_by = convention(like)
     if dtype is not None and dtype not in DTYPE_BITS:
         from layerscope.formats.torch.dtypes import dtype_name
@@ -269,9 +273,27 @@ def _is_model(network: Any) -> bool:
 
 def _shapes_of(input: Input | None) -> dict[str, Shape]:
     """Shapes of inputs by name; "" is the first."""
-    if input is None or isinstance(input, Mapping):
-        return dict(input or {})
-    return {"": tuple(input)}
+    if input is None:
+        return {}
+    if isinstance(input, Mapping):
+        return {name: shape_of(shape, f"input {name}") for name, shape in input.items()}
+    return {"": shape_of(input, "input")}
+
+
+def _check_numbers(counts: Mapping[str, Any], sizes: Any) -> None:
+    """Raise for a number above 2^63 - 1, in whatever form sizes of inputs are given."""
+    for name, value in counts.items():
+        if value is not None:
+            count_of(value, name)
+    waiting = [sizes]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, int):
+            within(each, "input")
+        elif isinstance(each, Mapping):
+            waiting += each.values()
+        elif isinstance(each, (list, tuple)):
+            waiting += each
 
 
 def _captured(network: Any, input: Any, batch: int | None, options: dict[str, Any]) -> Graph:
@@ -349,7 +371,7 @@ def fit(
     Inference holds the weights, the peak of activations and a cache of keys and values if there is
     one; other options are those of `analyze`.
     """
-    if memory_bytes < 1:
+    if within(memory_bytes, "memory") < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
     source: Any = network
     if _is_model(network):

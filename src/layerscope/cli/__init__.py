@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from importlib import import_module
 
 import click
 
-from layerscope.errors import LayerscopeError
+from layerscope import interrupts
 from layerscope.version import __version__
 
 COMMANDS = {
@@ -44,6 +45,9 @@ Examples:
 """
 
 
+DEBUG = "Show a traceback with an error; also with LAYERSCOPE_DEBUG=1."
+
+
 class Lazy(click.Group):
     """A group that loads a command's file only when that command is called."""
 
@@ -56,6 +60,10 @@ class Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         found: click.Command = import_module(f"layerscope.cli.{cmd_name}").command
+        if not any(param.name == "debug" for param in found.params):
+            found.params.append(
+                click.Option(["--debug"], is_flag=True, expose_value=False, help=DEBUG)
+            )
         return found
 
     def resolve_command(
@@ -80,47 +88,56 @@ class Lazy(click.Group):
     epilog=EXAMPLES,
 )
 @click.version_option(__version__, "-V", "--version", message="layerscope %(version)s")
-@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@click.option("--debug", is_flag=True, help=DEBUG)
 def group(debug: bool) -> None:
     """The per-layer account of a neural network: shapes, parameters, operations, memory, fields."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
-    sys.exit(run(args))
+    interrupts.end(run(args))
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run the command line; every foreseen error is one line on stderr and an exit code."""
+    """Run the command line; whatever goes wrong is one line on stderr and an exit code."""
     given = list(sys.argv[1:] if args is None else args)
+    if "_LAYERSCOPE_COMPLETE" in os.environ:
+        group.main(args=given, prog_name="layerscope")  # leaves with sys.exit
     try:
-        code = group.main(args=given, prog_name="layerscope", standalone_mode=False)
-        sys.stdout.flush()
+        with interrupts.handlers():
+            return _guarded(given)
+    except BaseException as error:  # a signal between two steps of the above
+        return _complain(error, given)
+
+
+def _guarded(given: list[str]) -> int:
+    try:
+        _encode_anything()
+        with group.make_context("layerscope", list(given)) as context:
+            code = group.invoke(context)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        interrupts.check()
         return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
     except BrokenPipeError:
         # The reader has what it wanted; keep the interpreter from complaining at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        if sys.stdout.closed or error.filename is not None:
-            raise
-        return _complain(f"cannot write the output: {error.strerror}", 2, given)
-    except LayerscopeError as error:
-        return _complain(error.line, error.exit_code, given)
-    except click.UsageError as error:
-        where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
-        return _complain(error.format_message().rstrip(".") + where, 2, given)
-    except click.ClickException as error:
-        return _complain(error.format_message(), 2, given)
-    except (click.Abort, KeyboardInterrupt):
-        return _complain("interrupted", 130, given)
+    except BaseException as error:
+        return _complain(error, given)
 
 
-def _complain(message: str, code: int, args: list[str]) -> int:
-    if "--debug" in args:
-        import traceback
+def _encode_anything() -> None:
+    """Let a terminal that is not of UTF-8 print what it lacks as an escape."""
+    stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
+        stream.reconfigure(errors="backslashreplace")
 
-        traceback.print_exc()
-    line = " ".join(message.split())
-    click.echo(f"layerscope: {''.join(c if c.isprintable() else '?' for c in line)}", err=True)
-    return code
+
+def _complain(error: BaseException, args: list[str]) -> int:
+    from layerscope.cli.guard import complain
+
+    debug = "--debug" in args or os.environ.get("LAYERSCOPE_DEBUG", "") not in ("", "0")
+    return complain(error, debug)

@@ -15,7 +15,7 @@ from layerscope.cli.network import (
     parse_shapes,
     reading,
 )
-from layerscope.cli.output import deliver, harmless, terminal, wrapped
+from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import OverBudget, UnknownName, UsageError
 
@@ -83,6 +83,7 @@ def command(networks: tuple[str, ...], form: str, output: str | None, **options:
     Without limits they are those of the file of budgets, without NET all of its networks.
     """
     from layerscope.export import verdicts as export
+    from layerscope.export.footer import stamps
 
     if form not in FORMS:
         raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
@@ -96,12 +97,12 @@ def command(networks: tuple[str, ...], form: str, output: str | None, **options:
         text = export.write_junit(found)
     elif form == "markdown":
         text = export.write_markdown(found)
-        text += harmless("\n" + "".join(f"{line}  \n" for line in below) if below else "")
+        text += "\n" + stamps(below, form) if below else ""
     else:
         text = export.write_text(found, width=width, style=style)
-        lines = harmless("".join(f"{line}\n" for line in below))
+        lines = stamps(below, form)
         text += "\n" + (wrapped(lines, width) if width else lines) if below else ""
-    deliver(text, output)
+    deliver(text, output, form)
     if not all(verdict.ok for verdict in found):
         raise OverBudget(export.summary(found))
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal, wrapped
+from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import UnknownName
 
@@ -46,6 +46,7 @@ def command(first: str, others: tuple[str, ...], form: str, **options: Any) -> N
     """
     from layerscope.api import compare
     from layerscope.export import comparison as export
+    from layerscope.export.footer import stamps
 
     if form not in FORMS:
         raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
@@ -61,17 +62,16 @@ def command(first: str, others: tuple[str, ...], form: str, **options: Any) -> N
     everything, stamp = options["everything"], not options["no_stamp"]
     output = options["output"]
     if form == "json":
-        deliver(export.write_json(found, everything=everything, stamp=stamp), output)
+        deliver(export.write_json(found, everything=everything, stamp=stamp), output, form)
         return
     width, style = terminal(bool(output))
     if form == "markdown":
         text = export.write_markdown(found, everything=everything)
-        below = "".join(f"{line}  \n" for line in _stamps(found))
     else:
         text = export.write_text(found, everything=everything, width=width, style=style)
-        below = "".join(f"{line}\n" for line in _stamps(found))
-        below = wrapped(below, width) if width else below
-    deliver(text + ("\n" + harmless(below) if stamp else ""), output)
+    below = stamps(_stamps(found), form)
+    below = wrapped(below, width) if width and form == "text" else below
+    deliver(text + ("\n" + below if stamp else ""), output, form)
 
 
 def _stamps(comparison: Any) -> list[str]:

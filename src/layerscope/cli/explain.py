@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal, wrapped
+from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import COUNTERS
 from layerscope.errors import UnknownName
 
@@ -49,6 +49,7 @@ def command(network: str, figure: str | None, form: str, **options: Any) -> None
     """
     from layerscope.api import explain
     from layerscope.export import explanation as export
+    from layerscope.export.footer import stamps
 
     if form not in FORMS:
         raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
@@ -67,15 +68,14 @@ def command(network: str, figure: str | None, form: str, **options: Any) -> None
     )
     stamp, output = not options["no_stamp"], options["output"]
     if form == "json":
-        deliver(export.write_json(found, stamp=stamp), output)
+        deliver(export.write_json(found, stamp=stamp), output, form)
         return
     width, style = terminal(bool(output))
     lines = (found.report.stamp, *found.notes)
     if form == "markdown":
         text = export.write_markdown(found)
-        below = "".join(f"{line}  \n" for line in lines)
     else:
         text = export.write_text(found, width=width, style=style)
-        below = "".join(f"{line}\n" for line in lines)
-        below = wrapped(below, width) if width else below
-    deliver(text + ("\n" + harmless(below) if stamp else ""), output)
+    below = stamps(lines, form)
+    below = wrapped(below, width) if width and form == "text" else below
+    deliver(text + ("\n" + below if stamp else ""), output, form)

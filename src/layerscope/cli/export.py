@@ -8,9 +8,17 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless
-from layerscope.errors import OutputError, UnknownName, UsageError
+from layerscope.cli.network import (
+    NETWORK,
+    WHOLE_NUMBER,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
+from layerscope.cli.output import deliver, deliver_all
+from layerscope.errors import UnknownName, UsageError
+from layerscope.escaping import one_line
 from layerscope.export import BINARY, FORMS, SUFFIXES, TARGETS
 
 TABLES = {form: module for form, module in FORMS.items() if form != "text"}
@@ -49,7 +57,9 @@ def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str
 )
 @input_options
 @file_options
-@click.option("--seed", type=int, metavar="N", help="Of the random weights of onnx.  [default: 0]")
+@click.option(
+    "--seed", type=WHOLE_NUMBER, metavar="N", help="Of the random weights of onnx.  [default: 0]"
+)
 @click.option("--zero-weights", is_flag=True, help="onnx: zeros, which are not stored.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE, or of timeloop to a folder.")
 def command(network: str, target: str | None, output: str | None, **options: Any) -> None:
@@ -75,12 +85,13 @@ def command(network: str, target: str | None, output: str | None, **options: Any
         from layerscope.export.footer import footer
         from layerscope.export.timeloop import files
 
-        below = harmless(footer(report, target))
-        _deliver_all({name: text + below for name, text in files(report).items()}, output)
+        below = footer(report, target)
+        texts = {name: text + below for name, text in files(report).items()}
+        deliver_all(texts, output, target)
     else:
-        deliver(_text(report, target), output)
+        deliver(_text(report, target), output, target)
     for line in _warnings(report, target):
-        click.echo(f"layerscope: {harmless(line)}", err=True)
+        click.echo(f"layerscope: {one_line(line)}", err=True)
 
 
 def _warnings(report: Any, target: str) -> list[str]:
@@ -136,20 +147,11 @@ def _text(report: Any, target: str) -> str:
     if target in TARGETS:
         module, function, _ = TARGETS[target]
         text: str = getattr(import_module(f"layerscope.export.{module}"), function)(report)
-        return text + (harmless(footer(report, target)) if target in COMMENTS else "")
+        return text + (footer(report, target) if target in COMMENTS else "")
     table: str = import_module(f"layerscope.export.{TABLES[target]}").write(report)
-    return table if target == "json" else harmless(table + footer(report, target))
+    return table if target == "json" else table + footer(report, target)
 
 
 def _is_folder(output: str) -> bool:
     """Whether a path is one of a folder: it is there, or its name has no suffix."""
     return output != "-" and (os.path.isdir(output) or not os.path.splitext(output.rstrip("/"))[1])
-
-
-def _deliver_all(files: dict[str, str], folder: str) -> None:
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write {folder}: {error.strerror}") from None
-    for name, text in files.items():
-        deliver(text, os.path.join(folder, name))

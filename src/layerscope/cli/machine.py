@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from layerscope.cli.output import deliver, terminal
+from layerscope.cli.network import WHOLE_NUMBER
+from layerscope.cli.output import deliver, tell_of_caches, terminal
 from layerscope.errors import UsageError
 
 EXAMPLES = """\b
@@ -25,7 +26,9 @@ Examples:
 @click.option(
     "--calibrate", is_flag=True, help="Micro-benchmarks for `predict`: under five minutes, once."
 )
-@click.option("--threads", "-t", type=int, metavar="N", help="Of --calibrate.  [one a CPU]")
+@click.option(
+    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Of --calibrate.  [one a CPU]"
+)
 @click.option("--on", metavar="NAME", help="A known accelerator, by its data sheet.")
 @click.option("--list", "listed", is_flag=True, help="Known accelerators.")
 @click.option("--as", "form", type=click.Choice(["text", "json"]), default="text")
@@ -35,12 +38,14 @@ def command(form: str, output: str | None, **options: Any) -> None:
     from layerscope.cli.progress import bar
     from layerscope.engines.accelerators import machine_of
     from layerscope.engines.machine import known_machine, measure_machine
+    from layerscope.escaping import json_text
 
     again, on, listed = options["again"], options["on"], options["listed"]
     if sum((again or options["calibrate"], on is not None, listed)) > 1:
         raise UsageError("--again, --calibrate, --on and --list do not go together")
     if options["calibrate"]:
         deliver(_calibrated(options["threads"], again), output)
+        tell_of_caches()
         return
     if listed:
         deliver(_listing(), output)
@@ -53,7 +58,8 @@ def command(form: str, output: str | None, **options: Any) -> None:
             found = (None if again else known_machine()) or measure_machine(show)
         finally:
             show("", 1, 1)
-    deliver(_text(found, bool(output)) if form == "text" else _json(found), output)
+    deliver(_text(found, bool(output)) if form == "text" else json_text(found), output, form)
+    tell_of_caches()
 
 
 def _calibrated(threads: int | None, again: bool) -> str:
@@ -79,12 +85,6 @@ def _calibrated(threads: int | None, again: bool) -> str:
     for kind, error in sorted(model.errors.items(), key=lambda item: item[1]):
         lines.append(f"  {kind}: {error:.0%} ({len(model.samples[kind])})")
     return "\n".join([*lines, f"{found.cpu} · {found.measured}"]) + "\n"
-
-
-def _json(machine: Any) -> str:
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(machine), indent=2).decode() + "\n"
 
 
 def _text(machine: Any, to_file: bool) -> str:

@@ -7,9 +7,17 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal, wrapped
-from layerscope.errors import FormatError, LayerscopeError, UnknownName, UsageError
+from layerscope.cli.network import (
+    NETWORK,
+    REAL_NUMBER,
+    WHOLE_NUMBER,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
+from layerscope.cli.output import deliver, tell_of_caches, terminal, wrapped
+from layerscope.errors import LayerscopeError, UnknownName, UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 KNOWN = ("text", "markdown", "csv", "json", "boda")
@@ -48,16 +56,22 @@ class Interrupted(LayerscopeError):
 )
 @input_options
 @file_options
-@click.option("--threads", "-t", type=int, metavar="N", help="Threads.  [default: one a CPU]")
-@click.option("--runs", type=int, default=10, metavar="N", help="Runs after 3 warm-ups.  [10]")
+@click.option(
+    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Threads.  [default: one a CPU]"
+)
+@click.option(
+    "--runs", type=WHOLE_NUMBER, default=10, metavar="N", help="Runs after 3 warm-ups.  [10]"
+)
 @click.option("--fusion", default="on", metavar="HOW", help="on, off or both.  [default: on]")
-@click.option("--power", type=float, metavar="W", help="Watts to assume for the energy of a run.")
+@click.option(
+    "--power", type=REAL_NUMBER, metavar="W", help="Watts to assume for the energy of a run."
+)
 @click.option("--as", "form", metavar="FORM", help=f"{', '.join(KNOWN)}.  [default: text]")
 @click.option(
     "--parts", metavar="A,B,…", help="Of boda: layers, info, totals, profile, timers.  [all]"
 )
 @click.option("--sort", is_flag=True, help="Longest first.")
-@click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
 @click.option(
     "--output", "-o", metavar="FILE", help="Keep the run in FILE (.json), or write the table."
 )
@@ -88,15 +102,16 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         show("", 1, 1)
     to_keep = output is not None and os.path.splitext(output)[1].lower() == ".json"
     if to_keep and form in (None, "json"):
-        deliver(_render(found, "json", options, to_file=True), output)
+        deliver(_render(found, "json", options, to_file=True), output, "json")
         if form is None:
             deliver(_render(found, "text", options, to_file=False), None)
     elif to_keep:
-        deliver(_render(found, "json", options, to_file=True), output)
-        deliver(_render(found, form or "text", options, to_file=False), None)
+        deliver(_render(found, "json", options, to_file=True), output, "json")
+        deliver(_render(found, form or "text", options, to_file=False), None, form or "text")
     else:
         form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-        deliver(_render(found, form, options, to_file=bool(output)), output)
+        deliver(_render(found, form, options, to_file=bool(output)), output, form)
+    tell_of_caches()
     _leave(found)
 
 
@@ -118,20 +133,9 @@ def _leave(found: Any) -> None:
 
 def kept(path: str) -> Any:
     """The measurement in a file."""
-    import msgspec
+    from layerscope.export.run_json import read_file
 
-    from layerscope.export.run_json import read_json
-
-    try:
-        with open(path, "rb") as file:
-            found = read_json(file.read())
-    except OSError as error:
-        raise FormatError(f"{path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        raise FormatError(f"{path}: no run of `layerscope measure`: {error}") from None
-    if not found.runs:
-        raise FormatError(f"{path}: no run in it")
-    return found
+    return read_file(path)
 
 
 def show_again(path: str, form: str | None, output: str | None, options: dict[str, Any]) -> None:
@@ -152,7 +156,11 @@ def show_again(path: str, form: str | None, output: str | None, options: dict[st
     _check(form, told)
     if options.get("sort") not in (None, "time"):
         raise UsageError(f"--sort {options['sort']}: rows of a run are sorted by time")
-    deliver(_render(found, form, told, to_file=bool(output)), output)
+    from layerscope.export.run_json import reading
+
+    with reading(path):
+        text = _render(found, form, told, to_file=bool(output))
+    deliver(text, output, form)
 
 
 def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:
@@ -165,7 +173,7 @@ def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) ->
         from layerscope.notations.boda import write as write_boda
 
         texts = [write_boda(report, options.get("parts"), run=run) for run in found.runs]
-        return harmless("\n".join(texts))
+        return "\n".join(texts)
     from layerscope.export.measured import write
 
     width, style = terminal(to_file) if form == "text" else (None, None)
@@ -183,11 +191,11 @@ def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) ->
         return text
     if form == "text" and width:
         head, _, rest = text.partition("\n\n")
-        return f"{head}\n\n" + harmless_lines(rest, width)
-    return text if form == "text" else harmless(text)
+        return f"{head}\n\n" + wrapped_lines(rest, width)
+    return text
 
 
-def harmless_lines(text: str, width: int) -> str:
+def wrapped_lines(text: str, width: int) -> str:
     """Remarks under a table, broken where they are long; further tables as they are."""
     lines = []
     for line in text.splitlines():

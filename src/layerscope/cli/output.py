@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import click
 
 from layerscope.errors import OutputError
+from layerscope.escaping import delivered, one_line
 from layerscope.export.text import Style, plain
+from layerscope.formats.sources import labelled
+from layerscope.interrupts import whole_files, write_files
 
 COLOURS = {
     "head": {"bold": True},
@@ -17,34 +21,31 @@ COLOURS = {
     "rule": {"dim": True},
     "note": {"dim": True},
 }
+COLUMNS = re.compile(r"[0-9]{1,6}")  # a wider terminal there is not
 
 
 def terminal(to_file: bool = False) -> tuple[int | None, Style]:
     """Width to fit (None: any) and a way to colour; colours only on a terminal that takes them."""
-    tty = sys.stdout.isatty() and not to_file
     width = None
-    if os.environ.get("COLUMNS", "").isdecimal():
+    if COLUMNS.fullmatch(os.environ.get("COLUMNS", "")):
         width = int(os.environ["COLUMNS"]) or None
-    elif tty:
+    elif _is_terminal() and not to_file:
         width = os.get_terminal_size(sys.stdout.fileno()).columns or None
-    coloured = tty and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return (None if to_file else width), (_coloured if coloured else plain)
+    return (None if to_file else width), (_coloured if _coloured_here(to_file) else plain)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _coloured_here(to_file: bool) -> bool:
+    wanted = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return wanted and not to_file and _is_terminal()
 
 
 def _coloured(text: str, role: str) -> str:
     look = COLOURS.get(role)
     return click.style(text, **look) if look else text
-
-
-# Names come from strangers' files: no control character of theirs reaches a terminal.
-CONTROLS = {
-    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
-}
-
-
-def harmless(text: str) -> str:
-    """Text whose control characters are written out."""
-    return text.translate(CONTROLS)
 
 
 def wrapped(text: str, width: int) -> str:
@@ -54,27 +55,49 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(fill(line, max(width, 20)) for line in text.splitlines()) + "\n"
 
 
-def deliver(text: str, output: str | None) -> None:
+def deliver(text: str, output: str | None, form: str = "text") -> None:
     """Print the text, or write the file whole or not at all."""
+    to_file = output is not None and output != "-"
+    text = delivered(labelled(text), form, styled=_coloured_here(to_file))
     if output is None or output == "-":
+        if sys.stdout is None:
+            raise OutputError("cannot write the output: standard output is closed")
         sys.stdout.write(text)
         sys.stdout.flush()
         return
-    folder, name = os.path.split(os.path.abspath(output))
-    partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
+    deliver_bytes(text.encode(), output)
+
+
+def deliver_bytes(data: bytes, output: str) -> None:
+    """Write a file whole or not at all."""
     try:
+        if os.path.isdir(output):
+            raise OutputError(f"cannot write {output}: it is a folder")
         if os.path.exists(output) and not os.path.isfile(output):
-            if os.path.isdir(output):
-                raise OutputError(f"cannot write {output}: it is a folder")
-            with open(output, "w", encoding="utf-8") as device:  # /dev/stdout and the like
-                device.write(text)
+            with open(output, "wb") as device:  # /dev/stdout and the like
+                device.write(data)
             return
-        try:
-            with open(partial, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            os.replace(partial, output)
-        finally:
-            if os.path.exists(partial):
-                os.unlink(partial)
+        with whole_files(output) as (file,):
+            file.write(data)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise OutputError(f"cannot write {output}: {why}") from None
+
+
+def deliver_all(texts: dict[str, str], folder: str, form: str) -> None:
+    """Write a file a text into a folder, all of them or none."""
+    contents = {
+        os.path.join(folder, name): delivered(text, form).encode() for name, text in texts.items()
+    }
+    try:
+        write_files(contents, folder)
     except OSError as error:
-        raise OutputError(f"cannot write {output}: {error.strerror}") from None
+        raise OutputError(f"cannot write {folder}: {error.strerror or error}") from None
+
+
+def tell_of_caches() -> None:
+    """Say on stderr which kept files were ignored, and which could not be written."""
+    from layerscope.engines.cache import take_remarks
+
+    for remark in take_remarks():
+        click.echo(f"layerscope: {one_line(remark)}", err=True)

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver
-from layerscope.errors import OutputError, UnknownName, UsageError
+from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes
+from layerscope.cli.network import reading as options_of_reader
+from layerscope.cli.output import deliver, deliver_bytes
+from layerscope.errors import UnknownName, UsageError
 from layerscope.plot import PLOTS
 
 EXAMPLES = """\b
@@ -30,51 +31,60 @@ def command(network: str, what: str | None, output: str | None, **options: Any) 
     """Draw a roofline, the time of layers, or memory over the order of execution."""
     from layerscope.api import analyze, need_operations
     from layerscope.formats import is_run
-    from layerscope.plot import pictures, png
+    from layerscope.plot import png
 
-    run = machine = None
     if is_run(network):
-        from layerscope.cli.measure import kept
-        from layerscope.graph.plain import from_plain
+        from layerscope.export.run_json import reading
 
-        found = kept(network)
-        run, machine = found.runs[0], found.machine
-        report = analyze(from_plain(found.graph))
+        with reading(network):
+            svg = _of_run(network, what or "roofline")
     else:
         report = analyze(
             network,
             input=parse_shapes(options["inputs"]),
             batch=options["batch"],
             dtype=options["dtype"],
-            **reading(options),
+            **options_of_reader(options),
         )
         need_operations(report, "plot")
-    what = what or ("roofline" if run is not None else "memory")
-    if what not in PLOTS:
-        raise UnknownName("plot", what, PLOTS, f"; known: {', '.join(PLOTS)}")
-    if what in ("roofline", "time"):
-        if run is None:
-            raise UsageError(f"--of {what} is of a run: layerscope measure {network} -o run.json")
-        svg = (
-            pictures.roofline(report, run, machine)
-            if what == "roofline"
-            else pictures.time_bars(report, run)
-        )
-    else:
-        draw = pictures.memory_steps if what == "memory" else pictures.activation_bars
-        svg = draw(report)
+        svg = _of_network(report, what or "memory", network)
     suffix = os.path.splitext(output or "")[1].lower()
     if output is None or suffix in (".svg", ""):
-        deliver(svg, output)
+        deliver(svg, output, "svg")
     elif suffix == ".png":
-        _write(png(svg), output)
+        deliver_bytes(png(svg), output)
     else:
         raise UsageError(f"-o {output}: expected a name that ends in .svg or .png")
 
 
-def _write(data: bytes, path: str) -> None:
-    try:
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+def _known(what: str) -> None:
+    if what not in PLOTS:
+        raise UnknownName("plot", what, PLOTS, f"; known: {', '.join(PLOTS)}")
+
+
+def _of_run(path: str, what: str) -> str:
+    """A picture of a run that was kept."""
+    from layerscope.api import analyze
+    from layerscope.cli.measure import kept
+    from layerscope.graph.plain import from_plain
+    from layerscope.plot import pictures
+
+    _known(what)
+    found = kept(path)
+    report = analyze(from_plain(found.graph))
+    if what == "roofline":
+        return pictures.roofline(report, found.runs[0], found.machine)
+    if what == "time":
+        return pictures.time_bars(report, found.runs[0])
+    return _of_network(report, what, path)
+
+
+def _of_network(report: Any, what: str, network: str) -> str:
+    """A picture of what is known without a run."""
+    from layerscope.plot import pictures
+
+    _known(what)
+    if what in ("roofline", "time"):
+        raise UsageError(f"--of {what} is of a run: layerscope measure {network} -o run.json")
+    draw = pictures.memory_steps if what == "memory" else pictures.activation_bars
+    return draw(report)

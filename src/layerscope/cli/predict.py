@@ -7,8 +7,15 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal
+from layerscope.cli.network import (
+    NETWORK,
+    WHOLE_NUMBER,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
+from layerscope.cli.output import deliver, tell_of_caches, terminal
 from layerscope.errors import UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown"}
@@ -28,10 +35,12 @@ Examples:
 @click.option("--on", metavar="MACHINE", help="A known machine.  [default: this one, calibrated]")
 @input_options
 @file_options
-@click.option("--threads", "-t", type=int, metavar="N", help="Of this machine.  [one a CPU]")
+@click.option(
+    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Of this machine.  [one a CPU]"
+)
 @click.option("--as", "form", metavar="FORM", help="text, markdown, csv, json.  [default: text]")
 @click.option("--sort", is_flag=True, help="Longest first.")
-@click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix chooses the form.")
 def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
     """Predict the time of every layer of NET and of all of them, with an error band."""
@@ -52,4 +61,5 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
     width, style = terminal(bool(output))
     text = write(found, form, width=width, style=style, sort=options["sort"], top=options["top"])
-    deliver(text if form in ("json", "text") else harmless(text), output)
+    deliver(text, output, form)
+    tell_of_caches()

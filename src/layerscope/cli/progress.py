@@ -6,21 +6,28 @@ import os
 import sys
 from collections.abc import Callable
 
+from layerscope.escaping import visible
+from layerscope.interrupts import check
+
 WIDTH = 24
 
 
 def bar() -> Callable[[str, int, int], None]:
-    """A function to call with what is done, how far, and of how many."""
+    """A function to call with what is done, how far, and of how many; it ends on a signal."""
     stream = sys.stderr
-    if not stream.isatty() or os.environ.get("TERM") == "dumb":
-        return lambda what, done, of: None
+    if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return lambda what, done, of: check() if done < of else None
 
     def show(what: str, done: int, of: int) -> None:
+        if done < of:
+            check()
         if done >= of:
             stream.write("\r\x1b[K")
         else:
             full = WIDTH * done // max(of, 1)
-            stream.write(f"\r\x1b[K[{'█' * full}{'·' * (WIDTH - full)}] {done}/{of} {what}")
+            stream.write(
+                f"\r\x1b[K[{'█' * full}{'·' * (WIDTH - full)}] {done}/{of} {visible(what)}"
+            )
         stream.flush()
 
     return show

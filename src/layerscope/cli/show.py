@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, parse_shapes, reading
-from layerscope.cli.output import deliver, harmless, terminal, wrapped
+from layerscope.cli.network import NETWORK, WHOLE_NUMBER, file_options, parse_shapes, reading
+from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
 from layerscope.export import FORMS, SUFFIXES
@@ -70,7 +70,7 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
     "[default: exact, or the notation's own]",
 )
 @click.option(
-    "--batch", "-b", type=int, metavar="N", help="Batch size.  [default: the network's, 1]"
+    "--batch", "-b", type=WHOLE_NUMBER, metavar="N", help="Batch size.  [default: the network's, 1]"
 )
 @click.option(
     "--input",
@@ -83,7 +83,10 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option("--dtype", metavar="TYPE", help="Number type: fp32, fp16, bf16, int8, int4.")
 @file_options
 @click.option(
-    "--depth", type=int, metavar="N", help="Levels of the module tree to open.  [default: all]"
+    "--depth",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="Levels of the module tree to open.  [default: all]",
 )
 @click.option(
     "--by",
@@ -92,15 +95,15 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 )
 @click.option("--columns", metavar="A,B,…", help="Columns, by name; a wrong one lists them all.")
 @click.option("--sort", metavar="COLUMN", help="Layers by one column, largest first.")
-@click.option("--top", type=int, metavar="N", help="Only the first N rows.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
 @click.option("--all", "everything", is_flag=True, help="Also layers that only work out shapes.")
 @click.option("--total", is_flag=True, help="One line: params, MACs, FLOPs, peak memory.")
 @click.option(
     "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
 )
-@click.option("--tokens", type=int, metavar="N", help="Read N tokens at once (prefill).")
+@click.option("--tokens", type=WHOLE_NUMBER, metavar="N", help="Read N tokens at once (prefill).")
 @click.option(
-    "--decode", type=int, metavar="LENGTH", help="Read one token after a cache of LENGTH."
+    "--decode", type=WHOLE_NUMBER, metavar="LENGTH", help="Read one token after a cache of LENGTH."
 )
 @click.option(
     "--train", metavar="OPTIMIZER", help="Memory of a training step: sgd, momentum, adam."
@@ -147,7 +150,7 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     }
     report = analyze(network, batch=options["batch"], **told, **reading(options))
     asked = _answers(network, report, options, told)
-    deliver(_render(report, form, options, asked, to_file=bool(output)), output)
+    deliver(_render(report, form, options, asked, to_file=bool(output)), output, form)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
 
@@ -225,7 +228,7 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
         from layerscope.export.footer import listing
         from layerscope.export.text import total_line
 
-        return harmless(total_line(report) + listing(asked.lines(report), form))
+        return total_line(report) + listing(asked.lines(report), form)
     if form in NOTATIONS:
         from layerscope.export.footer import footer
         from layerscope.notations import write as write_notation
@@ -233,7 +236,7 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
         parts = options["parts"]
         told = {} if parts is None else {"parts": tuple(_names(parts))}
         text = write_notation(report, form, **told)
-        return harmless(text + footer(report, form) if stamp else text)
+        return text + footer(report, form) if stamp else text
     view = View(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
         options["depth"],
@@ -249,12 +252,12 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
 
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
-        below = harmless(_below(report, form, asked, stamp))
+        below = _below(report, form, asked, stamp)
         return text + (wrapped(below, width) if below and width else below)
     from importlib import import_module
 
-    text = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    return harmless(text + _below(report, form, asked, stamp))
+    table: str = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
+    return table + _below(report, form, asked, stamp)
 
 
 def _below(report: Any, form: str, asked: Any, stamp: bool) -> str:

@@ -33,7 +33,7 @@ def command(text: str, form: str, output: str | None) -> None:
         totals = report.totals
         shape = shape_text(report.inputs[0].shape)
         rows.append((name, totals.params, totals.macs, shape, describe(name)))
-    deliver(_print(rows, form, bool(output)), output)
+    deliver(_print(rows, form, bool(output)), output, form)
 
 
 def _print(rows: list[tuple[str, int, int, str, str]], form: str, to_file: bool) -> str:
@@ -48,11 +48,10 @@ def _print(rows: list[tuple[str, int, int, str, str]], form: str, to_file: bool)
         writer.writerows(rows)
         return out.getvalue()
     if form == "json":
-        import msgspec
+        from layerscope.escaping import json_text
 
         keys = ("name", "params", "macs", "input", "description")
-        data = msgspec.json.encode([dict(zip(keys, row, strict=True)) for row in rows])
-        return msgspec.json.format(data, indent=2).decode() + "\n"
+        return json_text([dict(zip(keys, row, strict=True)) for row in rows])
     from layerscope.report.numbers import exact_text, short_text
 
     width, style = terminal(to_file)

@@ -10,7 +10,14 @@ from typing import TypeVar
 
 import msgspec
 
+from layerscope.errors import InputError
+from layerscope.interrupts import whole_files
+from layerscope.report.quantities import check_stored
+
 T = TypeVar("T")
+
+CACHE_BYTES = 1 << 26  # of a file that is kept
+remarks: dict[str, str] = {}  # path -> why it was ignored or not written
 
 
 def folder() -> str:
@@ -23,6 +30,8 @@ def folder() -> str:
     if sys.platform == "win32":
         return os.path.join(os.environ.get("LOCALAPPDATA", os.path.expanduser("~")), "layerscope")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if base.startswith("~"):  # nobody knows the home of this user: nothing is kept
+        base = os.devnull
     return os.path.join(base, "layerscope")
 
 
@@ -34,23 +43,43 @@ def path_of(kind: str, identity: str) -> str:
 
 
 def load(kind: str, identity: str, type: type[T]) -> T | None:
-    """What was kept, None if nothing was, or by another version of ours."""
-    try:
-        with open(path_of(kind, identity), "rb") as file:
-            return msgspec.json.decode(file.read(), type=type)
-    except (OSError, msgspec.DecodeError):
+    """What was kept, None if nothing was or it is damaged, of which a remark is left."""
+    path = path_of(kind, identity)
+    if not os.path.isfile(path):
         return None
+    try:
+        with open(path, "rb") as file:
+            data = file.read(CACHE_BYTES + 1)
+        if len(data) > CACHE_BYTES:
+            raise ValueError(f"more than CACHE_BYTES = {CACHE_BYTES:,} bytes")
+        found = msgspec.json.decode(data, type=type)
+        check_stored(msgspec.to_builtins(found), path)
+        return found
+    except (OSError, ValueError, RecursionError, InputError) as error:  # of msgspec: ValueErrors
+        forget(kind, identity, str(error) or "nested too deeply")
+        return None
+
+
+def forget(kind: str, identity: str, why: str) -> None:
+    """Leave the remark that a file is ignored."""
+    remarks[path_of(kind, identity)] = f"ignored, it is of another version or damaged: {why}"
 
 
 def keep(kind: str, identity: str, value: object) -> str | None:
-    """Keep a value; the file, or None where none can be written."""
+    """Keep a value; the file, or None where none can be written, of which a remark is left."""
     path = path_of(kind, identity)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        partial = f"{path}.{os.getpid()}.partial"
-        with open(partial, "wb") as file:
+        with whole_files(path) as (file,):
             file.write(msgspec.json.format(msgspec.json.encode(value), indent=1))
-        os.replace(partial, path)
-    except OSError:
+    except OSError as error:
+        remarks[path] = f"not kept for the next time: {error.strerror or error}"
         return None
     return path
+
+
+def take_remarks() -> list[str]:
+    """What there is to say of files that were ignored or not written; each is said once."""
+    found = [f"{path}: {remark}" for path, remark in remarks.items()]
+    remarks.clear()
+    return found

@@ -10,14 +10,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from statistics import median
-from threading import Barrier, Thread
+from threading import Barrier, BrokenBarrierError, Thread
 from typing import Any
 
 from msgspec.structs import replace
 
 from layerscope.engines import Progress, quiet
 from layerscope.engines.affinity import cpus, pinned, worker_places
-from layerscope.engines.cache import keep, load
+from layerscope.engines.cache import forget, keep, load
 from layerscope.errors import UsageError
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 
@@ -25,6 +25,7 @@ PRODUCTS = ((384, 384, 384), (768, 768, 768), (1536, 1536, 1536), (3136, 256, 23
 SECONDS = 0.4  # of each measurement
 ROUNDS = 3  # of all measurements: a machine that others use too is slower for seconds at a time
 DTYPES = ("fp32", "fp64", "int8")
+MOST_THREADS = 1024
 LEAST = 5  # runs of each at least
 MOST_BUFFER = 1 << 30  # bytes of a buffer that is to lie in DRAM
 
@@ -36,8 +37,8 @@ def cores() -> int:
 
 def threads_of(asked: int | None) -> int:
     """Threads to run on: as many as asked for, else one a CPU."""
-    if asked is not None and asked < 1:
-        raise UsageError(f"--threads {asked}, expected at least 1")
+    if asked is not None and not 1 <= asked <= MOST_THREADS:
+        raise UsageError(f"--threads {asked}, expected 1 to {MOST_THREADS:,}")
     return cores() if asked is None else asked
 
 
@@ -91,7 +92,14 @@ def _read(path: str) -> str:
 
 def known_machine() -> Machine | None:
     """The roofs that were measured here before."""
-    return load("machine", identity(), Machine)
+    found = load("machine", identity(), Machine)
+    if found is None:
+        return None
+    rates = [peak.flops.best for peak in found.peaks] + [each.rate.best for each in found.levels]
+    if not rates or min(rates) <= 0:
+        forget("machine", identity(), "a limit that is not above 0")
+        return None
+    return found
 
 
 def measure_machine(progress: Progress = quiet) -> Machine:
@@ -270,9 +278,13 @@ def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], flo
             return time.perf_counter() - started
         gate = Barrier(len(parts) + 1)
         threads = [Thread(target=_through, args=(gate, work, part)) for part in parts]
-        for thread in threads:
-            thread.start()
-        gate.wait()
+        try:
+            for thread in threads:
+                thread.start()
+            gate.wait()
+        except BaseException:  # Ctrl-C: the others would wait at the gate for good
+            gate.abort()
+            raise
         started = time.perf_counter()
         for thread in threads:
             thread.join()
@@ -282,8 +294,9 @@ def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], flo
 
 
 def _through(gate: Barrier, work: Callable[[Any], None], part: Any) -> None:
-    gate.wait()
-    work(part)
+    with suppress(BrokenBarrierError):
+        gate.wait()
+        work(part)
 
 
 def _rate(run: Callable[[], Any], amount: float, seconds: float) -> Rate:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,12 +14,14 @@ from layerscope.engines.machine import known_machine, raised, threads_of
 from layerscope.engines.subject import LEAST_RUNS, Fusion, Options, Subject, subject_of
 from layerscope.errors import EngineError, LayerscopeError, MissingExtra, UnknownName, UsageError
 from layerscope.graph.plain import to_plain
+from layerscope.interrupts import acknowledge, scratch_folder
 from layerscope.report import Report
 from layerscope.report.measurement import Energy, Machine, Measurement, Run, Timer
 from layerscope.report.timed import timed
 from layerscope.version import __version__
 
 FUSIONS: dict[str, tuple[Fusion, ...]] = {"on": ("on",), "off": ("off",), "both": ("on", "off")}
+MOST_RUNS = 10_000  # the times of all layers in every run are kept
 SLACK = 0.05  # by which a row may be above a roof: both were measured
 TOLERANCE = 1e-3  # of the largest output: engines sum in different orders
 
@@ -45,14 +46,14 @@ def measure(
             raise UnknownName("engine", each, ENGINES, f"; known: {known}, all")
     if fusion not in FUSIONS:
         raise UnknownName("fusion", fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
-    if runs < LEAST_RUNS:
-        raise UsageError(f"--runs {runs}, expected at least {LEAST_RUNS}")
+    if not LEAST_RUNS <= runs <= MOST_RUNS:
+        raise UsageError(f"--runs {runs}, expected {LEAST_RUNS} to {MOST_RUNS:,}")
     threads = threads_of(threads)
     if power is not None and power <= 0:
         raise UsageError(f"--power {power}, expected watts")
     for each in names if len(names) == 1 else ():
         engine(each).version()  # raise for one that is missing before anything is written
-    with TemporaryDirectory(prefix="layerscope-") as folder:
+    with scratch_folder() as folder:
         started = time.perf_counter()
         subject = subject_of(report, folder, path)
         before = (
@@ -68,7 +69,8 @@ def measure(
     if not found:
         raise EngineError("; ".join(failures) or f"{report.name}: no engine ran it")
     machine = known_machine()
-    if machine is not None and any(above(report, run, machine) for run in found):
+    whole = all(run.code != 130 for run in found)  # after Ctrl-C nothing more is measured
+    if machine is not None and whole and any(above(report, run, machine) for run in found):
         machine = raised(machine, threads, report.float_dtype)
         found = [_noted(report, run, machine) for run in found]
     return Measurement(
@@ -116,6 +118,7 @@ def _run_all(
         try:
             run, outputs = engine(name).measure(subject, options, progress)
         except KeyboardInterrupt:
+            acknowledge()
             if not found:
                 raise
             failures.append(f"{name}: interrupted")

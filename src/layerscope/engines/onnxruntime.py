@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -24,6 +23,7 @@ from layerscope.engines.rows import Parts, account
 from layerscope.engines.stamps import Stamped
 from layerscope.engines.subject import WARM_UPS, Options, Subject, feeds, first_line
 from layerscope.errors import EngineError, MissingExtra
+from layerscope.interrupts import acknowledge, scratch_folder
 from layerscope.report.measurement import MemoryUse, Run, Timer
 
 WIDTHS = {
@@ -59,7 +59,7 @@ def measure(
     subject: Subject, options: Options, progress: Progress = quiet
 ) -> tuple[Run, dict[str, Any]]:
     """Times of all layers, and the outputs of the last run by name."""
-    with TemporaryDirectory(prefix="layerscope-") as folder, pinned(options.threads):
+    with scratch_folder() as folder, pinned(options.threads):
         return _measure(subject, options, progress, folder)
 
 
@@ -94,6 +94,7 @@ def _measure(
                 plain.run_with_iobinding(bound)
                 unprofiled.append(clock.stop())
     except KeyboardInterrupt:
+        acknowledge()
         stopped = Stopped(f"interrupted after {len(samples)} of {options.runs} runs", 130)
     except Exception as error:
         stopped = Stopped(first_line(error), 3)
@@ -124,6 +125,7 @@ def _measure(
         try:
             memory = _memory(subject, options, folder, engine)
         except KeyboardInterrupt:
+            acknowledge()
             stopped = Stopped("interrupted while memory was measured", 130)
     progress("done", steps, steps)
     parts = Parts(mapped, engine, times, samples, unprofiled)
@@ -265,7 +267,7 @@ def optimised_model(model: bytes, disabled: Sequence[str] = ()) -> Any:
     import onnx
 
     ort = _module()
-    with TemporaryDirectory(prefix="layerscope-") as folder:
+    with scratch_folder() as folder:
         options = ort.SessionOptions()
         options.log_severity_level = QUIET
         options.optimized_model_filepath = os.path.join(folder, OPTIMISED)

@@ -11,6 +11,7 @@ from layerscope.engines.program import Operator, Program
 from layerscope.engines.rows import Parts, account
 from layerscope.engines.subject import KINDS, WARM_UPS, Options, Subject, feeds, first_line
 from layerscope.errors import EngineError, MissingExtra
+from layerscope.interrupts import acknowledge
 from layerscope.report.measurement import MemoryUse, Run, Timer
 
 CONSTANT = ("Const", "Constant")
@@ -61,6 +62,7 @@ def measure(
             other.infer(given)
             unprofiled.append(clock.stop())
     except KeyboardInterrupt:
+        acknowledge()
         if len(unprofiled) <= WARM_UPS:
             raise
         done = len(unprofiled) - WARM_UPS

@@ -16,13 +16,13 @@ from ctypes import c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from functools import cache
 from glob import escape, glob
 from itertools import pairwise
-from tempfile import TemporaryDirectory
 from time import perf_counter_ns
 from typing import Any
 
 from layerscope.engines.native import VERSION, Session, native
 from layerscope.engines.profile import read_order
 from layerscope.errors import EngineError
+from layerscope.interrupts import defer_in, scratch_folder
 
 DOMAIN, STAMP = "layerscope", "Stamp"
 ANY, FLOAT = 0, 1  # types of elements
@@ -69,6 +69,7 @@ class Stamps:
         native().call("CustomOpDomain_Add", self.domain, ctypes.byref(operator))
 
     def _function(self, result: Any, does: Any, takes: int) -> int | None:
+        defer_in(does)
         made = ctypes.CFUNCTYPE(result, *[c_void_p] * takes)(does)
         self._kept.append(made)
         return ctypes.cast(made, c_void_p).value
@@ -142,7 +143,7 @@ class Stamped:
 
 def order(path: str, inputs: Mapping[str, Any], outputs: Sequence[str]) -> list[str]:
     """The names of a stamped model's operators in the order they run, as the profiler tells."""
-    with TemporaryDirectory(prefix="layerscope-") as folder:
+    with scratch_folder() as folder:
         session = Session(path, 1, {}, stamps().domain, os.path.join(folder, "order"))
         try:
             session.bind(inputs, list(outputs))
@@ -169,7 +170,7 @@ def in_order() -> bool:
     expected = [f"{DOMAIN}/0"]
     for n, node in enumerate(nodes):
         expected += [node.name, f"{DOMAIN}/{n + 1}"]
-    with TemporaryDirectory(prefix="layerscope-") as folder:
+    with scratch_folder() as folder:
         path = os.path.join(folder, "forked.onnx")
         onnx.save(model, path)
         found = order(path, {"x": numpy.ones(1, numpy.float32)}, ["w"])

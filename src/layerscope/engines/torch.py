@@ -22,6 +22,7 @@ from layerscope.engines.rows import Parts, account
 from layerscope.engines.subject import KINDS, WARM_UPS, Options, Subject, feeds, first_line
 from layerscope.engines.torch_operators import OPERATORS
 from layerscope.errors import EngineError, MissingExtra
+from layerscope.interrupts import acknowledge
 from layerscope.report.measurement import MemoryUse, Run, Timer
 
 
@@ -73,6 +74,7 @@ def measure(
             reorders = network.reorders(given)
             held = network.peak(given)
     except KeyboardInterrupt:
+        acknowledge()
         if not plain:
             raise
         note, code = f"interrupted after {len(plain)} of {options.runs} runs", 130

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from layerscope.escaping import json_text, visible
+from layerscope.escaping import markdown as escape
 from layerscope.export.grid import Cell, fits, lay_out, markdown, named
-from layerscope.export.markdown import escape
-from layerscope.export.text import Style, plain, safe
+from layerscope.export.text import Style, plain
 from layerscope.report import compare
 from layerscope.report.columns import shape_text
 from layerscope.report.compare import Change, Figure, Pair
@@ -74,8 +75,6 @@ def write_json(
     comparison: compare.Comparison, *, everything: bool = False, stamp: bool = True
 ) -> str:
     """Figures and every differing layer, with `everything` the equal ones too."""
-    import msgspec
-
     document: dict[str, Any] = {
         "networks": [report.name for report in comparison.reports],
         "totals": {
@@ -92,7 +91,7 @@ def write_json(
         "pairs": [_pair(pair, everything) for pair in comparison.pairs],
         "stamps": [report.stamp for report in comparison.reports] if stamp else None,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return json_text(document)
 
 
 def _pair(pair: Pair, everything: bool) -> dict[str, Any]:
@@ -150,9 +149,9 @@ def _beside(comparison: compare.Comparison, width: int | None, style: Style) -> 
 def _totals(comparison: compare.Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
     """A row a figure: the first network's value, then of each other the value and the ratio."""
     reports = comparison.reports
-    rows = [[named(""), Cell(safe(reports[0].name))]]
+    rows = [[named(""), Cell(visible(reports[0].name))]]
     for n in others:
-        rows[0] += [Cell(safe(reports[n].name)), Cell("ratio")]
+        rows[0] += [Cell(visible(reports[n].name)), Cell("ratio")]
     for figure in comparison.figures:
         row = [named(figure.title), Cell(_number(figure, 0, short))]
         for n in others:
@@ -192,10 +191,10 @@ def _head(pair: Pair) -> str:
     parts = [
         f"{pair.count('equal'):,} layers equal",
         f"{pair.count('changed'):,} changed (~)",
-        f"{pair.count('only_first'):,} only in {safe(first)} (-)",
-        f"{pair.count('only_second'):,} only in {safe(second)} (+)",
+        f"{pair.count('only_first'):,} only in {visible(first)} (-)",
+        f"{pair.count('only_second'):,} only in {visible(second)} (+)",
     ]
-    return f"{safe(pair.first.name)} → {safe(pair.second.name)}: {', '.join(parts)}"
+    return f"{visible(pair.first.name)} → {visible(pair.second.name)}: {', '.join(parts)}"
 
 
 def _lines(pair: Pair, everything: bool) -> list[Line]:
@@ -208,19 +207,19 @@ def _rows(lines: Sequence[Line], short: bool) -> list[list[Cell]]:
     rows = [[*titles, Cell("params"), Cell("MACs")]]
     for line in lines:
         figures = [number(line.params), number(line.macs)] if line.known else ["?", "?"]
-        words = [MARKS[line.kind], safe(line.name), safe(line.type), shape_text(line.output)]
+        words = [MARKS[line.kind], visible(line.name), visible(line.type), shape_text(line.output)]
         rows.append([*map(named, words), *map(Cell, figures)])
     return rows
 
 
 def _told(change: Change) -> str:
     parts = [
-        "?" if side is None else exact_text(side) if isinstance(side, int) else safe(side)
+        "?" if side is None else exact_text(side) if isinstance(side, int) else visible(side)
         for side in (change.first, change.second)
     ]
     return f"{change.what} {parts[0]} → {parts[1]}"
 
 
 def _changes(line: Line) -> str:
-    was = [f"was {safe(line.was)}"] if line.was else []
+    was = [f"was {visible(line.was)}"] if line.was else []
     return ", ".join([*was, *(_told(change) for change in line.changes)])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from io import StringIO
-from typing import Any
 
+from layerscope.escaping import csv_cell
 from layerscope.export.table import View, table
-from layerscope.report.numbers import AtLeast
 from layerscope.report.types import Report
 
 COLUMNS = (
@@ -35,16 +33,5 @@ def write(report: Report, view: View | None = None) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([column.name for column in grid.columns])
     for row in grid.rows:
-        writer.writerow([_plain(value) for value in grid.cells(row)])
+        writer.writerow([csv_cell(value) for value in grid.cells(row)])
     return out.getvalue()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, AtLeast):
-        return str(value)
-    if isinstance(value, Fraction):
-        return f"{float(value):.6g}"
-    text = "" if value is None else value
-    if isinstance(text, str) and text[:1] in ("=", "+", "@", "\t", "\r"):
-        return "'" + text  # a name that a spreadsheet would run as a formula
-    return text

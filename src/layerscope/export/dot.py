@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from layerscope.export.nests import quoted
+from layerscope.escaping import quoted
 from layerscope.graph.types import Tensor
 from layerscope.ops import RULES
 from layerscope.report.columns import COLUMNS, tensor_text

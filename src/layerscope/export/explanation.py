@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from layerscope.escaping import json_text, visible
+from layerscope.escaping import markdown as escape
 from layerscope.export.grid import Cell, lay_out, markdown, named
-from layerscope.export.markdown import escape
 from layerscope.export.text import Style, plain
 from layerscope.report.explain import Explained, Opinion, Part
 from layerscope.report.figures import Answer, Match
@@ -38,7 +39,7 @@ class Explanation(Explained, frozen=True):
 def write_text(explained: Explanation, *, width: int | None = None, style: Style = plain) -> str:
     """A row a counter, its reasons below it; what gives a figure first, if one was asked for."""
     if explained.answer is not None:
-        return "".join(f"{line}\n" for line in _answered(explained.answer))
+        return "".join(f"{visible(line)}\n" for line in _answered(explained.answer))
     below = ["", "", *["; ".join(_reasons(said)) for said in explained.opinions]]
     exact, short = (_rows(explained, digits) for digits in (False, True))
     return lay_out(exact, width, style, short, below)
@@ -58,8 +59,6 @@ def write_markdown(explained: Explanation) -> str:
 
 def write_json(explained: Explanation, *, stamp: bool = True) -> str:
     """Figures in full and reasons that add up to every difference."""
-    import msgspec
-
     document: dict[str, Any] = {
         "network": explained.report.name,
         "macs": explained.macs,
@@ -87,7 +86,7 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
             "matches": [_match(match) for match in explained.answer.matches],
             "nearest": [_match(match) for match in explained.answer.nearest],
         }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return json_text(document)
 
 
 def _part(part: Part) -> dict[str, Any]:

@@ -5,8 +5,9 @@ Formats of other programs get them as comments. SCALE-Sim's csv has no comments 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from layerscope.escaping import csv_comment, html, markdown, one_line, visible
 from layerscope.report.types import Report
 
 # form -> how a line of comment begins
@@ -20,6 +21,16 @@ COMMENTS = {
     "zigzag": "# ",
 }
 WITH_FINDINGS = ("text", "markdown", "html")
+MARKDOWN = ("markdown", "netscope", "netscope.folded", "backbone", "cs231n.md", "layersheet")
+
+
+def escape_for(form: str) -> Callable[[str], str]:
+    """What a line under a table of that form is escaped by."""
+    if form in MARKDOWN:
+        return lambda line: markdown(line, keep="_")
+    if form in COMMENTS:
+        return csv_comment if form.endswith("csv") else one_line
+    return html if form == "html" else visible
 
 
 def facts(report: Report) -> list[str]:
@@ -32,28 +43,35 @@ def footer(report: Report, form: str) -> str:
     from layerscope.report.findings import findings
     from layerscope.report.language import lines as language
 
-    lines = facts(report)
+    escape = escape_for(form)
+    lines = [escape(line) for line in facts(report)]
     if form in COMMENTS:
-        return "".join(f"{COMMENTS[form]}{' '.join(line.split())}\n" for line in lines)
+        return "".join(f"{COMMENTS[form]}{line}\n" for line in lines)
     found = (*findings(report), *language(report)) if form in WITH_FINDINGS else ()
     if form == "html":
-        return _html(found, lines)
+        return _html([html(line) for line in found], lines)
     blocks = [listing(found, form)] if found else []
-    end = "  " if form == "markdown" else ""  # keeps lines apart in Markdown
-    blocks.append("".join(f"{line}{end}\n" for line in lines))
+    blocks.append(stamps(facts(report), form))
     return "\n" + "\n".join(blocks)
 
 
 def listing(lines: Sequence[str], form: str) -> str:
     """Sentences one below the other, in Markdown as a list."""
     mark = "- " if form == "markdown" else ""
-    return "".join(f"{mark}{line}\n" for line in lines)
+    escape = escape_for(form)
+    return "".join(f"{mark}{escape(line)}\n" for line in lines)
+
+
+def stamps(lines: Sequence[str], form: str) -> str:
+    """Stamps and remarks under the tables of several networks; "" without any."""
+    escape = escape_for(form)
+    end = "  " if form in MARKDOWN else ""  # keeps lines apart in Markdown
+    return "".join(f"{escape(line)}{end}\n" for line in lines)
 
 
 def _html(found: Sequence[str], lines: Sequence[str]) -> str:
-    from html import escape
-
-    listed = "".join(f"<li>{escape(line)}</li>" for line in found)
+    """Findings as a list and the stamp under it, of lines that are escaped already."""
+    listed = "".join(f"<li>{line}</li>" for line in found)
     findings = f"<ul>{listed}</ul>\n" if listed else ""
-    stamp = "<br>".join(map(escape, lines))
+    stamp = "<br>".join(lines)
     return f'{findings}<p style="font-size:smaller">{stamp}</p>\n'

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from layerscope.export.markdown import escape
+from layerscope.escaping import markdown as escape
+from layerscope.escaping import visible
 from layerscope.export.text import Style
 
 GAP = "  "
@@ -40,6 +41,7 @@ def lay_out(
 
     Where the rows are too wide, the shorter ones are taken, and then the widest column is cut.
     """
+    rows, shorter = _escaped(rows), _escaped(shorter)
     chosen = shorter if shorter and not fits(rows, width) else rows
     widths = _fitted(_widths(chosen), width)
     lines = []
@@ -48,8 +50,12 @@ def lay_out(
         if n == 0:
             lines.append(style("─" * _sum(widths), "rule"))
         elif n < len(below) and below[n]:
-            lines += [style(line, "note") for line in _broken(below[n], width)]
+            lines += [style(line, "note") for line in _broken(visible(below[n]), width)]
     return "\n".join(lines) + "\n"
+
+
+def _escaped(rows: Rows) -> Rows:
+    return [[Cell(visible(cell.text), cell.left) for cell in row] for row in rows]
 
 
 def fits(rows: Rows, width: int | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.escaping import html as escape
 from layerscope.export.table import View, table
 from layerscope.report.numbers import cell_text
 from layerscope.report.types import Report
@@ -22,8 +23,6 @@ COLUMNS = (
 
 def write(report: Report, view: View | None = None) -> str:
     """A table with the total in its foot; every name is escaped."""
-    from html import escape
-
     grid = table(report, view or View(), COLUMNS, tree=True)
     sides = ["left" if column.kind == "text" else "right" for column in grid.columns]
     head = "".join(
@@ -47,5 +46,7 @@ def write(report: Report, view: View | None = None) -> str:
         lines.append(f"<tr>{''.join(cells)}</tr>")
     if grid.note:
         span = len(grid.columns)
-        lines.append(f'<tr><td colspan="{span}" style="padding:.1em .6em">{grid.note}</td></tr>')
+        lines.append(
+            f'<tr><td colspan="{span}" style="padding:.1em .6em">{escape(grid.note)}</td></tr>'
+        )
     return "\n".join([*lines, "</tfoot></table>"]) + "\n"

@@ -10,6 +10,7 @@ from msgspec import Struct
 from layerscope.analysis.costs import Status, storage_of
 from layerscope.analysis.fields import Field as FieldOf
 from layerscope.analysis.training import Training as TrainingOf
+from layerscope.escaping import json_text
 from layerscope.export.answers import Answers
 from layerscope.graph.types import Role
 from layerscope.graph.types import Tensor as TensorOf
@@ -237,21 +238,16 @@ def write(
     asked: Answers = NONE_ASKED,
 ) -> str:
     """The account as JSON text, indented."""
-    import msgspec
-
     if totals_only:
-        data = msgspec.json.encode(_sums(report, stamp=stamp))
-    else:
-        data = msgspec.json.encode(document(report, stamp=stamp, asked=asked))
-    return msgspec.json.format(data, indent=2).decode() + "\n"
+        return json_text(_sums(report, stamp=stamp))
+    return json_text(document(report, stamp=stamp, asked=asked))
 
 
 def schema() -> str:
     """The JSON Schema of what `write` gives."""
     import msgspec
 
-    found = msgspec.json.schema(Report)
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+    return json_text(msgspec.json.schema(Report))
 
 
 def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKED) -> Report:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+from layerscope.escaping import latex as escape
+from layerscope.escaping import one_line
 from layerscope.export.table import View, table
 from layerscope.report.numbers import cell_text
 from layerscope.report.types import Report
 
 COLUMNS = ("name", "type", "window", "output", "params", "params%", "macs", "macs%")
-
-ESCAPES = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "×": r"$\times$", "<": r"$<$", ">": r"$>$", "≥": r"$\geq$",
-}  # fmt: skip
-
-
-def escape(text: str) -> str:
-    """Text that LaTeX prints as it is."""
-    return "".join(ESCAPES.get(sign, sign) for sign in " ".join(text.split()))
 
 
 def write(report: Report, view: View | None = None) -> str:
@@ -41,5 +32,5 @@ def write(report: Report, view: View | None = None) -> str:
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     if grid.note:
-        lines.append(f"% {grid.note}")
+        lines.append(f"% {one_line(grid.note)}")
     return "\n".join(lines) + "\n"

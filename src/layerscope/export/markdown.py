@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.escaping import markdown as escape
 from layerscope.export.table import View, table
 from layerscope.report.numbers import cell_text
 from layerscope.report.types import Report
@@ -39,10 +40,3 @@ def write(report: Report, view: View | None = None) -> str:
     if grid.note:
         lines += ["", escape(grid.note)]
     return "\n".join(lines) + "\n"
-
-
-def escape(text: str) -> str:
-    """Text that Markdown prints as it is, in one line."""
-    for sign in "\\|*_`<>[]":
-        text = text.replace(sign, "\\" + sign)
-    return " ".join(text.split())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from layerscope.errors import UnknownName
+from layerscope.escaping import csv_cell
+from layerscope.export.footer import stamps
 from layerscope.export.grid import Cell, lay_out, markdown, named
 from layerscope.export.run_json import write_json
 from layerscope.export.text import Style, plain
@@ -47,11 +49,12 @@ def write(
         rows = timed(report, run, measurement.machine, sort=sort)
         cells = _cells(rows, run, top)
         table = markdown(cells) if form == "markdown" else lay_out(cells, width, style)
-        head = f"{run.engine}, fusion {run.fusion}\n\n" if len(measurement.runs) > 1 else ""
-        blocks.append(head + table + "\n" + _below(run, rows, report, measurement.machine))
+        head = stamps([f"{run.engine}, fusion {run.fusion}"], form) + "\n"
+        below = stamps(_below(run, rows, report, measurement.machine), form)
+        blocks.append((head if len(measurement.runs) > 1 else "") + table + "\n" + below)
     if len(measurement.runs) > 1:
         blocks.append(_side_by_side(measurement, report, width, style, form))
-    blocks.append("".join(f"{line}\n" for line in (*measurement.failures, stamp(measurement))))
+    blocks.append(stamps((*measurement.failures, stamp(measurement)), form))
     return "\n".join(blocks)
 
 
@@ -137,7 +140,7 @@ def time_text(seconds: float) -> str:
     return ""
 
 
-def _below(run: Run, rows: list[Timed], report: Report, machine: Machine | None) -> str:
+def _below(run: Run, rows: list[Timed], report: Report, machine: Machine | None) -> list[str]:
     """What the rows add up to, how steady it is, memory, peak, energy, remarks."""
     timing = run.timing
     lines = [
@@ -167,8 +170,7 @@ def _below(run: Run, rows: list[Timed], report: Report, machine: Machine | None)
         names = ", ".join(run.removed[:5])
         more = f" and {len(run.removed) - 5} more" if len(run.removed) > 5 else ""
         lines.append(f"No time of their own, folded or dropped: {names}{more}.")
-    lines += run.notes if run.complete else [f"INCOMPLETE: {note}" for note in run.notes]
-    return "".join(f"{line}\n" for line in lines)
+    return lines + [note if run.complete else f"INCOMPLETE: {note}" for note in run.notes]
 
 
 def memory_lines(run: Run) -> list[str]:
@@ -316,7 +318,8 @@ def _csv(measurement: Measurement, report: Report) -> str:
         for each in timed(report, run, measurement.machine):
             row, gemm, roof = each.row, each.gemm, each.roof
             writer.writerow(
-                (
+                csv_cell(value)
+                for value in (
                     run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
                     row.time_s, row.min_s, row.median_s, each.share, each.cumulative, each.flops,
                     each.moved_bytes, each.flops_s / 1e9, each.bytes_s / 1e9, each.intensity,

@@ -135,11 +135,3 @@ def unique(names: Iterable[str]) -> list[str]:
         taken.add(free)
         found.append(free)
     return found
-
-
-def quoted(text: str) -> str:
-    """A text in double quotes, as YAML and Graphviz both read it."""
-    from layerscope.export.text import safe
-
-    inner = safe(text).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{inner}"'

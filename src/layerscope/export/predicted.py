@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import StringIO
 
-import msgspec
 from msgspec import Struct
 
 from layerscope.errors import UnknownName
+from layerscope.escaping import csv_cell, json_text
+from layerscope.export.footer import stamps
 from layerscope.export.grid import Cell, lay_out, markdown, named
 from layerscope.export.measured import time_text
 from layerscope.export.text import Style, plain
@@ -83,7 +84,7 @@ def write(
          Cell(""), Cell(f"{found.error:.0%}")]
     )  # fmt: skip
     text = markdown(table) if form == "markdown" else lay_out(table, width, style)
-    return text + "\n" + "".join(f"{line}\n" for line in lines_of(found))
+    return text + "\n" + stamps(lines_of(found), form)
 
 
 def _figures(found: Prediction, row: LayerGuess, passed: float) -> list[Cell]:
@@ -116,7 +117,7 @@ def _csv(found: Prediction, rows: Sequence[LayerGuess]) -> str:
         figures = [UNKNOWN, UNKNOWN]
         if row.time_s is not None and row.error is not None:
             figures = [repr(row.time_s), f"{row.error:.4f}"]
-        writer.writerow([row.name, row.kind, *figures])
+        writer.writerow([csv_cell(row.name), csv_cell(row.kind), *figures])
     sign = AT_LEAST.strip() if found.is_lower_bound else ""
     writer.writerow(["total", "", f"{sign}{found.total_s!r}", f"{found.error:.4f}"])
     return out.getvalue()
@@ -163,4 +164,4 @@ def _json(found: Prediction) -> str:
         notes=found.notes,
         version=found.version,
     )
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return json_text(document)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from layerscope.escaping import visible
 from layerscope.export.table import Table, View, table, usual
 from layerscope.report.columns import Column, cell, titled
 from layerscope.report.numbers import at_least, bytes_text, cell_text, exact_text
@@ -66,7 +67,7 @@ def _texts(grid: Table, column: Column, short: bool) -> list[str]:
     """One column's cells: its title, those of the rows, that of the total."""
     texts = [column.title]
     for row in [*grid.rows, grid.total]:
-        text = safe(cell_text(cell(column, row, grid.report), column.kind, short=short))
+        text = visible(cell_text(cell(column, row, grid.report), column.kind, short=short))
         texts.append("  " * row.depth + text if column.name == "name" else text)
     return texts
 
@@ -103,15 +104,6 @@ def _lay_out(grid: Table, texts: list[list[str]], style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def safe(text: str) -> str:
-    """Text without control characters, which a terminal would obey."""
-    return (
-        text
-        if text.isprintable()
-        else "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
-    )
-
-
 def total_line(report: Report) -> str:
     """The one line people ask for: parameters, MACs, FLOPs, peak memory."""
     totals, bounds = report.totals, report.lower_bounds
@@ -124,4 +116,4 @@ def total_line(report: Report) -> str:
     if totals.convention_ops is not None and counted.name != "exact":
         parts.append(f"{count('convention_ops')} {counted.figure} ({counted.name})")
     peak = at_least(bytes_text(totals.peak_activation_bytes), "peak_activation_bytes" in bounds)
-    return f"{safe(report.name)}: {' · '.join(parts)} · peak activations {peak}\n"
+    return f"{visible(report.name)}: {' · '.join(parts)} · peak activations {peak}\n"

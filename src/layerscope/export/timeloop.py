@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 
-from layerscope.export.nests import Nest, nests, quoted, unique
-from layerscope.export.text import safe
+from layerscope.escaping import one_line, quoted
+from layerscope.export.nests import Nest, nests, unique
 from layerscope.report.types import Report
 
 VERSION = "0.4"
@@ -37,7 +37,8 @@ def files(report: Report) -> dict[str, str]:
 
 
 def _problem(nest: Nest, report: Report) -> str:
-    head = f"# {safe(report.name)}: {safe(nest.name)} ({safe(nest.layer.op)}), {nest.macs:,} MACs\n"
+    names = [one_line(text) for text in (report.name, nest.name, nest.layer.op)]
+    head = f"# {names[0]}: {names[1]} ({names[2]}), {nest.macs:,} MACs\n"
     body = _product(nest) if nest.window is None else _convolution(nest)
     return f"{head}problem:\n  version: {VERSION}\n{body}"
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from layerscope.escaping import html, json_text, visible
+from layerscope.escaping import markdown as escape
 from layerscope.export.grid import Cell, lay_out, markdown, named
-from layerscope.export.markdown import escape
-from layerscope.export.text import Style, plain, safe
+from layerscope.export.text import Style, plain
 from layerscope.report.budgets import Check, Verdict
 from layerscope.report.numbers import (
     at_least,
@@ -24,7 +25,7 @@ MANY = 10  # times the limit, from which on percents are hard to read
 
 def sentences(verdict: Verdict) -> list[str]:
     """What is wrong, one sentence a figure; none where all is well."""
-    name = safe(verdict.budget.name)
+    name = visible(verdict.budget.name)
     found = [f"{name}: {_overrun(check, verdict)}" for check in verdict.checks if check.over]
     return [*found, f"{name}: {_unknown(verdict)}"] if verdict.unknown else found
 
@@ -63,13 +64,11 @@ def write_markdown(verdicts: Sequence[Verdict]) -> str:
 
 def write_json(verdicts: Sequence[Verdict], *, stamp: bool = True) -> str:
     """Every limit with what was found, and whether all are kept."""
-    import msgspec
-
     document = {
         "ok": all(verdict.ok for verdict in verdicts),
         "budgets": [_document(verdict, stamp) for verdict in verdicts],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return json_text(document)
 
 
 def write_junit(verdicts: Sequence[Verdict]) -> str:
@@ -77,7 +76,7 @@ def write_junit(verdicts: Sequence[Verdict]) -> str:
     suites = []
     tests = failures = 0
     for verdict in verdicts:
-        name = _xml(verdict.budget.name)
+        name = html(verdict.budget.name)
         cases = []
         for check in verdict.checks:
             message = _overrun(check, verdict) if check.over else ""
@@ -102,17 +101,11 @@ def _case(name: str, network: str, message: str) -> str:
     head = f'    <testcase classname="layerscope.{network}" name="{name}"'
     if not message:
         return f"{head}/>\n"
-    text = _xml(message)
+    text = html(message)
     return (
         f'{head}>\n      <failure type="OverBudget" message="{text}">{text}</failure>\n'
         "    </testcase>\n"
     )
-
-
-def _xml(text: str) -> str:
-    from html import escape
-
-    return escape(safe(text))
 
 
 def _number(value: int, check: Check, short: bool = False) -> str:
@@ -134,7 +127,7 @@ def _rows(verdicts: Sequence[Verdict], short: bool) -> list[list[Cell]]:
         for check in verdict.checks:
             over = f"over by {_number(check.over, check, short)}"
             rows.append([
-                named(safe(verdict.budget.name)), named(check.figure.title),
+                named(visible(verdict.budget.name)), named(check.figure.title),
                 Cell(_found(check, verdict, short)),
                 Cell(_number(check.limit, check, short)), Cell(_used(check)),
                 named(over if check.over else "unknown" if verdict.unknown else "ok"),
@@ -159,7 +152,7 @@ def _overrun(check: Check, verdict: Verdict) -> str:
         share = Fraction(check.found, check.limit)
         by = f" ({_times(share) if share >= MANY else percent_text(share - 1) + '%'})"
     most = ", ".join(
-        f"{safe(name)} {percent_text(Fraction(held, check.found))}%" for name, held in check.most
+        f"{visible(name)} {percent_text(Fraction(held, check.found))}%" for name, held in check.most
     )
     return (
         f"{check.figure.title} {_found(check, verdict)}, "
@@ -169,7 +162,7 @@ def _overrun(check: Check, verdict: Verdict) -> str:
 
 
 def _unknown(verdict: Verdict) -> str:
-    return f"{safe(str(verdict.report.coverage))}; --allow-unknown leaves them out"
+    return f"{visible(str(verdict.report.coverage))}; --allow-unknown leaves them out"
 
 
 def _document(verdict: Verdict, stamp: bool) -> dict[str, Any]:

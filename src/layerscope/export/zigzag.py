@@ -10,7 +10,8 @@ Partial sums of integers below 32 bits are given twice the bits, as in ZigZag's 
 
 from __future__ import annotations
 
-from layerscope.export.nests import Nest, Window, layer_nests, quoted
+from layerscope.escaping import quoted
+from layerscope.export.nests import Nest, Window, layer_nests
 from layerscope.graph.types import DTYPE_BITS
 from layerscope.report.types import Layer, Report
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from layerscope.errors import FormatError, UnknownName, UsageError
-from layerscope.formats import documents
+from layerscope.formats import documents, foreign
+from layerscope.formats.sources import HEAD_BYTES as HEAD_BYTES
+from layerscope.formats.sources import head_of
 from layerscope.graph.types import Graph, Shape
-
-HEAD_BYTES = 4096  # enough of a file to tell what it is
 
 
 class Format(Struct, frozen=True):
@@ -56,6 +56,7 @@ FORMATS = (
     Format("pt2", "torch.pt2", (".pt2",), "exported programs of PyTorch", binds=True),
     Format("pickle", "torch.pickled", (".pt", ".pth", ".bin", ".ckpt"), "what torch.save wrote"),
 )
+WEAK = [kind for kind in FORMATS if kind.name == "caffemodel"]  # bytes of others look like it
 INDEXED = next(kind for kind in FORMATS if kind.name == "safetensors")  # files an index names
 # Models of Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
 MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -79,9 +80,11 @@ def options_of(**told: Any) -> Options:
 def looks_like_a_file(name: str) -> bool:
     """Whether a network is meant by its path rather than by a name."""
     suffixes = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
-    if names_a_model(name):
+    if names_a_model(name) or os.path.sep in name or is_file(name) or foreign.has_suffix(name):
         return True
-    return os.path.sep in name or name.lower().endswith((*suffixes, ".json")) or is_file(name)
+    if name.lower().endswith((*suffixes, ".json")):
+        return True
+    return os.path.isdir(name) and foreign.of_folder(name) is not None
 
 
 def is_file(path: str) -> bool:
@@ -105,24 +108,34 @@ def binds(path: str) -> bool:
     """Whether the reader of a file is told the shapes of its inputs."""
     if names_a_model(path):
         return True
-    kind = recognise(path, _head(path))
-    return kind is not None and kind.binds
+    head = _head(path)
+    if documents.is_json(head):  # read tells what it is
+        return False
+    return recognise(path, head).binds
 
 
 def _head(path: str) -> bytes:
     if os.path.isdir(path):
+        line = foreign.of_folder(path)
+        if line is not None:
+            raise FormatError(line)
         raise UsageError(f"{path}: a folder, expected a file{_inside(path)}")
     try:
-        with open(path, "rb") as file:
-            return file.read(HEAD_BYTES)
+        return head_of(path)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}{near_files(path)}") from None
+    except ValueError as error:  # a NUL in the name
+        raise FormatError(f"{path}: {error}") from None
 
 
 def _inside(folder: str) -> str:
     """Files of a folder that can be given instead of it, as the end of a message."""
     found: list[str] = []
-    for name in sorted(os.listdir(folder)):
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        return f" ({error.strerror})"
+    for name in names:
         path = os.path.join(folder, name)
         if name == "config.json":
             found.insert(0, f"hf:{path}")
@@ -156,17 +169,48 @@ def read(path: str, options: Options = DEFAULTS) -> Graph:
     if document is not None and document != "index":
         raise documents.refusal(path, document)
     kind = recognise(path, head) if document is None else INDEXED
-    if kind is None:
-        known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
-        raise FormatError(f"{path}: no network that is known here; known files end in {known}")
     graph: Graph = import_module(f"layerscope.formats.{kind.module}").read(path, options)
     return graph
 
 
-def recognise(path: str, head: bytes) -> Format | None:
-    """The kind of a file: of those its name fits the one that knows the head, else the first."""
+def recognise(path: str, head: bytes) -> Format:
+    """The kind of a file: of those its name fits the one that knows the head, else the first.
+
+    Formats of others are told by their bytes before, by the end of their names after ours; they
+    are refused with what to do.
+    """
+    line = foreign.refusal(path, head)
+    if line is not None:
+        raise FormatError(line)
     named = [kind for kind in FORMATS if path.lower().endswith(kind.suffixes)]
-    for kind in (*named, *FORMATS):
-        if import_module(f"layerscope.formats.{kind.module}").recognise(head):
+    for kind in (*named, *(kind for kind in FORMATS if kind not in WEAK)):
+        if _module(kind).recognise(head):
             return kind
-    return named[0] if named else None
+    if not head and not named:
+        raise FormatError(f"{path}: the file is empty")
+    line = foreign.by_suffix(path)
+    if line is not None:
+        raise FormatError(line)
+    for kind in WEAK:
+        if _module(kind).recognise(head):
+            return kind
+    if named:
+        return named[0]
+    known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
+    raise FormatError(f"{path}: no network that is known here; known files end in {known}")
+
+
+def suffix_of(path: str, head: bytes) -> str:
+    """What the name of a file with these first bytes ends with; raises where they do not tell."""
+    if documents.is_json(head) and not recognised_text(head):
+        return ".json"
+    return recognise(path, head).suffixes[0]
+
+
+def recognised_text(head: bytes) -> bool:
+    """Whether the head is of a prototxt, which may begin with a brace as JSON does."""
+    return bool(_module(FORMATS[0]).recognise(head))
+
+
+def _module(kind: Format) -> Any:
+    return import_module(f"layerscope.formats.{kind.module}")

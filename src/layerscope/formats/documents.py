@@ -7,7 +7,10 @@ from typing import Literal
 import msgspec
 
 from layerscope.errors import FormatError, LayerscopeError, UsageError
+from layerscope.formats import foreign
+from layerscope.formats.sources import check_file, is_copy
 
+JSON_BYTES = 1 << 28  # of a JSON file
 Kind = Literal["run", "report", "index", "config", "other"]
 # keys that a document of each kind has, the most telling kind first
 KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
@@ -29,15 +32,36 @@ def kind_of(path: str, head: bytes) -> Kind | None:
     if not is_json(head):
         return None
     try:
+        keys = _keys(path)
+    except FormatError:
+        if path.lower().endswith(".json"):
+            raise
+        return None  # a prototxt may begin with a brace as well
+    return next((kind for kind, wanted in KEYS if wanted <= keys), "other")
+
+
+def _keys(path: str) -> set[str]:
+    try:
+        return set(msgspec.json.decode(contents(path), type=dict[str, msgspec.Raw]))
+    except msgspec.DecodeError as error:
+        raise FormatError(f"{path}: {error}; expected JSON") from None
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: not UTF-8 at byte {error.start}; expected JSON") from None
+    except RecursionError:
+        raise FormatError(f"{path}: JSON that is nested too deeply") from None
+
+
+def contents(path: str) -> bytes:
+    """The bytes of a JSON file, of at most JSON_BYTES."""
+    check_file(path)
+    try:
         with open(path, "rb") as file:
-            found = msgspec.json.decode(file.read(), type=dict[str, msgspec.Raw])
+            data = file.read(JSON_BYTES + 1)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
-        if not path.lower().endswith(".json"):  # a prototxt may begin with a brace as well
-            return None
-        raise FormatError(f"{path}: {error}; expected JSON") from None
-    return next((kind for kind, keys in KEYS if keys <= found.keys()), "other")
+    if len(data) > JSON_BYTES:
+        raise FormatError(f"{path}: more than JSON_BYTES = {JSON_BYTES:,} bytes of JSON")
+    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def refusal(path: str, kind: Kind) -> LayerscopeError:
@@ -52,7 +76,11 @@ def refusal(path: str, kind: Kind) -> LayerscopeError:
             f"{path}: a report that layerscope wrote, which cannot be read back; give its network"
         )
     if kind == "config":
-        return UsageError(f"{path}: the configuration of a transformers model; give hf:{path}")
+        give = "its file, hf:config.json" if is_copy(path) else f"hf:{path}"
+        return UsageError(f"{path}: the configuration of a transformers model; give {give}")
+    line = foreign.of_json(path, _keys(path))
+    if line is not None:
+        return FormatError(line)
     return FormatError(
         f"{path}: JSON that is no network: expected a kept run of `layerscope measure`, "
         "an index with a weight_map, or hf: before the config.json of a model"

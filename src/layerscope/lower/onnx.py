@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.errors import CannotLower, OutputError, UnknownName
 from layerscope.graph.types import Graph, Param, Tensor
+from layerscope.interrupts import whole_files
 from layerscope.lower.draft import Array, Draft, Op, Site
 from layerscope.lower.weights import TYPES, array, drawn, rows_of, zero
 from layerscope.lower.writers import REFUSED, WRITERS
@@ -68,9 +69,9 @@ def save(
             _save_apart(path, draft, seed)
         else:
             model = _whole(draft, weights, seed)
-            _write(path, lambda file: file.write(model.SerializeToString()))
+            _write(path, model.SerializeToString())
     except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def drafted(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Draft:
@@ -196,41 +197,33 @@ def _type(dtype: str) -> int:
     return kind
 
 
-def _write(path: str, write: Callable[[Any], object]) -> None:
-    """Write a file under another name first, and give it its own when it is whole."""
-    folder, name = os.path.split(os.path.abspath(path))
-    partial = os.path.join(folder, f".{name}.{os.getpid()}.partial")
+def _write(path: str, data: bytes) -> None:
+    """Write a file whole or not at all; a device is written to as it is."""
     if os.path.isdir(path):
         raise OutputError(f"cannot write {path}: it is a folder")
-    if os.path.exists(path) and not os.path.isfile(path):  # a device is not replaced
+    if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as device:
-            write(device)
+            device.write(data)
         return
-    try:
-        with open(partial, "wb") as file:
-            write(file)
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
+    with whole_files(path) as (file,):
+        file.write(data)
 
 
 def _save_apart(path: str, draft: Draft, seed: int) -> None:
     """One array at a time goes to the file beside the model, which only refers to it."""
     data = f"{path}.data"
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OutputError(f"cannot write {path}: no file, expected one with the weights beside it")
     initializers: list[Any] = []
 
-    def write(file: Any) -> None:
+    with whole_files(path, data) as (model_file, file):
         for name, values in _random(draft, seed):
             file.write(bytes(-file.tell() % ALIGNED))
             start = file.tell()
             file.write(values.data if values.flags.c_contiguous else values.tobytes())
             place = (os.path.basename(data), start, file.tell() - start)
             initializers.append(_referred(name, draft.params[name], place))
-
-    _write(data, write)
-    model = _model(draft, initializers)
-    _write(path, lambda file: file.write(model.SerializeToString()))
+        model_file.write(_model(draft, initializers).SerializeToString())
 
 
 def _referred(name: str, param: Param, place: tuple[str, int, int]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.escaping import code_span
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import Shape
 from layerscope.notations.sheet import (
@@ -38,7 +39,7 @@ def write(report: Report) -> str:
 def _row(line: Line, before: Line | None) -> tuple[str, ...]:
     window = line.window
     return (
-        f"`{_name(line)}`",
+        f"`{code_span(_name(line))}`",
         once(window.kernel) if window else "",
         once(window.stride) if window else "",
         _padding(line, window) if window else "",

@@ -15,6 +15,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
+from layerscope.escaping import visible
 from layerscope.graph.types import Shape
 from layerscope.ops import RULES
 from layerscope.report import Layer, Report
@@ -98,9 +99,9 @@ def _row(layer: Layer, report: Report) -> Row | Layer:
 
 def _info(row: Row | Layer) -> str:
     if isinstance(row, Layer):
-        return f"{row.name} input ? filts ? out ?"
+        return f"{visible(row.name)} input ? filts ? out ?"
     return (
-        f"{row.layer.name} input {_dims(row.input, row.input_bytes)} "
+        f"{visible(row.layer.name)} input {_dims(row.input, row.input_bytes)} "
         f"filts {_dims(row.filters, row.filter_bytes)} out {_dims(row.output, row.output_bytes)}"
     )
 
@@ -108,14 +109,14 @@ def _info(row: Row | Layer) -> str:
 def _forward(row: Row | Layer) -> str:
     """Ends with the matrix product: a measured time is appended to it."""
     if isinstance(row, Layer):
-        return f"{row.name} FWD ? ?  FWD_AI ?  MxNxK=?"
+        return f"{visible(row.name)} FWD ? ?  FWD_AI ?  MxNxK=?"
     layer, gemm = row.layer, row.layer.gemm
     assert gemm is not None
     times = f" x{gemm.count}" if gemm.count > 1 else ""
     flops, moved = layer.convention_kinds.flops, layer.moved_bytes
     intensity = Fraction(flops, moved) if moved else 0
     return (
-        f"{layer.name} FWD {si_text(flops)}F {si_text(moved)}B  "
+        f"{visible(layer.name)} FWD {si_text(flops)}F {si_text(moved)}B  "
         f"FWD_AI {si_text(intensity)}F/B  MxNxK={gemm.m}x{gemm.n}x{gemm.k}{times}"
     )
 
@@ -149,9 +150,8 @@ def _timers(run: Run) -> list[str]:
     lines = ["TIMERS:  CNT     TOT_DUR      AVG_DUR    TAG  "]
     for timer in run.timers:
         mean = timer.total_s / timer.count if timer.count else 0.0
-        lines.append(
-            f"{timer.count:>12}{_duration(timer.total_s):>13}{_duration(mean):>13}    {timer.tag}"
-        )
+        spent = f"{_duration(timer.total_s):>13}{_duration(mean):>13}"
+        lines.append(f"{timer.count:>12}{spent}    {visible(timer.tag)}")
     return lines
 
 
@@ -172,7 +172,7 @@ def _profile(run: Run, report: Report) -> list[str]:
                 f"{row.time_s / whole * 100:.1f}%",
                 f"{si_text(passed)}s",
                 f"{passed / whole * 100:.1f}%",
-                _main(row, report),
+                visible(_main(row, report)),
             )
         )
     return lines
@@ -213,7 +213,7 @@ def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> lis
             tail = [f"{si_text(joules)}J {si_text(flops / whole / watts)}F/s/W"]
     return [
         *head,
-        *(f'-- "{t.name}" node dims:  {_dims(t.shape, t.bytes)}' for t in report.inputs),
+        *(f'-- "{visible(t.name)}" node dims:  {_dims(t.shape, t.bytes)}' for t in report.inputs),
         f"- SUM-OVER-FWD-LAYERS-TOTALS: {' '.join(sums)}",
         "--- FWD TOTALS ---",
         f"{si_text(flops)}F{rest}{rate}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from layerscope.escaping import markdown, visible
 from layerscope.graph.types import DTYPE_BITS, Shape, elements, storage_bytes
 from layerscope.notations.sheet import (
     Line,
@@ -93,7 +94,7 @@ def _label(line: Line) -> str:
         return f"{line.kind.upper()}{kernel}-{a.out_channels}{_notes(line.layer)}"
     if line.kind == "pool" and line.layer is not None:
         return POOLS[pool_kind(line.layer)] + kernel
-    return line.kind.upper() if line.kind in ("input", "fc") else line.kind
+    return line.kind.upper() if line.kind in ("input", "fc") else visible(line.kind)
 
 
 def _notes(layer: Layer) -> str:
@@ -166,4 +167,4 @@ def _maps(report: Report) -> dict[str, Shape | None]:
 
 
 def _escape(cell: str) -> str:
-    return cell.replace("*", r"\*").replace("_", r"\_")
+    return markdown(cell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.escaping import markdown
 from layerscope.notations.sheet import Line, lines, pool_kind, table
 from layerscope.report import Report
 
@@ -37,7 +38,7 @@ def _row(index: int, line: Line, rank: int, total: int) -> tuple[str, ...]:
     sizes = ("?",) * rank if line.sizes is None else map(str, line.sizes)
     return (
         str(index),
-        _type(line).replace("_", r"\_"),
+        markdown(_type(line)),
         *(blank if window is None else map(str, window.kernel)),
         *(blank if window is None else map(str, window.stride)),
         *sizes,

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from layerscope.analysis.fields import Axis, Number
 from layerscope.conventions.matconvnet import NO_LAYER
+from layerscope.escaping import csv_cell, latex, visible
 from layerscope.graph.types import Shape, elements, storage_bytes
 from layerscope.ops import RULES, Call
 from layerscope.ops.reach import Bins
@@ -96,7 +97,7 @@ def _join(report: Report, rows: Sequence[str], style: Callable[[Table], str]) ->
 def text_table(table: Table) -> str:
     """Rows of cells, each right-aligned in its column and followed by a bar."""
     text = ""
-    for row in _aligned(table):
+    for row in _aligned([[visible(cell) for cell in row] for row in table]):
         text += "".join(f"{cell}|" for cell in row) + "\n"
     return text
 
@@ -105,13 +106,17 @@ def _csv(table: Table) -> str:
     text = ""
     for row in table:
         if row[0] != RULE:
-            text += "".join('"' + cell.replace('"', '""') + '",' for cell in row) + "\n"
+            text += "".join(f'"{_csv_text(cell)}",' for cell in row) + "\n"
     return text
+
+
+def _csv_text(cell: str) -> str:
+    return str(csv_cell(cell)).replace('"', '""')
 
 
 def _latex(table: Table) -> str:
     text = rf"\begin{{tabular}}{{{'c' * len(table[0])}}}" + "\n"
-    for row in _aligned(table, lambda cell: cell.replace("\\", r"\\").replace("_", r"\char`_")):
+    for row in _aligned(table, lambda cell: latex(cell).replace(r"\_", r"\char`_")):
         text += "\\hline\n" if row[0].startswith(RULE) else "&".join(row) + "\\\\\n"
     return text + "\\end{tabular}\n"
 

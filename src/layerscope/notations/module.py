@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from layerscope.escaping import visible
 from layerscope.graph.attributes import Activation, BatchNorm, Dropout, Flatten, LayerNorm, Window
 from layerscope.graph.types import elements
 from layerscope.ops import Call
@@ -60,14 +61,18 @@ def _print(
     start = len(path) + 1 if path else 0
     shown = [(child[start:], _print(child, kinds, leaves, children)) for child in inside]
     lines = [
-        f"({name}): {text}" for name, text in (_repeats(shown) if kind == "ModuleList" else shown)
+        f"({visible(name)}): {text}"
+        for name, text in (_repeats(shown) if kind == "ModuleList" else shown)
     ]
-    return "\n  ".join([f"{kind}(", *(line.replace("\n", "\n  ") for line in lines)]) + "\n)"
+    return (
+        "\n  ".join([f"{visible(kind)}(", *(line.replace("\n", "\n  ") for line in lines)]) + "\n)"
+    )
 
 
 def _leaf(kind: str, told: str) -> str:
     """A module that came with its arguments, such as `StochasticDepth(p=0.1)`, keeps them."""
-    return kind if kind.endswith(")") else f"{kind}({told})"
+    kind = visible(kind)
+    return kind if kind.endswith(")") else f"{kind}({visible(told)})"
 
 
 def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.conventions.netscope import has_sizes
+from layerscope.escaping import markdown
 from layerscope.formats.caffe.names import NUMBERED, WORDS
 from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
 from layerscope.ops import FREE, Ops
@@ -109,8 +110,8 @@ def write_folded(report: Report) -> str:
 def _table(rows: list[Row]) -> str:
     lines = [HEAD, ALIGN]
     for number, row in enumerate(rows, 1):
-        name = row.name.replace("|", "\\|")
-        lines.append(_line(str(number), name, row.type, *row.before, *row.after, *_costs(row)))
+        name, kind = (markdown(text, keep="_") for text in (row.name, row.type))
+        lines.append(_line(str(number), name, kind, *row.before, *row.after, *_costs(row)))
     total = _sum(Row("", "", ("", ""), ("", ""), FREE, 0, 0), rows)
     lines.append(_line("TOTAL", *[""] * 6, *_costs(total)))
     return "\n".join(lines) + "\n"

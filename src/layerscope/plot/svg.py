@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from math import floor, log10
 
 from msgspec import Struct
+
+from layerscope.escaping import html as escape
 
 WIDTH, HEIGHT = 900, 520
 LEFT, RIGHT, TOP, BOTTOM = 90, 20, 46, 60

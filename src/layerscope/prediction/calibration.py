@@ -17,7 +17,7 @@ from layerscope.analysis.shapes import infer
 from layerscope.conventions import convention
 from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
-from layerscope.engines.cache import keep, load
+from layerscope.engines.cache import forget, keep, load
 from layerscope.engines.machine import caches, identity, known_machine, roofs_now, threads_of
 from layerscope.graph import Graph
 from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
@@ -69,8 +69,12 @@ def roofs_of(samples: Sequence[Sample]) -> Roofs:
 def known(name: str, threads: int) -> Calibration | None:
     """What was measured here before with this version of the engine."""
     found = load("calibration", _key(name, threads), Calibration)
-    fits = found and found.form == FORM and found.engine_version == engine(name).version()
-    return found if fits else None
+    if found is None or found.form != FORM or found.engine_version != engine(name).version():
+        return None
+    if not found.samples or min(sample.time_s for sample in found.samples) <= 0:
+        forget("calibration", _key(name, threads), "no samples, or one that took no time")
+        return None
+    return found
 
 
 def engine_rules(name: str) -> EngineRules:

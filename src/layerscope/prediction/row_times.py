@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from tempfile import TemporaryDirectory
 
 from layerscope.engines import engine
 from layerscope.engines.subject import Options, subject_of
+from layerscope.interrupts import scratch_folder
 from layerscope.prediction.engine_rules import EngineRules
 from layerscope.prediction.fusing import rows_of
 from layerscope.prediction.layout import layouts_of
@@ -27,10 +27,12 @@ RowTimes = dict[tuple[str, ...], float]  # seconds of a row by its layers
 
 def run_once(report: Report, name: str, threads: int) -> Run:
     """Some repeats of a network on an engine."""
-    with TemporaryDirectory(prefix="layerscope-") as folder:
+    with scratch_folder() as folder:
         subject = subject_of(report, folder)
         options = Options(threads, RUNS, memory=False, paired=False)
         run: Run = engine(name).measure(subject, options)[0]
+    if run.code == 130:  # a cut-off run is no sample
+        raise KeyboardInterrupt
     return run
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from layerscope.errors import InputError, UsageError
 from layerscope.report.budgets import Budget, budget
+from layerscope.report.quantities import TooLarge
 
 TABLE = "[tool.layerscope.budgets]"
+BUDGET_BYTES = 1 << 18  # of the whole file
+BUDGET_DEPTH = 64  # parts of a dotted key, which take quadratic time
 
 
 def find(folder: Path) -> Path | None:
@@ -25,18 +29,14 @@ def read(file: Path) -> dict[str, Budget]:
     table = _table(file)
     if not table:
         raise UsageError(f"{file}: no {TABLE}, expected a table a network with its limits")
-    return {name: budget(name, told, str(file)) for name, told in table.items()}
+    try:
+        return {name: budget(name, told, str(file)) for name, told in table.items()}
+    except TooLarge as error:
+        raise InputError(str(error)) from None
 
 
 def _table(file: Path) -> dict[str, Any] | None:
-    import tomllib
-
-    try:
-        document: Any = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: {error}") from None
+    document: Any = _document(file)
     for key in ("tool", "layerscope", "budgets"):
         document = document.get(key)
         if document is None:
@@ -45,3 +45,34 @@ def _table(file: Path) -> dict[str, Any] | None:
             raise UsageError(f"{file}: {key} is no table, expected {TABLE}")
     found: dict[str, Any] = document
     return found
+
+
+def _document(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        if file.exists() and not file.is_file():
+            raise InputError(f"{file}: no file, expected one with {TABLE}")
+        with file.open("rb") as opened:
+            data = opened.read(BUDGET_BYTES + 1)
+        if len(data) > BUDGET_BYTES:
+            raise InputError(f"{file}: more than BUDGET_BYTES = {BUDGET_BYTES:,} bytes")
+        if _longest_key(data) > BUDGET_DEPTH:
+            raise InputError(f"{file}: a key of more than BUDGET_DEPTH = {BUDGET_DEPTH} parts")
+        return tomllib.loads(data.decode())
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise InputError(f"{file}: arrays or tables are nested too deeply") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file}: {error}") from None
+    except ValueError:  # of int(): more than 4,300 digits
+        raise InputError(f"{file}: a number of thousands of digits, at most 2^63 - 1") from None
+
+
+def _longest_key(data: bytes) -> int:
+    """Parts of the longest dotted key that may be in a TOML file, seen without parsing it."""
+    plain = data.translate(None, b" \t").replace(b"..", b"")
+    return max(part.count(b".") for part in re.split(rb"[=\[\]{},\n#]", plain)) + 1

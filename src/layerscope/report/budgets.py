@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
-from layerscope.report.quantities import Unit, quantity
+from layerscope.report.quantities import Unit, count_of, named_sizes, quantity, shown, within
 from layerscope.report.types import Layer, Report, Totals
 
 MOST = 3  # layers named for an overrun
@@ -134,7 +134,7 @@ def budget(name: str, told: Any, file: str) -> Budget:
         _typed(told, "network", str, where) or name,
         found,
         _typed(told, "batch", int, where),
-        _typed(told, "input", (str, list), where),
+        _input(told, where),
         _typed(told, "dtype", str, where),
         _typed(told, "like", str, where) or "exact",
         _typed(told, "allow-unknown", bool, where) or False,
@@ -142,16 +142,34 @@ def budget(name: str, told: Any, file: str) -> Budget:
     )
 
 
+def _input(told: Mapping[str, Any], where: str) -> str | list[str] | None:
+    """Shapes as on the command line, a text or a list of texts; they are looked through here."""
+    value = _typed(told, "input", (str, list), where)
+    if value is None:
+        return None
+    texts = [value] if isinstance(value, str) else value
+    if not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"{where}: input {shown(value)}: expected a text, or a list of texts")
+    named_sizes(tuple(texts), f"{where}: input")
+    found: str | list[str] = value
+    return found
+
+
 def _reading(told: Mapping[str, Any], where: str) -> dict[str, Any]:
     """What the reader of the network's file is told, by the names it has for it."""
     kinds = {"phase": str, "proposals": int, "weights": str, "keep-going": bool, "dims": dict}
     given = {key: _typed(told, key, kind, where) for key, kind in kinds.items()}
+    for name, size in (given["dims"] or {}).items():
+        if count_of(size, f"{where}: dims.{name}") < 1:
+            raise UsageError(f"{where}: dims.{name} {size}: expected at least 1")
     return {key.replace("-", "_"): value for key, value in given.items() if value is not None}
 
 
 def _typed(told: Mapping[str, Any], key: str, kind: Any, where: str) -> Any:
     value = told.get(key)
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    if isinstance(value, int) and not isinstance(value, bool):
+        within(value, f"{where}: {key}")
     if value is not None and not fits:
         kinds = kind if isinstance(kind, tuple) else (kind,)
         expected = {
@@ -159,7 +177,7 @@ def _typed(told: Mapping[str, Any], key: str, kind: Any, where: str) -> Any:
             dict: "a table",
         }  # fmt: skip
         told_kinds = " or ".join(expected[each] for each in kinds)
-        raise UsageError(f"{where}: {key} {value}: expected {told_kinds}")
+        raise UsageError(f"{where}: {key} {shown(value)}: expected {told_kinds}")
     return value
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from layerscope.errors import LayerscopeError, UsageError
 from layerscope.report.explain import Explained, explain
+from layerscope.report.quantities import DIGITS, LARGEST, shown
 from layerscope.report.types import Report
 
 SCALES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
@@ -71,9 +72,11 @@ def parse_figure(text: str) -> Figure:
     match = FIGURE.fullmatch(text.strip())
     if match is None:
         raise UsageError(
-            f"--figure {text}: expected a number such as 4.11G, 4.09, 25.6M or '8.2 GFLOPs'"
+            f"--figure {shown(text)}: expected a number such as 4.11G, 4.09, 25.6M or '8.2 GFLOPs'"
         )
     digits = match[1].replace(",", "").replace("_", "")
+    if len(digits) > DIGITS or Fraction(digits) * SCALES[match[2]] > LARGEST:
+        raise UsageError(f"--figure {shown(text)}: more than 2^63 - 1, or {DIGITS} digits")
     decimals = len(digits.partition(".")[2])
     value = Fraction(digits)
     plain = not match[2] and (decimals or value < 10**4)

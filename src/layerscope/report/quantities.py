@@ -1,14 +1,20 @@
-"""Limits as people write them, 5M or 2 MiB, as exact integers."""
+"""Numbers as people write them, 5M or 2 MiB or 3x224x224, as exact integers of at most 63 bits."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from operator import index
 from typing import Any, Literal
 
-from layerscope.errors import UsageError
+from layerscope.errors import InputError, UsageError
 
 Unit = Literal["count", "bytes"]
+
+LARGEST = 2**63 - 1  # of a number that is given: what int64 holds
+MOST_AXES = 64  # of a shape that is given: NumPy and PyTorch take no more
+DIGITS = 40  # of a number that is read at all, with its decimals
 
 SUFFIXES: dict[Unit, dict[str, int]] = {
     "count": {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12},
@@ -22,21 +28,139 @@ EXPECTED: dict[Unit, str] = {
     "bytes": "bytes such as 2000000, 2MB or 1.5GiB (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
 }
 NUMBER = re.compile(r"(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
+WHOLE = re.compile(r"[+-]?[0-9]+")
+REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+
+class TooLarge(UsageError):
+    """A number above 2^63 - 1."""
+
+    def __init__(self, where: str, value: object) -> None:
+        super().__init__(f"{where} {shown(value)}: more than 2^63 - 1, the largest number taken")
+
+
+def shown(value: object) -> str:
+    """A value as an error prints it: of a long number how long it is."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"of {value.bit_length():,} bits"
+    text = str(value)
+    return text if len(text) <= 100 else f"{text[:40]}… ({len(text):,} characters)"
 
 
 def quantity(value: Any, unit: Unit, where: str) -> int:
     """The whole number that is meant; `where` begins the message if none is."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise UsageError(f"{where} {value}: expected {EXPECTED[unit]}")
+        raise UsageError(f"{where} {shown(value)}: expected {EXPECTED[unit]}")
     if isinstance(value, int):
         if value < 0:
-            raise UsageError(f"{where} {value}: expected no less than 0")
-        return value
+            raise UsageError(f"{where} {shown(value)}: expected no less than 0")
+        return within(value, where)
     match = NUMBER.fullmatch(value.strip())
     factor = SUFFIXES[unit].get(match[2]) if match else None
     if match is None or factor is None:
-        raise UsageError(f"{where} {value}: expected {EXPECTED[unit]}")
-    exact = Fraction(match[1].replace(",", "").replace("_", "")) * factor
+        raise UsageError(f"{where} {shown(value)}: expected {EXPECTED[unit]}")
+    digits = match[1].replace(",", "").replace("_", "")
+    if len(digits.lstrip("0").partition(".")[0]) > DIGITS:
+        raise TooLarge(where, value)
+    if len(digits.partition(".")[2]) > DIGITS:
+        raise UsageError(f"{where} {shown(value)}: more than {DIGITS} decimals")
+    exact = Fraction(digits) * factor
     if exact.denominator != 1:
-        raise UsageError(f"{where} {value}: is no whole number, but {float(exact)}")
+        raise UsageError(f"{where} {shown(value)}: is no whole number, but {float(exact)}")
+    if exact > LARGEST:
+        raise TooLarge(where, value)
     return int(exact)
+
+
+def within(value: int, where: str) -> int:
+    """A number that is at most 2^63 - 1."""
+    if abs(value) > LARGEST:
+        raise TooLarge(where, value)
+    return value
+
+
+def whole(text: str, where: str) -> int:
+    """A whole number of ASCII digits, as options take them."""
+    text = text.strip()
+    if not WHOLE.fullmatch(text):
+        raise UsageError(f"{where} {shown(text)}: expected a whole number")
+    if len(text.lstrip("+-0")) > DIGITS:
+        raise TooLarge(where, text)
+    return within(int(text), where)
+
+
+def real(text: str, where: str) -> float:
+    """A finite number of ASCII digits."""
+    text = text.strip()
+    if not REAL.fullmatch(text) or len(text) > DIGITS or abs(float(text)) > LARGEST:
+        raise UsageError(f"{where} {shown(text)}: expected a number such as 45 or 4.5")
+    return float(text)
+
+
+def sizes(text: str, where: str) -> tuple[int, ...]:
+    """The sizes of a shape such as 3x224x224."""
+    parts = re.split("[x×,]", text.strip())
+    if len(parts) > MOST_AXES:
+        raise UsageError(f"{where}: {len(parts):,} axes, expected at most {MOST_AXES}")
+    if not all(WHOLE.fullmatch(part.strip()) for part in parts):
+        raise UsageError(f"{where}: expected sizes such as 3x224x224")
+    found = tuple(whole(part, f"{where}:") for part in parts)
+    if min(found) < 1:
+        raise UsageError(f"{where}: expected every size to be at least 1")
+    return found
+
+
+def named_sizes(texts: tuple[str, ...], where: str) -> dict[str, tuple[int, ...]]:
+    """Shapes of inputs from 3x227x227 or NAME=1x3x227x227; "" is the first input."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, _, given = text.rpartition("=")
+        if name in shapes:
+            raise UsageError(f"{where} is given twice for {name or 'the first input'}")
+        scalar = bool(name) and not given.strip()
+        shapes[name] = () if scalar else sizes(given, f"{where} {shown(text)}")
+    return shapes
+
+
+def count_of(value: Any, where: str) -> int:
+    """A whole number of a Python caller: an int, or what numpy and torch have for one."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return within(index(value), where)
+    except TypeError:
+        raise UsageError(f"{where} {shown(value)}: expected a whole number") from None
+
+
+def shape_of(value: Any, where: str) -> tuple[int, ...]:
+    """A shape of a Python caller: whole numbers in a tuple, a list or a text such as 3x224x224."""
+    if isinstance(value, str):
+        return sizes(value, f"{where} {shown(value)}")
+    if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
+        raise UsageError(f"{where} {shown(value)}: expected sizes such as (1, 3, 224, 224)")
+    found = list(value)
+    if len(found) == 1 and isinstance(found[0], (list, tuple)):
+        return shape_of(found[0], where)  # a list of the shapes of one input
+    if any(isinstance(each, (list, tuple)) for each in found):
+        raise UsageError(f"{where}: several shapes, expected a dict of them by the inputs' names")
+    if len(found) > MOST_AXES:
+        raise UsageError(f"{where}: {len(found):,} axes, expected at most {MOST_AXES}")
+    shape = tuple(count_of(each, f"{where}:") for each in found)
+    if any(size < 0 for size in shape):
+        raise UsageError(f"{where} {shown(shape)}: expected no size below 0")
+    return shape
+
+
+def check_stored(value: Any, where: str) -> None:
+    """Raise where plain values of a file hold a number that is not finite or above 2^63 - 1."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, (list, tuple)):
+            waiting += each
+        elif isinstance(each, float) and not -LARGEST <= each <= LARGEST:
+            raise InputError(f"{where}: {each}, expected a finite number below 2^63")
+        elif isinstance(each, int) and abs(each) > LARGEST:
+            raise InputError(f"{where}: a number {shown(each)}, more than 2^63 - 1")

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from layerscope.codecs.protobuf import SPAN, VARINT, Wire, signed
 from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
+from layerscope.limits import ARRAY_RANK
 
 MOST_VALUES = 4096  # numbers of a constant that are read at all; weights have more
 MOST_AXES = ARRAY_RANK.most
