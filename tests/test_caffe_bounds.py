@@ -118,7 +118,7 @@ def test_any_file_ends_within_limits(form: str, tmp_path: Path) -> None:
         ("many sizes", "a shape of 140000 axes, expected at most 32"),
         ("many sizes of a reshape", "it: a shape of 140000 axes, expected at most 32"),
         ("many axes", "a tensor of 65 axes, expected at most 64"),
-        ("sizes that double", "an axis of 9,223,372,036,854,775,808 elements, expected at most 2^63"),
+        ("sizes that double", "an axis of 9,223,372,036,854,775,808 elements, expected at most"),
         ("many digits", "expected at most 400 digits, not 900000"),
         ("many digits of a float", "expected at most 400 digits, not 900001"),
         ("many ratios", "8998 aspect ratios, expected at most 256"),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import layerscope
 from layerscope.cli import run
 from layerscope.errors import UsageError
-from layerscope.report.quantities import LARGEST, TooLarge, quantity, sizes, whole
+from layerscope.limits import MOST_SIZE
+from layerscope.report.quantities import TooLarge, quantity, sizes, whole
 
 Captured = pytest.CaptureFixture[str]
 
@@ -44,9 +45,9 @@ def test_wrong_numbers_of_options_are_one_line(option: str, number: str, capsys:
 
 
 def test_the_largest_number_is_taken_and_what_grows_is_exact(capsys: Captured) -> None:
-    assert run(["show", "lenet5", "--total", "--batch", str(LARGEST)]) == 0
-    assert f"{LARGEST * 416_520:,} MACs" in capsys.readouterr().out
-    assert run(["check", "lenet5", "--max-params", str(LARGEST)]) == 0
+    assert run(["show", "lenet5", "--total", "--batch", str(MOST_SIZE)]) == 0
+    assert f"{MOST_SIZE * 416_520:,} MACs" in capsys.readouterr().out
+    assert run(["check", "lenet5", "--max-params", str(MOST_SIZE)]) == 0
 
 
 @pytest.mark.parametrize("columns", ["9" * 400, "9" * 5000, "٣٣", "nan", "-5", "1_0", "", "0"])
@@ -158,7 +159,7 @@ def test_counts_of_the_api(name: str, value: Any) -> None:
 
 @given(st.integers())
 def test_whole_numbers_are_exact_or_too_large(number: int) -> None:
-    if abs(number) <= LARGEST:
+    if abs(number) <= MOST_SIZE:
         assert whole(str(number), "") == number
     else:
         with pytest.raises(TooLarge):

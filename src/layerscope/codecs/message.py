@@ -12,13 +12,13 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from layerscope.errors import FormatError
+from layerscope.limits import MOST_SIZE
 
 Kind = Literal["string", "number", "word"]
 TRUE = ("true", "True", "t", "1")
 FALSE = ("false", "False", "f", "0")
 MOST_DIGITS = 24  # 64 bits take 20, in octal 23
 MOST_TEXT = 400  # characters of a number: a double has at most 309 before its point
-LARGEST = (1 << 63) - 1
 ENDLESS = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})"
                     rb"|U([0-9a-fA-F]{8})|(.))", re.DOTALL)  # fmt: skip
@@ -209,7 +209,7 @@ class Message:
                     raise ValueError
         except (ValueError, OverflowError):
             raise self._wrong(name, value, "a whole number") from None
-        if number > LARGEST or (len(digits) > MOST_DIGITS and digits.isalnum()):
+        if number > MOST_SIZE or (len(digits) > MOST_DIGITS and digits.isalnum()):
             raise self._wrong(name, value, "at most 2^63 - 1")
         return sign * number
 

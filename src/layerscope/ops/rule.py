@@ -221,8 +221,6 @@ def param(name: str, shape: Shape, role: Role, dtype: str = "") -> Param:
     return Param(name, shape, role, dtype)
 
 
-
-
 def within_limits(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
     """The shapes; raises for one that no framework can represent."""
     for shape in shapes:

@@ -10,8 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import LayerscopeError, UsageError
+from layerscope.limits import MOST_SIZE
 from layerscope.report.explain import Explained, explain
-from layerscope.report.quantities import DIGITS, LARGEST, shown
+from layerscope.report.quantities import DIGITS, shown
 from layerscope.report.types import Report
 
 SCALES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "G": 10**9, "T": 10**12}
@@ -75,7 +76,7 @@ def parse_figure(text: str) -> Figure:
             f"--figure {shown(text)}: expected a number such as 4.11G, 4.09, 25.6M or '8.2 GFLOPs'"
         )
     digits = match[1].replace(",", "").replace("_", "")
-    if len(digits) > DIGITS or Fraction(digits) * SCALES[match[2]] > LARGEST:
+    if len(digits) > DIGITS or Fraction(digits) * SCALES[match[2]] > MOST_SIZE:
         raise UsageError(f"--figure {shown(text)}: more than 2^63 - 1, or {DIGITS} digits")
     decimals = len(digits.partition(".")[2])
     value = Fraction(digits)

@@ -9,11 +9,11 @@ from operator import index
 from typing import Any, Literal
 
 from layerscope.errors import InputError, UsageError
+from layerscope.limits import ARRAY_RANK, MOST_SIZE
 
 Unit = Literal["count", "bytes"]
 
-LARGEST = 2**63 - 1  # of a number that is given: what int64 holds
-MOST_AXES = 64  # of a shape that is given: NumPy and PyTorch take no more
+MOST_AXES = ARRAY_RANK.most
 DIGITS = 40  # of a number that is read at all, with its decimals
 
 SUFFIXES: dict[Unit, dict[str, int]] = {
@@ -67,14 +67,14 @@ def quantity(value: Any, unit: Unit, where: str) -> int:
     exact = Fraction(digits) * factor
     if exact.denominator != 1:
         raise UsageError(f"{where} {shown(value)}: is no whole number, but {float(exact)}")
-    if exact > LARGEST:
+    if exact > MOST_SIZE:
         raise TooLarge(where, value)
     return int(exact)
 
 
 def within(value: int, where: str) -> int:
     """A number that is at most 2^63 - 1."""
-    if abs(value) > LARGEST:
+    if abs(value) > MOST_SIZE:
         raise TooLarge(where, value)
     return value
 
@@ -92,7 +92,7 @@ def whole(text: str, where: str) -> int:
 def real(text: str, where: str) -> float:
     """A finite number of ASCII digits."""
     text = text.strip()
-    if not REAL.fullmatch(text) or len(text) > DIGITS or abs(float(text)) > LARGEST:
+    if not REAL.fullmatch(text) or len(text) > DIGITS or abs(float(text)) > MOST_SIZE:
         raise UsageError(f"{where} {shown(text)}: expected a number such as 45 or 4.5")
     return float(text)
 
@@ -160,7 +160,7 @@ def check_stored(value: Any, where: str) -> None:
             waiting += each.values()
         elif isinstance(each, (list, tuple)):
             waiting += each
-        elif isinstance(each, float) and not -LARGEST <= each <= LARGEST:
+        elif isinstance(each, float) and not -MOST_SIZE <= each <= MOST_SIZE:
             raise InputError(f"{where}: {each}, expected a finite number below 2^63")
-        elif isinstance(each, int) and abs(each) > LARGEST:
+        elif isinstance(each, int) and abs(each) > MOST_SIZE:
             raise InputError(f"{where}: a number {shown(each)}, more than 2^63 - 1")
