@@ -122,7 +122,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
      "place"),
     ('item { name: "a" label: 1 display_name: "b" } layer_map { }', {},
      "labels of classes and no network"),
-    ("base_lr: 0.01 net: 'x.prototxt'", {}, "a solver and no network"),
+    ("base_lr: 0.01 net: 'x.prototxt'", {}, "a solver of Caffe, which holds no layers"),
 ]  # fmt: skip
 
 

@@ -466,7 +466,7 @@ SAYS: dict[Callable[[], bytes], str | None] = {
     many_numbers: None,
     many_loops: None,
     doubling_tiles: "t61 (Tile): an axis of 9,223,372,036,854,775,808 elements, expected at most",
-    doubling_joins: "(Concat): an axis of 9223372036854775808 elements",
+    doubling_joins: "(Concat): an axis of 9,223,372,036,854,775,808 elements",
     both_axes: None,
     more_and_more_axes: "(Unsqueeze): a tensor of 65 axes, expected at most 64",
     declared_axes: "a shape of 50000 axes, expected at most 64",

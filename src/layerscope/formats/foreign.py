@@ -111,6 +111,9 @@ PYTHON = Foreign("Python source", "name what makes the model: {path}:NAME")
 NOTEBOOK = Foreign("a Jupyter notebook", "layerscope.summary(model, input_size=…) inside it")
 HTML = Foreign("an HTML page", "if it was downloaded, download it again as a raw file")
 XML = Foreign("XML", "if a download answered with an error, download it again")
+OLD_TORCH = Foreign(
+    "a tar archive, as PyTorch 0.1 wrote", "load it with PyTorch and torch.save its state_dict()"
+)
 ARCHIVE = Foreign("an archive", "unpack it, and give the model in it")
 UTF16 = Foreign("text in UTF-16", "save it as UTF-8")
 MINDSPORE = Foreign("a MindSpore model", "mindspore.export(net, x, file_format='ONNX')")
@@ -127,7 +130,8 @@ MAGIC: tuple[tuple[int, bytes, Foreign], ...] = (
     (0, b"\xdd\x85\x76\x00", NCNN), (0, b"\x93NUMPY", NUMPY), (0, b"IMOD", DLC),
     (0, b"\x1f\x8b", ARCHIVE), (0, b"BZh", ARCHIVE), (0, b"\xfd7zXZ\0", ARCHIVE),
     (0, b"7z\xbc\xaf'\x1c", ARCHIVE), (0, b"Rar!", ARCHIVE), (0, b"\x28\xb5\x2f\xfd", ARCHIVE),
-    (257, b"ustar", ARCHIVE), (0, b"\xff\xfe", UTF16), (0, b"\xfe\xff", UTF16),
+    (0, b"storages\0", OLD_TORCH), (0, b"tensors\0", OLD_TORCH), (0, b"pickle\0", OLD_TORCH),
+    (0, b"sys_info\0", OLD_TORCH), (257, b"ustar", ARCHIVE), (0, b"\xff\xfe", UTF16), (0, b"\xfe\xff", UTF16),
     (0, b"\x89PNG", NOT_A_MODEL), (0, b"%PDF", NOT_A_MODEL), (0, b"\x7fELF", NOT_A_MODEL),
     (0, b"\xff\xd8\xff", NOT_A_MODEL), (0, b"GIF8", NOT_A_MODEL),
 )  # fmt: skip

@@ -24,7 +24,6 @@ ZIP = b"PK\x03\x04"
 MAGIC = 0x1950A86A20F9469CFC6C  # first pickle of a file before PyTorch 1.6
 MAGICS = (MAGIC.to_bytes(10, "little"), str(MAGIC).encode())  # in binary and in text protocols
 TAR = b"ustar"  # files before PyTorch 0.1.10 are tar archives
-TAR_MEMBERS = (b"storages\0", b"tensors\0", b"pickle\0", b"sys_info\0")
 FIRST = ("data.pkl", "constants.pkl", "version", "byteorder", ".format_version", ".data/version")
 SCRIPT_NOTE = (
     "a TorchScript archive: parameters only; for operations give what makes the model "
@@ -35,14 +34,12 @@ EXPECTED = f"a file of torch.save; {SAVE}"
 
 
 def recognise(head: bytes) -> bool:
-    """A zip archive, a pickle or a tar archive that begins as those of torch.save do."""
+    """A zip archive or a pickle that begins as those of torch.save do."""
     if head[:4] == ZIP:
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
         _, slash, own = name.partition("/")
         return bool(slash) and (own in FIRST or own.startswith("code/"))
-    if any(magic in head[:40] for magic in MAGICS):
-        return True
-    return head[257:262] == TAR and head.startswith(TAR_MEMBERS)
+    return any(magic in head[:40] for magic in MAGICS)
 
 
 def read(path: str, options: Options) -> Graph:
