@@ -131,7 +131,8 @@ MAGIC: tuple[tuple[int, bytes, Foreign], ...] = (
     (0, b"\x1f\x8b", ARCHIVE), (0, b"BZh", ARCHIVE), (0, b"\xfd7zXZ\0", ARCHIVE),
     (0, b"7z\xbc\xaf'\x1c", ARCHIVE), (0, b"Rar!", ARCHIVE), (0, b"\x28\xb5\x2f\xfd", ARCHIVE),
     (0, b"storages\0", OLD_TORCH), (0, b"tensors\0", OLD_TORCH), (0, b"pickle\0", OLD_TORCH),
-    (0, b"sys_info\0", OLD_TORCH), (257, b"ustar", ARCHIVE), (0, b"\xff\xfe", UTF16), (0, b"\xfe\xff", UTF16),
+    (0, b"sys_info\0", OLD_TORCH), (257, b"ustar", ARCHIVE), (0, b"\xff\xfe", UTF16),
+    (0, b"\xfe\xff", UTF16),
     (0, b"\x89PNG", NOT_A_MODEL), (0, b"%PDF", NOT_A_MODEL), (0, b"\x7fELF", NOT_A_MODEL),
     (0, b"\xff\xd8\xff", NOT_A_MODEL), (0, b"GIF8", NOT_A_MODEL),
 )  # fmt: skip
