@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,7 +54,6 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     stored = {param.name: param for param in graph.params}
     sharing = _sharing(graph)
     seen: set[str] = set()
-    made: dict[tuple[int, int, tuple[str, ...]], Cost] = {}
     found: dict[str, Cost] = {}
     calls, ends = shapes.calls, shapes.ends
     inner = inner_tensors(graph)
@@ -66,30 +65,35 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
             found[name] = _cost(node, None, shapes, params, seen, stored)
             continue
         inputs, outputs = ends[name]
-        if len(inputs) == len(outputs) == 1:  # most nodes, in a third of the time
-            dtypes: tuple[str, ...] = (inputs[0].dtype, outputs[0].dtype)
-        else:
-            dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
-        if name in sharing:
-            params = node.params or ()
-            if node.params is None:
-                params = params_of(node.op, call, outputs[0].dtype)
-            params = _stored(node, params, stored)
-            if inner and (node.inner or not inner.isdisjoint(node.inputs)):
-                work = _work(node, call, shapes, inner)
+        if name not in sharing and not node.note and not node.estimate:  # most nodes
+            if len(inputs) == len(outputs) == 1:
+                key: Any = (id(call), node.times, inputs[0].dtype, outputs[0].dtype)
             else:
-                work = _known_work(node, call, shapes, dtypes)
-            found[name] = _cost(node, work, shapes, params, seen, stored)
+                key = (id(call), node.times, *[tensor.dtype for tensor in (*inputs, *outputs)])
+            known = COSTS.get(key)
+            if known is None:
+                if len(COSTS) >= MOST_WORKS:
+                    COSTS.clear()
+                params = params_of(node.op, call, outputs[0].dtype)
+                work = _known_work(node, call, shapes, key[2:])
+                known = COSTS[key] = (call, _cost(node, work, shapes, params, None, {}))
+            found[name] = known[1]
             continue
-        key = (id(call), node.times, dtypes)
-        alike = not node.note and not node.estimate
-        cost = made.get(key) if alike else None
-        if cost is None:
+        dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
+        if name not in sharing:
             params = params_of(node.op, call, outputs[0].dtype)
-            cost = _cost(node, _known_work(node, call, shapes, dtypes), shapes, params, None, {})
-            if alike:
-                made[key] = cost
-        found[name] = cost
+            work = _known_work(node, call, shapes, dtypes)
+            found[name] = _cost(node, work, shapes, params, None, {})
+            continue
+        params = node.params or ()
+        if node.params is None:
+            params = params_of(node.op, call, outputs[0].dtype)
+        params = _stored(node, params, stored)
+        if inner and (node.inner or not inner.isdisjoint(node.inputs)):
+            work = _work(node, call, shapes, inner)
+        else:
+            work = _known_work(node, call, shapes, dtypes)
+        found[name] = _cost(node, work, shapes, params, seen, stored)
     return found
 
 
@@ -113,6 +117,8 @@ def _sharing(graph: Graph) -> set[str]:
 # comes to have its identity.
 WORKS: dict[tuple[int, tuple[str, ...]], tuple[Call, _Work]] = {}
 MOST_WORKS = 50_000  # more are forgotten all at once
+# Costs of nodes whose arrays are their own, by call, times and dtypes; the call is kept as well.
+COSTS: dict[Any, tuple[Call, Cost]] = {}
 
 
 def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...]) -> _Work:
