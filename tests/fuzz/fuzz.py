@@ -40,7 +40,7 @@ def main(name: str, folder: Path, options: list[str]) -> None:
         return changed if len(changed) <= most else change(data)[:most]
 
     custom = {} if mutator is None else {"custom_mutator": mutate}
-    limits = [*OPTIONS, f"-max_len={max(2048, 2 * longest)}", *options, str(folder)]
+    limits = [*OPTIONS, f"-max_len={max(4096, 4 * longest)}", *options, str(folder)]
     atheris.Setup([sys.argv[0], *limits], target, **custom)
     atheris.Fuzz()
 

@@ -12,6 +12,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 from copy import deepcopy
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -20,9 +21,44 @@ from tests.fuzz.targets import MAT_HEADER, zipped
 Change = Callable[[bytes], bytes]
 Mutator = Callable[[bytes, Random, Change], bytes]
 NUMBERS = (0, 1, -1, 2, 3, 7, 64, 65, 255, 512, 513, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1,
-           2**63, 2**64, -(2**63), 10**30, 10**500, 0.5, -1.5, 1e308, 1e-320, float("inf"))  # fmt: skip
-OTHERS = (None, True, False, "", "x", "1", "a/b", "\n", "é" * 40, [], {}, [1], [[]], {"as_int": 3})
-WORDS = (0, 1, 2, 3, 4, 5, 6, 8, 14, 15, 16, 64, 65, 4096, 2**16, 2**20, 2**31 - 1, 2**31, 2**32 - 1)
+           2**63, 2**64, -(2**63), 10**30, 10**500, 0.5, -1.5, 1e308, 1e-320, 1e999)  # fmt: skip
+OTHERS: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    "",
+    "x",
+    "1",
+    "a/b",
+    "\n",
+    "é" * 40,
+    [],
+    {},
+    [1],
+    [[]],
+    {"as_int": 3},
+)
+WORDS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    14,
+    15,
+    16,
+    64,
+    65,
+    4096,
+    2**16,
+    2**20,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+)
 MATRIX = 14
 
 
@@ -76,7 +112,9 @@ def _change_value(root: list[Any], source: Random) -> None:
     elif isinstance(where[key], str):
         text = where[key]
         at = source.randrange(len(text) + 1)
-        where[key] = text[:at] + source.choice(("", ".", "/", "\0", text, "9" * 20)) + text[at + 1 :]
+        where[key] = (
+            text[:at] + source.choice(("", ".", "/", "\0", text, "9" * 20)) + text[at + 1 :]
+        )
 
 
 def _slots(root: list[Any]) -> list[tuple[Any, Any]]:
@@ -166,7 +204,7 @@ def _opcodes(data: bytes) -> list[bytes]:
     except Exception:  # of broken pickles pickletools raises nearly anything
         pass
     cuts = sorted({*cuts, at if at > cuts[-1] else len(data), len(data)})
-    return [data[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(cuts)]
 
 
 def mat5(data: bytes, source: Random, change: Change) -> bytes:

@@ -25,7 +25,7 @@ REPLAY = (
     "TARGETS[sys.argv[1]](open(sys.argv[2], 'rb').read())"
 )
 RUNS = re.compile(r"^(?:#|stat::number_of_executed_units: )(\d+)", re.MULTILINE)
-ERROR = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*|^SUMMARY.*", re.MULTILINE)
+ERROR = re.compile(r"Uncaught Python exception: ===\s+(.*)|ERROR: libFuzzer: ([\w-]+)")
 
 
 def copied(fault: Fault, folder: Path) -> Path:
@@ -61,8 +61,9 @@ def found(target: str, fault: Fault, seconds: int) -> tuple[float, int, str] | N
         if clean.returncode:
             sys.exit(f"{target}: fails without the fault too:\n{clean.stderr[-2000:]}")
         runs = [int(count) for count in RUNS.findall(done.stderr)]
-        errors = ERROR.findall(done.stderr)
-        return took, max(runs, default=0), errors[0][:80] if errors else finds[0].name[:20]
+        error = ERROR.search(done.stdout + done.stderr)
+        seen = (error[1] or error[2])[:80] if error else finds[0].name[:20]
+        return took, max(runs, default=0), seen.replace("|", "/")
 
 
 def _python(source: Path, *args: str) -> subprocess.CompletedProcess[str]:

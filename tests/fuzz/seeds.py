@@ -8,6 +8,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from pickle import dumps
 
@@ -76,15 +77,18 @@ def matlab() -> dict[str, bytes]:
     dag.add("l", "Loss", [z, "label"], loss="softmaxlog")
     simple = {"layers": layers, "meta": {"inputSize": (8, 8, 2)}}
     made = {"simple": simple, "dag": dag.net, "net": {"net": simple}}
-    return {name: _written(lambda path, v=v: write(path, v, "5")) for name, v in made.items()}
+    return {
+        name: _written(partial(write, variables=net, version="5")) for name, net in made.items()
+    }
 
 
 def arrays() -> dict[str, bytes]:
     """Small files of safetensors."""
     some = {"a.weight": ("F32", (2, 3)), "a.bias": ("F16", (2,)), "b.n": ("I64", ())}
+    made: dict[str, stored_files.Shapes]
     made = {"some": some, "one": {"w": ("U8", (4,))}, "none": {}}
-    return {name: _written(lambda path, v=v: stored_files.safetensors(path, v))
-            for name, v in made.items()}  # fmt: skip
+    write = stored_files.safetensors
+    return {name: _written(partial(write, arrays=each)) for name, each in made.items()}
 
 
 def pickles() -> dict[str, bytes]:
@@ -182,7 +186,7 @@ def configs() -> dict[str, bytes]:
 def numbers() -> dict[str, bytes]:
     """Quantities, shapes and sizes by name."""
     texts = ("5M", "1.5GiB", "1,000,000", "2_000 kB", "3x224x224", "data=1x3x8x8", "batch=4",
-             "mask=", "-12", "4.5e3", "0.001k", "9223372036854775807", "1×2,3", "12 TB")  # fmt: skip
+             "mask=", "-12", "4.5e3", "0.001k", "9223372036854775807", "1×2,3")  # fmt: skip
     return {f"n{n}": text.encode() for n, text in enumerate(texts)} | {
         "all": "\n".join(texts).encode()
     }
@@ -204,7 +208,13 @@ keep-going = true
 allow-unknown = false
 dims = {n = 4}
 """
-    return {"usual": FILE.encode(), "more": more.encode(), "both": (FILE + more).encode()}
+    inline = b'[tool]\nlayerscope = {budgets = {lenet5 = {max-params = 5, input = "1x28x28"}}}\n'
+    return {
+        "inline": inline,
+        "usual": FILE.encode(),
+        "more": more.encode(),
+        "both": (FILE + more).encode(),
+    }
 
 
 def _written(write: Callable[[Path], object]) -> bytes:

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
+
 from layerscope.api import analyze, load
 from layerscope.cli.network import parse_dims
 from layerscope.errors import LayerscopeError
@@ -30,6 +32,7 @@ from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
 from layerscope.report import budget_file, quantities
 from layerscope.report.budgets import judge
+from layerscope.report.measurement import Measurement
 
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 REGRESSIONS = Path(__file__).parent / "regressions"
@@ -116,6 +119,7 @@ def fuzz_run_json(data: bytes) -> None:
     def read(path: str) -> None:
         documents.kind_of(path, data[:4096])
         found = run_json.read_file(path)
+        _check_run(found)
         with run_json.reading(path):
             report = analyze(from_plain(found.graph))
             text = run_json.write_json(found, report)
@@ -124,11 +128,25 @@ def fuzz_run_json(data: bytes) -> None:
     _read(data, ".json", read)
 
 
+def _check_run(found: Measurement) -> None:
+    """Raise where a run that was taken has figures that no run has."""
+    waiting: list[Any] = [msgspec.to_builtins(found)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, (dict, list, tuple)):
+            waiting += each.values() if isinstance(each, dict) else each
+        elif isinstance(each, (int, float)):
+            assert -MOST_SIZE <= each <= MOST_SIZE, each
+    assert found.runs, "no run"
+    assert all(run.timing.end_to_end_s > 0 and run.threads > 0 for run in found.runs), "no time"
+
+
 def fuzz_hf_config(data: bytes) -> None:
     """Read the bytes as a config.json, and work out the inputs of a model that has it."""
 
     def read(path: str) -> None:
         settings = hugging_face._read(path)
+        assert isinstance(settings["model_type"], str), "model_type"
         for main in ("pixel_values", "input_features", "input_values", "input_ids"):
             with contextlib.suppress(LayerscopeError):
                 config = _namespace(settings)
