@@ -1,6 +1,6 @@
-"""Changes to files that keep them readable: of JSON its values, of a zip archive its members.
+"""Changes to files that keep them readable: values of JSON, members of an archive, opcodes.
 
-Each takes the bytes and a change of plain bytes, which it applies to the parts of a file.
+Each takes the bytes and a change of plain bytes, which it applies to a part of the file.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import pickletools
+import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -16,50 +17,44 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from tests.fuzz.targets import MAT_HEADER, zipped
+from tests.fuzz.elements import Change, mat5, protobuf
+from tests.fuzz.targets import zipped
 
-Change = Callable[[bytes], bytes]
 Mutator = Callable[[bytes, Random, Change], bytes]
 NUMBERS = (0, 1, -1, 2, 3, 7, 64, 65, 255, 512, 513, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1,
            2**63, 2**64, -(2**63), 10**30, 10**500, 0.5, -1.5, 1e308, 1e-320, 1e999)  # fmt: skip
 OTHERS: tuple[Any, ...] = (
-    None,
-    True,
-    False,
-    "",
-    "x",
-    "1",
-    "a/b",
-    "\n",
-    "é" * 40,
-    [],
-    {},
-    [1],
-    [[]],
-    {"as_int": 3},
-)
-WORDS = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    8,
-    14,
-    15,
-    16,
-    64,
-    65,
-    4096,
-    2**16,
-    2**20,
-    2**31 - 1,
-    2**31,
-    2**32 - 1,
-)
-MATRIX = 14
+    None, True, False, "", "x", "1", "a/b", "\n", "é" * 40, [], {}, [1], [[]], {"as_int": 3},
+)  # fmt: skip
+TOKEN = re.compile(rb"\w+|\s+|.", re.DOTALL)
+TEXTS = (
+    b"0", b"1", b"-1", b"2", b"65", b"2147483648", b"9223372036854775807", b"9223372036854775808",
+    b"1.5", b".5", b"1e999", b"1e20", b"inf", b"nan", b"0x1F", b"017", b"true", b"''", b'"x"',
+    b"\\", b"\\777", b"\\U00110000", b"[", b"[]", b"{}", b"{", b"}", b"=", b":", b"x", b".", b",",
+    b"\n", b"#",
+)  # fmt: skip
+
+
+def tokens(data: bytes, source: Random, change: Change) -> bytes:
+    """Change, leave out, double or swap numbers, words and marks of a text."""
+    parts = TOKEN.findall(data)
+    if len(parts) < 2 or source.random() < 0.3:
+        return change(data)
+    for _ in range(source.choice((1, 1, 2, 4))):
+        n = source.randrange(len(parts))
+        action = source.randrange(6)
+        if action == 0:
+            parts[n] = b""
+        elif action == 1:
+            parts[n] *= source.choice((2, 3, 30, 300))
+        elif action == 2:
+            parts[n] = source.choice(parts)
+        elif action == 3:
+            parts[n] = change(parts[n])
+        else:
+            with_before = action == 4 and parts[n].strip()
+            parts[n] = (parts[n] if with_before else b"") + source.choice(TEXTS)
+    return b"".join(parts)
 
 
 def json_lines(data: bytes, source: Random, change: Change) -> bytes:
@@ -207,83 +202,8 @@ def _opcodes(data: bytes) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(cuts)]
 
 
-def mat5(data: bytes, source: Random, change: Change) -> bytes:
-    """Change an element of a MATLAB file; the lengths of those around it follow."""
-    head, body = data[:MAT_HEADER], data[MAT_HEADER:]
-    if source.random() < 0.1 or len(head) < MAT_HEADER:
-        return change(data)
-    order = ">" if head[126:] == b"MI" else "<"
-    try:
-        tree = _elements(body, order, 0)
-    except (struct.error, ValueError):
-        return head + change(body)
-    for _ in range(source.choice((1, 1, 2))):
-        _change_element(tree, source, change, order)
-    return head + _joined(tree, order)
-
-
-Element = list[Any]  # kind, and its bytes or the elements in it
-
-
-def _elements(data: bytes, order: str, depth: int) -> list[Element]:
-    found = []
-    at = 0
-    while at < len(data):
-        kind, count = struct.unpack_from(f"{order}II", data, at)
-        if kind >> 16:
-            found.append([kind & 0xFFFF, data[at + 4 : at + 4 + (kind >> 16)]])
-            at += 8
-            continue
-        inner = data[at + 8 : at + 8 + count]
-        if len(inner) < count:
-            raise ValueError
-        nested = kind == MATRIX and depth < 100
-        found.append([kind, _elements(inner, order, depth + 1) if nested else inner])
-        at += 8 + count + (0 if kind == MATRIX else -count % 8)
-    return found
-
-
-def _joined(elements: list[Element], order: str) -> bytes:
-    parts = []
-    for kind, inner in elements:
-        data = _joined(inner, order) if isinstance(inner, list) else inner
-        parts.append(struct.pack(f"{order}II", kind, len(data)) + data)
-        parts.append(b"" if kind == MATRIX else bytes(-len(data) % 8))
-    return b"".join(parts)
-
-
-def _change_element(tree: list[Element], source: Random, change: Change, order: str) -> None:
-    lists = [tree]
-    for each in lists:
-        lists += [inner for _, inner in each if isinstance(inner, list)]
-    row = source.choice([each for each in lists if each] or [[[MATRIX, []]]])
-    n = source.randrange(len(row))
-    action = source.randrange(8)
-    if action == 0:
-        del row[n]
-    elif action == 1:
-        row[n:n] = deepcopy(row[n : n + 1]) * source.choice((1, 2, 50))
-    elif action == 2:
-        other = source.choice([each for each in lists if each] or [row])
-        row[n] = deepcopy(source.choice(other))
-    elif action == 3:
-        row[n][0] = source.choice((1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 15, 16, 17, 18, 0))
-    elif isinstance(row[n][1], list):
-        inner = row[n][1]
-        for _ in range(source.choice((1, 80)) if action == 4 else 0):  # cells in cells
-            inner = [[6, struct.pack(f"{order}II", 1, 0)], [5, struct.pack(f"{order}ii", 1, 1)],
-                     [1, b""], [MATRIX, inner]]  # fmt: skip
-        row[n][1] = inner
-    elif action < 6 and len(row[n][1]) >= 4:
-        data = bytearray(row[n][1])
-        at = 4 * source.randrange(len(data) // 4)
-        data[at : at + 4] = struct.pack(f"{order}I", source.choice(WORDS))
-        row[n][1] = bytes(data)
-    else:
-        row[n][1] = change(row[n][1])
-
-
 MUTATORS: dict[str, Mutator] = {
-    "mat5": mat5, "safetensors": safetensors, "pickle": pickle, "zip": archive, "pt2": json_lines,
-    "run_json": json_value, "hf_config": json_value,
+    "prototxt": tokens, "numbers": tokens, "budget": tokens, "mat5": mat5, "onnx": protobuf,
+    "protobuf": protobuf, "safetensors": safetensors, "pickle": pickle, "zip": archive,
+    "pt2": json_lines, "run_json": json_value, "hf_config": json_value,
 }  # fmt: skip
