@@ -37,7 +37,8 @@ def test_changed_files(target: str) -> None:
         at = source.randrange(len(data) + 1)
         return data[:at] + source.randbytes(source.randrange(4)) + data[at + source.randrange(3) :]
 
-    for data in SEEDS[target]().values():
+    files = list(SEEDS[target]().values())
+    for data in files[:: len(files) // 20 + 1]:
         for _ in range(40):
             data = MUTATORS[target](data, source, change)[: 1 << 15]
             TARGETS[target](data)

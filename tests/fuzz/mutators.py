@@ -26,6 +26,8 @@ NUMBERS = (0, 1, -1, 2, 3, 7, 64, 65, 255, 512, 513, 2**31 - 1, 2**31, 2**32, 2*
 OTHERS: tuple[Any, ...] = (
     None, True, False, "", "x", "1", "a/b", "\n", "é" * 40, [], {}, [1], [[]], {"as_int": 3},
 )  # fmt: skip
+DEEP = b'"lists in lists"'  # stands for the next, which is too deep to be written by json
+NESTED = b"[" * 1500 + b"]" * 1500
 TOKEN = re.compile(rb"\w+|\s+|.", re.DOTALL)
 TEXTS = (
     b"0", b"1", b"-1", b"2", b"65", b"2147483648", b"9223372036854775807", b"9223372036854775808",
@@ -42,9 +44,11 @@ def tokens(data: bytes, source: Random, change: Change) -> bytes:
         return change(data)
     for _ in range(source.choice((1, 1, 2, 4))):
         n = source.randrange(len(parts))
-        action = source.randrange(6)
+        action = source.randrange(7)
         if action == 0:
             parts[n] = b""
+        elif action == 6:
+            parts[n : n + source.randrange(1, 24)] = [source.choice(TEXTS)]
         elif action == 1:
             parts[n] *= source.choice((2, 3, 30, 300))
         elif action == 2:
@@ -73,7 +77,7 @@ def json_value(data: bytes, source: Random, change: Change) -> bytes:
         root = [json.loads(data)]
         for _ in range(source.choice((1, 1, 1, 2, 4))):
             _change_value(root, source)
-        return json.dumps(root[0]).encode() if root else b""
+        return json.dumps(root[0]).encode().replace(DEEP, NESTED) if root else b""
     except (ValueError, RecursionError):
         return change(data)
 
@@ -101,9 +105,9 @@ def _change_value(root: list[Any], source: Random) -> None:
         where[str(other)] = where.pop(key)
     elif action == 7:
         deep = where[key]
-        for _ in range(source.choice((1, 2, 200))):
+        for _ in range(source.choice((1, 2, 70))):
             deep = [deep] if source.random() < 0.5 else {"x": deep}
-        where[key] = deep
+        where[key] = deep if source.random() < 0.9 else DEEP.decode().strip('"')
     elif isinstance(where[key], str):
         text = where[key]
         at = source.randrange(len(text) + 1)
