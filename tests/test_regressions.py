@@ -8,7 +8,9 @@ from random import Random
 
 import pytest
 
+import layerscope
 from tests.fuzz import onnx_nets
+from tests.fuzz.faults import FAULTS, Fault
 from tests.fuzz.mutators import MUTATORS
 from tests.fuzz.nets import net
 from tests.fuzz.seeds import SEEDS
@@ -49,3 +51,18 @@ def test_networks_that_are_nearly_right() -> None:
         fuzz_protobuf(net(seed))
     for seed in range(1000, 1500):
         fuzz_onnx(onnx_nets.net(seed))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_faults_to_plant(target: str) -> None:
+    """Each still changes one place of its reader: see `make fuzz-planted`."""
+    assert len(FAULTS[target]) == 3
+    for fault in FAULTS[target]:
+        assert planted(fault)
+
+
+def planted(fault: Fault) -> bool:
+    """Whether the old text stands in its file once, and Python takes the new one."""
+    text = (Path(layerscope.__file__).parent / fault.file).read_text()
+    compile(text.replace(fault.old, fault.new), fault.file, "exec")
+    return text.count(fault.old) == 1
