@@ -88,11 +88,13 @@ def _change_value(root: list[Any], source: Random) -> None:
     if not slots:
         return
     where, key = source.choice(slots)
-    action = source.randrange(9)
+    action = source.randrange(10)
     if action < 3:
         where[key] = source.choice(NUMBERS if source.random() < 0.6 else OTHERS)
     elif action == 3 and isinstance(where[key], int):
         where[key] += source.choice((-1, 1))
+    elif action == 3 and isinstance(where[key], str):
+        where[key] = _changed_text(where[key], source)
     elif action == 4:
         del where[key]
     elif action == 5:
@@ -101,19 +103,23 @@ def _change_value(root: list[Any], source: Random) -> None:
     elif action == 6 and isinstance(where, list):
         where[key:key] = deepcopy(where[key : key + 1]) * source.choice((1, 1, 2, 100))
     elif action == 6:
+        where[f"{key}{source.randrange(10)}"] = deepcopy(where[key])
+    elif action == 7 and isinstance(where, dict):
         _, other = source.choice(slots)
         where[str(other)] = where.pop(key)
-    elif action == 7:
+    elif action == 8:
         deep = where[key]
         for _ in range(source.choice((1, 2, 70))):
             deep = [deep] if source.random() < 0.5 else {"x": deep}
         where[key] = deep if source.random() < 0.9 else DEEP.decode().strip('"')
-    elif isinstance(where[key], str):
-        text = where[key]
-        at = source.randrange(len(text) + 1)
-        where[key] = (
-            text[:at] + source.choice(("", ".", "/", "\0", text, "9" * 20)) + text[at + 1 :]
-        )
+    else:  # as a value beside it
+        keys = list(where) if isinstance(where, dict) else range(len(where))
+        where[key] = deepcopy(where[source.choice(keys)])
+
+
+def _changed_text(text: str, source: Random) -> str:
+    at = source.randrange(len(text) + 1)
+    return text[:at] + source.choice(("", ".", "/", "\0", text, "9" * 20)) + text[at + 1 :]
 
 
 def _slots(root: list[Any]) -> list[tuple[Any, Any]]:
