@@ -169,7 +169,7 @@ def archive(data: bytes, source: Random, change: Change) -> bytes:
         members[name] = json_value(members[name], source, change)
     else:
         members[name] = change(members[name])
-    return zipped(members, packed=source.random() < 0.3)
+    return zipped(members, source.choice(COMPRESSIONS))
 
 
 def pickle(data: bytes, source: Random, change: Change) -> bytes:
@@ -212,6 +212,7 @@ def _opcodes(data: bytes) -> list[bytes]:
     return [data[a:b] for a, b in pairwise(cuts)]
 
 
+COMPRESSIONS = (*[zipfile.ZIP_STORED] * 6, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
 MUTATORS: dict[str, Mutator] = {
     "prototxt": tokens, "numbers": tokens, "budget": tokens, "mat5": mat5, "onnx": protobuf,
     "protobuf": protobuf, "safetensors": safetensors, "pickle": pickle, "zip": archive,

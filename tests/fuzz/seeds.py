@@ -123,7 +123,8 @@ def archives() -> dict[str, bytes]:
     weights = "net/data/weights/"
     return {
         "stored": stored,
-        "packed": zipped(members, packed=True),
+        "packed": zipped(members, zipfile.ZIP_DEFLATED),
+        "lzma": zipped(members, zipfile.ZIP_LZMA),
         "script": zipped({**members, "archive/code/a.py": b"x", "archive/constants.pkl": b"."}),
         "program": zipped({
             "net/archive_format": b"pt2", "net/models/model.json": program,

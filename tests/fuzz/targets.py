@@ -30,6 +30,7 @@ from layerscope.formats.torch import hugging_face, pickled, pt2, safetensors
 from layerscope.graph.plain import from_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
+from layerscope.plot import pictures
 from layerscope.report import budget_file, quantities
 from layerscope.report.budgets import judge
 from layerscope.report.measurement import Measurement
@@ -124,6 +125,9 @@ def fuzz_run_json(data: bytes) -> None:
         with run_json.reading(path):
             report = analyze(from_plain(found.graph))
             text = run_json.write_json(found, report)
+            for run in found.runs:
+                pictures.roofline(report, run, found.machine)
+                pictures.time_bars(report, run)
         assert run_json.read_json(text.encode()) == found, "written otherwise than read"
 
     _read(data, ".json", read)
@@ -242,10 +246,9 @@ def _report() -> Any:
 _REPORTS: list[Any] = []
 
 
-def zipped(members: dict[str, bytes], packed: bool = False) -> bytes:
-    """An archive of these members, in their order."""
+def zipped(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
+    """An archive of these members, in their order, all compressed in one way."""
     file = io.BytesIO()
-    kind = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
     with zipfile.ZipFile(file, "w", kind) as archive:
         for name, data in members.items():
             archive.writestr(zipfile.ZipInfo(name), data, kind)
