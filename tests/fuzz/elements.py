@@ -28,11 +28,11 @@ def mat5(data: bytes, source: Random, change: Change) -> bytes:
     order = ">" if head[126:] == b"MI" else "<"
     try:
         tree = _elements(body, order, 0)
-    except (struct.error, ValueError):
+        for _ in range(source.choice((1, 1, 2))):
+            _change_element(tree, source, change, order)
+        return head + _joined(tree, order)
+    except (struct.error, ValueError, RecursionError):
         return head + change(body)
-    for _ in range(source.choice((1, 1, 2))):
-        _change_element(tree, source, change, order)
-    return head + _joined(tree, order)
 
 
 def _elements(data: bytes, order: str, depth: int) -> list[Element]:
@@ -80,7 +80,7 @@ def _change_element(tree: list[Element], source: Random, change: Change, order: 
         row[n][0] = source.choice((1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 15, 16, 17, 18, 0))
     elif isinstance(row[n][1], list):
         inner = row[n][1]
-        for _ in range(source.choice((1, 80)) if action == 4 else 0):  # cells in cells
+        for _ in range(source.choice((1, 80, 250)) if action == 4 else 0):  # cells in cells
             inner = [[6, struct.pack(f"{order}II", 1, 0)], [5, struct.pack(f"{order}ii", 1, 1)],
                      [1, b""], [MATRIX, inner]]  # fmt: skip
         row[n][1] = inner

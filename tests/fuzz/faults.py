@@ -62,9 +62,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "mat5": (
         Fault(
-            "sizes below 0, or one alone", "codecs/mat5.py",
-            "        if min(shape) < 0 or len(shape) < 2:\n"
-            '            raise FormatError(f"an array of sizes {shape}")\n', "",
+            "a number that is not finite as a size", "formats/matconvnet/fields.py",
+            "if not 0 <= value <= MOST_SIZE or value != int(value):", "if value != int(value):",
         ),
         Fault(
             "cells nested without a limit", "codecs/mat5.py",
@@ -124,9 +123,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "pt2": (
         Fault(
-            "a dtype that is not known", "formats/torch/exported.py",
-            "        if kind is None:\n            raise FormatError("
-            'f"{self.path}: {name}: unknown number type {meta.dtype}")\n', "",
+            "a tensor whose sizes are not told", "formats/torch/exported.py",
+            "        meta = metas.get(name)\n", "        meta = metas[name]\n",
         ),
         Fault(
             "a parameter without its name", "formats/torch/replay.py",
