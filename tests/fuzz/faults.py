@@ -24,8 +24,9 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '            raise self._wrong(name, value, "a whole number") from None\n',
         ),
         Fault(
-            "a stride of 0", "formats/caffe/layers/windows.py",
-            'LEAST = {"kernel": 1, "stride": 1,', 'LEAST = {"kernel": 1, "stride": 0,',
+            "a window without a size", "formats/caffe/layers/windows.py",
+            "        if default is None:\n"
+            '            raise layer.error(f"no {name}", param)\n', "",
         ),
         Fault(
             "an octal escape above 255", "codecs/message.py",

@@ -137,12 +137,16 @@ def _slots(root: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def safetensors(data: bytes, source: Random, change: Change) -> bytes:
-    """Change the header, and tell its length."""
+    """Change the header, and tell its length; or cut off data."""
     size = int.from_bytes(data[:8], "little")
     if size > len(data) - 8 or source.random() < 0.1:
         return change(data)
-    header = json_value(data[8 : 8 + size], source, change)
-    return struct.pack("<Q", len(header)) + header + data[8 + size :]
+    header, stored = data[8 : 8 + size], data[8 + size :]
+    if source.random() < 0.15:
+        stored = stored[: source.randrange(len(stored) + 1)]
+    else:
+        header = json_value(header, source, change)
+    return struct.pack("<Q", len(header)) + header + stored
 
 
 def archive(data: bytes, source: Random, change: Change) -> bytes:
