@@ -29,8 +29,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '            raise layer.error(f"no {name}", param)\n', "",
         ),
         Fault(
-            "an octal escape above 255", "codecs/message.py",
-            "8 if octal else 16) & 255]", "8 if octal else 16)]",
+            "an escape that is not known", "codecs/message.py",
+            "return LETTERS.get(letter, letter)", "return LETTERS[letter]",
         ),
     ),
     "protobuf": (
