@@ -178,4 +178,6 @@ def _change_field(tree: list[Element], source: Random, change: Change) -> None:
         near = max(0, field[1] + source.choice((-1, 1)))
         field[1] = source.choice(LONG) if action < 7 else near
     elif isinstance(field[1], bytes):
+        if field[0] & 7 != 2 and action == 8:  # numbers one by one become packed ones
+            field[0] = field[0] & ~7 | 2
         field[1] = change(field[1])

@@ -14,6 +14,7 @@ from pickle import dumps
 
 from layerscope.formats.caffe.names import NUMBERED, WORDS
 from tests import stored_files, wire
+from tests.fuzz import nets
 from tests.fuzz.targets import zipped
 
 TEXT = """name: "n" input: "data" input_dim: 1 input_dim: 2 input_dim: 8 input_dim: 8
@@ -46,7 +47,7 @@ def messages() -> dict[str, bytes]:
     for n, word in enumerate(NUMBERED):
         last = wire.old_layer("x", n, "data", "x", wire.field(n + 1, some), wire.old((2,)))
         made[word] = head + last
-    return made
+    return made | {f"net{seed}": nets.net(seed) for seed in range(60)}
 
 
 def models() -> dict[str, bytes]:
