@@ -63,8 +63,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "mat5": (
         Fault(
-            "a number that is not finite as a size", "formats/matconvnet/fields.py",
-            "if not 0 <= value <= MOST_SIZE or value != int(value):", "if value != int(value):",
+            "an array with fewer numbers than its sizes", "codecs/mat5.py",
+            "if len(data) != size * array.elements:", "if len(data) > size * array.elements:",
         ),
         Fault(
             "cells nested without a limit", "codecs/mat5.py",
