@@ -53,8 +53,9 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "        if held != needed:\n", "        if held > needed:\n",
         ),
         Fault(
-            "a tensor with fewer numbers than its shape", "formats/onnx/tensors.py",
-            "    if len(values) != count:\n", "    if len(values) > count:\n",
+            "raw data without a dtype", "formats/onnx/tensors.py",
+            "        if bits is None:\n"
+            '            raise wire.error(stored.at, f"{_told(stored)} has no type")\n', "",
         ),
         Fault(
             "a Gather of an axis of 0", "formats/onnx/values/indexing.py",
