@@ -55,7 +55,9 @@ def found(target: str, fault: Fault, seconds: int) -> tuple[float, int, str] | N
         finds = [path for path in finds if not path.name.startswith("found-slow")]
         if not finds:
             if done.returncode:
-                print(done.stderr[-2000:], file=sys.stderr)
+                sys.exit(
+                    f"{target}: exit {done.returncode}: {done.stdout[-2000:]}{done.stderr[-500:]}"
+                )
             return None
         clean = _python(ROOT / "src", "-c", REPLAY, target, str(finds[0]))
         if clean.returncode:
