@@ -61,7 +61,8 @@ def found(target: str, fault: Fault, seconds: int) -> tuple[float, int, str] | N
             return None
         clean = _python(ROOT / "src", "-c", REPLAY, target, str(finds[0]))
         if clean.returncode:
-            sys.exit(f"{target}: fails without the fault too:\n{clean.stderr[-2000:]}")
+            kept = shutil.copy(finds[0], ROOT / ".fuzz" / f"{target}-{finds[0].name}")
+            sys.exit(f"{kept}: fails without the fault too:\n{clean.stderr[-2000:]}")
         runs = [int(count) for count in RUNS.findall(done.stderr)]
         error = ERROR.search(done.stdout + done.stderr)
         seen = (error[1] or error[2])[:80] if error else finds[0].name[:20]
@@ -80,6 +81,7 @@ def _python(source: Path, *args: str) -> subprocess.CompletedProcess[str]:
 def main(seconds: int, targets: list[str]) -> int:
     """Print a row for each fault; returns how many are not found."""
     missed = 0
+    (ROOT / ".fuzz").mkdir(exist_ok=True)
     print("| target | fault | seconds | runs | seen as |\n| --- | --- | --- | --- | --- |")
     for target in targets:
         for fault in FAULTS[target]:
