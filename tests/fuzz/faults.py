@@ -58,8 +58,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '            raise wire.error(stored.at, f"{_told(stored)} has no type")\n', "",
         ),
         Fault(
-            "a Gather of an axis of 0", "formats/onnx/values/indexing.py",
-            "    if not -size <= index < size:\n", "    if not -size <= index <= size:\n",
+            "an operator without its input", "formats/onnx/site.py",
+            "known = self.inputs[n] if n < len(self.inputs) else None\n", "known = self.inputs[n]\n",
         ),
     ),
     "mat5": (
