@@ -59,7 +59,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "an operator without its input", "formats/onnx/site.py",
-            "known = self.inputs[n] if n < len(self.inputs) else None\n", "known = self.inputs[n]\n",
+            "known = self.inputs[n] if n < len(self.inputs) else None\n",
+            "known = self.inputs[n]\n",
         ),
     ),
     "mat5": (
