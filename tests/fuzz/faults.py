@@ -58,9 +58,9 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '            raise wire.error(stored.at, f"{_told(stored)} has no type")\n', "",
         ),
         Fault(
-            "an operator without its input", "formats/onnx/site.py",
-            "known = self.inputs[n] if n < len(self.inputs) else None\n",
-            "known = self.inputs[n]\n",
+            "a model without a graph", "formats/onnx/skim.py",
+            "    if span is None:\n        raise FormatError("
+            'f"{wire.name}: no graph in it, this is no ONNX model")\n', "",
         ),
     ),
     "mat5": (
