@@ -6,7 +6,8 @@
 # make test-peers     other counters of PyTorch models against our conventions: 20 minutes
 # make test-wild      600 models of ten other packages against PyTorch's counter: 30 minutes
 # make test-zoo       every model of torchvision and timm against ../shared: an hour
-# make fuzz           feed random bytes to the file readers, SECONDS=300 per reader
+# make fuzz           feed random bytes to the file readers, SECONDS=600 per reader, two at a time
+# make fuzz-planted   plant three faults in each reader, and see that fuzzing finds them
 # make run            print the layers of vgg16 (NET=resnet50 for another network)
 # make bench          speed and start-up time
 # make bench-torch    speed against the other counters of PyTorch models that are installed
@@ -23,13 +24,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 NET ?= vgg16
-SECONDS ?= 300
+SECONDS ?= 600
 WORKERS ?= 2
 ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch clean
 
 setup: $(VENV)/base
 
@@ -138,11 +139,19 @@ $(VENV)/fuzz: $(VENV)/dev
 	$(PIP) install atheris
 	@touch $@
 
+TARGETS ?= prototxt protobuf onnx mat5 safetensors pickle zip pt2 run_json hf_config numbers budget
+
+# Two at a time; what a target printed is .fuzz/TARGET.log, what it found .fuzz/TARGET-crash-….
 fuzz: $(VENV)/fuzz
-	@mkdir -p .fuzz && $(BIN)/python -m tests.fuzz.seeds .fuzz
-	for target in protobuf prototxt onnx; do PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_$$target.py \
-	  -max_len=2048 -timeout=20 -max_total_time=$(SECONDS) -artifact_prefix=.fuzz/ \
-	  -print_final_stats=1 .fuzz/$$target || exit 1; done
+	@mkdir -p .fuzz
+	@printf '%s\n' $(TARGETS) | xargs -P 2 -I @ sh -c '\
+	  $(BIN)/python -m tests.fuzz.fuzz @ .fuzz/@ -max_total_time=$(SECONDS) \
+	    -artifact_prefix=.fuzz/@- > .fuzz/@.log 2>&1; code=$$?; \
+	  echo "@: exit $$code, $$(grep -a "^Done" .fuzz/@.log || tail -n 3 .fuzz/@.log)"; exit $$code'
+
+# Whether the targets find faults that are planted in a copy of the readers.
+fuzz-planted: $(VENV)/fuzz
+	$(BIN)/python -m tests.fuzz.planted $(SECONDS) $(TARGETS)
 
 goldens: $(VENV)/dev
 	$(BIN)/pytest --refresh-goldens

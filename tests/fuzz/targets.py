@@ -1,22 +1,45 @@
-"""What is fuzzed: any bytes give a graph or a named error, then an account or a named error."""
+"""What is fuzzed: any bytes give a result that fits its file, or a named error.
+
+Formats with checksums or compression are wrapped here: the bytes are what is inside.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
 
 from layerscope.api import analyze, load
+from layerscope.cli.network import parse_dims
 from layerscope.errors import LayerscopeError
-from layerscope.formats import DEFAULTS, Options
+from layerscope.export import run_json
+from layerscope.formats import DEFAULTS, Options, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
+from layerscope.formats.torch import hugging_face, pickled, pt2, safetensors
+from layerscope.graph.plain import from_plain
+from layerscope.graph.types import storage_bytes
+from layerscope.limits import MOST_SIZE
+from layerscope.plot import pictures
+from layerscope.report import budget_file, quantities
+from layerscope.report.budgets import judge
+from layerscope.report.measurement import Measurement
 
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 REGRESSIONS = Path(__file__).parent / "regressions"
 DEPLOY = str(Path(__file__).parent / "deploy.prototxt")
+MAT_HEADER = 128  # bytes before the first element of a MATLAB file
+STORAGES = {"0": 64, "1": 64, "2": 4096}  # in the archives around a fuzzed pickle: key -> bytes
 
 
 def fuzz_protobuf(data: bytes) -> None:
@@ -39,6 +62,206 @@ def fuzz_onnx(data: bytes) -> None:
     _read(data, ".onnx", lambda path: onnx_format.read(path, Options(batch=3)))
 
 
+def fuzz_mat5(data: bytes) -> None:
+    """Read the bytes as a MATLAB file of version 5, plain and with its elements compressed."""
+    matconvnet.recognise(data)
+    packed = zlib.compress(data[MAT_HEADER:], 1)
+    order = ">" if data[126:MAT_HEADER] == b"MI" else "<"
+    tag = struct.pack(f"{order}II", 15, len(packed))
+    for each in (data, data[:MAT_HEADER] + tag + packed):
+        _read(each, ".mat", lambda path: analyze(matconvnet.read(path, DEFAULTS)))
+
+
+def fuzz_safetensors(data: bytes) -> None:
+    """Read the bytes as safetensors: its arrays have no more bytes than it stores."""
+    safetensors.recognise(data)
+
+    def read(path: str) -> None:
+        arrays = safetensors.stored_arrays(path)
+        sizes = [_count(array.shape, array.dtype) for array in arrays]
+        stored = len(data) - 8 - int.from_bytes(data[:8], "little")
+        assert sum(sizes) <= stored, "arrays of more bytes than are behind the header"
+        analyze(safetensors.read(path, DEFAULTS))
+
+    _read(data, ".safetensors", read)
+    _read(data, ".safetensors.index.json", lambda path: safetensors.read(path, DEFAULTS))
+
+
+def fuzz_pickle(data: bytes) -> None:
+    """Read the bytes as a file of torch.save before 1.6, and as the pickle of a later one."""
+    pickled.recognise(data)
+    _read(data, ".pt", lambda path: analyze(pickled.read(path, DEFAULTS)))
+    members = {"a/data.pkl": data, **{f"a/data/{key}": bytes(n) for key, n in STORAGES.items()}}
+    _read(zipped(members), ".pt", lambda path: analyze(pickled.read(path, DEFAULTS)))
+
+
+def fuzz_zip(data: bytes) -> None:
+    """Read the bytes as an archive of torch.save and as one of torch.export.save."""
+    pickled.recognise(data)
+    pt2.recognise(data)
+    _read(data, ".pt", lambda path: analyze(pickled.read(path, DEFAULTS)))
+    _read(data, ".pt2", lambda path: analyze(pt2.read(path, DEFAULTS)))
+
+
+def fuzz_pt2(data: bytes) -> None:
+    """Read the first line as the program of a .pt2 file, the second as where its weights are."""
+    program, _, places = data.partition(b"\n")
+    members = {"net/archive_format": b"pt2", "net/models/model.json": program}
+    if places:
+        members["net/data/weights/model_weights_config.json"] = places
+        members["net/data/weights/weight_0"] = bytes(432)
+    archive = zipped(members)
+    _read(archive, ".pt2", lambda path: analyze(pt2.read(path, DEFAULTS)))
+    _read(archive, ".pt2", lambda path: pt2.read(path, Options(batch=3)))
+
+
+def fuzz_run_json(data: bytes) -> None:
+    """Read the bytes as a kept run: it is written as it was read."""
+
+    def read(path: str) -> None:
+        documents.kind_of(path, data[:4096])
+        found = run_json.read_file(path)
+        _check_run(found)
+        with run_json.reading(path):
+            report = analyze(from_plain(found.graph))
+            text = run_json.write_json(found, report)
+            for run in found.runs:
+                pictures.roofline(report, run, found.machine)
+                pictures.time_bars(report, run)
+        assert run_json.read_json(text.encode()) == found, "written otherwise than read"
+
+    _read(data, ".json", read)
+
+
+def _check_run(found: Measurement) -> None:
+    """Raise where a run that was taken has figures that no run has."""
+    waiting: list[Any] = [msgspec.to_builtins(found)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, (dict, list, tuple)):
+            waiting += each.values() if isinstance(each, dict) else each
+        elif isinstance(each, (int, float)):
+            assert -MOST_SIZE <= each <= MOST_SIZE, each
+    assert found.runs, "no run"
+    assert all(run.timing.end_to_end_s > 0 and run.threads > 0 for run in found.runs), "no time"
+
+
+def fuzz_hf_config(data: bytes) -> None:
+    """Read the bytes as a config.json, and work out the inputs of a model that has it."""
+
+    def read(path: str) -> None:
+        settings = hugging_face._read(path)
+        assert isinstance(settings["model_type"], str), "model_type"
+        for main in ("pixel_values", "input_features", "input_values", "input_ids"):
+            with contextlib.suppress(LayerscopeError):
+                config = _namespace(settings)
+                hugging_face._check_config(path, config, SimpleNamespace)
+                shapes = hugging_face._usual_inputs(path, _Model(main), config)
+                sizes = [size for shape in shapes.values() for size in shape]
+                assert all(type(size) is int and 0 < size <= MOST_SIZE for size in sizes), shapes
+
+    _read(data, ".json", read)
+
+
+class _Model:
+    """Stands for a model of transformers."""
+
+    def __init__(self, main: str) -> None:
+        self.main_input_name = main
+
+    def forward(self, input_ids: Any, pixel_values: Any, decoder_input_ids: Any) -> None:
+        """Its names are looked at."""
+
+
+def _namespace(settings: dict[str, Any]) -> SimpleNamespace:
+    parts = ("text_config", "vision_config")
+    inner = {
+        name: _namespace(value) if name in parts and isinstance(value, dict) else value
+        for name, value in settings.items()
+    }
+    return SimpleNamespace(**inner)
+
+
+def fuzz_numbers(data: bytes) -> None:
+    """Read every line as a quantity, a number, a shape and a size by name of the command line."""
+    texts = tuple(data.decode("utf-8", "replace").split("\n"))
+    for text in texts:
+        for read in (_quantities, _wholes, _sizes, _dims, _reals):
+            with contextlib.suppress(LayerscopeError):
+                numbers = read(text)
+                assert all(abs(number) <= MOST_SIZE for number in numbers), (text, numbers)
+    with contextlib.suppress(LayerscopeError):
+        quantities.named_sizes(texts, "--input")
+
+
+def _quantities(text: str) -> list[int]:
+    units: tuple[quantities.Unit, ...] = ("count", "bytes")
+    found = []
+    for unit in units:
+        with contextlib.suppress(LayerscopeError):
+            found.append(quantities.quantity(text, unit, "--max"))
+    return found
+
+
+def _wholes(text: str) -> list[int]:
+    return [quantities.whole(text, "--batch")]
+
+
+def _reals(text: str) -> list[float]:
+    return [quantities.real(text, "--power")]
+
+
+def _sizes(text: str) -> list[int]:
+    found = list(quantities.shape_of(text, "--input"))
+    assert min(found) > 0, found
+    return found
+
+
+def _dims(text: str) -> list[int]:
+    found = list(parse_dims((text, "n=4")).values())
+    assert min(found) > 0, found
+    return found
+
+
+def fuzz_budget(data: bytes) -> None:
+    """Read the bytes as a pyproject.toml with budgets, and hold a network against them."""
+    report = _report()
+
+    def read(path: str) -> None:
+        for each in budget_file.read(Path(path)).values():
+            numbers = [*each.limits.values(), each.batch or 0]
+            assert all(abs(number) <= MOST_SIZE for number in numbers), each
+            assert all(size > 0 for size in each.reading.get("dims", {}).values()), each
+            judge(report, each)
+
+    _read(data, ".toml", read)
+
+
+def _report() -> Any:
+    if not _REPORTS:
+        _REPORTS.append(analyze("lenet5"))
+    return _REPORTS[0]
+
+
+_REPORTS: list[Any] = []
+
+
+def zipped(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
+    """An archive of these members, in their order, all compressed in one way."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", kind) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data, kind)
+    return file.getvalue()
+
+
+def _count(shape: tuple[int, ...], dtype: str) -> int:
+    elements = 1
+    for size in shape:
+        elements *= size
+    return storage_bytes(elements, dtype)
+
+
 def _read(data: bytes, suffix: str, read: Callable[[str], object]) -> None:
     with tempfile.NamedTemporaryFile(suffix=suffix, dir=MEMORY) as file:
         file.write(data)
@@ -47,4 +270,9 @@ def _read(data: bytes, suffix: str, read: Callable[[str], object]) -> None:
             read(file.name)
 
 
-TARGETS = {"protobuf": fuzz_protobuf, "prototxt": fuzz_prototxt, "onnx": fuzz_onnx}
+TARGETS = {
+    "prototxt": fuzz_prototxt, "protobuf": fuzz_protobuf, "onnx": fuzz_onnx, "mat5": fuzz_mat5,
+    "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
+    "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
+    "budget": fuzz_budget,
+}  # fmt: skip

@@ -21,10 +21,10 @@ Solve = Callable[[int, int], Ops]  # of equations and right-hand sides
 
 def lu(m: int, n: int) -> Ops:
     """Gaussian elimination: every row below divided by the pivot, then cleared."""
-    steps = range(min(m, n))
-    return Ops(
-        mac=sum([(m - k - 1) * (n - k - 1) for k in steps]), div=sum([m - k - 1 for k in steps])
-    )
+    steps = min(m, n)
+    wholes, squares = _sums(steps)
+    below = steps * (m - 1) - wholes
+    return Ops(mac=below * (n - 1) - (m - 1) * wholes + squares, div=below)
 
 
 def cholesky(m: int, n: int) -> Ops:
@@ -34,20 +34,17 @@ def cholesky(m: int, n: int) -> Ops:
 
 def reflections(m: int, n: int) -> Ops:
     """Householder: of every column a norm and a vector, which is applied to the columns behind."""
-    total = FREE
-    for k in range(min(m - 1, n)):
-        length = m - k
-        total += Ops(mac=length + 2 * length * (n - k - 1), exp=1, div=length, add=1)
-        total += Ops(mul=n - k - 1)
-    return total
+    steps = max(min(m - 1, n), 0)
+    wholes, squares = _sums(steps)
+    lengths, behind = steps * m - wholes, steps * (n - 1) - wholes
+    products = lengths * (n - 1) - m * wholes + squares
+    return Ops(mac=lengths + 2 * products, exp=steps, div=lengths, add=steps, mul=behind)
 
 
 def applied(m: int, n: int, columns: int) -> Ops:
     """Reflections applied one after the other to as many columns, as Q is made of the identity."""
-    total = FREE
-    for k in range(min(m - 1, n)):
-        total += Ops(mac=2 * (m - k) * columns, mul=columns)
-    return total
+    steps = max(min(m - 1, n), 0)
+    return Ops(mac=2 * (steps * m - _sums(steps)[0]) * columns, mul=steps * columns)
 
 
 def triangular(n: int, sides: int) -> Ops:
@@ -67,21 +64,26 @@ def cholesky_solve(n: int, sides: int) -> Ops:
 
 def _hessenberg(m: int, n: int) -> Ops:
     """Reflections from both sides, to a matrix with one diagonal below the main one."""
-    macs = [4 * (n - k - 1) * n for k in range(n - 2)]
-    return Ops(mac=sum(macs), exp=max(n - 2, 0))
+    wholes, _ = _sums(n)
+    return Ops(mac=4 * n * max(wholes - 1, 0), exp=max(n - 2, 0))
 
 
 def _tridiagonal(m: int, n: int) -> Ops:
     """As to Hessenberg form, of a symmetric matrix: a product, and a rank-2 update of one half."""
-    sizes = [n - k - 1 for k in range(n - 2)]
-    return Ops(mac=sum([2 * size * size + size for size in sizes]), exp=max(n - 2, 0))
+    wholes, squares = _sums(n)
+    return Ops(mac=max(2 * squares + wholes - 3, 0), exp=max(n - 2, 0))
 
 
 def _bidiagonal(m: int, n: int) -> Ops:
     """Golub-Kahan: a reflection of every column, and of every row."""
     long, short = max(m, n), min(m, n)
-    rows = [4 * (long - k) * (short - k - 1) for k in range(short)]
-    return Ops(mac=sum(rows), exp=2 * short)
+    wholes, squares = _sums(short)
+    return Ops(mac=4 * ((long - short + 1) * wholes + squares), exp=2 * short)
+
+
+def _sums(n: int) -> tuple[int, int]:
+    """The sums of all whole numbers below n, and of their squares."""
+    return n * (n - 1) // 2, n * (n - 1) * (2 * n - 1) // 6
 
 
 def _shape(call: Call) -> tuple[Shape, ...]:

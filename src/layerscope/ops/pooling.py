@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import AdaptivePool, Pool, Pyramid, Window
 from layerscope.graph.types import Shape, elements
@@ -90,9 +92,14 @@ def _adaptive_positions(call: Call) -> int:
     positions = 1
     for size, bins in zip(call.x, call.y, strict=True):
         if size != bins:
-            size = sum([-(-(i + 1) * size // bins) - i * size // bins for i in range(bins)])
+            size = bin_positions(size, bins)
         positions *= size
     return positions
+
+
+def bin_positions(size: int, bins: int) -> int:
+    """Positions of an axis that its bins read together: one that two bins share counts twice."""
+    return size + bins - gcd(size, bins)
 
 
 def _adaptive_ops(kind: str) -> OpsRule:

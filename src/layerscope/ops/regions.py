@@ -13,6 +13,7 @@ from layerscope.graph.attributes import (
     RoIPool,
 )
 from layerscope.graph.types import Shape, elements
+from layerscope.ops.pooling import bin_positions
 from layerscope.ops.reach import NOT_READ, everything
 from layerscope.ops.rule import FREE, Call, Ops, Rule, no_inputs, passes
 from layerscope.ops.saved import Saved, nothing
@@ -32,7 +33,7 @@ def _roi_ops(call: Call) -> Ops:
     """The bound: a region as large as the whole map, bins sharing a row or column at an edge."""
     positions = 1
     for size, bins in zip(call.x[2:], call.y[2:], strict=True):
-        positions *= sum(-(-(i + 1) * size // bins) - i * size // bins for i in range(bins))
+        positions *= bin_positions(size, bins)
     return Ops(comp=call.y[0] * call.y[1] * positions - elements(call.y))
 
 

@@ -141,7 +141,7 @@ def _check_config(path: str, config: Any, kind: type) -> None:
 
 def _size(path: str, name: str, value: Any) -> int:
     """A size of the input, as the configuration has it."""
-    if not isinstance(value, int) or not 1 <= value <= MOST_INPUT:
+    if type(value) is not int or not 1 <= value <= MOST_INPUT:  # true is no size
         raise FormatError(
             f"{path}: {name} {str(value)[:80]}, expected a whole number from 1 to {MOST_INPUT:,}"
         )

@@ -94,20 +94,23 @@ def split(s: Site) -> None:
     x = s.shape(0)
     axis = axis_of(s.whole("axis"), len(x))
     keep = bool(s.whole("keepdims", 1))
+    size = 1
+    sizes: tuple[int, ...] | None = None
     if s.has(1):
         given = s.need(1)
         if given.shape == ():
             size = int(given.item)
-            sizes = tuple(min(size, x[axis] - n) for n in range(0, x[axis], max(size, 1)))
         else:
             sizes = given.ints()
         keep = True
-    else:
-        sizes = (1,) * x[axis]
-    if len(sizes) > MOST_ITEMS:
+    starts = range(0, x[axis], max(size, 1))
+    count = len(starts) if sizes is None else len(sizes)
+    if count > MOST_ITEMS:
         raise NeedsValue(
-            f"a sequence of {len(sizes):,} tensors, more than {MOST_ITEMS:,} are not followed"
+            f"a sequence of {count:,} tensors, more than {MOST_ITEMS:,} are not followed"
         )
+    if sizes is None:
+        sizes = tuple(min(size, x[axis] - start) for start in starts)
     made = s.emit("split", (s.given(0),), at.Split(axis, sizes), part="split")
     if not keep:
         shape = (*x[:axis], *x[axis + 1 :])

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten.elements import binary, number
-from layerscope.formats.torch.draft import Draft, Ref
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import INEXACT
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
+
+MOST_GAMMAS = 64  # logarithms of one mvlgamma, each a step of its own
 
 
 def _float(d: Draft, x: Ref) -> Ref:
@@ -127,6 +129,8 @@ def nan_to_num(d: Draft, self: Ref, nan: Any = None, posinf: Any = None, neginf:
 
 def mvlgamma(d: Draft, self: Ref, p: int) -> Ref:
     """P logarithms of the gamma function added up, each of x less another half, and a constant."""
+    if p > MOST_GAMMAS:
+        raise NoWords(f"mvlgamma of {p} logarithms, more than {MOST_GAMMAS}")
     x = _float(d, self)
     made = d.add("special", d.add("sub", x))
     for _ in range(1, p):

@@ -1,0 +1,204 @@
+"""Faults that the fuzz targets must find: each takes one check out of a reader."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """A change of one file under src/layerscope; `old` stands there once."""
+
+    says: str
+    file: str
+    old: str
+    new: str
+
+
+FAULTS: dict[str, tuple[Fault, ...]] = {
+    "prototxt": (
+        Fault(
+            "an endless number taken for a whole one", "codecs/message.py",
+            "except (ValueError, OverflowError):\n"
+            '            raise self._wrong(name, value, "a whole number") from None\n',
+            "except ValueError:\n"
+            '            raise self._wrong(name, value, "a whole number") from None\n',
+        ),
+        Fault(
+            "a window without a size", "formats/caffe/layers/windows.py",
+            "        if default is None:\n"
+            '            raise layer.error(f"no {name}", param)\n', "",
+        ),
+        Fault(
+            "an escape that is not known", "codecs/message.py",
+            "return LETTERS.get(letter, letter)", "return LETTERS[letter]",
+        ),
+    ),
+    "protobuf": (
+        Fault(
+            "packed floats that end inside a number", "codecs/protobuf.py",
+            "        if rest:\n", "        if rest < 0:\n",
+        ),
+        Fault(
+            "the number of no enumeration's word", "codecs/schema.py",
+            'holds.words[value] if value < len(holds.words) else ""', "holds.words[value]",
+        ),
+        Fault(
+            "a small message that ends behind a tag", "codecs/protobuf.py",
+            "tag > 127 or tag < 8 or at + 1 >= size", "tag > 127 or tag < 8",
+        ),
+    ),
+    "onnx": (
+        Fault(
+            "raw data of another length than the shape", "formats/onnx/tensors.py",
+            "        if held != needed:\n", "        if held > needed:\n",
+        ),
+        Fault(
+            "raw data without a dtype", "formats/onnx/tensors.py",
+            "        if bits is None:\n"
+            '            raise wire.error(stored.at, f"{_told(stored)} has no type")\n', "",
+        ),
+        Fault(
+            "a model without a graph", "formats/onnx/skim.py",
+            "    if span is None:\n        raise FormatError("
+            'f"{wire.name}: no graph in it, this is no ONNX model")\n', "",
+        ),
+    ),
+    "mat5": (
+        Fault(
+            "an array with fewer numbers than its sizes", "codecs/mat5.py",
+            "if len(data) != size * array.elements:", "if len(data) > size * array.elements:",
+        ),
+        Fault(
+            "cells nested without a limit", "codecs/mat5.py",
+            "        if nested > MATLAB_DEPTH.most:\n"
+            "            raise FormatError(MATLAB_DEPTH.refusal(nested))\n", "",
+        ),
+        Fault(
+            "compressed data that ends too early", "codecs/mat5.py",
+            "            if not self._ready and (self._zip.eof or not (packed or self._left)):\n",
+            "            if self._ready and not (packed or self._left):\n",
+        ),
+    ),
+    "safetensors": (
+        Fault(
+            "offsets beyond the end of the file", "formats/torch/stored.py",
+            "if not 0 <= span.begin <= span.end <= size:", "if not 0 <= span.begin <= span.end:",
+        ),
+        Fault(
+            "two arrays over the same bytes", "formats/torch/stored.py",
+            "if span.begin < before.end and span.end > span.begin:",
+            "if span.begin < before.begin and span.end > span.begin:",
+        ),
+        Fault(
+            "an entry without offsets", "formats/torch/safetensors.py",
+            "if dtype is None or entry.shape is None or entry.data_offsets is None:",
+            "if dtype is None or entry.shape is None:",
+        ),
+    ),
+    "pickle": (
+        Fault(
+            "a tensor of what is no storage", "formats/torch/pickled_arrays.py",
+            "if len(args) < 4 or not isinstance(args[0], Storage):", "if len(args) < 4:",
+        ),
+        Fault(
+            "a dict key that cannot be hashed", "codecs/pickles.py",
+            "        if not isinstance(key, SCALARS):\n            key = Key()\n", "",
+        ),
+        Fault(
+            "an old file that is cut short, read for ever", "formats/torch/pickled.py",
+            "            if most >= whole:\n", "            if most > whole:\n",
+        ),
+    ),
+    "zip": (
+        Fault(
+            "compressed data that is damaged", "formats/torch/archive.py",
+            "OverflowError, struct.error, zlib.error,", "OverflowError, struct.error,",
+        ),
+        Fault(
+            "a member compressed in another way", "formats/torch/archive.py",
+            "        elif info.compress_type != zipfile.ZIP_STORED:\n",
+            "        elif info.compress_type < zipfile.ZIP_STORED:\n",
+        ),
+        Fault(
+            "a storage that is not in the archive", "formats/torch/pickled.py",
+            "count = -1 if info is None else info.file_size", "count = info.file_size",
+        ),
+    ),
+    "pt2": (
+        Fault(
+            "a tensor whose sizes are not told", "formats/torch/exported.py",
+            "        meta = metas.get(name)\n", "        meta = metas[name]\n",
+        ),
+        Fault(
+            "a parameter without its name", "formats/torch/replay.py",
+            "                if not isinstance(full, str):\n                    raise FormatError("
+            'f"{self.path}: {name}: a {kind} without its name")\n', "",
+        ),
+        Fault(
+            "sizes that are no sizes", "formats/torch/exported.py",
+            'return check_sizes(f"{self.path}: {short(name)}", (size,))[0]', "return size",
+        ),
+    ),
+    "run_json": (
+        Fault(
+            "numbers above 2^63", "export/run_json.py",
+            "    check_stored(msgspec.to_builtins(measurement), path)\n", "",
+        ),
+        Fault(
+            "times that are not above 0", "export/run_json.py",
+            "if value is not None and value <= 0:", "if value is not None and value < 0:",
+        ),
+        Fault(
+            "JSON nested too deeply", "formats/documents.py",
+            "    except RecursionError:\n"
+            '        raise FormatError(f"{path}: JSON that is nested too deeply") from None\n', "",
+        ),
+    ),
+    "hf_config": (
+        Fault(
+            "a model_type that is no text", "formats/torch/hugging_face.py",
+            '    if not isinstance(settings["model_type"], str):\n'
+            '        raise FormatError(f"{path}: model_type is no text; {wanted}")\n', "",
+        ),
+        Fault(
+            "JSON nested too deeply", "formats/torch/hugging_face.py",
+            "    except RecursionError:\n"
+            '        raise FormatError(f"{path}: nested too deep; {wanted}") from None\n', "",
+        ),
+        Fault(
+            "a size of the input below 1", "formats/torch/hugging_face.py",
+            "if type(value) is not int or not 1 <= value <= MOST_INPUT:",
+            "if type(value) is not int or value > MOST_INPUT:",
+        ),
+    ),
+    "numbers": (
+        Fault(
+            "a quantity above 2^63 - 1", "report/quantities.py",
+            "    if exact > MOST_SIZE:\n        raise TooLarge(where, value)\n", "",
+        ),
+        Fault(
+            "digits and separators read in many ways", "report/quantities.py",
+            r'r"(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*', r'r"((?:\d+[,_]?)+(?:\.\d+)?)\s*',
+        ),
+        Fault(
+            "a size of 0", "report/quantities.py",
+            "    if min(found) < 1:\n", "    if min(found) < 0:\n",
+        ),
+    ),
+    "budget": (
+        Fault(
+            "a limit with decimals", "report/quantities.py",
+            "    if isinstance(value, bool) or not isinstance(value, (int, str)):\n",
+            "    if isinstance(value, bool):\n",
+        ),
+        Fault(
+            "a value of another type", "report/budgets.py",
+            "    if value is not None and not fits:\n", "    if value is None and not key:\n",
+        ),
+        Fault(
+            "budgets that are no table", "report/budget_file.py",
+            "        if not isinstance(document, dict):\n"
+            '            raise UsageError(f"{file}: {key} is no table, expected {TABLE}")\n', "",
+        ),
+    ),
+}  # fmt: skip
