@@ -56,7 +56,7 @@ NAME_CHARACTERS = Limit(
     "NAME_CHARACTERS", 1024, "characters in a name", "each row of a table is as wide as its names"
 )
 NAME_DEPTH = Limit(
-    "NAME_DEPTH", 128, "modules in a path", "a path of n modules is n rows of the module tree"
+    "NAME_DEPTH", 400, "modules in a path", "a path of n modules is n rows of the module tree"
 )
 SCOPES = Limit(
     "SCOPES", 4, "modules around each layer", "each is a row with the sums of its layers"
