@@ -7,11 +7,11 @@ import pytest
 from layerscope import Builder, analyze
 from layerscope.errors import GraphError
 from layerscope.graph import attributes as at
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from tests.brute.case import Case
 from tests.test_ops import CASES
 
-LEARNED = sorted({case.op for case in CASES if RULES[case.op].params(case.call)})
+LEARNED = sorted({case.op for case in CASES if SPECS[case.op].params(case.call)})
 
 
 def twice(case: Case) -> Builder:
@@ -35,7 +35,7 @@ def test_parameters_never_count_twice_under_one_name(case: Case) -> None:
 
 
 def test_the_sweep_meets_every_op_with_parameters() -> None:
-    assert sorted(op for op, rule in RULES.items() if rule.has_params) == LEARNED
+    assert sorted(op for op, rule in SPECS.items() if rule.has_params) == LEARNED
     assert {"bias", "deform_conv", "caffe_lstm", "caffe_rnn"} <= set(LEARNED)
 
 

@@ -66,7 +66,7 @@ def test_a_reader_has_its_say() -> None:
 
 
 def test_what_is_known_before_the_run_costs_nothing() -> None:
-    told = at.Told(((1, 4, 6, 6), (3,)), ("fp32", "int64"))
+    told = at.DeclaredOutputs(((1, 4, 6, 6), (3,)), ("fp32", "int64"))
     nodes = (
         Node("known", "constant", (), ("c", "places"), told),
         Node("add", "add", ("x", "c"), ("y",)),
@@ -83,7 +83,7 @@ def test_what_is_known_before_the_run_costs_nothing() -> None:
 
 
 def test_another_number_type_is_that_of_constants_and_arrays_too() -> None:
-    told = at.Told(((3,), (3,)), ("fp32", "int64"))
+    told = at.DeclaredOutputs(((3,), (3,)), ("fp32", "int64"))
     nodes = (
         Node("known", "constant", (), ("c", "places"), told),
         Node("fc", "linear", ("x", "w"), ("y",), at.Linear(3, bias=False)),
@@ -100,7 +100,7 @@ def test_another_number_type_is_that_of_constants_and_arrays_too() -> None:
 
 def test_a_choice_is_what_was_chosen() -> None:
     """It holds nothing of its own, but what no input of its size can be."""
-    told = at.Told(((2, 3), (8,)), ("fp32", "int64"))
+    told = at.DeclaredOutputs(((2, 3), (8,)), ("fp32", "int64"))
     nodes = (
         Node("a", "relu", ("x",), ("a",)),
         Node("b", "neg", ("x",), ("b",), times=0),
@@ -126,9 +126,9 @@ def test_places_of_maxima_are_whole_numbers_unless_told_otherwise() -> None:
 def test_the_backward_pass_knows_choices_and_constants() -> None:
     nodes = (
         Node("fc", "linear", ("x",), ("h",), at.Linear(3)),
-        Node("c", "constant", (), ("k",), at.Told(((2, 3),), ("fp32",))),
+        Node("c", "constant", (), ("k",), at.DeclaredOutputs(((2, 3),), ("fp32",))),
         Node("mul", "mul", ("h", "k"), ("m",)),
-        Node("if", "select", ("m",), ("y",), at.Told(((2, 3),), ("fp32",))),
+        Node("if", "select", ("m",), ("y",), at.DeclaredOutputs(((2, 3),), ("fp32",))),
     )
     report = analyze(Graph("net", (Tensor("x", (2, 5)),), nodes, ("y",)))
     assert report.backward == backward(report.graph, report.shapes, report.costs)

@@ -12,7 +12,7 @@ import pytest
 from layerscope.cli import COMMANDS
 from layerscope.conventions import CONVENTIONS
 from layerscope.notations import NOTATIONS
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,7 +36,7 @@ def test_pages_are_fresh(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_op_is_in_the_table_of_counts() -> None:
     page = (ROOT / "docs" / "counting.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`([a-z0-9_]+)`", page))
-    assert set(RULES) <= told
+    assert set(SPECS) <= told
 
 
 def test_the_readme_names_every_command_and_form() -> None:

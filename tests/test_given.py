@@ -8,7 +8,7 @@ from layerscope import Graph, Node, Param, Report, Tensor, analyze
 from layerscope.analysis.training import kept, training
 from layerscope.graph import attributes as at
 from layerscope.notations import NOTATIONS
-from layerscope.ops import RULES, Call, Ops
+from layerscope.ops import SPECS, Call, Ops
 from tests.brute.case import window
 from tests.brute.seen import check_fields
 
@@ -19,7 +19,7 @@ def made() -> Graph:
         Node("fc", "linear", ("z",), ("w",), at.Linear(72)),
         Node("kernel", "reshape", ("w",), ("k",), at.Reshape((4, 2, 3, 3))),
         Node("conv", "conv", ("x", "k"), ("y",), at.Conv(window([3, 3], 1, 1), 4, bias=False)),
-        Node("c", "constant", (), ("q",), at.Told(((1, 4, 8, 8),), ("fp32",))),
+        Node("c", "constant", (), ("q",), at.DeclaredOutputs(((1, 4, 8, 8),), ("fp32",))),
         Node("mul", "mul", ("y", "q"), ("m",)),
         Node("pool", "global_avg_pool", ("m",), ("p",)),
         Node("flat", "flatten", ("p",), ("f",)),
@@ -90,7 +90,7 @@ def test_fields_go_through_both() -> None:
 def test_states_may_be_given_to_a_recurrent_layer() -> None:
     told = at.Recurrent(3)
     states = ((1, 2, 3), (1, 2, 3))
-    rule = RULES["lstm"]
+    rule = SPECS["lstm"]
     shapes = rule.shape(Call(told, ((4, 2, 5), *states)))
     assert rule.ops(Call(told, ((4, 2, 5), *states), shapes)) == rule.ops(
         Call(told, ((4, 2, 5),), shapes)

@@ -13,7 +13,7 @@ from layerscope.errors import GraphError, ShapeError, UnknownName, UsageError
 from layerscope.graph import attributes as at
 from layerscope.graph.edits import bind
 from layerscope.graph.types import Shape, Source
-from layerscope.ops import FREE, RULES, Call, Ops
+from layerscope.ops import FREE, SPECS, Call, Ops
 from tests.brute.case import window
 
 DATA = Tensor("data", (1, 3, 8, 8))
@@ -85,7 +85,7 @@ def test_an_input_may_be_an_output_and_a_param_may_be_read() -> None:
         lambda: setattr(window([1]), "kernel", (2,)),
         lambda: setattr(Ops(), "mac", 1),
         lambda: setattr(Call(None, ()), "inputs", ((1,),)),
-        lambda: setattr(RULES["conv"], "family", "x"),
+        lambda: setattr(SPECS["conv"], "family", "x"),
     ],
 )
 def test_everything_is_frozen(change: Callable[[], None]) -> None:

@@ -18,10 +18,10 @@ from layerscope.errors import CannotLower
 from layerscope.graph import attributes as at
 from layerscope.graph.edits import bind, with_cache
 from layerscope.lower import onnx as lowering
+from layerscope.lower.emitters import REFUSED, WRITERS, attention
 from layerscope.lower.onnx import lower, save
 from layerscope.lower.weights import samples
-from layerscope.lower.writers import REFUSED, WRITERS, attention
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.zoo import NAMES, bert, build, gpt2, llama, swin, t5, vit
 from tests.brute import BRUTE, caffe_cases, cases, file_cases, more_cases
 from tests.brute.attention import angle
@@ -62,7 +62,7 @@ SMALL = {
 
 
 def test_every_rule_has_a_writer_or_a_reason() -> None:
-    assert set(WRITERS) | set(REFUSED) == set(RULES)
+    assert set(WRITERS) | set(REFUSED) == set(SPECS)
     assert not set(WRITERS) & set(REFUSED)
     assert set(WRITERS) == {case.op for case in CASES}
 

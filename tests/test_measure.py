@@ -21,7 +21,7 @@ from layerscope.engines.rows import account
 from layerscope.engines.subject import Options, subject_of
 from layerscope.errors import EngineError, MissingExtra, UsageError
 from layerscope.export.run_json import read_json, write_json
-from layerscope.graph.plain import from_plain, to_plain
+from layerscope.graph.serialize import from_plain, to_plain
 from layerscope.lower.onnx import lower
 from layerscope.notations.boda import write as write_boda
 from layerscope.report.measurement import Measurement, Run

@@ -14,7 +14,7 @@ from layerscope.analysis.shapes import infer
 from layerscope.errors import UnknownName
 from layerscope.graph import attributes as at
 from layerscope.graph.types import DTYPE_BITS, storage_bytes
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from tests.brute.case import window
 from tests.brute.heap import IN_PLACE, VIEWS, simulate
 
@@ -24,8 +24,8 @@ def live(graph: Graph, *, in_place: bool = False) -> Memory:
 
 
 def test_which_ops_share_their_input() -> None:
-    assert {op for op, rule in RULES.items() if rule.view} == set(VIEWS)
-    assert {op for op, rule in RULES.items() if rule.in_place} >= set(IN_PLACE)
+    assert {op for op, rule in SPECS.items() if rule.view} == set(VIEWS)
+    assert {op for op, rule in SPECS.items() if rule.in_place} >= set(IN_PLACE)
 
 
 @st.composite

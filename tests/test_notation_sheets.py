@@ -352,7 +352,7 @@ def test_unknown_layers_are_marked() -> None:
 
 
 def test_another_convention_lists_all_that_it_counts() -> None:
-    """Counted exactly, norms and ReLUs have lines too, and biases stand beside the product."""
+    """CustomCost exactly, norms and ReLUs have lines too, and biases stand beside the product."""
     report = account("waves", like="exact")
     text = write(report, "cs231n")
     assert "weights: (9*2)*16 + 16 = 304\n" in text

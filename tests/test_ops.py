@@ -8,7 +8,7 @@ import pytest
 
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from tests.brute import (
     BRUTE,
     algebra_cases,
@@ -44,7 +44,7 @@ OWN = "counted as its owner says: in test_torch_api"
 ITERATED = "a lower bound of what numbers decide: in test_torch_coverage"
 COMPLEX = "of complex numbers, which the loops have none of: in test_torch_coverage"
 NOT_COUNTED = {
-    "taught": OWN,
+    "custom": OWN,
     "proposals": BOUND,
     "detections": BOUND,
     **dict.fromkeys(("svd", "eig", "eigh", "matrix_exp"), ITERATED),
@@ -65,7 +65,7 @@ def test_counts_are_those_of_the_loop(case: Case) -> None:
     run = case.run()
     made = BRUTE[case.op](run)
     assert case.call.outputs == tuple(y.shape for y in made)
-    assert RULES[case.op].ops(case.call) == run.tally.ops()
+    assert SPECS[case.op].ops(case.call) == run.tally.ops()
 
 
 @every_case
@@ -124,7 +124,7 @@ def test_params_have_the_role_they_play(case: Case) -> None:
     roles = _recurrent_roles(case.attributes) if case.op in RECURRENT else ROLES.get(case.op, {})
     if getattr(case.attributes, "static", False):
         roles = {**roles, "weight_static": "weight"}
-    params = RULES[case.op].params(case.call)
+    params = SPECS[case.op].params(case.call)
     assert {p.name: p.role for p in params} == {
         name: role for name, role in roles.items() if name in _wanted(case)
     }
@@ -160,7 +160,7 @@ def _wanted(case: Case) -> set[str]:
         names.add("weight_static")
     if case.op in ("scale", "bias") and len(case.inputs) == 2:
         names -= {"weight"} if case.op == "scale" else {"bias"}
-    if RULES[case.op].arrays:  # the first of them are given
+    if SPECS[case.op].arrays:  # the first of them are given
         names -= set(list(ROLES[case.op])[: len(case.inputs) - 1])
     if getattr(told, "affine", True) is False or getattr(told, "scale", True) is False:
         names -= {"weight", "bias"}
@@ -200,7 +200,7 @@ def _parts_of_products(case: Case) -> tuple[int, int] | None:
 def test_a_gemm_has_as_many_products_as_the_loop(case: Case) -> None:
     run = case.run()
     BRUTE[case.op](run)
-    gemm = RULES[case.op].gemm(case.call)
+    gemm = SPECS[case.op].gemm(case.call)
     macs = run.tally.ops().mac
     part = _parts_of_products(case)
     assert (gemm is not None) == (part is not None)
@@ -218,7 +218,7 @@ SHAPES_ONLY = ("positions", "prior_box", "shape_of", "random")
 @every_case
 def test_elements_read_and_written(case: Case) -> None:
     """All of every input once, all of every output once; a view moves nothing."""
-    rule = RULES[case.op]
+    rule = SPECS[case.op]
     read = sum(map(elements, case.inputs))
     written = sum(map(elements, case.call.outputs))
     if case.op in VIEWS or case.op == "constant":
@@ -254,7 +254,7 @@ def test_roundings_that_no_engine_has(kernel: int, step: int, pad: int) -> None:
             case = Case("max_pool", at.Pool(asked), ((1, 1, size),))
             run = case.run()
             assert (BRUTE["max_pool"](run)[0].shape,) == case.call.outputs
-            assert RULES["max_pool"].ops(case.call) == run.tally.ops()
+            assert SPECS["max_pool"].ops(case.call) == run.tally.ops()
 
 
 def _caffe(size: int, kernel: int, step: int, pad: int) -> int:
@@ -336,13 +336,13 @@ def test_same_transposed_below_the_stride_is_still_input_times_stride() -> None:
 
 def test_every_rule_was_counted_and_run(capsys: pytest.CaptureFixture[str]) -> None:
     tested = {case.op for case in CASES}
-    counted = {op for op in RULES if op in tested and op in BRUTE}
-    ran = {op for op in RULES if op in tested and op in WRITERS}
-    assert tested <= set(RULES)
-    assert set(RULES) - counted == set(NOT_COUNTED)
-    assert set(RULES) - ran == set(NOT_RUN)
+    counted = {op for op in SPECS if op in tested and op in BRUTE}
+    ran = {op for op in SPECS if op in tested and op in WRITERS}
+    assert tested <= set(SPECS)
+    assert set(SPECS) - counted == set(NOT_COUNTED)
+    assert set(SPECS) - ran == set(NOT_RUN)
     with capsys.disabled():
         print(
-            f"\n{len(counted)} of {len(RULES)} rules counted against a loop, {len(ran)} run in "
+            f"\n{len(counted)} of {len(SPECS)} rules counted against a loop, {len(ran)} run in "
             f"onnxruntime, in {len(CASES)} cases"
         )

@@ -8,17 +8,17 @@ import pytest
 
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
-from layerscope.ops import RULES, Call, Ops
+from layerscope.ops import SPECS, Call, Ops
 from tests.brute.case import Case, moved
 from tests.brute.more_cases import CASES
 
 
 def call(op: str, told: Any, *inputs: Shape) -> Call:
-    return Call(told, inputs, RULES[op].shape(Call(told, inputs)))
+    return Call(told, inputs, SPECS[op].shape(Call(told, inputs)))
 
 
 def ops(op: str, told: Any, *inputs: Shape) -> Ops:
-    return RULES[op].ops(call(op, told, *inputs))
+    return SPECS[op].ops(call(op, told, *inputs))
 
 
 FIXED = {
@@ -69,7 +69,7 @@ def test_costs_are_linear_in_the_batch(times: int) -> None:
         grown = None if case.op in FIXED else _grown(case, times)
         if grown is None:
             continue
-        rule, one, many = RULES[case.op], case.call, grown.call
+        rule, one, many = SPECS[case.op], case.call, grown.call
         assert rule.ops(many) == rule.ops(one) * times, case
         assert many.out_elements == one.out_elements * times, case
         assert rule.params(many) == rule.params(one), case
@@ -90,6 +90,6 @@ def test_costs_of_the_rest_are_linear_in_what_they_repeat(times: int) -> None:
         assert ops(op, told, *many) == ops(op, told, *one) * times
         ahead, behind = call(op, told, *one), call(op, told, *many)
         assert behind.out_elements == ahead.out_elements * times
-        assert RULES[op].backward(behind)[0] == RULES[op].backward(ahead)[0] * times
+        assert SPECS[op].backward(behind)[0] == SPECS[op].backward(ahead)[0] * times
     table = call("table", at.Table((1, 3), batched=True), (times, 9))
-    assert (moved(table, RULES["table"])[0], table.y) == (3, (times, 3))
+    assert (moved(table, SPECS["table"])[0], table.y) == (3, (times, 3))

@@ -9,7 +9,7 @@ import pytest
 from layerscope.errors import ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 from tests.brute.case import window as w
 
 
@@ -63,7 +63,7 @@ from tests.brute.case import window as w
         ("scatter_nd", None, [(4, 3), (2, 1), (2, 2)], "do not agree"),
         ("one_hot", at.OneHot(0), [(2, 3)], "at least 1"),
         ("one_hot", at.OneHot(2, 3), [(2, 3)], "axis 3"),
-        ("constant", at.Told(((2,),), ()), [], "1 shapes and 0"),
+        ("constant", at.DeclaredOutputs(((2,),), ()), [], "1 shapes and 0"),
         ("expand", at.Expand((-1, 3)), [(3,)], "new axes need sizes"),
         ("expand", at.Expand((2, 4)), [(2, 3)], "do not agree"),
         ("expand", at.Expand((1, 3)), [(2, 3)], "cannot be expanded"),
@@ -91,4 +91,4 @@ from tests.brute.case import window as w
 )
 def test_what_does_not_fit_is_refused(op: str, told: Any, inputs: list[Shape], match: str) -> None:
     with pytest.raises(ShapeError, match=match):
-        RULES[op].shape(Call(told, tuple(inputs)))
+        SPECS[op].shape(Call(told, tuple(inputs)))

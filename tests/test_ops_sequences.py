@@ -12,7 +12,7 @@ from layerscope.analysis.shapes import infer
 from layerscope.graph import attributes as at
 from layerscope.graph.edits import bind
 from layerscope.graph.types import Shape, elements
-from layerscope.ops import FREE, RULES, Call, Ops
+from layerscope.ops import FREE, SPECS, Call, Ops
 from tests.brute import BRUTE
 from tests.brute.arrays import Array, Index, Run, places
 from tests.brute.case import Case, moved
@@ -23,11 +23,11 @@ from tests.brute.scalar import Scalar, Tally
 
 
 def call(op: str, told: Any, *inputs: Shape) -> Call:
-    return Call(told, inputs, RULES[op].shape(Call(told, inputs)))
+    return Call(told, inputs, SPECS[op].shape(Call(told, inputs)))
 
 
 def ops(op: str, told: Any, *inputs: Shape) -> Ops:
-    return RULES[op].ops(call(op, told, *inputs))
+    return SPECS[op].ops(call(op, told, *inputs))
 
 
 def one_node(op: str, told: Any, *inputs: tuple[Shape, str]) -> Graph:
@@ -63,7 +63,7 @@ def test_a_cache_counts_as_keys_and_values_that_were_given() -> None:
     whole = (2, 4, 1 + before, 8)
     cached = call("attention", at.Attention(4, past=before), now, now, now)
     given = call("attention", at.Attention(4), now, whole, whole)
-    rule = RULES["attention"]
+    rule = SPECS["attention"]
     assert rule.ops(cached) == rule.ops(given)
     assert rule.gemm(cached) == rule.gemm(given)
     assert moved(cached, rule) == moved(given, rule)
@@ -72,7 +72,7 @@ def test_a_cache_counts_as_keys_and_values_that_were_given() -> None:
 
 def test_shared_heads_of_keys_cost_no_product_less_but_less_reading() -> None:
     q, k = (2, 5, 32), (2, 5, 8)
-    rule = RULES["attention"]
+    rule = SPECS["attention"]
     grouped, full = call("attention", at.Attention(8, 2), q, k, k), call(
         "attention", at.Attention(8), q, q, q)  # fmt: skip
     assert rule.ops(grouped) == rule.ops(full)
@@ -95,8 +95,8 @@ def test_an_einsum_that_is_a_matrix_product_is_one(
     one, other = call("einsum", at.Einsum(equation), *shapes), call("matmul", told, *shapes)
     assert one.outputs == other.outputs
     for what in ("ops", "backward"):
-        assert getattr(RULES["einsum"], what)(one) == getattr(RULES["matmul"], what)(other)
-    gemms = RULES["einsum"].gemm(one), RULES["matmul"].gemm(other)
+        assert getattr(SPECS["einsum"], what)(one) == getattr(SPECS["matmul"], what)(other)
+    gemms = SPECS["einsum"].gemm(one), SPECS["matmul"].gemm(other)
     assert gemms[0] is not None
     assert gemms[1] is not None
     assert gemms[0].k == gemms[1].k
@@ -158,11 +158,11 @@ def test_suppression_keeps_and_compares_no_more_than_the_bound(seed: int) -> Non
     (((rows, _), numbers),) = model.run([str(WRITERS["nms"](model))])
     assert numbers == kept.values()
     assert rows == kept.shape[0] <= case.call.y[0]
-    bound, counted = RULES["nms"].ops(case.call), tally.ops()
+    bound, counted = SPECS["nms"].ops(case.call), tally.ops()
     for kind in ("add", "mul", "comp", "div"):
         assert getattr(counted, kind) <= getattr(bound, kind)
     assert counted.mac == counted.exp == 0
-    assert RULES["nms"].estimate
+    assert SPECS["nms"].estimate
     assert 0 < OVERLAP < 1
 
 
@@ -227,8 +227,8 @@ def test_a_cache_is_read_and_nothing_else_more() -> None:
 
 def test_gradients_of_attention_are_two_more_of_each_product() -> None:
     made = call("attention", at.Attention(2), (1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 6))
-    for_inputs, for_params = RULES["attention"].backward(made)
-    assert for_inputs.mac == 2 * RULES["attention"].ops(made).mac
+    for_inputs, for_params = SPECS["attention"].backward(made)
+    assert for_inputs.mac == 2 * SPECS["attention"].ops(made).mac
     assert for_params == FREE
 
 
@@ -237,14 +237,14 @@ def test_gradients_of_recurrence_are_two_more_of_each_product(kind: str) -> None
     """But for the first layer's input, whose gradient may not be asked for."""
     told = at.Recurrent(5, 2, True)
     made = call(kind, told, (4, 2, 3))
-    for_inputs, for_params = RULES[kind].backward(made)
-    assert for_inputs.mac + for_params.mac == 2 * RULES[kind].ops(made).mac
+    for_inputs, for_params = SPECS[kind].backward(made)
+    assert for_inputs.mac + for_params.mac == 2 * SPECS[kind].ops(made).mac
     gates = {"rnn": 1, "lstm": 4, "gru": 3}[kind]
     assert for_inputs == Ops(mac=2 * gates * 5 * 3 * 4 * 2)
 
 
 def test_gradients_of_what_is_only_chosen_or_summed() -> None:
     made = call("embedding", at.Embedding(9, 4), (2, 3))
-    assert RULES["embedding"].backward(made) == (FREE, Ops(add=24))
+    assert SPECS["embedding"].backward(made) == (FREE, Ops(add=24))
     for op, told in (("reduce_sum", None), ("arg_max", None), ("einsum", at.Einsum("ij->"))):
-        assert RULES[op].backward(call(op, told, (2, 3))) == (FREE, FREE)
+        assert SPECS[op].backward(call(op, told, (2, 3))) == (FREE, FREE)

@@ -14,7 +14,7 @@ from layerscope import Builder, Graph, Node, Param, Tensor, analyze
 from layerscope.errors import ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
-from layerscope.ops import RULES, Call, Ops
+from layerscope.ops import SPECS, Call, Ops
 from tests.brute.case import Case, window
 from tests.brute.cases import CASES
 from tests.brute.random_windows import fits, windows
@@ -24,11 +24,11 @@ steady = settings(max_examples=150, derandomize=True)
 
 
 def call(op: str, attributes: Any, *inputs: Shape) -> Call:
-    return Call(attributes, inputs, RULES[op].shape(Call(attributes, inputs)))
+    return Call(attributes, inputs, SPECS[op].shape(Call(attributes, inputs)))
 
 
 def ops(op: str, attributes: Any, *inputs: Shape) -> Ops:
-    return RULES[op].ops(call(op, attributes, *inputs))
+    return SPECS[op].ops(call(op, attributes, *inputs))
 
 
 # -- windows
@@ -71,8 +71,8 @@ def test_macs_of_a_convolution_are_those_of_its_loops(
             macs += 1
         adds += bias
     made = call("conv", told, (batch, channels, *sizes))
-    assert RULES["conv"].ops(made) == Ops(mac=macs, add=adds)
-    gemm = RULES["conv"].gemm(made)
+    assert SPECS["conv"].ops(made) == Ops(mac=macs, add=adds)
+    gemm = SPECS["conv"].gemm(made)
     assert gemm is not None
     assert gemm.m * gemm.n * gemm.k * gemm.count == macs
 
@@ -96,8 +96,8 @@ def test_a_transposed_convolution_costs_what_the_convolution_costs(
     told = at.TransposedConv(w, channels, groups, False, tuple(left))
     back = call("conv_transpose", told, forward.y)
     assert back.y == forward.x
-    assert RULES["conv_transpose"].ops(back) == RULES["conv"].ops(forward)
-    weight, other = RULES["conv"].params(forward)[0], RULES["conv_transpose"].params(back)[0]
+    assert SPECS["conv_transpose"].ops(back) == SPECS["conv"].ops(forward)
+    weight, other = SPECS["conv"].params(forward)[0], SPECS["conv_transpose"].params(back)[0]
     assert weight.shape == other.shape
 
 
@@ -123,8 +123,8 @@ def test_groups_divide_macs_and_weights(
     x = (1, each * groups, *sizes)
     whole = call("conv", at.Conv(w, groups, bias=False), x)
     cut = call("conv", at.Conv(w, groups, groups, bias=False), x)
-    assert RULES["conv"].ops(whole).mac == groups * RULES["conv"].ops(cut).mac
-    one, other = RULES["conv"].params(whole)[0], RULES["conv"].params(cut)[0]
+    assert SPECS["conv"].ops(whole).mac == groups * SPECS["conv"].ops(cut).mac
+    one, other = SPECS["conv"].params(whole)[0], SPECS["conv"].params(cut)[0]
     assert one.elements == groups * other.elements
 
 
@@ -148,8 +148,8 @@ def test_a_kernel_as_large_as_the_map_is_a_linear_layer(
     x = (2, 3, *sizes)
     one = call("conv", at.Conv(window(sizes), filters, bias=bias), x)
     other = call("linear", at.Linear(filters, bias, flatten=True), x)
-    assert RULES["conv"].ops(one) == RULES["linear"].ops(other)
-    assert RULES["conv"].params(one)[0].elements == RULES["linear"].params(other)[0].elements
+    assert SPECS["conv"].ops(one) == SPECS["linear"].ops(other)
+    assert SPECS["conv"].params(one)[0].elements == SPECS["linear"].params(other)[0].elements
 
 
 # -- sums and batches
@@ -202,7 +202,7 @@ def test_costs_are_linear_in_the_batch(times: int) -> None:
         grown = _grown(case, times)
         if case.op in NOT_LINEAR or grown is None:
             continue
-        rule, one, many = RULES[case.op], case.call, grown.call
+        rule, one, many = SPECS[case.op], case.call, grown.call
         assert rule.ops(many) == rule.ops(one) * times, case
         assert many.out_elements == one.out_elements * times, case
         assert rule.params(many) == rule.params(one), case
@@ -258,7 +258,7 @@ def test_totals_are_the_sums_of_the_layers() -> None:
     assert report.totals.activations == sum(
         elements(tensor.shape or ())
         for layer in report.layers
-        if not RULES[layer.op].view
+        if not SPECS[layer.op].view
         for tensor in layer.outputs
     )
 
@@ -283,10 +283,10 @@ def test_gradients_of_a_convolution_are_two_more_of_it(
             weight_gradient[(filt, *place)] = weight_gradient.get((filt, *place), 0) + 1
             input_gradient += 1
         bias_gradient += 1
-    for_input, for_params = RULES["conv"].backward(made)
+    for_input, for_params = SPECS["conv"].backward(made)
     assert for_input == Ops(mac=input_gradient)
     assert for_params == Ops(mac=sum(weight_gradient.values()), add=bias_gradient)
-    assert len(weight_gradient) == RULES["conv"].params(made)[0].elements
+    assert len(weight_gradient) == SPECS["conv"].params(made)[0].elements
 
 
 def test_the_first_layer_needs_no_gradient_of_its_input() -> None:

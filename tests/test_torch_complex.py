@@ -10,8 +10,8 @@ import pytest
 
 import layerscope
 from layerscope.ops import Ops
+from layerscope.ops.calls import infer_call
 from layerscope.ops.complex import complex_ops
-from layerscope.ops.known import called
 from tests.torch_nets import Doing, nn, torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -296,10 +296,10 @@ def test_the_backward_pass() -> None:
 
 
 def test_several_operands() -> None:
-    call = called("mul", None, ((2, 3), (2, 3), (2, 3)))
+    call = infer_call("mul", None, ((2, 3), (2, 3), (2, 3)))
     two, _ = complex_ops("mul", call, Ops(mul=12), ["complex64", "fp32", "fp32"])
     assert two == Ops(mul=6 * 3)  # one real product, then both parts
     three, _ = complex_ops(
-        "add", called("add", None, ((2,), (2,), (2,))), Ops(add=4), ["complex64"] * 3
+        "add", infer_call("add", None, ((2,), (2,), (2,))), Ops(add=4), ["complex64"] * 3
     )
     assert three == Ops(add=2 * 4)

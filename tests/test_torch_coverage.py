@@ -10,7 +10,7 @@ import layerscope
 from layerscope.errors import ModelError
 from layerscope.formats.torch.capture import capture
 from layerscope.graph import attributes as at
-from layerscope.ops import RULES, Call, Ops
+from layerscope.ops import SPECS, Call, Ops
 from tests import torch_coverage as coverage
 from tests.torch_nets import Doing, f, nn, torch
 
@@ -53,19 +53,19 @@ def test_fft_is_counted_as_dft(size: int) -> None:
     """`dft` has real and imaginary parts on an axis of their own, `fft` in one number."""
     one = Call(at.DFT(1), ((3, size, 2),), ((3, size, 2),))
     other = Call(at.FFT((1,)), ((3, size),), ((3, size),))
-    assert RULES["fft"].ops(other) == RULES["dft"].ops(one)
+    assert SPECS["fft"].ops(other) == SPECS["dft"].ops(one)
     both = Call(at.FFT((0, 1)), ((size, size),), ((size, size),))
-    line = RULES["fft"].ops(Call(at.FFT((0,)), ((size, size),), ((size, size),)))
-    assert RULES["fft"].ops(both) == line * 2
+    line = SPECS["fft"].ops(Call(at.FFT((0,)), ((size, size),), ((size, size),)))
+    assert SPECS["fft"].ops(both) == line * 2
 
 
 @pytest.mark.parametrize("op", ["svd", "eigh", "eig"])
 def test_lower_bounds_grow_as_the_cube(op: str) -> None:
     def count(n: int) -> int:
-        return RULES[op].ops(Call(at.Told(((n,),), ("fp32",)), ((n, n),), ((n,),))).mac
+        return SPECS[op].ops(Call(at.DeclaredOutputs(((n,),), ("fp32",)), ((n, n),), ((n,),))).mac
 
     assert 7 < count(400) / count(200) < 9
-    assert RULES[op].estimate.startswith("at least")
+    assert SPECS[op].estimate.startswith("at least")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def written(x: Any) -> Any:
 
 def test_writes_through_any_view_are_followed() -> None:
     assert "insert" in ops_of(written, torch.rand(4, 4))
-    assert set(ops_of(written, torch.rand(4, 4))) <= RULES.keys()
+    assert set(ops_of(written, torch.rand(4, 4))) <= SPECS.keys()
 
 
 def with_out(x: Any) -> Any:

@@ -56,7 +56,7 @@ def test_functions_of_scores_are_unknown_until_taught() -> None:
     taught = layerscope.summary(net, (1, SIZE, 64), rules={"flex_attention.score_mod": rule})
     assert not taught.coverage.unknown
     assert taught.total_macs == MACS
-    [row] = [layer for layer in taught.layers if layer.op == "taught"]
+    [row] = [layer for layer in taught.layers if layer.op == "custom"]
     assert (row.ops.mul, row.ops.add) == (SIZE * SIZE * 4, SIZE * SIZE * 4)
 
 

@@ -12,7 +12,7 @@ from layerscope.analysis.training import kept
 from layerscope.errors import MissingExtra
 from layerscope.formats.torch.specs import torchvision_models
 from layerscope.graph import attributes as at
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 from tests.torch_nets import saved_bytes, torch
 
 WINDOW = at.Window((2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1))
@@ -107,9 +107,9 @@ def test_each_op_keeps_what_autograd_keeps(case: str) -> None:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         function(x)
     shape = (1, 4, 4, 4)
-    rule = RULES[op]
+    rule = SPECS[op]
     call = Call(attributes, (shape,), rule.shape(Call(attributes, (shape,))))
-    saved = rule.saves(call)
+    saved = rule.saved_for_backward(call)
     held = [4 * 64 for _ in saved.inputs]
     if saved.outputs == (0,) and not (getattr(attributes, "in_place", False) and saved.inputs):
         held.append(4 * call.out_elements)

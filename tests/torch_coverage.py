@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from layerscope.errors import LayerscopeError
 from layerscope.formats.torch.capture import capture
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from tests.torch_nets import Doing, f, torch
 
 SAMPLES = 4  # of each function
@@ -85,7 +85,7 @@ def outcome(name: str, calls: Any) -> Outcome:
             made.refused = made.refused or f"{error}"
             continue
         made.nodes += [node.op for node in graph.nodes]
-        made.unknown |= {node.op for node in graph.nodes if node.op not in RULES}
+        made.unknown |= {node.op for node in graph.nodes if node.op not in SPECS}
         made.operators |= {node.source.op for node in graph.nodes if node.source is not None}
     return made
 

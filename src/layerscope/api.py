@@ -19,7 +19,7 @@ from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, ShapeError, UnknownName, UsageError
 from layerscope.graph import DTYPE_BITS, Graph, Shape
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report.quantities import count_of, shape_of, within
 from layerscope.report.training import Fit
 from layerscope.version import __version__
@@ -337,7 +337,7 @@ def _need_shapes(graph: Graph) -> None:
         return
     for node in graph.nodes:
         for name in node.inputs:
-            if name in blank and node.op in RULES:
+            if name in blank and node.op in SPECS:
                 from layerscope.formats.input_hints import shape_hint
 
                 raise FormatError(

@@ -7,8 +7,8 @@ from layerscope.graph.types import Shape
 from tests.brute.case import Case
 
 
-def told(*shapes: Shape) -> at.Told:
-    return at.Told(shapes, ("fp32",) * len(shapes))
+def told(*shapes: Shape) -> at.DeclaredOutputs:
+    return at.DeclaredOutputs(shapes, ("fp32",) * len(shapes))
 
 
 BAG = at.EmbeddingBag

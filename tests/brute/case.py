@@ -9,7 +9,7 @@ from typing import Any
 
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Shape
-from layerscope.ops import RULES, Call, Rule
+from layerscope.ops import SPECS, Call, OpSpec
 from tests.brute.arrays import Array, Run, fill, places
 from tests.brute.domains import DOMAINS, FILLERS, WHOLE
 from tests.brute.scalar import Scalar, Tally
@@ -32,7 +32,7 @@ class Case:
     def call(self) -> Call:
         """The op's use, with the outputs its rule says."""
         given = Call(self.attributes, self.inputs)
-        return Call(self.attributes, self.inputs, RULES[self.op].shape(given))
+        return Call(self.attributes, self.inputs, SPECS[self.op].shape(given))
 
     def domain(self, n: int) -> str:
         if n == 3 and getattr(self.attributes, "mask", "") == "bool":
@@ -50,7 +50,7 @@ class Case:
         tally = Tally()
         luck = random.Random(str(self))
         inputs = [self._input(n, luck, tally) for n in range(len(self.inputs))]
-        rule = RULES[self.op]
+        rule = SPECS[self.op]
         params = {p.name: _param(p, luck, tally) for p in rule.params(self.call)}
         params = {**given_arrays(self.op, self.call, inputs), **params}
         return Run(self.attributes, inputs, params, tally)
@@ -66,7 +66,7 @@ class Case:
 
 def given_arrays(op: str, call: Call, inputs: list[Array]) -> dict[str, Array]:
     """Further inputs by the names of the arrays they stand for."""
-    arrays = RULES[op].arrays
+    arrays = SPECS[op].arrays
     names = [p.name for p in arrays(call)] if arrays else []
     return dict(zip(names, inputs[1:], strict=False))
 
@@ -105,7 +105,9 @@ def window(
     return at.Window(tuple(kernel), each(stride), pads, each(dilation), rounding)
 
 
-def moved(call: Call, rule: Rule) -> tuple[int, int]:
+def moved(call: Call, rule: OpSpec) -> tuple[int, int]:
     """Elements read of inputs, arrays aside, and written."""
-    stored = rule.stored_read(call) if rule.stored_read is not None else 0
-    return sum(rule.reads(call)) + stored, 0 if rule.view or rule.known else call.out_elements
+    stored = rule.param_elements(call) if rule.param_elements is not None else 0
+    return sum(
+        rule.input_elements(call)
+    ) + stored, 0 if rule.view or rule.folded else call.out_elements

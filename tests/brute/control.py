@@ -5,7 +5,7 @@ A graph does not tell the numbers of a constant: noughts if they are whole, else
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import Told
+from layerscope.graph.attributes import DeclaredOutputs
 from tests.brute.arrays import Array, Index, Run, fill
 from tests.brute.scalar import Scalar
 
@@ -13,7 +13,7 @@ FACTOR, STEP = 0.625, 0.25  # of a generator that nobody should use
 
 
 def constant(run: Run) -> list[Array]:
-    a: Told = run.attributes
+    a: DeclaredOutputs = run.attributes
     made = []
     for shape, dtype in zip(a.shapes, a.dtypes, strict=True):
         value = 1.0 if dtype.startswith("fp") else 0

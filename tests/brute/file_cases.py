@@ -72,12 +72,12 @@ MOVES = [
 ]
 
 CONTROL = [
-    Case("constant", at.Told(((2, 3),), ("fp32",)), (), "floats"),
-    Case("constant", at.Told(((4,), ()), ("int64", "fp32")), (), "two"),
-    Case("select", at.Told(((2, 3),), ("fp32",)), ((2, 3), (2, 3))),
-    Case("select", at.Told(((2, 3), (4,)), ("fp32", "fp32")), ((2, 3), (4,)), "two"),
-    Case("range", at.Told(((5,),), ("int64",)), ()),
-    Case("random", at.Told(((2, 3),), ("fp32",)), ()),
+    Case("constant", at.DeclaredOutputs(((2, 3),), ("fp32",)), (), "floats"),
+    Case("constant", at.DeclaredOutputs(((4,), ()), ("int64", "fp32")), (), "two"),
+    Case("select", at.DeclaredOutputs(((2, 3),), ("fp32",)), ((2, 3), (2, 3))),
+    Case("select", at.DeclaredOutputs(((2, 3), (4,)), ("fp32", "fp32")), ((2, 3), (4,)), "two"),
+    Case("range", at.DeclaredOutputs(((5,),), ("int64",)), ()),
+    Case("random", at.DeclaredOutputs(((2, 3),), ("fp32",)), ()),
     Case("shape_of", None, ((2, 3, 4),)),
 ]
 

@@ -9,6 +9,7 @@ from layerscope.graph.attributes import (
     STFT,
     AffineGrid,
     CumSum,
+    DeclaredOutputs,
     DeformConv,
     Flip,
     GatherND,
@@ -17,7 +18,6 @@ from layerscope.graph.attributes import (
     Scatter,
     Slice,
     Softmax,
-    Told,
     Unique,
 )
 from tests.brute import onnx_layers
@@ -142,7 +142,7 @@ def one_hot(m: Model) -> str:
 
 
 def constant(m: Model) -> tuple[str, ...]:
-    a: Told = m.attributes
+    a: DeclaredOutputs = m.attributes
     made = []
     for shape, dtype in zip(a.shapes, a.dtypes, strict=True):
         value = m.cast(m.number(1.0 if dtype == "fp32" else 0.0), dtype)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from layerscope.errors import ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Node, Shape, Tensor
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 from tests.brute.case import window
 
 LONGEST = 48
@@ -47,7 +47,7 @@ class Growing:
     def add(self, op: str, inputs: tuple[str, ...], attributes: Any = None) -> tuple[str, ...]:
         """The outputs' names, or none if the op does not fit or grows too long."""
         try:
-            made = RULES[op].shape(Call(attributes, tuple(self.shapes[name] for name in inputs)))
+            made = SPECS[op].shape(Call(attributes, tuple(self.shapes[name] for name in inputs)))
         except ShapeError:
             return ()
         if any(size > LONGEST for shape in made for size in shape):

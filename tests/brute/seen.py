@@ -13,7 +13,7 @@ from functools import cache
 from layerscope.analysis.fields import Axis, Field, Stretch, fields
 from layerscope.analysis.shapes import infer
 from layerscope.graph.types import Graph, Shape
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from tests.brute import BRUTE
 from tests.brute.arrays import Array, Index, Run, fill, places
 from tests.brute.case import given_arrays
@@ -34,7 +34,7 @@ def run_graph(graph: Graph) -> dict[str, Array]:
         call = shapes.calls[node.name]
         params = {
             param.name: fill(param.shape, lambda index: Scalar(1.0, tally))
-            for param in RULES[node.op].params(call)
+            for param in SPECS[node.op].params(call)
         }
         inputs = [made[name] for name in node.inputs]
         params = {**given_arrays(node.op, call, inputs), **params}

@@ -149,7 +149,7 @@ def runs() -> dict[str, bytes]:
     """A kept run of a small network, with the limits of a machine."""
     from layerscope import Builder, analyze
     from layerscope.export.run_json import write_json
-    from layerscope.graph.plain import to_plain
+    from layerscope.graph.serialize import to_plain
     from layerscope.report import measurement as kept
 
     b = Builder("small")

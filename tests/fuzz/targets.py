@@ -27,7 +27,7 @@ from layerscope.formats import DEFAULTS, Options, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
 from layerscope.formats.torch import hugging_face, pickled, pt2, safetensors
-from layerscope.graph.plain import from_plain
+from layerscope.graph.serialize import from_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
 from layerscope.plot import pictures

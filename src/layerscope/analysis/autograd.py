@@ -15,9 +15,9 @@ from layerscope.analysis.costs import Cost, storage_of
 from layerscope.analysis.shapes import Shapes, Tensors
 from layerscope.analysis.storage import Storages, operator, written
 from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
+from layerscope.ops.autograd import NOTHING, WEIGHT, Saved, nothing
 from layerscope.ops.by_operator import BY_OPERATOR, COMPOSED, NLL
-from layerscope.ops.saved import NOTHING, WEIGHT, Saved, nothing
 
 INEXACT = ("fp", "bf", "complex")  # dtypes that have gradients
 NAMED = 3  # layers named in a note
@@ -36,7 +36,7 @@ CHECKED_FAMILIES = frozenset((
 ))  # fmt: skip
 CHECKED = frozenset(("softmax_loss", "nll_loss", "mse_loss", "l1_loss", "cast", "fft"))
 UNCHECKED = frozenset((
-    "deform_conv", "det", "power", "axpy", "mean", "rotary", "taught", "select",
+    "deform_conv", "det", "power", "axpy", "mean", "rotary", "custom", "select",
     "reverse_sequence", "crop", "interp",
     "global_lp_pool", "stochastic_pool", "pyramid_max_pool", "pyramid_avg_pool",
     "pyramid_stochastic_pool", "global_stochastic_pool", "unique", "non_zero",
@@ -126,7 +126,7 @@ class _Walk:
             return self._opaque(node)
         if node.op == "identity" and self._drops_rows(node):
             self.note("the factors that stochastic depth draws are not counted", node)
-        rule = RULES.get(node.op)
+        rule = SPECS.get(node.op)
         if call is None or rule is None:
             self.complete = False
             self.note("what an unknown layer keeps is not counted", node)
@@ -139,7 +139,7 @@ class _Walk:
             self.note("first states are counted as tensors of their own", node)
         if operator(node) in UNCHECKED_OPERATORS:
             self.note(f"{operator(node)}: not compared with autograd", node)
-        default = nothing if operator(node) in COMPOSED else rule.saves
+        default = nothing if operator(node) in COMPOSED else rule.saved_for_backward
         saves = BY_OPERATOR.get((operator(node), node.op), default)
         return self._kept(node, call, saves(call), learned)
 
@@ -219,7 +219,7 @@ class _Walk:
         if not starts and self.filled.isdisjoint(node.inputs):
             return
         self.filled.update([tensor.name for tensor in made])
-        if not starts and (call is None or RULES[node.op].saves(call) != NOTHING):
+        if not starts and (call is None or SPECS[node.op].saved_for_backward(call) != NOTHING):
             self.note(FILLED, node)
 
     def _read(self, tensor: Tensor) -> tuple[str, ...]:

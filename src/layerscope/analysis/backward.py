@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph
-from layerscope.ops import FREE, RULES, Ops
+from layerscope.ops import FREE, SPECS, Ops
 from layerscope.ops.complex import by_kind
 
 
@@ -18,7 +18,7 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
         call = shapes.calls.get(node.name)
         learns = any(param.learnable for param in costs[node.name].params)
         flows = any(name in needs for name in node.inputs)
-        if len(node.inputs) > 1 and flows and node.op in RULES and RULES[node.op].arrays:
+        if len(node.inputs) > 1 and flows and node.op in SPECS and SPECS[node.op].arrays:
             learns = learns or any(name in needs for name in node.inputs[1:])
             flows = node.inputs[0] in needs
         if learns or flows:
@@ -28,7 +28,7 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
             continue
         parts = counted.get(id(call))
         if parts is None:
-            parts = counted[id(call)] = RULES[node.op].backward(call)
+            parts = counted[id(call)] = SPECS[node.op].backward(call)
         for_inputs, for_params = parts
         if costs[node.name].real_ops is not None:
             for_inputs, for_params = by_kind(for_inputs), by_kind(for_params)

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from layerscope.analysis.memory import inner_tensors
 from layerscope.analysis.shapes import Shapes, Tensors
-from layerscope.graph.attributes import Counted, Told
+from layerscope.graph.attributes import CustomCost, DeclaredOutputs
 from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, storage_bytes
-from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+from layerscope.ops import FREE, SPECS, Call, Gemm, Ops
+from layerscope.ops.calls import params_of
 from layerscope.ops.complex import complex_ops, is_complex
-from layerscope.ops.known import params_of
 
 Status = Literal["exact", "estimate", "unknown"]
 
@@ -132,17 +132,17 @@ def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...])
 
 def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozenset()) -> _Work:
     """What a node does; values inside an operator are not read from memory nor written to it."""
-    rule = RULES[node.op]
+    rule = SPECS[node.op]
     inputs, outputs = shapes.ends[node.name]
-    counts = rule.reads(call)
+    counts = rule.input_elements(call)
     kept = tuple([name in inner for name in node.inputs]) if inner else ()
     if inner:
         counts = tuple([0 if no else n for n, no in zip(counts, kept, strict=True)])
     read = _bytes(counts, inputs)
-    stored = None if rule.stored_read is None else rule.stored_read(call)
+    stored = None if rule.param_elements is None else rule.param_elements(call)
     made = tuple(map(prod, call.outputs))
     writes = not rule.view or any(kept[:1])
-    write = _bytes(made, outputs) if writes and not (rule.known or node.inner) else 0
+    write = _bytes(made, outputs) if writes and not (rule.folded or node.inner) else 0
     if not any(made):  # what makes nothing does nothing; rules may divide by its sizes
         return _Work(FREE, read, write, None, stored)
     ops = rule.ops(call)
@@ -194,10 +194,10 @@ def _cost(
     else:  # what is an input is read as such
         given = stored.keys() & node.inputs
         own = sum([param.bytes for param in params if param.name not in given])
-    rule, times = RULES[node.op], node.times
-    declared = rule.sized and isinstance(node.attributes, Told)
+    rule, times = SPECS[node.op], node.times
+    declared = rule.sized and isinstance(node.attributes, DeclaredOutputs)
     bound = work.estimate if declared else rule.estimate or work.estimate
-    if isinstance(node.attributes, Counted):
+    if isinstance(node.attributes, CustomCost):
         bound = node.attributes.estimate
     status: Status = "estimate" if bound or node.estimate else "exact"
     note = _note(node, bound, f"shares {shared}" if shared else "")

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node
-from layerscope.ops import RULES
-from layerscope.ops.reach import SAME, Map, Reach, Segment, Slide
+from layerscope.ops import SPECS
+from layerscope.ops.access_map import SAME, AccessMap, Map, SliceMap, WindowMap
 
 MOST_PHASES = 4096  # past this many phases an axis is summed up as one stretch
 
@@ -114,7 +114,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         axes = tuple(Axis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
     unchanged: set[int] = set()  # calls whose axes all stay as they are
-    reaches: dict[int, tuple[Reach, ...]] = {}
+    reaches: dict[int, tuple[AccessMap, ...]] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None or not node.inputs:
@@ -122,7 +122,7 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
             continue
         reach = reaches.get(id(call))
         if reach is None:
-            reach = reaches[id(call)] = RULES[node.op].reach(call)
+            reach = reaches[id(call)] = SPECS[node.op].access_map(call)
             if all(reach[0].get(n) == (n, SAME) for n in range(len(call.x))):
                 unchanged.add(id(call))
         if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in reach[0]:
@@ -166,7 +166,7 @@ def _join(
     graph: Graph,
     node: Node,
     shapes: Shapes,
-    reach: tuple[Reach, ...],
+    reach: tuple[AccessMap, ...],
     found: dict[str, tuple[Field, ...]],
 ) -> None:
     call = shapes.calls[node.name]
@@ -174,9 +174,9 @@ def _join(
         # of several outputs a reach tells what each sees of the first input; all of the others
         told = reach
         if len(call.outputs) > 1:
-            rest: Reach = reach[n] if -1 in reach[n] else {}
+            rest: AccessMap = reach[n] if -1 in reach[n] else {}
             told = (reach[n], *(rest,) * (len(node.inputs) - 1))
-        parts: dict[str, list[tuple[tuple[Axis, ...], Reach]]] = {}
+        parts: dict[str, list[tuple[tuple[Axis, ...], AccessMap]]] = {}
         for source, mapped, shape in zip(node.inputs, told, call.inputs, strict=True):
             if -1 in mapped:  # only the shape of this input matters
                 continue
@@ -189,7 +189,7 @@ def _join(
 
 
 def _unite(
-    branches: list[tuple[tuple[Axis, ...], Reach]], output: tuple[int, ...]
+    branches: list[tuple[tuple[Axis, ...], AccessMap]], output: tuple[int, ...]
 ) -> tuple[Axis, ...]:
     """What is seen through any of the branches, axis by axis."""
     axes, reaches = zip(*branches, strict=True)
@@ -199,7 +199,7 @@ def _unite(
 
 
 def _in_their_parts(
-    axes: tuple[Axis, ...], reaches: tuple[Reach, ...], output: tuple[int, ...]
+    axes: tuple[Axis, ...], reaches: tuple[AccessMap, ...], output: tuple[int, ...]
 ) -> tuple[Axis, ...]:
     """A part of a join in which all positions see the same is still seen only from that part."""
     carriers = {axis.carrier for axis in axes}
@@ -208,7 +208,7 @@ def _in_their_parts(
     placed = list(axes)
     for n, axis in enumerate(axes):
         for place, mapped in reaches[n].values():
-            part = axis.carrier is None and isinstance(mapped, Segment) and place in carriers
+            part = axis.carrier is None and isinstance(mapped, SliceMap) and place in carriers
             if part and output[place] <= MOST_PHASES:
                 only = axis.stretches[0]
                 seen = tuple(only if mapped.at(i) else None for i in range(output[place]))
@@ -218,7 +218,7 @@ def _in_their_parts(
 
 def _through(
     axes: tuple[Axis, ...],
-    reach: Reach,
+    reach: AccessMap,
     shape: tuple[int, ...],
     output: tuple[int, ...],
 ) -> tuple[Axis, ...]:
@@ -240,7 +240,7 @@ def _map(axis: Axis, mapped: Map, place: int, size: int, length: int) -> Axis:
     if mapped is SAME and place == axis.carrier:
         return axis
     only = axis.stretches[0]
-    if len(axis.stretches) == 1 and axis.regular and type(mapped) is Slide and only is not None:
+    if len(axis.stretches) == 1 and axis.regular and type(mapped) is WindowMap and only is not None:
         near = -mapped.begin * axis.advance
         far = near + (mapped.taps - 1) * mapped.dilation * axis.advance
         stretch = only[0] + min(near, far), only[1] + max(near, far)  # far is first if reversed

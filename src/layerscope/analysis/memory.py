@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Shape, Tensor
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 
 
 class Memory(Struct, frozen=True, gc=False):
@@ -66,8 +66,8 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
             store(param.name, 0, 0)
     given = len(names)
     plain = {
-        op: rule is None or not (rule.view or rule.known or (in_place and rule.in_place))
-        for op, rule in [(op, RULES.get(op)) for op in {node.op for node in graph.nodes}]
+        op: rule is None or not (rule.view or rule.folded or (in_place and rule.in_place))
+        for op, rule in [(op, SPECS.get(op)) for op in {node.op for node in graph.nodes}]
     }
     for index, node in enumerate(graph.nodes):
         if inner and node.inner:
@@ -90,11 +90,11 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
             written[node.name] = made
             written_bytes[node.name] = made_bytes
             continue
-        rule = RULES[node.op]
+        rule = SPECS[node.op]
         for position, name in enumerate(node.outputs):
             shared = None
             elements, held_bytes = sizes_of(tensors[name])
-            if rule.known:
+            if rule.folded:
                 store(name, 0, index)
                 continue
             if rule.view and position < len(node.inputs):

@@ -9,10 +9,10 @@ from msgspec import Struct
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Shape, Tensor
-from layerscope.ops import RULES, Call
-from layerscope.ops.known import called
+from layerscope.ops import SPECS, Call
+from layerscope.ops.calls import infer_call
 from layerscope.ops.opaque import opaque_shapes
-from layerscope.ops.rule import made_dtype
+from layerscope.ops.spec import out_dtype
 
 Tensors = tuple[Tensor, ...]
 
@@ -61,7 +61,7 @@ def infer(graph: Graph) -> Shapes:
         if alike is None:
             call = _call(graph, node, known, notes)
             one = None
-            if call is not None and len(outputs) == 1 and not RULES[node.op].makes:
+            if call is not None and len(outputs) == 1 and not SPECS[node.op].out_dtypes:
                 [one] = call.outputs
             if call is not None and key is not None:
                 seen[key] = (call, one)
@@ -93,11 +93,11 @@ def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: st
                 for name, shape, kind, declared in zip_longest(node.outputs, *known_of)
             ]
         )
-    makes = RULES[node.op].makes
+    makes = SPECS[node.op].out_dtypes
     kinds = [tensor.dtype for tensor in known]
     made = []
     for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-        kind = made_dtype(makes, n, node.attributes, kinds, graph.dtype) if makes else dtype
+        kind = out_dtype(makes, n, node.attributes, kinds, graph.dtype) if makes else dtype
         made.append(Tensor(name, shape, kind))
     return tuple(made)
 
@@ -106,7 +106,7 @@ def _unknown(node: Node, inputs: Tensors) -> str:
     """Why a node has no call."""
     if isinstance(node.attributes, Opaque) and node.attributes.why:
         return node.attributes.why
-    if node.op not in RULES:
+    if node.op not in SPECS:
         return f"no rule for op {node.op}"
     return f"shape of {next(t.name for t in inputs if t.shape is None)} is unknown"
 
@@ -118,11 +118,11 @@ def _where(graph: Graph, node: Node) -> str:
 def _call(graph: Graph, node: Node, known: Tensors, notes: dict[str, str]) -> Call | None:
     """The call of a node; None, and a note of why, where it is unknown."""
     shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
-    if node.op not in RULES or len(shapes) != len(known):
+    if node.op not in SPECS or len(shapes) != len(known):
         notes[node.name] = _unknown(node, known)
         return None
     try:
-        call = called(node.op, node.attributes, shapes)
+        call = infer_call(node.op, node.attributes, shapes)
     except ShapeError as error:
         raise ShapeError(f"{_where(graph, node)}: {error}") from None
     if len(call.outputs) != len(node.outputs):

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from layerscope.analysis.shapes import Tensors
 from layerscope.graph.types import Graph, Node, Shape, Tensor
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 from layerscope.ops.attention import einsum_order
-from layerscope.ops.saved import Fold
+from layerscope.ops.autograd import Fold
 from layerscope.ops.strides import (
     Laid,
     channels_last,
@@ -141,7 +141,7 @@ class Storages:
         if op == "identity":
             name = operator(node)
             return None if name in COPIES or name.endswith("_copy") else source
-        rule = RULES.get(op)
+        rule = SPECS.get(op)
         return source if rule is not None and rule.view and n == 0 else None
 
     def _stride(
@@ -151,7 +151,7 @@ class Storages:
         shape = tensor.shape
         if shape is None:
             return None
-        rule = RULES.get(node.op)
+        rule = SPECS.get(node.op)
         family = "" if rule is None else rule.family
         op = node.op
         name = operator(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.analysis.shapes import Shapes
 from layerscope.errors import ShapeError
 from layerscope.graph.types import Graph, Node, Shape
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 
 
 def check_stored(graph: Graph, shapes: Shapes, file: str = "") -> tuple[str, ...]:
@@ -16,7 +16,7 @@ def check_stored(graph: Graph, shapes: Shapes, file: str = "") -> tuple[str, ...
     missing = []
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
-        derived = RULES[node.op].params(call) if call is not None else ()
+        derived = SPECS[node.op].params(call) if call is not None else ()
         if node.params is None:
             if derived:
                 missing.append(node.name)

@@ -12,7 +12,7 @@ from layerscope.builder.bounds import check_attributes, check_shape
 from layerscope.errors import GraphError, ShapeError
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Source, Tensor
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 
 Sizes = int | Sequence[int]
 Padding = Sizes | Sequence[tuple[int, int]] | str
@@ -91,7 +91,7 @@ class Assembly:
         path = self._prefix + (name if name is not None else self._fresh(op))
         full = path
         if full in self._names:
-            rule = RULES.get(op)
+            rule = SPECS.get(op)
             if rule is None or rule.has_params:  # shared arrays must be stated (`ties`)
                 raise GraphError(f"{self.name}: two nodes are named {full!r}")
             full = self._again(path)  # a module without parameters, called once more

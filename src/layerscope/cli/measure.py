@@ -165,7 +165,7 @@ def show_again(path: str, form: str | None, output: str | None, options: dict[st
 
 def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:
     from layerscope.api import analyze
-    from layerscope.graph.plain import from_plain
+    from layerscope.graph.serialize import from_plain
 
     like = "boda" if form == "boda" else "exact"
     report = analyze(from_plain(found.graph), like=like)

@@ -66,7 +66,7 @@ def _of_run(path: str, what: str) -> str:
     """A picture of a run that was kept."""
     from layerscope.api import analyze
     from layerscope.cli.measure import kept
-    from layerscope.graph.plain import from_plain
+    from layerscope.graph.serialize import from_plain
     from layerscope.plot import pictures
 
     _known(what)

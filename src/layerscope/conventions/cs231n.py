@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.analysis.costs import Cost
 from layerscope.conventions.convention import Convention, no_figure
 from layerscope.graph.types import Node, elements
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 
 # Families whose layers have no line on a sheet: done in place, or after the scores.
 UNLISTED = ("normalization", "activation", "softmax", "loss")
@@ -13,7 +13,7 @@ UNLISTED = ("normalization", "activation", "softmax", "loss")
 
 def has_line(node: Node, call: Call | None) -> bool:
     """Whether a sheet gives this layer a line: it makes new data, and not in place."""
-    rule = RULES.get(node.op)
+    rule = SPECS.get(node.op)
     if rule is None:
         return True
     if rule.view or rule.family in UNLISTED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.analysis.costs import Cost
 from layerscope.conventions.convention import Convention, no_figure
 from layerscope.graph.types import Node, elements
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 
 NO_LAYER = ("flatten", "reshape", "identity")  # views that only rename: MatConvNet has none
 
@@ -19,7 +19,7 @@ def _data(node: Node, call: Call, written: int) -> int:
     """Every layer's output, in place or not; a loss leaves one number a position."""
     if node.op in NO_LAYER:
         return 0
-    if RULES[node.op].family == "loss":
+    if SPECS[node.op].family == "loss":
         return elements(call.x[2:])
     return sum(map(elements, call.outputs))
 

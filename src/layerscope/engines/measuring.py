@@ -13,7 +13,7 @@ from layerscope.engines import ENGINES, Progress, engine, quiet
 from layerscope.engines.machine import known_machine, raised, threads_of
 from layerscope.engines.subject import LEAST_RUNS, Fusion, Options, Subject, subject_of
 from layerscope.errors import EngineError, LayerscopeError, MissingExtra, UnknownName, UsageError
-from layerscope.graph.plain import to_plain
+from layerscope.graph.serialize import to_plain
 from layerscope.interrupts import acknowledge, scratch_folder
 from layerscope.report import Report
 from layerscope.report.measurement import Energy, Machine, Measurement, Run, Timer

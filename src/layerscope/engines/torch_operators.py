@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Told = dict[str, Any]
+Attrs = dict[str, Any]
 Call = Callable[..., Any]  # (torch, what the operator was told, its inputs) -> output or outputs
 
 
-def _pads(told: Told, rank: int) -> tuple[list[int], list[int]]:
+def _pads(told: Attrs, rank: int) -> tuple[list[int], list[int]]:
     pads = list(told.get("pads", [0] * (2 * rank)))
     return pads[:rank], pads[rank:]
 
 
-def _padded(t: Any, x: Any, told: Told, rank: int, value: float) -> tuple[Any, list[int]]:
+def _padded(t: Any, x: Any, told: Attrs, rank: int, value: float) -> tuple[Any, list[int]]:
     """The input padded where both sides differ, and what is left for the operator to pad."""
     begin, end = _pads(told, rank)
     if begin == end:
@@ -23,7 +23,7 @@ def _padded(t: Any, x: Any, told: Told, rank: int, value: float) -> tuple[Any, l
     return t.nn.functional.pad(x, sides, value=value), [0] * rank
 
 
-def _conv(t: Any, told: Told, x: Any, w: Any, b: Any = None) -> Any:
+def _conv(t: Any, told: Attrs, x: Any, w: Any, b: Any = None) -> Any:
     rank = x.dim() - 2
     x, pads = _padded(t, x, told, rank, 0.0)
     call = (t.conv1d, t.conv2d, t.conv3d)[rank - 1]
@@ -33,7 +33,7 @@ def _conv(t: Any, told: Told, x: Any, w: Any, b: Any = None) -> Any:
     )
 
 
-def _max_pool(t: Any, told: Told, x: Any) -> Any:
+def _max_pool(t: Any, told: Attrs, x: Any) -> Any:
     rank = x.dim() - 2
     x, pads = _padded(t, x, told, rank, float("-inf"))
     call = (t.max_pool1d, t.max_pool2d, t.max_pool3d)[rank - 1]
@@ -44,7 +44,7 @@ def _max_pool(t: Any, told: Told, x: Any) -> Any:
     )  # fmt: skip
 
 
-def _avg_pool(t: Any, told: Told, x: Any) -> Any:
+def _avg_pool(t: Any, told: Attrs, x: Any) -> Any:
     rank = x.dim() - 2
     begin, end = _pads(told, rank)
     if begin != end:
@@ -57,7 +57,7 @@ def _avg_pool(t: Any, told: Told, x: Any) -> Any:
     )  # fmt: skip
 
 
-def _gemm(t: Any, told: Told, a: Any, b: Any, c: Any = None) -> Any:
+def _gemm(t: Any, told: Attrs, a: Any, b: Any, c: Any = None) -> Any:
     a = a.t() if told.get("transA") else a
     if c is not None and told.get("transB") and told.get("alpha", 1) == told.get("beta", 1) == 1:
         return t.nn.functional.linear(a, b, c)
@@ -66,13 +66,13 @@ def _gemm(t: Any, told: Told, a: Any, b: Any, c: Any = None) -> Any:
     return y if c is None else y + c * told.get("beta", 1.0)
 
 
-def _reshape(t: Any, told: Told, x: Any, shape: Any) -> Any:
+def _reshape(t: Any, told: Attrs, x: Any, shape: Any) -> Any:
     sizes = [x.shape[n] if size == 0 else int(size) for n, size in enumerate(shape.tolist())]
     return x.reshape(sizes)
 
 
 def _reduce(call: str) -> Call:
-    def run(t: Any, told: Told, x: Any, axes: Any = None) -> Any:
+    def run(t: Any, told: Attrs, x: Any, axes: Any = None) -> Any:
         found = told.get("axes") if axes is None else axes.tolist()
         dims = list(range(x.dim())) if not found else [int(a) for a in found]
         return getattr(t, call)(x, dims, bool(told.get("keepdims", 1)))
@@ -80,14 +80,14 @@ def _reduce(call: str) -> Call:
     return run
 
 
-def _split(t: Any, told: Told, x: Any, sizes: Any = None) -> Any:
+def _split(t: Any, told: Attrs, x: Any, sizes: Any = None) -> Any:
     axis = told.get("axis", 0)
     if sizes is not None:
         return t.split(x, sizes.tolist(), axis)
     return t.chunk(x, told["num_outputs"], axis)
 
 
-def _slice(t: Any, told: Told, x: Any, starts: Any, ends: Any, *more: Any) -> Any:
+def _slice(t: Any, told: Attrs, x: Any, starts: Any, ends: Any, *more: Any) -> Any:
     axes = more[0].tolist() if more else range(len(starts))
     steps = more[1].tolist() if len(more) > 1 else [1] * len(starts)
     for start, end, axis, step in zip(starts.tolist(), ends.tolist(), axes, steps, strict=True):
@@ -101,14 +101,14 @@ def _slice(t: Any, told: Told, x: Any, starts: Any, ends: Any, *more: Any) -> An
     return x
 
 
-def _layer_norm(t: Any, told: Told, x: Any, scale: Any, bias: Any = None) -> Any:
+def _layer_norm(t: Any, told: Attrs, x: Any, scale: Any, bias: Any = None) -> Any:
     axis = told.get("axis", -1)
     return t.nn.functional.layer_norm(
         x, list(x.shape[axis:]), scale, bias, told.get("epsilon", 1e-5)
     )
 
 
-def _clip(t: Any, told: Told, x: Any, low: Any = None, high: Any = None) -> Any:
+def _clip(t: Any, told: Attrs, x: Any, low: Any = None, high: Any = None) -> Any:
     return t.clamp(x, None if low is None else low.item(), None if high is None else high.item())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from layerscope.escaping import quoted
 from layerscope.graph.types import Tensor
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report.columns import COLUMNS, tensor_text
 from layerscope.report.findings import scope_paths
 from layerscope.report.numbers import short_text
@@ -92,7 +92,7 @@ def _own(name: str, around: str) -> str:
 
 def _look(layer: Layer, around: str, report: Report) -> str:
     known = layer.status != "unknown"
-    rule = RULES.get(layer.op)
+    rule = SPECS.get(layer.op)
     colour = COLOURS.get(rule.family, PLAIN) if rule and known else PLAIN if known else UNKNOWN
     look = "" if colour == PLAIN else f', fillcolor="{colour}"'
     return f"label={_label(layer, around, report)}, tooltip={quoted(layer.name)}{look}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
-from layerscope.graph.attributes import Attention, Counted, Embedding, Opaque, Told
+from layerscope.graph.attributes import Attention, CustomCost, DeclaredOutputs, Embedding, Opaque
 from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, Shape, Tensor
 
 FLOATS = ("fp64", "fp32", "fp16", "bf16")
@@ -47,7 +47,7 @@ def bind(
 
 def _typed(node: Node, dtype: str) -> Node:
     """The same node with its own arrays, and outputs it is told of, in another number type."""
-    if isinstance(node.attributes, (Told, Counted, Opaque)):
+    if isinstance(node.attributes, (DeclaredOutputs, CustomCost, Opaque)):
         told = tuple(dtype if kind in FLOATS else kind for kind in node.attributes.dtypes)
         node = replace(node, attributes=replace(node.attributes, dtypes=told))
     return replace(node, params=_narrowed(node.params, dtype)) if node.params else node

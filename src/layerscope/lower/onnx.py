@@ -11,9 +11,9 @@ from layerscope.analysis.shapes import Shapes
 from layerscope.errors import CannotLower, OutputError, UnknownName
 from layerscope.graph.types import Graph, Param, Tensor
 from layerscope.interrupts import whole_files
-from layerscope.lower.draft import Array, Draft, Op, Site
+from layerscope.lower.builder import Array, Draft, Op, Site
+from layerscope.lower.emitters import REFUSED, WRITERS
 from layerscope.lower.weights import TYPES, array, drawn, rows_of, zero
-from layerscope.lower.writers import REFUSED, WRITERS
 from layerscope.version import __version__
 
 OPSET, IR = 21, 10

@@ -17,7 +17,7 @@ from msgspec import Struct
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import visible
 from layerscope.graph.types import Shape
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
 from layerscope.report.measurement import LayerTime, Run
 
@@ -184,7 +184,7 @@ def _columns(*cells: str) -> str:
 
 def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> list[str]:
     known = [row for row in rows if isinstance(row, Row)]
-    missing = any(layer.lacks_figures and layer.op not in RULES for layer in report.layers)
+    missing = any(layer.lacks_figures and layer.op not in SPECS for layer in report.layers)
     rest = "+?" if missing or len(known) < len(rows) else ""
     sums = [
         f"fwd_{name}_bytes={si_text(sum(held))}B{rest}"

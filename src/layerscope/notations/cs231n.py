@@ -17,7 +17,7 @@ from layerscope.notations.sheet import (
     table,
     total_text,
 )
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
 from layerscope.report.findings import findings
 
@@ -159,7 +159,7 @@ def _maps(report: Report) -> dict[str, Shape | None]:
     """The shape each tensor had before it was flattened or otherwise only looked at anew."""
     shapes = {tensor.name: tensor.shape for tensor in report.inputs}
     for layer in report.layers:
-        rule = RULES.get(layer.op)
+        rule = SPECS.get(layer.op)
         passed = rule is not None and (rule.view or rule.family in ("activation", "normalization"))
         for tensor in layer.outputs:
             shapes[tensor.name] = shapes.get(layer.node.inputs[0]) if passed else tensor.shape

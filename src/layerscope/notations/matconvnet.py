@@ -26,8 +26,8 @@ from layerscope.analysis.fields import Axis, Number
 from layerscope.conventions.matconvnet import NO_LAYER
 from layerscope.escaping import csv_cell, latex, visible
 from layerscope.graph.types import Shape, elements, storage_bytes
-from layerscope.ops import RULES, Call
-from layerscope.ops.reach import Bins
+from layerscope.ops import SPECS, Call
+from layerscope.ops.access_map import Bins
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
@@ -173,7 +173,7 @@ def _after(layer: Layer, own: Numbers, sources: list[Held]) -> Held:
     made = _padded(call.y)
     if layer.op == "linear":
         made = (*call.y[:1], call.y[-1], *call.y[1:-1])
-    elif given is not None and RULES[layer.op].family == "loss":
+    elif given is not None and SPECS[layer.op].family == "loss":
         made = (1, 1, *given[2:])
     elif given != made and (call.y == call.x or (layer.op in NO_LAYER and len(call.y) <= 2)):
         return sources[0]
@@ -203,7 +203,7 @@ def _slid(layer: Layer, given: Shape | None) -> Slid:
         return Slid(window.extents, stride, [p for pair in pads for p in pair])
     if call is None:
         return Slid((None,), (None,), (None,))
-    family, sizes = RULES[op].family, list(zip(call.x[2:], call.y[2:], strict=False))
+    family, sizes = SPECS[op].family, list(zip(call.x[2:], call.y[2:], strict=False))
     if op == "linear":
         return Slid(_flattened(call, given)[1])
     if family == "pooling":
@@ -234,7 +234,7 @@ def _filter_cells(layer: Layer, given: Shape | None) -> dict[str, str]:
         depth = "?" if call is None else str(call.x[1] // a.groups)
         cells = depth, _dims(a.window.dilation), str(a.out_channels)
     else:
-        return dict.fromkeys(FILTER, NONE if op in RULES else "?")
+        return dict.fromkeys(FILTER, NONE if op in SPECS else "?")
     return dict(zip(FILTER, cells, strict=True))
 
 

@@ -21,7 +21,7 @@ from layerscope.analysis.fields import Number
 from layerscope.graph.types import Param, Shape, elements, storage_bytes
 from layerscope.notations.matconvnet import MOST_COLUMNS, memory_text, number_text, text_table
 from layerscope.notations.matconvnet_fields import UNIT, fields
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
@@ -130,7 +130,7 @@ def _type(layer: Layer) -> str:
 
 
 def _is_loss(layer: Layer) -> bool:
-    return layer.op in RULES and RULES[layer.op].family == "loss"
+    return layer.op in SPECS and SPECS[layer.op].family == "loss"
 
 
 def _inputs(layer: Layer, report: Report) -> list[str]:

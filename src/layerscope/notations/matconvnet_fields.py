@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any
 
 from layerscope.analysis.fields import Number
-from layerscope.ops import RULES
-from layerscope.ops.reach import SAME
+from layerscope.ops import SPECS
+from layerscope.ops.access_map import SAME
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
@@ -38,7 +38,7 @@ def fields(report: Report) -> dict[str, dict[str, Axes]]:
 def _of(layer: Layer, place: int, output: int) -> Axes | None:
     """What one position of an output sees of an input; None if only its size matters."""
     call, a = layer.call, layer.node.attributes
-    if call is None or RULES[layer.op].family == "loss":
+    if call is None or SPECS[layer.op].family == "loss":
         return []
     window: Any = getattr(a, "window", None)
     if layer.op == "conv_transpose":
@@ -63,7 +63,7 @@ def _of(layer: Layer, place: int, output: int) -> Axes | None:
     if layer.op == "crop":
         offsets = a.offsets * (2 // len(a.offsets)) if len(a.offsets) <= 2 else a.offsets
         return None if place else [(1, 1, 1 + offset) for offset in offsets]
-    reach = RULES[layer.op].reach(call)
+    reach = SPECS[layer.op].access_map(call)
     mapped = reach[place if len(call.outputs) == 1 else output]
     shape = call.inputs[place]
     even = all(mapped.get(n) == (n, SAME) for n in range(2, len(shape)))

@@ -15,7 +15,7 @@ from msgspec import Struct
 from layerscope.conventions.cs231n import has_line
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import Shape, elements
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
 
 KINDS = {"conv": "conv", "conv_transpose": "deconv", "linear": "fc"}
@@ -86,7 +86,7 @@ def lines(report: Report) -> tuple[Line, ...]:
 
 def line_kind(layer: Layer) -> str:
     """What a sheet calls this layer: conv, deconv, pool, fc, or its op."""
-    rule = RULES.get(layer.op)
+    rule = SPECS.get(layer.op)
     if rule is not None and rule.family == "pooling":
         return "pool"
     return KINDS.get(layer.op, layer.op)
@@ -118,7 +118,7 @@ def _channel_axes(report: Report) -> dict[str, int]:
     for layer in report.layers:
         given, output = layer.inputs[0].shape if layer.inputs else None, layer.output
         axis = axes.get(layer.node.inputs[0], 1) if layer.inputs else 1
-        rule = RULES.get(layer.op)
+        rule = SPECS.get(layer.op)
         if given is None or output is None or rule is None or len(output) < 2:
             axis = 1
         elif rule.family == "linear":

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from layerscope.graph.attributes import PReLU
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.rule import (
+from layerscope.ops.autograd import FIRST, NOTHING, RESULT, Saved, SavedRule
+from layerscope.ops.spec import (
     Call,
     Ops,
-    Rule,
-    each,
+    OpSpec,
     gradient,
     need_rank,
     param,
     passes,
+    per_output,
     same,
-    with_arrays,
+    with_param_inputs,
 )
-from layerscope.ops.saved import FIRST, NOTHING, RESULT, Saved, SavesRule
 
 # Functions that take one `exp`; those without a gradient; those that answer yes or no.
 CURVES = (
@@ -69,11 +69,11 @@ BY_RESULT = (
 )  # fmt: skip
 # These are too when they work in place; others must then keep a copy of their input.
 BY_RESULT_IN_PLACE = (*BY_RESULT, "leaky_relu", "elu", "selu", "celu")
-# Made of single ops, or with a buffer of its own: as much again is kept beside the input.
+# OutDtype of single ops, or with a buffer of its own: as much again is kept beside the input.
 WITH_MORE = ("softsign", "quick_gelu", "log_sigmoid")
 
 
-def _saves(op: str) -> SavesRule:
+def _saves(op: str) -> SavedRule:
     def saves(call: Call) -> Saved:
         if op == "neg" or op in STEPS or op in TESTS:
             return NOTHING
@@ -98,25 +98,25 @@ def _prelu_params(call: Call) -> tuple[Param, ...]:
     return (param("weight", (1,) if a.shared else (call.x[1],), "slope"),)
 
 
-RULES = {
-    op: Rule(
+SPECS = {
+    op: OpSpec(
         family="activation",
         shape=same,
-        ops=each(
+        ops=per_output(
             mac=cost.mac, add=cost.add, mul=cost.mul, comp=cost.comp, div=cost.div, exp=cost.exp
         ),
-        saves=_saves(op),
+        saved_for_backward=_saves(op),
         in_place=op not in TESTS,
-        makes=("bool",) if op in TESTS else ("real",) if op == "abs" else (),
+        out_dtypes=("bool",) if op in TESTS else ("real",) if op == "abs" else (),
         backward=passes if op in STEPS or op in TESTS else gradient,
     )
     for op, cost in COSTS.items()
 } | {
-    "prelu": with_arrays(
-        Rule(
+    "prelu": with_param_inputs(
+        OpSpec(
             family="activation",
             shape=_prelu_shape,
-            ops=each(comp=1, mul=1),
+            ops=per_output(comp=1, mul=1),
             params=_prelu_params,
             backward=lambda call: (
                 Ops(mul=call.out_elements),

@@ -9,9 +9,9 @@ from msgspec import Struct
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Attention, Einsum, Rotary
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import SAME, Reach, keep
-from layerscope.ops.rule import FREE, Call, Gemm, Ops, Rule, broadcast, need_rank, same
-from layerscope.ops.saved import NOTHING, Fold, Saved, nothing, product
+from layerscope.ops.access_map import SAME, AccessMap, keep
+from layerscope.ops.autograd import NOTHING, Fold, Saved, nothing, product
+from layerscope.ops.spec import FREE, Call, Gemm, Ops, OpSpec, broadcast, need_rank, same
 
 CAP = Ops(div=2, exp=1, add=2, mul=1)  # c · tanh(s / c)
 
@@ -113,7 +113,7 @@ def _unfused_saves(s: Sizes, a: Attention) -> Saved:
     return Saved(inputs=(2,), extra=((scaled + weights, ""),), folds=(fold,))
 
 
-def _attention_reach(call: Call) -> tuple[Reach, ...]:
+def _attention_reach(call: Call) -> tuple[AccessMap, ...]:
     """A query sees all keys and values, and nothing of other queries; heads stay apart."""
     s = Sizes(call)
     packed = len(call.x) == 3
@@ -128,7 +128,7 @@ def _attention_reach(call: Call) -> tuple[Reach, ...]:
     mask = call.inputs[3]
     places = {0: 0, 2: 1} if packed else {0: 0, 1: 1, 2: 2}  # axes of scores in the result
     sizes = (s.batch, s.heads, s.queries)
-    reach: Reach = {}
+    reach: AccessMap = {}
     for axis, size in enumerate(mask, 4 - len(mask)):
         if axis in places and size == sizes[axis]:
             reach[axis - 4 + len(mask)] = (places[axis], SAME)
@@ -207,7 +207,7 @@ def _einsum_ops(call: Call) -> Ops:
     return total
 
 
-def _einsum_reach(call: Call) -> tuple[Reach, ...]:
+def _einsum_reach(call: Call) -> tuple[AccessMap, ...]:
     """Letters of the result are followed, the others looked at as a whole."""
     terms, right, sizes = einsum_terms(call)
     return tuple(
@@ -310,35 +310,35 @@ def _rotary_shape(call: Call) -> tuple[Shape, ...]:
     return same(call)
 
 
-RULES = {
-    "attention": Rule(
+SPECS = {
+    "attention": OpSpec(
         family="attention",
         shape=_attention_shape,
-        saves=_attention_saves,
+        saved_for_backward=_attention_saves,
         ops=_attention_ops,
         gemm=_attention_gemm,
-        reach=_attention_reach,
-        stored_read=_cache,
+        access_map=_attention_reach,
+        param_elements=_cache,
         backward=_attention_backward,
         arity=(3, 4),
     ),
-    "einsum": Rule(
+    "einsum": OpSpec(
         family="attention",
         shape=_einsum_shape,
-        saves=_einsum_saves,
+        saved_for_backward=_einsum_saves,
         ops=_einsum_ops,
         gemm=_einsum_gemm,
-        reach=_einsum_reach,
+        access_map=_einsum_reach,
         backward=_einsum_backward,
         arity=(1, None),
     ),
     # x·cos + turned(x)·sin, with tables of sines that are made once
-    "rotary": Rule(
+    "rotary": OpSpec(
         family="attention",
         shape=_rotary_shape,
-        saves=nothing,
+        saved_for_backward=nothing,
         ops=lambda call: Ops(mul=2, add=1) * elements(call.y),
-        reach=lambda call: (keep(range(len(call.x) - 1)),),
+        access_map=lambda call: (keep(range(len(call.x) - 1)),),
         backward=lambda call: (Ops(mul=2, add=1) * elements(call.y), FREE),
     ),
 }

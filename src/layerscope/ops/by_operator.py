@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from layerscope.graph.attributes import Reduce
 from layerscope.graph.types import elements
-from layerscope.ops.rule import Call
-from layerscope.ops.saved import (
+from layerscope.ops.autograd import (
     Saved,
-    SavesRule,
+    SavedRule,
     both,
     every_input,
     first_input,
     nothing,
     result,
 )
+from layerscope.ops.spec import Call
 
 
 def _extreme(call: Call) -> Saved:
@@ -101,7 +101,7 @@ COMPOSED = frozenset((
 NLL = ("nll_loss_nd", "nll_loss", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward")
 
 # operator without its namespace and the mark of working in place, op
-BY_OPERATOR: dict[tuple[str, str], SavesRule] = {
+BY_OPERATOR: dict[tuple[str, str], SavedRule] = {
     ("pow", "sqrt"): first_input,
     ("pow", "rsqrt"): first_input,
     ("pow", "identity"): first_input,

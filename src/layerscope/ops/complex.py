@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from layerscope.ops.rule import Call, Ops
+from layerscope.ops.spec import Call, Ops
 
 COMPLEX = "complex"  # how the names of such dtypes begin
 PRODUCT = Ops(mul=4, add=2)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Counted, Told
+from layerscope.graph.attributes import CustomCost, DeclaredOutputs
 from layerscope.graph.types import Shape
-from layerscope.ops.reach import NOT_READ, Reach, everything, pointwise
-from layerscope.ops.rule import FREE, Call, Ops, Rule, each, free, no_inputs, passes
-from layerscope.ops.saved import every_input, nothing
+from layerscope.ops.access_map import NOT_READ, AccessMap, everything, pointwise
+from layerscope.ops.autograd import every_input, nothing
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, free, no_inputs, passes, per_output
 
 
 def _told(call: Call) -> tuple[Shape, ...]:
-    a: Told | Counted = call.attributes
+    a: DeclaredOutputs | CustomCost = call.attributes
     if not a.shapes or len(a.shapes) != len(a.dtypes):
         raise ShapeError(f"{len(a.shapes)} shapes and {len(a.dtypes)} number types")
     return a.shapes
 
 
 def _counted(call: Call) -> Ops:
-    a: Counted = call.attributes
+    a: CustomCost = call.attributes
     return Ops(a.mac, a.add, a.mul, a.comp, a.div, a.exp)
 
 
-def _unread(call: Call) -> tuple[Reach, ...]:
+def _unread(call: Call) -> tuple[AccessMap, ...]:
     return (NOT_READ,) * max(len(call.inputs), len(call.outputs))
 
 
-def _chosen_reach(call: Call) -> tuple[Reach, ...]:
+def _chosen_reach(call: Call) -> tuple[AccessMap, ...]:
     """One of the inputs as it is, where they are of its shape; else any part of them."""
     if len(call.outputs) > 1:
         return everything(call.outputs)
@@ -34,74 +34,74 @@ def _chosen_reach(call: Call) -> tuple[Reach, ...]:
     return pointwise(call.inputs, call.y) if alike else everything(call.inputs)
 
 
-RULES = {
+SPECS = {
     # worked out before the run, from shapes and constants alone
-    "constant": Rule(
+    "constant": OpSpec(
         family="control",
         shape=_told,
         ops=free,
-        reach=_unread,
-        reads=no_inputs,
+        access_map=_unread,
+        input_elements=no_inputs,
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
         arity=(0, None),
-        known=True,
+        folded=True,
     ),
     # what one of several branches made, or a loop hands out
-    "select": Rule(
+    "select": OpSpec(
         family="control",
         shape=_told,
         ops=free,
-        reach=_chosen_reach,
-        reads=no_inputs,
+        access_map=_chosen_reach,
+        input_elements=no_inputs,
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
         arity=(0, None),
         view=True,
     ),
-    "range": Rule(
+    "range": OpSpec(
         family="control",
         shape=_told,
-        ops=each(add=1),
-        reach=lambda call: everything(call.inputs),
+        ops=per_output(add=1),
+        access_map=lambda call: everything(call.inputs),
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
         arity=(0, None),
     ),
-    "random": Rule(
+    "random": OpSpec(
         family="control",
         shape=_told,
         ops=lambda call: Ops(mul=1, add=1) * call.out_elements,
-        reach=_unread,
-        reads=no_inputs,
+        access_map=_unread,
+        input_elements=no_inputs,
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
         arity=(0, None),
         estimate="a generator's step for each number drawn",
     ),
     # an operator of somebody's own, counted as its owner says
-    "taught": Rule(
+    "custom": OpSpec(
         family="control",
         shape=_told,
         ops=_counted,
-        reach=lambda call: everything(call.inputs if len(call.outputs) == 1 else call.outputs),
+        access_map=lambda call: everything(call.inputs if len(call.outputs) == 1 else call.outputs),
         backward=lambda call: (_counted(call) * 2, FREE),
-        saves=every_input,
-        makes=("told",),
+        saved_for_backward=every_input,
+        out_dtypes=("attribute",),
         arity=(0, None),
     ),
-    "shape_of": Rule(
+    "shape_of": OpSpec(
         family="control",
         shape=lambda call: ((len(call.x),),),
         ops=free,
-        reach=lambda call: (NOT_READ,),
-        reads=no_inputs,
+        access_map=lambda call: (NOT_READ,),
+        input_elements=no_inputs,
         backward=passes,
-        saves=nothing,
-        makes=("int64",),
+        saved_for_backward=nothing,
+        out_dtypes=("int64",),
     ),
 }

@@ -5,20 +5,20 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Conv, DeformConv, TransposedConv
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import SAME, Map, Reach, Slide, Spread, keep
-from layerscope.ops.rule import (
+from layerscope.ops.access_map import SAME, AccessMap, Map, TransposedMap, WindowMap, keep
+from layerscope.ops.autograd import FIRST, Saved, every_input, nothing
+from layerscope.ops.spec import (
     FREE,
     Call,
     Gemm,
     Ops,
-    Rule,
+    OpSpec,
     free,
     need_rank,
     param,
     product_backward,
-    with_arrays,
+    with_param_inputs,
 )
-from layerscope.ops.saved import FIRST, Saved, every_input, nothing
 
 
 def _channels(call: Call) -> tuple[int, int]:
@@ -60,12 +60,12 @@ def conv_gemm(call: Call) -> Gemm:
     return Gemm(m=rows, n=a.out_channels // a.groups, k=depth, count=a.groups)
 
 
-def window_reach(call: Call) -> tuple[Reach, ...]:
+def window_reach(call: Call) -> tuple[AccessMap, ...]:
     """Spatial axes under a window, batch in its place, channels as a whole."""
     w = call.attributes.window
     reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
     for n, (begin, _) in enumerate(w.resolve(call.x[2:])):
-        reach[n + 2] = (n + 2, Slide(w.kernel[n], w.stride[n], w.dilation[n], begin))
+        reach[n + 2] = (n + 2, WindowMap(w.kernel[n], w.stride[n], w.dilation[n], begin))
     return (reach,)
 
 
@@ -113,12 +113,12 @@ def transposed_gemm(call: Call) -> Gemm:
     return Gemm(m=rows, n=columns, k=call.x[1] // a.groups, count=a.groups)
 
 
-def transposed_reach(call: Call) -> tuple[Reach, ...]:
+def transposed_reach(call: Call) -> tuple[AccessMap, ...]:
     w = call.attributes.window
     reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
     for n in range(w.rank):
         begin = _transposed_begin(call, n)
-        reach[n + 2] = (n + 2, Spread(w.kernel[n], w.stride[n], w.dilation[n], begin))
+        reach[n + 2] = (n + 2, TransposedMap(w.kernel[n], w.stride[n], w.dilation[n], begin))
     return (reach,)
 
 
@@ -154,7 +154,7 @@ def _deform_samples(call: Call) -> Ops:
     return Ops(mul=4 + (len(call.inputs) == 3), add=3) * samples
 
 
-def _deform_reach(call: Call) -> tuple[Reach, ...]:
+def _deform_reach(call: Call) -> tuple[AccessMap, ...]:
     """Where it looks, offsets tell; they are looked at in their own place."""
     own = keep((0, 2, 3))
     return (keep((0,)), own, own)[: len(call.inputs)]
@@ -184,47 +184,47 @@ def _im2col_shape(call: Call) -> tuple[Shape, ...]:
     return ((call.x[0], call.x[1] * w.positions, *w.slide(call.x[2:])),)
 
 
-RULES = {
-    "im2col": Rule(
+SPECS = {
+    "im2col": OpSpec(
         family="shaping",
         shape=_im2col_shape,
         ops=free,
-        reach=window_reach,
+        access_map=window_reach,
         backward=lambda call: (Ops(add=call.out_elements), FREE),
-        saves=nothing,
+        saved_for_backward=nothing,
     ),
-    "conv": with_arrays(
-        Rule(
+    "conv": with_param_inputs(
+        OpSpec(
             family="convolution",
             shape=conv_shape,
             ops=conv_ops,
             params=conv_params,
             gemm=conv_gemm,
-            reach=window_reach,
+            access_map=window_reach,
             backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
-            saves=_conv_saves,
+            saved_for_backward=_conv_saves,
         ),
         2,
     ),
-    "deform_conv": Rule(
+    "deform_conv": OpSpec(
         family="convolution",
         shape=_deform_shape,
         ops=lambda call: conv_ops(call) + _deform_samples(call),
         params=conv_params,
         gemm=conv_gemm,
-        reach=_deform_reach,
+        access_map=_deform_reach,
         backward=_deform_backward,
-        saves=every_input,
+        saved_for_backward=every_input,
         arity=(2, 3),
     ),
-    "conv_transpose": with_arrays(
-        Rule(
+    "conv_transpose": with_param_inputs(
+        OpSpec(
             family="convolution",
             shape=transposed_shape,
             ops=transposed_ops,
             params=transposed_params,
             gemm=transposed_gemm,
-            reach=transposed_reach,
+            access_map=transposed_reach,
             backward=lambda call: product_backward(transposed_ops(call).mac, _bias_sums(call)),
         ),
         2,

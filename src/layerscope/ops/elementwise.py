@@ -5,9 +5,9 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Power, Sum
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import SAME, Reach, keep
-from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, broadcast, passes, same
-from layerscope.ops.saved import FIRST, NOTHING, Saved, SavesRule, every_input, nothing, product
+from layerscope.ops.access_map import SAME, AccessMap, keep
+from layerscope.ops.autograd import FIRST, NOTHING, Saved, SavedRule, every_input, nothing, product
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, broadcast, passes, same
 
 KINDS = {
     "add": Ops(add=1),
@@ -68,7 +68,7 @@ def _axpy_shape(call: Call) -> tuple[Shape, ...]:
     return (x,)
 
 
-def _axpy_reach(call: Call) -> tuple[Reach, ...]:
+def _axpy_reach(call: Call) -> tuple[AccessMap, ...]:
     every = keep(range(len(call.y)))
     return ({0: (0, SAME), 1: (1, SAME)}, every, every)
 
@@ -92,7 +92,7 @@ def _mod_saves(call: Call) -> Saved:
     return Saved(crossed=((0, 1), (1, 1))) if len(call.inputs) == 2 else NOTHING
 
 
-SAVES: dict[str, SavesRule] = {
+SAVES: dict[str, SavedRule] = {
     "mul": product,
     "div": _div_saves,
     "pow": _pow_saves,
@@ -107,7 +107,7 @@ SAVES: dict[str, SavesRule] = {
 }
 
 
-def _rule(op: str, unit: Ops) -> Rule:
+def _rule(op: str, unit: Ops) -> OpSpec:
     mul, div = _backward(op)
     backward = (
         passes
@@ -117,42 +117,42 @@ def _rule(op: str, unit: Ops) -> Rule:
             FREE,
         )
     )
-    return Rule(
+    return OpSpec(
         family="elementwise",
         shape=_shape,
         ops=_ops(unit),
         backward=backward,
-        saves=SAVES.get(op, nothing),
+        saved_for_backward=SAVES.get(op, nothing),
         arity=(1, None if op in ANY_NUMBER else 2),
         in_place=op not in ANSWERS,
-        makes=("bool",) if op in ANSWERS else (),
+        out_dtypes=("bool",) if op in ANSWERS else (),
     )
 
 
-RULES = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
-    "mean": Rule(
+SPECS = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
+    "mean": OpSpec(
         family="elementwise",
         shape=_shape,
         ops=lambda call: Ops(add=len(call.inputs) - 1, div=1) * call.out_elements,
         backward=lambda call: (Ops(div=call.out_elements), FREE),
-        saves=nothing,
+        saved_for_backward=nothing,
         arity=(1, None),
         in_place=True,
     ),
-    "power": Rule(
+    "power": OpSpec(
         family="elementwise",
         shape=same,
         ops=_power_ops,
         backward=lambda call: (Ops(mul=2, exp=1) * call.out_elements, FREE),
         in_place=True,
     ),
-    "axpy": Rule(
+    "axpy": OpSpec(
         family="elementwise",
         shape=_axpy_shape,
         ops=lambda call: Ops(mul=1, add=1) * call.out_elements,
-        reach=_axpy_reach,
+        access_map=_axpy_reach,
         backward=lambda call: (Ops(mul=2, add=1) * call.out_elements, FREE),
-        saves=every_input,
+        saved_for_backward=every_input,
         arity=(3, 3),
     ),
 }

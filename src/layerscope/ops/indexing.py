@@ -14,12 +14,13 @@ from layerscope.graph.attributes import (
     TopK,
 )
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import NOT_READ, SAME, Map, Reach, Segment, keep, pointwise
-from layerscope.ops.rule import (
+from layerscope.ops.access_map import NOT_READ, SAME, AccessMap, Map, SliceMap, keep, pointwise
+from layerscope.ops.autograd import Saved, first_input, nothing
+from layerscope.ops.spec import (
     FREE,
     Call,
     Ops,
-    Rule,
+    OpSpec,
     axis_of,
     broadcast,
     free,
@@ -27,9 +28,8 @@ from layerscope.ops.rule import (
     param,
     passes,
     same,
-    with_arrays,
+    with_param_inputs,
 )
-from layerscope.ops.saved import Saved, first_input, nothing
 
 
 def _text(shape: Shape) -> str:
@@ -55,7 +55,7 @@ def _need_room(data: Shape, indices: Shape, axis: int) -> None:
             raise ShapeError(f"indices {_text(indices)} do not fit {_text(data)} on axis {n}")
 
 
-def _gather_reach(call: Call) -> tuple[Reach, ...]:
+def _gather_reach(call: Call) -> tuple[AccessMap, ...]:
     """Which slice is taken, data decides; the other axes stay, those behind it moved."""
     a: Gather = call.attributes or Gather()
     data, indices = call.inputs
@@ -86,12 +86,12 @@ def _gather_nd_shape(call: Call) -> tuple[Shape, ...]:
     return ((*indices[:-1], *data[deep:]),)
 
 
-def _gather_nd_reach(call: Call) -> tuple[Reach, ...]:
+def _gather_nd_reach(call: Call) -> tuple[AccessMap, ...]:
     """Which places, data decides; axes in front of them and behind them stay."""
     data, indices = call.inputs
     batch = (call.attributes or GatherND()).batch
     deep = _deep(data, indices, batch)
-    behind: Reach = {n: (n - deep + len(indices) - 1, SAME) for n in range(deep, len(data))}
+    behind: AccessMap = {n: (n - deep + len(indices) - 1, SAME) for n in range(deep, len(data))}
     return ({**keep(range(batch)), **behind}, keep(range(len(indices) - 1)))
 
 
@@ -104,10 +104,10 @@ def _scatter_nd_shape(call: Call) -> tuple[Shape, ...]:
     return (data,)
 
 
-def _scatter_nd_reach(call: Call) -> tuple[Reach, ...]:
+def _scatter_nd_reach(call: Call) -> tuple[AccessMap, ...]:
     data, indices, updates = call.inputs
     deep, lead = indices[-1], len(indices) - 1
-    behind: Reach = {n: (n - lead + deep, SAME) for n in range(lead, len(updates))}
+    behind: AccessMap = {n: (n - lead + deep, SAME) for n in range(lead, len(updates))}
     return (keep(range(len(data))), {}, behind)
 
 
@@ -134,7 +134,7 @@ def _one_hot_shape(call: Call) -> tuple[Shape, ...]:
     return ((*call.x[:axis], a.depth, *call.x[axis:]),)
 
 
-def _one_hot_reach(call: Call) -> tuple[Reach, ...]:
+def _one_hot_reach(call: Call) -> tuple[AccessMap, ...]:
     axis = _one_hot_axis(call)
     return ({n: (n + (n >= axis), SAME) for n in range(len(call.x))},)
 
@@ -150,13 +150,13 @@ def _scatter_shape(call: Call) -> tuple[Shape, ...]:
     return (data,)
 
 
-def _scatter_reach(call: Call) -> tuple[Reach, ...]:
+def _scatter_reach(call: Call) -> tuple[AccessMap, ...]:
     """Where along its axis an update goes, data decides."""
     a: Scatter = call.attributes or Scatter()
     data, indices, _ = call.inputs
     axis = axis_of(a.axis, len(data))
-    written: Reach = {
-        n: (n, SAME if count == data[n] else Segment(0, count))
+    written: AccessMap = {
+        n: (n, SAME if count == data[n] else SliceMap(0, count))
         for n, count in enumerate(indices)
         if n != axis
     }
@@ -177,7 +177,7 @@ def _expand_shape(call: Call) -> tuple[Shape, ...]:
     return (wanted,)
 
 
-def _expand_reach(call: Call) -> tuple[Reach, ...]:
+def _expand_reach(call: Call) -> tuple[AccessMap, ...]:
     return pointwise(call.inputs, call.y)
 
 
@@ -200,7 +200,7 @@ def _top_k_ops(call: Call) -> Ops:
     return Ops(comp=elements(call.x) * max((k - 1).bit_length(), 1))
 
 
-def _top_k_reach(call: Call) -> tuple[Reach, ...]:
+def _top_k_reach(call: Call) -> tuple[AccessMap, ...]:
     axis = axis_of(call.attributes.axis, len(call.x))
     kept = keep(tuple(n for n in range(len(call.x)) if n != axis))
     return (kept, kept)
@@ -237,129 +237,129 @@ def _positions_shape(call: Call) -> tuple[Shape, ...]:
     return ((1, call.x[1]),)
 
 
-def _roll_reach(call: Call) -> tuple[Reach, ...]:
+def _roll_reach(call: Call) -> tuple[AccessMap, ...]:
     reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
     return (reach,)
 
 
-RULES = {
-    "gather": Rule(
+SPECS = {
+    "gather": OpSpec(
         family="indexing",
         shape=_gather_shape,
         ops=free,
-        reach=_gather_reach,
-        reads=lambda call: (call.out_elements, elements(call.inputs[1])),
+        access_map=_gather_reach,
+        input_elements=lambda call: (call.out_elements, elements(call.inputs[1])),
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         arity=(2, 2),
-        saves=lambda call: Saved(inputs=(0, 1) if call.attributes.elements else (1,)),
+        saved_for_backward=lambda call: Saved(inputs=(0, 1) if call.attributes.elements else (1,)),
     ),
-    "scatter": Rule(
+    "scatter": OpSpec(
         family="indexing",
         shape=_scatter_shape,
         ops=_added,
-        saves=lambda call: Saved(inputs=(1,)),
-        reach=_scatter_reach,
+        saved_for_backward=lambda call: Saved(inputs=(1,)),
+        access_map=_scatter_reach,
         backward=passes,
         arity=(3, 3),
     ),
-    "gather_nd": Rule(
+    "gather_nd": OpSpec(
         family="indexing",
         shape=_gather_nd_shape,
         ops=free,
-        reach=_gather_nd_reach,
-        reads=lambda call: (call.out_elements, elements(call.inputs[1])),
+        access_map=_gather_nd_reach,
+        input_elements=lambda call: (call.out_elements, elements(call.inputs[1])),
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         arity=(2, 2),
-        saves=lambda call: Saved(inputs=(1,)),
+        saved_for_backward=lambda call: Saved(inputs=(1,)),
     ),
-    "scatter_nd": Rule(
+    "scatter_nd": OpSpec(
         family="indexing",
         shape=_scatter_nd_shape,
         ops=_added,
-        reach=_scatter_nd_reach,
+        access_map=_scatter_nd_reach,
         backward=passes,
         arity=(3, 3),
-        saves=lambda call: Saved(inputs=(1,)),
+        saved_for_backward=lambda call: Saved(inputs=(1,)),
     ),
     # every place of the new axis against the index
-    "one_hot": Rule(
+    "one_hot": OpSpec(
         family="indexing",
         shape=_one_hot_shape,
         ops=lambda call: Ops(comp=call.out_elements),
-        reach=_one_hot_reach,
+        access_map=_one_hot_reach,
         backward=passes,
-        makes=("told",),
-        saves=nothing,
+        out_dtypes=("attribute",),
+        saved_for_backward=nothing,
     ),
-    "expand": Rule(
+    "expand": OpSpec(
         family="indexing",
         shape=_expand_shape,
         ops=free,
-        reach=_expand_reach,
+        access_map=_expand_reach,
         backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
-        saves=nothing,
+        saved_for_backward=nothing,
     ),
-    "where": Rule(
+    "where": OpSpec(
         family="indexing",
         shape=_where_shape,
         ops=lambda call: Ops(comp=call.out_elements),
         backward=passes,
         arity=(3, 3),
-        makes=("second",),  # the first input is the condition
-        saves=first_input,
+        out_dtypes=("second",),  # the first input is the condition
+        saved_for_backward=first_input,
     ),
-    "top_k": Rule(
+    "top_k": OpSpec(
         family="indexing",
         shape=_top_k_shape,
         ops=_top_k_ops,
-        reach=_top_k_reach,
+        access_map=_top_k_reach,
         backward=passes,
-        makes=("input", "int64"),
-        saves=lambda call: Saved(outputs=(1,)),  # indices
+        out_dtypes=("input", "int64"),
+        saved_for_backward=lambda call: Saved(outputs=(1,)),  # indices
     ),
-    "embedding": with_arrays(
-        Rule(
+    "embedding": with_param_inputs(
+        OpSpec(
             family="indexing",
             shape=_embedding_shape,
             ops=free,
             params=_embedding_params,
-            reach=lambda call: (keep(range(len(call.x))),),
-            stored_read=lambda call: call.out_elements,
+            access_map=lambda call: (keep(range(len(call.x))),),
+            param_elements=lambda call: call.out_elements,
             backward=lambda call: (FREE, Ops(add=call.out_elements)),
-            makes=("float",),
-            saves=first_input,
+            out_dtypes=("float",),
+            saved_for_backward=first_input,
         ),
         1,
     ),
     # a learned array, such as a class token or a table of positions, read as it is
-    "table": Rule(
+    "table": OpSpec(
         family="indexing",
         shape=_table_shape,
         ops=free,
         params=_table_params,
-        reach=lambda call: (NOT_READ,),
-        reads=no_inputs,
-        stored_read=lambda call: elements(call.attributes.shape),
+        access_map=lambda call: (NOT_READ,),
+        input_elements=no_inputs,
+        param_elements=lambda call: elements(call.attributes.shape),
         backward=lambda call: (FREE, FREE),
-        makes=("float",),
-        saves=nothing,
+        out_dtypes=("float",),
+        saved_for_backward=nothing,
     ),
-    "positions": Rule(
+    "positions": OpSpec(
         family="indexing",
         shape=_positions_shape,
         ops=free,
-        reach=lambda call: (NOT_READ,),
-        reads=no_inputs,
+        access_map=lambda call: (NOT_READ,),
+        input_elements=no_inputs,
         backward=passes,
-        makes=("int64",),
-        saves=nothing,
+        out_dtypes=("int64",),
+        saved_for_backward=nothing,
     ),
-    "roll": Rule(
+    "roll": OpSpec(
         family="indexing",
         shape=same,
         ops=free,
-        reach=_roll_reach,
+        access_map=_roll_reach,
         backward=passes,
-        saves=nothing,
+        saved_for_backward=nothing,
     ),
 }

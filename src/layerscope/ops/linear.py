@@ -5,21 +5,21 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Linear, MatMul
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import Reach, keep, pointwise
-from layerscope.ops.rule import (
+from layerscope.ops.access_map import AccessMap, keep, pointwise
+from layerscope.ops.autograd import BOTH, WEIGHT, Fold, Saved
+from layerscope.ops.spec import (
     FREE,
     Call,
     Gemm,
     Ops,
-    Rule,
+    OpSpec,
     axis_of,
     broadcast,
     need_rank,
     param,
     product_backward,
-    with_arrays,
+    with_param_inputs,
 )
-from layerscope.ops.saved import BOTH, WEIGHT, Fold, Saved
 
 
 def _lead(call: Call) -> int:
@@ -55,7 +55,7 @@ def _linear_gemm(call: Call) -> Gemm:
     return Gemm(m=elements(call.y[:-1]), n=call.y[-1], k=_features(call))
 
 
-def _linear_reach(call: Call) -> tuple[Reach, ...]:
+def _linear_reach(call: Call) -> tuple[AccessMap, ...]:
     return (keep(range(_lead(call))),)
 
 
@@ -136,10 +136,10 @@ def _matmul_gemm(call: Call) -> Gemm:
     return Gemm(m=m, n=n, k=left[-1], count=elements(call.y) // (m * n))
 
 
-def _matmul_reach(call: Call) -> tuple[Reach, ...]:
+def _matmul_reach(call: Call) -> tuple[AccessMap, ...]:
     """Batch axes in their place; rows come from the left, columns from the right."""
     a: MatMul = call.attributes or MatMul()
-    reaches: list[Reach] = []
+    reaches: list[AccessMap] = []
     for side, shape in enumerate(call.inputs):
         if len(shape) < 2 or len(call.inputs[1 - side]) < 2:
             reaches.append({})
@@ -165,38 +165,38 @@ def _det_ops(call: Call) -> Ops:
     return Ops(div=n * (n - 1) // 2, mul=inner + n - 1, add=inner) * elements(call.y)
 
 
-RULES = {
-    "det": Rule(
+SPECS = {
+    "det": OpSpec(
         family="linear",
         shape=_det_shape,
         ops=_det_ops,
-        reach=lambda call: (keep(range(len(call.y))),),
+        access_map=lambda call: (keep(range(len(call.y))),),
         backward=lambda call: (_det_ops(call) * 2, FREE),
-        saves=lambda call: BOTH,
+        saved_for_backward=lambda call: BOTH,
         estimate="by elimination, without a search for pivots",
     ),
-    "linear": with_arrays(
-        Rule(
+    "linear": with_param_inputs(
+        OpSpec(
             family="linear",
             shape=_linear_shape,
             ops=_linear_ops,
             params=_linear_params,
             gemm=_linear_gemm,
-            reach=_linear_reach,
+            access_map=_linear_reach,
             backward=_linear_backward,
-            saves=_linear_saves,
+            saved_for_backward=_linear_saves,
         ),
         2,
-        saves=_linear_saves,
+        saved_for_backward=_linear_saves,
     ),
-    "matmul": Rule(
+    "matmul": OpSpec(
         family="linear",
         shape=_matmul_shape,
         ops=_matmul_ops,
         gemm=_matmul_gemm,
-        reach=_matmul_reach,
+        access_map=_matmul_reach,
         backward=lambda call: (_matmul_ops(call) * 2, FREE),
-        saves=_matmul_saves,
+        saved_for_backward=_matmul_saves,
         arity=(2, 2),
     ),
 }

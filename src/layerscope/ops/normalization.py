@@ -17,9 +17,19 @@ from layerscope.graph.attributes import (
     Scale,
 )
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import SAME, Map, Reach, Slide, keep
-from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of, need_rank, param, same, with_arrays
-from layerscope.ops.saved import WEIGHT, Saved, SavesRule, nothing
+from layerscope.ops.access_map import SAME, AccessMap, Map, WindowMap, keep
+from layerscope.ops.autograd import WEIGHT, Saved, SavedRule, nothing
+from layerscope.ops.spec import (
+    FREE,
+    Call,
+    Ops,
+    OpSpec,
+    axis_of,
+    need_rank,
+    param,
+    same,
+    with_param_inputs,
+)
 
 PLAIN = BatchNorm()
 
@@ -139,11 +149,11 @@ def _lrn_ops(call: Call) -> Ops:
     return Ops(mul=2, add=neighbours, exp=1, div=1) * elements(call.y)
 
 
-def _lrn_reach(call: Call) -> tuple[Reach, ...]:
+def _lrn_reach(call: Call) -> tuple[AccessMap, ...]:
     a: LocalResponseNorm = call.attributes
     if not a.within_channel:
         return (keep((0, *range(2, len(call.x)))),)
-    near: Map = Slide(taps=a.size, begin=(a.size - 1) // 2)
+    near: Map = WindowMap(taps=a.size, begin=(a.size - 1) // 2)
     return ({**keep((0, 1)), **{axis: (axis, near) for axis in range(2, len(call.x))}},)
 
 
@@ -180,7 +190,7 @@ def _l2_saves(call: Call) -> Saved:
     return Saved(inputs=(0,), extra=((2 * norms + (size if a.scale else 0), ""),))
 
 
-def _without(axes: tuple[int, ...], call: Call) -> tuple[Reach, ...]:
+def _without(axes: tuple[int, ...], call: Call) -> tuple[AccessMap, ...]:
     return (keep(tuple(axis for axis in range(len(call.x)) if axis not in axes)),)
 
 
@@ -202,7 +212,7 @@ def _values(call: Call) -> tuple[int, Shape]:
     return axis, given
 
 
-def _values_reach(call: Call) -> tuple[Reach, ...]:
+def _values_reach(call: Call) -> tuple[AccessMap, ...]:
     every = keep(range(len(call.y)))
     if len(call.inputs) == 1:
         return (every,)
@@ -229,7 +239,7 @@ def _scale_shape(call: Call) -> tuple[Shape, ...]:
     return same(call)
 
 
-def _with_statistics(count: Callable[[Call], int]) -> SavesRule:
+def _with_statistics(count: Callable[[Call], int]) -> SavedRule:
     """The input, and the mean and deviation of every group."""
     return lambda call: Saved(inputs=(0,), extra=((2 * count(call), ""),))
 
@@ -275,109 +285,109 @@ def _norm_backward(call: Call) -> tuple[Ops, Ops]:
     return Ops(mul=3, add=3) * size, Ops(mul=1, add=2) * size
 
 
-RULES = {
-    "batch_norm": with_arrays(
-        Rule(
+SPECS = {
+    "batch_norm": with_param_inputs(
+        OpSpec(
             family="normalization",
             shape=_batch_shape,
             ops=_batch_ops,
             params=_batch_params,
             backward=_norm_backward,
             in_place=True,
-            saves=_batch_saves,
+            saved_for_backward=_batch_saves,
         ),
         4,
-        saves=_batch_saves,
+        saved_for_backward=_batch_saves,
     ),
-    "layer_norm": with_arrays(
-        Rule(
+    "layer_norm": with_param_inputs(
+        OpSpec(
             family="normalization",
             shape=_layer_shape,
             ops=_layer_ops,
             params=_layer_params,
-            reach=lambda call: (keep(range(_layer_axes(call))),),
+            access_map=lambda call: (keep(range(_layer_axes(call))),),
             backward=_norm_backward,
-            saves=_with_statistics(lambda call: elements(call.x[: _layer_axes(call)])),
+            saved_for_backward=_with_statistics(lambda call: elements(call.x[: _layer_axes(call)])),
         ),
         2,
     ),
-    "group_norm": with_arrays(
-        Rule(
+    "group_norm": with_param_inputs(
+        OpSpec(
             family="normalization",
             shape=_group_shape,
             ops=_group_ops,
             params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
-            reach=lambda call: (keep((0,)),),
+            access_map=lambda call: (keep((0,)),),
             backward=_norm_backward,
-            saves=_group_saves,
+            saved_for_backward=_group_saves,
         ),
         2,
     ),
-    "instance_norm": with_arrays(
-        Rule(
+    "instance_norm": with_param_inputs(
+        OpSpec(
             family="normalization",
             shape=_instance_shape,
             ops=_instance_ops,
             params=lambda call: (
                 _affine((call.x[1],)) if (call.attributes or InstanceNorm()).affine else ()
             ),
-            saves=_instance_saves,
-            reach=lambda call: (keep((0, 1)),),
+            saved_for_backward=_instance_saves,
+            access_map=lambda call: (keep((0, 1)),),
             backward=_norm_backward,
         ),
         2,
     ),
-    "rms_norm": with_arrays(
-        Rule(
+    "rms_norm": with_param_inputs(
+        OpSpec(
             family="normalization",
             shape=_rms_shape,
             ops=_rms_ops,
             params=_rms_params,
-            reach=lambda call: (keep(range(_rms_axis(call))),),
+            access_map=lambda call: (keep(range(_rms_axis(call))),),
             backward=_norm_backward,
-            saves=lambda call: Saved(
+            saved_for_backward=lambda call: Saved(
                 inputs=(0,), extra=((elements(call.x[: _rms_axis(call)]), ""),)
             ),
         ),
         1,
     ),
-    "lrn": Rule(
+    "lrn": OpSpec(
         family="normalization",
         shape=_batch_shape,
         ops=_lrn_ops,
-        reach=_lrn_reach,
+        access_map=_lrn_reach,
         backward=lambda call: (_lrn_ops(call) * 2, Ops()),
-        saves=_lrn_saves,
+        saved_for_backward=_lrn_saves,
     ),
-    "l2_norm": Rule(
+    "l2_norm": OpSpec(
         family="normalization",
         shape=_l2_shape,
         ops=_l2_ops,
         params=_l2_params,
-        reach=lambda call: _without(_l2_axes(call), call),
+        access_map=lambda call: _without(_l2_axes(call), call),
         backward=_norm_backward,
-        saves=_l2_saves,
+        saved_for_backward=_l2_saves,
     ),
-    "scale": Rule(
+    "scale": OpSpec(
         family="normalization",
         shape=_scale_shape,
         ops=_scale_ops,
         params=_scale_params,
-        reach=_values_reach,
+        access_map=_values_reach,
         backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=2) * call.out_elements),
         in_place=True,
-        saves=_scale_saves,
+        saved_for_backward=_scale_saves,
         arity=(1, 2),
     ),
-    "bias": Rule(
+    "bias": OpSpec(
         family="normalization",
         shape=_scale_shape,
         ops=lambda call: Ops(add=call.out_elements),
         params=_bias_params,
-        reach=_values_reach,
+        access_map=_values_reach,
         backward=lambda call: (FREE, Ops(add=call.out_elements)),
         in_place=True,
-        saves=nothing,
+        saved_for_backward=nothing,
         arity=(1, 2),
     ),
 }

@@ -7,10 +7,10 @@ from math import gcd
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import AdaptivePool, Pool, Pyramid, Window
 from layerscope.graph.types import Shape, elements
+from layerscope.ops.access_map import SAME, AccessMap, Bins, Map, keep
+from layerscope.ops.autograd import FIRST, NOTHING, Saved, SavedRule
 from layerscope.ops.convolution import window_reach
-from layerscope.ops.reach import SAME, Bins, Map, Reach, keep
-from layerscope.ops.rule import FREE, BackwardRule, Call, Ops, OpsRule, Rule, merge, need_rank
-from layerscope.ops.saved import FIRST, NOTHING, Saved, SavesRule
+from layerscope.ops.spec import FREE, BackwardRule, Call, Ops, OpSpec, OpsRule, merge, need_rank
 
 MOST_LEVELS = 20
 
@@ -57,9 +57,9 @@ def _window_ops(kind: str) -> OpsRule:
     return ops
 
 
-def _window_reach(call: Call) -> tuple[Reach, ...]:
+def _window_reach(call: Call) -> tuple[AccessMap, ...]:
     """As a convolution's, but each channel for itself."""
-    reach: Reach = {**window_reach(call)[0], 1: (1, SAME)}
+    reach: AccessMap = {**window_reach(call)[0], 1: (1, SAME)}
     return (reach,) * max(len(call.outputs), 1)
 
 
@@ -106,7 +106,7 @@ def _adaptive_ops(kind: str) -> OpsRule:
     return lambda call: KINDS[kind](elements(call.y), _adaptive_positions(call), 2)
 
 
-def _adaptive_reach(call: Call) -> tuple[Reach, ...]:
+def _adaptive_reach(call: Call) -> tuple[AccessMap, ...]:
     reach: dict[int, tuple[int, Map]] = {}
     for axis, (size, bins) in enumerate(zip(call.x, call.y, strict=True)):
         if size == bins:
@@ -160,7 +160,7 @@ def _backward(kind: str) -> BackwardRule:
     return backward
 
 
-def _saves(kind: str) -> SavesRule:
+def _saves(kind: str) -> SavedRule:
     """Max keeps where each maximum was. A mean over everything needs no tensor at all."""
 
     def saves(call: Call) -> Saved:
@@ -177,49 +177,49 @@ def _saves(kind: str) -> SavesRule:
     return saves
 
 
-RULES = merge(
+SPECS = merge(
     *(
         {
-            f"{kind}_pool": Rule(
+            f"{kind}_pool": OpSpec(
                 family="pooling",
                 shape=_window_shape,
                 ops=_window_ops(kind),
-                reach=_window_reach,
+                access_map=_window_reach,
                 backward=_backward(kind),
-                saves=_saves(kind),
-                makes=("input", "index"),
+                saved_for_backward=_saves(kind),
+                out_dtypes=("input", "index"),
             ),
-            f"global_{kind}_pool": Rule(
+            f"global_{kind}_pool": OpSpec(
                 family="pooling",
                 shape=_global_shape,
                 ops=_global_ops(kind),
-                reach=lambda call: (keep((0, 1)),),
+                access_map=lambda call: (keep((0, 1)),),
                 backward=_backward(kind),
-                saves=_saves(kind),
+                saved_for_backward=_saves(kind),
             ),
         }
         for kind in KINDS
     ),
     {
-        f"adaptive_{kind}_pool": Rule(
+        f"adaptive_{kind}_pool": OpSpec(
             family="pooling",
             shape=_adaptive_shape,
             ops=_adaptive_ops(kind),
-            reach=_adaptive_reach,
+            access_map=_adaptive_reach,
             backward=_backward(kind),
-            saves=_saves(kind),
-            makes=("input", "int64"),
+            saved_for_backward=_saves(kind),
+            out_dtypes=("input", "int64"),
         )
         for kind in ("max", "avg")
     },
     {
-        f"pyramid_{kind}_pool": Rule(
+        f"pyramid_{kind}_pool": OpSpec(
             family="pooling",
             shape=_pyramid_shape,
             ops=_pyramid_ops(kind),
-            reach=lambda call: (keep((0,)),),
+            access_map=lambda call: (keep((0,)),),
             backward=_backward(kind),
-            saves=_saves(kind),
+            saved_for_backward=_saves(kind),
         )
         for kind in ("max", "avg", "stochastic")
     },

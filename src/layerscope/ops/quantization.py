@@ -5,8 +5,8 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Quantize
 from layerscope.graph.types import Param, Shape
-from layerscope.ops.rule import Call, Rule, each, free, param, passes, same
-from layerscope.ops.saved import nothing
+from layerscope.ops.autograd import nothing
+from layerscope.ops.spec import Call, OpSpec, free, param, passes, per_output, same
 
 
 def _scales(call: Call) -> tuple[Param, ...]:
@@ -25,32 +25,32 @@ def _told(call: Call) -> tuple[Shape, ...]:
     return same(call)
 
 
-RULES = {
+SPECS = {
     # round(x / scale) + zero point, clipped at both ends
-    "quantize": Rule(
+    "quantize": OpSpec(
         family="quantization",
         shape=_told,
-        ops=each(div=1, add=1, comp=2),
+        ops=per_output(div=1, add=1, comp=2),
         params=_scales,
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
     ),
-    "dequantize": Rule(
+    "dequantize": OpSpec(
         family="quantization",
         shape=same,
-        ops=each(add=1, mul=1),
+        ops=per_output(add=1, mul=1),
         params=_scales,
         backward=passes,
-        saves=nothing,
-        makes=("float",),
+        saved_for_backward=nothing,
+        out_dtypes=("float",),
     ),
-    "cast": Rule(
+    "cast": OpSpec(
         family="quantization",
         shape=_told,
         ops=free,
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
     ),
 }

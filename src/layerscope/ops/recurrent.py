@@ -5,18 +5,18 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Recurrent
 from layerscope.graph.types import Param, Shape
-from layerscope.ops.reach import SAME, Reach, keep
-from layerscope.ops.rule import (
+from layerscope.ops.access_map import SAME, AccessMap, keep
+from layerscope.ops.autograd import Fold, Saved, SavedRule
+from layerscope.ops.spec import (
     BackwardRule,
     Call,
     Ops,
+    OpSpec,
     OpsRule,
     ParamsRule,
-    Rule,
     ShapeRule,
     param,
 )
-from layerscope.ops.saved import Fold, Saved, SavesRule
 
 GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 
@@ -133,7 +133,7 @@ def _backward(kind: str) -> BackwardRule:
     return backward
 
 
-def _saves(kind: str) -> SavesRule:
+def _saves(kind: str) -> SavedRule:
     """The input, what each step computes, and the sequence between layers, as without oneDNN.
 
     Per unit and step: RNN keeps the state; GRU the gates of the state's product, both gates, the
@@ -156,22 +156,22 @@ def _saves(kind: str) -> SavesRule:
     return saves
 
 
-def _reach(call: Call) -> tuple[Reach, ...]:
+def _reach(call: Call) -> tuple[AccessMap, ...]:
     """Every step sees all steps and features of its own sequence."""
     batch = 0 if call.attributes.batch_first else 1
-    states: Reach = {batch: (1, SAME)}
+    states: AccessMap = {batch: (1, SAME)}
     return (keep((batch,)), *[states] * (len(call.outputs) - 1))
 
 
-RULES = {
-    kind: Rule(
+SPECS = {
+    kind: OpSpec(
         family="recurrent",
         shape=_shape(kind),
         ops=_ops(kind),
         params=_params(kind),
-        reach=_reach,
+        access_map=_reach,
         backward=_backward(kind),
-        saves=_saves(kind),
+        saved_for_backward=_saves(kind),
         arity=(1, None),  # first states, lengths, arrays that are not stored
     )
     for kind in GATES

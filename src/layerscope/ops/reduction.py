@@ -5,9 +5,9 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import CumSum, Reduce
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import SAME, Map, Reach, keep
-from layerscope.ops.rule import FREE, Call, Made, Ops, OpsRule, Rule, axis_of, same
-from layerscope.ops.saved import SavesRule, both, first_input, nothing
+from layerscope.ops.access_map import SAME, AccessMap, Map, keep
+from layerscope.ops.autograd import SavedRule, both, first_input, nothing
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, OutDtype, axis_of, same
 
 
 def _axes(call: Call) -> tuple[int, ...]:
@@ -32,7 +32,7 @@ def _shape(call: Call) -> tuple[Shape, ...]:
     )
 
 
-def _reach(call: Call) -> tuple[Reach, ...]:
+def _reach(call: Call) -> tuple[AccessMap, ...]:
     axes, keep = _axes(call), (call.attributes or Reduce()).keep
     left = [axis for axis in range(len(call.x)) if axis not in axes]
     reach: dict[int, tuple[int, Map]] = {
@@ -64,11 +64,11 @@ KINDS = {
 
 
 def _ops(kind: str) -> OpsRule:
-    each, once = KINDS[kind]
-    return lambda call: each * elements(call.x) + once * elements(call.y)
+    per_input, once = KINDS[kind]
+    return lambda call: per_input * elements(call.x) + once * elements(call.y)
 
 
-MADE: dict[str, Made] = {
+MADE: dict[str, OutDtype] = {
     "arg_max": "int64",
     "arg_min": "int64",
     "reduce_any": "bool",
@@ -79,7 +79,7 @@ MADE: dict[str, Made] = {
 NORMS = ("reduce_l1", "reduce_l2")  # real, of complex numbers too
 
 
-def _saves(kind: str) -> SavesRule:
+def _saves(kind: str) -> SavedRule:
     if kind in MADE or kind in ("reduce_sum", "reduce_mean"):
         return nothing
     if kind == "reduce_var":
@@ -97,34 +97,34 @@ def _running_shape(call: Call) -> tuple[Shape, ...]:
     return same(call)
 
 
-def _running(unit: Ops, saves: SavesRule) -> Rule:
+def _running(unit: Ops, saves: SavedRule) -> OpSpec:
     """Every element joined to all before it: one operation less than elements of a row."""
 
     def ops(call: Call) -> Ops:
         size = elements(call.x)
         return unit * (size - size // max(call.x[_line(call)], 1))
 
-    return Rule(
+    return OpSpec(
         family="reduction",
         shape=_running_shape,
         ops=ops,
-        reach=lambda call: (keep(tuple(n for n in range(len(call.x)) if n != _line(call))),),
+        access_map=lambda call: (keep(tuple(n for n in range(len(call.x)) if n != _line(call))),),
         backward=lambda call: (ops(call), FREE),
-        saves=saves,
+        saved_for_backward=saves,
     )
 
 
-RULES = {
-    kind: Rule(
+SPECS = {
+    kind: OpSpec(
         family="reduction",
         shape=_shape,
         ops=_ops(kind),
-        reach=_reach,
+        access_map=_reach,
         backward=(lambda call: (FREE, FREE))
         if kind in MADE or kind == "reduce_sum"
         else (lambda call: (Ops(mul=elements(call.x)), FREE)),
-        saves=_saves(kind),
-        makes=(MADE[kind],) if kind in MADE else ("real",) if kind in NORMS else (),
+        saved_for_backward=_saves(kind),
+        out_dtypes=(MADE[kind],) if kind in MADE else ("real",) if kind in NORMS else (),
     )
     for kind in KINDS
 } | {

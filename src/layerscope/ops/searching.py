@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import CumSum, Distance, EmbeddingBag, Told
+from layerscope.graph.attributes import CumSum, DeclaredOutputs, Distance, EmbeddingBag
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.reach import Reach, everything, keep
-from layerscope.ops.rule import FREE, Call, Ops, Rule, axis_of, broadcast, param, passes, shown
-from layerscope.ops.saved import Saved, every_input, nothing
+from layerscope.ops.access_map import AccessMap, everything, keep
+from layerscope.ops.autograd import Saved, every_input, nothing
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, axis_of, broadcast, param, passes, shown
 
 
 def _declared(call: Call) -> tuple[Shape, ...]:
-    a: Told = call.attributes
+    a: DeclaredOutputs = call.attributes
     return a.shapes
 
 
@@ -62,20 +62,20 @@ def _running(call: Call) -> Ops:
     return Ops(comp=size - size // max(call.x[_line(call)], 1))
 
 
-def _running_reach(call: Call) -> tuple[Reach, ...]:
+def _running_reach(call: Call) -> tuple[AccessMap, ...]:
     kept = keep(tuple(n for n in range(len(call.x)) if n != _line(call)))
     return (kept, kept)
 
 
-def _running_rule() -> Rule:
-    return Rule(
+def _running_rule() -> OpSpec:
+    return OpSpec(
         family="reduction",
         shape=_running_shape,
         ops=_running,
-        reach=_running_reach,
+        access_map=_running_reach,
         backward=lambda call: (Ops(add=elements(call.x)), FREE),
-        saves=lambda call: Saved(inputs=(0,), outputs=(1,)),
-        makes=("input", "int64"),
+        saved_for_backward=lambda call: Saved(inputs=(0,), outputs=(1,)),
+        out_dtypes=("input", "int64"),
     )
 
 
@@ -104,64 +104,64 @@ def _bag_params(call: Call) -> tuple[Param, ...]:
     return (param("weight", (a.rows, a.features), "embedding"),)
 
 
-RULES = {
-    "cdist": Rule(
+SPECS = {
+    "cdist": OpSpec(
         family="linear",
         shape=_pairs,
         ops=_distances,
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=lambda call: (_distances(call) * 2, FREE),
-        saves=lambda call: Saved(inputs=tuple(range(len(call.inputs))), outputs=(0,)),
+        saved_for_backward=lambda call: Saved(inputs=tuple(range(len(call.inputs))), outputs=(0,)),
         arity=(1, 2),
     ),
     # positions in sorted numbers (first input) of every number of the second
-    "searchsorted": Rule(
+    "searchsorted": OpSpec(
         family="indexing",
         shape=_declared,
         ops=_search,
-        reach=lambda call: everything(call.inputs),
-        reads=lambda call: (
+        access_map=lambda call: everything(call.inputs),
+        input_elements=lambda call: (
             min(elements(call.x), call.x[-1].bit_length() * call.out_elements),
             *[elements(shape) for shape in call.inputs[1:]],
         ),
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
         arity=(1, 2),
     ),
     # how often each whole number occurs, or the sum of the weights (second input) of each
-    "bincount": Rule(
+    "bincount": OpSpec(
         family="indexing",
         shape=_declared,
         ops=lambda call: Ops(add=elements(call.x)),
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=passes,
-        saves=nothing,
-        makes=("told",),
+        saved_for_backward=nothing,
+        out_dtypes=("attribute",),
         arity=(1, 2),
     ),
     "cum_max": _running_rule(),
     "cum_min": _running_rule(),
     # where flags are set, elements of the last input in order; else those of the first
-    "masked_scatter": Rule(
+    "masked_scatter": OpSpec(
         family="indexing",
         shape=lambda call: (call.x,),
         ops=lambda call: Ops(comp=sum(map(elements, call.inputs[1:-1]))),
-        reach=lambda call: (keep(range(len(call.x))), *everything(call.inputs[1:])),
+        access_map=lambda call: (keep(range(len(call.x))), *everything(call.inputs[1:])),
         backward=passes,
-        saves=lambda call: Saved(inputs=tuple(range(1, len(call.inputs) - 1))),
+        saved_for_backward=lambda call: Saved(inputs=tuple(range(1, len(call.inputs) - 1))),
         arity=(3, None),
     ),
-    "embedding_bag": Rule(
+    "embedding_bag": OpSpec(
         family="indexing",
         shape=_bag_shape,
         ops=_bag_ops,
         params=_bag_params,
-        reach=lambda call: everything(call.inputs),
-        stored_read=lambda call: call.x[0] * call.attributes.features,
+        access_map=lambda call: everything(call.inputs),
+        param_elements=lambda call: call.x[0] * call.attributes.features,
         backward=lambda call: (FREE, Ops(add=call.x[0] * call.attributes.features)),
-        makes=("float",),
-        saves=every_input,
+        out_dtypes=("float",),
+        saved_for_backward=every_input,
         arity=(2, 3),
         estimate="no bag is empty",
     ),

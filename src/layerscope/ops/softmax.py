@@ -5,9 +5,9 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Softmax
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.reach import Reach, everything, keep
-from layerscope.ops.rule import FREE, Call, Ops, OpsRule, Rule, axis_of, passes, same
-from layerscope.ops.saved import Saved, every_input, nothing, result
+from layerscope.ops.access_map import AccessMap, everything, keep
+from layerscope.ops.autograd import Saved, every_input, nothing, result
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, axis_of, passes, same
 
 
 def _axis(call: Call) -> int:
@@ -21,7 +21,7 @@ def _rows(call: Call) -> int:
     return elements(call.x) // max(call.x[axis], 1)
 
 
-def _reach(call: Call) -> tuple[Reach, ...]:
+def _reach(call: Call) -> tuple[AccessMap, ...]:
     """All axes but those that are looked at together."""
     axis = _axis(call)
     end = len(call.x) if (call.attributes or Softmax()).tail else axis + 1
@@ -125,94 +125,96 @@ LOSSES = {
     "sigmoid_cross_entropy": Ops(comp=2, mul=2, add=3, exp=2),
 }
 
-RULES = {
-    "softmax": Rule(
+SPECS = {
+    "softmax": OpSpec(
         family="softmax",
         shape=_shape,
         ops=_softmax,
-        reach=_reach,
+        access_map=_reach,
         backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
-        saves=result,
+        saved_for_backward=result,
     ),
-    "log_softmax": Rule(
+    "log_softmax": OpSpec(
         family="softmax",
         shape=_shape,
         ops=_log_softmax,
-        reach=_reach,
+        access_map=_reach,
         backward=lambda call: (Ops(exp=1, mul=1, add=2) * elements(call.x), FREE),
-        saves=result,
+        saved_for_backward=result,
     ),
     # one for the first of the largest, noughts for the others
-    "hardmax": Rule(
+    "hardmax": OpSpec(
         family="softmax",
         shape=_shape,
         ops=lambda call: Ops(comp=elements(call.x) - _rows(call)),
-        reach=_reach,
+        access_map=_reach,
         backward=passes,
-        saves=nothing,
+        saved_for_backward=nothing,
     ),
-    "softmax_loss": Rule(
+    "softmax_loss": OpSpec(
         family="loss",
         shape=_labelled,
         ops=lambda call: _log_softmax(call) + _nll(call),
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(exp=1, add=1, mul=1) * elements(call.x), FREE),
         arity=(1, 2),
-        saves=_cross_entropy_saves,
+        saved_for_backward=_cross_entropy_saves,
     ),
-    "accuracy": Rule(
+    "accuracy": OpSpec(
         family="loss",
         shape=_labelled,
         ops=_accuracy,
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=passes,
         arity=(1, 2),
-        saves=nothing,
+        saved_for_backward=nothing,
     ),
-    "log_loss": Rule(
+    "log_loss": OpSpec(
         family="loss",
         shape=_labelled,
         ops=_log_loss,
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(div=_rows(call)), FREE),
         arity=(1, 2),
     ),
-    "infogain_loss": Rule(
+    "infogain_loss": OpSpec(
         family="loss",
         shape=_labelled,
         ops=_infogain,
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
         arity=(1, 2),
-        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
+        saved_for_backward=lambda call: Saved(extra=((elements(call.x), ""),)),
     ),
-    "contrastive_loss": Rule(
+    "contrastive_loss": OpSpec(
         family="loss",
         shape=_pairs,
         ops=_contrastive,
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(mul=2) * elements(call.x), FREE),
         arity=(2, 3),
-        saves=lambda call: Saved(extra=((elements(call.x), ""),)),
+        saved_for_backward=lambda call: Saved(extra=((elements(call.x), ""),)),
     ),
-    "nll_loss": Rule(
+    "nll_loss": OpSpec(
         family="loss",
         shape=_labelled,
         ops=_nll,
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(mul=_rows(call)), FREE),
         arity=(1, 2),
-        saves=lambda call: Saved(inputs=tuple(range(len(call.inputs))), extra=((1, ""),)),
+        saved_for_backward=lambda call: Saved(
+            inputs=tuple(range(len(call.inputs))), extra=((1, ""),)
+        ),
     ),
 } | {
-    op: Rule(
+    op: OpSpec(
         family="loss",
         shape=_paired,
         ops=_loss(per_element),
-        reach=lambda call: everything(call.inputs),
+        access_map=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(mul=2) * elements(call.x), FREE),
         arity=(1, 2),
-        saves=_difference if op == "l1_loss" else every_input,
+        saved_for_backward=_difference if op == "l1_loss" else every_input,
     )
     for op, per_element in LOSSES.items()
 }

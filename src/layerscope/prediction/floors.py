@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from layerscope.analysis.costs import storage_of
 from layerscope.graph.types import DTYPE_BITS, storage_bytes
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
 from layerscope.report.prediction import LayerGuess
 
@@ -94,11 +94,11 @@ def stored_reads(report: Report) -> Iterator[tuple[str, str, int]]:
         node, call = layer.node, layer.call
         if call is None or not node.times:
             continue
-        rule = RULES[node.op]
-        if rule.view or rule.known:  # nothing moves
+        rule = SPECS[node.op]
+        if rule.view or rule.folded:  # nothing moves
             continue
-        reads = dict(zip(node.inputs, rule.reads(call), strict=False))
-        looked_up = rule.stored_read(call) if rule.stored_read is not None else None
+        reads = dict(zip(node.inputs, rule.input_elements(call), strict=False))
+        looked_up = rule.param_elements(call) if rule.param_elements is not None else None
         for param in layer.cost.params:
             if param.role == "unused":
                 continue

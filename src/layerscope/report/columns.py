@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import Tensor
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 from layerscope.report.numbers import AtLeast, decimal
 from layerscope.report.tree import Row
 from layerscope.report.types import Report
@@ -47,7 +47,7 @@ def _type(row: Row, report: Report) -> str:
     if row.layer is not None:
         return row.layer.op
     if row.kind == "op":
-        rule = RULES.get(row.name)
+        rule = SPECS.get(row.name)
         return rule.family if rule is not None else "unknown"
     if row.kind not in ("scope", "module"):
         return ""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.conventions import COUNTERS, convention
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.sites import ATTENTION, Site, survey
-from layerscope.ops import RULES, Ops
+from layerscope.ops import SPECS, Ops
 from layerscope.report.types import Layer, Report
 
 # What is counted beside multiply-adds, by family.
@@ -161,7 +161,7 @@ def _compared(
         pair[0] += ours
         pair[1] += products
     if whole != products:
-        family = RULES[layer.op].family
+        family = SPECS[layer.op].family
         pair = reasons.setdefault(EXTRAS.get(family, f"{layer.op} layers"), [0, 0])
         pair[1] += whole - products
 
@@ -171,7 +171,7 @@ def _product(site: Site, rules: Convention) -> str:
     op = site.node.op
     if ATTENTION in site.around:
         return "attention modules"
-    if RULES[op].family == "recurrent":
+    if SPECS[op].family == "recurrent":
         return "recurrent layers"
     what = PRODUCTS.get(op, f"{op} layers")
     if site.places > 1:

@@ -23,7 +23,7 @@ from layerscope.graph.types import (
     is_floating,
     storage_bytes,
 )
-from layerscope.ops import FREE, RULES, Call, Gemm, Ops
+from layerscope.ops import FREE, SPECS, Call, Gemm, Ops
 
 if TYPE_CHECKING:
     from layerscope.conventions.sites import Site
@@ -347,7 +347,7 @@ class Report(Struct, frozen=True, dict=True):
         """Whether a node's parameters are known, as they can be of an unknown op."""
         if self.graph.all_params or node.name in self.shapes.calls or node.params is not None:
             return True
-        return node.op in RULES and not RULES[node.op].has_params
+        return node.op in SPECS and not SPECS[node.op].has_params
 
     @cached_property
     def params_complete(self) -> bool:
@@ -503,7 +503,7 @@ def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site
         return rules.seen(site) * node.times
     if node.times == 1:
         return rules.recount(node.op, call, cost.real_ops or cost.ops)
-    return rules.recount(node.op, call, RULES[node.op].ops(call)) * node.times
+    return rules.recount(node.op, call, SPECS[node.op].ops(call)) * node.times
 
 
 def _most_first(counts: dict[str, int]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.codecs.message import Message
 from layerscope.formats.caffe.inputs import MOST, MOST_AXES
 from layerscope.graph.types import Param, Role, Shape, elements
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 
 if TYPE_CHECKING:
     from layerscope.formats.caffe.layer import Layer
@@ -81,7 +81,7 @@ def store(layer: Layer, blobs: Sequence[Blob]) -> None:
     """Give the nodes of a layer the arrays that are stored for it."""
     named = [draft for draft in layer.drafts if draft.blobs]
     if not named:  # of a type that is not known to have any: all are its own
-        if layer.drafts and (blobs or layer.drafts[-1].op not in RULES):
+        if layer.drafts and (blobs or layer.drafts[-1].op not in SPECS):
             own = [Param(f"blob{n}", b.shape, "weight", b.dtype) for n, b in enumerate(blobs, 1)]
             layer.drafts[-1].params = tuple(own)
         return

@@ -14,10 +14,10 @@ from layerscope.errors import ShapeError
 from layerscope.formats.onnx.numbers import INTEGER_BITS
 from layerscope.formats.onnx.tensors import MOST_VALUES
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 Numbers = list[Any]
-Told = dict[str, Any]  # attributes by name
+Attrs = dict[str, Any]  # attributes by name
 Slices = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
@@ -64,7 +64,7 @@ class TooLarge(Exception):
 
 
 Given = Sequence[Array | None]  # inputs of an operator; None for one that is left out
-Evaluate = Callable[[Told, Given], list[Array]]
+Evaluate = Callable[[Attrs, Given], list[Array]]
 
 
 def cast(value: Any, dtype: str, *, wraps: bool = False) -> Any:
@@ -152,7 +152,7 @@ def take(data: Array, ranges: Sequence[Sequence[int]]) -> Array:
     return Array(shape, values, data.dtype)
 
 
-def slices(told: Told, more: Sequence[Array | None], rank: int) -> Slices:
+def slices(told: Attrs, more: Sequence[Array | None], rank: int) -> Slices:
     """Axes, starts, ends and steps of a Slice, as attributes (before opset 10) or inputs."""
     if "starts" in told:
         starts, ends = told["starts"], told["ends"]
@@ -208,7 +208,7 @@ def reshaped(shape: Shape, wanted: Sequence[int], allow_zero: bool = False) -> S
     return tuple(made)
 
 
-def axes_of(told: Told, inputs: Sequence[Array | None], at: int = 1) -> tuple[int, ...] | None:
+def axes_of(told: Attrs, inputs: Sequence[Array | None], at: int = 1) -> tuple[int, ...] | None:
     """Axes as an attribute, or since opset 13 as an input."""
     if "axes" in told:
         return tuple(told["axes"])

@@ -34,7 +34,7 @@ def view(
     """The same elements under another shape."""
     if known.shape == shape and not outputs:
         return known
-    told = at.Told((shape,), (known.dtype,))
+    told = at.DeclaredOutputs((shape,), (known.dtype,))
     return s.emit("select", (known,), told, part=part, outputs=outputs, roles="constant")[0]
 
 
@@ -165,7 +165,7 @@ def grown(s: Site, past: Known | None, new: Known, length: int, part: str, name:
         raise ShapeError(f"a cache of {past.shape} for {new.shape}")
     if length == past.shape[2] + steps:
         return s.emit("concat", (past, new), at.Concat(2), part=part, outputs=outputs)[0]
-    told = at.Told(((batch, heads, length, size),), (new.dtype,))
+    told = at.DeclaredOutputs(((batch, heads, length, size),), (new.dtype,))
     return s.emit("select", (past, new), told, part=part, outputs=outputs)[0]
 
 
@@ -179,7 +179,9 @@ def mask_of(s: Site, n: int, scores: Shape) -> Known | None:
     batch, _, steps, keys = scores
     if len(shape) == 1:  # lengths: compared with places
         lengths = view(s, known, (batch, 1, 1, 1), "lengths")
-        places = s.emit("constant", (), at.Told(((keys,),), (known.dtype,)), part="places")[0]
+        places = s.emit(
+            "constant", (), at.DeclaredOutputs(((keys,),), (known.dtype,)), part="places"
+        )[0]
         return s.emit("compare", (lengths, places), part="mask_of_lengths")[0]
     if len(shape) == 2:
         return view(s, known, (shape[0], 1, 1, keys), f"mask{n}")

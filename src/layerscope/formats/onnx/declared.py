@@ -9,7 +9,7 @@ from layerscope.formats.onnx.operators.resizing import resize_to
 from layerscope.formats.onnx.site import Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 Shapes = list[Shape]
 
@@ -39,7 +39,7 @@ def _expand(s: Site, shapes: Shapes) -> bool:
 
 
 def _copy(s: Site, shapes: Shapes) -> bool:
-    told = at.Counted(tuple(shapes), (s.dtype(0),) * len(shapes))
+    told = at.CustomCost(tuple(shapes), (s.dtype(0),) * len(shapes))
     s.counted((s.given(0),), told, **s.from_file(0))
     return True
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from layerscope.formats.onnx.known import Known
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Shape
-from layerscope.ops import RULES
+from layerscope.ops import SPECS
 
 if TYPE_CHECKING:
     from layerscope.formats.onnx.site import Site
@@ -40,7 +40,7 @@ def emit_unknown(s: Site, why: str) -> None:
         declared.append(shape is not None and (rests or name not in found))
     names = tuple(reader.input_name(k) for k in s.inputs if k is not None and k.tensor)
     made = tuple(reader.tensor_name(s.outside.get(name, name), s.scope) for name in outputs)
-    domain = operator.domain or ("ai.onnx" if s.op in RULES else "")  # lest it be ours
+    domain = operator.domain or ("ai.onnx" if s.op in SPECS else "")  # lest it be ours
     op = f"{domain}::{s.op}" if domain else s.op
     node = Node(
         name=s.label,

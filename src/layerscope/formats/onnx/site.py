@@ -16,8 +16,8 @@ from layerscope.formats.onnx.tensors import Span, Stored
 from layerscope.formats.onnx.words import Words
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Role, Shape, elements
-from layerscope.ops import RULES, Call
-from layerscope.ops.rule import made_dtype, within_limits
+from layerscope.ops import SPECS, Call
+from layerscope.ops.spec import out_dtype, within_limits
 
 if TYPE_CHECKING:
     from layerscope.formats.onnx.reader import Reader
@@ -306,10 +306,10 @@ class Site:
         key = (op, id(attributes), shapes, *kinds)
         found = self.reader.made.get(key)
         if found is None:
-            rule = RULES[op]
+            rule = SPECS[op]
             made = within_limits(rule.shape(Call(attributes, shapes)))
-            makes, floating = rule.makes, self.reader.dtype
-            dtypes = [made_dtype(makes, n, attributes, kinds, floating) for n in range(len(made))]
+            makes, floating = rule.out_dtypes, self.reader.dtype
+            dtypes = [out_dtype(makes, n, attributes, kinds, floating) for n in range(len(made))]
             found = self.reader.made[key] = (made, dtypes)
         return found
 
@@ -322,17 +322,17 @@ class Site:
         **more: Any,
     ) -> list[Known]:
         """A node whose output shapes are worked out here."""
-        return self.emit(op, inputs, at.Told(tuple(shapes), tuple(dtypes)), **more)
+        return self.emit(op, inputs, at.DeclaredOutputs(tuple(shapes), tuple(dtypes)), **more)
 
     def counted(
-        self, inputs: Sequence[Known], told: at.Counted, *, shapes: bool = True, **more: Any
+        self, inputs: Sequence[Known], told: at.CustomCost, *, shapes: bool = True, **more: Any
     ) -> list[Known]:
         """A node whose output shapes and operations are computed here."""
         if "outputs" not in more and "part" not in more:  # those that nobody names are left out
             count = max(len(self.operator.outputs), 1)
             told = replace(told, shapes=told.shapes[:count], dtypes=told.dtypes[:count])
         read = [known for known in inputs if shapes or known.shape is not None]
-        return self.emit("taught", read, told, **more)
+        return self.emit("custom", read, told, **more)
 
     def param(self, n: int, name: str, role: Role) -> Param:
         """The n-th input as an array of the node's own."""
@@ -350,7 +350,7 @@ class Site:
         """An output beside the first that costs nothing of its own, if anybody wants it."""
         names = self.operator.outputs
         if n < len(names) and names[n]:
-            told = at.Told((shape,), (dtype,))
+            told = at.DeclaredOutputs((shape,), (dtype,))
             part = f"output{n}"
             self.emit("constant", (), told, part=part, outputs=names[n : n + 1])
 

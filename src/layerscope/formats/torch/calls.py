@@ -21,7 +21,7 @@ from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride, joined_
 from layerscope.formats.torch.packed import Pack, Packs
 from layerscope.formats.torch.tracking import INTERNED, Entry, Interned, Tracker
 from layerscope.formats.torch.values import Sig, dense
-from layerscope.graph.attributes import Counted, Opaque, Told
+from layerscope.graph.attributes import CustomCost, DeclaredOutputs, Opaque
 from layerscope.graph.types import Shape, Source
 
 MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
@@ -369,7 +369,7 @@ class Caller:
         places = tuple(range(len(given)))
         name, told = self._declared(info, sigs, given)
         if info.name in PACKING:
-            name, told = "taught", Counted(told.shapes, told.dtypes)
+            name, told = "custom", CustomCost(told.shapes, told.dtypes)
         step = Step(name, places, told, (), len(sigs), draft.source)
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form, way)
 
@@ -377,11 +377,11 @@ class Caller:
         """The op that counts an operator by the shapes that its run made, else its own name."""
         shapes = tuple([sig.shape for sig in sigs])
         dtypes = tuple([sig.name for sig in sigs])
-        told = Told(shapes, dtypes)
+        told = DeclaredOutputs(shapes, dtypes)
         if info.full.startswith("aten."):
             op = declared(info.name, [value.sig.shape for value in given], told)
             if op:
-                return op, self.tracker.same.setdefault((Told, told), told)
+                return op, self.tracker.same.setdefault((DeclaredOutputs, told), told)
         return info.full, Opaque(shapes, dtypes)
 
     def _nothing(self, outs: Any, entry: Entry) -> None:

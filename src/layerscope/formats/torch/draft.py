@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Cast, Concat
 from layerscope.graph.types import Param, Role, Shape, Source
-from layerscope.ops import RULES, Call
-from layerscope.ops.known import called, params_of
-from layerscope.ops.rule import made_dtype
+from layerscope.ops import SPECS, Call
+from layerscope.ops.calls import infer_call, params_of
+from layerscope.ops.spec import out_dtype
 
 Place = int | tuple[int, int]  # the n-th tensor of the call, or a step and which of its outputs
 
@@ -86,12 +86,12 @@ class Draft:
         bare: bool = False,
     ) -> tuple[Ref, ...]:
         """A step with as many outputs as its rule tells; a bare one has no arrays at all."""
-        rule = RULES.get(op)
+        rule = SPECS.get(op)
         if rule is None:
             raise NoWords(op)
         if at is not None:
             at = self._same.setdefault((type(at), at), at)
-        call = called(op, at, tuple([ref.shape for ref in inputs]))
+        call = infer_call(op, at, tuple([ref.shape for ref in inputs]))
         shapes = call.outputs
         if holds and not bare:
             _need_fit(op, call, holds, inputs[0].dtype if inputs else "")
@@ -108,7 +108,7 @@ class Draft:
         kinds = [ref.dtype for ref in inputs[:2]]
         outs = tuple(
             [
-                Ref(shape, made_dtype(rule.makes, k, at, kinds, self.floating), (n, k))
+                Ref(shape, out_dtype(rule.out_dtypes, k, at, kinds, self.floating), (n, k))
                 for k, shape in enumerate(shapes)
             ]
         )
@@ -127,7 +127,7 @@ class Draft:
         )
         return outs
 
-    def with_arrays(self, op: str, x: Ref, at: Any, arrays: Mapping[str, Ref | None]) -> Ref:
+    def with_param_inputs(self, op: str, x: Ref, at: Any, arrays: Mapping[str, Ref | None]) -> Ref:
         """A step that holds its arrays, or reads them where they are worked out on the way."""
         given = {name: ref for name, ref in arrays.items() if ref is not None}
         learned = [ref for name, ref in given.items() if not name.startswith("running_")]

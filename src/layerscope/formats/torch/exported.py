@@ -112,7 +112,7 @@ class Payloads(Struct, frozen=True):
     config: dict[str, Payload]
 
 
-class Told:
+class ExportedTensor:
     """A tensor that the file describes; stands for one of PyTorch's."""
 
     __slots__ = ("dtype", "requires_grad", "shape", "strides")
@@ -129,7 +129,7 @@ class Sizes:
         self.path = path
         self.open: dict[str, int] = {}  # symbol -> size in the example
 
-    def tensor(self, name: str, metas: dict[str, Meta]) -> Told:
+    def tensor(self, name: str, metas: dict[str, Meta]) -> ExportedTensor:
         """What the file says of a tensor."""
         meta = metas.get(name)
         if meta is None:
@@ -147,7 +147,7 @@ class Sizes:
             strides = ()
         if len(strides) != len(shape):
             strides = dense(shape)
-        return Told(shape, strides, f"torch.{kind}", meta.requires_grad)
+        return ExportedTensor(shape, strides, f"torch.{kind}", meta.requires_grad)
 
     def size(self, told: Any, name: str) -> int:
         """One size of a tensor."""

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-Told = tuple[Any, ...]
-Arguments = Callable[[Any, Told, Told], Told | None]
+Args = tuple[Any, ...]
+Arguments = Callable[[Any, Args, Args], Args | None]
 
 
-def _after(x: Any, arrays: Told, told: Told) -> Told:
+def _after(x: Any, arrays: Args, told: Args) -> Args:
     return (x, *arrays, *told)
 
 
@@ -43,22 +43,22 @@ class Leaf:
         self.keeps = operator in KEEPS
 
 
-def _all_of(names: str) -> Callable[[Any], Told] | None:
+def _all_of(names: str) -> Callable[[Any], Args] | None:
     """What fetches all these at once; None for none."""
     each = names.split()
     if len(each) == 1:
         [one] = each
         return lambda source: (source[one],)
-    found: Callable[[Any], Told] | None = itemgetter(*each) if each else None
+    found: Callable[[Any], Args] | None = itemgetter(*each) if each else None
     return found
 
 
-def _conv(x: Any, arrays: Told, told: Told) -> Told | None:
+def _conv(x: Any, arrays: Args, told: Args) -> Args | None:
     mode, *rest = told
     return (x, *arrays, *rest) if mode == "zeros" else None
 
 
-def _conv_gist(x: Any, arrays: Told, told: Told) -> Told | None:
+def _conv_gist(x: Any, arrays: Args, told: Args) -> Args | None:
     """All but the channels that it reads, which must be those that it has weights for."""
     size, weight = x.shape, arrays[0].shape
     if told[-1] != 1 or len(size) != len(weight) or size[1] != weight[1]:
@@ -66,7 +66,7 @@ def _conv_gist(x: Any, arrays: Told, told: Told) -> Told | None:
     return (size[0], size[2:], weight[0], weight[2:])
 
 
-def _linear_gist(x: Any, arrays: Told, told: Told) -> Told | None:
+def _linear_gist(x: Any, arrays: Args, told: Args) -> Args | None:
     weight = arrays[0].shape
     return (x.shape[:-1], weight[0]) if len(weight) == 2 and x.shape[-1:] == weight[1:] else None
 
@@ -74,7 +74,7 @@ def _linear_gist(x: Any, arrays: Told, told: Told) -> Told | None:
 def _batch_norm(rank: int) -> Arguments:
     axes = (2, 3) if rank == 1 else (rank + 2,)
 
-    def arguments(x: Any, arrays: Told, told: Told) -> Told | None:
+    def arguments(x: Any, arrays: Args, told: Args) -> Args | None:
         # its statistics are counted in another way, or not kept, or it is refused
         if told[1] is None or arrays[2] is None or len(x.shape) not in axes:
             return None
@@ -83,33 +83,33 @@ def _batch_norm(rank: int) -> Arguments:
     return arguments
 
 
-def _shaped(x: Any, arrays: Told, told: Told) -> Told:
+def _shaped(x: Any, arrays: Args, told: Args) -> Args:
     """What is told first stands before the arrays, the rest behind them."""
     return (x, told[0], *arrays, *told[1:])
 
 
-def _max_pool(x: Any, arrays: Told, told: Told) -> Told | None:
+def _max_pool(x: Any, arrays: Args, told: Args) -> Args | None:
     indices, *rest = told
     return None if indices else (x, *rest)
 
 
-def _avg_pool(x: Any, arrays: Told, told: Told) -> Told | None:
+def _avg_pool(x: Any, arrays: Args, told: Args) -> Args | None:
     divisor, *rest = told
     return (x, *rest) if divisor is None else None
 
 
-def _adaptive(x: Any, arrays: Told, told: Told) -> Told | None:
+def _adaptive(x: Any, arrays: Args, told: Args) -> Args | None:
     size = told[0]
     if size is None or (not isinstance(size, int) and None in size):
         return None
     return (x, size)
 
 
-def _softmax(x: Any, arrays: Told, told: Told) -> Told | None:
+def _softmax(x: Any, arrays: Args, told: Args) -> Args | None:
     return None if told[0] is None else (x, *told)
 
 
-def _embedding(x: Any, arrays: Told, told: Told) -> Told | None:
+def _embedding(x: Any, arrays: Args, told: Args) -> Args | None:
     longest, sparse = told
     return (*arrays, x) if longest is None and not sparse else None
 
@@ -117,7 +117,7 @@ def _embedding(x: Any, arrays: Told, told: Told) -> Told | None:
 MAY_BE_IN_PLACE = frozenset((
     "relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "leaky_relu", "elu", "mish", "dropout",
 ))  # fmt: skip
-# Told alike they are the same step on any shape of the same rank, and make a tensor of that shape.
+# Args alike they are the same step on any shape of the same rank, and make a tensor of that shape.
 KEEPS = frozenset((*MAY_BE_IN_PLACE, "sigmoid", "tanh", "gelu", "batch_norm"))
 CONV = "weight bias"
 WINDOW = "kernel_size stride padding"

@@ -24,9 +24,9 @@ from layerscope.formats.torch.higher_order import follow
 from layerscope.formats.torch.tracking import Entry
 from layerscope.formats.torch.values import dense
 from layerscope.formats.torch.writes import Writes
-from layerscope.graph.attributes import Concat, Counted, Opaque
+from layerscope.graph.attributes import Concat, CustomCost, Opaque
 from layerscope.graph.types import Shape, Source
-from layerscope.ops.known import called
+from layerscope.ops.calls import infer_call
 
 IN_PLACE_OPERATORS = frozenset(
     ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
@@ -210,7 +210,7 @@ class Recorder(Constants, Writes):
         told = Concat(dim % len(first.shape))
         told = self.tracker.same.setdefault((Concat, told), told)
         try:
-            [shape] = called("concat", told, tuple([sig.shape for sig in sigs])).outputs
+            [shape] = infer_call("concat", told, tuple([sig.shape for sig in sigs])).outputs
         except ShapeError:
             return None
         step = Step("concat", tuple(range(len(sigs))), told, (), 1, info.source)
@@ -240,8 +240,8 @@ class Recorder(Constants, Writes):
             counts = rule.formula(*args, **kwargs, out_val=outs) // 2  # its figures are 2 per MAC
         else:
             counts = rule(*self._shapes(args), out_shape=made, **named)
-        told_us = Counted(shapes, tuple([sig.name for sig in sigs]), **self._counts(counts))
-        step = Step("taught", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        told_us = CustomCost(shapes, tuple([sig.name for sig in sigs]), **self._counts(counts))
+        step = Step("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
         places = tuple([(0, n) for n in range(len(sigs))])
         return Entry((step,), places, sigs, tuple if many else None), listed
 
@@ -266,8 +266,8 @@ class Recorder(Constants, Writes):
         step = Step(name, (0,), Opaque((sig.shape,), (sig.name,)), (), 1, Source(op=name))
         if name in self.rules:
             counts = self._counts(self.rules[name](value.sig.shape, out_shape=sig.shape))
-            told = Counted((sig.shape,), (sig.name,), **counts)
-            step = Step("taught", (0,), told, (), 1, Source(op=name))
+            told = CustomCost((sig.shape,), (sig.name,), **counts)
+            step = Step("custom", (0,), told, (), 1, Source(op=name))
         [made] = self.tracker.emit(Entry((step,), ((0, 0),), (sig,)), [value])
         with self.unwatched():
             out = x.new_zeros(sig.shape, dtype=sig.dtype) if self.real else self.empty(sig)

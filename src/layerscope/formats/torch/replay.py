@@ -19,10 +19,10 @@ from layerscope.formats.torch.draft import Draft, Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.exported import (
     Call,
+    ExportedTensor,
     Flow,
     Module,
     Sizes,
-    Told,
     names_in,
     stack_of,
     symbol_in,
@@ -166,7 +166,7 @@ class Replay:
             raise FormatError(f"{self.path}: a program that takes no tensor")
         return values
 
-    def _declared(self, tensor: Told, name: str) -> Value:
+    def _declared(self, tensor: ExportedTensor, name: str) -> Value:
         made = self.tracker.register(tensor, name, self._sig(tensor))
         self.tracker.names.add(name)
         self.tracker.inputs.append(Tensor(name, tensor.shape, name_of(tensor.dtype)))
@@ -202,7 +202,7 @@ class Replay:
                     found[self.tracker.read(value)] = None
         return tuple(found)
 
-    def _sig(self, tensor: Told, kind: str = "") -> Sig:
+    def _sig(self, tensor: ExportedTensor, kind: str = "") -> Sig:
         return self.tracker.sig_of(tensor.shape, tensor.strides, tensor.dtype, kind)
 
     # Calls
@@ -272,7 +272,7 @@ class Replay:
             return
         self._made(name, entry, made, outs, given, values)
 
-    def _fixed(self, tensor: Told, recipe: str | None) -> Value:
+    def _fixed(self, tensor: ExportedTensor, recipe: str | None) -> Value:
         made = self.tracker.register(tensor, "", self._sig(tensor), plain=False)
         made.fixed = True
         made.recipe = recipe
@@ -289,7 +289,7 @@ class Replay:
             return Entry((), (), sigs)
         shapes, dtypes = tuple([s.shape for s in sigs]), tuple([s.name for s in sigs])
         space, _, name = draft.source.op.partition(".")
-        made, told = at.Told(shapes, dtypes), at.Opaque(shapes, dtypes)
+        made, told = at.DeclaredOutputs(shapes, dtypes), at.Opaque(shapes, dtypes)
         op = ""
         # a converter that refuses says that arguments are wrong, unless a tensor is one of them
         if space == "aten" and (name not in TABLE or len(given) > 1):
@@ -301,7 +301,13 @@ class Replay:
         return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs)
 
     def _made(
-        self, name: str, entry: Entry, made: list[Told], outs: list[str], given: Any, values: Values
+        self,
+        name: str,
+        entry: Entry,
+        made: list[ExportedTensor],
+        outs: list[str],
+        given: Any,
+        values: Values,
     ) -> None:
         """New tensors, or views of the first that is given."""
         tracker = self.tracker
@@ -324,7 +330,7 @@ class Replay:
         name: str,
         draft: Draft,
         results: Any,
-        made: list[Told],
+        made: list[ExportedTensor],
         outs: list[str],
         given: list[Value],
         values: Values,
@@ -335,7 +341,7 @@ class Replay:
         if target.sig.kind == "buffer" and made[0].shape in ((), (1,)):
             return  # a counter of the model's own, such as batches seen
         if name in DRAWN:
-            told = at.Told((target.sig.shape,), (target.sig.name,))
+            told = at.DeclaredOutputs((target.sig.shape,), (target.sig.name,))
             results = [draft.add("random", at=told)]
         entry = self._entry(draft, results, (target.sig,), given)
         if entry.results:

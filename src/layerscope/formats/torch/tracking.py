@@ -13,7 +13,7 @@ from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.grads import Grads
 from layerscope.formats.torch.places import Held, Place
 from layerscope.formats.torch.values import NO_STRIDES, Sig, Value
-from layerscope.graph.attributes import Cast, Permute, Reshape, Slice, Told
+from layerscope.graph.attributes import Cast, DeclaredOutputs, Permute, Reshape, Slice
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
 
@@ -174,8 +174,8 @@ class Tracker:
         if value.sig.kind:
             return self._stored(value)
         op = value.recipe if isinstance(value.recipe, str) else "constant"
-        told = Told((value.sig.shape,), (value.sig.name,))
-        told = self.same.setdefault((Told, told), told)
+        told = DeclaredOutputs((value.sig.shape,), (value.sig.name,))
+        told = self.same.setdefault((DeclaredOutputs, told), told)
         around = self.place, self.leaf
         self.place = self.leaf = None  # it belongs to no module
         [value.name] = self._node(Step(op, (), told, (), 1, None), ())

@@ -61,7 +61,7 @@ class Value(Struct, gc=False, eq=False):
 
     @property
     def constant(self) -> bool:
-        """Made of constants alone, and nothing else was written into it since."""
+        """OutDtype of constants alone, and nothing else was written into it since."""
         return self.fixed and (self.parent is None or self.version == self.root.version)
 
     @property

@@ -10,7 +10,7 @@ from layerscope.formats.torch.calls import LISTS, Caller, DataDependent, Info
 from layerscope.formats.torch.layouts import view_layouts
 from layerscope.formats.torch.tracking import Entry
 from layerscope.graph.types import elements
-from layerscope.ops.rule import shown
+from layerscope.ops.spec import shown
 
 MOST_WRITTEN = 1 << 12  # elements that a check of a write computes with; more are scaled down
 WRITABLE = Entry((), (), ())  # stands for a write that was tried

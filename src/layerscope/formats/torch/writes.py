@@ -10,7 +10,7 @@ from layerscope.formats.torch.calls import MOST_KNOWN, Info
 from layerscope.formats.torch.draft import Draft, Ref
 from layerscope.formats.torch.known_values import KnownValues
 from layerscope.formats.torch.values import Value
-from layerscope.graph.attributes import Told
+from layerscope.graph.attributes import DeclaredOutputs
 
 
 class Writes(KnownValues):
@@ -99,7 +99,7 @@ class Writes(KnownValues):
         if entry is None:
             self.need_writable(info, func, args, kwargs, given, key)
             if info.name in DRAWN:
-                told = Told((target.sig.shape,), (target.sig.name,))
+                told = DeclaredOutputs((target.sig.shape,), (target.sig.name,))
                 draft = Draft(info.source, self.tracker.same, self.floating)
                 entry = self._entry(draft, [draft.add("random", at=told)], [target.sig], None)
             else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes.control import Counted, Told
+from layerscope.graph.attributes.control import CustomCost, DeclaredOutputs
+from layerscope.graph.attributes.fft import DFT, FFT, STFT
 from layerscope.graph.attributes.layers import (
     Activation,
     BatchNorm,
@@ -23,29 +24,7 @@ from layerscope.graph.attributes.layers import (
     Softmax,
     Sum,
 )
-from layerscope.graph.attributes.regions import (
-    AffineGrid,
-    Detections,
-    GridSample,
-    NonMaxSuppression,
-    PriorBox,
-    Proposals,
-    PSRoIPool,
-    RoIAlign,
-    RoIPool,
-)
-from layerscope.graph.attributes.sequences import (
-    Attention,
-    Einsum,
-    Embedding,
-    EmbeddingBag,
-    Opaque,
-    Recurrent,
-    Rotary,
-    Table,
-    Unrolled,
-)
-from layerscope.graph.attributes.shaping import (
+from layerscope.graph.attributes.layout import (
     Cast,
     ChannelShuffle,
     Combining,
@@ -78,7 +57,28 @@ from layerscope.graph.attributes.shaping import (
     TopK,
     Unique,
 )
-from layerscope.graph.attributes.spectra import DFT, FFT, STFT
+from layerscope.graph.attributes.roi import (
+    AffineGrid,
+    Detections,
+    GridSample,
+    NonMaxSuppression,
+    PriorBox,
+    Proposals,
+    PSRoIPool,
+    RoIAlign,
+    RoIPool,
+)
+from layerscope.graph.attributes.sequences import (
+    Attention,
+    Einsum,
+    Embedding,
+    EmbeddingBag,
+    Opaque,
+    Recurrent,
+    Rotary,
+    Table,
+    Unrolled,
+)
 from layerscope.graph.attributes.windows import (
     AdaptivePool,
     Conv,
@@ -111,9 +111,10 @@ __all__ = [
     "Compress",
     "Concat",
     "Conv",
-    "Counted",
     "Crop",
     "CumSum",
+    "CustomCost",
+    "DeclaredOutputs",
     "DeformConv",
     "Detections",
     "Distance",
@@ -174,7 +175,6 @@ __all__ = [
     "Sum",
     "Table",
     "Tile",
-    "Told",
     "TopK",
     "TransposedConv",
     "Unique",

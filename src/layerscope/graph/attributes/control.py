@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec import Struct
 
 
-class Told(Struct, frozen=True, gc=False):
+class DeclaredOutputs(Struct, frozen=True, gc=False):
     """Shapes and number types of outputs that whoever read the network worked out."""
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
 
 
-class Counted(Struct, frozen=True, gc=False):
+class CustomCost(Struct, frozen=True, gc=False):
     """Outputs and operations of an operator that somebody told us how to count."""
 
     shapes: tuple[tuple[int, ...], ...]

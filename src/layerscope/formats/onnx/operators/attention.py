@@ -63,7 +63,7 @@ def projected(s: Site) -> None:
         if name:
             assert k.shape is not None
             kept = past.shape if share and past is not None else (2, *k.shape)
-            told = at.Told((kept or (),), (k.dtype,))
+            told = at.DeclaredOutputs((kept or (),), (k.dtype,))
             s.emit("select", (k, v), told, part="present", outputs=[name])
     scores = (batch, heads, steps, total)
     places = (masked,) if quantized else (masked, 5)

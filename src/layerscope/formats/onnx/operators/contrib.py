@@ -13,7 +13,7 @@ from layerscope.formats.onnx.operators.windows import window
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 
 def scaled_silu(s: Site) -> None:
@@ -53,7 +53,7 @@ def all_finite(s: Site) -> None:
     """IsAllFinite: one flag of all elements of all inputs."""
     known = [known for known in s.inputs if known is not None]
     count = sum([elements(k.shape or ()) for k in known])
-    s.counted(known, at.Counted(((),), ("bool",), comp=2 * count))
+    s.counted(known, at.CustomCost(((),), ("bool",), comp=2 * count))
 
 
 def integer_sum(s: Site) -> None:
@@ -85,7 +85,7 @@ def unfold(s: Site) -> None:
     if not 1 <= size <= x[axis] or step < 1:
         raise ShapeError(f"windows of {size} by {step} over {x[axis]}")
     shape = (*x[:axis], (x[axis] - size) // step + 1, *x[axis + 1 :], size)
-    s.counted((s.given(0),), at.Counted((shape,), (s.dtype(0),)))
+    s.counted((s.given(0),), at.CustomCost((shape,), (s.dtype(0),)))
 
 
 def gemm8(s: Site) -> None:
@@ -111,7 +111,7 @@ def n_gram_block(s: Site) -> None:
     tokens, scores = s.shape(0), s.shape(1)
     size = s.whole("ngram_size", 1)
     windows = max(tokens[-1] - size + 1, 0)
-    told = at.Counted(
+    told = at.CustomCost(
         (scores,), (s.dtype(1),), comp=tokens[0] * windows * max(size - 1, 0),
         estimate="a bound: every n-gram is compared to its end",
     )  # fmt: skip
@@ -147,7 +147,7 @@ def pre_mix(s: Site) -> None:
     rows, streams, width = _streams(s)
     x = s.shape(0)
     lead = x[:-2] if len(x) > 1 and x[-2:] == (streams, width) else x[:-1]
-    told = at.Counted(
+    told = at.CustomCost(
         ((*lead, width),), (s.dtype(0),), mac=rows * streams * width, mul=rows * width
     )
     s.counted((s.given(0), s.given(1)), told)
@@ -157,7 +157,7 @@ def post_mix(s: Site) -> None:
     """HyperConnectionPostMix: streams mixed with each other, and a block's output added."""
     rows, streams, width = _streams(s)
     mixed = rows * streams * streams * width if s.has(3) else 0
-    told = at.Counted((s.shape(0),), (s.dtype(0),), mac=mixed + rows * streams * width)
+    told = at.CustomCost((s.shape(0),), (s.dtype(0),), mac=mixed + rows * streams * width)
     s.counted([known for known in s.inputs if known is not None], told)
 
 
@@ -187,7 +187,7 @@ def n_gram_hash(s: Site) -> None:
         raise ShapeError(f"n-grams of 2 to {most} tokens by {heads} heads")
     width, tokens = (most - 1) * heads, batch * steps
     joined = sum(range(1, most)) if most < 64 else most * (most - 1) // 2
-    told = at.Counted(
+    told = at.CustomCost(
         ((batch, steps, width), (batch, most - 1)), (s.dtype(0), s.dtype(0)),
         mul=tokens * most, comp=tokens * joined, div=tokens * width,
         add=tokens * width if s.has(4) else 0,
@@ -200,7 +200,7 @@ def engram_gate(s: Site) -> None:
     shape = s.shape(0)
     rows, width = elements(shape[:-1]), shape[-1]
     # norms of two sides (square, mean, root, division, scale), their product, the gate, the value
-    told = at.Counted(
+    told = at.CustomCost(
         (shape, shape), (s.dtype(0), s.dtype(0)),
         mac=rows * width, mul=rows * (5 * width + 1), add=rows * 2 * width,
         div=rows * (2 * width + 3), exp=rows * 4, comp=rows * 3,

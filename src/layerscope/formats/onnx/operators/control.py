@@ -14,7 +14,7 @@ from layerscope.formats.onnx.site import Convert, Site
 from layerscope.formats.onnx.skim import GraphPart
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Shape
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 
 UNTAKEN = "the branch that is not counted"
 VARIES = "the shape differs between branches, or from round to round"
@@ -75,7 +75,7 @@ class Mark:
 
 
 def _ops(reader: Ledger, node: Node) -> tuple[int, int] | None:
-    rule = RULES.get(node.op)
+    rule = SPECS.get(node.op)
     if rule is None:
         return None
     shapes = [reader.tensors[name][0] for name in node.inputs]
@@ -153,7 +153,7 @@ def if_(s: Site) -> None:
 
 def _unknown(reader: Ledger, mark: Mark, end: int) -> dict[str, None]:
     """Operators without figures among the nodes of a branch."""
-    return {node.op: None for node in reader.nodes[mark.start : end] if node.op not in RULES}
+    return {node.op: None for node in reader.nodes[mark.start : end] if node.op not in SPECS}
 
 
 def _untaken(reader: Ledger, start: int, end: int) -> None:
@@ -193,7 +193,7 @@ def give(s: Site, name: str, part: str, known: Known, shape: Shape | None) -> No
         op="select" if told else s.op,
         inputs=(reader.input_name(known),),
         outputs=(tensor,),
-        attributes=at.Told((shape,), (known.dtype,))
+        attributes=at.DeclaredOutputs((shape,), (known.dtype,))
         if shape is not None
         else _open(known.dtype, why),
         params=(),
@@ -224,7 +224,9 @@ def enter(
         op=op if told else s.op,
         inputs=inputs,
         outputs=(tensor,),
-        attributes=at.Told((shape,), (dtype,)) if shape is not None else _open(dtype, why),
+        attributes=at.DeclaredOutputs((shape,), (dtype,))
+        if shape is not None
+        else _open(dtype, why),
         params=(),
         scope=scope,
         source=reader.source(s.op, s.operator.name),

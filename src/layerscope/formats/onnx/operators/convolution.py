@@ -9,7 +9,7 @@ from layerscope.formats.onnx.operators.windows import window
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param
-from layerscope.ops import RULES, Call
+from layerscope.ops import SPECS, Call
 
 
 def weights(s: Site, kernel: int, bias: int) -> tuple[list[Param], list[Known]]:
@@ -112,11 +112,11 @@ def deform_conv(s: Site) -> None:
     if not computed:
         s.emit("deform_conv", (s.given(0), *more), attributes, params=params)
         return
-    rule = RULES["deform_conv"]  # which takes its arrays only stored
+    rule = SPECS["deform_conv"]  # which takes its arrays only stored
     call = Call(attributes, (x, *[known.shape for known in more if known.shape is not None]))
     call = Call(attributes, call.inputs, rule.shape(call))
     ops = rule.ops(call)
-    told = at.Counted(call.outputs, (s.dtype(0),), mac=ops.mac, add=ops.add, mul=ops.mul)
+    told = at.CustomCost(call.outputs, (s.dtype(0),), mac=ops.mac, add=ops.add, mul=ops.mul)
     s.counted((s.given(0), *more, *computed), told, params=params)
 
 

@@ -9,7 +9,7 @@ from layerscope.formats.onnx.operators.activations import UNARY, unary
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Role, Shape
-from layerscope.ops.rule import broadcast
+from layerscope.ops.spec import broadcast
 
 BINARY = {
     "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Pow": "pow", "Mod": "mod",

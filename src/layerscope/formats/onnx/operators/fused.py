@@ -69,7 +69,7 @@ def to_first(s: Site, known: Known, *, part: str) -> Known:
     """A tensor with its channels last, as one with them in front; only a matter of naming."""
     shape = known.shape
     assert shape is not None
-    told = at.Told(((shape[0], shape[-1], *shape[1:-1]),), (known.dtype,))
+    told = at.DeclaredOutputs(((shape[0], shape[-1], *shape[1:-1]),), (known.dtype,))
     return s.emit("select", (known,), told, part=part)[0]
 
 
@@ -125,7 +125,7 @@ def _filled(s: Site, x: Known, channels: int) -> Known:
     assert x.shape is not None
     if channels < x.shape[1]:
         raise ShapeError(f"{x.shape[1]} channels and a kernel for {channels}")
-    told = at.Told(((x.shape[0], channels, *x.shape[2:]),), (x.dtype,))
+    told = at.DeclaredOutputs(((x.shape[0], channels, *x.shape[2:]),), (x.dtype,))
     return s.emit("select", (x,), told, part="filled")[0]
 
 

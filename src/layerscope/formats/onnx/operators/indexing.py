@@ -9,8 +9,8 @@ from layerscope.formats.onnx.numbers import DTYPES, FLOATS, NARROW
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
-from layerscope.ops import RULES, Call
-from layerscope.ops.rule import axis_of
+from layerscope.ops import SPECS, Call
+from layerscope.ops.spec import axis_of
 
 
 def gather(s: Site) -> None:
@@ -133,7 +133,7 @@ def suppression(s: Site) -> None:
 
 def _suppressed(s: Site, count: int, note: str = "") -> None:
     """At most `count` boxes kept; where the file declares how many are, as many."""
-    told, rule = at.NonMaxSuppression(count), RULES["nms"]
+    told, rule = at.NonMaxSuppression(count), SPECS["nms"]
     call = Call(told, (s.shape(0), s.shape(1)))
     call = Call(told, call.inputs, rule.shape(call))
     shape = s.declared_output(0)
@@ -141,7 +141,7 @@ def _suppressed(s: Site, count: int, note: str = "") -> None:
         s.emit("nms", (s.given(0), s.given(1)), told, estimate=bool(note), note=note)
         return
     ops = rule.ops(call)
-    counted = at.Counted(
+    counted = at.CustomCost(
         (shape,), ("int64",), add=ops.add, mul=ops.mul, comp=ops.comp, div=ops.div,
         estimate=note or rule.estimate,
     )  # fmt: skip
@@ -194,7 +194,7 @@ def compress(s: Site) -> None:
         shape = s.declared_output(0)
         if shape is None:
             raise NeedsValue(f"{s.unknown_value(1)}; how many of them hold is data")
-        told = at.Told((shape,), (s.dtype(0),))
+        told = at.DeclaredOutputs((shape,), (s.dtype(0),))
         s.emit("compress", (s.given(0), s.given(1)), told, **s.from_file(0))
         return
     chosen = [n for n, value in enumerate(given.values) if value]

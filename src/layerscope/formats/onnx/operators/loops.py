@@ -132,7 +132,7 @@ def _unrolled(s: Site, part: GraphPart, given: Sequence[Known], times: int) -> N
             reader.trace.causes[""] = f"{s.label} ({s.op}): {VARIES}"
             continue
         shape = (times, *(row[0].shape or ()))
-        told = at.Counted((shape,), (row[0].dtype,))
+        told = at.CustomCost((shape,), (row[0].dtype,))
         s.counted(row, told, part=f"output{n}", outputs=[name])
 
 

@@ -8,7 +8,7 @@ from layerscope.formats.onnx.numbers import cast_dtype
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.rule import axis_of, broadcast
+from layerscope.ops.spec import axis_of, broadcast
 
 
 def moved_shape(s: Site) -> tuple[Shape, str]:

@@ -9,7 +9,7 @@ from layerscope.formats.onnx.known import Known
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 Arrays = Sequence[tuple[int, str, Role]]
 

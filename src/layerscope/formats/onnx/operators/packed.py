@@ -9,7 +9,7 @@ from layerscope.formats.onnx.known import NeedsValue
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role, Shape, elements
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 
 def packed_param(
@@ -73,7 +73,7 @@ def gather_blocks(s: Site) -> None:
     indices = s.given(1)
     assert indices.shape is not None
     shape = (*data[:axis], *indices.shape, *data[axis + 1 :])
-    told = at.Told((shape,), (table.dtype,))
+    told = at.DeclaredOutputs((shape,), (table.dtype,))
     made = s.emit("select", (indices,), told, params=(table,), part="gather")[0]
     more = [
         s.param(n, name, "statistic") for n, name in ((2, "scales"), (3, "zero_points"))

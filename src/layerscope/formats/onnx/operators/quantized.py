@@ -135,7 +135,7 @@ def linear_conv(s: Site) -> None:
 def first_channels(s: Site, x: Known) -> Known:
     """A tensor with its channels last, as one that has them in front; a matter of naming."""
     assert x.shape is not None
-    told = at.Told(((x.shape[0], x.shape[-1], *x.shape[1:-1]),), (x.dtype,))
+    told = at.DeclaredOutputs(((x.shape[0], x.shape[-1], *x.shape[1:-1]),), (x.dtype,))
     return s.emit("select", (x,), told, part="channels_first")[0]
 
 

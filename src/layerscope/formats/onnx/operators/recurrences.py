@@ -26,7 +26,7 @@ def linear_attention(s: Site) -> None:
     rows = batch * steps * kv_heads * width
     gated, delta = "gated" in rule, "delta" in rule
     decays = elements(s.shape(4)) if gated and s.has(4) else 0
-    told = at.Counted(
+    told = at.CustomCost(
         ((batch, steps, read * width), _state(s, (batch, kv_heads, size, width))),
         (s.dtype(0), s.dtype(3) if s.has(3) else s.dtype(0)),
         mac=cells * (2 if delta else 1) + batch * steps * read * size * width,
@@ -73,7 +73,7 @@ def causal_conv(s: Site) -> None:
     if not active and named != "none":
         raise ShapeError(f"activation {named!r}, expected none, silu or swish")
     count = elements(x)
-    told = at.Counted(
+    told = at.CustomCost(
         (x, state),
         (s.dtype(0), dtype),
         mac=count * elements(kernel[2:]),

@@ -62,7 +62,13 @@ def recurrent(s: Site) -> None:
         name = names[n] if n < len(names) else ""
         if name:
             part = ("Y", "Y_h", "Y_c")[n]
-            s.emit("select", (known,), at.Told((shape,), (known.dtype,)), part=part, outputs=[name])
+            s.emit(
+                "select",
+                (known,),
+                at.DeclaredOutputs((shape,), (known.dtype,)),
+                part=part,
+                outputs=[name],
+            )
 
 
 OPERATORS: dict[tuple[str, str], Convert] = {

@@ -6,7 +6,7 @@ from layerscope.formats.onnx.arrays import axes_of
 from layerscope.formats.onnx.operators.activations import UNARY
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 KINDS = {
     "ReduceSum": "reduce_sum", "ReduceMean": "reduce_mean", "ReduceMax": "reduce_max",

@@ -12,7 +12,7 @@ from layerscope.formats.onnx.known import NeedsValue
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 MODES: dict[str, at.Sampling] = {
     "nearest": "nearest",

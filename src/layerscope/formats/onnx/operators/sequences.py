@@ -9,7 +9,7 @@ from layerscope.formats.onnx.inputs import MOST_ITEMS
 from layerscope.formats.onnx.known import Known, NeedsValue
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 
 def _items(s: Site) -> list[Known]:

@@ -10,7 +10,7 @@ from layerscope.formats.onnx.operators.windows import window
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
-from layerscope.ops.rule import axis_of, broadcast
+from layerscope.ops.spec import axis_of, broadcast
 
 
 def transform(s: Site) -> None:

@@ -7,7 +7,7 @@ from layerscope.formats.onnx.known import NeedsValue
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
-from layerscope.ops.rule import broadcast
+from layerscope.ops.spec import broadcast
 
 NO_NUMBERS = "work on strings, which is no arithmetic, is not counted"
 
@@ -15,12 +15,12 @@ NO_NUMBERS = "work on strings, which is no arithmetic, is not counted"
 def concat(s: Site) -> None:
     """StringConcat."""
     shape = broadcast((s.shape(0), s.shape(1)))
-    s.counted((s.given(0), s.given(1)), at.Counted((shape,), ("string",)), note=NO_NUMBERS)
+    s.counted((s.given(0), s.given(1)), at.CustomCost((shape,), ("string",)), note=NO_NUMBERS)
 
 
 def match(s: Site) -> None:
     """RegexFullMatch."""
-    s.counted((s.given(0),), at.Counted((s.shape(0),), ("bool",)), note=NO_NUMBERS)
+    s.counted((s.given(0),), at.CustomCost((s.shape(0),), ("bool",)), note=NO_NUMBERS)
 
 
 def split(s: Site) -> None:
@@ -32,7 +32,7 @@ def normalize(s: Site) -> None:
     """StringNormalizer; with stopwords, how many strings are left only the run shows."""
     if s.count("stopwords"):
         raise NeedsValue("how many strings are among the stopwords is data")
-    s.counted((s.given(0),), at.Counted((s.shape(0),), ("string",)), note=NO_NUMBERS)
+    s.counted((s.given(0),), at.CustomCost((s.shape(0),), ("string",)), note=NO_NUMBERS)
 
 
 def n_grams(s: Site) -> None:
@@ -59,7 +59,7 @@ def n_grams(s: Site) -> None:
         compared += seen * grams * size
     shape = (*x[:-1], width)
     scaled = rows * width if s.text("mode", "TF") != "TF" else 0
-    told = at.Counted(
+    told = at.CustomCost(
         (shape,), ("fp32",), add=rows * found, comp=rows * compared, mul=scaled,
         estimate="a bound: every n-gram compared with all of its length",
     )  # fmt: skip
@@ -89,7 +89,7 @@ def vocabulary(s: Site) -> None:
     count = s.count("string_vocabulary") or s.count("int64_vocabulary")
     if not count:
         raise ShapeError("a DictVectorizer without a vocabulary")
-    s.counted((s.given(0),), at.Counted(((1, count),), (s.dtype(0),)), shapes=False)
+    s.counted((s.given(0),), at.CustomCost(((1, count),), (s.dtype(0),)), shapes=False)
 
 
 def cast_map(s: Site) -> None:
@@ -99,7 +99,7 @@ def cast_map(s: Site) -> None:
     dtype = {"TO_FLOAT": "fp32", "TO_INT64": "int64", "TO_STRING": "string"}
     kind = dtype.get(s.text("cast_to", "TO_FLOAT"), "fp32")
     s.counted(
-        (s.given(0),), at.Counted(((1, s.whole("max_map", 1)),), (kind,)), shapes=False
+        (s.given(0),), at.CustomCost(((1, s.whole("max_map", 1)),), (kind,)), shapes=False
     )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def hash_(s: Site) -> None:
         raise NeedsValue("the length of the strings that are hashed is data")
     # a word: two products, three rotations and shifts, sums; and the same to finish
     count = elements(s.shape(0)) * (2 if s.dtype(0) in ("int64", "uint64", "fp64") else 1)
-    told = at.Counted((s.shape(0),), (dtype,), mul=5 * count, add=2 * count, comp=8 * count,
+    told = at.CustomCost((s.shape(0),), (dtype,), mul=5 * count, add=2 * count, comp=8 * count,
                       estimate="rounds of the hash by words of 32 bits")  # fmt: skip
     s.counted((s.given(0),), told)
 

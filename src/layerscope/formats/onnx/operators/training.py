@@ -6,7 +6,7 @@ from layerscope.errors import ShapeError
 from layerscope.formats.onnx.site import Convert, Site
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.rule import FREE, Ops
+from layerscope.ops.spec import FREE, Ops
 
 REGULAR = Ops(mul=1, add=1)  # gradient + norm_coefficient · parameter
 # Tensors that a parameter has beside its gradient, and operations per element as documented.
@@ -40,7 +40,7 @@ def step(s: Site) -> None:
     ops = FREE
     for n in range(count):
         ops += each * elements(s.shape(2 + n))
-    told = at.Counted(
+    told = at.CustomCost(
         tuple(shapes), tuple(dtypes), add=ops.add, mul=ops.mul, div=ops.div, exp=ops.exp
     )
     s.counted([known for known in s.inputs if known is not None], told)

@@ -147,7 +147,7 @@ def experts(s: Site) -> None:
     if s.whole("normalize_routing_weights"):
         total = s.emit("reduce_sum", (best,), at.Reduce((-1,), keep=True), part="sum")[0]
         best = s.emit("div", (best, total), part="shares")[0]
-    told = at.Told(((rows, k, features),), (s.dtype(0),))
+    told = at.DeclaredOutputs(((rows, k, features),), (s.dtype(0),))
     given = s.emit("select", (s.given(0), best), told, part="rows")[0]
     step = 3 if quantized else 2
     first = _expert(s, given, 2, features, quantized, "fc1")
@@ -215,7 +215,9 @@ def position_bias(s: Site) -> None:
     """RelativePositionBias: a table by how far queries and keys are apart, in bins."""
     queries, keys = int(s.need(1).item), int(s.need(2).item)
     heads = s.shape(0)[1]
-    apart = s.emit("constant", (), at.Told(((queries, keys),), ("int64",)), part="bins")[0]
+    apart = s.emit("constant", (), at.DeclaredOutputs(((queries, keys),), ("int64",)), part="bins")[
+        0
+    ]
     if s.stored(0):
         told = at.Embedding(*s.shape(0))
         params = (s.param(0, "weight", "embedding"),)

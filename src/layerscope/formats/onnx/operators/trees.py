@@ -30,7 +30,7 @@ def _rows(s: Site) -> tuple[Known, int, int]:
     x = s.given(0)
     shape = s.shape(0)
     if len(shape) == 1:
-        told = at.Told(((1, shape[0]),), (x.dtype,))
+        told = at.DeclaredOutputs(((1, shape[0]),), (x.dtype,))
         return s.emit("select", (x,), told, part="row")[0], 1, shape[0]
     if len(shape) != 2:
         raise ShapeError(f"samples of {shape}, expected samples x features")
@@ -59,7 +59,7 @@ def _transformed(s: Site, made: Known, n: int, *, width: int = 0, part: str = ""
     wider = width and width != made.shape[-1]
     names = s.operator.outputs[n : n + 1]
     if wider:
-        told = at.Told(((*made.shape[:-1], width),), (made.dtype,))
+        told = at.DeclaredOutputs(((*made.shape[:-1], width),), (made.dtype,))
         last = not op and kind != "PROBIT"
         made = s.emit(
             "select", (made,), told, part=part if last else "both", outputs=names if last else None
@@ -150,7 +150,7 @@ def imputer(s: Site) -> None:
     missing = s.emit("compare", (x,), part="missing")[0]
     name = "imputed_value_floats" if s.count("imputed_value_floats") else "imputed_value_int64s"
     put = _listed(s, name, "statistic")
-    told = at.Told(((s.count(name),),), (x.dtype,))
+    told = at.DeclaredOutputs(((s.count(name),),), (x.dtype,))
     values = s.emit("constant", (), told, params=put, part="values")[0]
     s.emit("where", (missing, values, x))
 
@@ -173,7 +173,7 @@ def vectorizer(s: Site) -> None:
         if known is None or known.shape is None:
             continue
         if len(known.shape) == 1:
-            told = at.Told(((1, known.shape[0]),), (known.dtype,))
+            told = at.DeclaredOutputs(((1, known.shape[0]),), (known.dtype,))
             known = s.emit("select", (known,), told, part=f"row{n}")[0]
         if known.dtype != "fp32":
             known = s.emit("cast", (known,), at.Cast("fp32"), part=f"floats{n}")[0]
@@ -220,7 +220,7 @@ def _kernel(s: Site, x: Known, rows: int, features: int) -> tuple[Known, int]:
     params = [told_param(s, "support_vectors", (vectors, features))]
     kind = s.text("kernel_type", "LINEAR")
     if kind == "RBF":
-        told = at.Told(((rows, vectors, features),), (x.dtype,))
+        told = at.DeclaredOutputs(((rows, vectors, features),), (x.dtype,))
         made = s.emit("select", (x,), told, part="pairs")[0]
         made = s.emit("sub", (made,), params=params, part="differences")[0]
         made = s.emit("reduce_sum_square", (made,), at.Reduce((2,)), part="distances")[0]
@@ -274,7 +274,7 @@ def svm_classifier(s: Site) -> None:
         raise ShapeError(f"{s.count('coefficients')} coefficients for {vectors} vectors")
     told = at.Linear(classes - 1, bias=False)
     made = s.emit("linear", (made,), told, params=params, part="sums")[0]
-    shape = at.Told(((rows, pairs),), (made.dtype,))
+    shape = at.DeclaredOutputs(((rows, pairs),), (made.dtype,))
     made = s.emit("select", (made,), shape, part="pairs_of_classes")[0]
     made = s.emit("add", (made,), params=rho, part="rho")[0]
     width = pairs
@@ -313,12 +313,12 @@ def ensemble(s: Site) -> None:
         raise ShapeError(f"{len(deep)} trees for {targets} targets")
     made = x
     if steps:
-        told = at.Told(((rows, steps),), (x.dtype,))
+        told = at.DeclaredOutputs(((rows, steps),), (x.dtype,))
         made = s.emit("select", (x,), told, part="features")[0]
         made = s.emit(
             "compare", (made,), params=splits, part="splits", estimate=True, note=BOUND
         )[0]  # fmt: skip
-    told = at.Told(((rows, len(deep), summed),), ("fp32",))
+    told = at.DeclaredOutputs(((rows, len(deep), summed),), ("fp32",))
     made = s.emit("select", (made,), told, params=leaves, part="leaves")[0]
     op = {"AVERAGE": "reduce_mean", "MIN": "reduce_min", "MAX": "reduce_max"}
     number = {0: "AVERAGE", 1: "SUM", 2: "MIN", 3: "MAX"}

@@ -8,16 +8,16 @@ from typing import Any
 
 from layerscope.formats.onnx.arrays import (
     Array,
+    Attrs,
     Evaluate,
     Given,
-    Told,
     TooLarge,
     cast,
     fits,
     spread_to,
 )
 from layerscope.formats.onnx.numbers import INTEGER_BITS, cast_dtype
-from layerscope.ops.rule import broadcast
+from layerscope.ops.spec import broadcast
 
 MOST_EXPONENT = 64  # of a power of integers, which is computed exactly before it is cast
 
@@ -25,7 +25,7 @@ MOST_EXPONENT = 64  # of a power of integers, which is computed exactly before i
 def each(function: Callable[..., Any], dtype: str = "") -> Evaluate:
     """A function of one element of every input, broadcast; its dtype is that of the first input."""
 
-    def evaluate(told: Told, given: Given) -> list[Array]:
+    def evaluate(told: Attrs, given: Given) -> list[Array]:
         inputs = present(given)
         if told.get("axis") is not None and told.get("broadcast"):  # before opset 7
             inputs = [inputs[0], _along(inputs[0], inputs[1], told["axis"])]
@@ -57,7 +57,7 @@ def _folded(function: Callable[[Any, Any], Any]) -> Evaluate:
     """A function of two elements, applied to any number of inputs from the first on."""
     pair = each(function)
 
-    def evaluate(told: Told, given: Given) -> list[Array]:
+    def evaluate(told: Attrs, given: Given) -> list[Array]:
         made, *others = present(given)
         for other in others:
             made = pair({}, (made, other))[0]
@@ -69,7 +69,7 @@ def _folded(function: Callable[[Any, Any], Any]) -> Evaluate:
 def _unary(function: Callable[..., Any], **attributes: float) -> Evaluate:
     """A function of one element and of attributes with these defaults."""
 
-    def evaluate(told: Told, given: Given) -> list[Array]:
+    def evaluate(told: Attrs, given: Given) -> list[Array]:
         values = [told.get(name, default) for name, default in attributes.items()]
         return each(lambda x: function(x, *values))({}, given)
 
@@ -91,7 +91,7 @@ def _remainder(a: Any, b: Any) -> Any:
     return math.fmod(a, b)
 
 
-def _modulo(told: Told, given: Given) -> list[Array]:
+def _modulo(told: Attrs, given: Given) -> list[Array]:
     return each(_remainder if told.get("fmod") else lambda a, b: a % b)(told, given)
 
 
@@ -103,7 +103,7 @@ def _power(a: Any, b: Any) -> Any:
     return a**b if b >= 0 else int(a == 1) if a != -1 else a ** (-b)
 
 
-def _clip(told: Told, given: Given) -> list[Array]:
+def _clip(told: Attrs, given: Given) -> list[Array]:
     """Clip; the bounds are attributes, or inputs since opset 11."""
     x = present(given)[0]
     low, high = told.get("min"), told.get("max")
@@ -119,11 +119,11 @@ def _clip(told: Told, given: Given) -> list[Array]:
     return each(bounded)({}, (x,))
 
 
-def _where(told: Told, given: Given) -> list[Array]:
+def _where(told: Attrs, given: Given) -> list[Array]:
     return each(lambda c, a, b: a if c else b, present(given)[1].dtype)(told, given)
 
 
-def _shift(told: Told, given: Given) -> list[Array]:
+def _shift(told: Attrs, given: Given) -> list[Array]:
     left = told.get("direction") == "LEFT"
     bits, _ = INTEGER_BITS.get(present(given)[0].dtype, (64, False))
 
@@ -135,24 +135,24 @@ def _shift(told: Told, given: Given) -> list[Array]:
     return each(shifted)(told, given)
 
 
-def _mean(told: Told, given: Given) -> list[Array]:
+def _mean(told: Attrs, given: Given) -> list[Array]:
     count = len(present(given))
     total = EVALUATE["Sum"](told, given)[0]
     return each(lambda a: divide(a, count))({}, (total,))
 
 
-def _is_inf(told: Told, given: Given) -> list[Array]:
+def _is_inf(told: Attrs, given: Given) -> list[Array]:
     above, below = told.get("detect_positive", 1), told.get("detect_negative", 1)
     return each(
         lambda a: math.isinf(a) and bool(above if a > 0 else below), "bool"
     )(told, given)  # fmt: skip
 
 
-def _cast(told: Told, given: Given) -> list[Array]:
+def _cast(told: Attrs, given: Given) -> list[Array]:
     return _as_type(present(given)[0], cast_dtype(told.get("to", 0)))
 
 
-def _cast_like(told: Told, given: Given) -> list[Array]:
+def _cast_like(told: Attrs, given: Given) -> list[Array]:
     x, like = present(given)
     return _as_type(x, like.dtype)
 
@@ -163,11 +163,11 @@ def _as_type(x: Array, dtype: str) -> list[Array]:
     return [Array(x.shape, [cast(value, dtype, wraps=True) for value in x.values], dtype)]
 
 
-def _identity(told: Told, given: Given) -> list[Array]:
+def _identity(told: Attrs, given: Given) -> list[Array]:
     return [present(given)[0]]
 
 
-def _dropout(told: Told, given: Given) -> list[Array]:
+def _dropout(told: Attrs, given: Given) -> list[Array]:
     """Dropout at inference; in training mode the result is random."""
     training = given[2] if len(given) > 2 else None
     if (training is not None and training.item) or told.get("is_test") == 0:
@@ -188,7 +188,7 @@ def _softplus(x: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-def _gelu(told: Told, given: Given) -> list[Array]:
+def _gelu(told: Attrs, given: Given) -> list[Array]:
     if told.get("approximate", "none") == "tanh":
         root = math.sqrt(2 / math.pi)
         return each(lambda x: 0.5 * x * (1 + math.tanh(root * (x + 0.044715 * x**3))))({}, given)
@@ -210,7 +210,7 @@ def _hard_sigmoid(x: float, alpha: float, beta: float) -> float:
 def _lines(x: Array, axis: int, tail: bool) -> list[list[int]]:
     """Positions along an axis, or from it to the last axis; one list for every other position."""
     from layerscope.graph.types import elements
-    from layerscope.ops.rule import axis_of
+    from layerscope.ops.spec import axis_of
 
     axis = axis_of(axis, len(x.shape)) if x.shape else 0
     size = elements(x.shape[axis:]) if tail or not x.shape else x.shape[axis]
@@ -227,7 +227,7 @@ def _lines(x: Array, axis: int, tail: bool) -> list[list[int]]:
 def _soft(function: Callable[[Sequence[Any]], list[Any]]) -> Evaluate:
     """A function of all numbers along an axis; before opset 13 of all from that axis on."""
 
-    def evaluate(told: Told, given: Given) -> list[Array]:
+    def evaluate(told: Attrs, given: Given) -> list[Array]:
         x = present(given)[0]
         old = told["opset"] < 13
         values = list(x.values)

@@ -8,10 +8,10 @@ from typing import Any
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import (
     Array,
+    Attrs,
     Evaluate,
     Given,
     Numbers,
-    Told,
     TooLarge,
     cast,
     fits,
@@ -21,7 +21,7 @@ from layerscope.formats.onnx.arrays import (
 )
 from layerscope.formats.onnx.values.elementwise import present
 from layerscope.graph.types import elements
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 
 def _index(index: Any, size: int) -> int:
@@ -31,7 +31,7 @@ def _index(index: Any, size: int) -> int:
     return int(index) % size
 
 
-def _gather(told: Told, given: Given) -> list[Array]:
+def _gather(told: Attrs, given: Given) -> list[Array]:
     data, indices = present(given)
     axis = axis_of(told.get("axis", 0), len(data.shape))
     size = data.shape[axis]
@@ -45,7 +45,7 @@ def _gather(told: Told, given: Given) -> list[Array]:
     return [Array(shape, values, data.dtype)]
 
 
-def _gather_elements(told: Told, given: Given) -> list[Array]:
+def _gather_elements(told: Attrs, given: Given) -> list[Array]:
     data, indices = present(given)
     axis = axis_of(told.get("axis", 0), len(data.shape))
     steps = strides(data.shape)
@@ -56,7 +56,7 @@ def _gather_elements(told: Told, given: Given) -> list[Array]:
     return [Array(indices.shape, values, data.dtype)]
 
 
-def _gather_nd(told: Told, given: Given) -> list[Array]:
+def _gather_nd(told: Attrs, given: Given) -> list[Array]:
     data, indices = present(given)
     batch = told.get("batch_dims", 0)
     depth = indices.shape[-1]
@@ -87,14 +87,14 @@ REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _reduction(told: Told) -> Callable[[Any, Any], Any]:
+def _reduction(told: Attrs) -> Callable[[Any, Any], Any]:
     found = REDUCTIONS.get(told.get("reduction", "none"))
     if found is None:
         raise TooLarge
     return found
 
 
-def _scatter_nd(told: Told, given: Given) -> list[Array]:
+def _scatter_nd(told: Attrs, given: Given) -> list[Array]:
     data, indices, updates = present(given)
     join = _reduction(told)
     depth = indices.shape[-1]
@@ -110,7 +110,7 @@ def _scatter_nd(told: Told, given: Given) -> list[Array]:
     return [Array(data.shape, values, data.dtype)]
 
 
-def _scatter_elements(told: Told, given: Given) -> list[Array]:
+def _scatter_elements(told: Attrs, given: Given) -> list[Array]:
     data, indices, updates = present(given)
     join = _reduction(told)
     axis = axis_of(told.get("axis", 0), len(data.shape))
@@ -125,14 +125,14 @@ def _scatter_elements(told: Told, given: Given) -> list[Array]:
     return [Array(data.shape, values, data.dtype)]
 
 
-def _non_zero(told: Told, given: Given) -> list[Array]:
+def _non_zero(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     found = [place for place, value in zip(places(x.shape), x.values, strict=True) if value]
     rank = len(x.shape)
     return [Array((rank, len(found)), [p[n] for n in range(rank) for p in found], "int64")]
 
 
-def _top_k(told: Told, given: Given) -> list[Array]:
+def _top_k(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     k = int(given[1].item) if len(given) > 1 and given[1] is not None else told["k"]
     axis = axis_of(told.get("axis", -1), len(x.shape))
@@ -157,7 +157,7 @@ def _top_k(told: Told, given: Given) -> list[Array]:
     return [Array(shape, values, x.dtype), Array(shape, indices, "int64")]
 
 
-def _one_hot(told: Told, given: Given) -> list[Array]:
+def _one_hot(told: Attrs, given: Given) -> list[Array]:
     indices, depth, pair = present(given)
     count = int(depth.item)
     rank = len(indices.shape) + 1
@@ -175,7 +175,7 @@ def _one_hot(told: Told, given: Given) -> list[Array]:
     return [Array(shape, values, pair.dtype)]
 
 
-def _compress(told: Told, given: Given) -> list[Array]:
+def _compress(told: Attrs, given: Given) -> list[Array]:
     x, condition = present(given)
     chosen = [n for n, value in enumerate(condition.values) if value]
     if "axis" not in told:
@@ -187,7 +187,7 @@ def _compress(told: Told, given: Given) -> list[Array]:
     return [take(x, ranges)]
 
 
-def _unique(told: Told, given: Given) -> list[Array]:
+def _unique(told: Attrs, given: Given) -> list[Array]:
     """Unique: the values, where each first is, which each one is, how many there are."""
     x = present(given)[0]
     if "axis" in told:

@@ -8,10 +8,10 @@ from typing import Any
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import (
     Array,
+    Attrs,
     Evaluate,
     Given,
     Numbers,
-    Told,
     TooLarge,
     axes_of,
     cast,
@@ -30,10 +30,10 @@ from layerscope.formats.onnx.arrays import (
 from layerscope.formats.onnx.numbers import DTYPES
 from layerscope.formats.onnx.values.elementwise import present
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.rule import axis_of, broadcast
+from layerscope.ops.spec import axis_of, broadcast
 
 
-def _concat(told: Told, given: Given) -> list[Array]:
+def _concat(told: Attrs, given: Given) -> list[Array]:
     inputs = present(given)
     axis = axis_of(told.get("axis", 1 if told["opset"] < 4 else 0), len(inputs[0].shape))
     first = inputs[0].shape
@@ -49,7 +49,7 @@ def _concat(told: Told, given: Given) -> list[Array]:
     return [Array(shape, values, inputs[0].dtype)]
 
 
-def _slice(told: Told, given: Given) -> list[Array]:
+def _slice(told: Attrs, given: Given) -> list[Array]:
     data = present(given)[0]
     axes, starts, ends, steps = slices(told, given[1:], len(data.shape))
     ranges: list[Sequence[int]] = [range(size) for size in data.shape]
@@ -59,24 +59,24 @@ def _slice(told: Told, given: Given) -> list[Array]:
     return [take(data, ranges)]
 
 
-def _reshape(told: Told, given: Given) -> list[Array]:
+def _reshape(told: Attrs, given: Given) -> list[Array]:
     inputs = present(given)
     wanted = told["shape"] if "shape" in told else inputs[1].ints()
     shape = reshaped(inputs[0].shape, wanted, bool(told.get("allowzero")))
     return [Array(shape, inputs[0].values, inputs[0].dtype)]
 
 
-def _squeeze(told: Told, given: Given) -> list[Array]:
+def _squeeze(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     return [Array(squeezed(x.shape, axes_of(told, given)), x.values, x.dtype)]
 
 
-def _unsqueeze(told: Told, given: Given) -> list[Array]:
+def _unsqueeze(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     return [Array(unsqueezed(x.shape, axes_of(told, given) or ()), x.values, x.dtype)]
 
 
-def _flatten(told: Told, given: Given) -> list[Array]:
+def _flatten(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     axis = told.get("axis", 1)
     axis = axis + len(x.shape) if axis < 0 else axis
@@ -84,7 +84,7 @@ def _flatten(told: Told, given: Given) -> list[Array]:
     return [Array(shape, x.values, x.dtype)]
 
 
-def _range(told: Told, given: Given) -> list[Array]:
+def _range(told: Attrs, given: Given) -> list[Array]:
     inputs = present(given)
     start, limit, delta = (array.item for array in inputs)
     count = range_length(start, limit, delta)
@@ -93,7 +93,7 @@ def _range(told: Told, given: Given) -> list[Array]:
     return [Array((count,), values, inputs[0].dtype)]
 
 
-def _filled(told: Told, given: Given) -> list[Array]:
+def _filled(told: Attrs, given: Given) -> list[Array]:
     value: Array | None = told.get("value")
     shape = fits(present(given)[0].ints())
     if value is None:
@@ -101,13 +101,13 @@ def _filled(told: Told, given: Given) -> list[Array]:
     return [Array(shape, value.values * elements(shape), value.dtype)]
 
 
-def _expand(told: Told, given: Given) -> list[Array]:
+def _expand(told: Attrs, given: Given) -> list[Array]:
     x, sizes = present(given)
     shape = fits(broadcast((x.shape, sizes.ints())))
     return [Array(shape, spread_to(x, shape), x.dtype)]
 
 
-def _tile(told: Told, given: Given) -> list[Array]:
+def _tile(told: Attrs, given: Given) -> list[Array]:
     inputs = present(given)
     x, times = inputs[0], inputs[1].ints()
     if told["opset"] < 6:
@@ -130,12 +130,12 @@ def permuted(x: Array, order: Sequence[int]) -> Array:
     return Array(shape, values, x.dtype)
 
 
-def _transpose(told: Told, given: Given) -> list[Array]:
+def _transpose(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     return [permuted(x, told.get("perm") or tuple(reversed(range(len(x.shape)))))]
 
 
-def _split(told: Told, given: Given) -> list[Array]:
+def _split(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     axis = axis_of(told.get("axis", 0), len(x.shape))
     sizes = given[1].ints() if len(given) > 1 and given[1] is not None else told.get("split")
@@ -152,7 +152,7 @@ def _split(told: Told, given: Given) -> list[Array]:
     return made
 
 
-def pads_of(told: Told, given: Given, rank: int) -> list[tuple[int, int]]:
+def pads_of(told: Attrs, given: Given, rank: int) -> list[tuple[int, int]]:
     """Elements before and behind every axis, as attributes or inputs tell them."""
     pads = told.get("pads") or told.get("paddings")
     if pads is None:
@@ -185,7 +185,7 @@ def _source(mode: str, at: int, size: int) -> int | None:
     return at if at < size else period - at
 
 
-def _pad(told: Told, given: Given) -> list[Array]:
+def _pad(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     pads = pads_of(told, given, len(x.shape))
     fill: Any = told.get("value", 0)
@@ -210,7 +210,7 @@ def _pad(told: Told, given: Given) -> list[Array]:
     return [Array(shape, values, x.dtype)]
 
 
-def _trilu(told: Told, given: Given) -> list[Array]:
+def _trilu(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     k = int(given[1].item) if len(given) > 1 and given[1] is not None else 0
     upper = told.get("upper", 1)
@@ -225,7 +225,7 @@ def _trilu(told: Told, given: Given) -> list[Array]:
     return [Array(x.shape, values, x.dtype)]
 
 
-def _eye_like(told: Told, given: Given) -> list[Array]:
+def _eye_like(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     rows, columns = x.shape
     dtype = DTYPES.get(told.get("dtype", 0), x.dtype)
@@ -234,7 +234,7 @@ def _eye_like(told: Told, given: Given) -> list[Array]:
     return [Array(x.shape, values, dtype)]
 
 
-def _depth_to_space(told: Told, given: Given) -> list[Array]:
+def _depth_to_space(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     n, c, h, w = x.shape
     b = told["blocksize"]
@@ -245,7 +245,7 @@ def _depth_to_space(told: Told, given: Given) -> list[Array]:
     return [Array((n, c // b**2, h * b, w * b), made.values, x.dtype)]
 
 
-def _space_to_depth(told: Told, given: Given) -> list[Array]:
+def _space_to_depth(told: Attrs, given: Given) -> list[Array]:
     x = present(given)[0]
     n, c, h, w = x.shape
     b = told["blocksize"]
@@ -254,7 +254,7 @@ def _space_to_depth(told: Told, given: Given) -> list[Array]:
     return [Array((n, c * b**2, h // b, w // b), made.values, x.dtype)]
 
 
-def _center_crop_pad(told: Told, given: Given) -> list[Array]:
+def _center_crop_pad(told: Attrs, given: Given) -> list[Array]:
     x, sizes = present(given)
     axes = told.get("axes") or tuple(range(len(x.shape)))
     ranges: list[Sequence[int]] = [range(size) for size in x.shape]
@@ -268,7 +268,7 @@ def _center_crop_pad(told: Told, given: Given) -> list[Array]:
     return _pad({"pads": both, "opset": told["opset"]}, [take(x, ranges)])
 
 
-def _reverse_sequence(told: Told, given: Given) -> list[Array]:
+def _reverse_sequence(told: Attrs, given: Given) -> list[Array]:
     x, lengths = present(given)
     time, batch = told.get("time_axis", 0), told.get("batch_axis", 1)
     steps = strides(x.shape)
@@ -280,11 +280,11 @@ def _reverse_sequence(told: Told, given: Given) -> list[Array]:
     return [Array(x.shape, values, x.dtype)]
 
 
-def _size(told: Told, given: Given) -> list[Array]:
+def _size(told: Attrs, given: Given) -> list[Array]:
     return [Array((), [elements(present(given)[0].shape)], "int64")]
 
 
-def _shape(told: Told, given: Given) -> list[Array]:
+def _shape(told: Attrs, given: Given) -> list[Array]:
     shape = present(given)[0].shape
     cut = shape[told.get("start", 0) : told.get("end", len(shape))]
     return [Array((len(cut),), list(cut), "int64")]

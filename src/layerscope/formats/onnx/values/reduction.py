@@ -9,10 +9,10 @@ from typing import Any
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import (
     Array,
+    Attrs,
     Evaluate,
     Given,
     Numbers,
-    Told,
     TooLarge,
     axes_of,
     cast,
@@ -23,13 +23,13 @@ from layerscope.formats.onnx.arrays import (
 )
 from layerscope.formats.onnx.values.elementwise import divide, present
 from layerscope.graph.types import elements
-from layerscope.ops.rule import axis_of, broadcast
+from layerscope.ops.spec import axis_of, broadcast
 
 MOST_PRODUCTS = 1 << 16  # of a matrix product
 
 
 def _reduced(function: Callable[[Numbers], Any]) -> Evaluate:
-    def evaluate(told: Told, given: Given) -> list[Array]:
+    def evaluate(told: Attrs, given: Given) -> list[Array]:
         x = present(given)[0]
         axes = axes_of(told, given)
         if not axes:
@@ -63,7 +63,7 @@ def _log_sum_exp(many: Numbers) -> float:
 def _best(choose: Callable[[Any, Any], bool]) -> Evaluate:
     """Where along an axis the first or last of the best elements is."""
 
-    def evaluate(told: Told, given: Given) -> list[Array]:
+    def evaluate(told: Attrs, given: Given) -> list[Array]:
         x = present(given)[0]
         axis = axis_of(told.get("axis", 0), len(x.shape))
         size, step = x.shape[axis], strides(x.shape)[axis]
@@ -86,7 +86,7 @@ def _best(choose: Callable[[Any, Any], bool]) -> Evaluate:
 
 
 def _cumulated(function: Callable[[Any, Any], Any], neutral: int) -> Evaluate:
-    def evaluate(told: Told, given: Given) -> list[Array]:
+    def evaluate(told: Attrs, given: Given) -> list[Array]:
         x, axes = present(given)
         axis = axis_of(int(axes.item), len(x.shape))
         size, step = x.shape[axis], strides(x.shape)[axis]
@@ -105,7 +105,7 @@ def _cumulated(function: Callable[[Any, Any], Any], neutral: int) -> Evaluate:
     return evaluate
 
 
-def _matmul(told: Told, given: Given) -> list[Array]:
+def _matmul(told: Attrs, given: Given) -> list[Array]:
     a, b = present(given)
     if not a.shape or not b.shape:
         raise ShapeError("a matrix product of a scalar")

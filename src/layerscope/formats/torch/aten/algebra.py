@@ -9,13 +9,13 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref, alike
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
-from layerscope.ops.rule import broadcast
+from layerscope.ops.spec import broadcast
 
 MM_ROWS = 25  # more rows than this, and PyTorch finds Euclidean distances by a matrix product
 
 
-def _told(*made: Shape, dtype: str) -> at.Told:
-    return at.Told(made, (dtype,) * len(made))
+def _told(*made: Shape, dtype: str) -> at.DeclaredOutputs:
+    return at.DeclaredOutputs(made, (dtype,) * len(made))
 
 
 def _joined(d: Draft, self: Ref, made: Ref, beta: Any, alpha: Any) -> Ref:
@@ -77,7 +77,7 @@ def euclidean_dist(d: Draft, x1: Ref, x2: Ref) -> Ref:
     sides = []
     for n, x in enumerate((x1, x2)):
         norms = d.add("reduce_sum", d.add("square", x), at=at.Reduce((-1,), keep=True))
-        ones = d.add("constant", at=at.Told((norms.shape,), (x.dtype,)))
+        ones = d.add("constant", at=at.DeclaredOutputs((norms.shape,), (x.dtype,)))
         parts = [x, ones, norms] if n else [d.add("mul", x), norms, ones]
         sides.append(d.concat(parts, x.rank - 1))
     made = d.add("matmul", sides[0], transpose(d, sides[1], -2, -1))
@@ -109,7 +109,7 @@ def cholesky_solve(d: Draft, self: Ref, input2: Ref, upper: bool = False) -> Ref
 
 
 def cholesky_inverse(d: Draft, self: Ref, upper: bool = False) -> Ref:
-    eye = d.add("constant", at=at.Told((self.shape,), (self.dtype,)))
+    eye = d.add("constant", at=at.DeclaredOutputs((self.shape,), (self.dtype,)))
     return d.add("cholesky_solve", self, eye, at=_told(self.shape, dtype=self.dtype))
 
 
@@ -132,7 +132,7 @@ def lu_unpack(
         raise NoWords("a part of a factorization")
     least = min(m, n)
     whole = d.add("one_hot", lu_pivots, at=at.OneHot(m, -1, lu_data.dtype))
-    turned = at.Told(((*batch, m, m),), (lu_data.dtype,))
+    turned = at.DeclaredOutputs(((*batch, m, m),), (lu_data.dtype,))
     ways = whole if whole.shape == turned.shapes[0] else d.add("constant", at=turned)
     parts = []
     for rows, columns in ((m, least), (least, n)):
@@ -155,7 +155,7 @@ def pinv(d: Draft, self: Ref, *_: Any, **__: Any) -> Ref:
 
 
 def _zero(d: Draft, dtype: str) -> Ref:
-    return d.add("constant", at=at.Told(((),), (dtype,)))
+    return d.add("constant", at=at.DeclaredOutputs(((),), (dtype,)))
 
 
 def ormqr(d: Draft, self: Ref, input2: Ref, input3: Ref, *_: Any, **__: Any) -> Ref:

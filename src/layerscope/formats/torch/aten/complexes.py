@@ -9,12 +9,12 @@ from layerscope.formats.torch.aten.elements import number
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.graph import attributes as at
 from layerscope.ops.complex import is_complex
-from layerscope.ops.rule import REAL_PARTS
+from layerscope.ops.spec import REAL_PARTS
 
 
 def part(d: Draft, x: Ref) -> Ref:
     """The real or the imaginary part of complex numbers, a view."""
-    return d.add("view", x, at=at.Told((x.shape,), (REAL_PARTS[x.dtype],)))
+    return d.add("view", x, at=at.DeclaredOutputs((x.shape,), (REAL_PARTS[x.dtype],)))
 
 
 def real(d: Draft, self: Ref) -> Ref:

@@ -11,7 +11,7 @@ from layerscope.formats.torch.aten.shaping import permute, reshape, unsqueeze
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 
 def slice_(
@@ -81,7 +81,7 @@ def _pieces(d: Draft, self: Ref, sizes: Sequence[int], dim: int) -> list[Ref]:
 def _with_empty(d: Draft, self: Ref, sizes: Sequence[int], axis: int) -> list[Ref]:
     """Pieces of which some have no elements, which no node makes."""
     full = iter(_pieces(d, self, [size for size in sizes if size], axis))
-    nothing = at.Told(((*self.shape[:axis], 0, *self.shape[axis + 1 :]),), (self.dtype,))
+    nothing = at.DeclaredOutputs(((*self.shape[:axis], 0, *self.shape[axis + 1 :]),), (self.dtype,))
     return [next(full) if size else d.add("constant", at=nothing) for size in sizes]
 
 
@@ -147,7 +147,7 @@ def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
         apart = reshape(d, x, shape)
         order = [n for n in range(len(shape)) if n != axis + 1]
         return permute(d, apart, (*order, axis + 1))
-    index = d.add("constant", at=at.Told(((count, size),), ("int64",)))
+    index = d.add("constant", at=at.DeclaredOutputs(((count, size),), ("int64",)))
     taken = d.add("gather", self, index, at=at.Gather(axis))
     order = [n for n in range(taken.rank) if n != axis + 1]
     return permute(d, taken, (*order, axis + 1))
@@ -159,8 +159,8 @@ def unfold_backward(
     """Windows added up where they stood."""
     shape = tuple(input_sizes)
     count = math.prod(grad_in.shape)
-    ground = at.Told(((math.prod(shape),),), (grad_in.dtype,))
-    spots = d.add("constant", at=at.Told(((count,),), ("int64",)))
+    ground = at.DeclaredOutputs(((math.prod(shape),),), (grad_in.dtype,))
+    spots = d.add("constant", at=at.DeclaredOutputs(((count,),), ("int64",)))
     flat = reshape(d, grad_in, (count,))
     made = d.add("scatter", d.add("constant", at=ground), spots, flat, at=at.Scatter(0, add=True))
     return reshape(d, made, shape)

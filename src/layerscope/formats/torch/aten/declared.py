@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Told
+from layerscope.graph.attributes import DeclaredOutputs
 from layerscope.graph.types import Shape
-from layerscope.ops.known import called
+from layerscope.ops.calls import infer_call
 
 # Operators without a converter, whose tensors are the inputs of the op in the same order.
 DECLARED: dict[str, str] = {
@@ -73,13 +73,13 @@ BY_PRODUCTS = frozenset((
 ))  # fmt: skip
 
 
-def declared(name: str, given: Sequence[Shape], told: Told) -> str:
+def declared(name: str, given: Sequence[Shape], told: DeclaredOutputs) -> str:
     """The op that counts an operator whose results are known; "" where there is none."""
     op = DECLARED.get(name, "")
     if not op:
         return ""
     try:
-        called(op, told, tuple(given))
+        infer_call(op, told, tuple(given))
     except ShapeError:
         return ""
     return op

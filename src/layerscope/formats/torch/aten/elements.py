@@ -9,7 +9,7 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.dtypes import FLOATS, INEXACT
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source, elements
-from layerscope.ops.rule import COMPLEX_OF, axis_of
+from layerscope.ops.spec import COMPLEX_OF, axis_of
 
 SWAPPED = ("add", "mul", "max", "min", "logical", "bitwise")  # both sides are alike
 
@@ -209,7 +209,7 @@ def _both(d: Draft, condition: Ref, a: Any, b: Any) -> list[Ref]:
 
 def number(d: Draft, dtype: str) -> Ref:
     """A constant of one element."""
-    return d.add("constant", at=at.Told(((),), (dtype,)))
+    return d.add("constant", at=at.DeclaredOutputs(((),), (dtype,)))
 
 
 def masked_fill(d: Draft, self: Ref, mask: Ref, value: Any) -> Ref:
@@ -230,7 +230,7 @@ def copy(d: Draft, self: Ref, src: Ref, non_blocking: bool = False) -> Ref:
 def fill(d: Draft, self: Ref, value: Any = 0) -> Ref:
     if isinstance(value, Ref) and value.rank:
         raise NoWords("a tensor to fill with")
-    return d.add("constant", at=at.Told((self.shape,), (self.dtype,)))
+    return d.add("constant", at=at.DeclaredOutputs((self.shape,), (self.dtype,)))
 
 
 def addcmul(d: Draft, self: Ref, tensor1: Ref, tensor2: Ref, *, value: Any = 1) -> Ref:

@@ -9,7 +9,7 @@ from layerscope.formats.torch.aten.shaping import broadcast_to, permute, reshape
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
-from layerscope.ops.rule import axis_of, broadcast
+from layerscope.ops.spec import axis_of, broadcast
 
 PLACES = frozenset(("int64", "int32"))
 
@@ -56,13 +56,13 @@ def _bags(d: Draft, rows: Ref, told: at.EmbeddingBag, others: list[Ref]) -> Ref:
     """Rows that a computed table gave, combined."""
     count, made = elements(rows.shape), told.bags * told.features
     joined = max(count - made, 0)
-    counts = at.Counted(
+    counts = at.CustomCost(
         ((told.bags, told.features),), (rows.dtype,),
         add=joined if told.mode != "max" else 0, comp=joined if told.mode == "max" else 0,
         div=made if told.mode == "mean" else 0, mul=count if len(others) > 1 else 0,
         estimate="no bag is empty",
     )  # fmt: skip
-    return d.add("taught", rows, *others, at=counts)
+    return d.add("custom", rows, *others, at=counts)
 
 
 def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
@@ -145,7 +145,7 @@ def scatter(
         return reshape(d, one, ())
     updates = src
     if not isinstance(src, Ref):
-        updates = d.add("constant", at=at.Told((index.shape,), (self.dtype,)))
+        updates = d.add("constant", at=at.DeclaredOutputs((index.shape,), (self.dtype,)))
     elif src.shape != index.shape:
         ends = tuple(index.shape)
         axes = tuple(range(src.rank))
@@ -197,7 +197,7 @@ def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Any) -> Ref:
         return reshape(d, index_fill(d, reshape(d, self, (1,)), 0, index, value), ())
     axis = axis_of(dim, self.rank)
     shape = (*self.shape[:axis], elements(index.shape), *self.shape[axis + 1 :])
-    filled = d.add("constant", at=at.Told((shape,), (self.dtype,)))
+    filled = d.add("constant", at=at.DeclaredOutputs((shape,), (self.dtype,)))
     return scatter(d, self, axis, _spread(d, axis, index, filled), filled)
 
 
@@ -219,8 +219,8 @@ def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) 
 def bucketize(d: Draft, self: Any, boundaries: Ref, *, out_int32: bool = False, **_: Any) -> Ref:
     kind = "int32" if out_int32 else "int64"
     if not isinstance(self, Ref):
-        return d.add("searchsorted", boundaries, at=at.Told(((),), (kind,)))
-    return d.add("searchsorted", boundaries, self, at=at.Told((self.shape,), (kind,)))
+        return d.add("searchsorted", boundaries, at=at.DeclaredOutputs(((),), (kind,)))
+    return d.add("searchsorted", boundaries, self, at=at.DeclaredOutputs((self.shape,), (kind,)))
 
 
 def is_in(d: Draft, elements_: Any, test_elements: Any, **_: Any) -> Ref:

@@ -102,11 +102,11 @@ def multilabel_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = ME
     pairs = rows * (classes // 2) * (classes - classes // 2)
     shape = () if reduction != EVERY else self.shape[:-1]
     total = 0 if reduction == EVERY else rows - 1
-    counts = at.Counted(
+    counts = at.CustomCost(
         (shape,), (self.dtype,), add=3 * pairs + total, comp=pairs, div=rows,
         estimate="half of the classes are labels, which makes the most pairs",
     )  # fmt: skip
-    return d.add("taught", self, target, at=counts)
+    return d.add("custom", self, target, at=counts)
 
 
 def ctc_loss(
@@ -124,11 +124,11 @@ def ctc_loss(
         states = 2 * targets.shape[0] + rows
     cells = states * steps
     shape = (rows,) if log_probs.rank == 3 else ()
-    counts = at.Counted(
+    counts = at.CustomCost(
         (shape,), (log_probs.dtype,), comp=2 * cells, add=7 * cells, exp=4 * cells,
         estimate="all steps and labels of a batch, the longest of each",
     )  # fmt: skip
-    return d.add("taught", log_probs, targets, at=counts)
+    return d.add("custom", log_probs, targets, at=counts)
 
 
 def cross_entropy(

@@ -44,7 +44,7 @@ def batch_norm(
     if affine and bias is None:
         raise NoWords("a batch norm that scales and does not shift")
     arrays = {"weight": weight, "bias": bias, "running_mean": running_mean}
-    return d.with_arrays("batch_norm", input, told, {**arrays, "running_var": running_var})
+    return d.with_param_inputs("batch_norm", input, told, {**arrays, "running_var": running_var})
 
 
 def _own_statistics(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None, eps: float) -> Ref:
@@ -88,7 +88,7 @@ def instance_norm(
         d.source = Source(op=f"{d.source.op}.running")
     arrays = {"weight": weight, "bias": bias}
     told = at.InstanceNorm(weight is not None, eps)
-    return d.with_arrays("instance_norm", input, told, arrays)
+    return d.with_param_inputs("instance_norm", input, told, arrays)
 
 
 def layer_norm(
@@ -106,7 +106,7 @@ def layer_norm(
     if weight is None:
         made = d.add("layer_norm", input, at=at.LayerNorm(-len(normalized_shape), False, True, eps))
         return made if bias is None else d.add("add", made, bias)
-    return d.with_arrays("layer_norm", input, told, {"weight": weight, "bias": bias})
+    return d.with_param_inputs("layer_norm", input, told, {"weight": weight, "bias": bias})
 
 
 def native_layer_norm(d: Draft, input: Ref, *told: Any) -> Ref:
@@ -128,7 +128,7 @@ def group_norm(
     if weight is not None and bias is None:
         plain = d.add("group_norm", input, at=at.GroupNorm(num_groups, False, eps))
         return _affine(d, plain, weight, None)
-    return d.with_arrays("group_norm", input, told, {"weight": weight, "bias": bias})
+    return d.with_param_inputs("group_norm", input, told, {"weight": weight, "bias": bias})
 
 
 def rms_norm(
@@ -140,7 +140,7 @@ def rms_norm(
 ) -> Ref:
     _need_tail(input, normalized_shape)
     told = at.RMSNorm(-len(normalized_shape), weight is not None, eps or 1e-6)
-    return d.with_arrays("rms_norm", input, told, {"weight": weight})
+    return d.with_param_inputs("rms_norm", input, told, {"weight": weight})
 
 
 def _softmax(op: str) -> Any:

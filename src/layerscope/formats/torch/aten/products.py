@@ -17,7 +17,7 @@ def linear(d: Draft, input: Ref, weight: Ref, bias: Ref | None = None) -> Ref:
     if input.shape[-1:] != weight.shape[1:]:
         raise NoWords("features that do not agree")
     told = at.Linear(weight.shape[0], bias is not None)
-    return d.with_arrays("linear", input, told, {"weight": weight, "bias": bias})
+    return d.with_param_inputs("linear", input, told, {"weight": weight, "bias": bias})
 
 
 def _with_bias(d: Draft, x: Ref, bias: Ref | None) -> Ref:
@@ -70,8 +70,8 @@ def grouped(d: Draft, self: Ref, mat2: Ref, offs: Ref | None = None, *_: Any, **
     if self.rank != 2 or mat2.rank != 3:
         raise NoWords("groups of columns")
     rows, inner, columns = self.shape[0], self.shape[1], mat2.shape[2]
-    told = at.Counted(((rows, columns),), (self.dtype,), mac=rows * inner * columns)
-    return d.add("taught", self, mat2, at=told)
+    told = at.CustomCost(((rows, columns),), (self.dtype,), mac=rows * inner * columns)
+    return d.add("custom", self, mat2, at=told)
 
 
 def _need_mul(dtypes: Mapping[str, None], summed: bool) -> None:

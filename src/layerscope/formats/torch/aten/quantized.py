@@ -152,7 +152,7 @@ def embedding(d: Draft, pack: Any, indices: Ref, *_: Any) -> Ref:
     """Slices of a table, widened by the scale of each."""
     [table] = _arrays(pack, ("weight",))
     assert table is not None
-    told = at.Told(((*indices.shape, table.shape[1]),), (table.dtype,))
+    told = at.DeclaredOutputs(((*indices.shape, table.shape[1]),), (table.dtype,))
     return widened(d, d.add("select", indices, at=told, holds={"weight": table}))
 
 

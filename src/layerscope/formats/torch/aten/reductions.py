@@ -84,7 +84,7 @@ def nansum(
     """What is no number counts as nought."""
     x = self
     if x.dtype.startswith(INEXACT):
-        zero = d.add("constant", at=at.Told(((),), (x.dtype,)))
+        zero = d.add("constant", at=at.DeclaredOutputs(((),), (x.dtype,)))
         x = d.add("where", d.add("is_nan", x), zero, x)
     made: Ref = reduction("reduce_sum")(d, x, dim, keepdim, dtype=dtype)
     return made
@@ -96,7 +96,7 @@ def dist(d: Draft, self: Ref, other: Ref, p: Any = 2) -> Ref:
 
 def trace(d: Draft, self: Ref) -> Ref:
     """The diagonal, a view, added up."""
-    diagonal = d.add("view", self, at=at.Told(((min(self.shape),),), (self.dtype,)))
+    diagonal = d.add("view", self, at=at.DeclaredOutputs(((min(self.shape),),), (self.dtype,)))
     made: Ref = reduction("reduce_sum")(d, diagonal)
     return made
 
@@ -106,14 +106,17 @@ def renorm(d: Draft, self: Ref, p: Any, dim: int, maxnorm: Any) -> Ref:
     others = [n for n in range(self.rank) if n != dim % self.rank]
     norms = vector_norm(d, self, p, others, True)
     scale = d.add("div", d.add("add", norms))
-    one = d.add("constant", at=at.Told(((),), (self.dtype,)))
+    one = d.add("constant", at=at.DeclaredOutputs(((),), (self.dtype,)))
     return d.add("mul", self, d.add("where", d.add("compare", norms), scale, one))
 
 
 def kth_value(d: Draft, self: Ref, k: int, dim: int = -1, keepdim: bool = False) -> list[Ref]:
     """The last of the k smallest, which are found as the k largest are."""
     if not self.rank:
-        return [d.add("identity", self), d.add("constant", at=at.Told(((),), ("int64",)))]
+        return [
+            d.add("identity", self),
+            d.add("constant", at=at.DeclaredOutputs(((),), ("int64",))),
+        ]
     along = axis(dim, self.rank)
     best = d.several("top_k", self, at=at.TopK(k, along))
     cut = at.Slice((along,), (k - 1,), (k,), (1,))
@@ -241,8 +244,8 @@ def count_nonzero(d: Draft, self: Ref, dim: Any = None) -> Ref:
 def histc(d: Draft, self: Ref, bins: int = 100, *_: Any, **__: Any) -> Ref:
     """Every element found its bin, and counted there."""
     size = elements(self.shape)
-    told = at.Counted(((bins,),), (self.dtype,), add=size, mul=size)
-    return d.add("taught", self, at=told)
+    told = at.CustomCost(((bins,),), (self.dtype,), add=size, mul=size)
+    return d.add("custom", self, at=told)
 
 
 TABLE: dict[str, Any] = {

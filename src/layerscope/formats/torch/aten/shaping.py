@@ -9,7 +9,7 @@ from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.graph import attributes as at
 from layerscope.graph.types import DTYPE_BITS, Source, elements
-from layerscope.ops.rule import axis_of
+from layerscope.ops.spec import axis_of
 
 
 def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
@@ -39,7 +39,7 @@ def _reinterpreted(d: Draft, self: Ref, dtype: str) -> Ref:
         shape = (*self.shape[:-1], self.shape[-1] * old // new)
     else:
         shape = self.shape
-    return d.add("view", self, at=at.Told((shape,), (dtype,)))
+    return d.add("view", self, at=at.DeclaredOutputs((shape,), (dtype,)))
 
 
 def view_as(d: Draft, self: Ref, other: Ref) -> Ref:
@@ -254,7 +254,7 @@ def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
     """Matrices written into zeros."""
     sides = [(1, *part.shape)[-2:] if part.rank else (1, 1) for part in tensors]
     shape = (sum([rows for rows, _ in sides]), sum([columns for _, columns in sides]))
-    whole = d.add("constant", at=at.Told((shape,), (tensors[0].dtype,)))
+    whole = d.add("constant", at=at.DeclaredOutputs((shape,), (tensors[0].dtype,)))
     for part in tensors:
         if 0 not in part.shape:
             whole = d.add("insert", whole, part)
@@ -267,7 +267,9 @@ def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int =
     shape = list(self.shape[:-1])
     for axis in sorted([axis_of(n, self.rank + 1) for n in (dim1, dim2)]):
         shape.insert(axis, size)
-    return d.add("insert", d.add("constant", at=at.Told((tuple(shape),), (self.dtype,))), self)
+    return d.add(
+        "insert", d.add("constant", at=at.DeclaredOutputs((tuple(shape),), (self.dtype,))), self
+    )
 
 
 def inserted(d: Draft, self: Ref, src: Ref, *_: Any, **__: Any) -> Ref:
@@ -286,7 +288,7 @@ def _copy_of(words: Any) -> Any:
 
 
 def viewed(d: Draft, self: Ref, size: Sequence[int], *_: Any) -> Ref:
-    return d.add("view", self, at=at.Told((tuple(size),), (self.dtype,)))
+    return d.add("view", self, at=at.DeclaredOutputs((tuple(size),), (self.dtype,)))
 
 
 def diagonal(d: Draft, self: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:

@@ -149,7 +149,7 @@ def rrelu(
     """In training every slope is drawn; else it is the mean of both ends."""
     if not training:
         return d.add("leaky_relu", self, at=at.Activation((lower + upper) / 2, None, d.in_place))
-    slopes = d.add("random", at=at.Told((self.shape,), (self.dtype,)))
+    slopes = d.add("random", at=at.DeclaredOutputs((self.shape,), (self.dtype,)))
     d.source = Source(op=f"{d.source.op}.drawn")
     return d.add("where", d.add("compare", self), self, d.add("mul", self, slopes))
 

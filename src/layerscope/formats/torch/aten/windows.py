@@ -62,7 +62,7 @@ def conv(
         pads = tuple([(each, each) for each in _sizes(padding, rank)])
     window = _window(kernel, _sizes(stride, rank), pads, spread)
     told = at.Conv(window, weight.shape[0], int(groups), bias is not None)
-    made = d.with_arrays("conv", x, told, {"weight": weight, "bias": bias})
+    made = d.with_param_inputs("conv", x, told, {"weight": weight, "bias": bias})
     return _unbatched(d, made, input, rank)
 
 
@@ -89,7 +89,7 @@ def conv_transpose(
     told = at.TransposedConv(
         window, weight.shape[1] * groups, groups, bias is not None, extra if any(extra) else ()
     )
-    made = d.with_arrays("conv_transpose", x, told, {"weight": weight, "bias": bias})
+    made = d.with_param_inputs("conv_transpose", x, told, {"weight": weight, "bias": bias})
     return _unbatched(d, made, input, rank)
 
 
@@ -221,7 +221,7 @@ def fractional_pool(d: Draft, self: Ref, kernel_size: Sizes, output_size: Sizes,
     kernel, sizes = _sizes(kernel_size, rank), _sizes(output_size, rank)
     shape = (*self.shape[: self.rank - rank], *sizes)
     compared = (elements(kernel) - 1) * elements(shape)
-    return d.add("taught", self, at=at.Counted((shape,), (self.dtype,), comp=compared))
+    return d.add("custom", self, at=at.CustomCost((shape,), (self.dtype,), comp=compared))
 
 
 def im2col(
@@ -255,8 +255,8 @@ def col2im(
     batch, channels = x.shape[0], x.shape[1] // taps
     sides = [s + 2 * p for s, p in zip(output_size, _sizes(padding, 2), strict=True)]
     updates = reshape(d, x, (batch, channels, taps * x.shape[2]))
-    ground = at.Told(((batch, channels, sides[0] * sides[1]),), (x.dtype,))
-    places = at.Told((updates.shape,), ("int64",))
+    ground = at.DeclaredOutputs(((batch, channels, sides[0] * sides[1]),), (x.dtype,))
+    places = at.DeclaredOutputs((updates.shape,), ("int64",))
     made = d.add(
         "scatter",
         d.add("constant", at=ground),
