@@ -38,6 +38,7 @@ class Result(msgspec.Struct, frozen=True):
     params: int | None = None
     reasons: dict[str, int] = {}  # multiply-adds by reason
     unknown: dict[str, int] = {}  # operators without figures
+    operators: tuple[str, ...] = ()  # of PyTorch, those that its layers come from
     message: str = ""
     seconds: float = 0.0
 
@@ -160,8 +161,14 @@ def _judge(result: Result, pair: Pair, kwargs: Mapping[str, Any], counted: int) 
             result, outcome="refused", reference=counted, params=params, message=said(error)
         )
     macs = int(report.total_macs)
+    sources = {node.source.op for node in report.graph.nodes if node.source is not None}
     result = msgspec.structs.replace(
-        result, macs=macs, reference=counted, params=params, unknown=dict(report.coverage.unknown)
+        result,
+        macs=macs,
+        reference=counted,
+        params=params,
+        unknown=dict(report.coverage.unknown),
+        operators=tuple(sorted(sources - {""})),
     )
     if report.total_params != params:
         message = f"{report.total_params:,} parameters, the model has {params:,}"

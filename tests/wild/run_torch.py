@@ -39,6 +39,7 @@ PACKAGES = {
 MOST_MEMORY = 10 << 30  # of a process, in bytes
 CHUNK = 20  # models that one process runs before it takes those of another package
 MOST_REFUSED, MOST_UNKNOWN = 0.01, 0.02
+LEAST_RULES = 0.9  # of the operators that the models call
 
 
 def module_of(package: str) -> Any:
@@ -142,6 +143,23 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
+def operators(results: list[Result]) -> tuple[set[str], set[str]]:
+    """Operators of PyTorch that the models call, and those of them without a rule."""
+    unknown = {operator for result in results for operator in result.unknown}
+    return unknown.union(*(result.operators for result in results)), unknown
+
+
+def operator_line(results: list[Result]) -> str:
+    """How many operators that the models call have a rule."""
+    called, unknown = operators(results)
+    share = 100 * (1 - len(unknown) / len(called)) if called else 100
+    missing = f"; without: {', '.join(sorted(unknown))}" if unknown else ""
+    return (
+        f"{len(called) - len(unknown)} of {len(called)} operators that these models call have a "
+        f"rule ({share:.1f} %){missing}"
+    )
+
+
 def verdict(results: list[Result]) -> list[str]:
     """What breaks a limit."""
     counts = Counter(result.outcome for result in results)
@@ -152,6 +170,9 @@ def verdict(results: list[Result]) -> list[str]:
     for outcome, most in (("refused", MOST_REFUSED), ("unknown", MOST_UNKNOWN)):
         if counts[outcome] >= most * ran:
             found.append(f"{counts[outcome]} of {ran} {outcome}, expected below {most:.0%}")
+    called, without = operators(results)
+    if len(without) > (1 - LEAST_RULES) * len(called):
+        found.append(f"{len(without)} of {len(called)} operators have no rule")
     return found
 
 
@@ -170,6 +191,7 @@ def main() -> int:
     args = parser.parse_args()
     results = run(args)
     print(table(results))
+    print(operator_line(results))
     broken = verdict(results)
     print("\n".join(broken) if broken else "all limits hold")
     return 1 if broken else 0
