@@ -66,6 +66,12 @@ def _distances(call: Call) -> int:
     return 0 if few else prod(call.output) * (left[-1] + 2)
 
 
+def _lstm_layer(call: Call) -> int:
+    """Multiply-adds of one direction of an LSTM in oneDNN: steps x batch x both matrices."""
+    x, of_input, of_state = call.shapes[:3]
+    return prod(x[:2]) * (prod(of_input) + prod(of_state))
+
+
 # Operators that multiply matrices and have no formula in torch.utils.flop_counter 2.13.
 UNCOUNTED: dict[str, Callable[[Call], int]] = {
     "aten::mv": _vectors,
@@ -77,6 +83,7 @@ UNCOUNTED: dict[str, Callable[[Call], int]] = {
     "aten::addbmm": lambda call: prod(call.shapes[1]) * call.shapes[2][-1],
     "aten::_cdist_forward": _distances,
     "aten::_euclidean_dist": _distances,
+    "aten::mkldnn_rnn_layer": _lstm_layer,
 }
 # Algorithms of linear algebra without a formula there -> our rows that count them.
 ALGORITHMS = {
