@@ -28,6 +28,7 @@ OTHERS: tuple[Any, ...] = (
 )  # fmt: skip
 DEEP = b'"lists in lists"'  # stands for the next, which is too deep to be written by json
 NESTED = b"[" * 1500 + b"]" * 1500
+MOST_SLOTS = 1000  # values of JSON above which no change copies one
 TOKEN = re.compile(rb"\w+|\s+|.", re.DOTALL)
 TEXTS = (
     b"0", b"1", b"-1", b"2", b"65", b"2147483648", b"9223372036854775807", b"9223372036854775808",
@@ -88,7 +89,8 @@ def _change_value(root: list[Any], source: Random) -> None:
     if not slots:
         return
     where, key = source.choice(slots)
-    action = source.randrange(10)
+    # A copy may double the value, so a large one only shrinks or keeps its size.
+    action = source.randrange(10 if len(slots) < MOST_SLOTS else 5)
     if action < 3:
         where[key] = source.choice(NUMBERS if source.random() < 0.6 else OTHERS)
     elif action == 3 and isinstance(where[key], int):
