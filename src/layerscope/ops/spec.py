@@ -65,8 +65,12 @@ class Gemm(Struct, frozen=True, gc=False):
     count: int = 1
 
 
-class Call(Struct, frozen=True, gc=False):
-    """One use of an op: what it was told, and the shapes around it."""
+class Call(Struct, frozen=True, eq=False, gc=False):
+    """One use of an op: its attributes and the shapes of its inputs and outputs.
+
+    Calls are equal only to themselves, so a call is a cheap dict key. `ops.calls.infer_call`
+    returns the same call for the same op, attributes and shapes.
+    """
 
     attributes: Any
     inputs: tuple[Shape, ...]
