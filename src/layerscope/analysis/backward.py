@@ -6,7 +6,7 @@ from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph
 from layerscope.ops import FREE, SPECS, Call, Ops
-from layerscope.ops.complex import by_kind
+from layerscope.ops.complex_arithmetic import by_kind
 
 
 def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, Ops]:

@@ -15,7 +15,7 @@ from layerscope.graph.attributes import CustomCost, DeclaredOutputs
 from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, SPECS, Call, Gemm, Ops
 from layerscope.ops.calls import params_of
-from layerscope.ops.complex import complex_ops, is_complex
+from layerscope.ops.complex_arithmetic import complex_ops, is_complex
 
 Status = Literal["exact", "estimate", "unknown"]
 

@@ -11,7 +11,7 @@ from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import SPECS, Call
 from layerscope.ops.attention import einsum_order
 from layerscope.ops.autograd import Fold
-from layerscope.ops.strides import (
+from layerscope.ops.torch_strides import (
     Laid,
     channels_last,
     dense,

@@ -15,6 +15,7 @@ from layerscope.ops import (
     layout,
     linalg,
     linear,
+    loss,
     normalization,
     pooling,
     quantization,
@@ -22,9 +23,8 @@ from layerscope.ops import (
     reduction,
     resize,
     roi,
-    searching,
+    search,
     slice_concat,
-    softmax,
 )
 from layerscope.ops.spec import FREE, Call, Gemm, Ops, OpSpec, merge
 
@@ -35,7 +35,7 @@ SPECS = merge(
     normalization.SPECS,
     activation.SPECS,
     elementwise.SPECS,
-    softmax.SPECS,
+    loss.SPECS,
     layout.SPECS,
     slice_concat.SPECS,
     resize.SPECS,
@@ -49,7 +49,7 @@ SPECS = merge(
     data_dependent.SPECS,
     fft.SPECS,
     control.SPECS,
-    searching.SPECS,
+    search.SPECS,
     linalg.SPECS,
 )
 

@@ -1,14 +1,17 @@
-"""Element-wise functions of one tensor, by what each costs per element."""
+"""Activations and other functions of one tensor, with their cost per element; softmax."""
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import PReLU
+from layerscope.graph.attributes import PReLU, Softmax
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.autograd import FIRST, NOTHING, RESULT, Saved, SavedRule
+from layerscope.ops.access_map import AccessMap, keep
+from layerscope.ops.autograd import FIRST, NOTHING, RESULT, Saved, SavedRule, nothing, result
 from layerscope.ops.spec import (
+    FREE,
     Call,
     Ops,
     OpSpec,
+    axis_of,
     gradient,
     need_rank,
     param,
@@ -98,6 +101,41 @@ def _prelu_params(call: Call) -> tuple[Param, ...]:
     return (param("weight", (1,) if a.shared else (call.x[1],), "slope"),)
 
 
+def softmax_axis(call: Call) -> int:
+    """The axis of a softmax, counted from the front."""
+    return axis_of((call.attributes or Softmax()).axis, len(call.x))
+
+
+def softmax_rows(call: Call) -> int:
+    """Number of vectors that are normalized one by one."""
+    axis = softmax_axis(call)
+    if (call.attributes or Softmax()).tail:
+        return elements(call.x[:axis])
+    return elements(call.x) // max(call.x[axis], 1)
+
+
+def _softmax_access(call: Call) -> tuple[AccessMap, ...]:
+    """All axes but those that are normalized together."""
+    axis = softmax_axis(call)
+    end = len(call.x) if (call.attributes or Softmax()).tail else axis + 1
+    return (keep((*range(axis), *range(end, len(call.x)))),)
+
+
+def _softmax_shape(call: Call) -> tuple[Shape, ...]:
+    softmax_axis(call)
+    return same(call)
+
+
+def softmax_ops(call: Call) -> Ops:
+    """The maximum, its subtraction, exponentials, their sum, a division."""
+    return Ops(comp=1, add=2, exp=1, div=1) * elements(call.x)
+
+
+def log_softmax_ops(call: Call) -> Ops:
+    """As softmax, with a logarithm per row and a subtraction in place of the division."""
+    return Ops(comp=1, add=3, exp=1) * elements(call.x) + Ops(exp=softmax_rows(call))
+
+
 SPECS = {
     op: OpSpec(
         family="activation",
@@ -125,5 +163,30 @@ SPECS = {
             in_place=True,
         ),
         1,
+    ),
+    "softmax": OpSpec(
+        family="softmax",
+        shape=_softmax_shape,
+        ops=softmax_ops,
+        access_map=_softmax_access,
+        backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
+        saved_for_backward=result,
+    ),
+    "log_softmax": OpSpec(
+        family="softmax",
+        shape=_softmax_shape,
+        ops=log_softmax_ops,
+        access_map=_softmax_access,
+        backward=lambda call: (Ops(exp=1, mul=1, add=2) * elements(call.x), FREE),
+        saved_for_backward=result,
+    ),
+    # one for the first of the largest, zeros for the others
+    "hardmax": OpSpec(
+        family="softmax",
+        shape=_softmax_shape,
+        ops=lambda call: Ops(comp=elements(call.x) - softmax_rows(call)),
+        access_map=_softmax_access,
+        backward=passes,
+        saved_for_backward=nothing,
     ),
 }

@@ -252,6 +252,11 @@ def shown(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "a scalar"
 
 
+def shapes_text(shapes: tuple[Shape, ...]) -> str:
+    """Shapes in an error message, such as `2x3 and 4`."""
+    return " and ".join(["x".join(map(str, shape)) for shape in shapes])
+
+
 def axis_of(axis: int, rank: int) -> int:
     """An axis counted from the front; raises where there is no such axis."""
     if not -rank <= axis < rank:
@@ -266,8 +271,7 @@ def broadcast(shapes: tuple[Shape, ...]) -> Shape:
     for axis in range(-rank, 0):
         sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
         if len(sizes) > 1:
-            told = " and ".join("x".join(map(str, shape)) for shape in shapes)
-            raise ShapeError(f"shapes {told} do not agree")
+            raise ShapeError(f"shapes {shapes_text(shapes)} do not agree")
         result.append(sizes.pop() if sizes else 1)
     return tuple(result)
 

@@ -100,5 +100,7 @@ class Opaque(Struct, frozen=True, gc=False):
     dtypes: tuple[str, ...] = ()  # left out: that of the first input
     declared: tuple[bool, ...] = ()  # whether a shape is only what a file declares
     why: str = ""  # why it has no figures; left out: there is no rule for it
-    infer: str = ""  # the function of ops.opaque that infers the shapes, instead of `shapes`
+    infer: str = (
+        ""  # the function of ops.uncounted_shapes that infers the shapes, instead of `shapes`
+    )
     sizes: tuple[int, ...] = ()  # its arguments beside the shapes of the inputs
