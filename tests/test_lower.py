@@ -296,7 +296,9 @@ def test_what_has_no_form_is_refused_by_name() -> None:
     with pytest.raises(CannotLower, match=r"^odd: spin \(whirl\): no rule for op whirl$"):
         lowered(graph)
     case = next(case for case in caffe_cases.CASES if case.op == "psroi_pool")
-    with pytest.raises(CannotLower, match=r"node \(psroi_pool\): ONNX has no position-sensitive RoI pooling"):
+    with pytest.raises(
+        CannotLower, match=r"node \(psroi_pool\): ONNX has no position-sensitive RoI pooling"
+    ):
         lowered(graph_of(case))
     torchs = Case("einsum", at.Einsum("...i->i"), ((5, 2),))
     with pytest.raises(CannotLower, match=r"node \(einsum\): '...i->i' sums axes"):

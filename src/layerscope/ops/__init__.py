@@ -53,4 +53,20 @@ SPECS = merge(
     linalg.SPECS,
 )
 
-__all__ = ["FREE", "SPECS", "Call", "Gemm", "OpSpec", "Ops"]
+
+def display_name(op: str, system: str) -> str | None:
+    """Name of an op in another system; None if it has none there.
+
+    - `torch`, `torch_function`: class in torch.nn and function, {} for the number of spatial axes
+    - `caffe`: type of a layer
+    - `matconvnet`, `dagnn`: type in the table of a SimpleNN, class of a layer of a DagNN
+    - `sheet`: kind of line in layer sheets
+    - `plural`: in sentences of explanations
+
+    An empty name says that the op is one step of a layer that has a name as a whole.
+    """
+    spec = SPECS.get(op)
+    return None if spec is None else spec.names.get(system)
+
+
+__all__ = ["FREE", "SPECS", "Call", "Gemm", "OpSpec", "Ops", "display_name"]

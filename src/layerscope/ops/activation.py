@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import PReLU, Softmax
+from collections.abc import Mapping
+
+from layerscope.graph.attributes import Activation, PReLU, Softmax
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import AccessMap, keep
 from layerscope.ops.autograd import FIRST, NOTHING, RESULT, Saved, SavedRule, nothing, result
@@ -136,9 +138,43 @@ def log_softmax_ops(call: Call) -> Ops:
     return Ops(comp=1, add=3, exp=1) * elements(call.x) + Ops(exp=softmax_rows(call))
 
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "relu": {"torch": "ReLU", "torch_function": "relu", "caffe": "ReLU", "dagnn": "ReLU"},
+    "relu6": {"torch": "ReLU6", "torch_function": "hardtanh", "caffe": "ReLU6"},
+    "clip": {"torch": "Hardtanh", "torch_function": "hardtanh"},
+    "abs": {"caffe": "AbsVal"},
+    "threshold": {"caffe": "Threshold"},
+    "leaky_relu": {
+        "torch": "LeakyReLU",
+        "torch_function": "leaky_relu",
+        "caffe": "ReLU",
+        "dagnn": "ReLU",
+    },
+    "elu": {"torch": "ELU", "torch_function": "elu", "caffe": "ELU"},
+    "sigmoid": {
+        "torch": "Sigmoid",
+        "torch_function": "sigmoid",
+        "caffe": "Sigmoid",
+        "dagnn": "Sigmoid",
+    },
+    "tanh": {"torch": "Tanh", "torch_function": "tanh", "caffe": "TanH", "dagnn": "Tanh"},
+    "silu": {"torch": "SiLU", "torch_function": "silu"},
+    "hard_sigmoid": {"torch": "Hardsigmoid", "torch_function": "hardsigmoid"},
+    "hard_swish": {"torch": "Hardswish", "torch_function": "hardswish"},
+    "gelu": {"torch": "GELU", "torch_function": "gelu"},
+    "gelu_tanh": {"torch": "GELU", "torch_function": "gelu"},
+    "softplus": {"caffe": "BNLL"},
+    "exp": {"caffe": "Exp"},
+    "log": {"caffe": "Log"},
+    "mish": {"torch": "Mish", "torch_function": "mish"},
+}
+
 SPECS = {
     op: OpSpec(
         family="activation",
+        attributes=Activation,
+        names=NAMES.get(op, {}),
         shape=same,
         ops=per_output(
             mac=cost.mac, add=cost.add, mul=cost.mul, comp=cost.comp, div=cost.div, exp=cost.exp
@@ -153,6 +189,8 @@ SPECS = {
     "prelu": with_param_inputs(
         OpSpec(
             family="activation",
+            attributes=PReLU,
+            names={"torch": "PReLU", "torch_function": "prelu", "caffe": "PReLU"},
             shape=_prelu_shape,
             ops=per_output(comp=1, mul=1),
             params=_prelu_params,
@@ -166,6 +204,14 @@ SPECS = {
     ),
     "softmax": OpSpec(
         family="softmax",
+        attributes=Softmax,
+        names={
+            "torch": "Softmax",
+            "torch_function": "softmax",
+            "caffe": "Softmax",
+            "matconvnet": "softmx",
+            "dagnn": "SoftMax",
+        },
         shape=_softmax_shape,
         ops=softmax_ops,
         access_map=_softmax_access,
@@ -174,6 +220,7 @@ SPECS = {
     ),
     "log_softmax": OpSpec(
         family="softmax",
+        attributes=Softmax,
         shape=_softmax_shape,
         ops=log_softmax_ops,
         access_map=_softmax_access,
@@ -183,6 +230,7 @@ SPECS = {
     # one for the first of the largest, zeros for the others
     "hardmax": OpSpec(
         family="softmax",
+        attributes=Softmax,
         shape=_softmax_shape,
         ops=lambda call: Ops(comp=elements(call.x) - softmax_rows(call)),
         access_map=_softmax_access,

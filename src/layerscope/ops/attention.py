@@ -313,6 +313,12 @@ def _rotary_shape(call: Call) -> tuple[Shape, ...]:
 SPECS = {
     "attention": OpSpec(
         family="attention",
+        attributes=Attention,
+        names={
+            "torch": "",
+            "torch_function": "scaled_dot_product_attention",
+            "plural": "fused attention",
+        },
         shape=_attention_shape,
         saved_for_backward=_attention_saves,
         ops=_attention_ops,
@@ -324,6 +330,8 @@ SPECS = {
     ),
     "einsum": OpSpec(
         family="attention",
+        attributes=Einsum,
+        names={"torch": "", "torch_function": "einsum", "plural": "einsum"},
         shape=_einsum_shape,
         saved_for_backward=_einsum_saves,
         ops=_einsum_ops,
@@ -335,6 +343,7 @@ SPECS = {
     # x·cos + turned(x)·sin, with tables of sines that are made once
     "rotary": OpSpec(
         family="attention",
+        attributes=Rotary,
         shape=_rotary_shape,
         saved_for_backward=nothing,
         ops=lambda call: Ops(mul=2, add=1) * elements(call.y),

@@ -105,6 +105,7 @@ def _reach(call: Call) -> tuple[AccessMap, ...]:
 SPECS = {
     kind: OpSpec(
         family="recurrent",
+        attributes=Unrolled,
         shape=_shape,
         ops=_ops(kind),
         params=_params(kind),

@@ -38,6 +38,7 @@ SPECS = {
     # worked out before the run, from shapes and constants alone
     "constant": OpSpec(
         family="control",
+        attributes=DeclaredOutputs,
         shape=_told,
         ops=free,
         access_map=_unread,
@@ -51,6 +52,7 @@ SPECS = {
     # what one of several branches made, or a loop hands out
     "select": OpSpec(
         family="control",
+        attributes=DeclaredOutputs,
         shape=_told,
         ops=free,
         access_map=_chosen_reach,
@@ -63,6 +65,7 @@ SPECS = {
     ),
     "range": OpSpec(
         family="control",
+        attributes=DeclaredOutputs,
         shape=_told,
         ops=per_output(add=1),
         access_map=lambda call: everything(call.inputs),
@@ -73,6 +76,7 @@ SPECS = {
     ),
     "random": OpSpec(
         family="control",
+        attributes=DeclaredOutputs,
         shape=_told,
         ops=lambda call: Ops(mul=1, add=1) * call.out_elements,
         access_map=_unread,
@@ -86,6 +90,7 @@ SPECS = {
     # an operator of somebody's own, counted as its owner says
     "custom": OpSpec(
         family="control",
+        attributes=CustomCost,
         shape=_told,
         ops=_counted,
         access_map=lambda call: everything(call.inputs if len(call.outputs) == 1 else call.outputs),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Conv, DeformConv, TransposedConv
+from layerscope.graph.attributes import Conv, DeformConv, Im2Col, TransposedConv
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import SAME, AccessMap, Map, TransposedMap, WindowMap, keep
 from layerscope.ops.autograd import FIRST, Saved, every_input, nothing
@@ -187,6 +187,7 @@ def _im2col_shape(call: Call) -> tuple[Shape, ...]:
 SPECS = {
     "im2col": OpSpec(
         family="shaping",
+        attributes=Im2Col,
         shape=_im2col_shape,
         ops=free,
         access_map=window_reach,
@@ -196,6 +197,16 @@ SPECS = {
     "conv": with_param_inputs(
         OpSpec(
             family="convolution",
+            attributes=Conv,
+            names={
+                "torch": "Conv{}d",
+                "torch_function": "conv{}d",
+                "caffe": "Convolution",
+                "matconvnet": "conv",
+                "dagnn": "Conv",
+                "sheet": "conv",
+                "plural": "convolutions",
+            },
             shape=conv_shape,
             ops=conv_ops,
             params=conv_params,
@@ -208,6 +219,8 @@ SPECS = {
     ),
     "deform_conv": OpSpec(
         family="convolution",
+        attributes=DeformConv,
+        names={"plural": "deformable convolutions"},
         shape=_deform_shape,
         ops=lambda call: conv_ops(call) + _deform_samples(call),
         params=conv_params,
@@ -220,6 +233,16 @@ SPECS = {
     "conv_transpose": with_param_inputs(
         OpSpec(
             family="convolution",
+            attributes=TransposedConv,
+            names={
+                "torch": "ConvTranspose{}d",
+                "torch_function": "conv_transpose{}d",
+                "caffe": "Deconvolution",
+                "matconvnet": "convt",
+                "dagnn": "ConvTranspose",
+                "sheet": "deconv",
+                "plural": "transposed convolutions",
+            },
             shape=transposed_shape,
             ops=transposed_ops,
             params=transposed_params,

@@ -70,6 +70,7 @@ SPECS = {
     ),
     "compress": OpSpec(
         family="indexing",
+        attributes=Compress,
         shape=_kept_shape,
         ops=lambda call: Ops(comp=sum(map(elements, call.inputs[1:]))),
         access_map=lambda call: everything(call.inputs),
@@ -81,6 +82,7 @@ SPECS = {
     ),
     "unique": OpSpec(
         family="indexing",
+        attributes=Unique,
         shape=_unique_shape,
         ops=_unique_ops,
         access_map=lambda call: everything(call.outputs if len(call.outputs) > 1 else call.inputs),

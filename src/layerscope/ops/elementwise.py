@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Power, Sum
 from layerscope.graph.types import Shape, elements
@@ -107,6 +109,16 @@ SAVES: dict[str, SavedRule] = {
 }
 
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "add": {"caffe": "Eltwise", "matconvnet": "sum", "dagnn": "Sum"},
+    "sub": {"caffe": "Eltwise"},
+    "mul": {"caffe": "Eltwise"},
+    "pow": {"caffe": "Power"},
+    "max": {"caffe": "Eltwise"},
+}
+
+
 def _rule(op: str, unit: Ops) -> OpSpec:
     mul, div = _backward(op)
     backward = (
@@ -119,6 +131,8 @@ def _rule(op: str, unit: Ops) -> OpSpec:
     )
     return OpSpec(
         family="elementwise",
+        attributes=Sum if op == "add" else None,
+        names=NAMES.get(op, {}),
         shape=_shape,
         ops=_ops(unit),
         backward=backward,
@@ -141,6 +155,7 @@ SPECS = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
     ),
     "power": OpSpec(
         family="elementwise",
+        attributes=Power,
         shape=same,
         ops=_power_ops,
         backward=lambda call: (Ops(mul=2, exp=1) * call.out_elements, FREE),

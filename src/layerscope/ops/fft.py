@@ -120,6 +120,7 @@ def _stft_reach(call: Call) -> tuple[AccessMap, ...]:
 SPECS = {
     "fft": OpSpec(
         family="spectral",
+        attributes=FFT,
         shape=_fft_shape,
         ops=_fft_ops,
         access_map=_fft_reach,
@@ -130,6 +131,7 @@ SPECS = {
     ),
     "dft": OpSpec(
         family="spectral",
+        attributes=DFT,
         shape=_dft_shape,
         ops=_dft_ops,
         access_map=_dft_reach,
@@ -139,6 +141,7 @@ SPECS = {
     ),
     "stft": OpSpec(
         family="spectral",
+        attributes=STFT,
         shape=_stft_shape,
         ops=_stft_ops,
         access_map=_stft_reach,

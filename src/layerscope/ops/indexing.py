@@ -245,6 +245,7 @@ def _roll_reach(call: Call) -> tuple[AccessMap, ...]:
 SPECS = {
     "gather": OpSpec(
         family="indexing",
+        attributes=Gather,
         shape=_gather_shape,
         ops=free,
         access_map=_gather_reach,
@@ -255,6 +256,7 @@ SPECS = {
     ),
     "scatter": OpSpec(
         family="indexing",
+        attributes=Scatter,
         shape=_scatter_shape,
         ops=_added,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
@@ -264,6 +266,7 @@ SPECS = {
     ),
     "gather_nd": OpSpec(
         family="indexing",
+        attributes=GatherND,
         shape=_gather_nd_shape,
         ops=free,
         access_map=_gather_nd_reach,
@@ -274,6 +277,7 @@ SPECS = {
     ),
     "scatter_nd": OpSpec(
         family="indexing",
+        attributes=Scatter,
         shape=_scatter_nd_shape,
         ops=_added,
         access_map=_scatter_nd_reach,
@@ -284,6 +288,7 @@ SPECS = {
     # every place of the new axis against the index
     "one_hot": OpSpec(
         family="indexing",
+        attributes=OneHot,
         shape=_one_hot_shape,
         ops=lambda call: Ops(comp=call.out_elements),
         access_map=_one_hot_reach,
@@ -293,6 +298,7 @@ SPECS = {
     ),
     "expand": OpSpec(
         family="indexing",
+        attributes=Expand,
         shape=_expand_shape,
         ops=free,
         access_map=_expand_reach,
@@ -310,6 +316,7 @@ SPECS = {
     ),
     "top_k": OpSpec(
         family="indexing",
+        attributes=TopK,
         shape=_top_k_shape,
         ops=_top_k_ops,
         access_map=_top_k_reach,
@@ -320,6 +327,8 @@ SPECS = {
     "embedding": with_param_inputs(
         OpSpec(
             family="indexing",
+            attributes=Embedding,
+            names={"torch": "Embedding", "torch_function": "embedding"},
             shape=_embedding_shape,
             ops=free,
             params=_embedding_params,
@@ -334,6 +343,7 @@ SPECS = {
     # a learned array, such as a class token or a table of positions, read as it is
     "table": OpSpec(
         family="indexing",
+        attributes=Table,
         shape=_table_shape,
         ops=free,
         params=_table_params,

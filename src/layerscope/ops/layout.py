@@ -6,11 +6,14 @@ from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import (
+    ChannelShuffle,
     DeclaredOutputs,
     Dropout,
     Flatten,
+    Flip,
     Pad,
     Permute,
+    Repeat,
     Reshape,
     ReverseSequence,
     Tile,
@@ -198,10 +201,11 @@ def _dropout_saves(call: Call) -> Saved:
     return Saved(extra=((1 if a.p == 1 else elements(drawn), ""),))
 
 
-def _view(shape: ShapeRule, reach: AccessRule) -> OpSpec:
+def _view(shape: ShapeRule, reach: AccessRule, attributes: type | None = None) -> OpSpec:
     """An op whose output is its input under another name: nothing moves."""
     return OpSpec(
         family="shaping",
+        attributes=attributes,
         shape=shape,
         ops=free,
         access_map=reach,
@@ -225,7 +229,11 @@ def _declared_reach(call: Call) -> tuple[AccessMap, ...]:
 
 SPECS = {
     # the same storage by other strides, or as numbers of another dtype
-    "view": replace(_view(_declared, _declared_reach), arity=(1, None), out_dtypes=("attribute",)),
+    "view": replace(
+        _view(_declared, _declared_reach, DeclaredOutputs),
+        arity=(1, None),
+        out_dtypes=("attribute",),
+    ),
     "complex": OpSpec(
         family="shaping",
         shape=lambda call: (broadcast(call.inputs),),
@@ -235,15 +243,29 @@ SPECS = {
         out_dtypes=("complex",),
         arity=(2, 2),
     ),
-    "reshape": _view(_reshape_shape, _same_elements_reach),
-    "flatten": _view(_flatten_shape, _same_elements_reach),
+    "reshape": replace(
+        _view(_reshape_shape, _same_elements_reach, Reshape),
+        names={"caffe": "Reshape", "dagnn": "Reshape"},
+    ),
+    "flatten": replace(
+        _view(_flatten_shape, _same_elements_reach, Flatten),
+        names={"caffe": "Flatten", "dagnn": "Flatten"},
+    ),
     "identity": _view(same, lambda call: pointwise(call.inputs, call.y)),
     "dropout": replace(
-        _view(same, lambda call: pointwise(call.inputs, call.y)),
+        _view(same, lambda call: pointwise(call.inputs, call.y), Dropout),
+        names={
+            "torch": "Dropout",
+            "torch_function": "dropout",
+            "caffe": "Dropout",
+            "dagnn": "DropOut",
+        },
         saved_for_backward=_dropout_saves,
     ),
     "permute": OpSpec(
         family="shaping",
+        attributes=Permute,
+        names={"caffe": "Permute", "dagnn": "Permute"},
         shape=_permute_shape,
         ops=free,
         access_map=_permute_reach,
@@ -252,6 +274,7 @@ SPECS = {
     ),
     "tile": OpSpec(
         family="shaping",
+        attributes=Tile,
         shape=_tile_shape,
         ops=free,
         access_map=lambda call: _without(call.attributes.axis, call),
@@ -260,6 +283,7 @@ SPECS = {
     ),
     "repeat": OpSpec(
         family="shaping",
+        attributes=Repeat,
         shape=_repeat_shape,
         ops=free,
         access_map=_repeat_reach,
@@ -268,6 +292,7 @@ SPECS = {
     ),
     "flip": OpSpec(
         family="shaping",
+        attributes=Flip,
         shape=_flip_shape,
         ops=free,
         access_map=_flip_reach,
@@ -284,6 +309,7 @@ SPECS = {
     ),
     "reverse_sequence": OpSpec(
         family="shaping",
+        attributes=ReverseSequence,
         shape=_reverse_shape,
         ops=free,
         access_map=_reverse_reach,
@@ -293,6 +319,7 @@ SPECS = {
     ),
     "channel_shuffle": OpSpec(
         family="shaping",
+        attributes=ChannelShuffle,
         shape=_shuffle_shape,
         ops=free,
         access_map=lambda call: _without(1, call),
@@ -301,6 +328,7 @@ SPECS = {
     ),
     "pad": OpSpec(
         family="shaping",
+        attributes=Pad,
         shape=_pad_shape,
         ops=free,
         access_map=_pad_reach,

@@ -155,6 +155,7 @@ def _rule(
 ) -> OpSpec:
     return OpSpec(
         family="algebra",
+        attributes=DeclaredOutputs,
         shape=_square if square else _shape,
         ops=ops,
         access_map=lambda call: everything(call.outputs if len(call.outputs) > 1 else call.inputs),

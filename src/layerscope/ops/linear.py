@@ -178,6 +178,16 @@ SPECS = {
     "linear": with_param_inputs(
         OpSpec(
             family="linear",
+            attributes=Linear,
+            names={
+                "torch": "Linear",
+                "torch_function": "linear",
+                "caffe": "InnerProduct",
+                "matconvnet": "conv",
+                "dagnn": "Conv",
+                "sheet": "fc",
+                "plural": "linear layers",
+            },
             shape=_linear_shape,
             ops=_linear_ops,
             params=_linear_params,
@@ -191,6 +201,8 @@ SPECS = {
     ),
     "matmul": OpSpec(
         family="linear",
+        attributes=MatMul,
+        names={"torch": "", "torch_function": "matmul", "plural": "matrix products"},
         shape=_matmul_shape,
         ops=_matmul_ops,
         gemm=_matmul_gemm,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from layerscope.errors import ShapeError
+from layerscope.graph.attributes import Softmax
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.access_map import everything
 from layerscope.ops.activation import log_softmax_ops, softmax_axis, softmax_ops, softmax_rows
@@ -89,9 +92,18 @@ LOSSES = {
     "sigmoid_cross_entropy": Ops(comp=2, mul=2, add=3, exp=2),
 }
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "mse_loss": {"caffe": "EuclideanLoss"},
+    "hinge_loss": {"caffe": "HingeLoss"},
+    "sigmoid_cross_entropy": {"caffe": "SigmoidCrossEntropyLoss"},
+}
+
 SPECS = {
     "softmax_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
+        names={"caffe": "SoftmaxWithLoss", "matconvnet": "softmxl"},
         shape=_labelled,
         ops=lambda call: log_softmax_ops(call) + _nll(call),
         access_map=lambda call: everything(call.inputs),
@@ -101,6 +113,7 @@ SPECS = {
     ),
     "accuracy": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_accuracy,
         access_map=lambda call: everything(call.inputs),
@@ -110,6 +123,7 @@ SPECS = {
     ),
     "log_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_log_loss,
         access_map=lambda call: everything(call.inputs),
@@ -118,6 +132,7 @@ SPECS = {
     ),
     "infogain_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_infogain,
         access_map=lambda call: everything(call.inputs),
@@ -136,6 +151,7 @@ SPECS = {
     ),
     "nll_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_nll,
         access_map=lambda call: everything(call.inputs),
@@ -148,6 +164,7 @@ SPECS = {
 } | {
     op: OpSpec(
         family="loss",
+        names=NAMES.get(op, {}),
         shape=_paired,
         ops=_loss(per_element),
         access_map=lambda call: everything(call.inputs),

@@ -289,6 +289,14 @@ SPECS = {
     "batch_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=BatchNorm,
+            names={
+                "torch": "BatchNorm{}d",
+                "torch_function": "batch_norm",
+                "caffe": "BatchNorm",
+                "matconvnet": "bnorm",
+                "dagnn": "BatchNorm",
+            },
             shape=_batch_shape,
             ops=_batch_ops,
             params=_batch_params,
@@ -302,6 +310,8 @@ SPECS = {
     "layer_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=LayerNorm,
+            names={"torch": "LayerNorm", "torch_function": "layer_norm"},
             shape=_layer_shape,
             ops=_layer_ops,
             params=_layer_params,
@@ -314,6 +324,8 @@ SPECS = {
     "group_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=GroupNorm,
+            names={"torch": "GroupNorm", "torch_function": "group_norm"},
             shape=_group_shape,
             ops=_group_ops,
             params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
@@ -326,6 +338,8 @@ SPECS = {
     "instance_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=InstanceNorm,
+            names={"torch": "InstanceNorm{}d", "torch_function": "instance_norm"},
             shape=_instance_shape,
             ops=_instance_ops,
             params=lambda call: (
@@ -340,6 +354,8 @@ SPECS = {
     "rms_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=RMSNorm,
+            names={"torch": "RMSNorm", "torch_function": "rms_norm"},
             shape=_rms_shape,
             ops=_rms_ops,
             params=_rms_params,
@@ -353,6 +369,14 @@ SPECS = {
     ),
     "lrn": OpSpec(
         family="normalization",
+        attributes=LocalResponseNorm,
+        names={
+            "torch": "LocalResponseNorm",
+            "torch_function": "local_response_norm",
+            "caffe": "LRN",
+            "matconvnet": "norm",
+            "dagnn": "LRN",
+        },
         shape=_batch_shape,
         ops=_lrn_ops,
         access_map=_lrn_reach,
@@ -361,6 +385,8 @@ SPECS = {
     ),
     "l2_norm": OpSpec(
         family="normalization",
+        attributes=L2Norm,
+        names={"caffe": "Normalize"},
         shape=_l2_shape,
         ops=_l2_ops,
         params=_l2_params,
@@ -370,6 +396,8 @@ SPECS = {
     ),
     "scale": OpSpec(
         family="normalization",
+        attributes=Scale,
+        names={"torch": "", "torch_function": "", "caffe": "Scale", "dagnn": "Scale"},
         shape=_scale_shape,
         ops=_scale_ops,
         params=_scale_params,
@@ -381,6 +409,7 @@ SPECS = {
     ),
     "bias": OpSpec(
         family="normalization",
+        attributes=Bias,
         shape=_scale_shape,
         ops=lambda call: Ops(add=call.out_elements),
         params=_bias_params,

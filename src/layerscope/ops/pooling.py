@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import AdaptivePool, Pool, Pyramid, Window
+from layerscope.graph.attributes import AdaptivePool, GlobalPool, Pool, Pyramid, Window
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.access_map import SAME, AccessMap, Bins, Map, keep
 from layerscope.ops.autograd import FIRST, NOTHING, Saved, SavedRule
@@ -177,11 +178,57 @@ def _saves(kind: str) -> SavedRule:
     return saves
 
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "max_pool": {
+        "torch": "MaxPool{}d",
+        "torch_function": "max_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "mpool",
+        "dagnn": "Pooling",
+    },
+    "global_max_pool": {
+        "torch": "AdaptiveMaxPool{}d",
+        "torch_function": "adaptive_max_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "mpool",
+        "dagnn": "GlobalPooling",
+    },
+    "avg_pool": {
+        "torch": "AvgPool{}d",
+        "torch_function": "avg_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "apool",
+        "dagnn": "Pooling",
+    },
+    "global_avg_pool": {
+        "torch": "AdaptiveAvgPool{}d",
+        "torch_function": "adaptive_avg_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "apool",
+        "dagnn": "GlobalPooling",
+    },
+    "adaptive_max_pool": {
+        "torch": "AdaptiveMaxPool{}d",
+        "torch_function": "adaptive_max_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "mpool",
+    },
+    "adaptive_avg_pool": {
+        "torch": "AdaptiveAvgPool{}d",
+        "torch_function": "adaptive_avg_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "apool",
+    },
+}
+
 SPECS = merge(
     *(
         {
             f"{kind}_pool": OpSpec(
                 family="pooling",
+                attributes=Pool,
+                names=NAMES.get(f"{kind}_pool", {}),
                 shape=_window_shape,
                 ops=_window_ops(kind),
                 access_map=_window_reach,
@@ -191,6 +238,8 @@ SPECS = merge(
             ),
             f"global_{kind}_pool": OpSpec(
                 family="pooling",
+                attributes=GlobalPool,
+                names=NAMES.get(f"global_{kind}_pool", {}),
                 shape=_global_shape,
                 ops=_global_ops(kind),
                 access_map=lambda call: (keep((0, 1)),),
@@ -203,6 +252,8 @@ SPECS = merge(
     {
         f"adaptive_{kind}_pool": OpSpec(
             family="pooling",
+            attributes=AdaptivePool,
+            names=NAMES[f"adaptive_{kind}_pool"],
             shape=_adaptive_shape,
             ops=_adaptive_ops(kind),
             access_map=_adaptive_reach,
@@ -215,6 +266,7 @@ SPECS = merge(
     {
         f"pyramid_{kind}_pool": OpSpec(
             family="pooling",
+            attributes=Pyramid,
             shape=_pyramid_shape,
             ops=_pyramid_ops(kind),
             access_map=lambda call: (keep((0,)),),

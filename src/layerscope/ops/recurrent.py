@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Recurrent
 from layerscope.graph.types import Param, Shape
@@ -163,9 +165,18 @@ def _reach(call: Call) -> tuple[AccessMap, ...]:
     return (keep((batch,)), *[states] * (len(call.outputs) - 1))
 
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "rnn": {"torch": "RNN", "torch_function": "rnn_tanh"},
+    "lstm": {"torch": "LSTM", "torch_function": "lstm"},
+    "gru": {"torch": "GRU", "torch_function": "gru"},
+}
+
 SPECS = {
     kind: OpSpec(
         family="recurrent",
+        attributes=Recurrent,
+        names=NAMES[kind],
         shape=_shape(kind),
         ops=_ops(kind),
         params=_params(kind),

@@ -106,6 +106,7 @@ def _running(unit: Ops, saves: SavedRule) -> OpSpec:
 
     return OpSpec(
         family="reduction",
+        attributes=CumSum,
         shape=_running_shape,
         ops=ops,
         access_map=lambda call: (keep(tuple(n for n in range(len(call.x)) if n != _line(call))),),
@@ -117,6 +118,7 @@ def _running(unit: Ops, saves: SavedRule) -> OpSpec:
 SPECS = {
     kind: OpSpec(
         family="reduction",
+        attributes=Reduce,
         shape=_shape,
         ops=_ops(kind),
         access_map=_reach,

@@ -182,6 +182,7 @@ def _affine_ops(call: Call) -> Ops:
 SPECS = {
     "affine_grid": OpSpec(
         family="resizing",
+        attributes=AffineGrid,
         shape=_affine_shape,
         ops=_affine_ops,
         gemm=_affine_gemm,
@@ -191,6 +192,8 @@ SPECS = {
     ),
     "grid_sample": OpSpec(
         family="resizing",
+        attributes=GridSample,
+        names={"torch": "", "torch_function": "grid_sampler", "dagnn": "BilinearSampler"},
         shape=_grid_shape,
         saved_for_backward=every_input,
         ops=_grid_ops,
@@ -200,6 +203,8 @@ SPECS = {
     ),
     "resize": OpSpec(
         family="resizing",
+        attributes=Resize,
+        names={"torch": "Upsample", "torch_function": "upsample_nearest{}d"},
         shape=_resize_shape,
         saved_for_backward=nothing,
         ops=_resize_ops,
@@ -211,6 +216,7 @@ SPECS = {
     ),
     "interp": OpSpec(
         family="resizing",
+        attributes=Interp,
         shape=_interp_shape,
         saved_for_backward=nothing,
         ops=_interp_ops,
@@ -221,6 +227,7 @@ SPECS = {
     ),
     "unpool": OpSpec(
         family="resizing",
+        attributes=Unpool,
         shape=_unpool_shape,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
         ops=free,
@@ -230,6 +237,8 @@ SPECS = {
     ),
     "pixel_shuffle": OpSpec(
         family="resizing",
+        attributes=PixelShuffle,
+        names={"torch": "PixelShuffle", "torch_function": "pixel_shuffle"},
         shape=_shuffle_shape,
         ops=free,
         access_map=_shuffle_reach,

@@ -185,6 +185,7 @@ def _prior_ops(call: Call) -> Ops:
 SPECS = {
     "roi_align": OpSpec(
         family="regions",
+        attributes=RoIAlign,
         shape=_align_shape,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
         ops=_align_ops,
@@ -197,6 +198,7 @@ SPECS = {
     ),
     "nms": OpSpec(
         family="regions",
+        attributes=NonMaxSuppression,
         shape=_nms_shape,
         saved_for_backward=nothing,
         ops=_nms_ops,
@@ -208,6 +210,7 @@ SPECS = {
     ),
     "prior_box": OpSpec(
         family="regions",
+        attributes=PriorBox,
         shape=_prior_shape,
         saved_for_backward=nothing,
         ops=_prior_ops,
@@ -218,6 +221,7 @@ SPECS = {
     ),
     "proposals": OpSpec(
         family="regions",
+        attributes=Proposals,
         shape=_proposals_shape,
         saved_for_backward=nothing,
         ops=_proposals_ops,
@@ -228,6 +232,7 @@ SPECS = {
     ),
     "detections": OpSpec(
         family="regions",
+        attributes=Detections,
         shape=_detections_shape,
         saved_for_backward=nothing,
         ops=_detections_ops,
@@ -238,6 +243,7 @@ SPECS = {
     ),
     "psroi_pool": OpSpec(
         family="regions",
+        attributes=PSRoIPool,
         shape=_ps_shape,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
         ops=_ps_ops,
@@ -248,6 +254,8 @@ SPECS = {
     ),
     "roi_pool": OpSpec(
         family="regions",
+        attributes=RoIPool,
+        names={"caffe": "ROIPooling", "dagnn": "ROIPooling"},
         shape=_roi_shape,
         saved_for_backward=lambda call: Saved(inputs=(0, 1), extra=((elements(call.y), "int32"),)),
         ops=_roi_ops,

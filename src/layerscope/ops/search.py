@@ -70,6 +70,7 @@ def _running_reach(call: Call) -> tuple[AccessMap, ...]:
 def _running_rule() -> OpSpec:
     return OpSpec(
         family="reduction",
+        attributes=CumSum,
         shape=_running_shape,
         ops=_running,
         access_map=_running_reach,
@@ -107,6 +108,7 @@ def _bag_params(call: Call) -> tuple[Param, ...]:
 SPECS = {
     "cdist": OpSpec(
         family="linear",
+        attributes=Distance,
         shape=_pairs,
         ops=_distances,
         access_map=lambda call: everything(call.inputs),
@@ -117,6 +119,7 @@ SPECS = {
     # positions in sorted numbers (first input) of every number of the second
     "searchsorted": OpSpec(
         family="indexing",
+        attributes=DeclaredOutputs,
         shape=_declared,
         ops=_search,
         access_map=lambda call: everything(call.inputs),
@@ -132,6 +135,7 @@ SPECS = {
     # how often each whole number occurs, or the sum of the weights (second input) of each
     "bincount": OpSpec(
         family="indexing",
+        attributes=DeclaredOutputs,
         shape=_declared,
         ops=lambda call: Ops(add=elements(call.x)),
         access_map=lambda call: everything(call.inputs),
@@ -154,6 +158,7 @@ SPECS = {
     ),
     "embedding_bag": OpSpec(
         family="indexing",
+        attributes=EmbeddingBag,
         shape=_bag_shape,
         ops=_bag_ops,
         params=_bag_params,

@@ -165,6 +165,8 @@ def _moved(call: Call) -> tuple[int, ...]:
 SPECS = {
     "concat": OpSpec(
         family="shaping",
+        attributes=Concat,
+        names={"caffe": "Concat", "dagnn": "Concat"},
         shape=_concat_shape,
         ops=free,
         access_map=_concat_reach,
@@ -174,6 +176,8 @@ SPECS = {
     ),
     "split": OpSpec(
         family="shaping",
+        attributes=Split,
+        names={"caffe": "Slice"},
         shape=_split_shape,
         ops=free,
         access_map=_split_reach,
@@ -182,6 +186,8 @@ SPECS = {
     ),
     "slice": OpSpec(
         family="shaping",
+        attributes=Slice,
+        names={"caffe": "Slice"},
         shape=_slice_shape,
         ops=free,
         access_map=_slice_reach,
@@ -193,6 +199,7 @@ SPECS = {
     # through a view whose strides decide where
     "insert": OpSpec(
         family="shaping",
+        attributes=Slice,
         shape=_insert_shape,
         ops=free,
         access_map=_insert_reach,
@@ -204,6 +211,8 @@ SPECS = {
     ),
     "crop": OpSpec(
         family="shaping",
+        attributes=Crop,
+        names={"caffe": "Crop", "dagnn": "Crop"},
         shape=_crop_shape,
         ops=free,
         access_map=_crop_reach,

@@ -136,9 +136,9 @@ def gradient(call: Call) -> tuple[Ops, Ops]:
 
 
 class OpSpec(Struct, frozen=True, gc=False):
-    """All that is known of one op. What is left out has the default said beside it."""
+    """The schema of one op: everything that the package knows about it."""
 
-    family: str
+    family: str  # the group that reports show; mostly the stem of the file that defines the op
     shape: ShapeRule
     ops: OpsRule
     params: ParamsRule = no_params
@@ -159,6 +159,8 @@ class OpSpec(Struct, frozen=True, gc=False):
     view: bool = False  # its output is its first input, under another shape
     arrays: ParamsRule | None = None  # what further inputs stand for in turn; None: not for arrays
     sized: bool = False  # only its size is an estimate: none where attributes declare it
+    attributes: type | None = None  # class of Node.attributes; None: the op has none
+    names: Mapping[str, str] = {}  # name in other systems; see `display_name`
     folded: bool = False  # worked out before the run: holds no memory, moves nothing
 
     @property
