@@ -90,7 +90,7 @@ def survey(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Iterator[
             around=named.around(node.scope),
             place=place or "",
             leaf=leaf,
-            places=graph.places.get(node.module or ".".join(node.scope), 1),
+            places=graph.module_uses.get(node.module or ".".join(node.scope), 1),
             fused=_outer(node.scope, fused),
         )
 
