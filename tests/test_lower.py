@@ -52,12 +52,12 @@ QUICK = (
 )  # fmt: skip
 # Every family of transformers in small, where the heads and layers are as many as matter.
 SMALL = {
-    "bert": bert.network("bert", bert.Sizes(2, 2, 16, 32)),
-    "gpt2": gpt2.network("gpt2", gpt2.Sizes(2, 2, 16)),
-    "llama": llama.network("llama", llama.Sizes(2, 4, 2, 32, 48, 100)),
-    "swin": swin.network("swin", swin.Sizes(12, 3, (2, 2, 2, 2))),
-    "t5": t5.network("t5", t5.Sizes(2, 2, 8, 12, 24)),
-    "vit": vit.network("vit", vit.Sizes(16, 2, 2, 16, 32), 64, 64),
+    "bert": bert.network("bert", bert.BertConfig(2, 2, 16, 32)),
+    "gpt2": gpt2.network("gpt2", gpt2.Gpt2Config(2, 2, 16)),
+    "llama": llama.network("llama", llama.LlamaConfig(2, 4, 2, 32, 48, 100)),
+    "swin": swin.network("swin", swin.SwinConfig(12, 3, (2, 2, 2, 2))),
+    "t5": t5.network("t5", t5.T5Config(2, 2, 8, 12, 24)),
+    "vit": vit.network("vit", vit.VitConfig(16, 2, 2, 16, 32), 64, 64),
 }
 
 
