@@ -1,4 +1,4 @@
-"""Every op's rule, by name. To add one, write it in its family's file."""
+"""SPECS: the schema of every op, by name. To add an op, write its OpSpec in its family's file."""
 
 from __future__ import annotations
 

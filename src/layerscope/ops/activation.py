@@ -68,13 +68,13 @@ COSTS = {
 }
 
 
-# Gradients told by the output alone, so that it is the output that is kept.
+# Autograd saves the output of these, because the gradient is a function of the output.
 BY_RESULT = (
     "relu", "sigmoid", "tanh", "exp", "sqrt", "reciprocal", "rsqrt", "expm1", "tan",
 )  # fmt: skip
-# These are too when they work in place; others must then keep a copy of their input.
+# It does so for these too if they run in-place; others then save a copy of the input.
 BY_RESULT_IN_PLACE = (*BY_RESULT, "leaky_relu", "elu", "selu", "celu")
-# OutDtype of single ops, or with a buffer of its own: as much again is kept beside the input.
+# Composed of several operators, or with a buffer: as much again is saved besides the input.
 WITH_MORE = ("softsign", "quick_gelu", "log_sigmoid")
 
 
@@ -134,7 +134,7 @@ def softmax_ops(call: Call) -> Ops:
 
 
 def log_softmax_ops(call: Call) -> Ops:
-    """As softmax, with a logarithm per row and a subtraction in place of the division."""
+    """As softmax, with a logarithm per row and a subtraction instead of the division."""
     return Ops(comp=1, add=3, exp=1) * elements(call.x) + Ops(exp=softmax_rows(call))
 
 

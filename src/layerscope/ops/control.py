@@ -1,4 +1,4 @@
-"""What the way through a network brings about: constants, choices, counters, drawn numbers."""
+"""Constants, branches, ranges, random numbers, custom operators and shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from layerscope.ops.autograd import every_input, nothing
 from layerscope.ops.spec import FREE, Call, Ops, OpSpec, free, no_inputs, passes, per_output
 
 
-def _told(call: Call) -> tuple[Shape, ...]:
+def _declared_shapes(call: Call) -> tuple[Shape, ...]:
     a: DeclaredOutputs | CustomCost = call.attributes
     if not a.shapes or len(a.shapes) != len(a.dtypes):
         raise ShapeError(f"{len(a.shapes)} shapes and {len(a.dtypes)} number types")
@@ -26,12 +26,12 @@ def _unread(call: Call) -> tuple[AccessMap, ...]:
     return (NOT_READ,) * max(len(call.inputs), len(call.outputs))
 
 
-def _chosen_reach(call: Call) -> tuple[AccessMap, ...]:
+def _chosen_access(call: Call) -> tuple[AccessMap, ...]:
     """One of the inputs as it is, where they are of its shape; else any part of them."""
     if len(call.outputs) > 1:
         return everything(call.outputs)
-    alike = all(shape == call.y for shape in call.inputs)
-    return pointwise(call.inputs, call.y) if alike else everything(call.inputs)
+    same_shape = all(shape == call.y for shape in call.inputs)
+    return pointwise(call.inputs, call.y) if same_shape else everything(call.inputs)
 
 
 SPECS = {
@@ -39,7 +39,7 @@ SPECS = {
     "constant": OpSpec(
         family="control",
         attributes=DeclaredOutputs,
-        shape=_told,
+        shape=_declared_shapes,
         ops=free,
         access_map=_unread,
         input_elements=no_inputs,
@@ -49,13 +49,13 @@ SPECS = {
         arity=(0, None),
         folded=True,
     ),
-    # what one of several branches made, or a loop hands out
+    # the result of one of several branches, or an output of a loop
     "select": OpSpec(
         family="control",
         attributes=DeclaredOutputs,
-        shape=_told,
+        shape=_declared_shapes,
         ops=free,
-        access_map=_chosen_reach,
+        access_map=_chosen_access,
         input_elements=no_inputs,
         backward=passes,
         saved_for_backward=nothing,
@@ -66,7 +66,7 @@ SPECS = {
     "range": OpSpec(
         family="control",
         attributes=DeclaredOutputs,
-        shape=_told,
+        shape=_declared_shapes,
         ops=per_output(add=1),
         access_map=lambda call: everything(call.inputs),
         backward=passes,
@@ -77,7 +77,7 @@ SPECS = {
     "random": OpSpec(
         family="control",
         attributes=DeclaredOutputs,
-        shape=_told,
+        shape=_declared_shapes,
         ops=lambda call: Ops(mul=1, add=1) * call.out_elements,
         access_map=_unread,
         input_elements=no_inputs,
@@ -91,7 +91,7 @@ SPECS = {
     "custom": OpSpec(
         family="control",
         attributes=CustomCost,
-        shape=_told,
+        shape=_declared_shapes,
         ops=_counted,
         access_map=lambda call: everything(call.inputs if len(call.outputs) == 1 else call.outputs),
         backward=lambda call: (_counted(call) * 2, FREE),

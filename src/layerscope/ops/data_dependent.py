@@ -22,7 +22,7 @@ def _kept_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _items(call: Call) -> tuple[int, int]:
-    """How many there are to be told apart, and the elements of each."""
+    """Number of slices that are compared, and the elements of each."""
     if isinstance(call.attributes, DeclaredOutputs):  # slices of the axis that the inverse counts
         count = max([elements(shape) for shape in call.outputs[1:]], default=elements(call.x))
         return (count, elements(call.x) // count) if count else (elements(call.x), 1)

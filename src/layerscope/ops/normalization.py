@@ -149,7 +149,7 @@ def _lrn_ops(call: Call) -> Ops:
     return Ops(mul=2, add=neighbours, exp=1, div=1) * elements(call.y)
 
 
-def _lrn_reach(call: Call) -> tuple[AccessMap, ...]:
+def _lrn_access(call: Call) -> tuple[AccessMap, ...]:
     a: LocalResponseNorm = call.attributes
     if not a.within_channel:
         return (keep((0, *range(2, len(call.x)))),)
@@ -207,12 +207,12 @@ def _values(call: Call) -> tuple[int, Shape]:
             raise ShapeError(f"{a.axes} axes from {axis} on of a tensor with {len(call.x)}")
         return axis, call.x[axis:end]
     if call.x[axis : axis + len(given)] != given:
-        told = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
-        raise ShapeError(f"scaling or shifting {told} from axis {axis} on: they do not agree")
+        shapes = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"scaling or shifting {shapes} from axis {axis} on: they do not agree")
     return axis, given
 
 
-def _values_reach(call: Call) -> tuple[AccessMap, ...]:
+def _values_access(call: Call) -> tuple[AccessMap, ...]:
     every = keep(range(len(call.y)))
     if len(call.inputs) == 1:
         return (every,)
@@ -273,7 +273,7 @@ def _scale_saves(call: Call) -> Saved:
 
 
 def _lrn_saves(call: Call) -> Saved:
-    """Besides the input the padded squares, the sum and its power, as it is made of single ops."""
+    """Several operators in PyTorch: the input, the padded squares, the sum and its power."""
     size = elements(call.x)
     padded = size // call.x[1] * (call.x[1] + call.attributes.size - 1)
     return Saved(inputs=(0,), extra=((padded + 2 * size, ""),))
@@ -379,7 +379,7 @@ SPECS = {
         },
         shape=_batch_shape,
         ops=_lrn_ops,
-        access_map=_lrn_reach,
+        access_map=_lrn_access,
         backward=lambda call: (_lrn_ops(call) * 2, Ops()),
         saved_for_backward=_lrn_saves,
     ),
@@ -401,7 +401,7 @@ SPECS = {
         shape=_scale_shape,
         ops=_scale_ops,
         params=_scale_params,
-        access_map=_values_reach,
+        access_map=_values_access,
         backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=2) * call.out_elements),
         in_place=True,
         saved_for_backward=_scale_saves,
@@ -413,7 +413,7 @@ SPECS = {
         shape=_scale_shape,
         ops=lambda call: Ops(add=call.out_elements),
         params=_bias_params,
-        access_map=_values_reach,
+        access_map=_values_access,
         backward=lambda call: (FREE, Ops(add=call.out_elements)),
         in_place=True,
         saved_for_backward=nothing,

@@ -1,4 +1,4 @@
-"""Changes of number type: rounding to narrow integers and back, casts."""
+"""Quantization, dequantization and casts."""
 
 from __future__ import annotations
 
