@@ -68,10 +68,10 @@ def test_a_cache_is_put_into_every_attention_that_keeps_one() -> None:
     ("edit", "name", "count", "message"),
     [
         (with_tokens, "vgg16", 4, "vgg16 takes no tokens: it has no input of int64, N x T"),
-        (with_cache, "vgg16", 4, "vgg16 has no attention that keeps keys and values"),
-        (with_cache, "vit_b_16", 4, "vit_b_16 has no attention that keeps"),
-        (with_cache, "bert_base", 4, "bert_base has no attention that keeps"),
-        (with_cache, "t5-small", 4, "t5-small has no attention that keeps"),
+        (with_cache, "vgg16", 4, "vgg16 has no attention with a key-value cache"),
+        (with_cache, "vit_b_16", 4, "vit_b_16 has no attention with a key-value cache"),
+        (with_cache, "bert_base", 4, "bert_base has no attention with a key-value cache"),
+        (with_cache, "t5-small", 4, "t5-small has no attention with a key-value cache"),
         (with_tokens, "gpt2", 0, "0 tokens, expected at least 1"),
         (with_cache, "gpt2", -1, "a cache of -1 tokens, expected at least 0"),
         (

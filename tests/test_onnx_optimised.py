@@ -21,9 +21,9 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
     "excited": lambda: mobilenet.mobilenet_v3("mobilenet_v3_small"),
     "squeezenet": squeezenet.squeezenet1_1,
     "shufflenet": lambda: shufflenet.shufflenet("shufflenet_v2_x0_5"),
-    "vit": lambda: vit.network("vit", vit.Sizes(16, 2, 2, 32, 64), 64, 64),
-    "bert": lambda: bert.network("bert", bert.Sizes(2, 2, 32, 64)),
-    "gpt2": lambda: gpt2.network("gpt2", gpt2.Sizes(2, 2, 32)),
+    "vit": lambda: vit.network("vit", vit.VitConfig(16, 2, 2, 32, 64), 64, 64),
+    "bert": lambda: bert.network("bert", bert.BertConfig(2, 2, 32, 64)),
+    "gpt2": lambda: gpt2.network("gpt2", gpt2.Gpt2Config(2, 2, 32)),
 }
 PICTURES = ("resnet", "mobilenet", "excited", "squeezenet", "shufflenet")
 SIZES = dict.fromkeys(PICTURES, (1, 3, 64, 64))

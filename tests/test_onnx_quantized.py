@@ -20,8 +20,8 @@ from tests.lowered import lowered
 
 NETWORKS: dict[str, Callable[[], Graph]] = {
     "mobilenet": lambda: mobilenet.mobilenet_v2(width=0.25),
-    "vit": lambda: vit.network("vit", vit.Sizes(16, 2, 2, 32, 64), 64, 64),
-    "bert": lambda: bert.network("bert", bert.Sizes(2, 2, 32, 64)),
+    "vit": lambda: vit.network("vit", vit.VitConfig(16, 2, 2, 32, 64), 64, 64),
+    "bert": lambda: bert.network("bert", bert.BertConfig(2, 2, 32, 64)),
 }
 PICTURES = ("mobilenet",)
 

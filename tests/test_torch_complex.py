@@ -11,7 +11,7 @@ import pytest
 import layerscope
 from layerscope.ops import Ops
 from layerscope.ops.calls import infer_call
-from layerscope.ops.complex import complex_ops
+from layerscope.ops.complex_arithmetic import complex_ops
 from tests.torch_nets import Doing, nn, torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -112,7 +112,7 @@ def fvcore(report: Report) -> tuple[int, int]:
     return macs + pooled, outputs
 
 
-PAPERS_X = regnet.PLANS["regnet_x_400mf"]._replace(stages=((32, 1), (64, 2), (160, 7), (384, 12)))
+PAPERS_X = regnet.CONFIGS["regnet_x_400mf"]._replace(stages=((32, 1), (64, 2), (160, 7), (384, 12)))
 # timm's name -> ours, or a graph that the family makes with other numbers
 TIMM: dict[str, str | Graph] = {
     **{
@@ -268,21 +268,21 @@ CHANGES: dict[str, Change] = {
     ),
     "regnet: 1x1 for 3x3 in groups of 8": (
         "regnet_y_400mf",
-        lambda: regnet.network("x", regnet.PLANS["regnet_y_400mf"], kernel=1),
+        lambda: regnet.network("x", regnet.CONFIGS["regnet_y_400mf"], kernel=1),
         1 - 9,
         {56: 8 * 48, 28: 8 * 104 * 3, 14: 8 * 208 * 6, 7: 8 * 440 * 6},
     ),
     "convnext: 5x5 depthwise": (
         "convnext_tiny",
-        lambda: convnext.network("x", convnext.PLANS["convnext_tiny"], kernel=5),
+        lambda: convnext.network("x", convnext.CONFIGS["convnext_tiny"], kernel=5),
         25 - 49,
         {56: 3 * 96, 28: 3 * 192, 14: 9 * 384, 7: 3 * 768},
     ),
 }
 
 
-def _smaller(n: int) -> efficientnet.Plan:
-    plan = efficientnet.PLANS["efficientnet_b0"]
+def _smaller(n: int) -> efficientnet.EfficientNetConfig:
+    plan = efficientnet.CONFIGS["efficientnet_b0"]
     stages = plan.stages
     return plan._replace(stages=(*stages[:n], stages[n]._replace(kernel=3), *stages[n + 1 :]))
 

@@ -114,7 +114,7 @@ def test_efficientnet_is_the_papers(n: int, shared: Path) -> None:
         assert f"{macs / 1e9:.{len(value.partition('.')[2])}f}" == value
 
 
-XLARGE = convnext.network("x", convnext.Plan((256, 512, 1024, 2048), (3, 3, 27, 3), 0.5))
+XLARGE = convnext.network("x", convnext.ConvNextConfig((256, 512, 1024, 2048), (3, 3, 27, 3), 0.5))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def table(path: Path) -> Rows:
 ABSENT = {"swin_t": (28_288_354, "4.491")}
 
 
-@pytest.mark.parametrize("name", [*vit.SIZES, *swin.SIZES])
+@pytest.mark.parametrize("name", [*vit.CONFIGS, *swin.CONFIGS])
 def test_params_and_macs_are_torchvisions(name: str, shared: Path) -> None:
     rows = [row for row in table(shared / "truth/torchvision.csv") if row["builder"] == name]
     assert bool(rows) != (name in ABSENT)
@@ -110,14 +110,14 @@ def test_an_encoder_block_runs_as_torchvision_runs_it() -> None:
 
 
 def gpt2_figures(name: str, n: int, t: int, past: int = 0) -> tuple[int, int]:
-    s = gpt2.SIZES[name]
+    s = gpt2.CONFIGS[name]
     matrices = s.layers * 12 * s.width**2 + s.width * 50257
     vectors = s.layers * (4 * s.width + 9 * s.width) + 2 * s.width + 1024 * s.width
     return matrices + vectors, n * t * (matrices + 2 * s.layers * (past + t) * s.width)
 
 
 def llama_figures(name: str, n: int, t: int, past: int = 0) -> tuple[int, int]:
-    s = llama.SIZES[name]
+    s = llama.CONFIGS[name]
     narrow = s.width * s.kv_heads // s.heads
     layer = 2 * s.width**2 + 2 * s.width * narrow + 3 * s.width * s.hidden
     matrices = s.layers * layer + s.vocabulary * s.width
@@ -126,7 +126,7 @@ def llama_figures(name: str, n: int, t: int, past: int = 0) -> tuple[int, int]:
 
 
 def bert_figures(name: str, n: int, t: int) -> tuple[int, int]:
-    s = bert.SIZES[name]
+    s = bert.CONFIGS[name]
     layer = 4 * s.width**2 + 2 * s.width * s.hidden
     biases = 4 * s.width + s.hidden + s.width + 4 * s.width
     tables = (30522 + 512 + 2) * s.width + 2 * s.width
@@ -137,7 +137,7 @@ def bert_figures(name: str, n: int, t: int) -> tuple[int, int]:
 
 
 def t5_figures(name: str, n: int, read: int, written: int) -> tuple[int, int]:
-    s = t5.SIZES[name]
+    s = t5.CONFIGS[name]
     inner = s.heads * s.head_size
     attention, hidden = 4 * s.width * inner, 2 * s.width * s.hidden
     vectors = 2 * (32 * s.heads + s.width) + s.layers * (2 + 3) * s.width
@@ -152,9 +152,9 @@ def t5_figures(name: str, n: int, read: int, written: int) -> tuple[int, int]:
 @pytest.mark.parametrize(("n", "t"), [(1, 128), (1, 512), (3, 7), (2, 1)])
 def test_figures_are_the_closed_forms(n: int, t: int) -> None:
     """Any number of tokens: no shape is fixed at 128."""
-    expected = {name: gpt2_figures(name, n, t) for name in gpt2.SIZES}
-    expected |= {name: llama_figures(name, n, t) for name in llama.SIZES}
-    expected |= {name: bert_figures(name, n, t) for name in bert.SIZES}
+    expected = {name: gpt2_figures(name, n, t) for name in gpt2.CONFIGS}
+    expected |= {name: llama_figures(name, n, t) for name in llama.CONFIGS}
+    expected |= {name: bert_figures(name, n, t) for name in bert.CONFIGS}
     for name, figures in expected.items():
         report = analyze(name, input=(n, t))
         assert (report.totals.params, report.totals.macs) == figures, name
@@ -168,11 +168,11 @@ def test_t5_reads_and_writes_texts_of_any_lengths(n: int, read: int, written: in
     assert (totals.params, totals.macs) == t5_figures("t5-small", n, read, written)
 
 
-@pytest.mark.parametrize("name", [*gpt2.SIZES, *llama.SIZES])
+@pytest.mark.parametrize("name", [*gpt2.CONFIGS, *llama.CONFIGS])
 @pytest.mark.parametrize(("n", "past"), [(1, 0), (1, 1000), (4, 1)])
 def test_a_decoding_step_is_its_closed_form(name: str, n: int, past: int) -> None:
     """One token through every matrix, attending to the kept ones and to itself."""
-    figures = gpt2_figures if name in gpt2.SIZES else llama_figures
+    figures = gpt2_figures if name in gpt2.CONFIGS else llama_figures
     totals = analyze(with_cache(build(name), past), batch=n).totals
     assert (totals.params, totals.macs) == figures(name, n, 1, past)
 

@@ -17,7 +17,7 @@ from layerscope.analysis.storage import Storages, operator, written
 from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
 from layerscope.ops import SPECS, Call
 from layerscope.ops.autograd import NOTHING, WEIGHT, Saved, nothing
-from layerscope.ops.by_operator import BY_OPERATOR, COMPOSED, NLL
+from layerscope.ops.saved_by_operator import BY_OPERATOR, COMPOSED, NLL
 
 INEXACT = ("fp", "bf", "complex")  # dtypes that have gradients
 NAMED = 3  # layers named in a note

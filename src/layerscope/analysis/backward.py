@@ -5,14 +5,14 @@ from __future__ import annotations
 from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph
-from layerscope.ops import FREE, SPECS, Ops
-from layerscope.ops.complex import by_kind
+from layerscope.ops import FREE, SPECS, Call, Ops
+from layerscope.ops.complex_arithmetic import by_kind
 
 
 def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, Ops]:
     """Backward operations of every node; no gradient flows back to the network's own inputs."""
     needs: set[str] = {param.name for param in graph.params if param.learnable}
-    counted: dict[int, tuple[Ops, Ops]] = {}
+    counted: dict[Call, tuple[Ops, Ops]] = {}
     found: dict[str, Ops] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
@@ -26,9 +26,9 @@ def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, 
         if call is None or not (learns or flows):
             found[node.name] = FREE
             continue
-        parts = counted.get(id(call))
+        parts = counted.get(call)
         if parts is None:
-            parts = counted[id(call)] = SPECS[node.op].backward(call)
+            parts = counted[call] = SPECS[node.op].backward(call)
         for_inputs, for_params = parts
         if costs[node.name].real_ops is not None:
             for_inputs, for_params = by_kind(for_inputs), by_kind(for_params)

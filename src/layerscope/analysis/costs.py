@@ -15,7 +15,7 @@ from layerscope.graph.attributes import CustomCost, DeclaredOutputs
 from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, storage_bytes
 from layerscope.ops import FREE, SPECS, Call, Gemm, Ops
 from layerscope.ops.calls import params_of
-from layerscope.ops.complex import complex_ops, is_complex
+from layerscope.ops.complex_arithmetic import complex_ops, is_complex
 
 Status = Literal["exact", "estimate", "unknown"]
 
@@ -67,17 +67,17 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
         inputs, outputs = ends[name]
         if name not in sharing and not node.note and not node.estimate:  # most nodes
             if len(inputs) == len(outputs) == 1:
-                key: Any = (id(call), node.times, inputs[0].dtype, outputs[0].dtype)
+                key: Any = (call, node.times, inputs[0].dtype, outputs[0].dtype)
             else:
-                key = (id(call), node.times, *[tensor.dtype for tensor in (*inputs, *outputs)])
+                key = (call, node.times, *[tensor.dtype for tensor in (*inputs, *outputs)])
             known = COSTS.get(key)
             if known is None:
                 if len(COSTS) >= MOST_WORKS:
                     COSTS.clear()
                 params = params_of(node.op, call, outputs[0].dtype)
                 work = _known_work(node, call, shapes, key[2:])
-                known = COSTS[key] = (call, _cost(node, work, shapes, params, None, {}))
-            found[name] = known[1]
+                known = COSTS[key] = _cost(node, work, shapes, params, None, {})
+            found[name] = known
             continue
         dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
         if name not in sharing:
@@ -113,21 +113,21 @@ def _sharing(graph: Graph) -> set[str]:
     return found
 
 
-# Calls are shared by networks, and so is what they amount to. The call is kept, so that no other
-# comes to have its identity.
-WORKS: dict[tuple[int, tuple[str, ...]], tuple[Call, _Work]] = {}
-MOST_WORKS = 50_000  # more are forgotten all at once
-# Costs of nodes whose arrays are their own, by call, times and dtypes; the call is kept as well.
-COSTS: dict[Any, tuple[Call, Cost]] = {}
+# Caches for the whole process, as `ops.calls.CALLS`; threads may share them. A table that reaches
+# MOST_WORKS entries is cleared. WORKS is by call and dtypes; COSTS, of nodes whose parameters are
+# their own, by call, times and dtypes.
+WORKS: dict[tuple[Call, tuple[str, ...]], _Work] = {}
+COSTS: dict[Any, Cost] = {}
+MOST_WORKS = 50_000
 
 
 def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...]) -> _Work:
-    found = WORKS.get((id(call), dtypes))
+    found = WORKS.get((call, dtypes))
     if found is None:
         if len(WORKS) >= MOST_WORKS:
             WORKS.clear()
-        found = WORKS[id(call), dtypes] = (call, _work(node, call, shapes))
-    return found[1]
+        found = WORKS[call, dtypes] = _work(node, call, shapes)
+    return found
 
 
 def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozenset()) -> _Work:
@@ -183,7 +183,7 @@ def _cost(
             first = tuple(reversed(new.values()))
             shared = next((param.storage for param in params if param.storage in seen), "")
         seen |= storages
-    learned, buffered, held = _sums(first) if seen is not None else _known_sums(first)
+    learned, buffered, held = _sums(first)
     if work is None:
         note = shapes.notes[node.name]
         return Cost(FREE, params, first, learned, buffered, held, 0, 0, None, "unknown", note)
@@ -229,19 +229,6 @@ def _sums(params: tuple[Param, ...]) -> tuple[int, int, int]:
         elif param.role == "statistic":
             buffered += param.elements
     return learned, buffered, held
-
-
-# Of arrays that calls share; they are kept, so that no others come to have their identity.
-SUMS: dict[int, tuple[tuple[Param, ...], tuple[int, int, int]]] = {}
-
-
-def _known_sums(params: tuple[Param, ...]) -> tuple[int, int, int]:
-    found = SUMS.get(id(params))
-    if found is None:
-        if len(SUMS) >= MOST_WORKS:
-            SUMS.clear()
-        found = SUMS[id(params)] = (params, _sums(params))
-    return found[1]
 
 
 def _note(node: Node, estimate: str, shared: str) -> str:

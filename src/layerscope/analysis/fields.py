@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node
-from layerscope.ops import SPECS
+from layerscope.ops import SPECS, Call
 from layerscope.ops.access_map import SAME, AccessMap, Map, SliceMap, WindowMap
 
 MOST_PHASES = 4096  # past this many phases an axis is summed up as one stretch
@@ -113,21 +113,21 @@ def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
         shape = tensor.shape or ()
         axes = tuple(Axis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
-    unchanged: set[int] = set()  # calls whose axes all stay as they are
-    reaches: dict[int, tuple[AccessMap, ...]] = {}
+    unchanged: set[Call] = set()  # calls whose axes all stay as they are
+    reaches: dict[Call, tuple[AccessMap, ...]] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None or not node.inputs:
             found.update(dict.fromkeys(node.outputs, ()))
             continue
-        reach = reaches.get(id(call))
+        reach = reaches.get(call)
         if reach is None:
-            reach = reaches[id(call)] = SPECS[node.op].access_map(call)
+            reach = reaches[call] = SPECS[node.op].access_map(call)
             if all(reach[0].get(n) == (n, SAME) for n in range(len(call.x))):
-                unchanged.add(id(call))
+                unchanged.add(call)
         if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in reach[0]:
             seen = found.get(node.inputs[0], ())
-            if id(call) in unchanged:
+            if call in unchanged:
                 found[node.outputs[0]] = seen
                 continue
             found[node.outputs[0]] = tuple(

@@ -11,8 +11,8 @@ from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import SPECS, Call
 from layerscope.ops.calls import infer_call
-from layerscope.ops.opaque import opaque_shapes
 from layerscope.ops.spec import out_dtype
+from layerscope.ops.uncounted_shapes import opaque_shapes
 
 Tensors = tuple[Tensor, ...]
 

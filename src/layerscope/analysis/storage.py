@@ -11,8 +11,8 @@ from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import SPECS, Call
 from layerscope.ops.attention import einsum_order
 from layerscope.ops.autograd import Fold
-from layerscope.ops.strides import (
-    Laid,
+from layerscope.ops.torch_strides import (
+    ShapeStride,
     channels_last,
     dense,
     elementwise,
@@ -196,7 +196,7 @@ class Storages:
         strides = [self.views[tensor.name].stride for tensor in given[:3]]
         return any(stride is not None and stride[-1] != 1 for stride in strides)
 
-    def _laid(self, given: Tensors) -> list[Laid] | None:
+    def _laid(self, given: Tensors) -> list[ShapeStride] | None:
         laid = []
         for tensor in given:
             stride = self.views[tensor.name].stride

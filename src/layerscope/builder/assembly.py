@@ -87,7 +87,7 @@ class Assembly:
         ties: Mapping[str, str] | None = None,
         source: Source | None = None,
     ) -> tuple[str, ...]:
-        """Add any op, known or not, as a module or a bare call; return the names of its outputs."""
+        """Add a node of any op, as a module or a bare call; return the names of its outputs."""
         path = self._prefix + (name if name is not None else self._fresh(op))
         full = path
         if full in self._names:
@@ -106,12 +106,12 @@ class Assembly:
         module = module and op not in FUNCTIONS
         if module and self._modules.get(path) is None:
             self._modules[path] = ""
-        made = (full,) if outputs == 1 else tuple(f"{full}:{n}" for n in range(outputs))
+        names = (full,) if outputs == 1 else tuple(f"{full}:{n}" for n in range(outputs))
         node = Node(
             name=full,
             op=op,
             inputs=tuple(inputs),
-            outputs=made,
+            outputs=names,
             attributes=attributes,
             scope=self._scope,
             module=path if module else "",
@@ -119,7 +119,7 @@ class Assembly:
             source=source,
         )
         self._nodes.append(node)
-        return made
+        return names
 
     def _fresh(self, op: str) -> str:
         key = self._prefix + op
@@ -141,8 +141,8 @@ class Assembly:
         """Freeze the graph; without outputs named, whatever nobody reads is an output."""
         if not outputs:
             read = {tensor for node in self._nodes for tensor in node.inputs}
-            made = (tensor for node in self._nodes for tensor in node.outputs)
-            outputs = tuple(tensor for tensor in made if tensor not in read)
+            produced = (tensor for node in self._nodes for tensor in node.outputs)
+            outputs = tuple(tensor for tensor in produced if tensor not in read)
         return Graph(
             name=self.name,
             inputs=tuple(self._inputs),

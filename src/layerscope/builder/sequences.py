@@ -72,7 +72,7 @@ class Sequences(Assembly):
         return self.add_node("rms_norm", (x,), at.RMSNorm(axis, True, eps), name=name)[0]
 
     def einsum(self, equation: str, *xs: str, name: str | None = None) -> str:
-        """A product told by letters for axes."""
+        """A product in Einstein notation."""
         return self.add_node("einsum", xs, at.Einsum(equation), name=name, module=False)[0]
 
     def recurrent(

@@ -13,53 +13,8 @@ from msgspec import Struct
 from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, Node, Param, Shape
-from layerscope.ops import Call, Ops
+from layerscope.ops import Call, Ops, display_name
 
-# op -> the function and the class that do it, {} for the number of spatial axes
-WORDS: Mapping[str, tuple[str, str]] = {
-    "conv": ("conv{}d", "Conv{}d"),
-    "conv_transpose": ("conv_transpose{}d", "ConvTranspose{}d"),
-    "linear": ("linear", "Linear"),
-    "matmul": ("matmul", ""),
-    "einsum": ("einsum", ""),
-    "attention": ("scaled_dot_product_attention", ""),
-    "batch_norm": ("batch_norm", "BatchNorm{}d"),
-    "instance_norm": ("instance_norm", "InstanceNorm{}d"),
-    "layer_norm": ("layer_norm", "LayerNorm"),
-    "group_norm": ("group_norm", "GroupNorm"),
-    "rms_norm": ("rms_norm", "RMSNorm"),
-    "scale": ("", ""),  # of a norm without statistics, which are two steps
-    "lrn": ("local_response_norm", "LocalResponseNorm"),
-    "relu": ("relu", "ReLU"),
-    "relu6": ("hardtanh", "ReLU6"),
-    "clip": ("hardtanh", "Hardtanh"),
-    "leaky_relu": ("leaky_relu", "LeakyReLU"),
-    "prelu": ("prelu", "PReLU"),
-    "elu": ("elu", "ELU"),
-    "silu": ("silu", "SiLU"),
-    "gelu": ("gelu", "GELU"),
-    "gelu_tanh": ("gelu", "GELU"),
-    "mish": ("mish", "Mish"),
-    "hard_swish": ("hardswish", "Hardswish"),
-    "hard_sigmoid": ("hardsigmoid", "Hardsigmoid"),
-    "sigmoid": ("sigmoid", "Sigmoid"),
-    "tanh": ("tanh", "Tanh"),
-    "softmax": ("softmax", "Softmax"),
-    "dropout": ("dropout", "Dropout"),
-    "max_pool": ("max_pool{}d", "MaxPool{}d"),
-    "avg_pool": ("avg_pool{}d", "AvgPool{}d"),
-    "adaptive_max_pool": ("adaptive_max_pool{}d", "AdaptiveMaxPool{}d"),
-    "adaptive_avg_pool": ("adaptive_avg_pool{}d", "AdaptiveAvgPool{}d"),
-    "global_max_pool": ("adaptive_max_pool{}d", "AdaptiveMaxPool{}d"),
-    "global_avg_pool": ("adaptive_avg_pool{}d", "AdaptiveAvgPool{}d"),
-    "resize": ("upsample_nearest{}d", "Upsample"),
-    "grid_sample": ("grid_sampler", ""),
-    "pixel_shuffle": ("pixel_shuffle", "PixelShuffle"),
-    "embedding": ("embedding", "Embedding"),
-    "rnn": ("rnn_tanh", "RNN"),
-    "lstm": ("lstm", "LSTM"),
-    "gru": ("gru", "GRU"),
-}
 ATTENTION = "MultiheadAttention"
 # Classes whose forward calls functions on what modules inside hold, and never those modules.
 WINDOWED = ("ShiftedWindowAttention", "ShiftedWindowAttentionV2")
@@ -135,7 +90,7 @@ def survey(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Iterator[
             around=named.around(node.scope),
             place=place or "",
             leaf=leaf,
-            places=graph.places.get(node.module or ".".join(node.scope), 1),
+            places=graph.module_uses.get(node.module or ".".join(node.scope), 1),
             fused=_outer(node.scope, fused),
         )
 
@@ -181,16 +136,16 @@ class _Names:
         if self.classes.get(node.module.rpartition(".")[0]) in BYPASSING:
             return ""
         told = self.classes.get(node.module, "")
-        return told or _worded(WORDS.get(node.op, ("", ""))[1], node)
+        return told or _worded(display_name(node.op, "torch") or "", node)
 
     def main(self, node: Node, place: str | None) -> str:
         """Class of PyTorch whose forward takes several steps, at the step that is its work."""
         kind = self.classes.get(place, "") if place and self.captured and not node.module else ""
-        return kind if "." not in kind and node.op in WORDS else ""
+        return kind if "." not in kind and display_name(node.op, "torch") is not None else ""
 
     def function(self, node: Node, call: Call) -> str:
-        words = WORDS.get(node.op)
-        if words is None:
+        name = display_name(node.op, "torch_function")
+        if name is None:
             return ""
         if self.captured and node.source is not None:
             if node.op in ("relu", "gelu") and self.around(node.scope)[-1] in KEEPING:
@@ -203,7 +158,7 @@ class _Names:
         if node.op == "resize":
             bilinear = getattr(call.attributes, "mode", "") in ("linear", "bilinear")
             return f"upsample_{'bilinear' if bilinear else 'nearest'}{len(call.x) - 2}d"
-        return _worded(words[0], node, len(call.x) - 2)
+        return _worded(name, node, len(call.x) - 2)
 
     def around(self, scope: tuple[str, ...]) -> tuple[str, ...]:
         found = self._around.get(scope)

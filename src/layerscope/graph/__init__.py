@@ -1,4 +1,4 @@
-"""The network as data, and the Builder that writes one in Python."""
+"""The network as data: graphs, nodes, tensors and params."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a graph well formed. Shapes are not looked at here: the analysis checks them."""
+"""Checks that a graph is well formed. Shapes are checked by the analysis."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from layerscope.limits import MOST_SIZE, NAME_DEPTH, SCOPES, plain
 if TYPE_CHECKING:
     from layerscope.graph.types import Graph
 
-SCOPES_FREE = 250  # layers that a network of few layers is taken to have besides
+SCOPES_FREE = 250  # added to the number of layers in the limit, for small networks
 
 
 def check(graph: Graph) -> None:
-    """Raise unless names are unique, the order topological and every input produced."""
-    known: set[str] = set()
+    """Raise GraphError unless names are unique and nodes are in topological order."""
+    produced: set[str] = set()
     for kind, items in (("input", graph.inputs), ("param", graph.params)):
         for item in items:
-            if item.name in known:
+            if item.name in produced:
                 raise GraphError(f"{graph.name}: {kind} {item.name!r} is declared twice")
-            known.add(item.name)
+            produced.add(item.name)
             if item.shape and max(item.shape) > MOST_SIZE:
                 raise GraphError(
                     f"{graph.name}: {kind} {item.name!r} has an axis of {plain(max(item.shape))}, "
                     "expected at most 2^63 - 1"
                 )
-    if not graph.inputs and not graph.own_layout:  # a file may hold a graph of constants alone
+    if not graph.inputs and not graph.own_layout:  # a file may have only constants
         raise GraphError(f"{graph.name}: a graph needs at least one input")
     names: set[str] = set()
     scope: tuple[str, ...] = ()
@@ -40,23 +40,23 @@ def check(graph: Graph) -> None:
             raise GraphError(f"{graph.name}: two nodes are named {name!r}")
         names.add(name)
         for tensor in node.inputs:
-            if tensor not in known:
+            if tensor not in produced:
                 raise GraphError(_unproduced(graph, name, tensor))
         if not node.outputs:
             raise GraphError(f"{graph.name}: {name} has no output")
         for tensor in node.outputs:
-            if tensor in known:
+            if tensor in produced:
                 raise GraphError(f"{graph.name}: {name}: tensor {tensor!r} is produced twice")
-            known.add(tensor)
+            produced.add(tensor)
     for tensor in graph.outputs:
-        if tensor not in known:
+        if tensor not in produced:
             raise GraphError(f"{graph.name}: output {tensor!r} is produced by no node")
-    if scopes and graph.autograd is None:  # a live model is no file of a stranger's
+    if scopes and graph.autograd is None:  # live models are trusted
         _check_scopes(graph, scopes)
 
 
 def _check_scopes(graph: Graph, scopes: set[tuple[str, ...]]) -> None:
-    """Raise where paths of modules are too deep, or have too many modules for so few nodes."""
+    """Raise if module paths are too deep, or modules too many for the number of nodes."""
     most = max(map(len, scopes), default=0)
     if most > NAME_DEPTH.most:
         NAME_DEPTH.check(most, graph.name)

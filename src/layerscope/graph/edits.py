@@ -1,4 +1,4 @@
-"""Graphs made from graphs: the original is never changed."""
+"""Functions that return a changed graph and leave the original as it is."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def bind(
     batch: int | None = None,
     dtype: str | None = None,
 ) -> Graph:
-    """The same network on other input shapes, batch or number type.
+    """The same network with other input shapes, batch size or dtype.
 
-    A shape of the declared rank has the batch in it, one of a rank less has not; `batch` wins.
+    A shape with as many axes as declared includes the batch, one with an axis less does not;
+    `batch` overrides both.
     """
     if dtype is not None and dtype not in DTYPE_BITS:
         raise UnknownName("dtype", dtype, DTYPE_BITS)
@@ -37,23 +38,23 @@ def bind(
     inputs = tuple(_bound(tensor, given.get(tensor.name), batch, dtype) for tensor in graph.inputs)
     if given:
         _check_positions(graph, inputs)
-    made = dtype or graph.dtype
+    new_dtype = dtype or graph.dtype
     nodes = graph.nodes if dtype is None else tuple(_typed(node, dtype) for node in graph.nodes)
-    params = graph.params if dtype is None else _narrowed(graph.params, dtype)
-    if (inputs, made, nodes, params) == (graph.inputs, graph.dtype, graph.nodes, graph.params):
+    params = graph.params if dtype is None else _cast_params(graph.params, dtype)
+    if (inputs, new_dtype, nodes, params) == (graph.inputs, graph.dtype, graph.nodes, graph.params):
         return graph
-    return replace(graph, inputs=inputs, dtype=made, nodes=nodes, params=params)
+    return replace(graph, inputs=inputs, dtype=new_dtype, nodes=nodes, params=params)
 
 
 def _typed(node: Node, dtype: str) -> Node:
-    """The same node with its own arrays, and outputs it is told of, in another number type."""
+    """The same node with its params and declared outputs in another dtype."""
     if isinstance(node.attributes, (DeclaredOutputs, CustomCost, Opaque)):
-        told = tuple(dtype if kind in FLOATS else kind for kind in node.attributes.dtypes)
-        node = replace(node, attributes=replace(node.attributes, dtypes=told))
-    return replace(node, params=_narrowed(node.params, dtype)) if node.params else node
+        dtypes = tuple(dtype if kind in FLOATS else kind for kind in node.attributes.dtypes)
+        node = replace(node, attributes=replace(node.attributes, dtypes=dtypes))
+    return replace(node, params=_cast_params(node.params, dtype)) if node.params else node
 
 
-def _narrowed(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:
+def _cast_params(params: tuple[Param, ...], dtype: str) -> tuple[Param, ...]:
     return tuple(replace(p, dtype=dtype) if p.dtype in FLOATS else p for p in params)
 
 
@@ -61,16 +62,16 @@ def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | 
     declared = tensor.shape
     if shape is not None:
         if min(shape, default=0) < 1:
-            told = "x".join(map(str, shape))
-            raise UsageError(f"input {tensor.name}: {told}, expected every size to be at least 1")
-        if declared is None and len(shape) == 3:  # an image, of a file that tells no shape
+            text = "x".join(map(str, shape))
+            raise UsageError(f"input {tensor.name}: {text}, expected every size to be at least 1")
+        if declared is None and len(shape) == 3:  # an image, and the file declares no shape
             shape = (1, *shape)
         if declared is not None and len(shape) == len(declared) - 1:
             shape = (declared[0], *shape)
         elif declared is not None and len(shape) != len(declared):
-            told = "x".join(map(str, declared))
+            text = "x".join(map(str, declared))
             raise UsageError(
-                f"input {tensor.name}: {len(shape)} sizes, expected {len(declared)} as in {told}, "
+                f"input {tensor.name}: {len(shape)} sizes, expected {len(declared)} as in {text}, "
                 f"or {len(declared) - 1} without the batch"
             )
         declared = shape
@@ -82,22 +83,22 @@ def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | 
 
 
 def token_inputs(graph: Graph) -> tuple[Tensor, ...]:
-    """The inputs that are tokens: int64, N x T."""
+    """Inputs that are token indices: int64, N x T."""
     return tuple(t for t in graph.inputs if t.dtype == "int64" and len(t.shape or ()) == 2)
 
 
 def is_cached(node: Node) -> bool:
-    """Whether a node is an attention that may keep the keys and values of earlier steps."""
+    """Whether a node is an attention that supports a key-value cache."""
     return isinstance(node.attributes, Attention) and node.attributes.cached
 
 
 def with_tokens(graph: Graph, tokens: int) -> Graph:
-    """The same network on so many tokens at once in every input of tokens: a prefill."""
+    """The same network on a prompt of `tokens` tokens: the prefill."""
     return bind(graph, token_shapes(graph, tokens))
 
 
 def token_shapes(graph: Graph, tokens: int) -> dict[str, Shape]:
-    """Shapes of the inputs of tokens, by name, for so many tokens at once."""
+    """Shapes of the token inputs by name, for `tokens` tokens."""
     if tokens < 1:
         raise UsageError(f"{tokens} tokens, expected at least 1")
     given = token_inputs(graph)
@@ -107,34 +108,34 @@ def token_shapes(graph: Graph, tokens: int) -> dict[str, Shape]:
 
 
 def with_cache(graph: Graph, length: int) -> Graph:
-    """One decoding step: a single token after `length` others, whose keys and values are kept."""
+    """One decoding step: a single token after `length` cached ones."""
     if length < 0:
         raise UsageError(f"a cache of {length} tokens, expected at least 0")
     if not any(map(is_cached, graph.nodes)):
         raise UsageError(
-            f"{graph.name} has no attention that keeps keys and values, which decoding needs"
+            f"{graph.name} has no attention with a key-value cache, which decoding needs"
         )
     _check_rows(graph, length + 1)
     graph = with_tokens(graph, 1)
-    kept: dict[Attention, Attention] = {}  # one value for all alike, as the Builder has it
+    changed: dict[Attention, Attention] = {}  # equal attributes are one object, as in the Builder
     nodes = []
     for node in graph.nodes:
         if is_cached(node):
-            told: Attention = node.attributes
-            node = replace(node, attributes=kept.setdefault(told, replace(told, past=length)))
+            old: Attention = node.attributes
+            node = replace(node, attributes=changed.setdefault(old, replace(old, past=length)))
         nodes.append(node)
     return replace(graph, nodes=tuple(nodes))
 
 
 def _check_positions(graph: Graph, inputs: tuple[Tensor, ...]) -> None:
-    """Raise where an input has more tokens than there are position embeddings."""
+    """Raise if an input has more tokens than there are position embeddings."""
     lengths = [shape[1] for t in inputs if t.dtype == "int64" and len(shape := t.shape or ()) == 2]
     if lengths:
         _check_rows(graph, max(lengths))
 
 
 def _check_rows(graph: Graph, tokens: int) -> None:
-    """Raise where a table of position embeddings has fewer rows than there are tokens."""
+    """Raise if a table of position embeddings has fewer rows than `tokens`."""
     positions = {name for node in graph.nodes if node.op == "positions" for name in node.outputs}
     for node in graph.nodes:
         if isinstance(node.attributes, Embedding) and positions.intersection(node.inputs):

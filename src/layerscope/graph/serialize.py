@@ -1,7 +1,8 @@
-"""A graph as plain values that JSON holds, and back."""
+"""Conversion of a graph to plain values, which JSON can store, and back."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,30 +14,32 @@ from layerscope.graph.types import Graph
 
 
 def to_plain(graph: Graph) -> dict[str, Any]:
-    """The graph as dicts and lists; what a node was told carries the name of its type."""
+    """The graph as dicts and lists; attributes become a pair of class name and fields."""
     plain: dict[str, Any] = msgspec.to_builtins(graph)
-    for node, told in zip(graph.nodes, plain["nodes"], strict=True):
+    for node, plain_node in zip(graph.nodes, plain["nodes"], strict=True):
         kind = type(node.attributes).__name__
-        told["attributes"] = None if node.attributes is None else [kind, told["attributes"]]
+        fields = plain_node["attributes"]
+        plain_node["attributes"] = None if node.attributes is None else [kind, fields]
     return plain
 
 
-def from_plain(plain: Any) -> Graph:
-    """The graph that `to_plain` made those values of."""
+def from_plain(plain: object) -> Graph:
+    """The graph of values that `to_plain` returned; raises FormatError for others."""
     try:
         graph = msgspec.convert(plain, Graph)
         nodes = tuple(
             replace(node, attributes=_attributes(node.attributes)) for node in graph.nodes
         )
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise FormatError(f"no graph of ours: {error}") from None
+        raise FormatError(f"not a serialized graph: {error}") from None
     return replace(graph, nodes=nodes)
 
 
-def _attributes(told: Any) -> Any:
-    if told is None:
+def _attributes(pair: Sequence[Any] | None) -> msgspec.Struct | None:
+    if pair is None:
         return None
-    name, values = told
+    name, values = pair
     if name not in attributes.__all__:
-        raise FormatError(f"attributes of a kind {name!r} that is not known here")
-    return msgspec.convert(values, getattr(attributes, name))
+        raise FormatError(f"unknown class of attributes {name!r}")
+    converted: msgspec.Struct = msgspec.convert(values, getattr(attributes, name))
+    return converted

@@ -1,4 +1,4 @@
-"""The network as data: a frozen, ordered graph that knows nothing of files or costs."""
+"""The network as data: a frozen graph of nodes in execution order, apart from files and costs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from layerscope.errors import UnknownName
 from layerscope.graph.checks import check
 
 Shape = tuple[int, ...]
-# A constant is reckoned with and not learned; what is unused is only stored.
+# "statistic" is a buffer, "constant" is used and not trained, "unused" is only stored.
 Role = Literal[
     "weight", "bias", "scale", "slope", "embedding", "statistic", "constant", "unused"
 ]  # fmt: skip
@@ -22,22 +22,22 @@ DTYPE_BITS: Mapping[str, int] = {
     "int64": 64, "int32": 32, "int16": 16, "int8": 8, "uint8": 8, "int4": 4, "bool": 8,
     "uint64": 64, "uint32": 32, "uint16": 16, "uint4": 4, "int2": 2, "uint2": 2, "fp4": 4,
     "complex32": 32, "complex64": 64, "complex128": 128,
-    "string": 64,  # of a string, what refers to it
+    "string": 64,  # the pointer to a string
 }  # fmt: skip
 
 
 def elements(shape: Shape) -> int:
-    """Count the numbers a tensor of this shape holds."""
+    """Number of elements of a tensor of this shape."""
     return prod(shape)
 
 
 def is_floating(dtype: str) -> bool:
-    """Whether a dtype is of floating-point or complex numbers."""
+    """Whether a dtype is floating-point or complex."""
     return dtype.startswith(("fp", "bf", "complex"))
 
 
 def storage_bytes(count: int, dtype: str) -> int:
-    """Bytes that `count` numbers take, packed: two int4 share a byte."""
+    """Bytes of `count` elements, packed: two int4 share a byte."""
     bits = DTYPE_BITS.get(dtype)
     if bits is None:
         raise UnknownName("dtype", dtype, DTYPE_BITS)
@@ -45,39 +45,39 @@ def storage_bytes(count: int, dtype: str) -> int:
 
 
 class Source(Struct, frozen=True, gc=False):
-    """Where a node was described: every row and every error can point back to it."""
+    """Where a node comes from, for tables and error messages."""
 
     file: str = ""
     line: int = 0
-    op: str = ""
-    name: str = ""  # what it is called there, if otherwise than here
+    op: str = ""  # operator or layer type in the file
+    name: str = ""  # name in the file, if it differs from the node's
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class Tensor(Struct, frozen=True, gc=False):
-    """A value that flows between nodes; shape None means it could not be inferred."""
+    """A tensor that nodes read and write; shape None means that it could not be inferred."""
 
     name: str
     shape: Shape | None
     dtype: str = "fp32"
-    source: Source | None = None  # of an input that a file describes
-    declared: bool = False  # the shape is what a file declares, and nothing infers it
+    source: Source | None = None  # of an input that is described in a file
+    declared: bool = False  # the shape is declared in a file, not inferred
 
     @property
     def elements(self) -> int:
-        """Numbers held, 0 only where the shape is unknown (the row is then marked unknown)."""
+        """Number of elements; 0 if the shape is unknown, and the row is then marked unknown."""
         return elements(self.shape) if self.shape is not None else 0
 
     @property
     def bytes(self) -> int:
-        """Bytes held, packed."""
+        """Size in bytes, packed."""
         return storage_bytes(self.elements, self.dtype)
 
 
 class Param(Struct, frozen=True, gc=False):
-    """A stored array of a node. Two with the same storage are tied and counted once."""
+    """A parameter or buffer. Two with the same storage are tied and counted once."""
 
     name: str
     shape: Shape
@@ -87,12 +87,12 @@ class Param(Struct, frozen=True, gc=False):
 
     @property
     def elements(self) -> int:
-        """Numbers stored."""
+        """Number of elements."""
         return elements(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Bytes stored, packed."""
+        """Size in bytes, packed."""
         return storage_bytes(self.elements, self.dtype)
 
     @property
@@ -102,7 +102,7 @@ class Param(Struct, frozen=True, gc=False):
 
 
 class Node(Struct, frozen=True, gc=False):
-    """One operation. `params` None asks the op's rule, which knows them from the input shapes."""
+    """One operation. With `params` None its OpSpec derives the params from the input shapes."""
 
     name: str
     op: str
@@ -110,18 +110,18 @@ class Node(Struct, frozen=True, gc=False):
     outputs: tuple[str, ...]
     attributes: Any = None
     params: tuple[Param, ...] | None = None
-    scope: tuple[str, ...] = ()  # path of the modules around it, outermost first
+    scope: tuple[str, ...] = ()  # names of the enclosing modules, outermost first
     module: str = ""  # path of the module that is this operation; "" for a bare function call
     ties: Mapping[str, str] | None = None  # param name -> storage shared with another node
     source: Source | None = None
-    times: int = 1  # how often it runs in a pass: trips of a loop, 0 in a branch not taken
-    note: str = ""  # what the reader has to say of it
-    estimate: bool = False  # its figures are a bound, as the note says
-    inner: bool = False  # a step inside one operator of a file: its outputs are no tensors there
+    times: int = 1  # runs per forward pass: iterations of a loop, 0 in a branch not taken
+    note: str = ""  # remark of the reader of the file
+    estimate: bool = False  # its costs are an estimate, as the note says
+    inner: bool = False  # one step of an operator of the file, which has no such tensors
 
 
 class Constant(Struct, frozen=True, gc=False):
-    """A tensor made of constants, as it is stored: the first one of its storage names it."""
+    """Storage of a constant tensor; `storage` is the name of the first tensor that uses it."""
 
     storage: str
     bytes: int  # of the storage
@@ -129,23 +129,23 @@ class Constant(Struct, frozen=True, gc=False):
 
 
 class Autograd(Struct, frozen=True, gc=False):
-    """What the run of a live module shows of training that its nodes do not."""
+    """What a run of a live module shows about training and its nodes do not say."""
 
     training: bool  # the module was in train mode
-    onednn: bool = True  # PyTorch may use it
+    onednn: bool = True  # whether PyTorch may use oneDNN
     contiguous: frozenset[str] = frozenset()  # tensors read through `contiguous()`
-    also_read: frozenset[str] = frozenset()  # of these, those that may be read as they are, too
+    also_read: frozenset[str] = frozenset()  # of these, tensors that are also read without a copy
     no_grad: frozenset[str] = frozenset()  # nodes that ran without gradients
     custom: frozenset[str] = frozenset()  # nodes that ran in an `autograd.Function`
     hooked: frozenset[str] = frozenset()  # nodes that ran under hooks of saved tensors
     detached: frozenset[str] = frozenset()  # tensors read through `detach()`
-    constants: Mapping[str, Constant] = {}  # that are read, by name
+    constants: Mapping[str, Constant] = {}  # constants that nodes read, by name
     inputs: frozenset[str] = frozenset()  # inputs that require a gradient
-    notes: tuple[str, ...] = ()  # why the bytes kept are an estimate
+    notes: tuple[str, ...] = ()  # why the saved bytes are an estimate
 
 
 class KeyWindow(Struct, frozen=True, gc=False):
-    """Keys that attention lets a query see besides its own, or the chunk of tokens it is in."""
+    """Sliding window of attention: keys before and after the query, or its chunk of tokens."""
 
     before: int = 0
     after: int = 0
@@ -153,12 +153,12 @@ class KeyWindow(Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """Most keys that a query sees."""
+        """Greatest number of keys of a query."""
         return self.chunk or self.before + 1 + self.after
 
 
 class Graph(Struct, frozen=True, gc=False):
-    """A network. `params` are stored arrays that nodes take as ordinary inputs, by name."""
+    """A network. `params` are parameters that nodes read as ordinary inputs, by name."""
 
     name: str
     inputs: tuple[Tensor, ...]
@@ -167,18 +167,19 @@ class Graph(Struct, frozen=True, gc=False):
     params: tuple[Param, ...] = ()
     modules: Mapping[str, str] = {}  # module path -> class name, in the order of declaration
     kinds: Mapping[str, str] = {}  # module path -> class, with its package unless that is torch.nn
-    places: Mapping[str, int] = {}  # module path -> how many places it stands in, if several
-    dtype: str = "fp32"  # of what is made of integers, such as embeddings
-    notes: tuple[str, ...] = ()  # what a reader has to say of the file
+    # module path -> number of paths to it, if several; `places` in JSON
+    module_uses: Mapping[str, int] = field(default_factory=dict, name="places")
+    dtype: str = "fp32"  # of floating-point results of integers, such as embeddings
+    notes: tuple[str, ...] = ()  # remarks of the reader of the file
     unused: tuple[Param, ...] = ()  # parameters of the model that no node uses
-    frozen: frozenset[str] = frozenset()  # storages that training leaves as they are
-    all_params: bool = False  # the model has no parameters but its nodes', `params` and `unused`
-    autograd: Autograd | None = None  # of a live module
-    own_layout: bool = False  # arrays lie as the file has them, not as the rules derive them
-    cache: frozenset[str] = frozenset()  # inputs that hold the keys, values, states of past tokens
-    past: int = 0  # tokens that this cache is of
+    frozen: frozenset[str] = frozenset()  # storages that do not require a gradient
+    all_params: bool = False  # nodes, `params` and `unused` have all parameters of the model
+    autograd: Autograd | None = None  # only of a live module
+    own_layout: bool = False  # params have the layout of the file, not that of the OpSpec
+    cache: frozenset[str] = frozenset()  # inputs with keys, values or states of past tokens
+    past: int = 0  # length of this cache in tokens
     windows: Mapping[str, KeyWindow | None] = {}  # path of an attention module; None: no window
-    batch: int = 0  # where the first axis of the first input is none
+    batch: int = 0  # batch size, if it is not the first axis of the first input
 
     def __post_init__(self) -> None:
         check(self)

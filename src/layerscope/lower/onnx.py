@@ -1,30 +1,33 @@
-"""Graphs as ONNX models of opset 21, which onnxruntime runs from 1.18 on: the names are ours."""
+"""Graphs as ONNX models of opset 21, which onnxruntime 1.18 and newer run; names are kept."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.errors import CannotLower, OutputError, UnknownName
 from layerscope.graph.types import Graph, Param, Tensor
 from layerscope.interrupts import whole_files
-from layerscope.lower.builder import Array, Draft, Op, Site
-from layerscope.lower.emitters import REFUSED, WRITERS
-from layerscope.lower.weights import TYPES, array, drawn, rows_of, zero
+from layerscope.lower.builder import Constant, NodeEmitter, OnnxBuilder, Op
+from layerscope.lower.emitters import EMITTERS, REFUSED
+from layerscope.lower.weights import TYPES, array, random_param, rows_of, zero
 from layerscope.version import __version__
 
-OPSET, IR = 21, 10
-ROLE = "layerscope.role"  # metadata: what an array is to the network, which ONNX cannot say
-INLINE_BYTES = (
-    1_500_000_000  # weights beyond it go to a file beside the model: protobuf ends at 2 GiB
-)
-MOST_BYTES = 40_000_000_000  # weights beyond it are not written at all
-ALIGNED = 4096  # where each array begins in that file, so that it can be mapped into memory
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-ENGINE_TYPES = ("fp32", "fp16")  # of a network: onnxruntime convolves no others on a CPU
+    from layerscope.lower.weights import NumpyArray
+
+OPSET, IR = 21, 10
+ROLE = "layerscope.role"  # key of metadata_props: ONNX has no field for the role of a param
+INLINE_BYTES = 1_500_000_000  # more weights become external data: protobuf is limited to 2 GiB
+MOST_BYTES = 40_000_000_000  # more weights are not written at all
+ALIGNED = 4096  # alignment of external data, so that it can be memory-mapped
+
+ENGINE_TYPES = ("fp32", "fp16")  # dtypes of networks: onnxruntime has no other Conv on a CPU
 Weights = Literal["random", "zero"]
 
 
@@ -35,16 +38,16 @@ def lower(
     *,
     weights: Weights = "random",
     seed: int = 0,
-) -> Any:
-    """The network as an onnx.ModelProto; zero weights are told by their shapes, not stored."""
-    draft = drafted(graph, shapes, costs)
-    size = _bytes(draft, weights)
+) -> ModelProto:
+    """The network as an onnx.ModelProto; zero weights are stored as their shapes only."""
+    builder = emit(graph, shapes, costs)
+    size = _bytes(builder, weights)
     if size > INLINE_BYTES:
         raise CannotLower(
-            f"{graph.name}: weights of {_told(size)} are too many for a model in memory; save it "
-            "to a file, or with zero weights"
+            f"{graph.name}: weights of {_gigabytes(size)} are too large for a model in memory; "
+            "save it to a file, or use zero weights"
         )
-    return _whole(draft, weights, seed)
+    return _whole(builder, weights, seed)
 
 
 def save(
@@ -56,32 +59,32 @@ def save(
     weights: Weights = "random",
     seed: int = 0,
 ) -> None:
-    """Write the model to a file, whole or not at all; many weights go to `path`.data beside it."""
-    draft = drafted(graph, shapes, costs)
-    size = _bytes(draft, weights)
+    """Write the model to a file, completely or not at all; large weights go to `path`.data."""
+    builder = emit(graph, shapes, costs)
+    size = _bytes(builder, weights)
     if size > MOST_BYTES:
         raise CannotLower(
-            f"{graph.name}: weights of {_told(size)}, at most {_told(MOST_BYTES)} are written; "
-            "zero weights take no room (--zero-weights)"
+            f"{graph.name}: weights of {_gigabytes(size)}, at most {_gigabytes(MOST_BYTES)} can be "
+            "written; zero weights take no space (--zero-weights)"
         )
     try:
         if size > INLINE_BYTES:
-            _save_apart(path, draft, seed)
+            _save_external(path, builder, seed)
         else:
-            model = _whole(draft, weights, seed)
+            model = _whole(builder, weights, seed)
             _write(path, model.SerializeToString())
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def drafted(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Draft:
-    """Every node written, by the table of writers."""
+def emit(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> OnnxBuilder:
+    """The operators of all nodes; raises CannotLower for a node without an emitter."""
     if graph.dtype not in ENGINE_TYPES:
         raise CannotLower(
-            f"{graph.name}: number type {graph.dtype} has no form in ONNX that engines run; "
+            f"{graph.name}: engines do not run ONNX models of dtype {graph.dtype}; "
             f"expected {' or '.join(ENGINE_TYPES)}"
         )
-    draft = Draft(graph, shapes, costs)
+    builder = OnnxBuilder(graph, shapes, costs)
     for tensor in shapes.tensors.values():
         if tensor.dtype not in TYPES:
             raise CannotLower(
@@ -93,100 +96,108 @@ def drafted(graph: Graph, shapes: Shapes, costs: Mapping[str, Cost]) -> Draft:
     read = {name for node in graph.nodes for name in node.inputs}
     for param in graph.params:
         if param.name in read:
-            stored = draft.store(param.storage or param.name, param)
+            stored = builder.store(param.storage or param.name, param)
             if stored != param.name:
-                draft.ops.append(Op("Identity", param.name, [stored], [param.name], {}))
+                builder.ops.append(Op("Identity", param.name, [stored], [param.name], {}))
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
-        if node.op not in WRITERS or call is None:
+        if node.op not in EMITTERS or call is None:
             why = REFUSED.get(node.op) or shapes.notes.get(node.name, "it has no form in ONNX")
             raise CannotLower(f"{graph.name}: {node.name} ({node.op}): {why}")
-        site = Site(draft, node, call)
-        site.finish(WRITERS[node.op](site))
-    return draft
+        emitter = NodeEmitter(builder, node, call)
+        emitter.finish(EMITTERS[node.op](emitter))
+    return builder
 
 
-def _bytes(draft: Draft, weights: Weights) -> int:
-    """Bytes of weights that are stored."""
+def _bytes(builder: OnnxBuilder, weights: Weights) -> int:
+    """Bytes of stored weights."""
     if weights not in ("random", "zero"):
         raise UnknownName("weights", weights, ("random", "zero"), "; known: random, zero")
-    return 0 if weights == "zero" else sum(param.bytes for param in draft.params.values())
+    return 0 if weights == "zero" else sum(param.bytes for param in builder.params.values())
 
 
-def _whole(draft: Draft, weights: Weights, seed: int) -> Any:
-    """The model with all its weights in it."""
+def _whole(builder: OnnxBuilder, weights: Weights, seed: int) -> ModelProto:
+    """The model with all its weights."""
     if weights == "zero":
-        return _model(draft, (), list(_zeros(draft)))
+        return _model(builder, (), list(_zeros(builder)))
     return _model(
-        draft, (_stored(name, v, draft.params[name].role) for name, v in _random(draft, seed))
+        builder,
+        (_initializer(name, v, builder.params[name].role) for name, v in _random(builder, seed)),
     )
 
 
-def _told(size: int) -> str:
+def _gigabytes(size: int) -> str:
     return f"{size / 1e9:,.1f} GB"
 
 
-def _zeros(draft: Draft) -> Iterable[Op]:
-    """An operator for every stored array, which makes it when the model is loaded."""
-    for name, param in draft.params.items():
-        sizes = draft.fresh(f"{name}/shape")
-        shape = Array(param.shape, (len(param.shape),), "int64")
+def _zeros(builder: OnnxBuilder) -> Iterable[Op]:
+    """For every param, operators that compute it when the model is loaded."""
+    for name, param in builder.params.items():
+        sizes = builder.fresh(f"{name}/shape")
+        shape = Constant(param.shape, (len(param.shape),), "int64")
         yield Op("Constant", sizes, [], [sizes], {"value": shape})
-        one = Array((zero(param),), (1,), param.dtype)
+        one = Constant((zero(param),), (1,), param.dtype)
         yield Op("ConstantOfShape", name, [sizes], [name], {"value": one})
 
 
-def _random(draft: Draft, seed: int) -> Iterable[tuple[str, Any]]:
-    for name, param in draft.params.items():
-        yield name, drawn(name, param, seed, rows_of(draft.graph, name))
+def _random(builder: OnnxBuilder, seed: int) -> Iterable[tuple[str, NumpyArray]]:
+    for name, param in builder.params.items():
+        yield name, random_param(name, param, seed, rows_of(builder.graph, name))
 
 
-def _stored(name: str, values: Any, role: str) -> Any:
+def _initializer(name: str, values: NumpyArray, role: str) -> TensorProto:
     from onnx import numpy_helper
 
-    tensor = numpy_helper.from_array(values, name)
+    tensor: TensorProto = numpy_helper.from_array(values, name)
     tensor.metadata_props.add(key=ROLE, value=role)
     return tensor
 
 
-def _model(draft: Draft, initializers: Iterable[Any], head: list[Op] | None = None) -> Any:
+def _model(
+    builder: OnnxBuilder, initializers: Iterable[TensorProto], head: Sequence[Op] = ()
+) -> ModelProto:
     from onnx import helper
 
-    graph, tensors = draft.graph, draft.shapes.tensors
-    nodes = [_node(op, draft) for op in (*(head or ()), *draft.ops)]
-    inputs = [_value(tensor) for tensor in draft.inputs]
+    graph, tensors = builder.graph, builder.shapes.tensors
+    nodes = [_node(op, builder) for op in (*head, *builder.ops)]
+    inputs = [_value(tensor) for tensor in builder.inputs]
     outputs = [_value(tensors[name]) for name in graph.outputs]
-    made = helper.make_graph(nodes, graph.name or "graph", inputs, outputs, list(initializers))
-    return helper.make_model(
-        made,
+    proto = helper.make_graph(nodes, graph.name or "graph", inputs, outputs, list(initializers))
+    model: ModelProto = helper.make_model(
+        proto,
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR,
         producer_name="layerscope",
         producer_version=__version__,
     )
+    return model
 
 
-def _node(op: Op, draft: Draft) -> Any:
+def _node(op: Op, builder: OnnxBuilder) -> NodeProto:
     from onnx import helper, numpy_helper
 
-    told: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for key, value in op.attributes.items():
-        if isinstance(value, Array):
-            value = numpy_helper.from_array(array(value.values, value.shape, value.dtype))
+        converted: object = list(value) if isinstance(value, tuple) else value
+        if isinstance(value, Constant):
+            converted = numpy_helper.from_array(array(value.values, value.shape, value.dtype))
         elif key == "to":
-            value = _type(value)
-        told[key] = list(value) if isinstance(value, tuple) else value
-    node = helper.make_node(op.op, op.inputs, op.outputs, op.name, **told)
+            converted = _type(str(value))
+        attributes[key] = converted
+    node: NodeProto = helper.make_node(op.op, op.inputs, op.outputs, op.name, **attributes)
     if op.op in ("Constant", "ConstantOfShape"):
-        param = draft.params.get(op.outputs[0])
+        param = builder.params.get(op.outputs[0])
         node.metadata_props.add(key=ROLE, value=param.role if param else "constant")
     return node
 
 
-def _value(tensor: Tensor) -> Any:
+def _value(tensor: Tensor) -> ValueInfoProto:
     from onnx import helper
 
-    return helper.make_tensor_value_info(tensor.name, _type(tensor.dtype), tensor.shape)
+    info: ValueInfoProto = helper.make_tensor_value_info(
+        tensor.name, _type(tensor.dtype), tensor.shape
+    )
+    return info
 
 
 def _type(dtype: str) -> int:
@@ -198,7 +209,7 @@ def _type(dtype: str) -> int:
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write a file whole or not at all; a device is written to as it is."""
+    """Write a file completely or not at all; a device is written to directly."""
     if os.path.isdir(path):
         raise OutputError(f"cannot write {path}: it is a folder")
     if os.path.exists(path) and not os.path.isfile(path):
@@ -209,29 +220,30 @@ def _write(path: str, data: bytes) -> None:
         file.write(data)
 
 
-def _save_apart(path: str, draft: Draft, seed: int) -> None:
-    """One array at a time goes to the file beside the model, which only refers to it."""
+def _save_external(path: str, builder: OnnxBuilder, seed: int) -> None:
+    """Write params one by one to the external data file, to which the model refers."""
     data = f"{path}.data"
     if os.path.exists(path) and not os.path.isfile(path):
-        raise OutputError(f"cannot write {path}: no file, expected one with the weights beside it")
-    initializers: list[Any] = []
+        raise OutputError(f"cannot write {path}: not a regular file, which external data needs")
+    initializers: list[TensorProto] = []
 
     with whole_files(path, data) as (model_file, file):
-        for name, values in _random(draft, seed):
+        for name, values in _random(builder, seed):
             file.write(bytes(-file.tell() % ALIGNED))
             start = file.tell()
             file.write(values.data if values.flags.c_contiguous else values.tobytes())
-            place = (os.path.basename(data), start, file.tell() - start)
-            initializers.append(_referred(name, draft.params[name], place))
-        model_file.write(_model(draft, initializers).SerializeToString())
+            location = (os.path.basename(data), start, file.tell() - start)
+            initializers.append(_external(name, builder.params[name], location))
+        model_file.write(_model(builder, initializers).SerializeToString())
 
 
-def _referred(name: str, param: Param, place: tuple[str, int, int]) -> Any:
+def _external(name: str, param: Param, location: tuple[str, int, int]) -> TensorProto:
+    """A tensor in the external data file, by its location, offset and length."""
     from onnx import TensorProto
 
-    tensor = TensorProto(name=name, data_type=_type(param.dtype), dims=param.shape)
+    tensor: TensorProto = TensorProto(name=name, data_type=_type(param.dtype), dims=param.shape)
     tensor.data_location = TensorProto.EXTERNAL
     tensor.metadata_props.add(key=ROLE, value=param.role)
-    for key, value in zip(("location", "offset", "length"), place, strict=True):
+    for key, value in zip(("location", "offset", "length"), location, strict=True):
         tensor.external_data.add(key=key, value=str(value))
     return tensor

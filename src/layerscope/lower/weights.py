@@ -1,4 +1,4 @@
-"""Numbers for arrays and inputs: the same for the same seed and name, whatever else there is."""
+"""Random values for params and inputs. They depend only on the seed and the name of the tensor."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from layerscope.graph.types import Graph, Param, Shape, elements
 
 if TYPE_CHECKING:
     import numpy
+    from onnx import ModelProto
+
+    NumpyArray = numpy.ndarray[Any, Any]
 
 TYPES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "int64": "int64", "int32": "int32",
     "int16": "int16", "int8": "int8", "uint8": "uint8", "bool": "bool",
 }  # fmt: skip
-ONES = ("running_var", "scale")  # by these is divided
+ONES = ("running_var", "scale")  # params used as divisors
 
 
-def array(values: Iterable[float], shape: Shape, dtype: str) -> numpy.ndarray[Any, Any]:
-    """Numbers row by row as an array."""
+def array(values: Iterable[float], shape: Shape, dtype: str) -> NumpyArray:
+    """An array of elements in row-major order."""
     import numpy
 
     return numpy.array(list(values), TYPES[dtype]).reshape(shape)
 
 
-def drawn(name: str, param: Param, seed: int, rows: int) -> numpy.ndarray[Any, Any]:
-    """Random numbers for a stored array, of a size that keeps what flows through it finite.
+def random_param(name: str, param: Param, seed: int, rows: int) -> NumpyArray:
+    """Random values for a param, scaled so that activations stay finite.
 
-    Whole numbers are indices into a table of so many rows.
+    Integers are indices into a table of `rows` rows.
     """
     import numpy
 
@@ -38,8 +41,8 @@ def drawn(name: str, param: Param, seed: int, rows: int) -> numpy.ndarray[Any, A
     if not kind.startswith("float"):
         return (numpy.arange(param.elements) % rows).astype(kind).reshape(param.shape)
     source = numpy.random.default_rng((seed, crc32(name.encode())))
-    narrow: Any = numpy.float64 if kind == "float64" else numpy.float32
-    values = source.random(param.shape, narrow)
+    generated = numpy.float64 if kind == "float64" else numpy.float32
+    values: NumpyArray = source.random(param.shape, generated)
     low, high = spread(param)
     values *= high - low
     values += low
@@ -47,7 +50,7 @@ def drawn(name: str, param: Param, seed: int, rows: int) -> numpy.ndarray[Any, A
 
 
 def spread(param: Param) -> tuple[float, float]:
-    """Between which numbers the elements of an array are drawn."""
+    """Least and greatest random value of a param."""
     if param.name in ONES or param.role == "scale":
         return 0.5, 1.25
     if param.role in ("weight", "embedding") and len(param.shape) > 1:
@@ -57,32 +60,32 @@ def spread(param: Param) -> tuple[float, float]:
 
 
 def zero(param: Param) -> float:
-    """The value of an array of zeros: 1 where it is divided by."""
+    """The value of a param among zero weights: 1 for a divisor."""
     return 1.0 if param.name in ONES else 0.0
 
 
-def samples(model: Any, graph: Graph, seed: int = 0) -> dict[str, numpy.ndarray[Any, Any]]:
-    """Something to feed to a lowered model: random numbers, and of indices none past its table."""
+def samples(model: ModelProto, graph: Graph, seed: int = 0) -> dict[str, NumpyArray]:
+    """Random inputs for a lowered model; indices stay within their tables."""
     import numpy
     from onnx import helper
 
     source = numpy.random.default_rng(seed)
-    made = {}
+    inputs = {}
     for each in model.graph.input:
         shape = tuple(dim.dim_value for dim in each.type.tensor_type.shape.dim)
         kind = numpy.dtype(helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type))
         if kind.kind == "f":
-            made[each.name] = source.uniform(-1, 1, shape).astype(kind)
+            inputs[each.name] = source.uniform(-1, 1, shape).astype(kind)
         else:
-            made[each.name] = source.integers(0, rows_of(graph, each.name), shape).astype(kind)
-    return made
+            inputs[each.name] = source.integers(0, rows_of(graph, each.name), shape).astype(kind)
+    return inputs
 
 
 def rows_of(graph: Graph, tensor: str) -> int:
-    """Rows of the smallest table that a tensor of indices is looked up in; 1 if of none."""
-    told = (
+    """Rows of the smallest embedding table that a tensor indexes; 1 if it indexes none."""
+    rows = (
         node.attributes.rows
         for node in graph.nodes
         if tensor in node.inputs and isinstance(node.attributes, Embedding)
     )
-    return min(told, default=1)
+    return min(rows, default=1)

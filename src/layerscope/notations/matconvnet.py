@@ -26,18 +26,12 @@ from layerscope.analysis.fields import Axis, Number
 from layerscope.conventions.matconvnet import NO_LAYER
 from layerscope.escaping import csv_cell, latex, visible
 from layerscope.graph.types import Shape, elements, storage_bytes
-from layerscope.ops import SPECS, Call
+from layerscope.ops import SPECS, Call, display_name
 from layerscope.ops.access_map import Bins
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
 MOST_COLUMNS = 18  # in a block
-TYPES = {
-    "conv": "conv", "linear": "conv", "conv_transpose": "convt", "lrn": "norm",
-    "batch_norm": "bnorm", "softmax": "softmx", "softmax_loss": "softmxl", "add": "sum",
-    "max_pool": "mpool", "global_max_pool": "mpool", "adaptive_max_pool": "mpool",
-    "avg_pool": "apool", "global_avg_pool": "apool", "adaptive_avg_pool": "apool",
-}  # fmt: skip
 RULE, NONE = "-", "n/a"
 FILTER = ("filt dim", "filt dilat", "num filts")
 FIELD = ("rf size", "rf offset", "rf stride")
@@ -151,7 +145,7 @@ def _columns(report: Report) -> list[dict[str, str]]:
         held[layer.outputs[0].name] = now
         if layer.op in NO_LAYER:
             continue
-        column = {"type": TYPES.get(layer.op, layer.op), "name": layer.name}
+        column = {"type": display_name(layer.op, "matconvnet") or layer.op, "name": layer.name}
         column |= {"support": _dims(slid.support), "stride": _dims(slid.stride)}
         column["pad"] = _dims(slid.pads if len(slid.pads) != 2 else (*slid.pads, 0, 0))
         column |= _filter_cells(layer, given) | _rf_cells(now) | _data_cells(now.data)

@@ -21,21 +21,12 @@ from layerscope.analysis.fields import Number
 from layerscope.graph.types import Param, Shape, elements, storage_bytes
 from layerscope.notations.matconvnet import MOST_COLUMNS, memory_text, number_text, text_table
 from layerscope.notations.matconvnet_fields import UNIT, fields
-from layerscope.ops import SPECS
+from layerscope.ops import SPECS, display_name
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
 LABEL = "label"
 RULE, NONE = "-", "n/a"
-TYPES = {
-    "conv": "Conv", "linear": "Conv", "conv_transpose": "ConvTranspose", "batch_norm": "BatchNorm",
-    "max_pool": "Pooling", "avg_pool": "Pooling", "global_max_pool": "GlobalPooling",
-    "global_avg_pool": "GlobalPooling", "relu": "ReLU", "leaky_relu": "ReLU", "tanh": "Tanh",
-    "sigmoid": "Sigmoid", "lrn": "LRN", "softmax": "SoftMax", "dropout": "DropOut", "add": "Sum",
-    "concat": "Concat", "scale": "Scale", "crop": "Crop", "reshape": "Reshape",
-    "permute": "Permute", "flatten": "Flatten",
-    "roi_pool": "ROIPooling", "grid_sample": "BilinearSampler",
-}  # fmt: skip
 SUFFIXES = {
     "batch_norm": {"weight": "m", "bias": "b"},
     "": {"weight": "f", "bias": "b"},
@@ -126,7 +117,7 @@ def _type(layer: Layer) -> str:
     told = layer.node.source.op if layer.node.source is not None else ""
     if told.startswith("dagnn."):
         return told.removeprefix("dagnn.")
-    return "Loss" if _is_loss(layer) else TYPES.get(layer.op, layer.op)
+    return "Loss" if _is_loss(layer) else display_name(layer.op, "dagnn") or layer.op
 
 
 def _is_loss(layer: Layer) -> bool:

@@ -26,7 +26,7 @@ from layerscope.conventions.netscope import has_sizes
 from layerscope.escaping import markdown
 from layerscope.formats.caffe.names import NUMBERED, WORDS
 from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
-from layerscope.ops import FREE, Ops
+from layerscope.ops import FREE, Ops, display_name
 from layerscope.report import Report
 from layerscope.report.types import Layer, sum_ops
 
@@ -34,50 +34,6 @@ HEAD = "| ID | Name | Type | Input CH | Input DIM | Output CH | Output DIM | OPS
 ALIGN = "| -- | :--- | :--- | :--- | :--- | :--- |:--- | :--- | :--- | "
 NO_SIZES = ("?", "?x?")
 UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
-
-# op -> Caffe's layer type; any other op goes by the name its file gave it, else its own
-TYPES = {
-    "conv": "Convolution",
-    "conv_transpose": "Deconvolution",
-    "linear": "InnerProduct",
-    **{
-        f"{where}{kind}_pool": "Pooling"
-        for where in ("", "global_", "adaptive_")
-        for kind in ("max", "avg")
-    },
-    "relu": "ReLU",
-    "leaky_relu": "ReLU",
-    "relu6": "ReLU6",
-    "prelu": "PReLU",
-    "elu": "ELU",
-    "sigmoid": "Sigmoid",
-    "tanh": "TanH",
-    "exp": "Exp",
-    "log": "Log",
-    "abs": "AbsVal",
-    "pow": "Power",
-    "softplus": "BNLL",
-    "threshold": "Threshold",
-    "batch_norm": "BatchNorm",
-    "scale": "Scale",
-    "lrn": "LRN",
-    "l2_norm": "Normalize",
-    "softmax": "Softmax",
-    "softmax_loss": "SoftmaxWithLoss",
-    "mse_loss": "EuclideanLoss",
-    "hinge_loss": "HingeLoss",
-    "sigmoid_cross_entropy": "SigmoidCrossEntropyLoss",
-    **dict.fromkeys(("add", "sub", "mul", "max"), "Eltwise"),
-    "concat": "Concat",
-    "split": "Slice",
-    "slice": "Slice",
-    "flatten": "Flatten",
-    "reshape": "Reshape",
-    "permute": "Permute",
-    "crop": "Crop",
-    "dropout": "Dropout",
-    "roi_pool": "ROIPooling",
-}
 
 # what a Caffe file itself may call a layer; the words of its older form are written small
 CAFFE = frozenset(WORDS) | frozenset(word.lower() for word in NUMBERED)
@@ -189,7 +145,7 @@ def _row(layer: Layer) -> Row:
 
 def _type(node: Node) -> str:
     own = node.source.op if node.source is not None else ""
-    return own if own in CAFFE else TYPES.get(node.op, own or node.op)
+    return own if own in CAFFE else display_name(node.op, "caffe") or own or node.op
 
 
 def _place(shape: Shape | None) -> tuple[str, str]:

@@ -15,10 +15,9 @@ from msgspec import Struct
 from layerscope.conventions.cs231n import has_line
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import Shape, elements
-from layerscope.ops import SPECS
+from layerscope.ops import SPECS, display_name
 from layerscope.report import Layer, Report
 
-KINDS = {"conv": "conv", "conv_transpose": "deconv", "linear": "fc"}
 UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
 IN_FULL = 10_000  # memory below it is written out
 
@@ -89,7 +88,7 @@ def line_kind(layer: Layer) -> str:
     rule = SPECS.get(layer.op)
     if rule is not None and rule.family == "pooling":
         return "pool"
-    return KINDS.get(layer.op, layer.op)
+    return display_name(layer.op, "sheet") or layer.op
 
 
 def pool_kind(layer: Layer) -> str:

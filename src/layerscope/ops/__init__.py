@@ -1,4 +1,4 @@
-"""Every op's rule, by name. To add one, write it in its family's file."""
+"""SPECS: the schema of every op, by name. To add an op, write its OpSpec in its family's file."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from layerscope.ops import (
     layout,
     linalg,
     linear,
+    loss,
     normalization,
     pooling,
     quantization,
@@ -22,9 +23,8 @@ from layerscope.ops import (
     reduction,
     resize,
     roi,
-    searching,
+    search,
     slice_concat,
-    softmax,
 )
 from layerscope.ops.spec import FREE, Call, Gemm, Ops, OpSpec, merge
 
@@ -35,7 +35,7 @@ SPECS = merge(
     normalization.SPECS,
     activation.SPECS,
     elementwise.SPECS,
-    softmax.SPECS,
+    loss.SPECS,
     layout.SPECS,
     slice_concat.SPECS,
     resize.SPECS,
@@ -49,8 +49,24 @@ SPECS = merge(
     data_dependent.SPECS,
     fft.SPECS,
     control.SPECS,
-    searching.SPECS,
+    search.SPECS,
     linalg.SPECS,
 )
 
-__all__ = ["FREE", "SPECS", "Call", "Gemm", "OpSpec", "Ops"]
+
+def display_name(op: str, system: str) -> str | None:
+    """Name of an op in another system; None if it has none there.
+
+    - `torch`, `torch_function`: class in torch.nn and function, {} for the number of spatial axes
+    - `caffe`: type of a layer
+    - `matconvnet`, `dagnn`: type in the table of a SimpleNN, class of a layer of a DagNN
+    - `sheet`: kind of line in layer sheets
+    - `plural`: in sentences of explanations
+
+    An empty name says that the op is one step of a layer that has a name as a whole.
+    """
+    spec = SPECS.get(op)
+    return None if spec is None else spec.names.get(system)
+
+
+__all__ = ["FREE", "SPECS", "Call", "Gemm", "OpSpec", "Ops", "display_name"]

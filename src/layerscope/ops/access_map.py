@@ -1,6 +1,7 @@
 """Which input positions an output position looks at, axis by axis.
 
-A reach tells, for one input of an op, where each of its axes goes: `{axis: (output axis, map)}`.
+An access map says, for one input of an op, which output axis each of its axes corresponds to, and
+which elements along it an output element reads: `{axis: (output axis, map)}`.
 An axis that is absent is looked at as a whole by every output element.
 """
 
@@ -52,20 +53,20 @@ class TransposedMap(Struct, frozen=True, gc=False):
     def at(self, i: int) -> range:
         """Input positions that output i looks at, none where the stride leaves a hole."""
         common = gcd(self.stride, self.dilation)
-        place = i + self.begin
+        position = i + self.begin
         every = self.stride // common  # taps that land on an input are this far apart
         first = next(
             (
                 t
                 for t in range(min(every, self.taps))
-                if (place - t * self.dilation) % self.stride == 0
+                if (position - t * self.dilation) % self.stride == 0
             ),
             None,
         )
         if first is None:
             return range(0)
         count = (self.taps - 1 - first) // every + 1
-        high = (place - first * self.dilation) // self.stride
+        high = (position - first * self.dilation) // self.stride
         step = every * self.dilation // self.stride
         return range(high - (count - 1) * step, high + 1, step)
 
@@ -98,10 +99,10 @@ class Resample(Struct, frozen=True, gc=False):
             start = i * self.down // self.up
             return range(start, start + 1)
         if self.half:
-            place, unit = (2 * i + 1) * self.down - self.up, 2 * self.up
+            position, unit = (2 * i + 1) * self.down - self.up, 2 * self.up
         else:
-            place, unit = i * self.down, self.up
-        start, rest = divmod(place, unit)
+            position, unit = i * self.down, self.up
+        start, rest = divmod(position, unit)
         if rest == 0:
             return range(start, start + 1)
         return range(start - self.taps // 2 + 1, start + self.taps // 2 + 1)
@@ -151,7 +152,7 @@ NOT_READ: AccessMap = {-1: (-1, SAME)}  # only the shape of this input matters
 
 
 def pointwise(inputs: tuple[Shape, ...], output: Shape) -> tuple[AccessMap, ...]:
-    """Each output element looks at the one in its place, or at the only one of a broadcast axis."""
+    """Each output element reads the input element at its index, broadcast along axes of size 1."""
     return tuple(
         {
             axis: (axis + len(output) - len(shape), SAME)

@@ -1,14 +1,19 @@
-"""Element-wise functions of one tensor, by what each costs per element."""
+"""Activations and other functions of one tensor, with their cost per element; softmax."""
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import PReLU
+from collections.abc import Mapping
+
+from layerscope.graph.attributes import Activation, PReLU, Softmax
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.autograd import FIRST, NOTHING, RESULT, Saved, SavedRule
+from layerscope.ops.access_map import AccessMap, keep
+from layerscope.ops.autograd import FIRST, NOTHING, RESULT, Saved, SavedRule, nothing, result
 from layerscope.ops.spec import (
+    FREE,
     Call,
     Ops,
     OpSpec,
+    axis_of,
     gradient,
     need_rank,
     param,
@@ -63,13 +68,13 @@ COSTS = {
 }
 
 
-# Gradients told by the output alone, so that it is the output that is kept.
+# Autograd saves the output of these, because the gradient is a function of the output.
 BY_RESULT = (
     "relu", "sigmoid", "tanh", "exp", "sqrt", "reciprocal", "rsqrt", "expm1", "tan",
 )  # fmt: skip
-# These are too when they work in place; others must then keep a copy of their input.
+# It does so for these too if they run in-place; others then save a copy of the input.
 BY_RESULT_IN_PLACE = (*BY_RESULT, "leaky_relu", "elu", "selu", "celu")
-# OutDtype of single ops, or with a buffer of its own: as much again is kept beside the input.
+# Composed of several operators, or with a buffer: as much again is saved besides the input.
 WITH_MORE = ("softsign", "quick_gelu", "log_sigmoid")
 
 
@@ -98,9 +103,78 @@ def _prelu_params(call: Call) -> tuple[Param, ...]:
     return (param("weight", (1,) if a.shared else (call.x[1],), "slope"),)
 
 
+def softmax_axis(call: Call) -> int:
+    """The axis of a softmax, counted from the front."""
+    return axis_of((call.attributes or Softmax()).axis, len(call.x))
+
+
+def softmax_rows(call: Call) -> int:
+    """Number of vectors that are normalized one by one."""
+    axis = softmax_axis(call)
+    if (call.attributes or Softmax()).tail:
+        return elements(call.x[:axis])
+    return elements(call.x) // max(call.x[axis], 1)
+
+
+def _softmax_access(call: Call) -> tuple[AccessMap, ...]:
+    """All axes but those that are normalized together."""
+    axis = softmax_axis(call)
+    end = len(call.x) if (call.attributes or Softmax()).tail else axis + 1
+    return (keep((*range(axis), *range(end, len(call.x)))),)
+
+
+def _softmax_shape(call: Call) -> tuple[Shape, ...]:
+    softmax_axis(call)
+    return same(call)
+
+
+def softmax_ops(call: Call) -> Ops:
+    """The maximum, its subtraction, exponentials, their sum, a division."""
+    return Ops(comp=1, add=2, exp=1, div=1) * elements(call.x)
+
+
+def log_softmax_ops(call: Call) -> Ops:
+    """As softmax, with a logarithm per row and a subtraction instead of the division."""
+    return Ops(comp=1, add=3, exp=1) * elements(call.x) + Ops(exp=softmax_rows(call))
+
+
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "relu": {"torch": "ReLU", "torch_function": "relu", "caffe": "ReLU", "dagnn": "ReLU"},
+    "relu6": {"torch": "ReLU6", "torch_function": "hardtanh", "caffe": "ReLU6"},
+    "clip": {"torch": "Hardtanh", "torch_function": "hardtanh"},
+    "abs": {"caffe": "AbsVal"},
+    "threshold": {"caffe": "Threshold"},
+    "leaky_relu": {
+        "torch": "LeakyReLU",
+        "torch_function": "leaky_relu",
+        "caffe": "ReLU",
+        "dagnn": "ReLU",
+    },
+    "elu": {"torch": "ELU", "torch_function": "elu", "caffe": "ELU"},
+    "sigmoid": {
+        "torch": "Sigmoid",
+        "torch_function": "sigmoid",
+        "caffe": "Sigmoid",
+        "dagnn": "Sigmoid",
+    },
+    "tanh": {"torch": "Tanh", "torch_function": "tanh", "caffe": "TanH", "dagnn": "Tanh"},
+    "silu": {"torch": "SiLU", "torch_function": "silu"},
+    "hard_sigmoid": {"torch": "Hardsigmoid", "torch_function": "hardsigmoid"},
+    "hard_swish": {"torch": "Hardswish", "torch_function": "hardswish"},
+    "gelu": {"torch": "GELU", "torch_function": "gelu"},
+    "gelu_tanh": {"torch": "GELU", "torch_function": "gelu"},
+    "softplus": {"caffe": "BNLL"},
+    "exp": {"caffe": "Exp"},
+    "log": {"caffe": "Log"},
+    "mish": {"torch": "Mish", "torch_function": "mish"},
+}
+
 SPECS = {
     op: OpSpec(
         family="activation",
+        attributes=Activation,
+        names=NAMES.get(op, {}),
         shape=same,
         ops=per_output(
             mac=cost.mac, add=cost.add, mul=cost.mul, comp=cost.comp, div=cost.div, exp=cost.exp
@@ -115,6 +189,8 @@ SPECS = {
     "prelu": with_param_inputs(
         OpSpec(
             family="activation",
+            attributes=PReLU,
+            names={"torch": "PReLU", "torch_function": "prelu", "caffe": "PReLU"},
             shape=_prelu_shape,
             ops=per_output(comp=1, mul=1),
             params=_prelu_params,
@@ -125,5 +201,40 @@ SPECS = {
             in_place=True,
         ),
         1,
+    ),
+    "softmax": OpSpec(
+        family="softmax",
+        attributes=Softmax,
+        names={
+            "torch": "Softmax",
+            "torch_function": "softmax",
+            "caffe": "Softmax",
+            "matconvnet": "softmx",
+            "dagnn": "SoftMax",
+        },
+        shape=_softmax_shape,
+        ops=softmax_ops,
+        access_map=_softmax_access,
+        backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
+        saved_for_backward=result,
+    ),
+    "log_softmax": OpSpec(
+        family="softmax",
+        attributes=Softmax,
+        shape=_softmax_shape,
+        ops=log_softmax_ops,
+        access_map=_softmax_access,
+        backward=lambda call: (Ops(exp=1, mul=1, add=2) * elements(call.x), FREE),
+        saved_for_backward=result,
+    ),
+    # one for the first of the largest, zeros for the others
+    "hardmax": OpSpec(
+        family="softmax",
+        attributes=Softmax,
+        shape=_softmax_shape,
+        ops=lambda call: Ops(comp=elements(call.x) - softmax_rows(call)),
+        access_map=_softmax_access,
+        backward=passes,
+        saved_for_backward=nothing,
     ),
 }

@@ -22,7 +22,7 @@ class Sizes:
     def __init__(self, call: Call) -> None:
         a: Attention = call.attributes
         q, k, v = call.inputs[:3]
-        told = ", ".join("x".join(map(str, shape)) for shape in (q, k, v))
+        shapes = ", ".join("x".join(map(str, shape)) for shape in (q, k, v))
         kv_heads = a.kv_heads or a.heads
         if a.heads < 1 or kv_heads < 1 or a.heads % kv_heads:
             raise ShapeError(f"{a.heads} heads cannot share {kv_heads} heads of keys and values")
@@ -31,16 +31,16 @@ class Sizes:
         if len(q) == 3:
             widths = (q[2], k[2], v[2]) if len(k) == len(v) == 3 else ()
             if not widths or widths[0] % a.heads or widths[1] % kv_heads or widths[2] % kv_heads:
-                raise ShapeError(f"attention of {told} with {a.heads} heads, {kv_heads} of keys")
+                raise ShapeError(f"attention of {shapes} with {a.heads} heads, {kv_heads} of keys")
             q, k, v = (
                 (shape[0], heads, shape[1], shape[2] // heads)
                 for shape, heads in ((q, a.heads), (k, kv_heads), (v, kv_heads))
             )
         if len(q) != 4 or len(k) != 4 or len(v) != 4:
-            raise ShapeError(f"attention takes three or four axes, got {told}")
+            raise ShapeError(f"attention takes three or four axes, got {shapes}")
         agree = q[3] == k[3] and k[2] == v[2] and q[0] == k[0] == v[0]
         if not agree or q[1] != a.heads or k[1] != kv_heads or v[1] != kv_heads:
-            raise ShapeError(f"attention of {told}: sizes do not agree")
+            raise ShapeError(f"attention of {shapes}: sizes do not agree")
         self.batch, self.heads, self.queries, self.key_size = q
         self.kv_heads, self.keys, self.value_size = kv_heads, k[2] + a.past, v[3]
         self.scores = self.batch * self.heads * self.queries * self.keys
@@ -58,7 +58,7 @@ def _attention_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _attention_ops(call: Call) -> Ops:
-    """Both products in full, masked places included; scaling, mask and softmax of the scores."""
+    """Both products in full, masked positions included; scaling, mask and softmax of the scores."""
     s = Sizes(call)
     a: Attention = call.attributes
     softmax = Ops(comp=1 + a.causal, add=2, exp=1, div=1, mul=int(a.scaled))
@@ -113,26 +113,26 @@ def _unfused_saves(s: Sizes, a: Attention) -> Saved:
     return Saved(inputs=(2,), extra=((scaled + weights, ""),), folds=(fold,))
 
 
-def _attention_reach(call: Call) -> tuple[AccessMap, ...]:
+def _attention_access(call: Call) -> tuple[AccessMap, ...]:
     """A query sees all keys and values, and nothing of other queries; heads stay apart."""
     s = Sizes(call)
     packed = len(call.x) == 3
-    alike = s.heads == s.kv_heads
+    same_heads = s.heads == s.kv_heads
     q, k = (keep((0, 1)), keep((0,))) if packed else (keep((0, 1, 2)), keep((0, 1)))
     last = len(call.x) - 1
     v = {**k, last: (last, SAME)}  # a feature of the result is a mean of that feature of values
-    if not alike:
+    if not same_heads:
         k, v = keep((0,)), keep((0,)) if packed else keep((0, last))
     if len(call.inputs) == 3:
         return (q, k, v)
     mask = call.inputs[3]
-    places = {0: 0, 2: 1} if packed else {0: 0, 1: 1, 2: 2}  # axes of scores in the result
+    result_axes = {0: 0, 2: 1} if packed else {0: 0, 1: 1, 2: 2}  # axes of scores in the result
     sizes = (s.batch, s.heads, s.queries)
-    reach: AccessMap = {}
+    access: AccessMap = {}
     for axis, size in enumerate(mask, 4 - len(mask)):
-        if axis in places and size == sizes[axis]:
-            reach[axis - 4 + len(mask)] = (places[axis], SAME)
-    return (q, k, v, reach)
+        if axis in result_axes and size == sizes[axis]:
+            access[axis - 4 + len(mask)] = (result_axes[axis], SAME)
+    return (q, k, v, access)
 
 
 SPARE = "".join(chr(code) for code in range(0x100, 0x140))  # letters for axes under an ellipsis
@@ -160,11 +160,11 @@ def einsum_terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
         own: dict[str, int] = {}
         for letter, size in zip(term, shape, strict=True):
             before = own.setdefault(letter, size)  # on the diagonal no axis of one is repeated
-            known = sizes.get(letter, 1)
-            if size != before or (known != 1 and size not in (1, known)):
-                both = (before, size) if size != before else (known, size)
+            earlier = sizes.get(letter, 1)
+            if size != before or (earlier != 1 and size not in (1, earlier)):
+                both = (before, size) if size != before else (earlier, size)
                 raise ShapeError(f"einsum {a.equation!r}: {letter} is {both[0]} and {both[1]}")
-            sizes[letter] = max(known, size)
+            sizes[letter] = max(earlier, size)
     for letter in right:
         if letter not in sizes or right.count(letter) > 1:
             what = "stands in no operand" if letter not in sizes else "is twice in the result"
@@ -173,7 +173,7 @@ def einsum_terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
 
 
 def _spell_out(terms: list[str], right: str, call: Call) -> tuple[list[str], str]:
-    """Letters in place of `...`, the last axes alike; not in the result, they are summed."""
+    """Letters instead of `...`, aligned at the last axis; summed if not in the result."""
     widest = ""
     spelt = []
     for term, shape in zip(terms, call.inputs, strict=True):
@@ -207,7 +207,7 @@ def _einsum_ops(call: Call) -> Ops:
     return total
 
 
-def _einsum_reach(call: Call) -> tuple[AccessMap, ...]:
+def _einsum_access(call: Call) -> tuple[AccessMap, ...]:
     """Letters of the result are followed, the others looked at as a whole."""
     terms, right, sizes = einsum_terms(call)
     return tuple(
@@ -230,7 +230,7 @@ class _Pair(Struct, frozen=True):
 
 
 def _pair(call: Call) -> _Pair | str:
-    """The product that an einsum is, or why it is none that is known."""
+    """The matrix product that an einsum is equal to, or why there is none."""
     terms, right, sizes = einsum_terms(call)
     if len(terms) != 2 or any(len({*term}) < len(term) for term in terms):
         return "einsum of other than two operands"
@@ -270,7 +270,7 @@ def _einsum_saves(call: Call) -> Saved:
 
 
 def einsum_order(call: Call) -> tuple[int, ...] | None:
-    """Axes of the result as they are stored, outermost first; None where that is not known."""
+    """Axes of the result as they are stored, outermost first; None if unknown."""
     pair = _pair(call) if len(call.inputs) == 2 else ""
     if isinstance(pair, str) or not pair.inner:
         return None
@@ -313,28 +313,37 @@ def _rotary_shape(call: Call) -> tuple[Shape, ...]:
 SPECS = {
     "attention": OpSpec(
         family="attention",
+        attributes=Attention,
+        names={
+            "torch": "",
+            "torch_function": "scaled_dot_product_attention",
+            "plural": "fused attention",
+        },
         shape=_attention_shape,
         saved_for_backward=_attention_saves,
         ops=_attention_ops,
         gemm=_attention_gemm,
-        access_map=_attention_reach,
+        access_map=_attention_access,
         param_elements=_cache,
         backward=_attention_backward,
         arity=(3, 4),
     ),
     "einsum": OpSpec(
         family="attention",
+        attributes=Einsum,
+        names={"torch": "", "torch_function": "einsum", "plural": "einsum"},
         shape=_einsum_shape,
         saved_for_backward=_einsum_saves,
         ops=_einsum_ops,
         gemm=_einsum_gemm,
-        access_map=_einsum_reach,
+        access_map=_einsum_access,
         backward=_einsum_backward,
         arity=(1, None),
     ),
-    # x·cos + turned(x)·sin, with tables of sines that are made once
+    # x·cos + rotate_half(x)·sin; the tables of cosines and sines are not counted
     "rotary": OpSpec(
         family="attention",
+        attributes=Rotary,
         shape=_rotary_shape,
         saved_for_backward=nothing,
         ops=lambda call: Ops(mul=2, add=1) * elements(call.y),

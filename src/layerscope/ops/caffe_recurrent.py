@@ -20,8 +20,8 @@ class Steps:
     def __init__(self, call: Call) -> None:
         a: Unrolled = call.attributes
         if len(call.inputs) != 2 + a.static or len(call.x) < 3 or call.inputs[1] != call.x[:2]:
-            told = ", ".join("x".join(map(str, shape)) for shape in call.inputs)
-            raise ShapeError(f"unrolling {told}, expected T x N x features, T x N and no more")
+            shapes = ", ".join("x".join(map(str, shape)) for shape in call.inputs)
+            raise ShapeError(f"unrolling {shapes}, expected T x N x features, T x N and no more")
         if a.hidden < 1:
             raise ShapeError(f"{a.hidden} hidden units, expected at least 1")
         self.steps, self.batch = call.x[:2]
@@ -59,14 +59,14 @@ def _params(kind: str) -> ParamsRule:
         a: Unrolled = call.attributes
         run = Steps(call)
         rows = GATES[kind] * a.hidden
-        made = [param("weight_x", (rows, run.features), "weight"), param("bias", (rows,), "bias")]
+        params = [param("weight_x", (rows, run.features), "weight"), param("bias", (rows,), "bias")]
         if a.static:
-            made.append(param("weight_static", (rows, run.static), "weight"))
-        made.append(param("weight_h", (rows, a.hidden), "weight"))
+            params.append(param("weight_static", (rows, run.static), "weight"))
+        params.append(param("weight_h", (rows, a.hidden), "weight"))
         if kind == "caffe_rnn":
-            made.append(param("weight_o", (a.hidden, a.hidden), "weight"))
-            made.append(param("bias_o", (a.hidden,), "bias"))
-        return tuple(made)
+            params.append(param("weight_o", (a.hidden, a.hidden), "weight"))
+            params.append(param("bias_o", (a.hidden,), "bias"))
+        return tuple(params)
 
     return params
 
@@ -96,7 +96,7 @@ def _saves(kind: str) -> SavedRule:
     return saves
 
 
-def _reach(call: Call) -> tuple[AccessMap, ...]:
+def _access(call: Call) -> tuple[AccessMap, ...]:
     """Every step may see all steps of its own sequence."""
     static: AccessMap = {0: (1, SAME)}
     return (keep((1,)), keep((1,)), static)[: len(call.inputs)]
@@ -105,10 +105,11 @@ def _reach(call: Call) -> tuple[AccessMap, ...]:
 SPECS = {
     kind: OpSpec(
         family="recurrent",
+        attributes=Unrolled,
         shape=_shape,
         ops=_ops(kind),
         params=_params(kind),
-        access_map=_reach,
+        access_map=_access,
         backward=_backward(kind),
         saved_for_backward=_saves(kind),
         arity=(2, 3),

@@ -1,4 +1,4 @@
-"""What the way through a network brings about: constants, choices, counters, drawn numbers."""
+"""Constants, branches, ranges, random numbers, custom operators and shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from layerscope.ops.autograd import every_input, nothing
 from layerscope.ops.spec import FREE, Call, Ops, OpSpec, free, no_inputs, passes, per_output
 
 
-def _told(call: Call) -> tuple[Shape, ...]:
+def _declared_shapes(call: Call) -> tuple[Shape, ...]:
     a: DeclaredOutputs | CustomCost = call.attributes
     if not a.shapes or len(a.shapes) != len(a.dtypes):
         raise ShapeError(f"{len(a.shapes)} shapes and {len(a.dtypes)} number types")
@@ -26,19 +26,20 @@ def _unread(call: Call) -> tuple[AccessMap, ...]:
     return (NOT_READ,) * max(len(call.inputs), len(call.outputs))
 
 
-def _chosen_reach(call: Call) -> tuple[AccessMap, ...]:
+def _chosen_access(call: Call) -> tuple[AccessMap, ...]:
     """One of the inputs as it is, where they are of its shape; else any part of them."""
     if len(call.outputs) > 1:
         return everything(call.outputs)
-    alike = all(shape == call.y for shape in call.inputs)
-    return pointwise(call.inputs, call.y) if alike else everything(call.inputs)
+    same_shape = all(shape == call.y for shape in call.inputs)
+    return pointwise(call.inputs, call.y) if same_shape else everything(call.inputs)
 
 
 SPECS = {
     # worked out before the run, from shapes and constants alone
     "constant": OpSpec(
         family="control",
-        shape=_told,
+        attributes=DeclaredOutputs,
+        shape=_declared_shapes,
         ops=free,
         access_map=_unread,
         input_elements=no_inputs,
@@ -48,12 +49,13 @@ SPECS = {
         arity=(0, None),
         folded=True,
     ),
-    # what one of several branches made, or a loop hands out
+    # the result of one of several branches, or an output of a loop
     "select": OpSpec(
         family="control",
-        shape=_told,
+        attributes=DeclaredOutputs,
+        shape=_declared_shapes,
         ops=free,
-        access_map=_chosen_reach,
+        access_map=_chosen_access,
         input_elements=no_inputs,
         backward=passes,
         saved_for_backward=nothing,
@@ -63,7 +65,8 @@ SPECS = {
     ),
     "range": OpSpec(
         family="control",
-        shape=_told,
+        attributes=DeclaredOutputs,
+        shape=_declared_shapes,
         ops=per_output(add=1),
         access_map=lambda call: everything(call.inputs),
         backward=passes,
@@ -73,7 +76,8 @@ SPECS = {
     ),
     "random": OpSpec(
         family="control",
-        shape=_told,
+        attributes=DeclaredOutputs,
+        shape=_declared_shapes,
         ops=lambda call: Ops(mul=1, add=1) * call.out_elements,
         access_map=_unread,
         input_elements=no_inputs,
@@ -86,7 +90,8 @@ SPECS = {
     # an operator of somebody's own, counted as its owner says
     "custom": OpSpec(
         family="control",
-        shape=_told,
+        attributes=CustomCost,
+        shape=_declared_shapes,
         ops=_counted,
         access_map=lambda call: everything(call.inputs if len(call.outputs) == 1 else call.outputs),
         backward=lambda call: (_counted(call) * 2, FREE),

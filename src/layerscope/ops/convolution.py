@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Conv, DeformConv, TransposedConv
+from layerscope.graph.attributes import Conv, DeformConv, Im2Col, TransposedConv
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import SAME, AccessMap, Map, TransposedMap, WindowMap, keep
 from layerscope.ops.autograd import FIRST, Saved, every_input, nothing
@@ -60,13 +60,13 @@ def conv_gemm(call: Call) -> Gemm:
     return Gemm(m=rows, n=a.out_channels // a.groups, k=depth, count=a.groups)
 
 
-def window_reach(call: Call) -> tuple[AccessMap, ...]:
-    """Spatial axes under a window, batch in its place, channels as a whole."""
+def window_access(call: Call) -> tuple[AccessMap, ...]:
+    """Spatial axes by the window, the batch elementwise, all channels."""
     w = call.attributes.window
-    reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
+    access: dict[int, tuple[int, Map]] = {0: (0, SAME)}
     for n, (begin, _) in enumerate(w.resolve(call.x[2:])):
-        reach[n + 2] = (n + 2, WindowMap(w.kernel[n], w.stride[n], w.dilation[n], begin))
-    return (reach,)
+        access[n + 2] = (n + 2, WindowMap(w.kernel[n], w.stride[n], w.dilation[n], begin))
+    return (access,)
 
 
 def transposed_shape(call: Call) -> tuple[Shape, ...]:
@@ -113,13 +113,13 @@ def transposed_gemm(call: Call) -> Gemm:
     return Gemm(m=rows, n=columns, k=call.x[1] // a.groups, count=a.groups)
 
 
-def transposed_reach(call: Call) -> tuple[AccessMap, ...]:
+def transposed_access(call: Call) -> tuple[AccessMap, ...]:
     w = call.attributes.window
-    reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
+    access: dict[int, tuple[int, Map]] = {0: (0, SAME)}
     for n in range(w.rank):
         begin = _transposed_begin(call, n)
-        reach[n + 2] = (n + 2, TransposedMap(w.kernel[n], w.stride[n], w.dilation[n], begin))
-    return (reach,)
+        access[n + 2] = (n + 2, TransposedMap(w.kernel[n], w.stride[n], w.dilation[n], begin))
+    return (access,)
 
 
 def _transposed_begin(call: Call, n: int) -> int:
@@ -148,14 +148,14 @@ def _deform_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _deform_samples(call: Call) -> Ops:
-    """Every place under every placement: four neighbours, and a weight if there is one."""
+    """Bilinear samples of four neighbours for every kernel element, times an optional weight."""
     a: DeformConv = call.attributes
     samples = call.x[0] * call.x[1] * a.window.positions * elements(call.y[2:])
     return Ops(mul=4 + (len(call.inputs) == 3), add=3) * samples
 
 
-def _deform_reach(call: Call) -> tuple[AccessMap, ...]:
-    """Where it looks, offsets tell; they are looked at in their own place."""
+def _deform_access(call: Call) -> tuple[AccessMap, ...]:
+    """Offsets decide which elements are read; the offsets themselves are read elementwise."""
     own = keep((0, 2, 3))
     return (keep((0,)), own, own)[: len(call.inputs)]
 
@@ -187,20 +187,31 @@ def _im2col_shape(call: Call) -> tuple[Shape, ...]:
 SPECS = {
     "im2col": OpSpec(
         family="shaping",
+        attributes=Im2Col,
         shape=_im2col_shape,
         ops=free,
-        access_map=window_reach,
+        access_map=window_access,
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         saved_for_backward=nothing,
     ),
     "conv": with_param_inputs(
         OpSpec(
             family="convolution",
+            attributes=Conv,
+            names={
+                "torch": "Conv{}d",
+                "torch_function": "conv{}d",
+                "caffe": "Convolution",
+                "matconvnet": "conv",
+                "dagnn": "Conv",
+                "sheet": "conv",
+                "plural": "convolutions",
+            },
             shape=conv_shape,
             ops=conv_ops,
             params=conv_params,
             gemm=conv_gemm,
-            access_map=window_reach,
+            access_map=window_access,
             backward=lambda call: product_backward(conv_ops(call).mac, _bias_sums(call)),
             saved_for_backward=_conv_saves,
         ),
@@ -208,11 +219,13 @@ SPECS = {
     ),
     "deform_conv": OpSpec(
         family="convolution",
+        attributes=DeformConv,
+        names={"plural": "deformable convolutions"},
         shape=_deform_shape,
         ops=lambda call: conv_ops(call) + _deform_samples(call),
         params=conv_params,
         gemm=conv_gemm,
-        access_map=_deform_reach,
+        access_map=_deform_access,
         backward=_deform_backward,
         saved_for_backward=every_input,
         arity=(2, 3),
@@ -220,11 +233,21 @@ SPECS = {
     "conv_transpose": with_param_inputs(
         OpSpec(
             family="convolution",
+            attributes=TransposedConv,
+            names={
+                "torch": "ConvTranspose{}d",
+                "torch_function": "conv_transpose{}d",
+                "caffe": "Deconvolution",
+                "matconvnet": "convt",
+                "dagnn": "ConvTranspose",
+                "sheet": "deconv",
+                "plural": "transposed convolutions",
+            },
             shape=transposed_shape,
             ops=transposed_ops,
             params=transposed_params,
             gemm=transposed_gemm,
-            access_map=transposed_reach,
+            access_map=transposed_access,
             backward=lambda call: product_backward(transposed_ops(call).mac, _bias_sums(call)),
         ),
         2,

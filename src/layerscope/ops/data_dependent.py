@@ -22,7 +22,7 @@ def _kept_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _items(call: Call) -> tuple[int, int]:
-    """How many there are to be told apart, and the elements of each."""
+    """Number of slices that are compared, and the elements of each."""
     if isinstance(call.attributes, DeclaredOutputs):  # slices of the axis that the inverse counts
         count = max([elements(shape) for shape in call.outputs[1:]], default=elements(call.x))
         return (count, elements(call.x) // count) if count else (elements(call.x), 1)
@@ -70,6 +70,7 @@ SPECS = {
     ),
     "compress": OpSpec(
         family="indexing",
+        attributes=Compress,
         shape=_kept_shape,
         ops=lambda call: Ops(comp=sum(map(elements, call.inputs[1:]))),
         access_map=lambda call: everything(call.inputs),
@@ -81,6 +82,7 @@ SPECS = {
     ),
     "unique": OpSpec(
         family="indexing",
+        attributes=Unique,
         shape=_unique_shape,
         ops=_unique_ops,
         access_map=lambda call: everything(call.outputs if len(call.outputs) > 1 else call.inputs),

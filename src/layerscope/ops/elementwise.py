@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Power, Sum
 from layerscope.graph.types import Shape, elements
@@ -46,10 +48,10 @@ def _ops(unit: Ops) -> OpsRule:
     """N inputs take n − 1 operations per output element; a lone input meets a constant."""
 
     def ops(call: Call) -> Ops:
-        made = unit * (call.out_elements * max(len(call.inputs) - 1, 1))
+        ops = unit * (call.out_elements * max(len(call.inputs) - 1, 1))
         if isinstance(call.attributes, Sum):
-            made += Ops(mul=call.attributes.scaled * call.out_elements)
-        return made
+            ops += Ops(mul=call.attributes.scaled * call.out_elements)
+        return ops
 
     return ops
 
@@ -63,12 +65,12 @@ def _power_ops(call: Call) -> Ops:
 def _axpy_shape(call: Call) -> tuple[Shape, ...]:
     scale, x, y = call.inputs
     if x != y or scale[:2] != x[:2] or elements(scale) != elements(x[:2]):
-        told = ", ".join("x".join(map(str, shape)) for shape in call.inputs)
-        raise ShapeError(f"scaling and adding {told}: expected N x C and twice N x C x …")
+        shapes = ", ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"scaling and adding {shapes}: expected N x C and twice N x C x …")
     return (x,)
 
 
-def _axpy_reach(call: Call) -> tuple[AccessMap, ...]:
+def _axpy_access(call: Call) -> tuple[AccessMap, ...]:
     every = keep(range(len(call.y)))
     return ({0: (0, SAME), 1: (1, SAME)}, every, every)
 
@@ -107,6 +109,16 @@ SAVES: dict[str, SavedRule] = {
 }
 
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "add": {"caffe": "Eltwise", "matconvnet": "sum", "dagnn": "Sum"},
+    "sub": {"caffe": "Eltwise"},
+    "mul": {"caffe": "Eltwise"},
+    "pow": {"caffe": "Power"},
+    "max": {"caffe": "Eltwise"},
+}
+
+
 def _rule(op: str, unit: Ops) -> OpSpec:
     mul, div = _backward(op)
     backward = (
@@ -119,6 +131,8 @@ def _rule(op: str, unit: Ops) -> OpSpec:
     )
     return OpSpec(
         family="elementwise",
+        attributes=Sum if op == "add" else None,
+        names=NAMES.get(op, {}),
         shape=_shape,
         ops=_ops(unit),
         backward=backward,
@@ -141,6 +155,7 @@ SPECS = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
     ),
     "power": OpSpec(
         family="elementwise",
+        attributes=Power,
         shape=same,
         ops=_power_ops,
         backward=lambda call: (Ops(mul=2, exp=1) * call.out_elements, FREE),
@@ -150,7 +165,7 @@ SPECS = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
         family="elementwise",
         shape=_axpy_shape,
         ops=lambda call: Ops(mul=1, add=1) * call.out_elements,
-        access_map=_axpy_reach,
+        access_map=_axpy_access,
         backward=lambda call: (Ops(mul=2, add=1) * call.out_elements, FREE),
         saved_for_backward=every_input,
         arity=(3, 3),

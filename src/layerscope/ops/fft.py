@@ -38,9 +38,9 @@ def _dft_shape(call: Call) -> tuple[Shape, ...]:
     axis, n = _line(call)
     if n < 1:
         raise ShapeError(f"a transform of {n} numbers, expected at least 1")
-    made = n // 2 + 1 if a.onesided and not a.inverse else n
+    length = n // 2 + 1 if a.onesided and not a.inverse else n
     parts = 1 if a.onesided and a.inverse else 2
-    return ((*call.x[:axis], made, *call.x[axis + 1 : -1], parts),)
+    return ((*call.x[:axis], length, *call.x[axis + 1 : -1], parts),)
 
 
 def _dft_ops(call: Call) -> Ops:
@@ -50,7 +50,7 @@ def _dft_ops(call: Call) -> Ops:
     return (_transform(n) + Ops(div=2 * n if a.inverse else 0)) * rows
 
 
-def _dft_reach(call: Call) -> tuple[AccessMap, ...]:
+def _dft_access(call: Call) -> tuple[AccessMap, ...]:
     axis, _ = _line(call)
     return (keep(tuple(n for n in range(len(call.x) - 1) if n != axis)),)
 
@@ -71,7 +71,7 @@ def _fft_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _fft_ops(call: Call) -> Ops:
-    """Along every axis in turn; the axis of real numbers first of those made, last of those read.
+    """Along every axis in turn. The axis of real numbers is the first written or the last read.
 
     The others are transformed on the half that is kept.
     """
@@ -87,7 +87,7 @@ def _fft_ops(call: Call) -> Ops:
     return total
 
 
-def _fft_reach(call: Call) -> tuple[AccessMap, ...]:
+def _fft_access(call: Call) -> tuple[AccessMap, ...]:
     axes = {axis_of(axis, len(call.x)) for axis in call.attributes.axes}
     return (keep(tuple(n for n in range(len(call.x)) if n not in axes)),)
 
@@ -110,7 +110,7 @@ def _stft_ops(call: Call) -> Ops:
     return (_transform(a.frame) + weighted) * elements(call.y[:2])
 
 
-def _stft_reach(call: Call) -> tuple[AccessMap, ...]:
+def _stft_access(call: Call) -> tuple[AccessMap, ...]:
     a: STFT = call.attributes
     signal: AccessMap = {0: (0, SAME), 1: (1, WindowMap(taps=a.frame, stride=a.step))}
     window: AccessMap = {}
@@ -120,9 +120,10 @@ def _stft_reach(call: Call) -> tuple[AccessMap, ...]:
 SPECS = {
     "fft": OpSpec(
         family="spectral",
+        attributes=FFT,
         shape=_fft_shape,
         ops=_fft_ops,
-        access_map=_fft_reach,
+        access_map=_fft_access,
         backward=lambda call: (_fft_ops(call), FREE),
         saved_for_backward=nothing,
         out_dtypes=("transformed",),
@@ -130,18 +131,20 @@ SPECS = {
     ),
     "dft": OpSpec(
         family="spectral",
+        attributes=DFT,
         shape=_dft_shape,
         ops=_dft_ops,
-        access_map=_dft_reach,
+        access_map=_dft_access,
         backward=lambda call: (_dft_ops(call), FREE),
         saved_for_backward=nothing,
         estimate=FAST,
     ),
     "stft": OpSpec(
         family="spectral",
+        attributes=STFT,
         shape=_stft_shape,
         ops=_stft_ops,
-        access_map=_stft_reach,
+        access_map=_stft_access,
         backward=lambda call: (_stft_ops(call), FREE),
         saved_for_backward=nothing,
         arity=(1, 2),

@@ -55,7 +55,7 @@ def _need_room(data: Shape, indices: Shape, axis: int) -> None:
             raise ShapeError(f"indices {_text(indices)} do not fit {_text(data)} on axis {n}")
 
 
-def _gather_reach(call: Call) -> tuple[AccessMap, ...]:
+def _gather_access(call: Call) -> tuple[AccessMap, ...]:
     """Which slice is taken, data decides; the other axes stay, those behind it moved."""
     a: Gather = call.attributes or Gather()
     data, indices = call.inputs
@@ -71,12 +71,12 @@ def _gather_reach(call: Call) -> tuple[AccessMap, ...]:
 
 
 def _deep(data: Shape, indices: Shape, batch: int) -> int:
-    """How many axes of the data the last axis of the indices tells a place in."""
-    told = f"{_text(indices)} as places in {_text(data)}"
+    """Number of axes of the data that the last axis of the indices indexes."""
+    shapes = f"{_text(indices)} as indices into {_text(data)}"
     if not data or not indices or not 0 <= batch < min(len(data), len(indices)):
-        raise ShapeError(f"{told} behind {batch} axes")
+        raise ShapeError(f"{shapes} behind {batch} axes")
     if not 1 <= indices[-1] <= len(data) - batch or data[:batch] != indices[:batch]:
-        raise ShapeError(f"{told} behind {batch} axes: they do not agree")
+        raise ShapeError(f"{shapes} behind {batch} axes: they do not agree")
     return batch + indices[-1]
 
 
@@ -86,8 +86,8 @@ def _gather_nd_shape(call: Call) -> tuple[Shape, ...]:
     return ((*indices[:-1], *data[deep:]),)
 
 
-def _gather_nd_reach(call: Call) -> tuple[AccessMap, ...]:
-    """Which places, data decides; axes in front of them and behind them stay."""
+def _gather_nd_access(call: Call) -> tuple[AccessMap, ...]:
+    """Indices depend on data; the axes before and after the indexed ones correspond."""
     data, indices = call.inputs
     batch = (call.attributes or GatherND()).batch
     deep = _deep(data, indices, batch)
@@ -99,12 +99,12 @@ def _scatter_nd_shape(call: Call) -> tuple[Shape, ...]:
     data, indices, updates = call.inputs
     deep = _deep(data, indices, 0)
     if updates != (*indices[:-1], *data[deep:]):
-        told = ", ".join(map(_text, call.inputs))
-        raise ShapeError(f"scattering {told}: indices and updates do not agree")
+        shapes = ", ".join(map(_text, call.inputs))
+        raise ShapeError(f"scattering {shapes}: indices and updates do not agree")
     return (data,)
 
 
-def _scatter_nd_reach(call: Call) -> tuple[AccessMap, ...]:
+def _scatter_nd_access(call: Call) -> tuple[AccessMap, ...]:
     data, indices, updates = call.inputs
     deep, lead = indices[-1], len(indices) - 1
     behind: AccessMap = {n: (n - lead + deep, SAME) for n in range(lead, len(updates))}
@@ -112,7 +112,7 @@ def _scatter_nd_reach(call: Call) -> tuple[AccessMap, ...]:
 
 
 def _added(call: Call) -> Ops:
-    """Updates that are combined with what is there, not put in its place."""
+    """Updates that are combined with the elements there instead of replacing them."""
     a: Scatter = call.attributes or Scatter()
     count = elements(call.inputs[2])
     if a.reduce == "mean":  # sums, and how many there are of each
@@ -134,7 +134,7 @@ def _one_hot_shape(call: Call) -> tuple[Shape, ...]:
     return ((*call.x[:axis], a.depth, *call.x[axis:]),)
 
 
-def _one_hot_reach(call: Call) -> tuple[AccessMap, ...]:
+def _one_hot_access(call: Call) -> tuple[AccessMap, ...]:
     axis = _one_hot_axis(call)
     return ({n: (n + (n >= axis), SAME) for n in range(len(call.x))},)
 
@@ -144,13 +144,13 @@ def _scatter_shape(call: Call) -> tuple[Shape, ...]:
     data, indices, updates = call.inputs
     axis = axis_of(a.axis, len(data))
     if indices != updates or len(indices) != len(data):
-        told = ", ".join(map(_text, call.inputs))
-        raise ShapeError(f"scattering {told}: indices and updates do not agree")
+        shapes = ", ".join(map(_text, call.inputs))
+        raise ShapeError(f"scattering {shapes}: indices and updates do not agree")
     _need_room(data, indices, axis)
     return (data,)
 
 
-def _scatter_reach(call: Call) -> tuple[AccessMap, ...]:
+def _scatter_access(call: Call) -> tuple[AccessMap, ...]:
     """Where along its axis an update goes, data decides."""
     a: Scatter = call.attributes or Scatter()
     data, indices, _ = call.inputs
@@ -177,7 +177,7 @@ def _expand_shape(call: Call) -> tuple[Shape, ...]:
     return (wanted,)
 
 
-def _expand_reach(call: Call) -> tuple[AccessMap, ...]:
+def _expand_access(call: Call) -> tuple[AccessMap, ...]:
     return pointwise(call.inputs, call.y)
 
 
@@ -200,7 +200,7 @@ def _top_k_ops(call: Call) -> Ops:
     return Ops(comp=elements(call.x) * max((k - 1).bit_length(), 1))
 
 
-def _top_k_reach(call: Call) -> tuple[AccessMap, ...]:
+def _top_k_access(call: Call) -> tuple[AccessMap, ...]:
     axis = axis_of(call.attributes.axis, len(call.x))
     kept = keep(tuple(n for n in range(len(call.x)) if n != axis))
     return (kept, kept)
@@ -237,17 +237,18 @@ def _positions_shape(call: Call) -> tuple[Shape, ...]:
     return ((1, call.x[1]),)
 
 
-def _roll_reach(call: Call) -> tuple[AccessMap, ...]:
-    reach: dict[int, tuple[int, Map]] = {0: (0, SAME)}
-    return (reach,)
+def _roll_access(call: Call) -> tuple[AccessMap, ...]:
+    access: dict[int, tuple[int, Map]] = {0: (0, SAME)}
+    return (access,)
 
 
 SPECS = {
     "gather": OpSpec(
         family="indexing",
+        attributes=Gather,
         shape=_gather_shape,
         ops=free,
-        access_map=_gather_reach,
+        access_map=_gather_access,
         input_elements=lambda call: (call.out_elements, elements(call.inputs[1])),
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         arity=(2, 2),
@@ -255,18 +256,20 @@ SPECS = {
     ),
     "scatter": OpSpec(
         family="indexing",
+        attributes=Scatter,
         shape=_scatter_shape,
         ops=_added,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
-        access_map=_scatter_reach,
+        access_map=_scatter_access,
         backward=passes,
         arity=(3, 3),
     ),
     "gather_nd": OpSpec(
         family="indexing",
+        attributes=GatherND,
         shape=_gather_nd_shape,
         ops=free,
-        access_map=_gather_nd_reach,
+        access_map=_gather_nd_access,
         input_elements=lambda call: (call.out_elements, elements(call.inputs[1])),
         backward=lambda call: (Ops(add=call.out_elements), FREE),
         arity=(2, 2),
@@ -274,28 +277,31 @@ SPECS = {
     ),
     "scatter_nd": OpSpec(
         family="indexing",
+        attributes=Scatter,
         shape=_scatter_nd_shape,
         ops=_added,
-        access_map=_scatter_nd_reach,
+        access_map=_scatter_nd_access,
         backward=passes,
         arity=(3, 3),
         saved_for_backward=lambda call: Saved(inputs=(1,)),
     ),
-    # every place of the new axis against the index
+    # every position of the new axis is compared with the index
     "one_hot": OpSpec(
         family="indexing",
+        attributes=OneHot,
         shape=_one_hot_shape,
         ops=lambda call: Ops(comp=call.out_elements),
-        access_map=_one_hot_reach,
+        access_map=_one_hot_access,
         backward=passes,
         out_dtypes=("attribute",),
         saved_for_backward=nothing,
     ),
     "expand": OpSpec(
         family="indexing",
+        attributes=Expand,
         shape=_expand_shape,
         ops=free,
-        access_map=_expand_reach,
+        access_map=_expand_access,
         backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
         saved_for_backward=nothing,
     ),
@@ -310,9 +316,10 @@ SPECS = {
     ),
     "top_k": OpSpec(
         family="indexing",
+        attributes=TopK,
         shape=_top_k_shape,
         ops=_top_k_ops,
-        access_map=_top_k_reach,
+        access_map=_top_k_access,
         backward=passes,
         out_dtypes=("input", "int64"),
         saved_for_backward=lambda call: Saved(outputs=(1,)),  # indices
@@ -320,6 +327,8 @@ SPECS = {
     "embedding": with_param_inputs(
         OpSpec(
             family="indexing",
+            attributes=Embedding,
+            names={"torch": "Embedding", "torch_function": "embedding"},
             shape=_embedding_shape,
             ops=free,
             params=_embedding_params,
@@ -334,6 +343,7 @@ SPECS = {
     # a learned array, such as a class token or a table of positions, read as it is
     "table": OpSpec(
         family="indexing",
+        attributes=Table,
         shape=_table_shape,
         ops=free,
         params=_table_params,
@@ -358,7 +368,7 @@ SPECS = {
         family="indexing",
         shape=same,
         ops=free,
-        access_map=_roll_reach,
+        access_map=_roll_access,
         backward=passes,
         saved_for_backward=nothing,
     ),

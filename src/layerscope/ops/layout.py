@@ -6,11 +6,14 @@ from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import (
+    ChannelShuffle,
     DeclaredOutputs,
     Dropout,
     Flatten,
+    Flip,
     Pad,
     Permute,
+    Repeat,
     Reshape,
     ReverseSequence,
     Tile,
@@ -37,7 +40,7 @@ from layerscope.ops.spec import (
 
 
 def _reshaped(a: Reshape, rank: int) -> tuple[int, int]:
-    """The range of axes that a new shape takes the place of."""
+    """The range of axes that a new shape replaces."""
     start = a.axis + rank + 1 if a.axis < 0 else a.axis
     end = rank if a.axes == -1 else start + a.axes
     if not 0 <= start <= end <= rank:
@@ -52,15 +55,15 @@ def _reshape_shape(call: Call) -> tuple[Shape, ...]:
     for n, size in enumerate(a.shape, start):
         if size == 0 and n >= len(call.x):
             raise ShapeError(f"reshape {a.shape} keeps axis {n} of {shown(call.x)}, which has none")
-    made = [call.x[n] if size == 0 else size for n, size in enumerate(a.shape, start)]
-    shape = [*call.x[:start], *made, *call.x[end:]]
+    sizes = [call.x[n] if size == 0 else size for n, size in enumerate(a.shape, start)]
+    shape = [*call.x[:start], *sizes, *call.x[end:]]
     if shape.count(-1) > 1 or any(size < -1 for size in shape):
         raise ShapeError(f"reshape to {a.shape}: at most one -1, nothing below it")
     if -1 in shape:
-        known = -elements(tuple(shape))
-        if known == 0 or total % known:
+        rest = -elements(tuple(shape))
+        if rest == 0 or total % rest:
             raise ShapeError(f"{shown(call.x)} cannot be reshaped to {a.shape}")
-        shape[shape.index(-1)] = total // known
+        shape[shape.index(-1)] = total // rest
     if elements(tuple(shape)) != total:
         raise ShapeError(f"{shown(call.x)} cannot be reshaped to {shown(tuple(shape))}")
     return (tuple(shape),)
@@ -77,17 +80,17 @@ def _flatten_shape(call: Call) -> tuple[Shape, ...]:
     return ((*call.x[:start], elements(call.x[start : end + 1]), *call.x[end + 1 :]),)
 
 
-def _same_elements_reach(call: Call) -> tuple[AccessMap, ...]:
+def _same_elements_access(call: Call) -> tuple[AccessMap, ...]:
     """An axis is still itself if as many elements stand before it and after it as did."""
-    places = {}
+    axes = {}
     for m, size in enumerate(call.y):
-        places[(elements(call.y[:m]), size)] = m
-    reach: dict[int, tuple[int, Map]] = {}
+        axes[(elements(call.y[:m]), size)] = m
+    access: dict[int, tuple[int, Map]] = {}
     for n, size in enumerate(call.x):
-        place = places.get((elements(call.x[:n]), size))
-        if place is not None and size > 1:
-            reach[n] = (place, SAME)
-    return (reach,)
+        axis = axes.get((elements(call.x[:n]), size))
+        if axis is not None and size > 1:
+            access[n] = (axis, SAME)
+    return (access,)
 
 
 def _permute_shape(call: Call) -> tuple[Shape, ...]:
@@ -97,7 +100,7 @@ def _permute_shape(call: Call) -> tuple[Shape, ...]:
     return (tuple(call.x[n] for n in order),)
 
 
-def _permute_reach(call: Call) -> tuple[AccessMap, ...]:
+def _permute_access(call: Call) -> tuple[AccessMap, ...]:
     a: Permute = call.attributes
     return ({n: (m, SAME) for m, n in enumerate(a.order)},)
 
@@ -114,7 +117,7 @@ def _pad_shape(call: Call) -> tuple[Shape, ...]:
     return (shape,)
 
 
-def _pad_reach(call: Call) -> tuple[AccessMap, ...]:
+def _pad_access(call: Call) -> tuple[AccessMap, ...]:
     a: Pad = call.attributes
     return ({n: (n, WindowMap(begin=before)) for n, (before, _) in enumerate(a.pads)},)
 
@@ -134,18 +137,18 @@ def _repeat_shape(call: Call) -> tuple[Shape, ...]:
     return (tuple(size * n for size, n in zip(call.x, times, strict=True)),)
 
 
-def _repeat_reach(call: Call) -> tuple[AccessMap, ...]:
+def _repeat_access(call: Call) -> tuple[AccessMap, ...]:
     """Axes that are not repeated stay; of the others any part may be looked at."""
     times = call.attributes.times
     return (keep(tuple(axis for axis, n in enumerate(times) if n == 1)),)
 
 
-def _flip_reach(call: Call) -> tuple[AccessMap, ...]:
+def _flip_access(call: Call) -> tuple[AccessMap, ...]:
     axes = {axis_of(axis, len(call.x)) for axis in call.attributes.axes}
-    reach: dict[int, tuple[int, Map]] = {}
+    access: dict[int, tuple[int, Map]] = {}
     for n, size in enumerate(call.x):
-        reach[n] = (n, WindowMap(stride=-1, begin=1 - size) if n in axes else SAME)
-    return (reach,)
+        access[n] = (n, WindowMap(stride=-1, begin=1 - size) if n in axes else SAME)
+    return (access,)
 
 
 def _flip_shape(call: Call) -> tuple[Shape, ...]:
@@ -167,12 +170,14 @@ def _sequence_axes(call: Call) -> tuple[int, int]:
 def _reverse_shape(call: Call) -> tuple[Shape, ...]:
     batch, steps = _sequence_axes(call)
     if batch == steps or call.inputs[1] != (call.x[batch],):
-        told = " by ".join(map(shown, call.inputs))
-        raise ShapeError(f"turning sequences of {told}: expected a length for each of axis {batch}")
+        shapes = " by ".join(map(shown, call.inputs))
+        raise ShapeError(
+            f"turning sequences of {shapes}: expected a length for each of axis {batch}"
+        )
     return same(call)
 
 
-def _reverse_reach(call: Call) -> tuple[AccessMap, ...]:
+def _reverse_access(call: Call) -> tuple[AccessMap, ...]:
     batch, steps = _sequence_axes(call)
     return (*_without(steps, call), {0: (batch, SAME)})
 
@@ -194,17 +199,18 @@ def _dropout_saves(call: Call) -> Saved:
     a: Dropout = call.attributes or Dropout()
     if a.p == 0 or a.evaluated:
         return NOTHING
-    drawn = call.x[:2] if a.channels else call.x
-    return Saved(extra=((1 if a.p == 1 else elements(drawn), ""),))
+    masked = call.x[:2] if a.channels else call.x
+    return Saved(extra=((1 if a.p == 1 else elements(masked), ""),))
 
 
-def _view(shape: ShapeRule, reach: AccessRule) -> OpSpec:
+def _view(shape: ShapeRule, access: AccessRule, attributes: type | None = None) -> OpSpec:
     """An op whose output is its input under another name: nothing moves."""
     return OpSpec(
         family="shaping",
+        attributes=attributes,
         shape=shape,
         ops=free,
-        access_map=reach,
+        access_map=access,
         input_elements=no_inputs,
         backward=passes,
         saved_for_backward=nothing,
@@ -217,7 +223,7 @@ def _declared(call: Call) -> tuple[Shape, ...]:
     return a.shapes
 
 
-def _declared_reach(call: Call) -> tuple[AccessMap, ...]:
+def _declared_access(call: Call) -> tuple[AccessMap, ...]:
     if len(call.inputs) == len(call.outputs) == 1 and call.x == call.y:
         return pointwise(call.inputs, call.y)
     return ({},) * max(len(call.inputs), len(call.outputs))
@@ -225,7 +231,11 @@ def _declared_reach(call: Call) -> tuple[AccessMap, ...]:
 
 SPECS = {
     # the same storage by other strides, or as numbers of another dtype
-    "view": replace(_view(_declared, _declared_reach), arity=(1, None), out_dtypes=("attribute",)),
+    "view": replace(
+        _view(_declared, _declared_access, DeclaredOutputs),
+        arity=(1, None),
+        out_dtypes=("attribute",),
+    ),
     "complex": OpSpec(
         family="shaping",
         shape=lambda call: (broadcast(call.inputs),),
@@ -235,23 +245,38 @@ SPECS = {
         out_dtypes=("complex",),
         arity=(2, 2),
     ),
-    "reshape": _view(_reshape_shape, _same_elements_reach),
-    "flatten": _view(_flatten_shape, _same_elements_reach),
+    "reshape": replace(
+        _view(_reshape_shape, _same_elements_access, Reshape),
+        names={"caffe": "Reshape", "dagnn": "Reshape"},
+    ),
+    "flatten": replace(
+        _view(_flatten_shape, _same_elements_access, Flatten),
+        names={"caffe": "Flatten", "dagnn": "Flatten"},
+    ),
     "identity": _view(same, lambda call: pointwise(call.inputs, call.y)),
     "dropout": replace(
-        _view(same, lambda call: pointwise(call.inputs, call.y)),
+        _view(same, lambda call: pointwise(call.inputs, call.y), Dropout),
+        names={
+            "torch": "Dropout",
+            "torch_function": "dropout",
+            "caffe": "Dropout",
+            "dagnn": "DropOut",
+        },
         saved_for_backward=_dropout_saves,
     ),
     "permute": OpSpec(
         family="shaping",
+        attributes=Permute,
+        names={"caffe": "Permute", "dagnn": "Permute"},
         shape=_permute_shape,
         ops=free,
-        access_map=_permute_reach,
+        access_map=_permute_access,
         backward=passes,
         saved_for_backward=nothing,
     ),
     "tile": OpSpec(
         family="shaping",
+        attributes=Tile,
         shape=_tile_shape,
         ops=free,
         access_map=lambda call: _without(call.attributes.axis, call),
@@ -260,21 +285,23 @@ SPECS = {
     ),
     "repeat": OpSpec(
         family="shaping",
+        attributes=Repeat,
         shape=_repeat_shape,
         ops=free,
-        access_map=_repeat_reach,
+        access_map=_repeat_access,
         backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
         saved_for_backward=nothing,
     ),
     "flip": OpSpec(
         family="shaping",
+        attributes=Flip,
         shape=_flip_shape,
         ops=free,
-        access_map=_flip_reach,
+        access_map=_flip_access,
         backward=passes,
         saved_for_backward=nothing,
     ),
-    # noughts on one side of the diagonal of the last two axes
+    # zeros on one side of the diagonal of the last two axes
     "trilu": OpSpec(
         family="shaping",
         shape=_trilu_shape,
@@ -284,15 +311,17 @@ SPECS = {
     ),
     "reverse_sequence": OpSpec(
         family="shaping",
+        attributes=ReverseSequence,
         shape=_reverse_shape,
         ops=free,
-        access_map=_reverse_reach,
+        access_map=_reverse_access,
         backward=passes,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
         arity=(2, 2),
     ),
     "channel_shuffle": OpSpec(
         family="shaping",
+        attributes=ChannelShuffle,
         shape=_shuffle_shape,
         ops=free,
         access_map=lambda call: _without(1, call),
@@ -301,9 +330,10 @@ SPECS = {
     ),
     "pad": OpSpec(
         family="shaping",
+        attributes=Pad,
         shape=_pad_shape,
         ops=free,
-        access_map=_pad_reach,
+        access_map=_pad_access,
         backward=passes,
         saved_for_backward=lambda call: NOTHING if call.attributes.mode == "constant" else FIRST,
     ),

@@ -42,7 +42,7 @@ def reflections(m: int, n: int) -> Ops:
 
 
 def applied(m: int, n: int, columns: int) -> Ops:
-    """Reflections applied one after the other to as many columns, as Q is made of the identity."""
+    """Householder reflections applied to `columns` columns, as Q is computed from the identity."""
     steps = max(min(m - 1, n), 0)
     return Ops(mac=2 * (steps * m - _sums(steps)[0]) * columns, mul=steps * columns)
 
@@ -93,10 +93,10 @@ def _shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _square(call: Call) -> tuple[Shape, ...]:
-    made = _shape(call)
+    shapes = _shape(call)
     if call.x[-1] != call.x[-2]:
         raise ShapeError(f"{shown(call.x)}, expected as many rows as columns")
-    return made
+    return shapes
 
 
 def _each(count: Matrix) -> Callable[[Call], Ops]:
@@ -135,9 +135,9 @@ def _slogdet(m: int, n: int) -> Ops:
 def _qr(call: Call) -> Ops:
     """Both factors; of the first output without elements only R is wanted."""
     m, n = call.x[-2:]
-    made = reflections(m, n)
+    factors = reflections(m, n)
     columns = call.outputs[0][-1] if elements(call.outputs[0]) else 0
-    return (made + applied(m, n, columns)) * elements(call.x[:-2])
+    return (factors + applied(m, n, columns)) * elements(call.x[:-2])
 
 
 def _householder(call: Call) -> Ops:
@@ -155,6 +155,7 @@ def _rule(
 ) -> OpSpec:
     return OpSpec(
         family="algebra",
+        attributes=DeclaredOutputs,
         shape=_square if square else _shape,
         ops=ops,
         access_map=lambda call: everything(call.outputs if len(call.outputs) > 1 else call.inputs),

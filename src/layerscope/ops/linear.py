@@ -55,7 +55,7 @@ def _linear_gemm(call: Call) -> Gemm:
     return Gemm(m=elements(call.y[:-1]), n=call.y[-1], k=_features(call))
 
 
-def _linear_reach(call: Call) -> tuple[AccessMap, ...]:
+def _linear_access(call: Call) -> tuple[AccessMap, ...]:
     return (keep(range(_lead(call))),)
 
 
@@ -118,8 +118,8 @@ def _matmul_shape(call: Call) -> tuple[Shape, ...]:
         raise ShapeError("a matrix product needs at least one axis on each side")
     left, right = _matrices(call)
     if left[-1] != right[-2]:
-        told = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
-        raise ShapeError(f"matrix product of {told}: {left[-1]} and {right[-2]} do not agree")
+        shapes = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"matrix product of {shapes}: {left[-1]} and {right[-2]} do not agree")
     batch = broadcast((left[:-2], right[:-2])) if len(left) > 2 or len(right) > 2 else ()
     rows = () if len(call.inputs[0]) == 1 else (left[-2],)
     columns = () if len(call.inputs[1]) == 1 else (right[-1],)
@@ -136,19 +136,19 @@ def _matmul_gemm(call: Call) -> Gemm:
     return Gemm(m=m, n=n, k=left[-1], count=elements(call.y) // (m * n))
 
 
-def _matmul_reach(call: Call) -> tuple[AccessMap, ...]:
-    """Batch axes in their place; rows come from the left, columns from the right."""
+def _matmul_access(call: Call) -> tuple[AccessMap, ...]:
+    """Batch axes elementwise; rows from the left operand, columns from the right."""
     a: MatMul = call.attributes or MatMul()
-    reaches: list[AccessMap] = []
+    maps: list[AccessMap] = []
     for side, shape in enumerate(call.inputs):
         if len(shape) < 2 or len(call.inputs[1 - side]) < 2:
-            reaches.append({})
+            maps.append({})
             continue
         batch = pointwise((shape[:-2],), call.y[:-2])[0]
         swapped = a.transpose_b if side else a.transpose_a
         kept = len(shape) - (1 if swapped != bool(side) else 2)
-        reaches.append({**batch, kept: (len(call.y) - (1 if side else 2), keep((0,))[0][1])})
-    return tuple(reaches)
+        maps.append({**batch, kept: (len(call.y) - (1 if side else 2), keep((0,))[0][1])})
+    return tuple(maps)
 
 
 def _det_shape(call: Call) -> tuple[Shape, ...]:
@@ -178,11 +178,21 @@ SPECS = {
     "linear": with_param_inputs(
         OpSpec(
             family="linear",
+            attributes=Linear,
+            names={
+                "torch": "Linear",
+                "torch_function": "linear",
+                "caffe": "InnerProduct",
+                "matconvnet": "conv",
+                "dagnn": "Conv",
+                "sheet": "fc",
+                "plural": "linear layers",
+            },
             shape=_linear_shape,
             ops=_linear_ops,
             params=_linear_params,
             gemm=_linear_gemm,
-            access_map=_linear_reach,
+            access_map=_linear_access,
             backward=_linear_backward,
             saved_for_backward=_linear_saves,
         ),
@@ -191,10 +201,12 @@ SPECS = {
     ),
     "matmul": OpSpec(
         family="linear",
+        attributes=MatMul,
+        names={"torch": "", "torch_function": "matmul", "plural": "matrix products"},
         shape=_matmul_shape,
         ops=_matmul_ops,
         gemm=_matmul_gemm,
-        access_map=_matmul_reach,
+        access_map=_matmul_access,
         backward=lambda call: (_matmul_ops(call) * 2, FREE),
         saved_for_backward=_matmul_saves,
         arity=(2, 2),

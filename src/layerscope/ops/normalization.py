@@ -149,7 +149,7 @@ def _lrn_ops(call: Call) -> Ops:
     return Ops(mul=2, add=neighbours, exp=1, div=1) * elements(call.y)
 
 
-def _lrn_reach(call: Call) -> tuple[AccessMap, ...]:
+def _lrn_access(call: Call) -> tuple[AccessMap, ...]:
     a: LocalResponseNorm = call.attributes
     if not a.within_channel:
         return (keep((0, *range(2, len(call.x)))),)
@@ -207,12 +207,12 @@ def _values(call: Call) -> tuple[int, Shape]:
             raise ShapeError(f"{a.axes} axes from {axis} on of a tensor with {len(call.x)}")
         return axis, call.x[axis:end]
     if call.x[axis : axis + len(given)] != given:
-        told = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
-        raise ShapeError(f"scaling or shifting {told} from axis {axis} on: they do not agree")
+        shapes = " by ".join("x".join(map(str, shape)) for shape in call.inputs)
+        raise ShapeError(f"scaling or shifting {shapes} from axis {axis} on: they do not agree")
     return axis, given
 
 
-def _values_reach(call: Call) -> tuple[AccessMap, ...]:
+def _values_access(call: Call) -> tuple[AccessMap, ...]:
     every = keep(range(len(call.y)))
     if len(call.inputs) == 1:
         return (every,)
@@ -273,7 +273,7 @@ def _scale_saves(call: Call) -> Saved:
 
 
 def _lrn_saves(call: Call) -> Saved:
-    """Besides the input the padded squares, the sum and its power, as it is made of single ops."""
+    """Several operators in PyTorch: the input, the padded squares, the sum and its power."""
     size = elements(call.x)
     padded = size // call.x[1] * (call.x[1] + call.attributes.size - 1)
     return Saved(inputs=(0,), extra=((padded + 2 * size, ""),))
@@ -289,6 +289,14 @@ SPECS = {
     "batch_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=BatchNorm,
+            names={
+                "torch": "BatchNorm{}d",
+                "torch_function": "batch_norm",
+                "caffe": "BatchNorm",
+                "matconvnet": "bnorm",
+                "dagnn": "BatchNorm",
+            },
             shape=_batch_shape,
             ops=_batch_ops,
             params=_batch_params,
@@ -302,6 +310,8 @@ SPECS = {
     "layer_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=LayerNorm,
+            names={"torch": "LayerNorm", "torch_function": "layer_norm"},
             shape=_layer_shape,
             ops=_layer_ops,
             params=_layer_params,
@@ -314,6 +324,8 @@ SPECS = {
     "group_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=GroupNorm,
+            names={"torch": "GroupNorm", "torch_function": "group_norm"},
             shape=_group_shape,
             ops=_group_ops,
             params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
@@ -326,6 +338,8 @@ SPECS = {
     "instance_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=InstanceNorm,
+            names={"torch": "InstanceNorm{}d", "torch_function": "instance_norm"},
             shape=_instance_shape,
             ops=_instance_ops,
             params=lambda call: (
@@ -340,6 +354,8 @@ SPECS = {
     "rms_norm": with_param_inputs(
         OpSpec(
             family="normalization",
+            attributes=RMSNorm,
+            names={"torch": "RMSNorm", "torch_function": "rms_norm"},
             shape=_rms_shape,
             ops=_rms_ops,
             params=_rms_params,
@@ -353,14 +369,24 @@ SPECS = {
     ),
     "lrn": OpSpec(
         family="normalization",
+        attributes=LocalResponseNorm,
+        names={
+            "torch": "LocalResponseNorm",
+            "torch_function": "local_response_norm",
+            "caffe": "LRN",
+            "matconvnet": "norm",
+            "dagnn": "LRN",
+        },
         shape=_batch_shape,
         ops=_lrn_ops,
-        access_map=_lrn_reach,
+        access_map=_lrn_access,
         backward=lambda call: (_lrn_ops(call) * 2, Ops()),
         saved_for_backward=_lrn_saves,
     ),
     "l2_norm": OpSpec(
         family="normalization",
+        attributes=L2Norm,
+        names={"caffe": "Normalize"},
         shape=_l2_shape,
         ops=_l2_ops,
         params=_l2_params,
@@ -370,10 +396,12 @@ SPECS = {
     ),
     "scale": OpSpec(
         family="normalization",
+        attributes=Scale,
+        names={"torch": "", "torch_function": "", "caffe": "Scale", "dagnn": "Scale"},
         shape=_scale_shape,
         ops=_scale_ops,
         params=_scale_params,
-        access_map=_values_reach,
+        access_map=_values_access,
         backward=lambda call: (Ops(mul=call.out_elements), Ops(mul=1, add=2) * call.out_elements),
         in_place=True,
         saved_for_backward=_scale_saves,
@@ -381,10 +409,11 @@ SPECS = {
     ),
     "bias": OpSpec(
         family="normalization",
+        attributes=Bias,
         shape=_scale_shape,
         ops=lambda call: Ops(add=call.out_elements),
         params=_bias_params,
-        access_map=_values_reach,
+        access_map=_values_access,
         backward=lambda call: (FREE, Ops(add=call.out_elements)),
         in_place=True,
         saved_for_backward=nothing,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import AdaptivePool, Pool, Pyramid, Window
+from layerscope.graph.attributes import AdaptivePool, GlobalPool, Pool, Pyramid, Window
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.access_map import SAME, AccessMap, Bins, Map, keep
 from layerscope.ops.autograd import FIRST, NOTHING, Saved, SavedRule
-from layerscope.ops.convolution import window_reach
+from layerscope.ops.convolution import window_access
 from layerscope.ops.spec import FREE, BackwardRule, Call, Ops, OpSpec, OpsRule, merge, need_rank
 
 MOST_LEVELS = 20
@@ -57,10 +58,10 @@ def _window_ops(kind: str) -> OpsRule:
     return ops
 
 
-def _window_reach(call: Call) -> tuple[AccessMap, ...]:
+def _window_access(call: Call) -> tuple[AccessMap, ...]:
     """As a convolution's, but each channel for itself."""
-    reach: AccessMap = {**window_reach(call)[0], 1: (1, SAME)}
-    return (reach,) * max(len(call.outputs), 1)
+    access: AccessMap = {**window_access(call)[0], 1: (1, SAME)}
+    return (access,) * max(len(call.outputs), 1)
 
 
 def _global_shape(call: Call) -> tuple[Shape, ...]:
@@ -106,14 +107,14 @@ def _adaptive_ops(kind: str) -> OpsRule:
     return lambda call: KINDS[kind](elements(call.y), _adaptive_positions(call), 2)
 
 
-def _adaptive_reach(call: Call) -> tuple[AccessMap, ...]:
-    reach: dict[int, tuple[int, Map]] = {}
+def _adaptive_access(call: Call) -> tuple[AccessMap, ...]:
+    access: dict[int, tuple[int, Map]] = {}
     for axis, (size, bins) in enumerate(zip(call.x, call.y, strict=True)):
         if size == bins:
-            reach[axis] = (axis, SAME)
+            access[axis] = (axis, SAME)
         elif bins > 1:  # a single bin sees everything
-            reach[axis] = (axis, Bins(size, bins))
-    return (reach,) * max(len(call.outputs), 1)
+            access[axis] = (axis, Bins(size, bins))
+    return (access,) * max(len(call.outputs), 1)
 
 
 def levels(call: Call) -> list[Window]:
@@ -139,11 +140,11 @@ def _pyramid_shape(call: Call) -> tuple[Shape, ...]:
 
 def _pyramid_ops(kind: str) -> OpsRule:
     def ops(call: Call) -> Ops:
-        made = FREE
+        ops_sum = FREE
         for window in levels(call):
             outputs = elements(call.x[:2]) * elements(window.slide(call.x[2:]))
-            made += KINDS[kind](outputs, outputs * window.positions, 2)
-        return made
+            ops_sum += KINDS[kind](outputs, outputs * window.positions, 2)
+        return ops_sum
 
     return ops
 
@@ -170,27 +171,75 @@ def _saves(kind: str) -> SavedRule:
             return Saved(inputs=(0,), extra=((elements(call.y), "int64"),))
         if kind == "avg" and set(call.y[2:]) == {1} and not isinstance(call.attributes, Pool):
             return NOTHING
-        if kind == "lp":  # made of single ops: the powers, then the sum's way back to a root
+        if kind == "lp":  # several operators: powers, sum and root
             return Saved(inputs=(0,), extra=((elements(call.x) + 4 * elements(call.y), ""),))
         return FIRST
 
     return saves
 
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "max_pool": {
+        "torch": "MaxPool{}d",
+        "torch_function": "max_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "mpool",
+        "dagnn": "Pooling",
+    },
+    "global_max_pool": {
+        "torch": "AdaptiveMaxPool{}d",
+        "torch_function": "adaptive_max_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "mpool",
+        "dagnn": "GlobalPooling",
+    },
+    "avg_pool": {
+        "torch": "AvgPool{}d",
+        "torch_function": "avg_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "apool",
+        "dagnn": "Pooling",
+    },
+    "global_avg_pool": {
+        "torch": "AdaptiveAvgPool{}d",
+        "torch_function": "adaptive_avg_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "apool",
+        "dagnn": "GlobalPooling",
+    },
+    "adaptive_max_pool": {
+        "torch": "AdaptiveMaxPool{}d",
+        "torch_function": "adaptive_max_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "mpool",
+    },
+    "adaptive_avg_pool": {
+        "torch": "AdaptiveAvgPool{}d",
+        "torch_function": "adaptive_avg_pool{}d",
+        "caffe": "Pooling",
+        "matconvnet": "apool",
+    },
+}
+
 SPECS = merge(
     *(
         {
             f"{kind}_pool": OpSpec(
                 family="pooling",
+                attributes=Pool,
+                names=NAMES.get(f"{kind}_pool", {}),
                 shape=_window_shape,
                 ops=_window_ops(kind),
-                access_map=_window_reach,
+                access_map=_window_access,
                 backward=_backward(kind),
                 saved_for_backward=_saves(kind),
                 out_dtypes=("input", "index"),
             ),
             f"global_{kind}_pool": OpSpec(
                 family="pooling",
+                attributes=GlobalPool,
+                names=NAMES.get(f"global_{kind}_pool", {}),
                 shape=_global_shape,
                 ops=_global_ops(kind),
                 access_map=lambda call: (keep((0, 1)),),
@@ -203,9 +252,11 @@ SPECS = merge(
     {
         f"adaptive_{kind}_pool": OpSpec(
             family="pooling",
+            attributes=AdaptivePool,
+            names=NAMES[f"adaptive_{kind}_pool"],
             shape=_adaptive_shape,
             ops=_adaptive_ops(kind),
-            access_map=_adaptive_reach,
+            access_map=_adaptive_access,
             backward=_backward(kind),
             saved_for_backward=_saves(kind),
             out_dtypes=("input", "int64"),
@@ -215,6 +266,7 @@ SPECS = merge(
     {
         f"pyramid_{kind}_pool": OpSpec(
             family="pooling",
+            attributes=Pyramid,
             shape=_pyramid_shape,
             ops=_pyramid_ops(kind),
             access_map=lambda call: (keep((0,)),),

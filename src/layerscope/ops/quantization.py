@@ -1,9 +1,9 @@
-"""Changes of number type: rounding to narrow integers and back, casts."""
+"""Quantization, dequantization and casts."""
 
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Quantize
+from layerscope.graph.attributes import Cast, Quantize
 from layerscope.graph.types import Param, Shape
 from layerscope.ops.autograd import nothing
 from layerscope.ops.spec import Call, OpSpec, free, param, passes, per_output, same
@@ -29,6 +29,7 @@ SPECS = {
     # round(x / scale) + zero point, clipped at both ends
     "quantize": OpSpec(
         family="quantization",
+        attributes=Quantize,
         shape=_told,
         ops=per_output(div=1, add=1, comp=2),
         params=_scales,
@@ -38,6 +39,7 @@ SPECS = {
     ),
     "dequantize": OpSpec(
         family="quantization",
+        attributes=Quantize,
         shape=same,
         ops=per_output(add=1, mul=1),
         params=_scales,
@@ -47,6 +49,7 @@ SPECS = {
     ),
     "cast": OpSpec(
         family="quantization",
+        attributes=Cast,
         shape=_told,
         ops=free,
         backward=passes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Recurrent
 from layerscope.graph.types import Param, Shape
@@ -98,20 +100,20 @@ def _params(kind: str) -> ParamsRule:
         a: Recurrent = call.attributes
         run = Run(call)
         rows = GATES[kind] * a.hidden
-        made = []
+        params = []
         for layer, features in enumerate(run.features):
             for end in ("", "_reverse")[: run.directions]:
                 tail = f"_l{layer}{end}"
-                made.append(param(f"weight_ih{tail}", (rows, features), "weight"))
-                made.append(param(f"weight_hh{tail}", (rows, run.state), "weight"))
+                params.append(param(f"weight_ih{tail}", (rows, features), "weight"))
+                params.append(param(f"weight_hh{tail}", (rows, run.state), "weight"))
                 if a.bias:
-                    made.append(param(f"bias_ih{tail}", (rows,), "bias"))
-                    made.append(param(f"bias_hh{tail}", (rows,), "bias"))
+                    params.append(param(f"bias_ih{tail}", (rows,), "bias"))
+                    params.append(param(f"bias_hh{tail}", (rows,), "bias"))
                 if a.peepholes:
-                    made.append(param(f"peephole{tail}", (3 * a.hidden,), "weight"))
+                    params.append(param(f"peephole{tail}", (3 * a.hidden,), "weight"))
                 if a.projection:
-                    made.append(param(f"weight_hr{tail}", (a.projection, a.hidden), "weight"))
-        return tuple(made)
+                    params.append(param(f"weight_hr{tail}", (a.projection, a.hidden), "weight"))
+        return tuple(params)
 
     return params
 
@@ -156,20 +158,29 @@ def _saves(kind: str) -> SavedRule:
     return saves
 
 
-def _reach(call: Call) -> tuple[AccessMap, ...]:
+def _access(call: Call) -> tuple[AccessMap, ...]:
     """Every step sees all steps and features of its own sequence."""
     batch = 0 if call.attributes.batch_first else 1
     states: AccessMap = {batch: (1, SAME)}
     return (keep((batch,)), *[states] * (len(call.outputs) - 1))
 
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "rnn": {"torch": "RNN", "torch_function": "rnn_tanh"},
+    "lstm": {"torch": "LSTM", "torch_function": "lstm"},
+    "gru": {"torch": "GRU", "torch_function": "gru"},
+}
+
 SPECS = {
     kind: OpSpec(
         family="recurrent",
+        attributes=Recurrent,
+        names=NAMES[kind],
         shape=_shape(kind),
         ops=_ops(kind),
         params=_params(kind),
-        access_map=_reach,
+        access_map=_access,
         backward=_backward(kind),
         saved_for_backward=_saves(kind),
         arity=(1, None),  # first states, lengths, arrays that are not stored

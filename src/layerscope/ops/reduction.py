@@ -32,13 +32,13 @@ def _shape(call: Call) -> tuple[Shape, ...]:
     )
 
 
-def _reach(call: Call) -> tuple[AccessMap, ...]:
+def _access(call: Call) -> tuple[AccessMap, ...]:
     axes, keep = _axes(call), (call.attributes or Reduce()).keep
     left = [axis for axis in range(len(call.x)) if axis not in axes]
-    reach: dict[int, tuple[int, Map]] = {
-        axis: (axis if keep else place, SAME) for place, axis in enumerate(left)
+    access: dict[int, tuple[int, Map]] = {
+        axis: (axis if keep else n, SAME) for n, axis in enumerate(left)
     }
-    return (reach,)
+    return (access,)
 
 
 # (per input element, per output element); one operation less than elements joins them
@@ -68,7 +68,7 @@ def _ops(kind: str) -> OpsRule:
     return lambda call: per_input * elements(call.x) + once * elements(call.y)
 
 
-MADE: dict[str, OutDtype] = {
+OUT_DTYPES: dict[str, OutDtype] = {
     "arg_max": "int64",
     "arg_min": "int64",
     "reduce_any": "bool",
@@ -80,7 +80,7 @@ NORMS = ("reduce_l1", "reduce_l2")  # real, of complex numbers too
 
 
 def _saves(kind: str) -> SavedRule:
-    if kind in MADE or kind in ("reduce_sum", "reduce_mean"):
+    if kind in OUT_DTYPES or kind in ("reduce_sum", "reduce_mean"):
         return nothing
     if kind == "reduce_var":
         return first_input
@@ -106,6 +106,7 @@ def _running(unit: Ops, saves: SavedRule) -> OpSpec:
 
     return OpSpec(
         family="reduction",
+        attributes=CumSum,
         shape=_running_shape,
         ops=ops,
         access_map=lambda call: (keep(tuple(n for n in range(len(call.x)) if n != _line(call))),),
@@ -117,14 +118,19 @@ def _running(unit: Ops, saves: SavedRule) -> OpSpec:
 SPECS = {
     kind: OpSpec(
         family="reduction",
+        attributes=Reduce,
         shape=_shape,
         ops=_ops(kind),
-        access_map=_reach,
+        access_map=_access,
         backward=(lambda call: (FREE, FREE))
-        if kind in MADE or kind == "reduce_sum"
+        if kind in OUT_DTYPES or kind == "reduce_sum"
         else (lambda call: (Ops(mul=elements(call.x)), FREE)),
         saved_for_backward=_saves(kind),
-        out_dtypes=(MADE[kind],) if kind in MADE else ("real",) if kind in NORMS else (),
+        out_dtypes=(OUT_DTYPES[kind],)
+        if kind in OUT_DTYPES
+        else ("real",)
+        if kind in NORMS
+        else (),
     )
     for kind in KINDS
 } | {

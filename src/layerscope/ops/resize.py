@@ -39,19 +39,19 @@ def _resize_ops(call: Call) -> Ops:
     return Ops(mul=neighbours, add=neighbours - 1) * call.out_elements
 
 
-def _resize_reach(call: Call) -> tuple[AccessMap, ...]:
+def _resize_access(call: Call) -> tuple[AccessMap, ...]:
     """A scale steps by itself, even where the output was rounded down to a whole size."""
     a: Resize = call.attributes
     scale = a.scale if len(a.scale) == len(call.x) - 2 else a.scale * (len(call.x) - 2)
-    reach: dict[int, tuple[int, Map]] = {0: (0, SAME), 1: (1, SAME)}
+    access: dict[int, tuple[int, Map]] = {0: (0, SAME), 1: (1, SAME)}
     for n in range(2, len(call.x)):
         up, down = (call.y[n], call.x[n]) if a.size else scale[n - 2]
         if a.align_corners and a.mode != "nearest":
             up, down = max(call.y[n] - 1, 1), call.x[n] - 1
         common = gcd(up, down) or 1
         taps = TAPS[a.mode]
-        reach[n] = (n, Resample(up // common, down // common, taps, half=not a.align_corners))
-    return (reach,)
+        access[n] = (n, Resample(up // common, down // common, taps, half=not a.align_corners))
+    return (access,)
 
 
 def _interp_sizes(call: Call) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -86,16 +86,16 @@ def _interp_ops(call: Call) -> Ops:
     return Ops(mul=neighbours, add=neighbours - 1) * call.out_elements
 
 
-def _interp_reach(call: Call) -> tuple[AccessMap, ...]:
+def _interp_access(call: Call) -> tuple[AccessMap, ...]:
     a: Interp = call.attributes
     cropped, sizes = _interp_sizes(call)
-    reach: dict[int, tuple[int, Map]] = {0: (0, SAME), 1: (1, SAME)}
+    access: dict[int, tuple[int, Map]] = {0: (0, SAME), 1: (1, SAME)}
     if a.crop == (0, 0):
         for n, (old, new) in enumerate(zip(cropped, sizes, strict=True), 2):
             up, down = max(new - 1, 1), old - 1
             common = gcd(up, down) or 1
-            reach[n] = (n, Resample(up // common, down // common, 2, half=False))
-    return (reach, NOT_READ)[: len(call.inputs)]
+            access[n] = (n, Resample(up // common, down // common, 2, half=False))
+    return (access, NOT_READ)[: len(call.inputs)]
 
 
 def _unpool_shape(call: Call) -> tuple[Shape, ...]:
@@ -129,13 +129,13 @@ def _shuffle_shape(call: Call) -> tuple[Shape, ...]:
     return ((batch, channels // block, *(size * a.factor for size in sizes)),)
 
 
-def _shuffle_reach(call: Call) -> tuple[AccessMap, ...]:
+def _shuffle_access(call: Call) -> tuple[AccessMap, ...]:
     """Forward, output i reads input i // factor; inverse, some channel reads each of the block."""
     a: PixelShuffle = call.attributes
     f = a.factor
     spatial: Map = WindowMap(taps=f, stride=f) if a.inverse else Resample(up=f, down=1)
-    reach: dict[int, tuple[int, Map]] = {n: (n, spatial) for n in range(2, len(call.x))}
-    return ({0: (0, SAME), **reach},)
+    access: dict[int, tuple[int, Map]] = {n: (n, spatial) for n in range(2, len(call.x))}
+    return ({0: (0, SAME), **access},)
 
 
 def _grid_shape(call: Call) -> tuple[Shape, ...]:
@@ -155,22 +155,22 @@ def _grid_ops(call: Call) -> Ops:
     return Ops(mul=neighbours, add=neighbours - 1) * call.out_elements
 
 
-def _grid_reach(call: Call) -> tuple[AccessMap, ...]:
-    """Which places of an image, data decides; each from its own place of the grid."""
+def _grid_access(call: Call) -> tuple[AccessMap, ...]:
+    """Which pixels are read depends on data; the grid is read elementwise."""
     grid: dict[int, tuple[int, Map]] = {n: (n + 1, SAME) for n in range(1, len(call.x) - 1)}
     return (keep((0, 1)), {0: (0, SAME), **grid})
 
 
 def _affine_shape(call: Call) -> tuple[Shape, ...]:
     a: AffineGrid = call.attributes
-    places = a.size[2:]
-    if not places or min(a.size) < 1 or call.x != (a.size[0], len(places), len(places) + 1):
+    spatial = a.size[2:]
+    if not spatial or min(a.size) < 1 or call.x != (a.size[0], len(spatial), len(spatial) + 1):
         raise ShapeError(f"matrices {call.x} for a grid of {a.size}")
-    return ((a.size[0], *places, len(places)),)
+    return ((a.size[0], *spatial, len(spatial)),)
 
 
 def _affine_gemm(call: Call) -> Gemm:
-    """Every place, with a one behind it, by the matrix of its picture."""
+    """Every position in homogeneous coordinates, times the matrix of its image."""
     batch, axes, depth = call.x
     return Gemm(m=call.out_elements // (batch * axes), n=axes, k=depth, count=batch)
 
@@ -182,6 +182,7 @@ def _affine_ops(call: Call) -> Ops:
 SPECS = {
     "affine_grid": OpSpec(
         family="resizing",
+        attributes=AffineGrid,
         shape=_affine_shape,
         ops=_affine_ops,
         gemm=_affine_gemm,
@@ -191,19 +192,23 @@ SPECS = {
     ),
     "grid_sample": OpSpec(
         family="resizing",
+        attributes=GridSample,
+        names={"torch": "", "torch_function": "grid_sampler", "dagnn": "BilinearSampler"},
         shape=_grid_shape,
         saved_for_backward=every_input,
         ops=_grid_ops,
-        access_map=_grid_reach,
+        access_map=_grid_access,
         backward=lambda call: (_grid_ops(call) * 2, FREE),
         arity=(2, 2),
     ),
     "resize": OpSpec(
         family="resizing",
+        attributes=Resize,
+        names={"torch": "Upsample", "torch_function": "upsample_nearest{}d"},
         shape=_resize_shape,
         saved_for_backward=nothing,
         ops=_resize_ops,
-        access_map=_resize_reach,
+        access_map=_resize_access,
         backward=lambda call: (
             _resize_ops(call) if call.attributes.mode != "nearest" else Ops(add=call.out_elements),
             FREE,
@@ -211,16 +216,18 @@ SPECS = {
     ),
     "interp": OpSpec(
         family="resizing",
+        attributes=Interp,
         shape=_interp_shape,
         saved_for_backward=nothing,
         ops=_interp_ops,
-        access_map=_interp_reach,
+        access_map=_interp_access,
         input_elements=lambda call: (elements(call.x), 0)[: len(call.inputs)],
         arity=(1, 2),
         backward=lambda call: (_interp_ops(call), FREE),
     ),
     "unpool": OpSpec(
         family="resizing",
+        attributes=Unpool,
         shape=_unpool_shape,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
         ops=free,
@@ -230,9 +237,11 @@ SPECS = {
     ),
     "pixel_shuffle": OpSpec(
         family="resizing",
+        attributes=PixelShuffle,
+        names={"torch": "PixelShuffle", "torch_function": "pixel_shuffle"},
         shape=_shuffle_shape,
         ops=free,
-        access_map=_shuffle_reach,
+        access_map=_shuffle_access,
         backward=passes,
         saved_for_backward=nothing,
     ),

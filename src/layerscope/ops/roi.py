@@ -76,7 +76,8 @@ def _nms_ops(call: Call) -> Ops:
     """The bound: each kept box is the best of all and meets all, those gone as well.
 
     An overlap is the edges shared (comp 4), their distances (add 2), none below 0 (comp 2), the
-    area (mul 1), that of both together (add 2), a division and a comparison. Areas are made once.
+    area (mul 1), that of both together (add 2), a division and a comparison. Areas
+    are computed once.
     """
     images, boxes, classes = _boxes(call)
     a: NonMaxSuppression = call.attributes
@@ -163,7 +164,7 @@ def _ps_shape(call: Call) -> tuple[Shape, ...]:
 
 
 def _ps_ops(call: Call) -> Ops:
-    """The bound, as for RoI pooling, with means in place of maxima."""
+    """The bound, as for RoI pooling, with means instead of maxima."""
     return Ops(add=_roi_ops(call).comp, div=elements(call.y))
 
 
@@ -171,20 +172,21 @@ def _prior_shape(call: Call) -> tuple[Shape, ...]:
     if len(call.x) != 4:
         raise ShapeError(f"prior boxes of {call.x}, expected N x C x H x W")
     if call.attributes.boxes < 1:
-        raise ShapeError(f"{call.attributes.boxes} prior boxes a place, expected at least 1")
+        raise ShapeError(f"{call.attributes.boxes} prior boxes per position, expected at least 1")
     return ((1, 2, 4 * call.attributes.boxes * call.x[2] * call.x[3]),)
 
 
 def _prior_ops(call: Call) -> Ops:
     """Centres, then four edges a box from its centre and size, scaled by the image's."""
     a: PriorBox = call.attributes
-    places = call.x[2] * call.x[3]
-    return Ops(add=2, mul=2) * places + Ops(add=4, div=4) * (places * a.boxes)
+    positions = call.x[2] * call.x[3]
+    return Ops(add=2, mul=2) * positions + Ops(add=4, div=4) * (positions * a.boxes)
 
 
 SPECS = {
     "roi_align": OpSpec(
         family="regions",
+        attributes=RoIAlign,
         shape=_align_shape,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
         ops=_align_ops,
@@ -197,6 +199,7 @@ SPECS = {
     ),
     "nms": OpSpec(
         family="regions",
+        attributes=NonMaxSuppression,
         shape=_nms_shape,
         saved_for_backward=nothing,
         ops=_nms_ops,
@@ -208,6 +211,7 @@ SPECS = {
     ),
     "prior_box": OpSpec(
         family="regions",
+        attributes=PriorBox,
         shape=_prior_shape,
         saved_for_backward=nothing,
         ops=_prior_ops,
@@ -218,6 +222,7 @@ SPECS = {
     ),
     "proposals": OpSpec(
         family="regions",
+        attributes=Proposals,
         shape=_proposals_shape,
         saved_for_backward=nothing,
         ops=_proposals_ops,
@@ -228,6 +233,7 @@ SPECS = {
     ),
     "detections": OpSpec(
         family="regions",
+        attributes=Detections,
         shape=_detections_shape,
         saved_for_backward=nothing,
         ops=_detections_ops,
@@ -238,6 +244,7 @@ SPECS = {
     ),
     "psroi_pool": OpSpec(
         family="regions",
+        attributes=PSRoIPool,
         shape=_ps_shape,
         saved_for_backward=lambda call: Saved(inputs=(1,)),
         ops=_ps_ops,
@@ -248,6 +255,8 @@ SPECS = {
     ),
     "roi_pool": OpSpec(
         family="regions",
+        attributes=RoIPool,
+        names={"caffe": "ROIPooling", "dagnn": "ROIPooling"},
         shape=_roi_shape,
         saved_for_backward=lambda call: Saved(inputs=(0, 1), extra=((elements(call.y), "int32"),)),
         ops=_roi_ops,

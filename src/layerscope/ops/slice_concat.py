@@ -15,23 +15,23 @@ def _concat_shape(call: Call) -> tuple[Shape, ...]:
     x = call.x
     axis = axis_of(a.axis, len(x))
     before, after = x[:axis], x[axis + 1 :]
-    for shape in {*call.inputs}:  # most parts of many are alike
+    for shape in {*call.inputs}:  # often all inputs have the same shape
         if len(shape) != len(x) or shape[:axis] != before or shape[axis + 1 :] != after:
-            told = ", ".join(map(shown, call.inputs))
-            raise ShapeError(f"joining {told} along axis {axis}: the other axes do not agree")
+            shapes = ", ".join(map(shown, call.inputs))
+            raise ShapeError(f"joining {shapes} along axis {axis}: the other axes do not agree")
     return ((*before, sum([shape[axis] for shape in call.inputs]), *after),)
 
 
-def _concat_reach(call: Call) -> tuple[AccessMap, ...]:
+def _concat_access(call: Call) -> tuple[AccessMap, ...]:
     axis = axis_of((call.attributes or Concat()).axis, len(call.x))
     start = 0
-    reaches: list[AccessMap] = []
+    maps: list[AccessMap] = []
     for shape in call.inputs:
-        reach: dict[int, tuple[int, Map]] = {a: (a, SAME) for a in range(len(shape)) if a != axis}
-        reach[axis] = (axis, SliceMap(start, shape[axis]))
+        access: dict[int, tuple[int, Map]] = {a: (a, SAME) for a in range(len(shape)) if a != axis}
+        access[axis] = (axis, SliceMap(start, shape[axis]))
         start += shape[axis]
-        reaches.append(reach)
-    return tuple(reaches)
+        maps.append(access)
+    return tuple(maps)
 
 
 def _pieces(call: Call) -> tuple[int, tuple[int, ...]]:
@@ -57,17 +57,17 @@ def _split_shape(call: Call) -> tuple[Shape, ...]:
     return tuple((*call.x[:axis], size, *call.x[axis + 1 :]) for size in sizes)
 
 
-def _split_reach(call: Call) -> tuple[AccessMap, ...]:
-    """One reach a piece: each begins where the one before it ends."""
+def _split_access(call: Call) -> tuple[AccessMap, ...]:
+    """One access map for each piece, which begins where the previous one ends."""
     axis, sizes = _pieces(call)
     start = 0
-    reaches: list[AccessMap] = []
+    maps: list[AccessMap] = []
     for size in sizes:
-        reach: dict[int, tuple[int, Map]] = {n: (n, SAME) for n in range(len(call.x))}
-        reach[axis] = (axis, WindowMap(begin=-start))
+        access: dict[int, tuple[int, Map]] = {n: (n, SAME) for n in range(len(call.x))}
+        access[axis] = (axis, WindowMap(begin=-start))
         start += size
-        reaches.append(reach)
-    return tuple(reaches)
+        maps.append(access)
+    return tuple(maps)
 
 
 def _ranges(call: Call) -> dict[int, range]:
@@ -89,13 +89,13 @@ def _slice_shape(call: Call) -> tuple[Shape, ...]:
     return (tuple(len(ranges[n]) if n in ranges else size for n, size in enumerate(call.x)),)
 
 
-def _slice_reach(call: Call) -> tuple[AccessMap, ...]:
+def _slice_access(call: Call) -> tuple[AccessMap, ...]:
     ranges = _ranges(call)
-    reach: dict[int, tuple[int, Map]] = {}
+    access: dict[int, tuple[int, Map]] = {}
     for n in range(len(call.x)):
         taken = ranges.get(n)
-        reach[n] = (n, SAME if taken is None else WindowMap(stride=taken.step, begin=-taken.start))
-    return (reach,)
+        access[n] = (n, SAME if taken is None else WindowMap(stride=taken.step, begin=-taken.start))
+    return (access,)
 
 
 def _insert_shape(call: Call) -> tuple[Shape, ...]:
@@ -108,7 +108,7 @@ def _insert_shape(call: Call) -> tuple[Shape, ...]:
     return (whole,)
 
 
-def _insert_reach(call: Call) -> tuple[AccessMap, ...]:
+def _insert_access(call: Call) -> tuple[AccessMap, ...]:
     """The whole as it was, and the part from where it was put."""
     if call.attributes is None:
         return (keep(range(len(call.x))), {})
@@ -149,12 +149,12 @@ def _crop_shape(call: Call) -> tuple[Shape, ...]:
     return (tuple(shape),)
 
 
-def _crop_reach(call: Call) -> tuple[AccessMap, ...]:
+def _crop_access(call: Call) -> tuple[AccessMap, ...]:
     offsets = _crop_offsets(call)
-    reach: dict[int, tuple[int, Map]] = {
+    access: dict[int, tuple[int, Map]] = {
         n: (n, WindowMap(begin=-offsets.get(n, 0))) for n in range(len(call.x))
     }
-    return (reach, NOT_READ)
+    return (access, NOT_READ)
 
 
 def _moved(call: Call) -> tuple[int, ...]:
@@ -165,37 +165,44 @@ def _moved(call: Call) -> tuple[int, ...]:
 SPECS = {
     "concat": OpSpec(
         family="shaping",
+        attributes=Concat,
+        names={"caffe": "Concat", "dagnn": "Concat"},
         shape=_concat_shape,
         ops=free,
-        access_map=_concat_reach,
+        access_map=_concat_access,
         backward=passes,
         saved_for_backward=nothing,
         arity=(1, None),
     ),
     "split": OpSpec(
         family="shaping",
+        attributes=Split,
+        names={"caffe": "Slice"},
         shape=_split_shape,
         ops=free,
-        access_map=_split_reach,
+        access_map=_split_access,
         backward=passes,
         saved_for_backward=nothing,
     ),
     "slice": OpSpec(
         family="shaping",
+        attributes=Slice,
+        names={"caffe": "Slice"},
         shape=_slice_shape,
         ops=free,
-        access_map=_slice_reach,
+        access_map=_slice_access,
         input_elements=_moved,
         backward=passes,
         saved_for_backward=nothing,
     ),
-    # the second input written into the first, in place: only the part moves; without attributes
+    # the second input written into the first, in-place: only that part moves; without attributes
     # through a view whose strides decide where
     "insert": OpSpec(
         family="shaping",
+        attributes=Slice,
         shape=_insert_shape,
         ops=free,
-        access_map=_insert_reach,
+        access_map=_insert_access,
         input_elements=lambda call: (0, elements(call.inputs[1])),
         backward=passes,
         saved_for_backward=nothing,
@@ -204,9 +211,11 @@ SPECS = {
     ),
     "crop": OpSpec(
         family="shaping",
+        attributes=Crop,
+        names={"caffe": "Crop", "dagnn": "Crop"},
         shape=_crop_shape,
         ops=free,
-        access_map=_crop_reach,
+        access_map=_crop_access,
         input_elements=_moved,
         backward=passes,
         saved_for_backward=nothing,

@@ -1,4 +1,4 @@
-"""What a rule is: pure functions from shapes to shapes, counts, parameters, bytes and reach."""
+"""OpSpec, the schema of an op: pure functions of shapes, its attributes and its names."""
 
 from __future__ import annotations
 
@@ -65,8 +65,12 @@ class Gemm(Struct, frozen=True, gc=False):
     count: int = 1
 
 
-class Call(Struct, frozen=True, gc=False):
-    """One use of an op: what it was told, and the shapes around it."""
+class Call(Struct, frozen=True, eq=False, gc=False):
+    """One use of an op: its attributes and the shapes of its inputs and outputs.
+
+    Calls are equal only to themselves, so a call is a cheap dict key. `ops.calls.infer_call`
+    returns the same call for the same op, attributes and shapes.
+    """
 
     attributes: Any
     inputs: tuple[Shape, ...]
@@ -122,7 +126,7 @@ def no_inputs(call: Call) -> tuple[int, ...]:
 
 
 def no_params(call: Call) -> tuple[Param, ...]:
-    """No stored arrays."""
+    """No params."""
     return ()
 
 
@@ -132,15 +136,15 @@ def gradient(call: Call) -> tuple[Ops, Ops]:
 
 
 class OpSpec(Struct, frozen=True, gc=False):
-    """All that is known of one op. What is left out has the default said beside it."""
+    """The schema of one op: everything that the package knows about it."""
 
-    family: str
+    family: str  # the group that reports show; mostly the stem of the file that defines the op
     shape: ShapeRule
     ops: OpsRule
     params: ParamsRule = no_params
     gemm: Callable[[Call], Gemm | None] = lambda call: None
     access_map: AccessRule = lambda call: pointwise(call.inputs, call.y)
-    input_elements: ReadsRule = all_inputs  # elements of each input
+    input_elements: ReadsRule = all_inputs  # elements read of each input
     param_elements: Callable[[Call], int] | None = (
         None  # of its arrays or a cache; None: all of them
     )
@@ -150,23 +154,25 @@ class OpSpec(Struct, frozen=True, gc=False):
     backward: BackwardRule = gradient
     saved_for_backward: SavedRule = first_input  # for the backward pass
     arity: tuple[int, int | None] = (1, 1)  # least and most inputs; None for any number
-    in_place: bool = False  # may write its output over its first input
-    estimate: str = ""  # why its counts are a bound rather than exact, if they are
-    view: bool = False  # its output is its first input, under another shape
-    arrays: ParamsRule | None = None  # what further inputs stand for in turn; None: not for arrays
-    sized: bool = False  # only its size is an estimate: none where attributes declare it
-    folded: bool = False  # worked out before the run: holds no memory, moves nothing
+    in_place: bool = False  # can run in-place on its first input
+    estimate: str = ""  # why its counts are an estimate; "": they are exact
+    view: bool = False  # its output is a view of its first input
+    arrays: ParamsRule | None = None  # params that further inputs replace, in order; None: none
+    sized: bool = False  # exact if its attributes declare the output shapes
+    attributes: type | None = None  # class of Node.attributes; None: the op has none
+    names: Mapping[str, str] = {}  # name in other systems; see `display_name`
+    folded: bool = False  # computed before the run: uses no memory, moves nothing
 
     @property
     def has_params(self) -> bool:
-        """Whether nodes of this op can have stored arrays."""
+        """Whether nodes of this op can have params."""
         return self.params is not no_params
 
 
 def out_dtype(
     out_dtypes: tuple[OutDtype, ...], n: int, attributes: Any, given: Sequence[str], floating: str
 ) -> str:
-    """Number type of the n-th output, from those of the inputs and the graph's float type."""
+    """Dtype of the n-th output, from those of the inputs and the float dtype of the graph."""
     first = given[0] if given else floating
     if isinstance(attributes, (DeclaredOutputs, CustomCost)):
         return attributes.dtypes[n]
@@ -188,8 +194,8 @@ def out_dtype(
     if kind == "float":
         return floating
     if kind == "attribute":
-        told: str = attributes.dtype
-        return told or floating
+        declared: str = attributes.dtype
+        return declared or floating
     if kind == "index":
         index: str = attributes.index_dtype
         return index or first
@@ -202,12 +208,12 @@ def same(call: Call) -> tuple[Shape, ...]:
 
 
 def free(call: Call) -> Ops:
-    """No arithmetic at all, on purpose."""
+    """No arithmetic."""
     return FREE
 
 
 def passes(call: Call) -> tuple[Ops, Ops]:
-    """Gradients go through untouched."""
+    """Gradients pass through unchanged."""
     return FREE, FREE
 
 
@@ -217,13 +223,13 @@ def product_backward(mac: int, bias: int) -> tuple[Ops, Ops]:
 
 
 def per_output(**kinds: int) -> OpsRule:
-    """So many operations of each kind per output element."""
+    """A number of operations of each kind per output element."""
     unit = Ops(**kinds)
     return lambda call: unit * call.out_elements
 
 
 def param(name: str, shape: Shape, role: Role, dtype: str = "") -> Param:
-    """A parameter whose storage the analysis fills in, and its dtype where none is told."""
+    """A parameter; the analysis fills in its storage, and its dtype if none is given."""
     return Param(name, shape, role, dtype)
 
 
@@ -244,8 +250,13 @@ def need_rank(call: Call, least: int, what: str) -> None:
 
 
 def shown(shape: Shape) -> str:
-    """A shape as errors tell it."""
+    """A shape in an error message."""
     return "x".join(map(str, shape)) or "a scalar"
+
+
+def shapes_text(shapes: tuple[Shape, ...]) -> str:
+    """Shapes in an error message, such as `2x3 and 4`."""
+    return " and ".join(["x".join(map(str, shape)) for shape in shapes])
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -262,8 +273,7 @@ def broadcast(shapes: tuple[Shape, ...]) -> Shape:
     for axis in range(-rank, 0):
         sizes = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
         if len(sizes) > 1:
-            told = " and ".join("x".join(map(str, shape)) for shape in shapes)
-            raise ShapeError(f"shapes {told} do not agree")
+            raise ShapeError(f"shapes {shapes_text(shapes)} do not agree")
         result.append(sizes.pop() if sizes else 1)
     return tuple(result)
 
@@ -271,7 +281,7 @@ def broadcast(shapes: tuple[Shape, ...]) -> Shape:
 def with_param_inputs(
     rule: OpSpec, most: int, saved_for_backward: SavedRule | None = None
 ) -> OpSpec:
-    """The rule with up to `most` further inputs, in the place of the first of its stored arrays."""
+    """The op with up to `most` further inputs, which replace the first of its params in order."""
 
     def bare(call: Call) -> Call:
         return (
@@ -281,7 +291,7 @@ def with_param_inputs(
     def params(call: Call) -> tuple[Param, ...]:
         return rule.params(bare(call))[len(call.inputs) - 1 :]
 
-    def reach(call: Call) -> tuple[AccessMap, ...]:
+    def access(call: Call) -> tuple[AccessMap, ...]:
         return (*rule.access_map(bare(call)), *everything(call.inputs[1:]))
 
     def reads(call: Call) -> tuple[int, ...]:
@@ -300,7 +310,7 @@ def with_param_inputs(
         ops=lambda call: rule.ops(bare(call)),
         params=params,
         gemm=lambda call: rule.gemm(bare(call)),
-        access_map=reach,
+        access_map=access,
         input_elements=reads,
         backward=lambda call: rule.backward(bare(call)),
         saved_for_backward=saved_for_backward or with_weight,
@@ -310,11 +320,11 @@ def with_param_inputs(
 
 
 def merge(*tables: Mapping[str, OpSpec]) -> dict[str, OpSpec]:
-    """One table of all; an op with two rules is a mistake."""
+    """All tables in one; raises ValueError for an op that is in two."""
     merged: dict[str, OpSpec] = {}
     for table in tables:
         for op, rule in table.items():
             if op in merged:
-                raise ValueError(f"op {op!r} has two rules: {merged[op].family}, {rule.family}")
+                raise ValueError(f"op {op!r} is defined twice: {merged[op].family}, {rule.family}")
             merged[op] = rule
     return merged

@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.conventions import COUNTERS, convention
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.sites import ATTENTION, Site, survey
-from layerscope.ops import SPECS, Ops
+from layerscope.ops import SPECS, Ops, display_name
 from layerscope.report.types import Layer, Report
 
 # What is counted beside multiply-adds, by family.
@@ -25,15 +25,6 @@ EXTRAS = {
     "recurrent": "biases and gates of recurrent layers",
     "attention": "scaling and softmax of attention",
     "indexing": "embeddings",
-}
-PRODUCTS = {
-    "conv": "convolutions",
-    "conv_transpose": "transposed convolutions",
-    "deform_conv": "deformable convolutions",
-    "linear": "linear layers",
-    "matmul": "matrix products",
-    "einsum": "einsum",
-    "attention": "fused attention",
 }
 
 
@@ -173,7 +164,7 @@ def _product(site: Site, rules: Convention) -> str:
         return "attention modules"
     if SPECS[op].family == "recurrent":
         return "recurrent layers"
-    what = PRODUCTS.get(op, f"{op} layers")
+    what = display_name(op, "plural") or f"{op} layers"
     if site.places > 1:
         return f"{what} of modules that stand in several places"
     bare = not site.kind and op in ("conv", "conv_transpose", "linear")

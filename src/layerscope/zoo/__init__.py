@@ -13,7 +13,7 @@ NAMES = tuple(ZOO)
 
 
 def build(name: str, inputs: Mapping[str, Shape] | None = None) -> Graph:
-    """The network of that name; case, `-` and `_` matter only where two names would be alike.
+    """The network of that name; case, `-` and `_` are ignored unless two names then would be equal.
 
     Networks whose layers depend on the image are built for the shape in `inputs`.
     """
@@ -29,7 +29,7 @@ def build(name: str, inputs: Mapping[str, Shape] | None = None) -> Graph:
 
 def sized(name: str) -> bool:
     """Whether layers of the network of that name depend on the shape of the image."""
-    return any(ZOO[known].sized for known in _alike(name))
+    return any(ZOO[match].sized for match in _matches(name))
 
 
 def describe(name: str) -> str:
@@ -38,16 +38,16 @@ def describe(name: str) -> str:
 
 
 def _find(name: str) -> str:
-    found = _alike(name)
+    found = _matches(name)
     if len(found) != 1:
         raise UnknownName("network", name, NAMES, "; `layerscope zoo` lists them")
     return found[0]
 
 
-def _alike(name: str) -> list[str]:
+def _matches(name: str) -> list[str]:
     if name in ZOO:
         return [name]
-    return [known for known in NAMES if _bare(known) == _bare(name)]
+    return [each for each in NAMES if _bare(each) == _bare(name)]
 
 
 def _bare(name: str) -> str:

@@ -59,7 +59,7 @@ def one_tower(name: str, convs: Convs) -> Graph:
     """Torchvision's outline with these convolutions."""
     b = Builder(name, "AlexNet")
     x = b.input("data", (1, 3, 224, 224))
-    place = count()
+    index = count()
     with b.scope("features", "Sequential"):
         for n, (channels, kernel, stride, padding, groups) in enumerate(convs, 1):
             x = b.conv(
@@ -69,11 +69,11 @@ def one_tower(name: str, convs: Convs) -> Graph:
                 stride=stride,
                 padding=padding,
                 groups=groups,
-                name=str(next(place)),
+                name=str(next(index)),
             )
-            x = b.relu(x, in_place=True, name=str(next(place)))
+            x = b.relu(x, in_place=True, name=str(next(index)))
             if n in POOLED:
-                x = b.max_pool(x, 3, stride=2, name=str(next(place)))
+                x = b.max_pool(x, 3, stride=2, name=str(next(index)))
     x = b.flatten(b.adaptive_pool(x, 6, name="avgpool"), name="flatten")
     with b.scope("classifier", "Sequential"):
         x = b.linear(b.dropout(x, name="0"), 4096, name="1")

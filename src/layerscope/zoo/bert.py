@@ -11,7 +11,7 @@ EPS, DROP = 1e-12, 0.1
 VOCABULARY, POSITIONS, TYPES = 30522, 512, 2
 
 
-class Sizes(Struct, frozen=True):
+class BertConfig(Struct, frozen=True):
     """What tells one BERT from another."""
 
     layers: int
@@ -20,50 +20,52 @@ class Sizes(Struct, frozen=True):
     hidden: int
 
 
-SIZES = {
-    "bert_base": Sizes(layers=12, heads=12, width=768, hidden=3072),
+CONFIGS = {
+    "bert_base": BertConfig(layers=12, heads=12, width=768, hidden=3072),
 }
 
 
 def bert(name: str) -> Graph:
     """The BERT of that name."""
-    return network(name, SIZES[name])
+    return network(name, CONFIGS[name])
 
 
-def network(name: str, sizes: Sizes) -> Graph:
-    """A BERT of these sizes; it gives a vector a token and one for them all."""
+def network(name: str, config: BertConfig) -> Graph:
+    """A BERT of this configuration; it gives a vector a token and one for them all."""
     b = Builder(name, "BertModel")
     ids = b.input("input_ids", (1, 128), "int64")
     with b.scope("embeddings", "BertEmbeddings"):
-        words = b.embedding(ids, VOCABULARY, sizes.width, name="word_embeddings")
+        words = b.embedding(ids, VOCABULARY, config.width, name="word_embeddings")
         # All tokens are of one type: of the ids only their number matters here.
-        types = b.embedding(ids, TYPES, sizes.width, name="token_type_embeddings")
-        places = b.positions(ids, name="position_ids")
-        places = b.embedding(places, POSITIONS, sizes.width, name="position_embeddings")
-        x = b.layer_norm(b.add(b.add(words, types), places), eps=EPS, name="LayerNorm")
+        types = b.embedding(ids, TYPES, config.width, name="token_type_embeddings")
+        positions = b.positions(ids, name="position_ids")
+        positions = b.embedding(positions, POSITIONS, config.width, name="position_embeddings")
+        x = b.layer_norm(b.add(b.add(words, types), positions), eps=EPS, name="LayerNorm")
         x = b.dropout(x, DROP, name="dropout")
     with b.scope("encoder", "BertEncoder"), b.scope("layer", "ModuleList"):
-        for n in range(sizes.layers):
+        for n in range(config.layers):
             with b.scope(str(n), "BertLayer"):
-                x = _layer(b, x, sizes)
+                x = _layer(b, x, config)
     with b.scope("pooler", "BertPooler"):
         first = b.flatten(b.slice(x, 1, 0, 1))
-        pooled = b.activation("tanh", b.linear(first, sizes.width, name="dense"), name="activation")
+        pooled = b.activation(
+            "tanh", b.linear(first, config.width, name="dense"), name="activation"
+        )
     return b.build(x, pooled)
 
 
-def _layer(b: Builder, x: str, sizes: Sizes) -> str:
+def _layer(b: Builder, x: str, config: BertConfig) -> str:
     with b.scope("attention", "BertAttention"):
         with b.scope("self", "BertSelfAttention"):
-            q, k, v = (b.linear(x, sizes.width, name=part) for part in ("query", "key", "value"))
-            y = b.attention(q, k, v, heads=sizes.heads, name="attention")
+            q, k, v = (b.linear(x, config.width, name=part) for part in ("query", "key", "value"))
+            y = b.attention(q, k, v, heads=config.heads, name="attention")
         with b.scope("output", "BertSelfOutput", order=("dense", "LayerNorm", "dropout")):
-            x = _output(b, y, x, sizes.width)
+            x = _output(b, y, x, config.width)
     with b.scope("intermediate", "BertIntermediate"):
-        y = b.linear(x, sizes.hidden, name="dense")
+        y = b.linear(x, config.hidden, name="dense")
         y = b.activation("gelu", y, name="intermediate_act_fn")
     with b.scope("output", "BertOutput", order=("dense", "LayerNorm", "dropout")):
-        return _output(b, y, x, sizes.width)
+        return _output(b, y, x, config.width)
 
 
 def _output(b: Builder, y: str, x: str, width: int) -> str:

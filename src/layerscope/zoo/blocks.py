@@ -1,4 +1,4 @@
-"""Blocks that several families of torchvision share."""
+"""Blocks that several torchvision networks share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PLAIN = BatchNorm()
 
 
 def rounded(channels: float, divisor: int = 8) -> int:
-    """The nearest multiple of a divisor that takes away no more than a tenth."""
+    """The nearest multiple of `divisor` that is at least 0.9 · `channels`."""
     nearest = max(divisor, int(channels + divisor / 2) // divisor * divisor)
     return nearest if nearest >= 0.9 * channels else nearest + divisor
 
@@ -27,7 +27,7 @@ def conv_norm(
     norm: BatchNorm = PLAIN,
     module: str = "Conv2dNormActivation",
 ) -> str:
-    """Convolution padded to keep its size, batch norm, and an activation where one is named."""
+    """Convolution padded to keep its size, batch norm, and an optional activation."""
     with b.scope(name, module):
         padding = kernel // 2
         x = b.conv(
@@ -38,7 +38,7 @@ def conv_norm(
 
 
 def batch_norm(b: Builder, x: str, norm: BatchNorm, name: str) -> str:
-    """Batch norm with constants of its own."""
+    """Batch norm with these attributes."""
     return b.add_node("batch_norm", (x,), norm, name=name)[0]
 
 
@@ -53,7 +53,7 @@ def squeeze_excite(
     outer: str = "sigmoid",
     in_place: bool = False,
 ) -> str:
-    """Squeeze and excitation of Hu and others 2017: channels weighed by what all of them hold."""
+    """Squeeze and excitation of Hu and others 2017: channels weighted by global averages."""
     order = ("avgpool", "fc1", "fc2", "activation", "scale_activation")
     with b.scope(name, "SqueezeExcitation", order=order):
         scale = b.conv(b.global_pool(x, name="avgpool"), squeezed, 1, name="fc1")
@@ -71,13 +71,13 @@ def averaged(b: Builder, x: str) -> str:
 
 
 def declare(b: Builder, name: str, kind: str) -> None:
-    """Say what a module is called where its op does not tell, or where nothing runs it."""
+    """Declare the class of a module that has no node of its own."""
     with b.scope(name, kind):
         pass
 
 
 def residual(b: Builder, x: str, shortcut: str, drop: float) -> str:
-    """The sum with a shortcut after stochastic depth, which does nothing at inference."""
+    """Sum with a shortcut after stochastic depth, which is the identity at inference."""
     x = b.add_node("identity", (x,), name=stochastic_depth(b, drop))[0]
     return b.add(x, shortcut, name="add")
 

@@ -13,7 +13,7 @@ NORM = LayerNorm(eps=1e-6)
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # where the channels go
 
 
-class Plan(NamedTuple):
+class ConvNextConfig(NamedTuple):
     """A ConvNeXt: channels and blocks of its four stages, and how often training drops the last."""
 
     widths: tuple[int, ...]
@@ -21,36 +21,36 @@ class Plan(NamedTuple):
     drop: float
 
 
-PLANS = {
-    "convnext_tiny": Plan((96, 192, 384, 768), (3, 3, 9, 3), 0.1),
-    "convnext_small": Plan((96, 192, 384, 768), (3, 3, 27, 3), 0.4),
-    "convnext_base": Plan((128, 256, 512, 1024), (3, 3, 27, 3), 0.5),
-    "convnext_large": Plan((192, 384, 768, 1536), (3, 3, 27, 3), 0.5),
+CONFIGS = {
+    "convnext_tiny": ConvNextConfig((96, 192, 384, 768), (3, 3, 9, 3), 0.1),
+    "convnext_small": ConvNextConfig((96, 192, 384, 768), (3, 3, 27, 3), 0.4),
+    "convnext_base": ConvNextConfig((128, 256, 512, 1024), (3, 3, 27, 3), 0.5),
+    "convnext_large": ConvNextConfig((192, 384, 768, 1536), (3, 3, 27, 3), 0.5),
 }
 
 
 def convnext(name: str) -> Graph:
     """The ConvNeXt of that name."""
-    return network(name, PLANS[name])
+    return network(name, CONFIGS[name])
 
 
-def network(name: str, plan: Plan, *, kernel: int = 7) -> Graph:
-    """A ConvNeXt by its plan; `kernel` is the window of the depthwise convolutions."""
+def network(name: str, config: ConvNextConfig, *, kernel: int = 7) -> Graph:
+    """A ConvNeXt by its config; `kernel` is the window of the depthwise convolutions."""
     b = Builder(name, "ConvNeXt")
     x = b.input("data", (1, 3, 224, 224))
-    blocks, done = sum(plan.depths), 0
+    blocks, done = sum(config.depths), 0
     with b.scope("features", "Sequential"):
         with b.scope("0", "Conv2dNormActivation"):
-            x = b.conv(x, plan.widths[0], 4, stride=4, name="0")
+            x = b.conv(x, config.widths[0], 4, stride=4, name="0")
             x = _norm_maps(b, x, "1")
-        for n, (width, depth) in enumerate(zip(plan.widths, plan.depths, strict=True)):
+        for n, (width, depth) in enumerate(zip(config.widths, config.depths, strict=True)):
             if n:
                 with b.scope(str(2 * n), "Sequential"):
                     x = b.conv(_norm_maps(b, x, "0"), width, 2, stride=2, name="1")
             with b.scope(str(2 * n + 1), "Sequential"):
                 for m in range(depth):
                     with b.scope(str(m), "CNBlock"):
-                        x = _block(b, x, width, kernel, plan.drop * done / (blocks - 1.0))
+                        x = _block(b, x, width, kernel, config.drop * done / (blocks - 1.0))
                     done += 1
     x = b.global_pool(x, name="avgpool")
     with b.scope("classifier", "Sequential"):

@@ -47,14 +47,14 @@ def network(name: str, growth: int, channels: int, depths: Depths, *, kernel: in
 
 
 def _dense(b: Builder, x: str, depth: int, growth: int, kernel: int) -> str:
-    """Every layer joins all that was made before it anew, the first one its input alone."""
-    made = [x]
+    """Every layer reads the concatenation of the input and all earlier outputs."""
+    features = [x]
     for n in range(1, depth + 1):
         with b.scope(f"denselayer{n}", "_DenseLayer"):
-            y = b.batch_norm(b.concat(*made, name="cat"), name="norm1")
+            y = b.batch_norm(b.concat(*features, name="cat"), name="norm1")
             y = b.relu(y, in_place=True, name="relu1")
             y = b.conv(y, BOTTLENECK * growth, 1, bias=False, name="conv1")
             y = b.relu(b.batch_norm(y, name="norm2"), in_place=True, name="relu2")
             y = b.conv(y, growth, kernel, padding=kernel // 2, bias=False, name="conv2")
-            made.append(y)
-    return b.concat(*made, name="cat")
+            features.append(y)
+    return b.concat(*features, name="cat")

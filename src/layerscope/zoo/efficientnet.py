@@ -65,7 +65,7 @@ SAFE = BatchNorm(eps=0.001)
 DROP = 0.2  # of residual branches at the end, growing from none at the beginning
 
 
-class Plan(NamedTuple):
+class EfficientNetConfig(NamedTuple):
     """A whole network: input size, dropout, channels of the stem, stages, what ends it, norm."""
 
     size: int
@@ -84,36 +84,36 @@ def scaled(width: float, depth: float) -> tuple[Stage, ...]:
     )
 
 
-PLANS = {
-    "efficientnet_b0": Plan(224, 0.2, 32, B),
-    "efficientnet_b1": Plan(240, 0.2, 32, scaled(1.0, 1.1)),
-    "efficientnet_b2": Plan(288, 0.3, 32, scaled(1.1, 1.2)),
-    "efficientnet_b3": Plan(300, 0.3, 40, scaled(1.2, 1.4)),
-    "efficientnet_b4": Plan(380, 0.4, 48, scaled(1.4, 1.8)),
-    "efficientnet_b5": Plan(456, 0.4, 48, scaled(1.6, 2.2), norm=SLOW),
-    "efficientnet_b6": Plan(528, 0.5, 56, scaled(1.8, 2.6), norm=SLOW),
-    "efficientnet_b7": Plan(600, 0.5, 64, scaled(2.0, 3.1), norm=SLOW),
-    "efficientnet_v2_s": Plan(384, 0.2, 24, V2_S, 1280, SAFE),
-    "efficientnet_v2_m": Plan(480, 0.3, 24, V2_M, 1280, SAFE),
-    "efficientnet_v2_l": Plan(480, 0.4, 32, V2_L, 1280, SAFE),
+CONFIGS = {
+    "efficientnet_b0": EfficientNetConfig(224, 0.2, 32, B),
+    "efficientnet_b1": EfficientNetConfig(240, 0.2, 32, scaled(1.0, 1.1)),
+    "efficientnet_b2": EfficientNetConfig(288, 0.3, 32, scaled(1.1, 1.2)),
+    "efficientnet_b3": EfficientNetConfig(300, 0.3, 40, scaled(1.2, 1.4)),
+    "efficientnet_b4": EfficientNetConfig(380, 0.4, 48, scaled(1.4, 1.8)),
+    "efficientnet_b5": EfficientNetConfig(456, 0.4, 48, scaled(1.6, 2.2), norm=SLOW),
+    "efficientnet_b6": EfficientNetConfig(528, 0.5, 56, scaled(1.8, 2.6), norm=SLOW),
+    "efficientnet_b7": EfficientNetConfig(600, 0.5, 64, scaled(2.0, 3.1), norm=SLOW),
+    "efficientnet_v2_s": EfficientNetConfig(384, 0.2, 24, V2_S, 1280, SAFE),
+    "efficientnet_v2_m": EfficientNetConfig(480, 0.3, 24, V2_M, 1280, SAFE),
+    "efficientnet_v2_l": EfficientNetConfig(480, 0.4, 32, V2_L, 1280, SAFE),
 }
 
 
 def efficientnet(name: str) -> Graph:
     """The EfficientNet of that name."""
-    return network(name, PLANS[name])
+    return network(name, CONFIGS[name])
 
 
-def network(name: str, plan: Plan) -> Graph:
-    """An EfficientNet by its plan."""
+def network(name: str, config: EfficientNetConfig) -> Graph:
+    """An EfficientNet by its config."""
     b = Builder(name, "EfficientNet")
-    x = b.input("data", (1, 3, plan.size, plan.size))
-    norm, into = plan.norm, plan.stem
-    blocks = sum(stage.depth for stage in plan.stages)
+    x = b.input("data", (1, 3, config.size, config.size))
+    norm, into = config.norm, config.stem
+    blocks = sum(stage.depth for stage in config.stages)
     done = 0
     with b.scope("features", "Sequential"):
         x = conv_norm(b, x, into, 3, "0", stride=2, activation="silu", norm=norm)
-        for n, stage in enumerate(plan.stages, 1):
+        for n, stage in enumerate(config.stages, 1):
             with b.scope(str(n), "Sequential"):
                 for m in range(stage.depth):
                     stage = stage._replace(stride=1) if m else stage
@@ -121,11 +121,11 @@ def network(name: str, plan: Plan) -> Graph:
                         x = _block(b, x, into, stage, norm, DROP * float(done) / blocks)
                     into = stage.channels
                     done += 1
-        end = str(len(plan.stages) + 1)
-        x = conv_norm(b, x, plan.last or 4 * into, 1, end, activation="silu", norm=norm)
+        end = str(len(config.stages) + 1)
+        x = conv_norm(b, x, config.last or 4 * into, 1, end, activation="silu", norm=norm)
     x = b.flatten(b.global_pool(x, name="avgpool"), name="flatten")
     with b.scope("classifier", "Sequential"):
-        x = b.linear(b.dropout(x, plan.dropout, in_place=True, name="0"), 1000, name="1")
+        x = b.linear(b.dropout(x, config.dropout, in_place=True, name="0"), 1000, name="1")
     return b.build(x)
 
 
@@ -140,26 +140,26 @@ def _block(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm, drop: f
 
 def _inverted(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm) -> str:
     wide = rounded(into * stage.expansion)
-    place = map(str, count())
+    index = map(str, count())
     if wide != into:
-        x = conv_norm(b, x, wide, 1, next(place), activation="silu", norm=norm)
+        x = conv_norm(b, x, wide, 1, next(index), activation="silu", norm=norm)
     x = conv_norm(
         b,
         x,
         wide,
         stage.kernel,
-        next(place),
+        next(index),
         stride=stage.stride,
         groups=wide,
         activation="silu",
         norm=norm,
     )
-    x = squeeze_excite(b, x, wide, max(1, into // 4), next(place), inner="silu", in_place=True)
-    return conv_norm(b, x, stage.channels, 1, next(place), norm=norm)
+    x = squeeze_excite(b, x, wide, max(1, into // 4), next(index), inner="silu", in_place=True)
+    return conv_norm(b, x, stage.channels, 1, next(index), norm=norm)
 
 
 def _fused(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm) -> str:
-    """One whole convolution in place of the 1x1 and the depthwise one, no excitation."""
+    """Fused block: one convolution instead of the 1x1 and the depthwise one, no excitation."""
     wide = rounded(into * stage.expansion)
     first = stage.channels if wide == into else wide
     x = conv_norm(b, x, first, stage.kernel, "0", stride=stage.stride, activation="silu", norm=norm)

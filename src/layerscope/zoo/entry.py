@@ -1,4 +1,4 @@
-"""What the catalogue keeps of a network: where it is written, and a line about it."""
+"""Entries of the catalogue: the function that builds a network, and one line about it."""
 
 from __future__ import annotations
 

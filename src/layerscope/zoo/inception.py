@@ -11,7 +11,7 @@ from layerscope.graph.types import Graph
 Kernel = tuple[int, int]
 
 
-class Step(NamedTuple):
+class BranchConv(NamedTuple):
     """A convolution with batch norm and ReLU; one that moves by two does not pad."""
 
     name: str
@@ -20,7 +20,7 @@ class Step(NamedTuple):
     stride: int = 1
 
 
-Branch = tuple[Step, ...]
+Branch = tuple[BranchConv, ...]
 
 
 class Mixed(NamedTuple):
@@ -43,12 +43,12 @@ def _a(pooled: int, *, large: int = 5) -> Mixed:
     return Mixed(
         "InceptionA",
         (
-            (Step("branch1x1", 64, POINT),),
-            (Step("branch5x5_1", 48, POINT), Step("branch5x5_2", 64, (large, large))),
+            (BranchConv("branch1x1", 64, POINT),),
+            (BranchConv("branch5x5_1", 48, POINT), BranchConv("branch5x5_2", 64, (large, large))),
             (
-                Step("branch3x3dbl_1", 64, POINT),
-                Step("branch3x3dbl_2", 96, (3, 3)),
-                Step("branch3x3dbl_3", 96, (3, 3)),
+                BranchConv("branch3x3dbl_1", 64, POINT),
+                BranchConv("branch3x3dbl_2", 96, (3, 3)),
+                BranchConv("branch3x3dbl_3", 96, (3, 3)),
             ),
         ),
         pooled,
@@ -59,18 +59,18 @@ def _c(width: int) -> Mixed:
     return Mixed(
         "InceptionC",
         (
-            (Step("branch1x1", 192, POINT),),
+            (BranchConv("branch1x1", 192, POINT),),
             (
-                Step("branch7x7_1", width, POINT),
-                Step("branch7x7_2", width, ROW),
-                Step("branch7x7_3", 192, COLUMN),
+                BranchConv("branch7x7_1", width, POINT),
+                BranchConv("branch7x7_2", width, ROW),
+                BranchConv("branch7x7_3", 192, COLUMN),
             ),
             (
-                Step("branch7x7dbl_1", width, POINT),
-                Step("branch7x7dbl_2", width, COLUMN),
-                Step("branch7x7dbl_3", width, ROW),
-                Step("branch7x7dbl_4", width, COLUMN),
-                Step("branch7x7dbl_5", 192, ROW),
+                BranchConv("branch7x7dbl_1", width, POINT),
+                BranchConv("branch7x7dbl_2", width, COLUMN),
+                BranchConv("branch7x7dbl_3", width, ROW),
+                BranchConv("branch7x7dbl_4", width, COLUMN),
+                BranchConv("branch7x7dbl_5", 192, ROW),
             ),
         ),
         192,
@@ -80,11 +80,11 @@ def _c(width: int) -> Mixed:
 B = Mixed(
     "InceptionB",
     (
-        (Step("branch3x3", 384, (3, 3), 2),),
+        (BranchConv("branch3x3", 384, (3, 3), 2),),
         (
-            Step("branch3x3dbl_1", 64, POINT),
-            Step("branch3x3dbl_2", 96, (3, 3)),
-            Step("branch3x3dbl_3", 96, (3, 3), 2),
+            BranchConv("branch3x3dbl_1", 64, POINT),
+            BranchConv("branch3x3dbl_2", 96, (3, 3)),
+            BranchConv("branch3x3dbl_3", 96, (3, 3), 2),
         ),
     ),
     0,
@@ -92,12 +92,12 @@ B = Mixed(
 D = Mixed(
     "InceptionD",
     (
-        (Step("branch3x3_1", 192, POINT), Step("branch3x3_2", 320, (3, 3), 2)),
+        (BranchConv("branch3x3_1", 192, POINT), BranchConv("branch3x3_2", 320, (3, 3), 2)),
         (
-            Step("branch7x7x3_1", 192, POINT),
-            Step("branch7x7x3_2", 192, ROW),
-            Step("branch7x7x3_3", 192, COLUMN),
-            Step("branch7x7x3_4", 192, (3, 3), 2),
+            BranchConv("branch7x7x3_1", 192, POINT),
+            BranchConv("branch7x7x3_2", 192, ROW),
+            BranchConv("branch7x7x3_3", 192, COLUMN),
+            BranchConv("branch7x7x3_4", 192, (3, 3), 2),
         ),
     ),
     0,
@@ -105,17 +105,17 @@ D = Mixed(
 E = Mixed(
     "InceptionE",
     (
-        (Step("branch1x1", 320, POINT),),
+        (BranchConv("branch1x1", 320, POINT),),
         (
-            Step("branch3x3_1", 384, POINT),
-            Step("branch3x3_2a", 384, (1, 3)),
-            Step("branch3x3_2b", 384, (3, 1)),
+            BranchConv("branch3x3_1", 384, POINT),
+            BranchConv("branch3x3_2a", 384, (1, 3)),
+            BranchConv("branch3x3_2b", 384, (3, 1)),
         ),
         (
-            Step("branch3x3dbl_1", 448, POINT),
-            Step("branch3x3dbl_2", 384, (3, 3)),
-            Step("branch3x3dbl_3a", 384, (1, 3)),
-            Step("branch3x3dbl_3b", 384, (3, 1)),
+            BranchConv("branch3x3dbl_1", 448, POINT),
+            BranchConv("branch3x3dbl_2", 384, (3, 3)),
+            BranchConv("branch3x3dbl_3a", 384, (1, 3)),
+            BranchConv("branch3x3dbl_3b", 384, (3, 1)),
         ),
     ),
     192,
@@ -140,12 +140,12 @@ def inception_v3(*, large: int = 5) -> Graph:
     }
     b = Builder("inception_v3", "Inception3")
     x = b.input("data", (1, 3, 299, 299))
-    x = _basic(b, x, Step("Conv2d_1a_3x3", 32, (3, 3), 2), padded=False)
-    x = _basic(b, x, Step("Conv2d_2a_3x3", 32, (3, 3)), padded=False)
-    x = _basic(b, x, Step("Conv2d_2b_3x3", 64, (3, 3)))
+    x = _basic(b, x, BranchConv("Conv2d_1a_3x3", 32, (3, 3), 2), padded=False)
+    x = _basic(b, x, BranchConv("Conv2d_2a_3x3", 32, (3, 3)), padded=False)
+    x = _basic(b, x, BranchConv("Conv2d_2b_3x3", 64, (3, 3)))
     x = b.max_pool(x, 3, stride=2, name="maxpool1")
-    x = _basic(b, x, Step("Conv2d_3b_1x1", 80, POINT))
-    x = _basic(b, x, Step("Conv2d_4a_3x3", 192, (3, 3)), padded=False)
+    x = _basic(b, x, BranchConv("Conv2d_3b_1x1", 80, POINT))
+    x = _basic(b, x, BranchConv("Conv2d_4a_3x3", 192, (3, 3)), padded=False)
     x = b.max_pool(x, 3, stride=2, name="maxpool2")
     for name, mixed in blocks.items():
         with b.scope(f"Mixed_{name}", mixed.module):
@@ -155,7 +155,7 @@ def inception_v3(*, large: int = 5) -> Graph:
 
 
 def _mixed(b: Builder, x: str, mixed: Mixed) -> str:
-    made = []
+    outputs = []
     for steps in mixed.branches:
         forked = mixed.fork and len(steps) > 1
         y = x
@@ -164,18 +164,18 @@ def _mixed(b: Builder, x: str, mixed: Mixed) -> str:
         if forked:
             name = steps[0].name.replace("_1", "_cat")
             y = b.concat(*(_basic(b, y, step) for step in steps[-2:]), name=name)
-        made.append(y)
+        outputs.append(y)
     if mixed.pooled:
         window = Pool(b.window(3, 1, 1))
         (y,) = b.add_node("avg_pool", (x,), window, name="avg_pool2d", module=False)
-        y = _basic(b, y, Step("branch_pool", mixed.pooled, POINT))
+        y = _basic(b, y, BranchConv("branch_pool", mixed.pooled, POINT))
     else:
         window = Pool(b.window(3, 2))
         (y,) = b.add_node("max_pool", (x,), window, name="max_pool2d", module=False)
-    return b.concat(*made, y, name="cat")
+    return b.concat(*outputs, y, name="cat")
 
 
-def _basic(b: Builder, x: str, step: Step, *, padded: bool = True) -> str:
+def _basic(b: Builder, x: str, step: BranchConv, *, padded: bool = True) -> str:
     high, wide = step.kernel
     padding = (high // 2, wide // 2) if padded and step.stride == 1 else (0, 0)
     with b.scope(step.name, "BasicConv2d"):

@@ -8,7 +8,7 @@ from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
 
-class Sizes(Struct, frozen=True):
+class LlamaConfig(Struct, frozen=True):
     """What tells one Llama from another; with fewer `kv_heads`, query heads share keys."""
 
     layers: int
@@ -20,14 +20,14 @@ class Sizes(Struct, frozen=True):
     eps: float = 1e-5
 
 
-SIZES = {
-    "llama-7b": Sizes(
+CONFIGS = {
+    "llama-7b": LlamaConfig(
         layers=32, heads=32, kv_heads=32, width=4096, hidden=11008, vocabulary=32000, eps=1e-6
     ),
-    "llama-3-8b": Sizes(
+    "llama-3-8b": LlamaConfig(
         layers=32, heads=32, kv_heads=8, width=4096, hidden=14336, vocabulary=128256
     ),
-    "llama-3-405b": Sizes(
+    "llama-3-405b": LlamaConfig(
         layers=126, heads=128, kv_heads=8, width=16384, hidden=53248, vocabulary=128256
     ),
 }
@@ -36,41 +36,41 @@ LAYER = ("self_attn", "mlp", "input_layernorm", "post_attention_layernorm")  # a
 
 def llama(name: str) -> Graph:
     """The Llama of that name."""
-    return network(name, SIZES[name])
+    return network(name, CONFIGS[name])
 
 
-def network(name: str, sizes: Sizes) -> Graph:
-    """A Llama of these sizes; its head has a matrix of its own."""
+def network(name: str, config: LlamaConfig) -> Graph:
+    """A Llama of this configuration; its head has a matrix of its own."""
     b = Builder(name, "LlamaForCausalLM")
     ids = b.input("input_ids", (1, 128), "int64")
     with b.scope("model", "LlamaModel"):
-        x = b.embedding(ids, sizes.vocabulary, sizes.width, name="embed_tokens")
+        x = b.embedding(ids, config.vocabulary, config.width, name="embed_tokens")
         with b.scope("layers", "ModuleList"):
-            for n in range(sizes.layers):
+            for n in range(config.layers):
                 with b.scope(str(n), "LlamaDecoderLayer", order=LAYER):
-                    x = _layer(b, x, sizes)
-        x = b.rms_norm(x, eps=sizes.eps, name="norm")
-    return b.build(b.linear(x, sizes.vocabulary, bias=False, name="lm_head"))
+                    x = _layer(b, x, config)
+        x = b.rms_norm(x, eps=config.eps, name="norm")
+    return b.build(b.linear(x, config.vocabulary, bias=False, name="lm_head"))
 
 
-def _layer(b: Builder, x: str, sizes: Sizes) -> str:
-    y = b.rms_norm(x, eps=sizes.eps, name="input_layernorm")
+def _layer(b: Builder, x: str, config: LlamaConfig) -> str:
+    y = b.rms_norm(x, eps=config.eps, name="input_layernorm")
     with b.scope("self_attn", "LlamaAttention"):
-        y = _attention(b, y, sizes)
+        y = _attention(b, y, config)
     x = b.add(x, y)
-    y = b.rms_norm(x, eps=sizes.eps, name="post_attention_layernorm")
+    y = b.rms_norm(x, eps=config.eps, name="post_attention_layernorm")
     with b.scope("mlp", "LlamaMLP", order=("gate_proj", "up_proj", "down_proj", "act_fn")):
-        gate = b.linear(y, sizes.hidden, bias=False, name="gate_proj")
+        gate = b.linear(y, config.hidden, bias=False, name="gate_proj")
         gate = b.activation("silu", gate, name="act_fn")
-        y = b.mul(gate, b.linear(y, sizes.hidden, bias=False, name="up_proj"))
-        y = b.linear(y, sizes.width, bias=False, name="down_proj")
+        y = b.mul(gate, b.linear(y, config.hidden, bias=False, name="up_proj"))
+        y = b.linear(y, config.width, bias=False, name="down_proj")
     return b.add(x, y)
 
 
-def _attention(b: Builder, x: str, sizes: Sizes) -> str:
-    heads, kv_heads = sizes.heads, sizes.kv_heads
-    narrow = sizes.width // heads * kv_heads
-    q = b.linear(x, sizes.width, bias=False, name="q_proj")
+def _attention(b: Builder, x: str, config: LlamaConfig) -> str:
+    heads, kv_heads = config.heads, config.kv_heads
+    narrow = config.width // heads * kv_heads
+    q = b.linear(x, config.width, bias=False, name="q_proj")
     k = b.linear(x, narrow, bias=False, name="k_proj")
     v = b.linear(x, narrow, bias=False, name="v_proj")
     q = b.rotary(q, heads=heads, name="rotary_q")
@@ -78,4 +78,4 @@ def _attention(b: Builder, x: str, sizes: Sizes) -> str:
     x = b.attention(
         q, k, v, heads=heads, kv_heads=kv_heads, causal=True, cached=True, name="attention"
     )
-    return b.linear(x, sizes.width, bias=False, name="o_proj")
+    return b.linear(x, config.width, bias=False, name="o_proj")

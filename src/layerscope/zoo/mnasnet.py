@@ -26,22 +26,22 @@ def network(name: str, width: float, stages: Stages = STAGES) -> Graph:
     """A MNASNet with its channels scaled by `width`."""
     b = Builder(name, "MNASNet")
     x = b.input("data", (1, 3, 224, 224))
-    place = count()
+    index = count()
     stem, into = rounded(32 * width), rounded(16 * width)
     with b.scope("layers", "Sequential"):
-        x = _layer(b, x, place, stem, 3, stride=2)
-        x = _layer(b, x, place, stem, 3, groups=stem)
-        x = _layer(b, x, place, into, 1, rectified=False)
+        x = _layer(b, x, index, stem, 3, stride=2)
+        x = _layer(b, x, index, stem, 3, groups=stem)
+        x = _layer(b, x, index, into, 1, rectified=False)
         for channels, kernel, stride, expansion, depth in stages:
             out = rounded(channels * width)
-            with b.scope(str(next(place)), "Sequential"):
+            with b.scope(str(next(index)), "Sequential"):
                 for m in range(depth):
                     step = 1 if m else stride
                     with b.scope(str(m), "_InvertedResidual"):
                         y = _inverted(b, x, into * expansion, out, kernel, step)
                         x = b.add(y, x, name="add") if into == out and step == 1 else y
                     into = out
-        x = _layer(b, x, place, 1280, 1)
+        x = _layer(b, x, index, 1280, 1)
     x = b.reduce("mean", x, (2, 3), name="mean")
     with b.scope("classifier", "Sequential"):
         x = b.linear(b.dropout(x, 0.2, in_place=True, name="0"), 1000, name="1")
@@ -49,17 +49,17 @@ def network(name: str, width: float, stages: Stages = STAGES) -> Graph:
 
 
 def _inverted(b: Builder, x: str, wide: int, out: int, kernel: int, stride: int) -> str:
-    place = count()
+    index = count()
     with b.scope("layers", "Sequential"):
-        x = _layer(b, x, place, wide, 1)
-        x = _layer(b, x, place, wide, kernel, stride=stride, groups=wide)
-        return _layer(b, x, place, out, 1, rectified=False)
+        x = _layer(b, x, index, wide, 1)
+        x = _layer(b, x, index, wide, kernel, stride=stride, groups=wide)
+        return _layer(b, x, index, out, 1, rectified=False)
 
 
 def _layer(
     b: Builder,
     x: str,
-    place: count[int],
+    index: count[int],
     channels: int,
     kernel: int,
     *,
@@ -75,7 +75,7 @@ def _layer(
         padding=kernel // 2,
         groups=groups,
         bias=False,
-        name=str(next(place)),
+        name=str(next(index)),
     )
-    x = batch_norm(b, x, NORM, str(next(place)))
-    return b.relu(x, in_place=True, name=str(next(place))) if rectified else x
+    x = batch_norm(b, x, NORM, str(next(index)))
+    return b.relu(x, in_place=True, name=str(next(index))) if rectified else x

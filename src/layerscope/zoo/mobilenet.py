@@ -28,7 +28,7 @@ STAGES = (
 )
 
 
-class Row(NamedTuple):
+class InvertedBottleneck(NamedTuple):
     """A block of v3, as a row of the paper's tables."""
 
     kernel: int
@@ -41,34 +41,34 @@ class Row(NamedTuple):
 
 RE, HS = "relu", "hard_swish"
 LARGE = (
-    Row(3, 16, 16, False, RE, 1),
-    Row(3, 64, 24, False, RE, 2),
-    Row(3, 72, 24, False, RE, 1),
-    Row(5, 72, 40, True, RE, 2),
-    Row(5, 120, 40, True, RE, 1),
-    Row(5, 120, 40, True, RE, 1),
-    Row(3, 240, 80, False, HS, 2),
-    Row(3, 200, 80, False, HS, 1),
-    Row(3, 184, 80, False, HS, 1),
-    Row(3, 184, 80, False, HS, 1),
-    Row(3, 480, 112, True, HS, 1),
-    Row(3, 672, 112, True, HS, 1),
-    Row(5, 672, 160, True, HS, 2),
-    Row(5, 960, 160, True, HS, 1),
-    Row(5, 960, 160, True, HS, 1),
+    InvertedBottleneck(3, 16, 16, False, RE, 1),
+    InvertedBottleneck(3, 64, 24, False, RE, 2),
+    InvertedBottleneck(3, 72, 24, False, RE, 1),
+    InvertedBottleneck(5, 72, 40, True, RE, 2),
+    InvertedBottleneck(5, 120, 40, True, RE, 1),
+    InvertedBottleneck(5, 120, 40, True, RE, 1),
+    InvertedBottleneck(3, 240, 80, False, HS, 2),
+    InvertedBottleneck(3, 200, 80, False, HS, 1),
+    InvertedBottleneck(3, 184, 80, False, HS, 1),
+    InvertedBottleneck(3, 184, 80, False, HS, 1),
+    InvertedBottleneck(3, 480, 112, True, HS, 1),
+    InvertedBottleneck(3, 672, 112, True, HS, 1),
+    InvertedBottleneck(5, 672, 160, True, HS, 2),
+    InvertedBottleneck(5, 960, 160, True, HS, 1),
+    InvertedBottleneck(5, 960, 160, True, HS, 1),
 )
 SMALL = (
-    Row(3, 16, 16, True, RE, 2),
-    Row(3, 72, 24, False, RE, 2),
-    Row(3, 88, 24, False, RE, 1),
-    Row(5, 96, 40, True, HS, 2),
-    Row(5, 240, 40, True, HS, 1),
-    Row(5, 240, 40, True, HS, 1),
-    Row(5, 120, 48, True, HS, 1),
-    Row(5, 144, 48, True, HS, 1),
-    Row(5, 288, 96, True, HS, 2),
-    Row(5, 576, 96, True, HS, 1),
-    Row(5, 576, 96, True, HS, 1),
+    InvertedBottleneck(3, 16, 16, True, RE, 2),
+    InvertedBottleneck(3, 72, 24, False, RE, 2),
+    InvertedBottleneck(3, 88, 24, False, RE, 1),
+    InvertedBottleneck(5, 96, 40, True, HS, 2),
+    InvertedBottleneck(5, 240, 40, True, HS, 1),
+    InvertedBottleneck(5, 240, 40, True, HS, 1),
+    InvertedBottleneck(5, 120, 48, True, HS, 1),
+    InvertedBottleneck(5, 144, 48, True, HS, 1),
+    InvertedBottleneck(5, 288, 96, True, HS, 2),
+    InvertedBottleneck(5, 576, 96, True, HS, 1),
+    InvertedBottleneck(5, 576, 96, True, HS, 1),
 )
 TABLES = {"mobilenet_v3_large": (LARGE, 1280), "mobilenet_v3_small": (SMALL, 1024)}
 NORM = BatchNorm(eps=0.001, momentum=0.01)
@@ -97,20 +97,20 @@ def mobilenet_v2(name: str = "mobilenet_v2", width: float = 1, *, kernel: int = 
     """MobileNet v2; `kernel` is the window of the depthwise convolutions."""
     b = Builder(name, "MobileNetV2")
     x = b.input("data", (1, 3, 224, 224))
-    place = count()
+    index = count()
     into = rounded(32 * width)
     with b.scope("features", "Sequential"):
-        x = conv_norm(b, x, into, 3, str(next(place)), stride=2, activation="relu6")
+        x = conv_norm(b, x, into, 3, str(next(index)), stride=2, activation="relu6")
         for expansion, channels, depth, stride in STAGES:
             out = rounded(channels * width)
             for m in range(depth):
                 step = 1 if m else stride
-                with b.scope(str(next(place)), "InvertedResidual"):
+                with b.scope(str(next(index)), "InvertedResidual"):
                     y = _inverted(b, x, into, expansion, out, kernel, step)
                     x = b.add(x, y, name="add") if step == 1 and into == out else y
                 into = out
         last = rounded(1280 * max(1, width))
-        x = conv_norm(b, x, last, 1, str(next(place)), activation="relu6")
+        x = conv_norm(b, x, last, 1, str(next(index)), activation="relu6")
     x = averaged(b, x)
     with b.scope("classifier", "Sequential"):
         x = b.linear(b.dropout(x, 0.2, name="0"), 1000, name="1")
@@ -121,15 +121,15 @@ def _inverted(
     b: Builder, x: str, into: int, expansion: int, out: int, kernel: int, stride: int
 ) -> str:
     wide = into * expansion
-    place = map(str, count())
+    index = map(str, count())
     with b.scope("conv", "Sequential"):
         if expansion > 1:
-            x = conv_norm(b, x, wide, 1, next(place), activation="relu6")
+            x = conv_norm(b, x, wide, 1, next(index), activation="relu6")
         x = conv_norm(
-            b, x, wide, kernel, next(place), stride=stride, groups=wide, activation="relu6"
+            b, x, wide, kernel, next(index), stride=stride, groups=wide, activation="relu6"
         )
-        x = b.conv(x, out, 1, bias=False, name=next(place))
-        return b.batch_norm(x, name=next(place))
+        x = b.conv(x, out, 1, bias=False, name=next(index))
+        return b.batch_norm(x, name=next(index))
 
 
 def mobilenet_v3(name: str) -> Graph:
@@ -137,20 +137,22 @@ def mobilenet_v3(name: str) -> Graph:
     return network_v3(name, *TABLES[name])
 
 
-def network_v3(name: str, rows: tuple[Row, ...], last: int, width: float = 1) -> Graph:
+def network_v3(
+    name: str, blocks: tuple[InvertedBottleneck, ...], last: int, width: float = 1
+) -> Graph:
     """A MobileNet v3 of these blocks, `last` being the features before the classes."""
     b = Builder(name, "MobileNetV3")
     x = b.input("data", (1, 3, 224, 224))
     into = rounded(16 * width)
     with b.scope("features", "Sequential"):
         x = conv_norm(b, x, into, 3, "0", stride=2, activation=HS, norm=NORM)
-        for n, row in enumerate(rows, 1):
-            row = row._replace(wide=rounded(row.wide * width), out=rounded(row.out * width))
+        for n, block in enumerate(blocks, 1):
+            block = block._replace(wide=rounded(block.wide * width), out=rounded(block.out * width))
             with b.scope(str(n), "InvertedResidual"):
-                y = _bottleneck(b, x, into, row)
-                x = b.add(y, x, name="add") if row.stride == 1 and into == row.out else y
-            into = row.out
-        x = conv_norm(b, x, 6 * into, 1, str(len(rows) + 1), activation=HS, norm=NORM)
+                y = _bottleneck(b, x, into, block)
+                x = b.add(y, x, name="add") if block.stride == 1 and into == block.out else y
+            into = block.out
+        x = conv_norm(b, x, 6 * into, 1, str(len(blocks) + 1), activation=HS, norm=NORM)
     x = b.flatten(b.global_pool(x, name="avgpool"), name="flatten")
     with b.scope("classifier", "Sequential"):
         x = b.linear(x, rounded(last * width), name="0")
@@ -159,23 +161,23 @@ def network_v3(name: str, rows: tuple[Row, ...], last: int, width: float = 1) ->
     return b.build(x)
 
 
-def _bottleneck(b: Builder, x: str, into: int, row: Row) -> str:
-    act, wide = row.activation, row.wide
-    place = map(str, count())
+def _bottleneck(b: Builder, x: str, into: int, block: InvertedBottleneck) -> str:
+    act, wide = block.activation, block.wide
+    index = map(str, count())
     with b.scope("block", "Sequential"):
         if wide != into:
-            x = conv_norm(b, x, wide, 1, next(place), activation=act, norm=NORM)
+            x = conv_norm(b, x, wide, 1, next(index), activation=act, norm=NORM)
         x = conv_norm(
             b,
             x,
             wide,
-            row.kernel,
-            next(place),
-            stride=row.stride,
+            block.kernel,
+            next(index),
+            stride=block.stride,
             groups=wide,
             activation=act,
             norm=NORM,
         )
-        if row.excited:
-            x = squeeze_excite(b, x, wide, rounded(wide // 4), next(place), outer="hard_sigmoid")
-        return conv_norm(b, x, row.out, 1, next(place), norm=NORM)
+        if block.excited:
+            x = squeeze_excite(b, x, wide, rounded(wide // 4), next(index), outer="hard_sigmoid")
+        return conv_norm(b, x, block.out, 1, next(index), norm=NORM)

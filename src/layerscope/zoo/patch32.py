@@ -1,4 +1,4 @@
-"""A classifier of 32-channel patches of 32x32 into 5 classes, as a MatConvNet display shows it."""
+"""patch32: a classifier of 32x32 patches with 32 channels into 5 classes, from MatConvNet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOLS = {2: "pool1", 4: "pool2", 6: "pool3"}  # number of the convolution before
 
 
 def patch32() -> Graph:
-    """The patch classifier with its training loss, which the display includes."""
+    """The patch classifier with its training loss, as MatConvNet displays it."""
     return network("patch32", CONVS)
 
 

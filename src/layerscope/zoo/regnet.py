@@ -11,7 +11,7 @@ from layerscope.zoo.blocks import conv_norm, squeeze_excite
 Stages = tuple[tuple[int, int], ...]  # channels and blocks
 
 
-class Plan(NamedTuple):
+class RegNetConfig(NamedTuple):
     """A RegNet: its stages, the channels of a group, and whether blocks are excited."""
 
     stages: Stages
@@ -20,46 +20,46 @@ class Plan(NamedTuple):
 
 
 # Torchvision rounds 384, the last channels of the paper's X, to 400.
-PLANS = {
-    "regnet_x_400mf": Plan(((32, 1), (64, 2), (160, 7), (400, 12)), 16, False),
-    "regnet_y_400mf": Plan(((48, 1), (104, 3), (208, 6), (440, 6)), 8, True),
+CONFIGS = {
+    "regnet_x_400mf": RegNetConfig(((32, 1), (64, 2), (160, 7), (400, 12)), 16, False),
+    "regnet_y_400mf": RegNetConfig(((48, 1), (104, 3), (208, 6), (440, 6)), 8, True),
 }
 STEM = 32
 
 
 def regnet(name: str) -> Graph:
     """The RegNet of that name."""
-    return network(name, PLANS[name])
+    return network(name, CONFIGS[name])
 
 
-def network(name: str, plan: Plan, *, kernel: int = 3) -> Graph:
-    """A RegNet by its plan; `kernel` is the window of the grouped convolutions."""
+def network(name: str, config: RegNetConfig, *, kernel: int = 3) -> Graph:
+    """A RegNet by its config; `kernel` is the window of the grouped convolutions."""
     b = Builder(name, "RegNet")
     x = b.input("data", (1, 3, 224, 224))
     x = conv_norm(b, x, STEM, 3, "stem", stride=2, activation="relu", module="SimpleStemIN")
     into = STEM
     with b.scope("trunk_output", "Sequential"):
-        for n, (channels, depth) in enumerate(plan.stages, 1):
+        for n, (channels, depth) in enumerate(config.stages, 1):
             with b.scope(f"block{n}", "AnyStage"):
                 for m in range(depth):
                     with b.scope(f"block{n}-{m}", "ResBottleneckBlock"):
-                        x = _block(b, x, into, channels, 1 if m else 2, plan, kernel)
+                        x = _block(b, x, into, channels, 1 if m else 2, config, kernel)
                     into = channels
     x = b.flatten(b.adaptive_pool(x, 1, name="avgpool"), name="flatten")
     return b.build(b.linear(x, 1000, name="fc"))
 
 
 def _block(
-    b: Builder, x: str, into: int, channels: int, stride: int, plan: Plan, kernel: int
+    b: Builder, x: str, into: int, channels: int, stride: int, config: RegNetConfig, kernel: int
 ) -> str:
     shortcut = x
     if stride > 1 or into != channels:
         shortcut = conv_norm(b, x, channels, 1, "proj", stride=stride)
     with b.scope("f", "BottleneckTransform"):
         y = conv_norm(b, x, channels, 1, "a", activation="relu")
-        groups = channels // plan.group
+        groups = channels // config.group
         y = conv_norm(b, y, channels, kernel, "b", stride=stride, groups=groups, activation="relu")
-        if plan.excited:
+        if config.excited:
             y = squeeze_excite(b, y, channels, round(into / 4), "se")
         y = conv_norm(b, y, channels, 1, "c")
     return b.relu(b.add(shortcut, y, name="add"), in_place=True, name="activation")

@@ -13,7 +13,7 @@ from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
 
-class Block(Struct, frozen=True):
+class ResidualBlock(Struct, frozen=True):
     """A residual block: the kernels of its convolutions, and which of them takes the stride."""
 
     module: str  # class name
@@ -25,8 +25,10 @@ class Block(Struct, frozen=True):
     per_group: int = 64  # channels in each of them where the width is 64
 
 
-BASIC = Block("BasicBlock", ("conv1", "bn1", "relu", "conv2", "bn2", "downsample"), (3, 3), 0, 1)
-BOTTLENECK = Block(
+BASIC = ResidualBlock(
+    "BasicBlock", ("conv1", "bn1", "relu", "conv2", "bn2", "downsample"), (3, 3), 0, 1
+)
+BOTTLENECK = ResidualBlock(
     "Bottleneck",
     ("conv1", "bn1", "conv2", "bn2", "conv3", "bn3", "relu", "downsample"),
     (1, 3, 1),
@@ -86,12 +88,12 @@ def wide_resnet101_2() -> Graph:
     return network("wide_resnet101_2", grouped(1, 128), (3, 4, 23, 3))
 
 
-def grouped(groups: int, per_group: int) -> Block:
+def grouped(groups: int, per_group: int) -> ResidualBlock:
     """A bottleneck with so many groups, and that many channels in each in the first layer."""
     return replace(BOTTLENECK, groups=groups, per_group=per_group)
 
 
-def network(name: str, block: Block, depths: tuple[int, ...], *, stem: int = 7) -> Graph:
+def network(name: str, block: ResidualBlock, depths: tuple[int, ...], *, stem: int = 7) -> Graph:
     """A ResNet of so many blocks in each layer; `stem` is the window of the first convolution."""
     b = Builder(name, "ResNet")
     x = b.input("data", (1, 3, 224, 224))
@@ -109,7 +111,9 @@ def network(name: str, block: Block, depths: tuple[int, ...], *, stem: int = 7) 
     return b.build(b.linear(x, 1000, name="fc"))
 
 
-def _residual(b: Builder, x: str, block: Block, width: int, stride: int, projected: bool) -> str:
+def _residual(
+    b: Builder, x: str, block: ResidualBlock, width: int, stride: int, projected: bool
+) -> str:
     y, shortcut = x, x
     wide = width * block.expansion
     width = width * block.per_group // 64 * block.groups

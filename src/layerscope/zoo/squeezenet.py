@@ -29,15 +29,15 @@ def network(name: str, channels: int, kernel: int, stages: Stages) -> Graph:
     """A SqueezeNet that begins with so many channels under a window of that size."""
     b = Builder(name, "SqueezeNet")
     x = b.input("data", (1, 3, 224, 224))
-    place = count()
+    index = count()
     with b.scope("features", "Sequential"):
-        x = b.conv(x, channels, kernel, stride=2, name=str(next(place)))
-        x = b.relu(x, in_place=True, name=str(next(place)))
+        x = b.conv(x, channels, kernel, stride=2, name=str(next(index)))
+        x = b.relu(x, in_place=True, name=str(next(index)))
         for squeezed in stages:
             if squeezed == POOL:
-                x = b.max_pool(x, 3, stride=2, rounding="torch", name=str(next(place)))
+                x = b.max_pool(x, 3, stride=2, rounding="torch", name=str(next(index)))
                 continue
-            with b.scope(str(next(place)), "Fire"):
+            with b.scope(str(next(index)), "Fire"):
                 x = _fire(b, x, squeezed)
     with b.scope("classifier", "Sequential"):
         x = b.conv(b.dropout(x, name="0"), 1000, 1, name="1")

@@ -18,7 +18,7 @@ BLOCK = ("norm1", "attn", "stochastic_depth", "norm2", "mlp")  # as torchvision 
 Map = tuple[int, int]  # height and width
 
 
-class Block(Struct, frozen=True):
+class SwinBlock(Struct, frozen=True):
     """What tells one block from another."""
 
     width: int
@@ -26,7 +26,7 @@ class Block(Struct, frozen=True):
     shifted: bool
 
 
-class Sizes(Struct, frozen=True):
+class SwinConfig(Struct, frozen=True):
     """What tells one Swin from another; width and heads double from stage to stage."""
 
     width: int
@@ -34,30 +34,30 @@ class Sizes(Struct, frozen=True):
     depths: tuple[int, ...]
 
 
-SIZES = {
-    "swin_t": Sizes(width=96, heads=3, depths=(2, 2, 6, 2)),
-    "swin_s": Sizes(width=96, heads=3, depths=(2, 2, 18, 2)),
-    "swin_b": Sizes(width=128, heads=4, depths=(2, 2, 18, 2)),
+CONFIGS = {
+    "swin_t": SwinConfig(width=96, heads=3, depths=(2, 2, 6, 2)),
+    "swin_s": SwinConfig(width=96, heads=3, depths=(2, 2, 18, 2)),
+    "swin_b": SwinConfig(width=128, heads=4, depths=(2, 2, 18, 2)),
 }
 
 
 def swin(name: str, height: int = 224, width: int = 224) -> Graph:
     """The Swin Transformer of that name for images of that many pixels."""
-    return network(name, SIZES[name], (height, width))
+    return network(name, CONFIGS[name], (height, width))
 
 
-def network(name: str, sizes: Sizes, image: Map = (224, 224)) -> Graph:
-    """A Swin Transformer of these sizes; windows that do not fit the image are padded."""
+def network(name: str, config: SwinConfig, image: Map = (224, 224)) -> Graph:
+    """A Swin Transformer of this configuration; windows that do not fit the image are padded."""
     if min(image) < PATCH:
         raise ShapeError(f"{name}: an image of {image[0]}x{image[1]}, expected at least 4x4")
     b = Builder(name, "SwinTransformer")
     x = b.input("data", (1, 3, *image))
-    size, width, heads = (image[0] // PATCH, image[1] // PATCH), sizes.width, sizes.heads
+    size, width, heads = (image[0] // PATCH, image[1] // PATCH), config.width, config.heads
     with b.scope("features", "Sequential"):
         with b.scope("0", "Sequential"):
             x = b.conv(x, width, PATCH, stride=PATCH, name="0")
             x = b.layer_norm(b.permute(x, (0, 2, 3, 1), name="1"), name="2")
-        for stage, depth in enumerate(sizes.depths):
+        for stage, depth in enumerate(config.depths):
             if stage > 0:
                 with b.scope(str(2 * stage), "PatchMerging", order=("reduction", "norm")):
                     x = _merge(b, x, size, width)
@@ -66,13 +66,13 @@ def network(name: str, sizes: Sizes, image: Map = (224, 224)) -> Graph:
             with b.scope(str(2 * stage + 1), "Sequential"):
                 for n in range(depth):
                     with b.scope(str(n), "SwinTransformerBlock", order=BLOCK):
-                        x = _block(b, x, size, Block(width, heads, shifted=n % 2 == 1))
+                        x = _block(b, x, size, SwinBlock(width, heads, shifted=n % 2 == 1))
     x = b.permute(b.layer_norm(x, name="norm"), (0, 3, 1, 2), name="permute")
     x = b.flatten(b.adaptive_pool(x, 1, name="avgpool"), name="flatten")
     return b.build(b.linear(x, 1000, name="head"))
 
 
-def _block(b: Builder, x: str, size: Map, block: Block) -> str:
+def _block(b: Builder, x: str, size: Map, block: SwinBlock) -> str:
     y = b.layer_norm(x, name="norm1")
     with b.scope("attn", "ShiftedWindowAttention"):
         y = _attention(b, y, size, block)
@@ -88,7 +88,7 @@ def _stochastic_depth(b: Builder, x: str) -> str:
     return b.add_node("identity", (x,), name="stochastic_depth")[0]
 
 
-def _attention(b: Builder, x: str, size: Map, block: Block) -> str:
+def _attention(b: Builder, x: str, size: Map, block: SwinBlock) -> str:
     """Attention within windows, moved by half a window in every other block."""
     width = block.width
     spare = (-size[0] % WINDOW, -size[1] % WINDOW)
@@ -126,9 +126,9 @@ def _position_bias(b: Builder, heads: int) -> str:
 
 
 def _shift_mask(b: Builder, x: str) -> str:
-    """Windows x 1 x tokens x tokens: which tokens of a window come from different places."""
-    places = b.slice(x, 2, 0, 1)  # stands for the numbers of the places, one a token
-    apart = b.sub(b.reshape(places, (0, 1, TOKENS)), places)
+    """Windows x 1 x tokens x tokens: whether two tokens of a window come from different regions."""
+    regions = b.slice(x, 2, 0, 1)  # stands for the region of every token
+    apart = b.sub(b.reshape(regions, (0, 1, TOKENS)), regions)
     mask = b.activation("threshold", apart, name="masked_fill", module=False)
     return b.reshape(mask, (0, 1, TOKENS, TOKENS))
 

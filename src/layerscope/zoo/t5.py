@@ -11,7 +11,7 @@ DROP, BUCKETS, VOCABULARY = 0.1, 32, 32128
 SHARED = "shared.weight"  # of both embeddings and of the head
 
 
-class Sizes(Struct, frozen=True):
+class T5Config(Struct, frozen=True):
     """What tells one T5 from another; heads together need not be as wide as the rest."""
 
     layers: int
@@ -21,83 +21,89 @@ class Sizes(Struct, frozen=True):
     hidden: int
 
 
-SIZES = {
-    "t5-small": Sizes(layers=6, heads=8, head_size=64, width=512, hidden=2048),
+CONFIGS = {
+    "t5-small": T5Config(layers=6, heads=8, head_size=64, width=512, hidden=2048),
 }
 
 
 def t5(name: str) -> Graph:
     """The T5 of that name."""
-    return network(name, SIZES[name])
+    return network(name, CONFIGS[name])
 
 
-def network(name: str, sizes: Sizes) -> Graph:
-    """A T5 of these sizes, which reads one text and scores the next token of another."""
+def network(name: str, config: T5Config) -> Graph:
+    """A T5 of this configuration, which reads one text and scores the next token of another."""
     b = Builder(name, "T5ForConditionalGeneration")
     ids = b.input("input_ids", (1, 128), "int64")
     written = b.input("decoder_input_ids", (1, 128), "int64")
     with b.scope("encoder", "T5Stack"):
-        read = _stack(b, ids, sizes)
+        read = _stack(b, ids, config)
     with b.scope("decoder", "T5Stack"):
-        x = _stack(b, written, sizes, read)
+        x = _stack(b, written, config, read)
     x = b.mul(x, name="scale")  # by 1/√width, where the head is tied
     return b.build(b.linear(x, VOCABULARY, bias=False, tied=SHARED, name="lm_head"))
 
 
-def _stack(b: Builder, ids: str, sizes: Sizes, read: str | None = None) -> str:
+def _stack(b: Builder, ids: str, config: T5Config, read: str | None = None) -> str:
     """An encoder, or with the `read` text a decoder. The first block's table serves them all."""
-    x = b.embedding(ids, VOCABULARY, sizes.width, tied=SHARED, name="embed_tokens")
+    x = b.embedding(ids, VOCABULARY, config.width, tied=SHARED, name="embed_tokens")
     x = b.dropout(x, DROP, name="dropout")
     distances = _distances(b, ids)
     bias = None
     with b.scope("block", "ModuleList"):
-        for n in range(sizes.layers):
+        for n in range(config.layers):
             with b.scope(str(n), "T5Block"), b.scope("layer", "ModuleList"):
-                x, bias = _block(b, x, sizes, bias or distances, read, first=n == 0)
+                x, bias = _block(b, x, config, bias or distances, read, first=n == 0)
     x = b.rms_norm(x, name="final_layer_norm")
     return b.dropout(x, DROP, name="dropout")
 
 
 def _distances(b: Builder, ids: str) -> str:
     """T x T: how far apart two tokens are, which says their row of the table."""
-    places = b.positions(ids, name="positions")
-    return b.sub(places, b.reshape(places, (-1, 1)), name="distances")
+    positions = b.positions(ids, name="positions")
+    return b.sub(positions, b.reshape(positions, (-1, 1)), name="distances")
 
 
 def _block(
-    b: Builder, x: str, sizes: Sizes, bias: str, read: str | None, *, first: bool
+    b: Builder, x: str, config: T5Config, bias: str, read: str | None, *, first: bool
 ) -> tuple[str, str]:
     with b.scope("0", "T5LayerSelfAttention"):
         y = b.rms_norm(x, name="layer_norm")
         with b.scope("SelfAttention", "T5Attention"):
             if first:
-                table = b.embedding(bias, BUCKETS, sizes.heads, name="relative_attention_bias")
+                table = b.embedding(bias, BUCKETS, config.heads, name="relative_attention_bias")
                 bias = b.permute(table, (2, 0, 1))  # heads x T x T
-            y = _attention(b, y, y, sizes, bias, causal=read is not None)
+            y = _attention(b, y, y, config, bias, causal=read is not None)
         x = b.add(x, b.dropout(y, DROP, name="dropout"))
     if read is not None:
         with b.scope("1", "T5LayerCrossAttention"):
             y = b.rms_norm(x, name="layer_norm")
             with b.scope("EncDecAttention", "T5Attention"):
-                y = _attention(b, y, read, sizes)
+                y = _attention(b, y, read, config)
             x = b.add(x, b.dropout(y, DROP, name="dropout"))
     with b.scope("1" if read is None else "2", "T5LayerFF"):
         y = b.rms_norm(x, name="layer_norm")
         with b.scope("DenseReluDense", "T5DenseActDense", order=("wi", "wo", "dropout", "act")):
-            y = b.relu(b.linear(y, sizes.hidden, bias=False, name="wi"), name="act")
-            y = b.linear(b.dropout(y, DROP, name="dropout"), sizes.width, bias=False, name="wo")
+            y = b.relu(b.linear(y, config.hidden, bias=False, name="wi"), name="act")
+            y = b.linear(b.dropout(y, DROP, name="dropout"), config.width, bias=False, name="wo")
         return b.add(x, b.dropout(y, DROP, name="dropout")), bias
 
 
 def _attention(
-    b: Builder, x: str, read: str, sizes: Sizes, bias: str | None = None, *, causal: bool = False
+    b: Builder,
+    x: str,
+    read: str,
+    config: T5Config,
+    bias: str | None = None,
+    *,
+    causal: bool = False,
 ) -> str:
     """Attention to the `read` tokens, with scores that are not scaled."""
-    inner = sizes.heads * sizes.head_size
+    inner = config.heads * config.head_size
     q = b.linear(x, inner, bias=False, name="q")
     k = b.linear(read, inner, bias=False, name="k")
     v = b.linear(read, inner, bias=False, name="v")
     x = b.attention(
-        q, k, v, heads=sizes.heads, mask=bias, causal=causal, scaled=False, name="attention"
+        q, k, v, heads=config.heads, mask=bias, causal=causal, scaled=False, name="attention"
     )
-    return b.linear(x, sizes.width, bias=False, name="o")
+    return b.linear(x, config.width, bias=False, name="o")

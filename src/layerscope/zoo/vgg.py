@@ -61,15 +61,15 @@ def network(name: str, stages: Stages, *, batch_norm: bool = False) -> Graph:
     """A VGG with windows of these sizes, each padded to keep the size of its input."""
     b = Builder(name, "VGG")
     x = b.input("data", (1, 3, 224, 224))
-    place = count()
+    index = count()
     with b.scope("features", "Sequential"):
         for width, kernels in zip(WIDTHS, stages, strict=True):
             for kernel in kernels:
-                x = b.conv(x, width, kernel, padding=kernel // 2, name=str(next(place)))
+                x = b.conv(x, width, kernel, padding=kernel // 2, name=str(next(index)))
                 if batch_norm:
-                    x = b.batch_norm(x, name=str(next(place)))
-                x = b.relu(x, in_place=True, name=str(next(place)))
-            x = b.max_pool(x, 2, name=str(next(place)))
+                    x = b.batch_norm(x, name=str(next(index)))
+                x = b.relu(x, in_place=True, name=str(next(index)))
+            x = b.max_pool(x, 2, name=str(next(index)))
     x = b.flatten(b.adaptive_pool(x, 7, name="avgpool"), name="flatten")
     with b.scope("classifier", "Sequential"):
         x = b.relu(b.linear(x, 4096, name="0"), in_place=True, name="1")

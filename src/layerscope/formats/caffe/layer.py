@@ -137,7 +137,7 @@ class Layer:
     ) -> tuple[str, ...]:
         """Add a node by the layer's own type, which nothing here can count, and say why.
 
-        Shapes of its outputs are `shapes`, or what the function `infer` of `ops.opaque` says.
+        Its output shapes are `shapes`, or those that `infer` names in `ops.uncounted_shapes`.
         """
         word = op or self.source.op or "unknown"
         own = f"caffe.{word}" if word == word.lower() else word  # no rule is called so

@@ -353,7 +353,7 @@ class Run:
                 for place in places
             },
             kinds={place.path: kinds[place.kind] for place in places},
-            places=self.places.several(),
+            module_uses=self.places.several(),
             dtype=recorder.floating,
             notes=notes,
             unused=tuple(unused),

@@ -9,7 +9,7 @@ from typing import Any
 from layerscope.formats.torch.places import Held
 from layerscope.formats.torch.values import Value
 from layerscope.graph.types import Autograd, Constant, Node
-from layerscope.ops.strides import dense, storage_elements
+from layerscope.ops.torch_strides import dense, storage_elements
 
 NO_GRAD_MODE = "parts that run under no_grad are not told apart"
 STRIDED = "an input that is not contiguous; which layers then copy is not followed"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from layerscope.formats.torch.values import Sig, dense
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.strides import restride
+from layerscope.ops.torch_strides import restride
 
 
 class Layout(NamedTuple):

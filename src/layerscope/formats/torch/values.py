@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.graph.types import Shape
-from layerscope.ops.strides import dense
+from layerscope.ops.torch_strides import dense
 
 NO_STRIDES: Shape = (-1,)  # stands for those of a sparse layout
 NO_VALUES = "no values"  # the recipe of an input that is given by its shape alone

@@ -1,66 +1,70 @@
-"""What an operation was told, by family. A node of op `conv` carries a `Conv`, and so on."""
+"""Attributes of nodes: a node of op `conv` has a `Conv`, as `OpSpec.attributes` says.
+
+The files have the stems of `layerscope.ops`. The Builder or the reader of a file fills in every
+field that the framework or file format states; other fields keep their defaults.
+"""
 
 from __future__ import annotations
 
-from layerscope.graph.attributes.control import CustomCost, DeclaredOutputs
+from layerscope.graph.attributes.activation import Activation, PReLU, Softmax
+from layerscope.graph.attributes.attention import Attention, Einsum, Rotary
+from layerscope.graph.attributes.caffe_recurrent import Unrolled
+from layerscope.graph.attributes.control import CustomCost, DeclaredOutputs, Opaque
+from layerscope.graph.attributes.convolution import Conv, DeformConv, Im2Col, TransposedConv
+from layerscope.graph.attributes.data_dependent import Compress, Unique
+from layerscope.graph.attributes.elementwise import Power, Sum
 from layerscope.graph.attributes.fft import DFT, FFT, STFT
-from layerscope.graph.attributes.layers import (
-    Activation,
+from layerscope.graph.attributes.indexing import (
+    Combining,
+    Embedding,
+    Expand,
+    Gather,
+    GatherND,
+    OneHot,
+    Scatter,
+    Table,
+    TopK,
+)
+from layerscope.graph.attributes.layout import (
+    ChannelShuffle,
+    Dropout,
+    Filling,
+    Flatten,
+    Flip,
+    Pad,
+    Permute,
+    Repeat,
+    Reshape,
+    ReverseSequence,
+    Tile,
+)
+from layerscope.graph.attributes.linear import Linear, MatMul
+from layerscope.graph.attributes.normalization import (
     BatchNorm,
     Bias,
-    Distance,
-    Dropout,
     GroupNorm,
     InstanceNorm,
     L2Norm,
     LayerNorm,
-    Linear,
     LocalResponseNorm,
-    MatMul,
-    Power,
-    PReLU,
     RMSNorm,
     Scale,
-    Softmax,
-    Sum,
 )
-from layerscope.graph.attributes.layout import (
-    Cast,
-    ChannelShuffle,
-    Combining,
-    Compress,
-    Concat,
-    Crop,
-    CumSum,
-    Expand,
-    Filling,
-    Flatten,
-    Flip,
-    Gather,
-    GatherND,
+from layerscope.graph.attributes.pooling import AdaptivePool, GlobalPool, Pool, Pyramid
+from layerscope.graph.attributes.quantization import Cast, Quantize
+from layerscope.graph.attributes.recurrent import Recurrent
+from layerscope.graph.attributes.reduction import CumSum, Reduce
+from layerscope.graph.attributes.resize import (
+    AffineGrid,
+    GridSample,
     Interp,
-    OneHot,
-    Pad,
-    Permute,
     PixelShuffle,
-    Quantize,
-    Reduce,
-    Repeat,
-    Reshape,
     Resize,
-    ReverseSequence,
     Sampling,
-    Scatter,
-    Slice,
-    Split,
-    Tile,
-    TopK,
-    Unique,
+    Unpool,
 )
 from layerscope.graph.attributes.roi import (
-    AffineGrid,
     Detections,
-    GridSample,
     NonMaxSuppression,
     PriorBox,
     Proposals,
@@ -68,32 +72,9 @@ from layerscope.graph.attributes.roi import (
     RoIAlign,
     RoIPool,
 )
-from layerscope.graph.attributes.sequences import (
-    Attention,
-    Einsum,
-    Embedding,
-    EmbeddingBag,
-    Opaque,
-    Recurrent,
-    Rotary,
-    Table,
-    Unrolled,
-)
-from layerscope.graph.attributes.windows import (
-    AdaptivePool,
-    Conv,
-    DeformConv,
-    GlobalPool,
-    Im2Col,
-    Pads,
-    Pool,
-    Pyramid,
-    Rounding,
-    Same,
-    TransposedConv,
-    Unpool,
-    Window,
-)
+from layerscope.graph.attributes.search import Distance, EmbeddingBag
+from layerscope.graph.attributes.slice_concat import Concat, Crop, Slice, Split
+from layerscope.graph.attributes.window import Pads, Rounding, Same, Window
 
 __all__ = [
     "DFT",

@@ -1,4 +1,4 @@
-"""What the way through a network decides, not its numbers."""
+"""Attributes of ops whose outputs are declared by a reader, and of nodes without an op."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from msgspec import Struct
 
 
 class DeclaredOutputs(Struct, frozen=True, gc=False):
-    """Shapes and number types of outputs that whoever read the network worked out."""
+    """Shapes and dtypes of outputs that the reader of the network has computed."""
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
 
 
 class CustomCost(Struct, frozen=True, gc=False):
-    """Outputs and operations of an operator that somebody told us how to count."""
+    """Outputs and operation counts of an operator with a user-defined cost."""
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
@@ -23,4 +23,17 @@ class CustomCost(Struct, frozen=True, gc=False):
     comp: int = 0
     div: int = 0
     exp: int = 0
-    estimate: str = ""  # why the counts are a bound, if they are
+    estimate: str = ""  # why the counts are an estimate; "": they are exact
+
+
+class Opaque(Struct, frozen=True, gc=False):
+    """Outputs of a node whose op has no OpSpec; None for a shape that is unknown."""
+
+    shapes: tuple[tuple[int, ...] | None, ...]
+    dtypes: tuple[str, ...] = ()  # default: that of the first input
+    declared: tuple[bool, ...] = ()  # whether a shape is only declared by the file
+    why: str = ""  # why it has no costs; default: the op has no OpSpec
+    infer: str = (
+        ""  # name in ops.uncounted_shapes.OUTPUTS of the shape function, instead of `shapes`
+    )
+    sizes: tuple[int, ...] = ()  # arguments of that function besides the input shapes

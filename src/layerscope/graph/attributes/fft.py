@@ -1,4 +1,4 @@
-"""Fourier transforms. Complex numbers are the last axis: two, or one where they are real."""
+"""Attributes of Fourier transforms."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from msgspec import Struct
 
 
 class DFT(Struct, frozen=True, gc=False):
-    """The transform along one axis, cut or padded to `length` (0: as it is).
+    """Transform along one axis, cropped or padded to `length` (0: unchanged).
 
-    With `onesided` only the half that real numbers need: made, or read by the inverse.
+    The last axis is real and imaginary part, or real part only. With `onesided` only the half that
+    real input needs is computed, or read by the inverse.
     """
 
     axis: int = -2
@@ -20,7 +21,7 @@ class DFT(Struct, frozen=True, gc=False):
 
 
 class STFT(Struct, frozen=True, gc=False):
-    """Transforms of frames `step` apart of N x T x (1 or 2), weighted by a second input."""
+    """Transforms of frames `step` apart of N x T x (1 or 2); the second input is the window."""
 
     frame: int
     step: int
@@ -28,12 +29,12 @@ class STFT(Struct, frozen=True, gc=False):
 
 
 class FFT(Struct, frozen=True, gc=False):
-    """The transform of complex numbers along `axes`, each in turn; `length` is the last one's.
+    """Transform of complex numbers along `axes`, one after the other.
 
-    `real` says which side has real numbers, of which only the half that is needed is made or read.
+    If input or output is `real`, only the non-redundant half of the other side is stored.
     """
 
     axes: tuple[int, ...]
     real: Literal["", "input", "output"] = ""
-    length: int = 0  # of the last axis, where the output is real; 0: as it is
-    scaled: bool = False  # every number of the result is divided
+    length: int = 0  # of the last axis if the output is real; 0: derived from the input
+    scaled: bool = False  # every element of the result is divided

@@ -1,10 +1,8 @@
-"""Sampling at places that data decides."""
+"""Attributes of ops on regions of interest and boxes."""
 
 from __future__ import annotations
 
 from msgspec import Struct
-
-from layerscope.graph.attributes.layout import Sampling
 
 
 class RoIPool(Struct, frozen=True, gc=False):
@@ -22,21 +20,16 @@ class RoIAlign(Struct, frozen=True, gc=False):
     scale: float = 1.0
 
 
-class GridSample(Struct, frozen=True, gc=False):
-    """Sampling N x C x H x W at the positions of a grid N x h x w x 2."""
+class PSRoIPool(Struct, frozen=True, gc=False):
+    """Averages of each region, each bin of a `group` x `group` grid from its own channels."""
 
-    mode: Sampling = "bilinear"
-
-
-class AffineGrid(Struct, frozen=True, gc=False):
-    """A grid for sampling a picture of `size`, N x C x places, turned by N matrices d x (d + 1)."""
-
-    size: tuple[int, ...]
-    align_corners: bool = False
+    channels: int
+    group: int
+    scale: float = 1.0
 
 
 class NonMaxSuppression(Struct, frozen=True, gc=False):
-    """At most `most` boxes per class that overlap no better one."""
+    """Non-maximum suppression: at most `most` boxes per class."""
 
     most: int
 
@@ -47,28 +40,20 @@ class PriorBox(Struct, frozen=True, gc=False):
     boxes: int
 
 
-class PSRoIPool(Struct, frozen=True, gc=False):
-    """Averages of each region, every bin of a `group` x `group` grid from channels of its own."""
-
-    channels: int
-    group: int
-    scale: float = 1.0
-
-
 class Proposals(Struct, frozen=True, gc=False):
-    """The `count` best boxes (R x 5) of scores and offsets of anchors, out of the `before` best."""
+    """The `count` best boxes (R x 5) after suppression among the `before` best anchors."""
 
     count: int
     before: int = 6000
 
 
 class Detections(Struct, frozen=True, gc=False):
-    """At most `keep` boxes an image (7 numbers each) of offsets, scores and prior boxes.
+    """At most `keep` boxes per image (7 numbers each) from offsets, scores and prior boxes.
 
-    Of every class the `top` best boxes are compared with each other; -1 is all of them.
+    Suppression compares the `top` best boxes of every class; -1: all.
     """
 
     classes: int
     keep: int = -1
     top: int = -1
-    shared: bool = True  # False: every class has offsets of its own
+    shared: bool = True  # False: each class has its own offsets

@@ -1,17 +1,24 @@
-"""How each op is written in ONNX. To add one, write it in its family's file."""
+"""How each op is written in ONNX. To add an op, write its emitter in the file of its family.
+
+Each file has the stem of the file in `layerscope.ops` that defines its ops. `EMITTERS` has a
+function for each op that ONNX can express, `REFUSED` the reason for each op that it cannot.
+"""
 
 from __future__ import annotations
 
-from layerscope.lower.builder import Writer
+from layerscope.lower.builder import Emitter
 from layerscope.lower.emitters import (
+    activation,
     attention,
     caffe_recurrent,
     control,
     convolution,
+    data_dependent,
     elementwise,
     fft,
     indexing,
     layout,
+    linalg,
     linear,
     loss,
     normalization,
@@ -21,48 +28,37 @@ from layerscope.lower.emitters import (
     reduction,
     resize,
     roi,
+    search,
+    slice_concat,
 )
 
 FAMILIES = (
-    convolution, linear, pooling, normalization, elementwise, loss, layout, resize, roi,
-    reduction, indexing, attention, recurrent, caffe_recurrent, quantization, control, fft,
+    convolution, linear, pooling, normalization, activation, elementwise, loss, layout,
+    slice_concat, resize, roi, reduction, indexing, attention, recurrent, caffe_recurrent,
+    quantization, data_dependent, fft, control, search, linalg,
 )  # fmt: skip
 
 
-def _merged() -> dict[str, Writer]:
-    merged: dict[str, Writer] = {}
+def _merge_emitters() -> dict[str, Emitter]:
+    merged: dict[str, Emitter] = {}
     for family in FAMILIES:
-        for op, writer in family.WRITERS.items():
+        for op, emitter in family.EMITTERS.items():
             if op in merged:
-                raise ValueError(f"op {op!r} has two writers")
-            merged[op] = writer
+                raise ValueError(f"op {op!r} has two emitters")
+            merged[op] = emitter
     return merged
 
 
-WRITERS = _merged()
+EMITTERS = _merge_emitters()
+REFUSED: dict[str, str] = {
+    **control.REFUSED,
+    **data_dependent.REFUSED,
+    **elementwise.REFUSED,
+    **fft.REFUSED,
+    **layout.REFUSED,
+    **linalg.REFUSED,
+    **roi.REFUSED,
+    **search.REFUSED,
+}
 
-# Ops that ONNX has no form for, and why.
-REFUSED = {
-    "proposals": "boxes that data chooses",
-    "non_zero": "as many places as data decides",
-    "compress": "as many results as data decides",
-    "unique": "as many results as data decides",
-    "random": "a graph does not tell what is drawn",
-    "custom": "nobody but its owner knows what it computes",
-    "detections": "boxes that data chooses",
-    "psroi_pool": "ONNX has no pooling with channels of their own for every bin",
-    **dict.fromkeys(
-        ("lu", "slogdet", "inverse", "solve", "lu_solve", "triangular_solve", "cholesky",
-         "cholesky_solve", "qr", "householder_product", "svd", "eig", "eigh", "matrix_exp"),
-        "ONNX has no operator of linear algebra but Det",
-    ),
-    **dict.fromkeys(("fft", "complex"), "ONNX has no complex numbers"),
-    "view": "a graph does not tell the strides of a view",
-    **dict.fromkeys(
-        ("special", "binary_cross_entropy", "huber", "smooth_l1", "cdist", "searchsorted",
-         "bincount", "cum_max", "cum_min", "masked_scatter", "embedding_bag"),
-        "ONNX has no operator for it",
-    ),
-}  # fmt: skip
-
-__all__ = ["REFUSED", "WRITERS"]
+__all__ = ["EMITTERS", "REFUSED"]

@@ -1,4 +1,4 @@
-"""Attention and rotary positions operator by operator, and products told by letters."""
+"""Attention and rotary embeddings as single operators, and einsum."""
 
 from __future__ import annotations
 
@@ -7,131 +7,135 @@ from collections.abc import Callable
 
 from layerscope.graph.attributes import Attention, Einsum, Rotary
 from layerscope.graph.types import Shape
-from layerscope.lower.builder import Array, Op, Site, Writer
+from layerscope.lower.builder import Constant, Emitter, NodeEmitter, Op
 
-BASE = 10000.0  # of the angles of rotary positions: the graph does not tell
+BASE = 10000.0  # of the angles of rotary embeddings, which a graph does not contain
 LOWEST = {"fp16": -65504.0, "fp32": -3.4e38, "fp64": -1.7e308}
 
 
-def attention(s: Site) -> str:
-    """softmax(Q·Kᵀ·scale + mask)·V; the cache of a decoding step is an input of the model."""
-    a: Attention = s.attributes
-    packed = s.rank == 3
+def attention(node: NodeEmitter) -> str:
+    """softmax(Q·Kᵀ·scale + mask)·V; the key-value cache of a decoding step is a model input."""
+    a: Attention = node.attributes
+    packed = node.rank == 3
     kv_heads = a.kv_heads or a.heads
-    q = _heads(s, 0, a.heads)
-    k, v = (_keys(s, n, kv_heads) for n in (1, 2))
-    size, keys = s.shape[-1] // (a.heads if packed else 1), s.call.inputs[1][-2] + a.past
-    scores = s.add("MatMul", q, s.add("Transpose", k, perm=[0, 1, 3, 2], part="keys"))
+    q = _heads(node, 0, a.heads)
+    k, v = (_keys(node, n, kv_heads) for n in (1, 2))
+    size, keys = node.shape[-1] // (a.heads if packed else 1), node.call.inputs[1][-2] + a.past
+    scores = node.add("MatMul", q, node.add("Transpose", k, perm=[0, 1, 3, 2], part="keys"))
     if a.scaled:
-        scores = s.add("Mul", scores, s.number(1 / math.sqrt(size)), part="scale")
+        scores = node.add("Mul", scores, node.number(1 / math.sqrt(size)), part="scale")
     if a.softcap:
-        scores = s.add("Tanh", s.add("Div", scores, s.number(a.softcap)), part="cap")
-        scores = s.add("Mul", scores, s.number(a.softcap), part="capped")
-    if len(s.inputs) == 4:
-        scores = _masked(s, scores)
+        scores = node.add("Tanh", node.add("Div", scores, node.number(a.softcap)), part="cap")
+        scores = node.add("Mul", scores, node.number(a.softcap), part="capped")
+    if len(node.inputs) == 4:
+        scores = _masked(node, scores)
     if a.causal:
-        scores = s.add("Add", scores, _causal(s, s.shape[-2], keys), part="causal")
-    y = s.add("MatMul", s.add("Softmax", scores, axis=-1), v, part="values")
+        scores = node.add("Add", scores, _causal(node, node.shape[-2], keys), part="causal")
+    y = node.add("MatMul", node.add("Softmax", scores, axis=-1), v, part="values")
     if not packed:
         return y
-    y = s.add("Transpose", y, perm=[0, 2, 1, 3])
-    return s.reshape(y, (0, 0, -1))
+    y = node.add("Transpose", y, perm=[0, 2, 1, 3])
+    return node.reshape(y, (0, 0, -1))
 
 
-def _heads(s: Site, n: int, heads: int) -> str:
+def _heads(node: NodeEmitter, n: int, heads: int) -> str:
     """The n-th input as N x heads x T x size."""
-    if len(s.call.inputs[n]) == 4:
-        return s.inputs[n]
+    if len(node.call.inputs[n]) == 4:
+        return node.inputs[n]
     part = "qkv"[n]
-    apart = s.add("Reshape", s.inputs[n], s.ints(0, 0, heads, -1), part=f"{part}_heads")
-    return s.add("Transpose", apart, perm=[0, 2, 1, 3], part=part)
+    apart = node.add("Reshape", node.inputs[n], node.ints(0, 0, heads, -1), part=f"{part}_heads")
+    return node.add("Transpose", apart, perm=[0, 2, 1, 3], part=part)
 
 
-def _keys(s: Site, n: int, heads: int) -> str:
-    """Keys or values, behind those of earlier steps, each repeated for the queries it serves."""
-    a: Attention = s.attributes
-    y = _heads(s, n, heads)
-    shape = s.call.inputs[n]
+def _keys(node: NodeEmitter, n: int, heads: int) -> str:
+    """Keys or values after those of the cache, each head repeated for its query heads."""
+    a: Attention = node.attributes
+    y = _heads(node, n, heads)
+    shape = node.call.inputs[n]
     batch, length, size = shape[0], shape[-2], shape[-1] // (heads if len(shape) == 3 else 1)
     if a.past:
-        before = s.outer_input(f"past_{'qkv'[n]}", (batch, heads, a.past, size))
-        y = s.add("Concat", before, y, axis=2)
+        before = node.outer_input(f"past_{'qkv'[n]}", (batch, heads, a.past, size))
+        y = node.add("Concat", before, y, axis=2)
     if heads == a.heads:
         return y
     each = a.heads // heads
-    y = s.add("Unsqueeze", y, s.ints(2))
-    y = s.add("Expand", y, s.ints(batch, heads, each, length + a.past, size))
-    return s.reshape(y, (batch, a.heads, length + a.past, size))
+    y = node.add("Unsqueeze", y, node.ints(2))
+    y = node.add("Expand", y, node.ints(batch, heads, each, length + a.past, size))
+    return node.reshape(y, (batch, a.heads, length + a.past, size))
 
 
-def _masked(s: Site, scores: str) -> str:
-    """A mask is added; one of flags takes away what it does not allow."""
-    if s.dtype_of(3) == "bool" or s.attributes.mask == "bool":
-        return s.add("Where", s.operand(3, "bool"), scores, s.number(LOWEST[s.dtype]), part="mask")
-    return s.add("Add", scores, s.operand(3, s.dtype), part="mask")
+def _masked(node: NodeEmitter, scores: str) -> str:
+    """Add the mask; with a boolean mask, set scores to the lowest number where it is False."""
+    if node.dtype_of(3) == "bool" or node.attributes.mask == "bool":
+        return node.add(
+            "Where", node.operand(3, "bool"), scores, node.number(LOWEST[node.dtype]), part="mask"
+        )
+    return node.add("Add", scores, node.operand(3, node.dtype), part="mask")
 
 
-def _causal(s: Site, queries: int, keys: int) -> str:
-    """Minus infinity where a key comes after the query, made once for all nodes alike."""
-    draft, dtype = s.draft, s.dtype
-    sizes = s.ints(queries, keys)
-    after = s.number(s.attributes.past + 1, "int64")
-    lowest = Array((LOWEST[dtype],), (1,), dtype)
+def _causal(node: NodeEmitter, queries: int, keys: int) -> str:
+    """A causal mask: the lowest number where a key follows the query. Equal masks are shared."""
+    builder, dtype = node.builder, node.dtype
+    sizes = node.ints(queries, keys)
+    after = node.number(node.attributes.past + 1, "int64")
+    lowest = Constant((LOWEST[dtype],), (1,), dtype)
 
     def make(name: str) -> list[Op]:
-        full = draft.fresh(f"{name}/full")
+        full = builder.fresh(f"{name}/full")
         return [
             Op("ConstantOfShape", full, [sizes], [full], {"value": lowest}),
             Op("Trilu", name, [full, after], [name], {"upper": 1}),
         ]
 
-    key = ("causal", queries, keys, s.attributes.past, dtype)
-    return draft.shared(key, f"constants/causal_{queries}x{keys}", make)
+    key = ("causal", queries, keys, node.attributes.past, dtype)
+    return builder.shared(key, f"constants/causal_{queries}x{keys}", make)
 
 
-def einsum(s: Site) -> str:
-    a: Einsum = s.attributes
+def einsum(node: NodeEmitter) -> str:
+    a: Einsum = node.attributes
     left, arrow, right = a.equation.partition("->")
     if "..." in left and arrow and "..." not in right:
-        raise s.refuse(f"{a.equation!r} sums axes under an ellipsis, which ONNX does not")
-    names = [s.operand(n, s.dtype) for n in range(len(s.inputs))]
-    return s.add("Einsum", *names, equation=a.equation)
+        raise node.refuse(f"{a.equation!r} sums axes under an ellipsis, which ONNX does not")
+    names = [node.operand(n, node.dtype) for n in range(len(node.inputs))]
+    return node.add("Einsum", *names, equation=a.equation)
 
 
 def angle(position: int, pair: int, pairs: int) -> float:
-    """How far a pair of features is turned."""
+    """Angle in radians by which a pair of features is rotated."""
     return position * math.pow(BASE, -pair / pairs)
 
 
-def _waves(s: Site, length: int, half: int, shape: Shape) -> list[str]:
-    """Tables of cosines and sines, a row a position, made once for all nodes alike."""
+def _waves(node: NodeEmitter, length: int, half: int, shape: Shape) -> list[str]:
+    """Tables of cosines and sines, one row per position. Equal tables are shared."""
     tables = []
     for name, wave in (("cos", math.cos), ("sin", math.sin)):
 
         def make(table: str, wave: Callable[[float], float] = wave) -> list[Op]:
             rows = ([wave(angle(t, i, half)) for i in range(half)] for t in range(length))
             values = tuple(value for row in rows for value in row * 2)
-            return [Op("Constant", table, [], [table], {"value": Array(values, shape, s.dtype)})]
+            return [
+                Op("Constant", table, [], [table], {"value": Constant(values, shape, node.dtype)})
+            ]
 
-        key = (name, shape, s.dtype)
-        tables.append(s.draft.shared(key, f"constants/{name}_{length}x{2 * half}", make))
+        key = (name, shape, node.dtype)
+        tables.append(node.builder.shared(key, f"constants/{name}_{length}x{2 * half}", make))
     return tables
 
 
-def rotary(s: Site) -> str:
-    """x·cos + turned(x)·sin, a feature's partner half a head away."""
-    a: Rotary = s.attributes
-    packed = s.rank == 3
-    length, size = s.shape[-2], s.shape[-1] // (a.heads if packed else 1)
+def rotary(node: NodeEmitter) -> str:
+    """x·cos + rotate_half(x)·sin."""
+    a: Rotary = node.attributes
+    packed = node.rank == 3
+    length, size = node.shape[-2], node.shape[-1] // (a.heads if packed else 1)
     half = size // 2
-    x = s.reshape(s.x, (0, 0, a.heads, size)) if packed else s.x
+    x = node.reshape(node.x, (0, 0, a.heads, size)) if packed else node.x
     shape = (length, 1, size) if packed else (length, size)
-    cosines, sines = _waves(s, length, half, shape)
-    first = s.add("Slice", x, s.ints(0), s.ints(half), s.ints(3))
-    second = s.add("Slice", x, s.ints(half), s.ints(size), s.ints(3))
-    turned = s.add("Concat", s.add("Neg", second), first, axis=3)
-    y = s.add("Add", s.add("Mul", x, cosines), s.add("Mul", turned, sines))
-    return s.reshape(y, (0, 0, -1)) if packed else y
+    cosines, sines = _waves(node, length, half, shape)
+    first = node.add("Slice", x, node.ints(0), node.ints(half), node.ints(3))
+    second = node.add("Slice", x, node.ints(half), node.ints(size), node.ints(3))
+    rotated = node.add("Concat", node.add("Neg", second), first, axis=3)
+    y = node.add("Add", node.add("Mul", x, cosines), node.add("Mul", rotated, sines))
+    return node.reshape(y, (0, 0, -1)) if packed else y
 
 
-WRITERS: dict[str, Writer] = {"attention": attention, "einsum": einsum, "rotary": rotary}
+EMITTERS: dict[str, Emitter] = {"attention": attention, "einsum": einsum, "rotary": rotary}

@@ -1,40 +1,49 @@
-"""Constants, choices and counters. Numbers that a graph does not tell are made up."""
+"""Constants, ranges and shapes. Values that a graph does not contain are arbitrary."""
 
 from __future__ import annotations
 
 from layerscope.graph.attributes import DeclaredOutputs
-from layerscope.lower.builder import FLOATS, Array, Site, Writer
+from layerscope.lower.builder import FLOATS, Constant, Emitter, NodeEmitter
 
 
-def constant(s: Site) -> tuple[str, ...]:
-    """Ones, or noughts where they may be places."""
-    a: DeclaredOutputs = s.attributes
+def constant(node: NodeEmitter) -> tuple[str, ...]:
+    """Ones, or zeros for integers, which may be indices."""
+    a: DeclaredOutputs = node.attributes
     pairs = zip(a.shapes, a.dtypes, strict=True)
-    return tuple(s.draft.full(shape, 1.0 if kind in FLOATS else 0, kind) for shape, kind in pairs)
+    return tuple(
+        node.builder.full(shape, 1.0 if kind in FLOATS else 0, kind) for shape, kind in pairs
+    )
 
 
-def select(s: Site) -> tuple[str, ...]:
-    """The first of the branches, one input for each output."""
-    outputs = s.call.outputs
-    if s.call.inputs[: len(outputs)] != outputs:
-        raise s.refuse("what it hands out is none of its inputs as it is")
-    kinds = [s.draft.shapes.tensors[name].dtype for name in s.node.outputs]
-    return tuple(s.add("Identity", s.operand(n, kind)) for n, kind in enumerate(kinds))
+def select(node: NodeEmitter) -> tuple[str, ...]:
+    """The inputs of the first branch, one for each output."""
+    outputs = node.call.outputs
+    if node.call.inputs[: len(outputs)] != outputs:
+        raise node.refuse("its outputs are not inputs of the same shapes")
+    kinds = [node.builder.shapes.tensors[name].dtype for name in node.outputs]
+    return tuple(node.add("Identity", node.operand(n, kind)) for n, kind in enumerate(kinds))
 
 
-def count(s: Site) -> str:
-    if len(s.call.y) != 1:
-        raise s.refuse(f"a range of shape {s.call.y}, expected one axis")
-    return s.add("Identity", s.draft.constant(Array(range(s.call.y[0]), s.call.y, s.dtype)))
+def count(node: NodeEmitter) -> str:
+    if len(node.call.y) != 1:
+        raise node.refuse(f"a range of shape {node.call.y}, expected one axis")
+    return node.add(
+        "Identity", node.builder.constant(Constant(range(node.call.y[0]), node.call.y, node.dtype))
+    )
 
 
-def shape_of(s: Site) -> str:
-    return s.add("Shape", s.x)
+def shape_of(node: NodeEmitter) -> str:
+    return node.add("Shape", node.x)
 
 
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "constant": constant,
     "select": select,
     "range": count,
     "shape_of": shape_of,
+}
+
+REFUSED = {
+    "random": "a graph does not contain the random values",
+    "custom": "its computation is unknown",
 }

@@ -1,56 +1,67 @@
-"""Convolutions, and windows told by explicit padding, as every version of every engine has it."""
+"""Convolutions. Windows have explicit padding, which all engines support."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from layerscope.graph.attributes import Conv, DeformConv, Im2Col, TransposedConv, Window
 from layerscope.graph.types import Shape
-from layerscope.lower.builder import Site, Writer
+from layerscope.lower.builder import Emitter, NodeEmitter
+
+
+class WindowAttributes(TypedDict):
+    """ONNX attributes of Conv, ConvTranspose and the pools."""
+
+    kernel_shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: list[int]
 
 
 def explicit_pads(window: Window, sizes: Shape) -> list[tuple[int, int]]:
-    """Padding under which rounding down gives the placements that the window's rounding does."""
+    """Padding with which rounding down gives as many positions as the window's own rounding."""
     pads = list(window.resolve(sizes))
     if window.rounding == "floor":
         return pads
     counts = window.slide(sizes)
-    made = []
+    explicit = []
     for n, (begin, _) in enumerate(pads):
-        reach = (counts[n] - 1) * window.stride[n] + window.extents[n]
-        made.append((begin, max(reach - sizes[n] - begin, 0)))
-    return made
+        span = (counts[n] - 1) * window.stride[n] + window.extents[n]
+        explicit.append((begin, max(span - sizes[n] - begin, 0)))
+    return explicit
 
 
-def flat(pads: list[tuple[int, int]]) -> list[int]:
-    """All begins, then all ends, as ONNX has them."""
+def flat_pads(pads: list[tuple[int, int]]) -> list[int]:
+    """All begins, then all ends: the order of ONNX's attribute pads."""
     return [begin for begin, _ in pads] + [end for _, end in pads]
 
 
-def told(window: Window, pads: list[tuple[int, int]]) -> dict[str, Any]:
-    """A window as ONNX is told of it."""
+def window_attributes(window: Window, pads: list[tuple[int, int]]) -> WindowAttributes:
+    """ONNX attributes of a window."""
     return {
         "kernel_shape": window.kernel,
         "strides": window.stride,
         "dilations": window.dilation,
-        "pads": flat(pads),
+        "pads": flat_pads(pads),
     }
 
 
-def _weights(s: Site) -> tuple[str, ...]:
-    names = ("weight", "bias") if s.attributes.bias else ("weight",)
-    return tuple(s.param(name) for name in names)
+def _weights(node: NodeEmitter) -> tuple[str, ...]:
+    names = ("weight", "bias") if node.attributes.bias else ("weight",)
+    return tuple(node.param(name) for name in names)
 
 
-def conv(s: Site) -> str:
-    a: Conv = s.attributes
-    pads = explicit_pads(a.window, s.shape[2:])
-    return s.add("Conv", s.x, *_weights(s), group=a.groups, **told(a.window, pads))
+def conv(node: NodeEmitter) -> str:
+    a: Conv = node.attributes
+    pads = explicit_pads(a.window, node.shape[2:])
+    return node.add(
+        "Conv", node.x, *_weights(node), group=a.groups, **window_attributes(a.window, pads)
+    )
 
 
-def _frame(s: Site) -> tuple[list[tuple[int, int]], list[int]]:
-    """Padding and output padding; SAME is written out, the odd one behind if upper."""
-    a: TransposedConv = s.attributes
+def _frame(node: NodeEmitter) -> tuple[list[tuple[int, int]], list[int]]:
+    """Padding and output padding; SAME becomes explicit, the odd element at the end if upper."""
+    a: TransposedConv = node.attributes
     w = a.window
     extra = list(a.output_padding or (0,) * w.rank)
     if not isinstance(w.pads, str):
@@ -65,45 +76,45 @@ def _frame(s: Site) -> tuple[list[tuple[int, int]], list[int]]:
     return pads, extra
 
 
-def conv_transpose(s: Site) -> str:
-    a: TransposedConv = s.attributes
-    pads, extra = _frame(s)
-    weights = _weights(s)
+def conv_transpose(node: NodeEmitter) -> str:
+    a: TransposedConv = node.attributes
+    pads, extra = _frame(node)
+    weights = _weights(node)
     if all(e < step for e, step in zip(extra, a.window.stride, strict=True)):
         more: dict[str, Any] = {"output_padding": extra} if any(extra) else {}
-        frame = told(a.window, pads)
-        return s.add("ConvTranspose", s.x, *weights, group=a.groups, **frame, **more)
-    # onnxruntime takes output padding only below the stride, torch also below the dilation:
-    # made without any padding, then padded and cut to size.
-    bare = told(a.window, [(0, 0)] * a.window.rank)
-    y = s.add("ConvTranspose", s.x, weights[0], group=a.groups, **bare)
+        frame = window_attributes(a.window, pads)
+        return node.add("ConvTranspose", node.x, *weights, group=a.groups, **frame, **more)
+    # onnxruntime needs an output padding below the stride, PyTorch also allows it below the
+    # dilation. Compute without padding, then pad and crop to size.
+    bare = window_attributes(a.window, [(0, 0)] * a.window.rank)
+    y = node.add("ConvTranspose", node.x, weights[0], group=a.groups, **bare)
     cut = [(-begin, e - end) for e, (begin, end) in zip(extra, pads, strict=True)]
-    y = s.add("Pad", y, s.ints(*flat([(0, 0), (0, 0), *cut])))
+    y = node.add("Pad", y, node.ints(*flat_pads([(0, 0), (0, 0), *cut])))
     if not a.bias:
         return y
-    return s.add("Add", y, s.param("bias", (a.out_channels, *[1] * a.window.rank)))
+    return node.add("Add", y, node.param("bias", (a.out_channels, *[1] * a.window.rank)))
 
 
-def deform_conv(s: Site) -> str:
-    a: DeformConv = s.attributes
-    frame = told(a.window, explicit_pads(a.window, s.shape[2:]))
-    bias = s.param("bias") if a.bias else ""
-    offsets, *weights = (s.operand(n, s.dtype) for n in range(1, len(s.inputs)))
-    names = [s.x, s.param("weight"), offsets, bias, *weights]
-    return s.add("DeformConv", *names, group=a.groups, offset_group=a.offset_groups, **frame)
+def deform_conv(node: NodeEmitter) -> str:
+    a: DeformConv = node.attributes
+    frame = window_attributes(a.window, explicit_pads(a.window, node.shape[2:]))
+    bias = node.param("bias") if a.bias else ""
+    offsets, *weights = (node.operand(n, node.dtype) for n in range(1, len(node.inputs)))
+    names = [node.x, node.param("weight"), offsets, bias, *weights]
+    return node.add("DeformConv", *names, group=a.groups, offset_group=a.offset_groups, **frame)
 
 
-def im2col(s: Site) -> str:
-    """A convolution of each channel by kernels with a single one in them."""
-    a: Im2Col = s.attributes
-    channels, taps = s.shape[1], a.window.positions
-    once = [float(tap == place) for tap in range(taps) for place in range(taps)]
-    kernel = s.numbers(once * channels, (channels * taps, 1, *a.window.kernel))
-    pads = explicit_pads(a.window, s.shape[2:])
-    return s.add("Conv", s.x, kernel, group=channels, **told(a.window, pads))
+def im2col(node: NodeEmitter) -> str:
+    """A convolution of each channel with one-hot kernels."""
+    a: Im2Col = node.attributes
+    channels, taps = node.shape[1], a.window.positions
+    one_hot = [float(tap == n) for tap in range(taps) for n in range(taps)]
+    kernel = node.numbers(one_hot * channels, (channels * taps, 1, *a.window.kernel))
+    pads = explicit_pads(a.window, node.shape[2:])
+    return node.add("Conv", node.x, kernel, group=channels, **window_attributes(a.window, pads))
 
 
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "conv": conv,
     "conv_transpose": conv_transpose,
     "im2col": im2col,

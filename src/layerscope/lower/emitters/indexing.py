@@ -1,4 +1,4 @@
-"""Choosing, placing and repeating elements by index."""
+"""Gather, scatter, embeddings and other ops by index."""
 
 from __future__ import annotations
 
@@ -13,102 +13,106 @@ from layerscope.graph.attributes import (
     Table,
     TopK,
 )
-from layerscope.lower.builder import Array, Site, Writer
+from layerscope.lower.builder import Constant, Emitter, NodeEmitter
 
-WHOLE = ("int64", "int32")
-SHIFT = 2  # by how much a roll moves every axis but the first: the graph does not tell
-
-
-def _indices(s: Site, n: int) -> str:
-    return s.inputs[n] if s.dtype_of(n) in WHOLE else s.cast(s.inputs[n], "int64")
+INDEX_TYPES = ("int64", "int32")
+SHIFT = 2  # of a roll along every axis but the first; a graph does not contain the shifts
 
 
-def gather(s: Site) -> str:
-    a: Gather = s.attributes or Gather()
+def _indices(node: NodeEmitter, n: int) -> str:
+    return node.inputs[n] if node.dtype_of(n) in INDEX_TYPES else node.cast(node.inputs[n], "int64")
+
+
+def gather(node: NodeEmitter) -> str:
+    a: Gather = node.attributes or Gather()
     op = "GatherElements" if a.elements else "Gather"
-    return s.add(op, s.x, _indices(s, 1), axis=a.axis)
+    return node.add(op, node.x, _indices(node, 1), axis=a.axis)
 
 
-def scatter(s: Site) -> str:
-    a: Scatter = s.attributes or Scatter()
-    names = s.x, _indices(s, 1), s.operand(2, s.dtype)
-    return s.add("ScatterElements", *names, axis=a.axis, reduction=_reduction(s, a))
+def scatter(node: NodeEmitter) -> str:
+    a: Scatter = node.attributes or Scatter()
+    names = node.x, _indices(node, 1), node.operand(2, node.dtype)
+    return node.add("ScatterElements", *names, axis=a.axis, reduction=_reduction(node, a))
 
 
-def _reduction(s: Site, a: Scatter) -> str:
+def _reduction(node: NodeEmitter, a: Scatter) -> str:
     if a.reduce == "mean":
-        raise CannotLower(f"{s.node.name}: ONNX scatters no means")
+        raise CannotLower(f"{node.name}: ONNX has no scatter with the reduction mean")
     return a.reduce or ("add" if a.add else "none")
 
 
-def gather_nd(s: Site) -> str:
-    a: GatherND = s.attributes or GatherND()
-    return s.add("GatherND", s.x, s.cast(s.inputs[1], "int64"), batch_dims=a.batch)
+def gather_nd(node: NodeEmitter) -> str:
+    a: GatherND = node.attributes or GatherND()
+    return node.add("GatherND", node.x, node.cast(node.inputs[1], "int64"), batch_dims=a.batch)
 
 
-def scatter_nd(s: Site) -> str:
-    a: Scatter = s.attributes or Scatter()
-    names = s.x, s.cast(s.inputs[1], "int64"), s.operand(2, s.dtype)
-    return s.add("ScatterND", *names, reduction="add" if a.add else "none")
+def scatter_nd(node: NodeEmitter) -> str:
+    a: Scatter = node.attributes or Scatter()
+    names = node.x, node.cast(node.inputs[1], "int64"), node.operand(2, node.dtype)
+    return node.add("ScatterND", *names, reduction="add" if a.add else "none")
 
 
-def one_hot(s: Site) -> str:
-    a: OneHot = s.attributes
-    ends = s.numbers((0, 1), (2,))
-    return s.add("OneHot", _indices(s, 0), s.ints(a.depth), ends, axis=a.axis)
+def one_hot(node: NodeEmitter) -> str:
+    a: OneHot = node.attributes
+    ends = node.numbers((0, 1), (2,))
+    return node.add("OneHot", _indices(node, 0), node.ints(a.depth), ends, axis=a.axis)
 
 
-def expand(s: Site) -> str:
-    """ONNX keeps an axis that is asked to be 1."""
-    a: Expand = s.attributes
-    return s.add("Expand", s.x, s.ints(*(1 if size in (0, -1) else size for size in a.shape)))
+def expand(node: NodeEmitter) -> str:
+    """A size of 1 keeps an axis in ONNX."""
+    a: Expand = node.attributes
+    return node.add(
+        "Expand", node.x, node.ints(*(1 if size in (0, -1) else size for size in a.shape))
+    )
 
 
-def where(s: Site) -> str:
-    return s.add("Where", *(s.operand(n, kind) for n, kind in enumerate(("bool", *[s.dtype] * 2))))
+def where(node: NodeEmitter) -> str:
+    return node.add(
+        "Where", *(node.operand(n, kind) for n, kind in enumerate(("bool", *[node.dtype] * 2)))
+    )
 
 
-def top_k(s: Site) -> tuple[str, ...]:
-    a: TopK = s.attributes
-    return s.several("TopK", s.x, s.ints(a.k), outputs=2, axis=a.axis)
+def top_k(node: NodeEmitter) -> tuple[str, ...]:
+    a: TopK = node.attributes
+    return node.add_multi("TopK", node.x, node.ints(a.k), outputs=2, axis=a.axis)
 
 
-def embedding(s: Site) -> str:
-    """Indices that were worked out, such as distances, are brought within the table."""
-    a: Embedding = s.attributes
-    indices = _indices(s, 0)
-    if s.draft.makers.get(s.x, "positions") != "positions":
-        kind = s.dtype_of(0) if s.dtype_of(0) in WHOLE else "int64"
-        indices = s.add("Mod", indices, s.number(a.rows, kind))
-    return s.add("Gather", s.param("weight"), indices, axis=0)
+def embedding(node: NodeEmitter) -> str:
+    """Computed indices, such as relative positions, are taken modulo the rows of the table."""
+    a: Embedding = node.attributes
+    indices = _indices(node, 0)
+    if node.builder.producers.get(node.x, "positions") != "positions":
+        kind = node.dtype_of(0) if node.dtype_of(0) in INDEX_TYPES else "int64"
+        indices = node.add("Mod", indices, node.number(a.rows, kind))
+    return node.add("Gather", node.param("weight"), indices, axis=0)
 
 
-def table(s: Site) -> str:
-    a: Table = s.attributes
+def table(node: NodeEmitter) -> str:
+    a: Table = node.attributes
     if not a.batched:
-        return s.add("Identity", s.param("weight"))
-    return s.add("Expand", s.param("weight"), s.ints(s.shape[0], *a.shape[1:]))
+        return node.add("Identity", node.param("weight"))
+    return node.add("Expand", node.param("weight"), node.ints(node.shape[0], *a.shape[1:]))
 
 
-def positions(s: Site) -> str:
-    length = s.shape[1]
-    return s.add("Constant", value=Array(range(length), (1, length), "int64"))
+def positions(node: NodeEmitter) -> str:
+    length = node.shape[1]
+    return node.add("Constant", value=Constant(range(length), (1, length), "int64"))
 
 
-def roll(s: Site) -> str:
-    """What falls off the end of an axis is put in front of it."""
-    y = s.x
-    for axis, size in list(enumerate(s.shape))[1:]:
+def roll(node: NodeEmitter) -> str:
+    """Move the last elements of each axis to its front."""
+    y = node.x
+    for axis, size in list(enumerate(node.shape))[1:]:
         if SHIFT % size == 0:
             continue
-        cut = s.ints(size - SHIFT % size)
-        end = s.add("Slice", y, cut, s.ints(size), s.ints(axis))
-        rest = s.add("Slice", y, s.ints(0), cut, s.ints(axis))
-        y = s.add("Concat", end, rest, axis=axis)
+        cut = node.ints(size - SHIFT % size)
+        end = node.add("Slice", y, cut, node.ints(size), node.ints(axis))
+        rest = node.add("Slice", y, node.ints(0), cut, node.ints(axis))
+        y = node.add("Concat", end, rest, axis=axis)
     return y
 
 
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "gather": gather,
     "scatter": scatter,
     "gather_nd": gather_nd,

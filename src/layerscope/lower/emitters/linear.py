@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from layerscope.graph.attributes import Linear, MatMul
-from layerscope.lower.builder import Site, Writer, plain
+from layerscope.lower.builder import Emitter, NodeEmitter, plain
 
 
-def linear(s: Site) -> str:
-    a: Linear = s.attributes
-    if a.flatten and a.axis % s.rank == 1:
-        x = s.add("Flatten", s.x, axis=1) if s.rank > 2 else s.x
-        return _gemm(s, x)
-    if s.rank == 2 and not a.flatten:
-        return _gemm(s, s.x)
-    x = s.x
+def linear(node: NodeEmitter) -> str:
+    a: Linear = node.attributes
+    if a.flatten and a.axis % node.rank == 1:
+        x = node.add("Flatten", node.x, axis=1) if node.rank > 2 else node.x
+        return _gemm(node, x)
+    if node.rank == 2 and not a.flatten:
+        return _gemm(node, node.x)
+    x = node.x
     if a.flatten:
-        x = s.reshape(x, (*s.shape[: a.axis % s.rank], -1))
-    y = s.add("MatMul", x, s.add("Transpose", s.param("weight"), perm=[1, 0]))
-    return s.add("Add", y, s.param("bias")) if a.bias else y
+        x = node.reshape(x, (*node.shape[: a.axis % node.rank], -1))
+    y = node.add("MatMul", x, node.add("Transpose", node.param("weight"), perm=[1, 0]))
+    return node.add("Add", y, node.param("bias")) if a.bias else y
 
 
-def _gemm(s: Site, x: str) -> str:
-    bias = (s.param("bias"),) if s.attributes.bias else ()
-    return s.add("Gemm", x, s.param("weight"), *bias, transB=1)
+def _gemm(node: NodeEmitter, x: str) -> str:
+    bias = (node.param("bias"),) if node.attributes.bias else ()
+    return node.add("Gemm", x, node.param("weight"), *bias, transB=1)
 
 
-def matmul(s: Site) -> str:
-    a: MatMul = s.attributes or MatMul()
+def matmul(node: NodeEmitter) -> str:
+    a: MatMul = node.attributes or MatMul()
     sides = []
-    for n, turned in enumerate((a.transpose_a, a.transpose_b)):
-        rank = len(s.call.inputs[n])
+    for n, transposed in enumerate((a.transpose_a, a.transpose_b)):
+        rank = len(node.call.inputs[n])
         order = [*range(rank - 2), rank - 1, rank - 2]
-        name = s.operand(n, s.dtype)
-        sides.append(s.add("Transpose", name, perm=order) if turned and rank > 1 else name)
-    return s.add("MatMul", *sides)
+        name = node.operand(n, node.dtype)
+        sides.append(node.add("Transpose", name, perm=order) if transposed and rank > 1 else name)
+    return node.add("MatMul", *sides)
 
 
-WRITERS: dict[str, Writer] = {"linear": linear, "matmul": matmul, "det": plain("Det")}
+EMITTERS: dict[str, Emitter] = {"linear": linear, "matmul": matmul, "det": plain("Det")}

@@ -1,4 +1,4 @@
-"""Losses of training and the share of right answers, each a scalar."""
+"""Training losses and accuracy, each a scalar."""
 
 from __future__ import annotations
 
@@ -6,111 +6,119 @@ from collections.abc import Callable
 from math import prod
 
 from layerscope.graph.attributes import Softmax
-from layerscope.lower.builder import Site, Writer
+from layerscope.lower.builder import Emitter, NodeEmitter
 
-LEAST = {"fp16": 1e-7, "fp32": 1e-20, "fp64": 1e-20}  # what a logarithm is taken of
-GAIN, MARGIN = 0.5, 5.0  # which the graph does not tell
+LEAST = {
+    "fp16": 1e-7,
+    "fp32": 1e-20,
+    "fp64": 1e-20,
+}  # lower bound of probabilities before the logarithm
+GAIN, MARGIN = 0.5, 5.0  # a graph does not contain them
 
 
-def _rows(s: Site) -> tuple[str, str]:
+def _rows(node: NodeEmitter) -> tuple[str, str]:
     """Scores with the classes on axis 1, as ONNX has them, and a label for each row."""
-    axis = (s.attributes or Softmax()).axis % s.rank
-    order = [n for n in range(s.rank) if n != axis]
+    axis = (node.attributes or Softmax()).axis % node.rank
+    order = [n for n in range(node.rank) if n != axis]
     order.insert(min(1, len(order)), axis)
-    x = s.x
-    if s.rank == 1:
-        x = s.reshape(x, (1, -1))
+    x = node.x
+    if node.rank == 1:
+        x = node.reshape(x, (1, -1))
     elif axis != 1:
-        x = s.add("Transpose", x, perm=order)
-    rows = [size for n, size in enumerate(s.shape) if n != axis] or [1]
-    if len(s.inputs) == 1:
-        return x, s.draft.full(tuple(rows), 0, "int64")
-    return x, s.reshape(s.operand(1, "int64"), rows)
+        x = node.add("Transpose", x, perm=order)
+    rows = [size for n, size in enumerate(node.shape) if n != axis] or [1]
+    if len(node.inputs) == 1:
+        return x, node.builder.full(tuple(rows), 0, "int64")
+    return x, node.reshape(node.operand(1, "int64"), rows)
 
 
-def labelled(op: str) -> Writer:
-    """ONNX's own losses of labels."""
-    return lambda s: s.add(op, *_rows(s), reduction="mean")
+def labelled(op: str) -> Emitter:
+    """Emitter for ONNX's losses with class labels."""
+    return lambda node: node.add(op, *_rows(node), reduction="mean")
 
 
-def log_loss(s: Site) -> str:
-    x, labels = _rows(s)
-    logs = s.add("Log", s.add("Clip", x, s.number(LEAST[s.dtype])))
-    return s.add("NegativeLogLikelihoodLoss", logs, labels, reduction="mean")
+def log_loss(node: NodeEmitter) -> str:
+    x, labels = _rows(node)
+    logs = node.add("Log", node.add("Clip", x, node.number(LEAST[node.dtype])))
+    return node.add("NegativeLogLikelihoodLoss", logs, labels, reduction="mean")
 
 
-def accuracy(s: Site) -> str:
-    x, labels = _rows(s)
-    right = s.add("Equal", s.add("ArgMax", x, axis=1, keepdims=0), labels)
-    return s.add("ReduceMean", s.cast(right, s.dtype), keepdims=0)
+def accuracy(node: NodeEmitter) -> str:
+    x, labels = _rows(node)
+    right = node.add("Equal", node.add("ArgMax", x, axis=1, keepdims=0), labels)
+    return node.add("ReduceMean", node.cast(right, node.dtype), keepdims=0)
 
 
-def infogain(s: Site) -> str:
-    """Every logarithm times a gain, here the same for all."""
-    axis = (s.attributes or Softmax()).axis
-    parts = s.add("Softmax", s.x, axis=axis)
-    logs = s.add("Log", s.add("Clip", parts, s.number(LEAST[s.dtype])))
-    total = s.add("ReduceSum", s.add("Mul", logs, s.number(-GAIN)), keepdims=0)
-    rows = prod(s.shape) // s.shape[axis]
-    return s.add("Div", total, s.number(float(rows)))
+def infogain(node: NodeEmitter) -> str:
+    """Sum of log-probabilities times a gain, which is the same for all classes here."""
+    axis = (node.attributes or Softmax()).axis
+    parts = node.add("Softmax", node.x, axis=axis)
+    logs = node.add("Log", node.add("Clip", parts, node.number(LEAST[node.dtype])))
+    total = node.add("ReduceSum", node.add("Mul", logs, node.number(-GAIN)), keepdims=0)
+    rows = prod(node.shape) // node.shape[axis]
+    return node.add("Div", total, node.number(float(rows)))
 
 
-def contrastive(s: Site) -> str:
-    """Pairs should be far from each other where no third input says which are alike."""
-    gap = s.add("Sub", s.x, s.inputs[1])
-    axes = s.ints(*range(1, s.rank)) if s.rank > 1 else ""
-    far = s.add("ReduceSumSquare", gap, axes, keepdims=0) if axes else s.add("Mul", gap, gap)
-    short = s.add("Relu", s.add("Sub", s.number(MARGIN), s.add("Sqrt", far)))
-    near = s.add("Mul", short, short)
-    if len(s.inputs) == 3:
-        alike = s.cast(s.reshape(s.inputs[2], (-1,)), "bool")
+def contrastive(node: NodeEmitter) -> str:
+    """The third input says which pairs are similar; without it none are."""
+    difference = node.add("Sub", node.x, node.inputs[1])
+    axes = node.ints(*range(1, node.rank)) if node.rank > 1 else ""
+    far = (
+        node.add("ReduceSumSquare", difference, axes, keepdims=0)
+        if axes
+        else node.add("Mul", difference, difference)
+    )
+    short = node.add("Relu", node.add("Sub", node.number(MARGIN), node.add("Sqrt", far)))
+    near = node.add("Mul", short, short)
+    if len(node.inputs) == 3:
+        similar = node.cast(node.reshape(node.inputs[2], (-1,)), "bool")
     else:
-        alike = s.draft.full(s.shape[:1], False, "bool")
-    return s.add("ReduceMean", s.add("Where", alike, far, near), keepdims=0)
+        similar = node.builder.full(node.shape[:1], False, "bool")
+    return node.add("ReduceMean", node.add("Where", similar, far, near), keepdims=0)
 
 
-def paired(terms: Callable[[Site, str, str], str]) -> Writer:
-    """The mean of terms of two inputs; a lone one is compared with 1."""
+def paired(terms: Callable[[NodeEmitter, str, str], str]) -> Emitter:
+    """Emitter for the mean of `terms` of input and target; a missing target is 1."""
 
-    def write(s: Site) -> str:
-        target = s.number(1.0)
-        if len(s.inputs) == 2:
-            target = s.reshape(s.operand(1, s.dtype), s.shape)
-        return s.add("ReduceMean", terms(s, s.operand(0, s.dtype), target), keepdims=0)
+    def emit(node: NodeEmitter) -> str:
+        target = node.number(1.0)
+        if len(node.inputs) == 2:
+            target = node.reshape(node.operand(1, node.dtype), node.shape)
+        return node.add("ReduceMean", terms(node, node.operand(0, node.dtype), target), keepdims=0)
 
-    return write
-
-
-def _squares(s: Site, x: str, t: str) -> str:
-    gap = s.add("Sub", x, t)
-    return s.add("Mul", gap, gap)
+    return emit
 
 
-def _distances(s: Site, x: str, t: str) -> str:
-    return s.add("Abs", s.add("Sub", x, t))
+def _squares(node: NodeEmitter, x: str, t: str) -> str:
+    difference = node.add("Sub", x, t)
+    return node.add("Mul", difference, difference)
 
 
-def _smooth(s: Site, x: str, t: str) -> str:
+def _distances(node: NodeEmitter, x: str, t: str) -> str:
+    return node.add("Abs", node.add("Sub", x, t))
+
+
+def _smooth(node: NodeEmitter, x: str, t: str) -> str:
     """½·d² where |d| < 1, else |d| − ½."""
-    far = _distances(s, x, t)
-    half = s.number(0.5)
-    square = s.add("Mul", s.add("Mul", far, far), half)
-    near = s.add("Less", far, s.number(1.0))
-    return s.add("Where", near, square, s.add("Sub", far, half))
+    far = _distances(node, x, t)
+    half = node.number(0.5)
+    square = node.add("Mul", node.add("Mul", far, far), half)
+    near = node.add("Less", far, node.number(1.0))
+    return node.add("Where", near, square, node.add("Sub", far, half))
 
 
-def _hinge(s: Site, x: str, t: str) -> str:
-    return s.add("Relu", s.add("Sub", s.number(1.0), s.add("Mul", x, t)))
+def _hinge(node: NodeEmitter, x: str, t: str) -> str:
+    return node.add("Relu", node.add("Sub", node.number(1.0), node.add("Mul", x, t)))
 
 
-def _cross_entropy(s: Site, x: str, t: str) -> str:
+def _cross_entropy(node: NodeEmitter, x: str, t: str) -> str:
     """max(x, 0) − x·t + log(1 + exp(−|x|))."""
-    decay = s.add("Exp", s.add("Neg", s.add("Abs", x)))
-    soft = s.add("Log", s.add("Add", decay, s.number(1.0)))
-    return s.add("Add", s.add("Sub", s.add("Relu", x), s.add("Mul", x, t)), soft)
+    decay = node.add("Exp", node.add("Neg", node.add("Abs", x)))
+    soft = node.add("Log", node.add("Add", decay, node.number(1.0)))
+    return node.add("Add", node.add("Sub", node.add("Relu", x), node.add("Mul", x, t)), soft)
 
 
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "softmax_loss": labelled("SoftmaxCrossEntropyLoss"),
     "nll_loss": labelled("NegativeLogLikelihoodLoss"),
     "log_loss": log_loss,

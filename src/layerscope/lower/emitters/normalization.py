@@ -1,4 +1,4 @@
-"""Normalisations, and learned factors and shifts."""
+"""Normalization layers, and layers that scale or shift by parameters."""
 
 from __future__ import annotations
 
@@ -12,149 +12,147 @@ from layerscope.graph.attributes import (
     L2Norm,
     LayerNorm,
     LocalResponseNorm,
-    PReLU,
     RMSNorm,
     Scale,
 )
 from layerscope.graph.types import Shape
-from layerscope.lower.builder import Site, Writer
+from layerscope.lower.builder import Emitter, NodeEmitter
 
 
-def batch_norm(s: Site) -> str:
-    a: BatchNorm = s.attributes or BatchNorm()
-    channels = s.shape[1:2]
+def batch_norm(node: NodeEmitter) -> str:
+    a: BatchNorm = node.attributes or BatchNorm()
+    channels = node.shape[1:2]
     names = (
-        s.param_or("weight", channels, 1.0),
-        s.param_or("bias", channels, 0.0),
-        s.param("running_mean"),
-        s.param("running_var"),
+        node.param_or("weight", channels, 1.0),
+        node.param_or("bias", channels, 0.0),
+        node.param("running_mean"),
+        node.param("running_var"),
     )
-    return s.add("BatchNormalization", s.x, *names, epsilon=a.eps)
+    return node.add("BatchNormalization", node.x, *names, epsilon=a.eps)
 
 
-def _centred(s: Site, axes: range) -> str:
-    return s.add("Sub", s.x, s.add("ReduceMean", s.x, s.ints(*axes), keepdims=1))
+def _centred(node: NodeEmitter, axes: range) -> str:
+    return node.add("Sub", node.x, node.add("ReduceMean", node.x, node.ints(*axes), keepdims=1))
 
 
-def _affine(s: Site, y: str, shape: Shape) -> str:
+def _affine(node: NodeEmitter, y: str, shape: Shape) -> str:
     for op, name in (("Mul", "weight"), ("Add", "bias")):
-        y = s.add(op, y, s.param(name, shape)) if s.has(name) else y
+        y = node.add(op, y, node.param(name, shape)) if node.has(name) else y
     return y
 
 
-def layer_norm(s: Site) -> str:
-    a: LayerNorm = s.attributes or LayerNorm()
-    rest = s.shape[a.axis % s.rank :]
+def layer_norm(node: NodeEmitter) -> str:
+    a: LayerNorm = node.attributes or LayerNorm()
+    rest = node.shape[a.axis % node.rank :]
     if not a.variance:
-        return _affine(s, _centred(s, range(a.axis % s.rank, s.rank)), rest)
-    bias = (s.param("bias"),) if s.has("bias") else ()
-    scale = s.param_or("weight", rest, 1.0)
-    return s.add("LayerNormalization", s.x, scale, *bias, axis=a.axis, epsilon=a.eps)
+        return _affine(node, _centred(node, range(a.axis % node.rank, node.rank)), rest)
+    bias = (node.param("bias"),) if node.has("bias") else ()
+    scale = node.param_or("weight", rest, 1.0)
+    return node.add("LayerNormalization", node.x, scale, *bias, axis=a.axis, epsilon=a.eps)
 
 
-def group_norm(s: Site) -> str:
-    a: GroupNorm = s.attributes
-    channels = s.shape[1:2]
-    names = s.param_or("weight", channels, 1.0), s.param_or("bias", channels, 0.0)
-    x = s.reshape(s.x, (*s.shape, 1)) if s.rank == 2 else s.x
-    if a.groups == s.shape[1]:
-        y = s.add("InstanceNormalization", x, *names, epsilon=a.eps)
+def group_norm(node: NodeEmitter) -> str:
+    a: GroupNorm = node.attributes
+    channels = node.shape[1:2]
+    names = node.param_or("weight", channels, 1.0), node.param_or("bias", channels, 0.0)
+    x = node.reshape(node.x, (*node.shape, 1)) if node.rank == 2 else node.x
+    if a.groups == node.shape[1]:
+        y = node.add("InstanceNormalization", x, *names, epsilon=a.eps)
     else:
-        y = s.add("GroupNormalization", x, *names, num_groups=a.groups, epsilon=a.eps)
-    return s.reshape(y, s.shape) if s.rank == 2 else y
+        y = node.add("GroupNormalization", x, *names, num_groups=a.groups, epsilon=a.eps)
+    return node.reshape(y, node.shape) if node.rank == 2 else y
 
 
-def instance_norm(s: Site) -> str:
-    a: InstanceNorm = s.attributes or InstanceNorm()
-    channels = s.shape[1:2]
+def instance_norm(node: NodeEmitter) -> str:
+    a: InstanceNorm = node.attributes or InstanceNorm()
+    channels = node.shape[1:2]
     if not a.variance:
-        return _affine(s, _centred(s, range(2, s.rank)), (*channels, *[1] * (s.rank - 2)))
-    names = s.param_or("weight", channels, 1.0), s.param_or("bias", channels, 0.0)
-    return s.add("InstanceNormalization", s.x, *names, epsilon=a.eps)
+        return _affine(
+            node, _centred(node, range(2, node.rank)), (*channels, *[1] * (node.rank - 2))
+        )
+    names = node.param_or("weight", channels, 1.0), node.param_or("bias", channels, 0.0)
+    return node.add("InstanceNormalization", node.x, *names, epsilon=a.eps)
 
 
-def rms_norm(s: Site) -> str:
-    """Operator by operator as onnxruntime knows to fuse it; ONNX has it in one from opset 23."""
-    a: RMSNorm = s.attributes or RMSNorm()
-    axes = s.ints(*range(a.axis % s.rank, s.rank))
-    mean = s.add("ReduceMean", s.add("Pow", s.x, s.number(2.0)), axes, keepdims=1)
-    root = s.add("Sqrt", s.add("Add", mean, s.number(a.eps)))
-    y = s.add("Div", s.x, root)
-    return s.add("Mul", y, s.param("weight")) if a.scale else y
+def rms_norm(node: NodeEmitter) -> str:
+    """The operators that onnxruntime fuses; ONNX has RMSNormalization from opset 23 on."""
+    a: RMSNorm = node.attributes or RMSNorm()
+    axes = node.ints(*range(a.axis % node.rank, node.rank))
+    mean = node.add("ReduceMean", node.add("Pow", node.x, node.number(2.0)), axes, keepdims=1)
+    root = node.add("Sqrt", node.add("Add", mean, node.number(a.eps)))
+    y = node.add("Div", node.x, root)
+    return node.add("Mul", y, node.param("weight")) if a.scale else y
 
 
-def lrn(s: Site) -> str:
-    """Within a channel, or of an even size, Σ/n is an average pool that counts its padding."""
-    a: LocalResponseNorm = s.attributes
+def lrn(node: NodeEmitter) -> str:
+    """LRN; within channels or of an even size, with an average pool that counts padding."""
+    a: LocalResponseNorm = node.attributes
     if not a.within_channel and a.size % 2:
-        return s.add("LRN", s.x, size=a.size, alpha=a.alpha, beta=a.beta, bias=a.k)
+        return node.add("LRN", node.x, size=a.size, alpha=a.alpha, beta=a.beta, bias=a.k)
     before = (a.size - 1) // 2
     after = a.size - 1 - before
-    squares = s.add("Mul", s.x, s.x)
+    squares = node.add("Mul", node.x, node.x)
     if a.within_channel:
-        spatial = s.rank - 2
-        mean = _average(s, squares, [a.size] * spatial, [before] * spatial + [after] * spatial)
+        spatial = node.rank - 2
+        mean = _average(node, squares, [a.size] * spatial, [before] * spatial + [after] * spatial)
     else:
-        batch, channels, *rest = s.shape
-        column = s.reshape(squares, (batch, 1, channels, prod(rest)))
-        mean = s.reshape(_average(s, column, [a.size, 1], [before, 0, after, 0]), s.shape)
-    scaled = s.add("Add", s.add("Mul", mean, s.number(a.alpha)), s.number(a.k))
-    return s.add("Div", s.x, s.add("Pow", scaled, s.number(a.beta)))
+        batch, channels, *rest = node.shape
+        column = node.reshape(squares, (batch, 1, channels, prod(rest)))
+        mean = node.reshape(_average(node, column, [a.size, 1], [before, 0, after, 0]), node.shape)
+    scaled = node.add("Add", node.add("Mul", mean, node.number(a.alpha)), node.number(a.k))
+    return node.add("Div", node.x, node.add("Pow", scaled, node.number(a.beta)))
 
 
-def _average(s: Site, x: str, kernel: list[int], pads: list[int]) -> str:
-    return s.add("AveragePool", x, kernel_shape=kernel, pads=pads, count_include_pad=1)
+def _average(node: NodeEmitter, x: str, kernel: list[int], pads: list[int]) -> str:
+    return node.add("AveragePool", x, kernel_shape=kernel, pads=pads, count_include_pad=1)
 
 
-def l2_norm(s: Site) -> str:
-    a: L2Norm = s.attributes or L2Norm()
+def l2_norm(node: NodeEmitter) -> str:
+    a: L2Norm = node.attributes or L2Norm()
     if len(a.axes) == 1:
-        y = s.add("LpNormalization", s.x, axis=a.axes[0], p=2)
+        y = node.add("LpNormalization", node.x, axis=a.axes[0], p=2)
     else:
-        energy = s.add("ReduceSumSquare", s.x, s.ints(*a.axes), keepdims=1)
-        y = s.add("Div", s.x, s.add("Sqrt", s.add("Add", energy, s.number(a.eps))))
+        energy = node.add("ReduceSumSquare", node.x, node.ints(*a.axes), keepdims=1)
+        y = node.add("Div", node.x, node.add("Sqrt", node.add("Add", energy, node.number(a.eps))))
     if not a.scale:
         return y
-    return s.add("Mul", y, s.param("weight", _along(s, 1, () if a.shared_scale else s.shape[1:2])))
+    return node.add(
+        "Mul",
+        y,
+        node.param("weight", node.broadcast_shape(1, () if a.shared_scale else node.shape[1:2])),
+    )
 
 
-def _along(s: Site, axis: int, values: Shape) -> Shape:
-    """Values from an axis on, shaped to broadcast against the first input."""
-    return (*(values or (1,)), *[1] * (s.rank - axis - max(len(values), 1)))
+def _values(node: NodeEmitter, name: str, a: Scale | Bias) -> str:
+    """The parameter, or the second input in its stead."""
+    axis = a.axis % node.rank if node.rank else 0
+    if len(node.inputs) == 2:
+        shape = node.call.inputs[1]
+        return (
+            node.reshape(node.operand(1, node.dtype), node.broadcast_shape(axis, shape))
+            if shape
+            else node.inputs[1]
+        )
+    end = node.rank if a.axes == -1 else axis + a.axes
+    return node.param(name, node.broadcast_shape(axis, node.shape[axis:end]))
 
 
-def _given(s: Site, name: str, a: Scale | Bias) -> str:
-    """The learned values, or those of the second input."""
-    axis = a.axis % s.rank if s.rank else 0
-    if len(s.inputs) == 2:
-        shape = s.call.inputs[1]
-        return s.reshape(s.operand(1, s.dtype), _along(s, axis, shape)) if shape else s.inputs[1]
-    end = s.rank if a.axes == -1 else axis + a.axes
-    return s.param(name, _along(s, axis, s.shape[axis:end]))
-
-
-def scale(s: Site) -> str:
-    a: Scale = s.attributes or Scale()
-    y = s.add("Mul", s.x, _given(s, "weight", a))
+def scale(node: NodeEmitter) -> str:
+    a: Scale = node.attributes or Scale()
+    y = node.add("Mul", node.x, _values(node, "weight", a))
     if not a.bias:
         return y
-    axis = a.axis % s.rank
-    end = s.rank if a.axes == -1 else axis + a.axes
-    values = s.call.inputs[1] if len(s.inputs) == 2 else s.shape[axis:end]
-    return s.add("Add", y, s.param("bias", _along(s, axis, values)))
+    axis = a.axis % node.rank
+    end = node.rank if a.axes == -1 else axis + a.axes
+    values = node.call.inputs[1] if len(node.inputs) == 2 else node.shape[axis:end]
+    return node.add("Add", y, node.param("bias", node.broadcast_shape(axis, values)))
 
 
-def bias(s: Site) -> str:
-    return s.add("Add", s.x, _given(s, "bias", s.attributes or Bias()))
+def bias(node: NodeEmitter) -> str:
+    return node.add("Add", node.x, _values(node, "bias", node.attributes or Bias()))
 
 
-def prelu(s: Site) -> str:
-    a: PReLU = s.attributes or PReLU()
-    shape = (1,) * max(s.rank - 1, 1) if a.shared else _along(s, 1, s.shape[1:2])
-    return s.add("PRelu", s.x, s.param("weight", shape))
-
-
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "batch_norm": batch_norm,
     "layer_norm": layer_norm,
     "group_norm": group_norm,
@@ -164,5 +162,4 @@ WRITERS: dict[str, Writer] = {
     "l2_norm": l2_norm,
     "scale": scale,
     "bias": bias,
-    "prelu": prelu,
 }

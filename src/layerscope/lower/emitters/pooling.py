@@ -1,69 +1,68 @@
-"""Pooling; roundings that ONNX lacks are written as padding at the end."""
+"""Pooling. Roundings that ONNX lacks become padding at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
 from math import prod
-from typing import Any
 
 from layerscope.graph.attributes import AdaptivePool, Pool, Pyramid, Window
 from layerscope.graph.types import Shape
-from layerscope.lower.builder import Site, Writer, plain
-from layerscope.lower.emitters.convolution import explicit_pads, told
+from layerscope.lower.builder import Emitter, NodeEmitter, plain
+from layerscope.lower.emitters.convolution import WindowAttributes, explicit_pads, window_attributes
 from layerscope.ops.pooling import levels
 
 LOWEST = {"fp16": -65504.0, "fp32": -3.4028234663852886e38, "fp64": -1.7976931348623157e308}
-TINY = {"fp16": 6e-8, "fp32": 1e-37, "fp64": 1e-300}  # keeps a sum of noughts from dividing
+TINY = {"fp16": 6e-8, "fp32": 1e-37, "fp64": 1e-300}  # added to a divisor that may be zero
 
-Under = Callable[[Site, str, Pool, Shape], str]  # pooling of a tensor under a window
+PoolTensor = Callable[[NodeEmitter, str, Pool, Shape], str]  # pools one tensor under a window
 
 
-def _placed(
-    s: Site, x: str, window: Window, sizes: Shape, value: float
-) -> tuple[str, dict[str, Any]]:
-    """The input, and the window over it; padding of a whole kernel is put on beforehand."""
+def _framed(
+    node: NodeEmitter, x: str, window: Window, sizes: Shape, value: float
+) -> tuple[str, WindowAttributes]:
+    """The input and the window's attributes; padding as large as the kernel is added beforehand."""
     pads = explicit_pads(window, sizes)
     if any(max(pair) >= k for pair, k in zip(pads, window.kernel, strict=True)):
-        x = _extended(s, x, pads, value)
+        x = _extended(node, x, pads, value)
         pads = [(0, 0)] * window.rank
-    return x, told(window, pads)
+    return x, window_attributes(window, pads)
 
 
-def _extended(s: Site, x: str, pads: list[tuple[int, int]], value: float) -> str:
-    """Padding joined on; onnxruntime would put a Pad back into the pool, and refuse it there."""
-    shape = list(s.shape)
+def _extended(node: NodeEmitter, x: str, pads: list[tuple[int, int]], value: float) -> str:
+    """Pad with Concat: onnxruntime would fuse a Pad into the pool and then reject it."""
+    shape = list(node.shape)
     for axis, pair in enumerate(pads, 2):
-        ends = [s.full((*shape[:axis], n, *shape[axis + 1 :]), value) if n else "" for n in pair]
+        ends = [node.full((*shape[:axis], n, *shape[axis + 1 :]), value) if n else "" for n in pair]
         parts = [part for part in (ends[0], x, ends[1]) if part]
         if len(parts) > 1:
-            x = s.add("Concat", *parts, axis=axis)
+            x = node.add("Concat", *parts, axis=axis)
             shape[axis] += sum(pair)
     return x
 
 
-def _max_under(s: Site, x: str, a: Pool, sizes: Shape) -> str:
-    x, frame = _placed(s, x, a.window, sizes, LOWEST[s.dtype])
-    return s.add("MaxPool", x, **frame)
+def _max_under(node: NodeEmitter, x: str, a: Pool, sizes: Shape) -> str:
+    x, frame = _framed(node, x, a.window, sizes, LOWEST[node.dtype])
+    return node.add("MaxPool", x, **frame)
 
 
-def _lp_under(s: Site, x: str, a: Pool, sizes: Shape) -> str:
-    x, frame = _placed(s, x, a.window, sizes, 0.0)
-    return s.add("LpPool", x, p=a.p, **frame)
+def _lp_under(node: NodeEmitter, x: str, a: Pool, sizes: Shape) -> str:
+    x, frame = _framed(node, x, a.window, sizes, 0.0)
+    return node.add("LpPool", x, p=a.p, **frame)
 
 
-def _mean_under(s: Site, x: str, a: Pool, sizes: Shape) -> str:
-    """Where not all of a kernel is counted, the mean of all of it is scaled."""
-    x, frame = _placed(s, x, a.window, sizes, 0.0)
-    y = s.add("AveragePool", x, count_include_pad=1, **frame)
+def _mean_under(node: NodeEmitter, x: str, a: Pool, sizes: Shape) -> str:
+    """The mean over the whole kernel, scaled where only some positions count."""
+    x, frame = _framed(node, x, a.window, sizes, 0.0)
+    y = node.add("AveragePool", x, count_include_pad=1, **frame)
     factors = _factors(a, sizes)
     if set(factors) == {1.0}:
         return y
-    return s.add("Mul", y, s.numbers(factors, a.window.slide(sizes)))
+    return node.add("Mul", y, node.numbers(factors, a.window.slide(sizes)))
 
 
 def _factors(a: Pool, sizes: Shape) -> list[float]:
-    """For every placement, the kernel's positions by those that count: what hangs over does not."""
+    """For every position of the window, kernel size divided by the elements that count."""
     w = a.window
     counts = w.slide(sizes)
     along = []
@@ -75,16 +74,16 @@ def _factors(a: Pool, sizes: Shape) -> list[float]:
     return [w.positions / max(prod(counted), 1) for counted in product(*along)]
 
 
-def _stochastic_under(s: Site, x: str, a: Pool, sizes: Shape) -> str:
-    """At inference the mean weighted by the values themselves."""
+def _stochastic_under(node: NodeEmitter, x: str, a: Pool, sizes: Shape) -> str:
+    """At inference: the mean of x weighted by x."""
     means = []
-    for each in (s.add("Mul", x, x), x):
-        each, frame = _placed(s, each, a.window, sizes, 0.0)
-        means.append(s.add("AveragePool", each, count_include_pad=1, **frame))
-    return s.add("Div", means[0], s.add("Add", means[1], s.number(TINY[s.dtype])))
+    for each in (node.add("Mul", x, x), x):
+        each, frame = _framed(node, each, a.window, sizes, 0.0)
+        means.append(node.add("AveragePool", each, count_include_pad=1, **frame))
+    return node.add("Div", means[0], node.add("Add", means[1], node.number(TINY[node.dtype])))
 
 
-UNDER: dict[str, Under] = {
+POOLS: dict[str, PoolTensor] = {
     "max": _max_under,
     "avg": _mean_under,
     "lp": _lp_under,
@@ -92,98 +91,104 @@ UNDER: dict[str, Under] = {
 }
 
 
-def window_pool(kind: str) -> Writer:
-    """Pooling under a window; what ONNX says in one operator stays one."""
+def window_pool(kind: str) -> Emitter:
+    """Emitter for pooling under a window, by one ONNX operator where there is one."""
 
-    def write(s: Site) -> str | tuple[str, ...]:
-        a: Pool = s.attributes
-        sizes = s.shape[2:]
+    def emit(node: NodeEmitter) -> str | tuple[str, ...]:
+        a: Pool = node.attributes
+        sizes = node.shape[2:]
         if a.indices:
-            return _with_places(s, a)
+            return _with_indices(node, a)
         if kind == "avg" and a.window.rounding == "floor" and not a.count_include_pad:
             pads = explicit_pads(a.window, sizes)
             if all(max(pair) < k for pair, k in zip(pads, a.window.kernel, strict=True)):
-                return s.add("AveragePool", s.x, count_include_pad=0, **told(a.window, pads))
-        return UNDER[kind](s, s.x, a, sizes)
+                return node.add(
+                    "AveragePool", node.x, count_include_pad=0, **window_attributes(a.window, pads)
+                )
+        return POOLS[kind](node, node.x, a, sizes)
 
-    return write
-
-
-def _with_places(s: Site, a: Pool) -> tuple[str, ...]:
-    """Where each maximum was in its plane; ONNX counts through the whole input."""
-    x, frame = _placed(s, s.x, a.window, s.shape[2:], LOWEST[s.dtype])
-    if x != s.x:
-        raise s.refuse("places of maxima under a window wholly in padding")
-    y, places = s.several("MaxPool", x, outputs=2, **frame)
-    within = s.add("Mod", places, s.number(prod(s.shape[2:]), "int64"))
-    kind = s.draft.shapes.tensors[s.node.outputs[1]].dtype
-    return y, within if kind == "int64" else s.cast(within, kind)
+    return emit
 
 
-def global_stochastic(s: Site) -> str:
-    squares = s.add("GlobalAveragePool", s.add("Mul", s.x, s.x))
-    mean = s.add("GlobalAveragePool", s.x)
-    return s.add("Div", squares, s.add("Add", mean, s.number(TINY[s.dtype])))
+def _with_indices(node: NodeEmitter, a: Pool) -> tuple[str, ...]:
+    """Also the index of each maximum within its plane; ONNX's index is within the whole input."""
+    x, frame = _framed(node, node.x, a.window, node.shape[2:], LOWEST[node.dtype])
+    if x != node.x:
+        raise node.refuse("indices of maxima under a window that lies in the padding")
+    y, indices = node.add_multi("MaxPool", x, outputs=2, **frame)
+    within = node.add("Mod", indices, node.number(prod(node.shape[2:]), "int64"))
+    kind = node.builder.shapes.tensors[node.outputs[1]].dtype
+    return y, within if kind == "int64" else node.cast(within, kind)
 
 
-def adaptive(kind: str) -> Writer:
-    """Bins of one size are a window, one bin a global pool; others are cut out axis by axis."""
+def global_stochastic(node: NodeEmitter) -> str:
+    squares = node.add("GlobalAveragePool", node.add("Mul", node.x, node.x))
+    mean = node.add("GlobalAveragePool", node.x)
+    return node.add("Div", squares, node.add("Add", mean, node.number(TINY[node.dtype])))
+
+
+def adaptive(kind: str) -> Emitter:
+    """Emitter: a window for bins of one size, a global pool for one bin, else slices per axis."""
     op = {"max": "Max", "avg": "Average"}[kind]
 
-    def write(s: Site) -> str | tuple[str, ...]:
-        a: AdaptivePool = s.attributes
-        lead = s.rank - len(a.output)
-        sizes = s.shape[lead:]
+    def emit(node: NodeEmitter) -> str | tuple[str, ...]:
+        a: AdaptivePool = node.attributes
+        lead = node.rank - len(a.output)
+        sizes = node.shape[lead:]
         bins = [b or size for b, size in zip(a.output, sizes, strict=True)]
         if a.indices:
             if lead != 2 or any(size % b for size, b in zip(sizes, bins, strict=True)):
-                raise s.refuse("places of maxima in bins of several sizes")
+                raise node.refuse("indices of maxima in bins of several sizes")
             each = tuple(size // b for size, b in zip(sizes, bins, strict=True))
             window = Window(each, each, ((0, 0),) * len(bins), (1,) * len(bins))
-            return _with_places(s, Pool(window))
+            return _with_indices(node, Pool(window))
         if lead == 2 and set(bins) == {1}:
-            return s.add(f"Global{op}Pool", s.x)
+            return node.add(f"Global{op}Pool", node.x)
         if lead == 2 and not any(size % b for size, b in zip(sizes, bins, strict=True)):
             kernel = [size // b for size, b in zip(sizes, bins, strict=True)]
-            return s.add(f"{op}Pool", s.x, kernel_shape=kernel, strides=kernel)
-        y = s.x
-        for axis, (size, count) in enumerate(zip(sizes, bins, strict=True), lead):
-            y = _binned(s, y, f"Reduce{op.replace('Average', 'Mean')}", axis, size, count)
+            return node.add(f"{op}Pool", node.x, kernel_shape=kernel, strides=kernel)
+        y = node.x
+        for axis, count in enumerate(bins, lead):
+            y = _binned(node, y, f"Reduce{op.replace('Average', 'Mean')}", axis, count)
         return y
 
-    return write
+    return emit
 
 
-def _binned(s: Site, x: str, op: str, axis: int, size: int, count: int) -> str:
+def _binned(node: NodeEmitter, x: str, op: str, axis: int, count: int) -> str:
+    """Reduce each of `count` bins along one axis."""
+    size = node.shape[axis]
     if size == count:
         return x
     parts = []
     for i in range(count):
         start, end = i * size // count, -(-(i + 1) * size // count)
-        part = s.add("Slice", x, s.ints(start), s.ints(end), s.ints(axis))
-        parts.append(s.add(op, part, s.ints(axis), keepdims=1))
-    return s.add("Concat", *parts, axis=axis)
+        part = node.add("Slice", x, node.ints(start), node.ints(end), node.ints(axis))
+        parts.append(node.add(op, part, node.ints(axis), keepdims=1))
+    return node.add("Concat", *parts, axis=axis)
 
 
-def pyramid(kind: str) -> Writer:
-    """Every level pooled and made flat, one after the other."""
+def pyramid(kind: str) -> Emitter:
+    """Emitter that pools and flattens every level, then concatenates them."""
 
-    def write(s: Site) -> str:
-        a: Pyramid = s.attributes
-        made = [UNDER[kind](s, s.x, Pool(window), s.shape[2:]) for window in levels(s.call)]
+    def emit(node: NodeEmitter) -> str:
+        a: Pyramid = node.attributes
+        pooled = [
+            POOLS[kind](node, node.x, Pool(window), node.shape[2:]) for window in levels(node.call)
+        ]
         if a.levels == 1:
-            return made[0]
-        return s.add("Concat", *(s.add("Flatten", each, axis=1) for each in made), axis=1)
+            return pooled[0]
+        return node.add("Concat", *(node.add("Flatten", each, axis=1) for each in pooled), axis=1)
 
-    return write
-
-
-def global_lp(s: Site) -> str:
-    return s.add("GlobalLpPool", s.x, p=getattr(s.attributes, "p", 2))
+    return emit
 
 
-WRITERS: dict[str, Writer] = {
-    **{f"{kind}_pool": window_pool(kind) for kind in UNDER},
+def global_lp(node: NodeEmitter) -> str:
+    return node.add("GlobalLpPool", node.x, p=getattr(node.attributes, "p", 2))
+
+
+EMITTERS: dict[str, Emitter] = {
+    **{f"{kind}_pool": window_pool(kind) for kind in POOLS},
     **{f"adaptive_{kind}_pool": adaptive(kind) for kind in ("max", "avg")},
     **{f"pyramid_{kind}_pool": pyramid(kind) for kind in ("max", "avg", "stochastic")},
     "global_max_pool": plain("GlobalMaxPool"),

@@ -1,34 +1,34 @@
-"""Changes of number type."""
+"""Quantization, dequantization and casts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from layerscope.graph.attributes import Quantize
-from layerscope.lower.builder import Site, Writer
+from layerscope.lower.builder import Emitter, NodeEmitter
 
-NARROW = ("int8", "uint8", "int16")
+QUANTIZED = ("int8", "uint8", "int16")
 
 
-def quantized(op: str) -> Writer:
-    """To a narrow type or back, by a scale in the type of the wide side."""
+def quantized(op: str) -> Emitter:
+    """Emitter for QuantizeLinear or DequantizeLinear; the scale has the floating-point dtype."""
 
-    def write(s: Site) -> str:
-        a: Quantize = s.attributes or Quantize()
-        if a.dtype not in NARROW:
-            raise s.refuse(f"number type {a.dtype}, expected {', '.join(NARROW)}")
+    def emit(node: NodeEmitter) -> str:
+        a: Quantize = node.attributes or Quantize()
+        if a.dtype not in QUANTIZED:
+            raise node.refuse(f"dtype {a.dtype}, expected {', '.join(QUANTIZED)}")
         back = op == "DequantizeLinear"
-        x = s.operand(0, a.dtype) if back else s.x
-        scale = s.param("scale", dtype=s.dtype if back else s.dtype_of(0))
-        nought = s.param("zero_point", dtype=a.dtype)
-        axis: dict[str, Any] = {"axis": 1} if a.per_channel and s.rank > 1 else {}
-        return s.add(op, x, scale, nought, **axis)
+        x = node.operand(0, a.dtype) if back else node.x
+        scale = node.param("scale", dtype=node.dtype if back else node.dtype_of(0))
+        zero_point = node.param("zero_point", dtype=a.dtype)
+        axis: dict[str, Any] = {"axis": 1} if a.per_channel and node.rank > 1 else {}
+        return node.add(op, x, scale, zero_point, **axis)
 
-    return write
+    return emit
 
 
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "quantize": quantized("QuantizeLinear"),
     "dequantize": quantized("DequantizeLinear"),
-    "cast": lambda s: s.cast(s.x, s.attributes.dtype),
+    "cast": lambda node: node.cast(node.x, node.attributes.dtype),
 }

@@ -3,80 +3,82 @@
 from __future__ import annotations
 
 from layerscope.graph.attributes import CumSum, Reduce
-from layerscope.lower.builder import Array, Site, Writer
+from layerscope.lower.builder import Constant, Emitter, NodeEmitter
 
 
-def _axes(s: Site) -> list[int]:
-    a: Reduce = s.attributes or Reduce()
+def _axes(node: NodeEmitter) -> list[int]:
+    a: Reduce = node.attributes or Reduce()
     if a.tail:
-        return list(range(a.axes[0] % s.rank, s.rank))
-    return [axis % s.rank for axis in a.axes] or list(range(s.rank))
+        return list(range(a.axes[0] % node.rank, node.rank))
+    return [axis % node.rank for axis in a.axes] or list(range(node.rank))
 
 
-def reduction(op: str) -> Writer:
-    """One operator; all axes are meant where none is named."""
+def reduction(op: str) -> Emitter:
+    """Emitter for one operator; without axes it reduces all."""
 
-    def write(s: Site) -> str:
-        a: Reduce = s.attributes or Reduce()
-        axes = (s.ints(*_axes(s)),) if a.axes else ()
-        return s.add(op, s.x, *axes, keepdims=int(a.keep))
+    def emit(node: NodeEmitter) -> str:
+        a: Reduce = node.attributes or Reduce()
+        axes = (node.ints(*_axes(node)),) if a.axes else ()
+        return node.add(op, node.x, *axes, keepdims=int(a.keep))
 
-    return write
+    return emit
 
 
-def place(op: str) -> Writer:
-    """ONNX goes along one axis; several are put last and made one."""
+def arg_extreme(op: str) -> Emitter:
+    """Emitter for ArgMax or ArgMin; several axes are moved to the end and flattened into one."""
 
-    def write(s: Site) -> str:
-        a: Reduce = s.attributes or Reduce()
-        axes = _axes(s)
+    def emit(node: NodeEmitter) -> str:
+        a: Reduce = node.attributes or Reduce()
+        axes = _axes(node)
         if len(axes) == 1:
-            return s.add(op, s.x, axis=axes[0], keepdims=int(a.keep))
-        rest = [axis for axis in range(s.rank) if axis not in axes]
-        x = s.add("Transpose", s.x, perm=[*rest, *axes])
-        x = s.reshape(x, (*(s.shape[axis] for axis in rest), -1))
-        y = s.add(op, x, axis=len(rest), keepdims=0)
-        kept = [1 if axis in axes else size for axis, size in enumerate(s.shape)]
-        return s.reshape(y, kept) if a.keep else y
+            return node.add(op, node.x, axis=axes[0], keepdims=int(a.keep))
+        rest = [axis for axis in range(node.rank) if axis not in axes]
+        x = node.add("Transpose", node.x, perm=[*rest, *axes])
+        x = node.reshape(x, (*(node.shape[axis] for axis in rest), -1))
+        y = node.add(op, x, axis=len(rest), keepdims=0)
+        kept = [1 if axis in axes else size for axis, size in enumerate(node.shape)]
+        return node.reshape(y, kept) if a.keep else y
 
-    return write
-
-
-def variance(s: Site) -> str:
-    a: Reduce = s.attributes or Reduce()
-    axes = s.ints(*_axes(s))
-    rest = s.add("Sub", s.x, s.add("ReduceMean", s.x, axes, keepdims=1, part="mean"))
-    return s.add("ReduceMean", s.add("Mul", rest, rest), axes, keepdims=int(a.keep))
+    return emit
 
 
-def answer(op: str) -> Writer:
-    """Yes and no as one and nought."""
-
-    def write(s: Site) -> str:
-        a: Reduce = s.attributes or Reduce()
-        y = s.add(op, s.operand(0, "int32"), s.ints(*_axes(s)), keepdims=int(a.keep))
-        return s.cast(y, "bool")
-
-    return write
+def variance(node: NodeEmitter) -> str:
+    a: Reduce = node.attributes or Reduce()
+    axes = node.ints(*_axes(node))
+    centred = node.add("Sub", node.x, node.add("ReduceMean", node.x, axes, keepdims=1, part="mean"))
+    return node.add("ReduceMean", node.add("Mul", centred, centred), axes, keepdims=int(a.keep))
 
 
-def cum_prod(s: Site) -> str:
-    """Each element against all along its axis, those after it as ones, multiplied."""
-    a: CumSum = s.attributes or CumSum()
-    axis = a.axis % s.rank
-    size = s.shape[axis]
+def reduce_bool(op: str) -> Emitter:
+    """Emitter for a reduction of booleans as the integers 1 and 0."""
+
+    def emit(node: NodeEmitter) -> str:
+        a: Reduce = node.attributes or Reduce()
+        y = node.add(op, node.operand(0, "int32"), node.ints(*_axes(node)), keepdims=int(a.keep))
+        return node.cast(y, "bool")
+
+    return emit
+
+
+def cum_prod(node: NodeEmitter) -> str:
+    """The product over a row of each element, with ones for all later elements."""
+    a: CumSum = node.attributes or CumSum()
+    axis = a.axis % node.rank
+    size = node.shape[axis]
     upto = tuple(float(j <= i) for i in range(size) for j in range(size))
-    mask = s.draft.constant(Array(upto, (size, size, *[1] * (s.rank - axis - 1)), "bool"))
-    rows = s.add("Unsqueeze", s.x, s.ints(axis))
-    return s.add("ReduceProd", s.add("Where", mask, rows, s.number(1.0)), s.ints(axis + 1),
-                 keepdims=0)  # fmt: skip
+    mask = node.builder.constant(
+        Constant(upto, (size, size, *[1] * (node.rank - axis - 1)), "bool")
+    )
+    rows = node.add("Unsqueeze", node.x, node.ints(axis))
+    masked = node.add("Where", mask, rows, node.number(1.0))
+    return node.add("ReduceProd", masked, node.ints(axis + 1), keepdims=0)
 
 
-def cum_sum(s: Site) -> str:
-    return s.add("CumSum", s.x, s.ints((s.attributes or CumSum()).axis))
+def cum_sum(node: NodeEmitter) -> str:
+    return node.add("CumSum", node.x, node.ints((node.attributes or CumSum()).axis))
 
 
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "reduce_sum": reduction("ReduceSum"),
     "reduce_mean": reduction("ReduceMean"),
     "reduce_max": reduction("ReduceMax"),
@@ -88,11 +90,11 @@ WRITERS: dict[str, Writer] = {
     "reduce_log_sum": reduction("ReduceLogSum"),
     "reduce_log_sum_exp": reduction("ReduceLogSumExp"),
     "reduce_var": variance,
-    "reduce_std": lambda s: s.add("Sqrt", variance(s)),
-    "reduce_any": answer("ReduceMax"),
-    "reduce_all": answer("ReduceMin"),
+    "reduce_std": lambda node: node.add("Sqrt", variance(node)),
+    "reduce_any": reduce_bool("ReduceMax"),
+    "reduce_all": reduce_bool("ReduceMin"),
     "cum_sum": cum_sum,
     "cum_prod": cum_prod,
-    "arg_max": place("ArgMax"),
-    "arg_min": place("ArgMin"),
+    "arg_max": arg_extreme("ArgMax"),
+    "arg_min": arg_extreme("ArgMin"),
 }

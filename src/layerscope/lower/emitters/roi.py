@@ -1,58 +1,58 @@
-"""Sampling at places that data decides."""
+"""Ops of object detection: regions of interest and boxes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from layerscope.graph.attributes import NonMaxSuppression, PriorBox, RoIAlign, RoIPool
-from layerscope.lower.builder import Array, Site, Writer
+from layerscope.lower.builder import Constant, Emitter, NodeEmitter
 
-OVERLAP = 0.5  # from where on a box gives way to a better one: the graph does not tell
+OVERLAP = 0.5  # IoU threshold, which a graph does not contain
 STEP = 8.0  # of prior boxes, in pixels of the image
 VARIANCES = (0.1, 0.1, 0.2, 0.2)
 
 
-def roi_pool(s: Site) -> str:
-    a: RoIPool = s.attributes
-    regions = s.inputs[1]
-    if len(s.call.inputs[1]) != 2:
-        regions = s.reshape(regions, (-1, 5))
-    return s.add("MaxRoiPool", s.x, regions, pooled_shape=a.output, spatial_scale=a.scale)
+def roi_pool(node: NodeEmitter) -> str:
+    a: RoIPool = node.attributes
+    regions = node.inputs[1]
+    if len(node.call.inputs[1]) != 2:
+        regions = node.reshape(regions, (-1, 5))
+    return node.add("MaxRoiPool", node.x, regions, pooled_shape=a.output, spatial_scale=a.scale)
 
 
-def roi_align(s: Site) -> str:
-    """ONNX takes the images apart from the corners."""
-    a: RoIAlign = s.attributes
-    regions, (count, columns) = s.inputs[1], s.call.inputs[1]
+def roi_align(node: NodeEmitter) -> str:
+    """ONNX has image indices and corners as separate inputs."""
+    a: RoIAlign = node.attributes
+    regions, (count, columns) = node.inputs[1], node.call.inputs[1]
     corners = regions
     if columns == 5:
-        corners = s.add("Slice", regions, s.ints(1), s.ints(5), s.ints(1))
-        first = s.add("Slice", regions, s.ints(0), s.ints(1), s.ints(1))
-        images = s.cast(s.reshape(first, (count,)), "int64")
-    elif len(s.inputs) == 3:
-        images = s.operand(2, "int64")
+        corners = node.add("Slice", regions, node.ints(1), node.ints(5), node.ints(1))
+        first = node.add("Slice", regions, node.ints(0), node.ints(1), node.ints(1))
+        images = node.cast(node.reshape(first, (count,)), "int64")
+    elif len(node.inputs) == 3:
+        images = node.operand(2, "int64")
     else:
-        images = s.draft.full((count,), 0, "int64")
-    told: dict[str, Any] = {"output_height": a.output[0], "output_width": a.output[1]}
-    told.update(mode="avg", sampling_ratio=a.samples, spatial_scale=a.scale)
-    return s.add("RoiAlign", s.x, corners, images, **told)
+        images = node.builder.full((count,), 0, "int64")
+    attributes: dict[str, Any] = {"output_height": a.output[0], "output_width": a.output[1]}
+    attributes.update(mode="avg", sampling_ratio=a.samples, spatial_scale=a.scale)
+    return node.add("RoiAlign", node.x, corners, images, **attributes)
 
 
-def nms(s: Site) -> str:
-    """As many rows as may be kept; those that were not are -1."""
-    a: NonMaxSuppression = s.attributes
-    overlap = s.draft.constant(Array((OVERLAP,), (1,), "fp32"))
-    names = s.operand(0, "fp32"), s.operand(1, "fp32")
-    kept = s.add("NonMaxSuppression", *names, s.ints(a.most), overlap)
-    rows, columns = s.call.y
-    filled = s.add("Concat", kept, s.draft.full((rows, columns), -1, "int64"), axis=0)
-    return s.add("Slice", filled, s.ints(0), s.ints(rows), s.ints(0))
+def nms(node: NodeEmitter) -> str:
+    """Always the largest number of rows; rows without a box are -1."""
+    a: NonMaxSuppression = node.attributes
+    overlap = node.builder.constant(Constant((OVERLAP,), (1,), "fp32"))
+    names = node.operand(0, "fp32"), node.operand(1, "fp32")
+    kept = node.add("NonMaxSuppression", *names, node.ints(a.most), overlap)
+    rows, columns = node.call.y
+    filled = node.add("Concat", kept, node.builder.full((rows, columns), -1, "int64"), axis=0)
+    return node.add("Slice", filled, node.ints(0), node.ints(rows), node.ints(0))
 
 
-def prior_box(s: Site) -> str:
-    """A constant, as it is told by shapes alone: boxes around every place, then variances."""
-    a: PriorBox = s.attributes
-    (height, width), (tall, wide) = s.shape[2:], s.call.inputs[1][2:]
+def prior_box(node: NodeEmitter) -> str:
+    """A constant, since it depends on shapes only: boxes at every position, then variances."""
+    a: PriorBox = node.attributes
+    (height, width), (tall, wide) = node.shape[2:], node.call.inputs[1][2:]
     values = []
     for i in range(height):
         for j in range(width):
@@ -60,17 +60,23 @@ def prior_box(s: Site) -> str:
             for w, h in half_sizes(a.boxes):
                 values += [(x - w) / wide, (y - h) / tall, (x + w) / wide, (y + h) / tall]
     values += VARIANCES * (len(values) // 4)
-    return s.add("Constant", value=Array(tuple(values), s.call.y, s.dtype))
+    return node.add("Constant", value=Constant(tuple(values), node.call.y, node.dtype))
 
 
 def half_sizes(boxes: int) -> list[tuple[float, float]]:
-    """Half of the width and height of every box: the graph tells only how many there are."""
+    """Half width and height of every box; arbitrary, since a graph contains only their number."""
     return [(4.0 + 3 * n, 5.0 + 2 * n) for n in range(boxes)]
 
 
-WRITERS: dict[str, Writer] = {
+EMITTERS: dict[str, Emitter] = {
     "roi_pool": roi_pool,
     "roi_align": roi_align,
     "nms": nms,
     "prior_box": prior_box,
+}
+
+REFUSED = {
+    "proposals": "its boxes depend on data",
+    "detections": "its boxes depend on data",
+    "psroi_pool": "ONNX has no position-sensitive RoI pooling",
 }

@@ -1,4 +1,4 @@
-"""Transformers, of images and of text; those of text are on 128 tokens unless told otherwise."""
+"""Transformers for images and text; those for text read 128 tokens by default."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = {
     "llama-3-8b": "Llama 3 of 8B parameters: 32 layers of 4096, 8 heads of keys",
     "llama-3-405b": "Llama 3.1 of 405B parameters: 126 layers of 16384, 8 heads of keys",
 }
-FAMILIES = ("vit", "swin", "bert", "gpt2", "t5", "llama")  # file and function alike
+FAMILIES = ("vit", "swin", "bert", "gpt2", "t5", "llama")  # name of file and function
 
 
 def _entry(name: str, says: str) -> Entry:

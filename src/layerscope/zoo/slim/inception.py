@@ -1,4 +1,4 @@
-"""What TF-Slim's Inceptions share: blocks of branches, told as tables, that end in a concat."""
+"""What TF-Slim's Inceptions share: tables of branches that end in a concat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, pool
 STYLE = Style(BatchNorm(eps=0.001, scale=False))
 
 
-class Step(Struct, frozen=True):
+class SlimLayer(Struct, frozen=True):
     """One layer of a branch: a convolution, or a pool if it has no channels."""
 
     name: str
@@ -25,17 +25,17 @@ class Step(Struct, frozen=True):
     kind: Literal["max", "avg"] = "max"
 
 
-Fork = tuple[Step, ...]  # steps side by side
-Branch = tuple[Step | Fork, ...]
+Fork = tuple[SlimLayer, ...]  # steps side by side
+Branch = tuple[SlimLayer | Fork, ...]
 Branches = tuple[Branch, ...]
 
 
-def average(name: str = "AvgPool_0a_3x3") -> Step:
+def average(name: str = "AvgPool_0a_3x3") -> SlimLayer:
     """The average pool of 3x3 that begins the last branch of most blocks."""
-    return Step(name, 3, kind="avg")
+    return SlimLayer(name, 3, kind="avg")
 
 
-def chain(b: Builder, x: str, steps: Sequence[Step | Fork]) -> str:
+def chain(b: Builder, x: str, steps: Sequence[SlimLayer | Fork]) -> str:
     """Steps one after the other."""
     for step in steps:
         if isinstance(step, tuple):
@@ -55,7 +55,7 @@ def mixed(b: Builder, x: str, name: str, branches: Branches) -> str:
     return b.concat(*ends, name=name)
 
 
-def _step(b: Builder, x: str, step: Step) -> str:
+def _step(b: Builder, x: str, step: SlimLayer) -> str:
     if not step.channels:
         kernel = step.kernel if isinstance(step.kernel, int) else step.kernel[0]
         return pool(
@@ -65,6 +65,6 @@ def _step(b: Builder, x: str, step: Step) -> str:
     return conv(b, x, shape, step.name, STYLE, stride=step.stride, padding=step.padding)
 
 
-def halving(name: str, channels: int = 0, *, padding: str | int = VALID) -> Step:
+def halving(name: str, channels: int = 0, *, padding: str | int = VALID) -> SlimLayer:
     """A window of 3x3 that takes every second position: a convolution, or a max pool."""
-    return Step(name, 3, channels, 2, padding)
+    return SlimLayer(name, 3, channels, 2, padding)

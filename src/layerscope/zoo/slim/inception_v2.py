@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.builder import Builder
 from layerscope.graph.types import Graph
-from layerscope.zoo.slim.inception import STYLE, Branches, Step, average, chain, halving, mixed
+from layerscope.zoo.slim.inception import STYLE, Branches, SlimLayer, average, chain, halving, mixed
 from layerscope.zoo.slim.layers import SAME, conv, logits
 
 MULTIPLIER = 8  # outputs per channel of the depthwise part of the first convolution
@@ -36,8 +36,8 @@ def inception_v2(name: str, separable: bool) -> Graph:
         x,
         (
             halving("MaxPool_2a_3x3", padding=SAME),
-            Step("Conv2d_2b_1x1", 1, 64),
-            Step("Conv2d_2c_3x3", 3, 192),
+            SlimLayer("Conv2d_2b_1x1", 1, 64),
+            SlimLayer("Conv2d_2c_3x3", 3, 192),
             halving("MaxPool_3a_3x3", padding=SAME),
         ),
     )
@@ -58,26 +58,26 @@ def _first(b: Builder, x: str, name: str, separable: bool) -> str:
 
 def _inception(block: str) -> Branches:
     one, reduce3, three, reduce_twice, twice, projected = INCEPTIONS[block]
-    first = Step("MaxPool_0a_3x3", 3) if block == MAX_POOLED else average()
+    first = SlimLayer("MaxPool_0a_3x3", 3) if block == MAX_POOLED else average()
     return (
-        (Step("Conv2d_0a_1x1", 1, one),),
-        (Step("Conv2d_0a_1x1", 1, reduce3), Step("Conv2d_0b_3x3", 3, three)),
+        (SlimLayer("Conv2d_0a_1x1", 1, one),),
+        (SlimLayer("Conv2d_0a_1x1", 1, reduce3), SlimLayer("Conv2d_0b_3x3", 3, three)),
         (
-            Step("Conv2d_0a_1x1", 1, reduce_twice),
-            Step("Conv2d_0b_3x3", 3, twice),
-            Step("Conv2d_0c_3x3", 3, twice),
+            SlimLayer("Conv2d_0a_1x1", 1, reduce_twice),
+            SlimLayer("Conv2d_0b_3x3", 3, twice),
+            SlimLayer("Conv2d_0c_3x3", 3, twice),
         ),
-        (first, Step("Conv2d_0b_1x1", 1, projected)),
+        (first, SlimLayer("Conv2d_0b_1x1", 1, projected)),
     )
 
 
 def _reduction(block: str) -> Branches:
     reduce3, three, reduce_twice, twice = REDUCTIONS[block]
     return (
-        (Step("Conv2d_0a_1x1", 1, reduce3), halving("Conv2d_1a_3x3", three, padding=SAME)),
+        (SlimLayer("Conv2d_0a_1x1", 1, reduce3), halving("Conv2d_1a_3x3", three, padding=SAME)),
         (
-            Step("Conv2d_0a_1x1", 1, reduce_twice),
-            Step("Conv2d_0b_3x3", 3, twice),
+            SlimLayer("Conv2d_0a_1x1", 1, reduce_twice),
+            SlimLayer("Conv2d_0b_3x3", 3, twice),
             halving("Conv2d_1a_3x3", twice, padding=SAME),
         ),
         (halving("MaxPool_1a_3x3", padding=SAME),),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from layerscope.builder import Builder
 from layerscope.graph.types import Graph
-from layerscope.zoo.slim.inception import Branches, Fork, Step, average, chain, halving, mixed
+from layerscope.zoo.slim.inception import Branches, Fork, SlimLayer, average, chain, halving, mixed
 from layerscope.zoo.slim.layers import VALID, logits
 
 STEM = (
     halving("Conv2d_1a_3x3", 32),
-    Step("Conv2d_2a_3x3", 3, 32, padding=VALID),
-    Step("Conv2d_2b_3x3", 3, 64),
+    SlimLayer("Conv2d_2a_3x3", 3, 32, padding=VALID),
+    SlimLayer("Conv2d_2b_3x3", 3, 64),
     halving("MaxPool_3a_3x3"),
-    Step("Conv2d_3b_1x1", 1, 80, padding=VALID),
-    Step("Conv2d_4a_3x3", 3, 192, padding=VALID),
+    SlimLayer("Conv2d_3b_1x1", 1, 80, padding=VALID),
+    SlimLayer("Conv2d_4a_3x3", 3, 192, padding=VALID),
     halving("MaxPool_5a_3x3"),
 )
 
@@ -21,44 +21,44 @@ STEM = (
 def _wide(projected: int, names: tuple[str, str] = ("Conv2d_0a_1x1", "Conv2d_0b_5x5")) -> Branches:
     reduction, five = names
     return (
-        (Step("Conv2d_0a_1x1", 1, 64),),
-        (Step(reduction, 1, 48), Step(five, 5, 64)),
+        (SlimLayer("Conv2d_0a_1x1", 1, 64),),
+        (SlimLayer(reduction, 1, 48), SlimLayer(five, 5, 64)),
         (
-            Step("Conv2d_0a_1x1", 1, 64),
-            Step("Conv2d_0b_3x3", 3, 96),
-            Step("Conv2d_0c_3x3", 3, 96),
+            SlimLayer("Conv2d_0a_1x1", 1, 64),
+            SlimLayer("Conv2d_0b_3x3", 3, 96),
+            SlimLayer("Conv2d_0c_3x3", 3, 96),
         ),
-        (average(), Step("Conv2d_0b_1x1", 1, projected)),
+        (average(), SlimLayer("Conv2d_0b_1x1", 1, projected)),
     )
 
 
 def _crossed(narrow: int) -> Branches:
     return (
-        (Step("Conv2d_0a_1x1", 1, 192),),
+        (SlimLayer("Conv2d_0a_1x1", 1, 192),),
         (
-            Step("Conv2d_0a_1x1", 1, narrow),
-            Step("Conv2d_0b_1x7", (1, 7), narrow),
-            Step("Conv2d_0c_7x1", (7, 1), 192),
+            SlimLayer("Conv2d_0a_1x1", 1, narrow),
+            SlimLayer("Conv2d_0b_1x7", (1, 7), narrow),
+            SlimLayer("Conv2d_0c_7x1", (7, 1), 192),
         ),
         (
-            Step("Conv2d_0a_1x1", 1, narrow),
-            Step("Conv2d_0b_7x1", (7, 1), narrow),
-            Step("Conv2d_0c_1x7", (1, 7), narrow),
-            Step("Conv2d_0d_7x1", (7, 1), narrow),
-            Step("Conv2d_0e_1x7", (1, 7), 192),
+            SlimLayer("Conv2d_0a_1x1", 1, narrow),
+            SlimLayer("Conv2d_0b_7x1", (7, 1), narrow),
+            SlimLayer("Conv2d_0c_1x7", (1, 7), narrow),
+            SlimLayer("Conv2d_0d_7x1", (7, 1), narrow),
+            SlimLayer("Conv2d_0e_1x7", (1, 7), 192),
         ),
-        (average(), Step("Conv2d_0b_1x1", 1, 192)),
+        (average(), SlimLayer("Conv2d_0b_1x1", 1, 192)),
     )
 
 
 def _forked(tall: str) -> Branches:
-    fork: Fork = (Step("Conv2d_0b_1x3", (1, 3), 384), Step(tall, (3, 1), 384))
-    late: Fork = (Step("Conv2d_0c_1x3", (1, 3), 384), Step("Conv2d_0d_3x1", (3, 1), 384))
+    fork: Fork = (SlimLayer("Conv2d_0b_1x3", (1, 3), 384), SlimLayer(tall, (3, 1), 384))
+    late: Fork = (SlimLayer("Conv2d_0c_1x3", (1, 3), 384), SlimLayer("Conv2d_0d_3x1", (3, 1), 384))
     return (
-        (Step("Conv2d_0a_1x1", 1, 320),),
-        (Step("Conv2d_0a_1x1", 1, 384), fork),
-        (Step("Conv2d_0a_1x1", 1, 448), Step("Conv2d_0b_3x3", 3, 384), late),
-        (average(), Step("Conv2d_0b_1x1", 1, 192)),
+        (SlimLayer("Conv2d_0a_1x1", 1, 320),),
+        (SlimLayer("Conv2d_0a_1x1", 1, 384), fork),
+        (SlimLayer("Conv2d_0a_1x1", 1, 448), SlimLayer("Conv2d_0b_3x3", 3, 384), late),
+        (average(), SlimLayer("Conv2d_0b_1x1", 1, 192)),
     )
 
 
@@ -70,8 +70,8 @@ BLOCKS: dict[str, Branches] = {
     "Mixed_6a": (
         (halving("Conv2d_1a_1x1", 384),),
         (
-            Step("Conv2d_0a_1x1", 1, 64),
-            Step("Conv2d_0b_3x3", 3, 96),
+            SlimLayer("Conv2d_0a_1x1", 1, 64),
+            SlimLayer("Conv2d_0b_3x3", 3, 96),
             halving("Conv2d_1a_1x1", 96),
         ),
         (halving("MaxPool_1a_3x3"),),
@@ -81,11 +81,11 @@ BLOCKS: dict[str, Branches] = {
     "Mixed_6d": _crossed(160),
     "Mixed_6e": _crossed(192),
     "Mixed_7a": (
-        (Step("Conv2d_0a_1x1", 1, 192), halving("Conv2d_1a_3x3", 320)),
+        (SlimLayer("Conv2d_0a_1x1", 1, 192), halving("Conv2d_1a_3x3", 320)),
         (
-            Step("Conv2d_0a_1x1", 1, 192),
-            Step("Conv2d_0b_1x7", (1, 7), 192),
-            Step("Conv2d_0c_7x1", (7, 1), 192),
+            SlimLayer("Conv2d_0a_1x1", 1, 192),
+            SlimLayer("Conv2d_0b_1x7", (1, 7), 192),
+            SlimLayer("Conv2d_0c_7x1", (7, 1), 192),
             halving("Conv2d_1a_3x3", 192),
         ),
         (halving("MaxPool_1a_3x3"),),

@@ -8,7 +8,7 @@ from typing import Any
 from layerscope.formats.torch.aten.elements import number
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.graph import attributes as at
-from layerscope.ops.complex import is_complex
+from layerscope.ops.complex_arithmetic import is_complex
 from layerscope.ops.spec import REAL_PARTS
 
 

@@ -100,7 +100,7 @@ COMPOSED = frozenset((
 ))  # fmt: skip
 NLL = ("nll_loss_nd", "nll_loss", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward")
 
-# operator without its namespace and the mark of working in place, op
+# (ATen operator without its namespace and in-place underscore, op)
 BY_OPERATOR: dict[tuple[str, str], SavedRule] = {
     ("pow", "sqrt"): first_input,
     ("pow", "rsqrt"): first_input,

@@ -1,74 +1,41 @@
-"""Softmax and the losses of training."""
+"""Losses of training, and accuracy. Every loss is the mean over all elements or rows."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Softmax
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.access_map import AccessMap, everything, keep
-from layerscope.ops.autograd import Saved, every_input, nothing, result
-from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, axis_of, passes, same
-
-
-def _axis(call: Call) -> int:
-    return axis_of((call.attributes or Softmax()).axis, len(call.x))
-
-
-def _rows(call: Call) -> int:
-    axis = _axis(call)
-    if (call.attributes or Softmax()).tail:
-        return elements(call.x[:axis])
-    return elements(call.x) // max(call.x[axis], 1)
-
-
-def _reach(call: Call) -> tuple[AccessMap, ...]:
-    """All axes but those that are looked at together."""
-    axis = _axis(call)
-    end = len(call.x) if (call.attributes or Softmax()).tail else axis + 1
-    return (keep((*range(axis), *range(end, len(call.x)))),)
-
-
-def _shape(call: Call) -> tuple[Shape, ...]:
-    _axis(call)
-    return same(call)
-
-
-def _softmax(call: Call) -> Ops:
-    """The maximum, its subtraction, exponentials, their sum, a division."""
-    return Ops(comp=1, add=2, exp=1, div=1) * elements(call.x)
-
-
-def _log_softmax(call: Call) -> Ops:
-    """As softmax, with a logarithm per row and a subtraction in place of the division."""
-    return Ops(comp=1, add=3, exp=1) * elements(call.x) + Ops(exp=_rows(call))
+from layerscope.ops.access_map import everything
+from layerscope.ops.activation import log_softmax_ops, softmax_axis, softmax_ops, softmax_rows
+from layerscope.ops.autograd import Saved, every_input, nothing
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, passes, shapes_text
 
 
 def _mean(count: int) -> Ops:
     return Ops(add=count - 1, div=1)
 
 
-def _scalar(call: Call) -> tuple[Shape, ...]:
-    return ((),)
-
-
 def _paired(call: Call) -> tuple[Shape, ...]:
     if len(call.inputs) == 2 and elements(call.inputs[0]) != elements(call.inputs[1]):
-        told = " and ".join("x".join(map(str, shape)) for shape in call.inputs)
-        raise ShapeError(f"a loss of {told}: the two do not agree")
+        raise ShapeError(f"a loss of {shapes_text(call.inputs)}: the two do not agree")
     return ((),)
 
 
 def _labelled(call: Call) -> tuple[Shape, ...]:
-    _axis(call)
-    if len(call.inputs) == 2 and elements(call.inputs[1]) != _rows(call):
-        told = " and ".join("x".join(map(str, shape)) for shape in call.inputs)
-        raise ShapeError(f"a loss of {told}: expected one label for each of {_rows(call)} rows")
+    softmax_axis(call)
+    if len(call.inputs) == 2 and elements(call.inputs[1]) != softmax_rows(call):
+        rows = softmax_rows(call)
+        raise ShapeError(
+            f"a loss of {shapes_text(call.inputs)}: expected one label for each of {rows} rows"
+        )
     return ((),)
 
 
 def _nll(call: Call) -> Ops:
     """One log-probability a row, negated, and their mean."""
-    return Ops(mul=_rows(call)) + _mean(_rows(call))
+    return Ops(mul=softmax_rows(call)) + _mean(softmax_rows(call))
 
 
 def _loss(per_element: Ops) -> OpsRule:
@@ -77,17 +44,17 @@ def _loss(per_element: Ops) -> OpsRule:
 
 def _accuracy(call: Call) -> Ops:
     """Every score against the label's, its rank against k, and the mean of what was right."""
-    return Ops(comp=elements(call.x) + _rows(call)) + _mean(_rows(call))
+    return Ops(comp=elements(call.x) + softmax_rows(call)) + _mean(softmax_rows(call))
 
 
 def _log_loss(call: Call) -> Ops:
     """Of probabilities: one a row kept from zero, its logarithm, negated, and their mean."""
-    return Ops(comp=1, exp=1, mul=1) * _rows(call) + _mean(_rows(call))
+    return Ops(comp=1, exp=1, mul=1) * softmax_rows(call) + _mean(softmax_rows(call))
 
 
 def _infogain(call: Call) -> Ops:
     """Softmax, then the logarithm of every one kept from zero times its gain, added up."""
-    return _softmax(call) + Ops(comp=1, exp=1, mul=1, add=1) * elements(call.x) + Ops(div=1)
+    return softmax_ops(call) + Ops(comp=1, exp=1, mul=1, add=1) * elements(call.x) + Ops(div=1)
 
 
 def _pairs(call: Call) -> tuple[Shape, ...]:
@@ -125,36 +92,20 @@ LOSSES = {
     "sigmoid_cross_entropy": Ops(comp=2, mul=2, add=3, exp=2),
 }
 
+# Names of these ops in other systems; see `OpSpec.names`.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "mse_loss": {"caffe": "EuclideanLoss"},
+    "hinge_loss": {"caffe": "HingeLoss"},
+    "sigmoid_cross_entropy": {"caffe": "SigmoidCrossEntropyLoss"},
+}
+
 SPECS = {
-    "softmax": OpSpec(
-        family="softmax",
-        shape=_shape,
-        ops=_softmax,
-        access_map=_reach,
-        backward=lambda call: (Ops(mul=2, add=2) * elements(call.x), FREE),
-        saved_for_backward=result,
-    ),
-    "log_softmax": OpSpec(
-        family="softmax",
-        shape=_shape,
-        ops=_log_softmax,
-        access_map=_reach,
-        backward=lambda call: (Ops(exp=1, mul=1, add=2) * elements(call.x), FREE),
-        saved_for_backward=result,
-    ),
-    # one for the first of the largest, noughts for the others
-    "hardmax": OpSpec(
-        family="softmax",
-        shape=_shape,
-        ops=lambda call: Ops(comp=elements(call.x) - _rows(call)),
-        access_map=_reach,
-        backward=passes,
-        saved_for_backward=nothing,
-    ),
     "softmax_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
+        names={"caffe": "SoftmaxWithLoss", "matconvnet": "softmxl"},
         shape=_labelled,
-        ops=lambda call: _log_softmax(call) + _nll(call),
+        ops=lambda call: log_softmax_ops(call) + _nll(call),
         access_map=lambda call: everything(call.inputs),
         backward=lambda call: (Ops(exp=1, add=1, mul=1) * elements(call.x), FREE),
         arity=(1, 2),
@@ -162,6 +113,7 @@ SPECS = {
     ),
     "accuracy": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_accuracy,
         access_map=lambda call: everything(call.inputs),
@@ -171,14 +123,16 @@ SPECS = {
     ),
     "log_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_log_loss,
         access_map=lambda call: everything(call.inputs),
-        backward=lambda call: (Ops(div=_rows(call)), FREE),
+        backward=lambda call: (Ops(div=softmax_rows(call)), FREE),
         arity=(1, 2),
     ),
     "infogain_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_infogain,
         access_map=lambda call: everything(call.inputs),
@@ -197,10 +151,11 @@ SPECS = {
     ),
     "nll_loss": OpSpec(
         family="loss",
+        attributes=Softmax,
         shape=_labelled,
         ops=_nll,
         access_map=lambda call: everything(call.inputs),
-        backward=lambda call: (Ops(mul=_rows(call)), FREE),
+        backward=lambda call: (Ops(mul=softmax_rows(call)), FREE),
         arity=(1, 2),
         saved_for_backward=lambda call: Saved(
             inputs=tuple(range(len(call.inputs))), extra=((1, ""),)
@@ -209,6 +164,7 @@ SPECS = {
 } | {
     op: OpSpec(
         family="loss",
+        names=NAMES.get(op, {}),
         shape=_paired,
         ops=_loss(per_element),
         access_map=lambda call: everything(call.inputs),

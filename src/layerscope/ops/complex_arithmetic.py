@@ -1,4 +1,4 @@
-"""Operations on complex numbers, as the real operations that they take.
+"""Operation counts of nodes with complex dtypes, in operations on real numbers.
 
 A product takes four multiplications and two additions, a sum two additions; with a real number half
 of the product, and one addition. A multiply-add adds the product to a sum: four real ones.
@@ -35,8 +35,8 @@ def is_complex(dtype: str) -> bool:
 
 def by_kind(ops: Ops) -> Ops:
     """Every kind of operation as of two complex operands."""
-    made = Ops(mac=4 * ops.mac, add=2 * ops.add, comp=2 * ops.comp, exp=2 * ops.exp)
-    return made + PRODUCT * ops.mul + QUOTIENT * ops.div
+    converted = Ops(mac=4 * ops.mac, add=2 * ops.add, comp=2 * ops.comp, exp=2 * ops.exp)
+    return converted + PRODUCT * ops.mul + QUOTIENT * ops.div
 
 
 def _products(call: Call, ops: Ops, real: int) -> Ops:

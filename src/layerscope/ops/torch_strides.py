@@ -1,6 +1,6 @@
-"""Strides: which shapes are views of a storage, and how PyTorch lays out what it computes.
+"""Strides of views and of PyTorch's results.
 
-Strides of axes of one element are arbitrary and compared nowhere.
+The stride of an axis of size 1 is arbitrary and never compared.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from layerscope.graph.types import Shape, elements
 
-Laid = tuple[Shape, Shape]  # sizes and strides
+ShapeStride = tuple[Shape, Shape]  # sizes and strides
 
 
 @lru_cache(4096)
@@ -33,8 +33,8 @@ def is_dense(shape: Shape, stride: Shape) -> bool:
     )
 
 
-def restride(shape: Shape, stride: Shape, made: Shape) -> Shape | None:
-    """Strides by which the same storage has another shape; None where it must be copied."""
+def restride(shape: Shape, stride: Shape, new_shape: Shape) -> Shape | None:
+    """Strides of a view with another shape; None if the reshape needs a copy."""
     runs: list[tuple[int, int]] = []  # elements evenly spaced, and the step; innermost first
     for size, step in zip(reversed(shape), reversed(stride), strict=True):
         if size == 1:
@@ -45,7 +45,7 @@ def restride(shape: Shape, stride: Shape, made: Shape) -> Shape | None:
             runs.append((size, step))
     strides = []
     left, step = 1, 1
-    for size in reversed(made):
+    for size in reversed(new_shape):
         if left == 1 and size > 1:
             left, step = runs.pop(0)
         if left % size:
@@ -64,7 +64,7 @@ def expanded(shape: Shape, stride: Shape, wide: Shape) -> Shape:
 
 
 def channels_last(shape: Shape, stride: Shape) -> bool:
-    """Whether PyTorch takes a tensor for one whose channels are innermost in storage."""
+    """Whether PyTorch treats a tensor as channels_last."""
     if len(shape) not in (4, 5) or stride[1] == 0:
         return False
     least = 0
@@ -83,8 +83,8 @@ def in_order(shape: Shape, order: Sequence[int]) -> Shape:
     return tuple(stride)
 
 
-def elementwise(shape: Shape, given: Sequence[Laid]) -> Shape:
-    """Strides of what TensorIterator computes: axes ordered by the strides of its operands."""
+def elementwise(shape: Shape, given: Sequence[ShapeStride]) -> Shape:
+    """Strides of a TensorIterator result: axes ordered by the strides of the operands."""
     operands = [expanded(own, stride, shape) for own, stride in given]
     if all(own == shape and is_dense(own, stride) for own, stride in given):
         return dense(shape)
@@ -102,7 +102,7 @@ def elementwise(shape: Shape, given: Sequence[Laid]) -> Shape:
 
 
 def _swap(shape: Shape, operands: Sequence[Shape], inner: int, outer: int) -> int:
-    """1 where the axes are to be swapped, -1 where they are in order, 0 where no operand says."""
+    """1 if the axes must be swapped, -1 if they are in order, 0 if no operand decides."""
     for stride in operands:
         a, b = stride[inner], stride[outer]
         if a == 0 or b == 0:
@@ -115,7 +115,7 @@ def _swap(shape: Shape, operands: Sequence[Shape], inner: int, outer: int) -> in
 
 
 def storage_elements(shape: Shape, stride: Shape) -> int:
-    """Elements that a view of its own storage spans."""
+    """Elements of the storage that a view spans."""
     if not elements(shape):
         return 0
     return 1 + sum([(size - 1) * step for size, step in zip(shape, stride, strict=True)])

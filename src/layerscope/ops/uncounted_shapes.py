@@ -1,4 +1,4 @@
-"""Output shapes of layers whose operations depend on data, so that no rule can count them."""
+"""Output shapes of Caffe layers whose operations depend on data and cannot be counted."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _correlation(inputs: Inputs, sizes: tuple[int, ...]) -> Shapes:
     radius = (kernel - 1) // 2
     rows = height - 2 * radius if flat else height + 2 * (pad - most - radius)
     columns = width + 2 * (pad - most - radius)
-    made = (-(-rows // step), -(-columns // step))
-    return ((batch, maps, *made),) if min(made) > 0 else ()
+    spatial = (-(-rows // step), -(-columns // step))
+    return ((batch, maps, *spatial),) if min(spatial) > 0 else ()
 
 
 def _features(inputs: Inputs, sizes: tuple[int, ...]) -> Shapes:

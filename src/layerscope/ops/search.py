@@ -62,7 +62,7 @@ def _running(call: Call) -> Ops:
     return Ops(comp=size - size // max(call.x[_line(call)], 1))
 
 
-def _running_reach(call: Call) -> tuple[AccessMap, ...]:
+def _running_access(call: Call) -> tuple[AccessMap, ...]:
     kept = keep(tuple(n for n in range(len(call.x)) if n != _line(call)))
     return (kept, kept)
 
@@ -70,9 +70,10 @@ def _running_reach(call: Call) -> tuple[AccessMap, ...]:
 def _running_rule() -> OpSpec:
     return OpSpec(
         family="reduction",
+        attributes=CumSum,
         shape=_running_shape,
         ops=_running,
-        access_map=_running_reach,
+        access_map=_running_access,
         backward=lambda call: (Ops(add=elements(call.x)), FREE),
         saved_for_backward=lambda call: Saved(inputs=(0,), outputs=(1,)),
         out_dtypes=("input", "int64"),
@@ -93,10 +94,10 @@ def _bag_ops(call: Call) -> Ops:
     a: EmbeddingBag = call.attributes
     count = call.x[0] * a.features
     joined = max(count - a.bags * a.features, 0)
-    made = Ops(comp=joined) if a.mode == "max" else Ops(add=joined)
+    ops = Ops(comp=joined) if a.mode == "max" else Ops(add=joined)
     if a.mode == "mean":
-        made += Ops(div=a.bags * a.features)
-    return made + Ops(mul=count if len(call.inputs) > 2 else 0)
+        ops += Ops(div=a.bags * a.features)
+    return ops + Ops(mul=count if len(call.inputs) > 2 else 0)
 
 
 def _bag_params(call: Call) -> tuple[Param, ...]:
@@ -107,6 +108,7 @@ def _bag_params(call: Call) -> tuple[Param, ...]:
 SPECS = {
     "cdist": OpSpec(
         family="linear",
+        attributes=Distance,
         shape=_pairs,
         ops=_distances,
         access_map=lambda call: everything(call.inputs),
@@ -117,6 +119,7 @@ SPECS = {
     # positions in sorted numbers (first input) of every number of the second
     "searchsorted": OpSpec(
         family="indexing",
+        attributes=DeclaredOutputs,
         shape=_declared,
         ops=_search,
         access_map=lambda call: everything(call.inputs),
@@ -132,6 +135,7 @@ SPECS = {
     # how often each whole number occurs, or the sum of the weights (second input) of each
     "bincount": OpSpec(
         family="indexing",
+        attributes=DeclaredOutputs,
         shape=_declared,
         ops=lambda call: Ops(add=elements(call.x)),
         access_map=lambda call: everything(call.inputs),
@@ -154,6 +158,7 @@ SPECS = {
     ),
     "embedding_bag": OpSpec(
         family="indexing",
+        attributes=EmbeddingBag,
         shape=_bag_shape,
         ops=_bag_ops,
         params=_bag_params,

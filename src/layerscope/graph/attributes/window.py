@@ -1,4 +1,4 @@
-"""What slides over an input, and the layers that do."""
+"""The sliding window of convolution, pooling and receptive fields."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Same = Literal["same_upper", "same_lower"]
 
 
 class Window(Struct, frozen=True, gc=False):
-    """A sliding window of any rank, shared by convolution, pooling and the receptive field.
+    """A sliding window with any number of axes.
 
-    `rounding` says what a position that only partly fits does: `floor` drops it, `ceil` keeps it,
-    `caffe` keeps it unless it starts in the end padding of a padded input, `torch` keeps it unless
+    `rounding` is for a position that only partly fits: `floor` drops it, `ceil` keeps it, `caffe`
+    keeps it unless it starts in the end padding of a padded input, `torch` keeps it unless
     it starts past the input and its begin padding, padded or not.
     """
 
@@ -49,17 +49,17 @@ class Window(Struct, frozen=True, gc=False):
 
     @property
     def rank(self) -> int:
-        """Number of axes it slides along."""
+        """Number of axes."""
         return len(self.kernel)
 
     @property
     def positions(self) -> int:
-        """Input positions under one placement, padding included."""
+        """Number of kernel elements."""
         return prod(self.kernel)
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Input length one placement spans, dilation included."""
+        """Extent of the kernel per axis, dilation included."""
         return tuple([(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)])
 
     def resolve(self, sizes: tuple[int, ...]) -> Pads:
@@ -74,7 +74,7 @@ class Window(Struct, frozen=True, gc=False):
         return tuple(pads)
 
     def slide(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """Number of placements per axis on an input of these sizes."""
+        """Number of window positions per axis on an input of these sizes."""
         if len(sizes) != len(self.kernel):
             raise ShapeError(
                 f"a window of {len(self.kernel)} axes over {len(sizes)} spatial axes {sizes}"
@@ -102,89 +102,3 @@ class Window(Struct, frozen=True, gc=False):
 
 def _times(sizes: tuple[int, ...]) -> str:
     return "x".join(map(str, sizes))
-
-
-class Conv(Struct, frozen=True, gc=False):
-    """Convolution; the input's channels are read from its shape."""
-
-    window: Window
-    out_channels: int
-    groups: int = 1
-    bias: bool = True
-
-
-class DeformConv(Struct, frozen=True, gc=False):
-    """Convolution of samples at places that the second input moves, weighted by a third.
-
-    Offsets are N x (offset_groups · positions · 2) x out, weights N x (offset_groups · positions) x
-    out.
-    """
-
-    window: Window
-    out_channels: int
-    groups: int = 1
-    bias: bool = True
-    offset_groups: int = 1
-
-
-class TransposedConv(Struct, frozen=True, gc=False):
-    """Transposed convolution; the window is that of the convolution it transposes."""
-
-    window: Window
-    out_channels: int
-    groups: int = 1
-    bias: bool = True
-    output_padding: tuple[int, ...] = ()
-
-
-class Pool(Struct, frozen=True, gc=False):
-    """Pooling under a window; `p` is the norm of Lp pooling.
-
-    With `indices` max pooling also tells where each maximum was, in numbers of `index_dtype` (those
-    of its input if "").
-    """
-
-    window: Window
-    count_include_pad: bool = True
-    p: int = 2
-    indices: bool = False
-    index_dtype: str = "int64"
-
-
-class Im2Col(Struct, frozen=True, gc=False):
-    """What stands under each placement of a window, written out along the channels."""
-
-    window: Window
-
-
-class Pyramid(Struct, frozen=True, gc=False):
-    """Pooling into 1, 2, 4 … bins an axis, one level after the other, joined to one vector."""
-
-    levels: int
-
-
-class Unpool(Struct, frozen=True, gc=False):
-    """Elements put back where their maxima were, as the second input tells.
-
-    The output is of `size`, or `scale` times the input and `less` shorter, per axis.
-    """
-
-    size: tuple[int, ...] = ()
-    scale: tuple[int, ...] = ()
-    less: tuple[int, ...] = (0, 0)
-
-
-class GlobalPool(Struct, frozen=True, gc=False):
-    """Pooling over all positions; `p` is the norm of Lp pooling."""
-
-    p: int = 2
-
-
-class AdaptivePool(Struct, frozen=True, gc=False):
-    """Pooling into a fixed number of bins per axis; None keeps that axis as it is.
-
-    With `indices` max pooling also tells where each maximum was.
-    """
-
-    output: tuple[int | None, ...]
-    indices: bool = False

@@ -1,0 +1,25 @@
+"""Attributes of distances and embedding bags."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Distance(Struct, frozen=True, gc=False):
+    """The p-norm of the difference of every pair of rows."""
+
+    p: float = 2.0
+
+
+class EmbeddingBag(Struct, frozen=True, gc=False):
+    """A table of `rows` vectors looked up by index (first input), those of each bag combined.
+
+    The second input has the start of each bag, a third one the weight of each index.
+    """
+
+    rows: int
+    features: int
+    bags: int
+    mode: Literal["sum", "mean", "max"] = "sum"

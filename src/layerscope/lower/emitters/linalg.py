@@ -1,0 +1,13 @@
+"""Linear algebra, of which ONNX has only Det (see linear.py)."""
+
+from __future__ import annotations
+
+from layerscope.lower.builder import Emitter
+
+EMITTERS: dict[str, Emitter] = {}
+
+REFUSED = dict.fromkeys(
+    ("lu", "slogdet", "inverse", "solve", "lu_solve", "triangular_solve", "cholesky",
+     "cholesky_solve", "qr", "householder_product", "svd", "eig", "eigh", "matrix_exp"),
+    "ONNX has no operator of linear algebra but Det",
+)  # fmt: skip
