@@ -13,7 +13,7 @@ from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import Tensor
 from layerscope.ops import SPECS
-from layerscope.report.numbers import AtLeast, decimal
+from layerscope.report.numbers import AtLeast, decimal, shape_text
 from layerscope.report.tree import Row
 from layerscope.report.types import Report
 
@@ -28,13 +28,6 @@ class Column(Struct, frozen=True):
     kind: Kind
     says: str
     value: Callable[[Row, Report], Any]
-
-
-def shape_text(shape: Iterable[Any] | None) -> str:
-    """Sizes joined by x, `?` where unknown, `scalar` where there are none."""
-    if shape is None:
-        return "?"
-    return "x".join(map(str, shape)) or "scalar"
 
 
 def tensor_text(tensor: Tensor) -> str:
