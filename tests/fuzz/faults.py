@@ -174,7 +174,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "numbers": (
         Fault(
             "a quantity above 2^63 - 1", "report/quantities.py",
-            "    if exact > MOST_SIZE:\n        raise TooLarge(where, value)\n", "",
+            "    if exact > MOST_SIZE:\n        raise NumberTooLarge(where, value)\n", "",
         ),
         Fault(
             "digits and separators read in many ways", "report/quantities.py",

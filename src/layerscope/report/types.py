@@ -12,7 +12,7 @@ from layerscope.analysis.costs import Cost, storage_of
 from layerscope.analysis.fields import Fields
 from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
-from layerscope.analysis.training import STATES, Training, training
+from layerscope.analysis.training import STATES, Training, TrainingSetup, training
 from layerscope.conventions.convention import Convention
 from layerscope.errors import UnknownName
 from layerscope.graph.types import Graph, Node, Tensor, elements, is_floating, storage_bytes
@@ -305,14 +305,8 @@ class Report(Struct, frozen=True, dict=True):
         """Memory of one training step, by use; `mixed` needs a half-precision report."""
         if optimizer not in STATES:
             raise UnknownName("optimizer", optimizer, STATES, f"; known: {', '.join(STATES)}")
-        return training(
-            self.graph,
-            self.shapes,
-            self.costs,
-            optimizer=optimizer,
-            mixed=mixed,
-            checkpoint=checkpoint,
-        )
+        setup = TrainingSetup(optimizer, mixed, checkpoint)
+        return training(self.graph, self.shapes, self.costs, setup)
 
     def findings(self) -> tuple[str, ...]:
         """Sentences on which layers have most of each figure, and where memory peaks."""
