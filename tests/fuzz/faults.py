@@ -193,11 +193,11 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "a value of another type", "report/budgets.py",
-            "    if value is not None and not fits:\n", "    if value is None and not key:\n",
+            "    if value is not None and not fits:\n", "    if value is None and not where:\n",
         ),
         Fault(
             "budgets that are no table", "report/budget_file.py",
-            "        if not isinstance(document, dict):\n"
+            "        if not isinstance(value, dict):\n"
             '            raise UsageError(f"{file}: {key} is no table, expected {TABLE}")\n', "",
         ),
     ),

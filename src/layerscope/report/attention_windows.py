@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -67,7 +67,7 @@ def _products(report: Report) -> Iterator[tuple[str, int, int, int]]:
             yield path, macs, scores[-2], scores[-1]
 
 
-@cache
+@lru_cache(4096)
 def pairs(queries: int, keys: int, window: KeyWindow) -> int:
     """Pairs of a query and a key inside the window; the last query is at the last key."""
     total = 0
