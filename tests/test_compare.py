@@ -15,7 +15,7 @@ from layerscope import Builder, Graph
 from layerscope.cli import run
 from layerscope.errors import UsageError
 from layerscope.report.align import CELLS, Item, align
-from layerscope.report.compare import Match, Pair
+from layerscope.report.compare import LayerMatch, Pair
 
 Captured = pytest.CaptureFixture[str]
 
@@ -56,7 +56,7 @@ def kinds(found: Pair) -> dict[str, int]:
     return {kind: found.count(kind) for kind in ("equal", "changed", "only_first", "only_second")}
 
 
-def changed(found: Pair) -> list[Match]:
+def changed(found: Pair) -> list[LayerMatch]:
     return [match for match in found.matches if match.kind == "changed"]
 
 

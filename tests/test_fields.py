@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from layerscope import Builder, Graph
-from layerscope.analysis.fields import MOST_PHASES, Axis, Field, fields
+from layerscope.analysis.fields import MOST_PHASES, Field, FieldAxis, fields
 from layerscope.analysis.shapes import infer
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
@@ -29,7 +29,7 @@ def field(b: Builder, name: str) -> Field:
     return found
 
 
-def axis(b: Builder, name: str) -> Axis:
+def axis(b: Builder, name: str) -> FieldAxis:
     (only,) = field(b, name).axes
     return only
 
@@ -276,7 +276,7 @@ def test_a_hundred_phases_stay_bounded() -> None:
     assert found.everything  # summed up as one stretch that holds every other
 
 
-def axis_alone(b: Builder, name: str) -> Axis:
+def axis_alone(b: Builder, name: str) -> FieldAxis:
     """The axis of a tensor too long to measure."""
     graph = b.build(name)
     (found,) = fields(graph, infer(graph))[name]

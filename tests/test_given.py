@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layerscope import Graph, Node, Param, Report, Tensor, analyze
-from layerscope.analysis.training import kept, training
+from layerscope.analysis.training import TrainingSetup, kept, training
 from layerscope.graph import attributes as at
 from layerscope.notations import NOTATIONS
 from layerscope.ops import SPECS, Call, Ops
@@ -50,7 +50,7 @@ def test_gradients_go_where_something_learns(report: Report) -> None:
     saved = kept(report.graph, report.shapes, report.costs)
     assert saved.by_node["conv"] == 4 * (128 + 72)
     assert saved.by_node["mul"] == 0  # the constant alone, which is there anyway
-    assert training(report.graph, report.shapes, report.costs, optimizer="sgd").complete
+    assert training(report.graph, report.shapes, report.costs, TrainingSetup("sgd")).complete
 
 
 def test_arrays_of_the_graph_are_learned_and_shared() -> None:

@@ -404,7 +404,7 @@ def test_a_shape_error_points_to_the_file_where_there_is_one() -> None:
 
 def test_an_op_of_more_outputs_than_are_named() -> None:
     node = Node("cut", "split", ("data",), ("y",), at.Split(1, (1, 2)))
-    with pytest.raises(ShapeError, match="net: cut: split makes 2 tensors, 1 are named"):
+    with pytest.raises(ShapeError, match="net: cut: split has 2 outputs, 1 are named"):
         infer(Graph("net", (DATA,), (node,), ("y",)))
 
 
@@ -413,7 +413,7 @@ def test_an_op_of_more_outputs_than_are_named_the_second_time() -> None:
     told = at.Split(1, (1, 2))
     good = Node("good", "split", ("data",), ("a", "b"), told)
     bad = Node("bad", "split", ("data",), ("c",), told)
-    with pytest.raises(ShapeError, match="net: bad: split makes 2 tensors, 1 are named"):
+    with pytest.raises(ShapeError, match="net: bad: split has 2 outputs, 1 are named"):
         infer(Graph("net", (DATA,), (good, bad), ("a",)))
 
 

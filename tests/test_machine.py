@@ -15,7 +15,7 @@ from layerscope.engines.accelerators import ACCELERATORS, machine_of
 from layerscope.engines.cache import folder, keep, load
 from layerscope.engines.measuring import measure
 from layerscope.report.measurement import Level, Machine, Peak, Rate
-from layerscope.report.timed import Moved, roof_of
+from layerscope.report.timed import Moved, Roofline
 
 
 def rate(value: float) -> Rate:
@@ -68,16 +68,16 @@ def test_a_machine_is_measured_and_kept(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_roof_is_the_limit_that_takes_longest(
     macs: int, moved: Moved, weights: int, name: str
 ) -> None:
-    roof = roof_of(macs, moved, weights, MACHINE, 2, "fp32", 1.0)
+    roof = Roofline(MACHINE, 2, "fp32", weights).roof(macs, moved, 1.0)
     assert roof is not None
     assert roof.name == name
 
 
 def test_a_roof_is_a_share_of_the_time() -> None:
-    roof = roof_of(10**9, Moved(0, 0, 0), 0, MACHINE, 2, "fp32", 0.02)
+    roof = Roofline(MACHINE, 2, "fp32", 0).roof(10**9, Moved(0, 0, 0), 0.02)
     assert roof is not None
     assert roof.share == pytest.approx(2e9 / 200e9 / 0.02)
-    assert roof_of(0, Moved(0, 0, 0), 0, MACHINE, 2, "fp32", 1.0) is None
+    assert Roofline(MACHINE, 2, "fp32", 0).roof(0, Moved(0, 0, 0), 1.0) is None
 
 
 def test_threads_find_their_nearest_limit() -> None:

@@ -14,7 +14,7 @@ import layerscope
 from layerscope.cli import run
 from layerscope.errors import UsageError
 from layerscope.limits import MOST_SIZE
-from layerscope.report.quantities import TooLarge, quantity, sizes, whole
+from layerscope.report.quantities import NumberTooLarge, quantity, sizes, whole
 
 Captured = pytest.CaptureFixture[str]
 
@@ -162,7 +162,7 @@ def test_whole_numbers_are_exact_or_too_large(number: int) -> None:
     if abs(number) <= MOST_SIZE:
         assert whole(str(number), "") == number
     else:
-        with pytest.raises(TooLarge):
+        with pytest.raises(NumberTooLarge):
             whole(str(number), "")
 
 

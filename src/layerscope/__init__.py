@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.api import Report, analyze, compare, fit, load, measure, predict
+    from layerscope.api import analyze, compare, fit, load, measure, predict
     from layerscope.builder import Builder
     from layerscope.dropins import FlopCountAnalysis, profile, summary
     from layerscope.errors import LayerscopeError
-    from layerscope.export.comparison import Comparison
     from layerscope.graph import Graph, Node, Param, Tensor
+    from layerscope.report import Report
+    from layerscope.report.compare import Comparison
 
 # Loaded on first use: `layerscope --help` needs none of them.
 PUBLIC = {
@@ -31,14 +32,14 @@ PUBLIC = {
     "Builder": "layerscope.builder",
     "profile": "layerscope.dropins",
     "summary": "layerscope.dropins",
-    "Comparison": "layerscope.export.comparison",
-    "Explanation": "layerscope.export.explanation",
+    "Comparison": "layerscope.report.compare",
+    "Explanation": "layerscope.report.explain",
     "FlopCountAnalysis": "layerscope.dropins",
     "Graph": "layerscope.graph",
     "LayerscopeError": "layerscope.errors",
     "Node": "layerscope.graph",
     "Param": "layerscope.graph",
-    "Report": "layerscope.api",
+    "Report": "layerscope.report",
     "Tensor": "layerscope.graph",
 }
 

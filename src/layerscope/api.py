@@ -8,152 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from layerscope import report
-from layerscope.analysis.costs import costs, storage_of
+from layerscope.analysis.costs import costs
 from layerscope.analysis.fields import Fields
 from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import Shapes, infer
 from layerscope.analysis.stored import check_stored
-from layerscope.analysis.training import STATES, Training, training
 from layerscope.conventions import COUNTERS, convention
-from layerscope.errors import FormatError, ShapeError, UnknownName, UsageError
+from layerscope.errors import FormatError, ShapeError, UsageError
 from layerscope.graph import DTYPE_BITS, Graph, Shape
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
 from layerscope.ops import SPECS
 from layerscope.report.quantities import count_of, shape_of, within
 from layerscope.report.training import Fit
+from layerscope.report.types import Report
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.export.comparison import Comparison
-    from layerscope.export.explanation import Explanation
+    from layerscope.report.compare import Comparison
+    from layerscope.report.explain import Explanation
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
 
 Input = Sequence[int] | str | Mapping[str, Sequence[int] | str]  # (1, 3, 224, 224), "3x224x224"
-
-
-class Report(report.Report, frozen=True, dict=True):
-    """The account of a network, with every way to print it."""
-
-    def __str__(self) -> str:
-        from layerscope.export.text import write
-
-        return write(self)
-
-    def _repr_html_(self) -> str:
-        from layerscope.export.footer import footer
-        from layerscope.export.html import write
-
-        return write(self) + footer(self, "html")
-
-    def to_text(self, *, width: int | None = None, **view: Any) -> str:
-        """The table people read, within `width` columns."""
-        from layerscope.export.text import write
-
-        return write(self, _view(view), width=width)
-
-    def to_markdown(self, **view: Any) -> str:
-        """A Markdown table; `columns`, `depth`, `sort` and `top` as on the command line."""
-        from layerscope.export.markdown import write
-
-        return write(self, _view(view))
-
-    def to_csv(self, **view: Any) -> str:
-        """A layer a line, figures in full."""
-        from layerscope.export.csv import write
-
-        return write(self, _view(view))
-
-    def to_latex(self, **view: Any) -> str:
-        """A LaTeX tabular in the booktabs style."""
-        from layerscope.export.latex import write
-
-        return write(self, _view(view))
-
-    def to_html(self, **view: Any) -> str:
-        """An HTML table."""
-        from layerscope.export.html import write
-
-        return write(self, _view(view))
-
-    def to_json(self) -> str:
-        """The whole account as JSON; docs/report.schema.json describes it."""
-        from layerscope.export.json import write
-
-        return write(self)
-
-    def to_pandas(self, **view: Any) -> Any:
-        """A DataFrame with a layer a row (extra `frame`)."""
-        from layerscope.export.frame import write
-
-        return write(self, _view(view))
-
-    def to_notation(self, name: str, **options: Any) -> str:
-        """The table in a notation others use: netscope, matconvnet, cs231n …"""
-        from layerscope.notations import write
-
-        return write(self, name, **options)
-
-    def training(
-        self, optimizer: str = "adam", *, mixed: bool = False, checkpoint: bool = False
-    ) -> Training:
-        """Memory of one training step, by what holds it; `mixed` needs a half-precision report."""
-        if optimizer not in STATES:
-            raise UnknownName("optimizer", optimizer, STATES, f"; known: {', '.join(STATES)}")
-        return training(
-            self.graph,
-            self.shapes,
-            self.costs,
-            optimizer=optimizer,
-            mixed=mixed,
-            checkpoint=checkpoint,
-        )
-
-    @property
-    def total_params(self) -> int:
-        """Parameters of the network, those included that this forward does not use."""
-        return self.totals.params + self._unused_params
-
-    @property
-    def trainable_params(self) -> int:
-        """Parameters that training changes."""
-        frozen = self.graph.frozen
-        still = sum([param.elements for param in self.graph.unused if param.storage in frozen])
-        for node in self.graph.nodes if frozen else ():
-            for param in self.costs[node.name].first:
-                if param.learnable and storage_of(node, param, node.ties) in frozen:
-                    still += param.elements
-        return self.total_params - still
-
-    @property
-    def _unused_params(self) -> int:
-        if self.convention.learned != "used":  # the totals have them
-            return 0
-        return sum([param.elements for param in self.graph.unused])
-
-    @property
-    def total_macs(self) -> int:
-        """Multiply-adds."""
-        return self.totals.macs
-
-    @property
-    def total_flops(self) -> int:
-        """2 per multiply-add, 1 per everything else."""
-        return self.totals.flops
-
-    def findings(self) -> tuple[str, ...]:
-        """Which layers hold most, and where memory peaks, in words."""
-        from layerscope.report.findings import findings
-
-        return findings(self)
-
-
-def _view(options: dict[str, Any]) -> Any:
-    from layerscope.export.table import View
-
-    columns: Sequence[str] = options.pop("columns", ())
-    return View(columns=tuple(columns), **options)
 
 
 def load(network: str, **options: Any) -> Graph:
@@ -347,7 +223,7 @@ def _need_shapes(graph: Graph) -> None:
                 )
 
 
-def need_operations(found: report.Report, what: str) -> None:
+def need_operations(found: Report, what: str) -> None:
     """Raise for a file of weights, where a command needs what is done with them."""
     nodes = found.graph.nodes
     if nodes and all(node.op == "weights" for node in nodes):
@@ -408,7 +284,6 @@ def compare(
 
     What only readers of files are told, they alone are.
     """
-    from layerscope.export.comparison import Comparison
     from layerscope.formats import Options, looks_like_a_file, names_a_model
     from layerscope.report.compare import compare as compared
 
@@ -423,13 +298,10 @@ def compare(
         raise UsageError(f"{sorted(read)[0]} is of networks in files, and none of these is one")
     plain = {name: value for name, value in options.items() if name not in read}
     reports = [
-        each
-        if isinstance(each, report.Report)
-        else analyze(each, **(options if each in files else plain))
+        each if isinstance(each, Report) else analyze(each, **(options if each in files else plain))
         for each in networks
     ]
-    found = compared(reports)
-    return Comparison(found.reports, found.figures, found.pairs)
+    return compared(reports)
 
 
 GIVEN = ("input", "input_size", "input_data")
@@ -442,22 +314,21 @@ def explain(
 
     With a `figure` as published, such as "4.11G", which of them give it at its printed precision.
     """
-    from layerscope.export.explanation import Explanation
     from layerscope.report.explain import explain as explained
     from layerscope.report.figures import find, parse_figure
 
     wanted = None if figure is None else parse_figure(figure)
-    first = network if isinstance(network, report.Report) else analyze(network, **options)
+    first = network if isinstance(network, Report) else analyze(network, **options)
     found = explained(replace(first, convention=convention("exact")), tuple(counters))
 
-    def again(shape: Shape) -> report.Report:
-        if isinstance(network, report.Report):
+    def again(shape: Shape) -> Report:
+        if isinstance(network, Report):
             return analyze(network.graph, input=shape)
         told = {name: value for name, value in options.items() if name not in GIVEN}
         return analyze(network, input=shape, **told)
 
     answer = None if wanted is None else find(found, wanted, again)
-    return Explanation(found.report, found.macs, found.params, found.opinions, found.notes, answer)
+    return replace(found, answer=answer)
 
 
 def measure(

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from layerscope.api import Report, analyze
+from layerscope.api import analyze
 from layerscope.errors import UnknownName
 from layerscope.report.columns import of_convention
-from layerscope.report.types import Layer
+from layerscope.report.types import Layer, Report
 
 # torchinfo's columns in our words
 COLUMNS = {

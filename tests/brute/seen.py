@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from layerscope.analysis.fields import Axis, Field, Stretch, fields
+from layerscope.analysis.fields import Field, FieldAxis, Stretch, fields
 from layerscope.analysis.shapes import infer
 from layerscope.graph.types import Graph, Shape
 from layerscope.ops import SPECS
@@ -81,7 +81,7 @@ def within(inner: Stretch, outer: Stretch) -> bool:
     return outer is not None and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def by_place(array: Array, axes: Iterable[Axis]) -> dict[Index, int]:
+def by_place(array: Array, axes: Iterable[FieldAxis]) -> dict[Index, int]:
     """What was seen from each place along the axes' carriers, from all other axes together."""
     carriers = sorted({axis.carrier for axis in axes if axis.carrier is not None})
     seen: dict[Index, int] = {}

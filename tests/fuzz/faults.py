@@ -174,7 +174,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "numbers": (
         Fault(
             "a quantity above 2^63 - 1", "report/quantities.py",
-            "    if exact > MOST_SIZE:\n        raise TooLarge(where, value)\n", "",
+            "    if exact > MOST_SIZE:\n        raise NumberTooLarge(where, value)\n", "",
         ),
         Fault(
             "digits and separators read in many ways", "report/quantities.py",
@@ -193,11 +193,11 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "a value of another type", "report/budgets.py",
-            "    if value is not None and not fits:\n", "    if value is None and not key:\n",
+            "    if value is not None and not fits:\n", "    if value is None and not where:\n",
         ),
         Fault(
             "budgets that are no table", "report/budget_file.py",
-            "        if not isinstance(document, dict):\n"
+            "        if not isinstance(value, dict):\n"
             '            raise UsageError(f"{file}: {key} is no table, expected {TABLE}")\n', "",
         ),
     ),

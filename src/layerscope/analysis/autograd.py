@@ -1,7 +1,7 @@
-"""Bytes that PyTorch's autograd keeps for the backward pass, node by node.
+"""Bytes of tensors that PyTorch's autograd saves for the backward pass, node by node.
 
-Each storage is counted once, by the first node that keeps it; parameters and buffers are counted
-elsewhere. Where a figure may differ from autograd's, a note says of which layers and why.
+Each storage is counted once, at the first node that saves it. Parameters and buffers are not
+counted here. Where a figure may differ from autograd's, a note says for which layers and why.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from layerscope.analysis.costs import Cost, storage_of
 from layerscope.analysis.shapes import Shapes, Tensors
 from layerscope.analysis.storage import Storages, operator, written
-from layerscope.graph.types import Graph, Node, Tensor, elements, storage_bytes
-from layerscope.ops import SPECS, Call
+from layerscope.graph.types import Autograd, Graph, Node, Tensor, elements, storage_bytes
+from layerscope.ops import SPECS, Call, OpSpec
 from layerscope.ops.autograd import NOTHING, WEIGHT, Saved, nothing
 from layerscope.ops.saved_by_operator import BY_OPERATOR, COMPOSED, NLL
 
@@ -64,18 +64,18 @@ Status = Literal["exact", "estimate"]
 
 
 class Kept(Struct, frozen=True):
-    """Bytes kept for the backward pass: per node, what it is the first to keep."""
+    """Bytes saved for the backward pass; `by_node` has the storages each node is first to save."""
 
     by_node: dict[str, int]
     total_bytes: int
-    input_bytes: int  # of the network's own inputs, in the total
+    input_bytes: int  # of the network's inputs, which the total includes
     complete: bool  # False if a layer is unknown
     status: Status = "exact"
     notes: tuple[str, ...] = ()  # why it is an estimate, and of which layers
 
 
-class _Walk:
-    """The state of one walk through a graph."""
+class _SavedTensors:
+    """State of one walk through a graph in execution order."""
 
     def __init__(self, graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> None:
         self.graph, self.shapes, self.costs = graph, shapes, costs
@@ -85,43 +85,41 @@ class _Walk:
             if param.learnable and (param.storage or param.name) not in graph.frozen
         }  # fmt: skip
         self.holding: set[str] = set()
-        self.filled: set[str] = set()  # tensors filled in place, and what is made of them
-        self.makers: dict[str, Node] = {}
+        self.filled: set[str] = set()  # tensors filled in place, and tensors computed from them
+        self.producers: dict[str, Node] = {}
         self.reasons: dict[str, list[str]] = {}
         self.complete = True
-        known = graph.autograd
-        self.onednn = known is None or known.onednn
-        self.no_grad = known.no_grad if known is not None else frozenset[str]()
-        self.opaque = dict.fromkeys(known.custom, FUNCTION) if known is not None else {}
-        if known is not None:
-            self.opaque |= dict.fromkeys(known.hooked, HOOKS)
-        self.detached = known.detached if known is not None else frozenset[str]()
-        if known is not None:
-            self.needs.update(known.inputs)
+        # what a capture recorded; without one, nothing runs outside autograd
+        recorded = Autograd(training=True) if graph.autograd is None else graph.autograd
+        self.onednn = recorded.onednn
+        self.no_grad, self.detached = recorded.no_grad, recorded.detached
+        self.opaque = dict.fromkeys(recorded.custom, FUNCTION)
+        self.opaque |= dict.fromkeys(recorded.hooked, HOOKS)
+        self.needs.update(recorded.inputs)
 
     def note(self, reason: str, node: Node) -> None:
         self.reasons.setdefault(reason, []).append(node.name)
 
-    def node(self, node: Node) -> int:
-        """Bytes that a node is the first to keep."""
+    def add(self, node: Node) -> int:
+        """Bytes of the storages that a node is the first to save."""
         shapes = self.shapes
         call = shapes.calls.get(node.name)
-        given, made = shapes.ends[node.name]
+        given, outputs = shapes.ends[node.name]
         if call is not None and node.op == "attention" and self._unfused(call, given):
             node = replace(node, attributes=replace(node.attributes, fused=False))
             call = replace(call, attributes=node.attributes)
-        self.storages.add(node, call, given, made)
-        for tensor in made:
-            self.makers[tensor.name] = node
+        self.storages.add(node, call, given, outputs)
+        for tensor in outputs:
+            self.producers[tensor.name] = node
         learned = self._learned(node)
-        if node.name in self.no_grad or not any(t.dtype.startswith(INEXACT) for t in made):
+        if node.name in self.no_grad or not any(t.dtype.startswith(INEXACT) for t in outputs):
             return 0
         if not learned and not any(name in self.needs for name in node.inputs):
-            self._follow_filled(node, call, made)
+            self._follow_filled(node, call, outputs)
             return 0
         if not self.detached.isdisjoint(node.inputs):
             self.note("an input is detached in some uses, which is not followed", node)
-        self.needs.update([tensor.name for tensor in made if tensor.dtype.startswith(INEXACT)])
+        self.needs.update([tensor.name for tensor in outputs if tensor.dtype.startswith(INEXACT)])
         if node.name in self.opaque:
             return self._opaque(node)
         if node.op == "identity" and self._drops_rows(node):
@@ -131,6 +129,13 @@ class _Walk:
             self.complete = False
             self.note("what an unknown layer keeps is not counted", node)
             return 0
+        self._note_unchecked(node, rule)
+        default = nothing if operator(node) in COMPOSED else rule.saved_for_backward
+        saves = BY_OPERATOR.get((operator(node), node.op), default)
+        return self._saved_bytes(node, saves(call), learned)
+
+    def _note_unchecked(self, node: Node, rule: OpSpec) -> None:
+        """Note a node whose rule is not compared with autograd, or differs by its kernel."""
         if node.op in UNCHECKED or (rule.family not in CHECKED_FAMILIES and node.op not in CHECKED):
             self.note(f"{node.op}: not compared with autograd", node)
         if node.op == "lstm" and not node.attributes.projection and self.onednn:
@@ -139,9 +144,6 @@ class _Walk:
             self.note("first states are counted as tensors of their own", node)
         if operator(node) in UNCHECKED_OPERATORS:
             self.note(f"{operator(node)}: not compared with autograd", node)
-        default = nothing if operator(node) in COMPOSED else rule.saved_for_backward
-        saves = BY_OPERATOR.get((operator(node), node.op), default)
-        return self._kept(node, call, saves(call), learned)
 
     def _unfused(self, call: Call, given: Tensors) -> bool:
         """Whether PyTorch runs attention by single operators: strided features, a learned mask."""
@@ -151,10 +153,10 @@ class _Walk:
         return learned or self.storages.features_apart(given)
 
     def _opaque(self, node: Node) -> int:
-        """Of a part that keeps what it chooses: what goes into it, as most do."""
+        """Bytes saved by code that chooses what it saves: its inputs, as most save these."""
         self.note(self.opaque[node.name], node)
-        inner = [name for name in node.inputs if name in self.makers]
-        inside = {name for name in inner if self.makers[name].name in self.opaque}
+        inner = [name for name in node.inputs if name in self.producers]
+        inside = {name for name in inner if self.producers[name].name in self.opaque}
         wanted = [name for name in node.inputs if name in self.needs and name not in inside]
         return sum(map(self._hold, wanted))
 
@@ -173,8 +175,8 @@ class _Walk:
                 found.add(param.name)
         return found
 
-    def _kept(self, node: Node, call: Call, saved: Saved, learned: set[str]) -> int:
-        given, made = self.shapes.ends[node.name]
+    def _saved_bytes(self, node: Node, saved: Saved, learned: set[str]) -> int:
+        given, outputs = self.shapes.ends[node.name]
         if saved.note:
             self.note(saved.note, node)
         wanted = set(saved.inputs)
@@ -192,7 +194,7 @@ class _Walk:
         for n in sorted(wanted):
             tensor, fold = given[n], folds.get(n)
             if n == 3 and node.op == "attention" and tensor.dtype == "bool":
-                total += storage_bytes(elements(tensor.shape or ()), made[0].dtype)
+                total += storage_bytes(elements(tensor.shape or ()), outputs[0].dtype)
                 continue
             if fold is not None:
                 copied, certain = self.storages.folded(tensor, fold)
@@ -205,28 +207,32 @@ class _Walk:
                 total += tensor.bytes
                 continue
             if n == written(node):
-                total += tensor.bytes  # a copy of what is written over
+                total += tensor.bytes  # a copy of the input, which is overwritten
                 continue
             if tensor.name in self.storages.guessed:
                 self.note(UNKNOWN_COPY, node)
             total += sum(map(self._hold, self._read(tensor)))
-        total += sum([self._hold(made[n].name) for n in saved.outputs])
-        return total + sum([storage_bytes(n, kind or made[0].dtype) for n, kind in saved.extra])
+        total += sum([self._hold(outputs[n].name) for n in saved.outputs])
+        return total + sum([storage_bytes(n, kind or outputs[0].dtype) for n, kind in saved.extra])
 
-    def _follow_filled(self, node: Node, call: Call | None, made: Tensors) -> None:
-        """A tensor that is filled in place has a gradient if it had one: nodes do not say."""
+    def _follow_filled(self, node: Node, call: Call | None, outputs: Tensors) -> None:
+        """Mark tensors filled in place: whether they have a gradient is not in the graph."""
         starts = node.op == "constant" and operator(node) in ("fill", "zero")
         if not starts and self.filled.isdisjoint(node.inputs):
             return
-        self.filled.update([tensor.name for tensor in made])
+        self.filled.update([tensor.name for tensor in outputs])
         if not starts and (call is None or SPECS[node.op].saved_for_backward(call) != NOTHING):
             self.note(FILLED, node)
 
     def _read(self, tensor: Tensor) -> tuple[str, ...]:
-        """Names of the tensors kept; indices along several axes are joined in the graph alone."""
-        maker = self.makers.get(tensor.name)
-        if maker is not None and maker.op == "concat" and operator(maker) in ("index", "index_put"):
-            return maker.inputs
+        """Names of the tensors saved; indices of several axes are one tensor only in the graph."""
+        producer = self.producers.get(tensor.name)
+        if (
+            producer is not None
+            and producer.op == "concat"
+            and operator(producer) in ("index", "index_put")
+        ):
+            return producer.inputs
         return (tensor.name,)
 
     def _hold(self, name: str) -> int:
@@ -234,8 +240,8 @@ class _Walk:
         if storage in self.holding:
             return 0
         self.holding.add(storage)
-        maker = self.makers.get(storage)
-        if maker is not None and maker.op == "constant" and self.graph.autograd is None:
+        producer = self.producers.get(storage)
+        if producer is not None and producer.op == "constant" and self.graph.autograd is None:
             return 0
         return self.storages.bytes[storage]
 
@@ -254,13 +260,13 @@ class _Walk:
 
 
 def kept(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> Kept:
-    """Walk the graph as autograd does: only what leads back to a parameter keeps anything."""
-    walk = _Walk(graph, shapes, costs)
-    by_node = {node.name: walk.node(node) for node in graph.nodes}
-    own = sum([tensor.bytes for tensor in graph.inputs if tensor.name in walk.holding])
+    """Walk the graph as autograd does: only nodes that depend on a parameter save anything."""
+    walk = _SavedTensors(graph, shapes, costs)
+    by_node = {node.name: walk.add(node) for node in graph.nodes}
+    inputs = sum([tensor.bytes for tensor in graph.inputs if tensor.name in walk.holding])
     notes = walk.notes()
     status: Status = "estimate" if notes else "exact"
-    return Kept(by_node, sum(by_node.values()), own, walk.complete, status, notes)
+    return Kept(by_node, sum(by_node.values()), inputs, walk.complete, status, notes)
 
 
 def _listed(reason: str, names: list[str]) -> str:

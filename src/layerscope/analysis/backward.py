@@ -10,7 +10,7 @@ from layerscope.ops.complex_arithmetic import by_kind
 
 
 def backward(graph: Graph, shapes: Shapes, costs: dict[str, Cost]) -> dict[str, Ops]:
-    """Backward operations of every node; no gradient flows back to the network's own inputs."""
+    """Backward operations of every node; inputs of the network get no gradient."""
     needs: set[str] = {param.name for param in graph.params if param.learnable}
     counted: dict[Call, tuple[Ops, Ops]] = {}
     found: dict[str, Ops] = {}

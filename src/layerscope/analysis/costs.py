@@ -1,4 +1,10 @@
-"""Costs per node: operations by kind, parameters, bytes, GEMM. Exact, or marked as not."""
+"""Costs per node: operations by kind, parameters, bytes, GEMM. Exact, or marked as not.
+
+WORKS and COSTS are memo tables shared by all networks of the process, because calls are. Their keys
+are values, or the id of a call that the entry keeps alive. They grow to MOST_WORKS entries and are
+then emptied. Threads may share them: an entry is added in one step, and two threads that compute
+the same one store equal values. See docs/decisions/0015-memo-tables-and-threads.md.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ Status = Literal["exact", "estimate", "unknown"]
 
 
 class Cost(Struct, frozen=True, gc=False):
-    """What one node costs. `params` are all it uses, `first` those that nothing before it used."""
+    """Cost of one node. `params` are all arrays it uses, `first` those not used before it."""
 
     ops: Ops
     params: tuple[Param, ...]
@@ -34,18 +40,20 @@ class Cost(Struct, frozen=True, gc=False):
     gemm: Gemm | None = None
     status: Status = "exact"
     note: str = ""
-    real_ops: Ops | None = None  # as of real numbers, of a node with complex ones
+    real_ops: Ops | None = (
+        None  # operations as if all numbers were real, for a node with complex ones
+    )
 
 
 class _Work(NamedTuple):
-    """What nodes of one call and the same number types have in common."""
+    """What nodes of one call and the same dtypes have in common."""
 
     ops: Ops
     read: int
     write: int
     gemm: Gemm | None
-    stored_read: int | None  # elements read of its arrays; None: all of them
-    real_ops: Ops | None = None  # before complex numbers are counted as such
+    stored_read: int | None  # elements that it reads of its arrays; None: all of them
+    real_ops: Ops | None = None  # as if complex numbers were real
     estimate: str = ""
 
 
@@ -62,7 +70,7 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
         call = calls.get(name)
         if call is None:
             params = _stored(node, node.params or (), stored)
-            found[name] = _cost(node, None, shapes, params, seen, stored)
+            found[name] = _cost(node, None, shapes, _shared_arrays(node, params, seen, stored))
             continue
         inputs, outputs = ends[name]
         if name not in sharing and not node.note and not node.estimate:  # most nodes
@@ -70,20 +78,20 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
                 key: Any = (call, node.times, inputs[0].dtype, outputs[0].dtype)
             else:
                 key = (call, node.times, *[tensor.dtype for tensor in (*inputs, *outputs)])
-            known = COSTS.get(key)
-            if known is None:
+            cached = COSTS.get(key)
+            if cached is None:
                 if len(COSTS) >= MOST_WORKS:
                     COSTS.clear()
                 params = params_of(node.op, call, outputs[0].dtype)
-                work = _known_work(node, call, shapes, key[2:])
-                known = COSTS[key] = _cost(node, work, shapes, params, None, {})
-            found[name] = known
+                work = _cached_work(node, call, shapes, key[2:])
+                cached = COSTS[key] = _cost(node, work, shapes, _own_arrays(params))
+            found[name] = cached
             continue
         dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
         if name not in sharing:
             params = params_of(node.op, call, outputs[0].dtype)
-            work = _known_work(node, call, shapes, dtypes)
-            found[name] = _cost(node, work, shapes, params, None, {})
+            work = _cached_work(node, call, shapes, dtypes)
+            found[name] = _cost(node, work, shapes, _own_arrays(params))
             continue
         params = node.params or ()
         if node.params is None:
@@ -92,13 +100,13 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
         if inner and (node.inner or not inner.isdisjoint(node.inputs)):
             work = _work(node, call, shapes, inner)
         else:
-            work = _known_work(node, call, shapes, dtypes)
-        found[name] = _cost(node, work, shapes, params, seen, stored)
+            work = _cached_work(node, call, shapes, dtypes)
+        found[name] = _cost(node, work, shapes, _shared_arrays(node, params, seen, stored))
     return found
 
 
 def _sharing(graph: Graph) -> set[str]:
-    """Nodes whose arrays are not theirs alone, or not those that a rule has for them."""
+    """Nodes that share arrays with others, or whose arrays are given and not derived by a rule."""
     given = {param.name: param.storage or param.name for param in graph.params}
     found: set[str] = set()
     storages = {*given.values()}
@@ -108,20 +116,20 @@ def _sharing(graph: Graph) -> set[str]:
             found.add(node.name)
             storages.update((node.ties or {}).values())
             storages.update([param.storage for param in node.params or ()])
-    # `features.0.weight` may be an array of `features.0`: rules name theirs without a dot.
+    # `features.0.weight` may be an array of node `features.0`: rules name arrays without a dot.
     found.update([storage.rpartition(".")[0] for storage in storages])
     return found
 
 
 # Caches for the whole process, as `ops.calls.CALLS`; threads may share them. A table that reaches
-# MOST_WORKS entries is cleared. WORKS is by call and dtypes; COSTS, of nodes whose parameters are
-# their own, by call, times and dtypes.
+# MOST_WORKS entries is cleared. WORKS is keyed by call and dtypes; COSTS, for nodes that share no
+# array, by call, times and dtypes.
 WORKS: dict[tuple[Call, tuple[str, ...]], _Work] = {}
 COSTS: dict[Any, Cost] = {}
 MOST_WORKS = 50_000
 
 
-def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...]) -> _Work:
+def _cached_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...]) -> _Work:
     found = WORKS.get((call, dtypes))
     if found is None:
         if len(WORKS) >= MOST_WORKS:
@@ -131,7 +139,7 @@ def _known_work(node: Node, call: Call, shapes: Shapes, dtypes: tuple[str, ...])
 
 
 def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozenset()) -> _Work:
-    """What a node does; values inside an operator are not read from memory nor written to it."""
+    """Work of a node; values inside an operator are neither read from memory nor written to it."""
     rule = SPECS[node.op]
     inputs, outputs = shapes.ends[node.name]
     counts = rule.input_elements(call)
@@ -140,10 +148,10 @@ def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozen
         counts = tuple([0 if no else n for n, no in zip(counts, kept, strict=True)])
     read = _bytes(counts, inputs)
     stored = None if rule.param_elements is None else rule.param_elements(call)
-    made = tuple(map(prod, call.outputs))
+    counts_out = tuple(map(prod, call.outputs))
     writes = not rule.view or any(kept[:1])
-    write = _bytes(made, outputs) if writes and not (rule.folded or node.inner) else 0
-    if not any(made):  # what makes nothing does nothing; rules may divide by its sizes
+    write = _bytes(counts_out, outputs) if writes and not (rule.folded or node.inner) else 0
+    if not any(counts_out):  # empty outputs take no operations; rules may divide by their sizes
         return _Work(FREE, read, write, None, stored)
     ops = rule.ops(call)
     given = [tensor.dtype for tensor in inputs]
@@ -154,46 +162,62 @@ def _work(node: Node, call: Call, shapes: Shapes, inner: frozenset[str] = frozen
 
 
 def _bytes(counts: tuple[int, ...], tensors: Tensors) -> int:
-    """Bytes of so many numbers of each tensor."""
+    """Bytes of `counts` elements of each tensor."""
     if len(tensors) == 1:
         return storage_bytes(counts[0], tensors[0].dtype)
     kinds = {tensor.dtype for tensor in tensors}
     if len(kinds) == 1:
         [kind] = kinds
-        if not DTYPE_BITS.get(kind, 1) % 8:  # whole bytes can be added up
+        if not DTYPE_BITS.get(kind, 1) % 8:  # elements of whole bytes can be summed first
             return storage_bytes(sum(counts), kind)
     return sum([storage_bytes(n, t.dtype) for n, t in zip(counts, tensors, strict=True)])
 
 
-def _cost(
-    node: Node,
-    work: _Work | None,
-    shapes: Shapes,
-    params: tuple[Param, ...],
-    seen: set[str] | None,
-    stored: Mapping[str, Param],
-) -> Cost:
-    """One node's cost; with `seen`, arrays stored under a name met before are not counted again."""
+class _Arrays(NamedTuple):
+    """Arrays that a node uses, and sums over them."""
+
+    params: tuple[Param, ...]
+    first: tuple[Param, ...]  # those that no node before it uses
+    shared: str  # storage of one that a node before it uses, "" if there is none
+    learned: int  # elements of `first`
+    buffered: int
+    stored_bytes: int
+    read_bytes: int  # of all that are not inputs of the node
+
+
+def _own_arrays(params: tuple[Param, ...]) -> _Arrays:
+    """Arrays of a node that shares none."""
+    learned, buffered, stored_bytes = _sums(params)
+    return _Arrays(params, params, "", learned, buffered, stored_bytes, stored_bytes)
+
+
+def _shared_arrays(
+    node: Node, params: tuple[Param, ...], seen: set[str], stored: Mapping[str, Param]
+) -> _Arrays:
+    """Arrays of a node that may share some; `seen` has the storages counted before."""
     first = params
     shared = ""
-    if seen is not None and params:
+    if params:
         storages = {param.storage for param in params}
         if len(storages) < len(params) or not seen.isdisjoint(storages):
             new = {param.storage: param for param in reversed(params) if param.storage not in seen}
             first = tuple(reversed(new.values()))
             shared = next((param.storage for param in params if param.storage in seen), "")
         seen |= storages
-    learned, buffered, held = _sums(first)
+    inputs = stored.keys() & node.inputs  # counted as inputs
+    read_bytes = sum([param.bytes for param in params if param.name not in inputs])
+    return _Arrays(params, first, shared, *_sums(first), read_bytes)
+
+
+def _cost(node: Node, work: _Work | None, shapes: Shapes, arrays: _Arrays) -> Cost:
+    params, first, shared, learned, buffered, stored_bytes, read_bytes = arrays
     if work is None:
-        note = shapes.notes[node.name]
-        return Cost(FREE, params, first, learned, buffered, held, 0, 0, None, "unknown", note)
+        return Cost(
+            FREE, params, first, learned, buffered, stored_bytes, 0, 0, None, "unknown",
+            shapes.notes[node.name],
+        )  # fmt: skip
     if work.stored_read is not None:
-        own = storage_bytes(work.stored_read, _array_dtype(shapes.ends[node.name], params))
-    elif seen is None:
-        own = held
-    else:  # what is an input is read as such
-        given = stored.keys() & node.inputs
-        own = sum([param.bytes for param in params if param.name not in given])
+        read_bytes = storage_bytes(work.stored_read, _array_dtype(shapes.ends[node.name], params))
     rule, times = SPECS[node.op], node.times
     declared = rule.sized and isinstance(node.attributes, DeclaredOutputs)
     bound = work.estimate if declared else rule.estimate or work.estimate
@@ -202,46 +226,47 @@ def _cost(
     status: Status = "estimate" if bound or node.estimate else "exact"
     note = _note(node, bound, f"shares {shared}" if shared else "")
     ops = work.ops if times == 1 else work.ops * times
-    read, write = (work.read + own) * times, work.write * times
+    read, write = (work.read + read_bytes) * times, work.write * times
     real = work.real_ops
     if real is not None:
         real = real * times
     return Cost(
-        ops, params, first, learned, buffered, held, read, write, work.gemm, status, note, real
-    )  # by place: by name takes twice as long
+        ops, params, first, learned, buffered, stored_bytes, read, write, work.gemm, status, note,
+        real,
+    )  # positional: keywords take twice as long  # fmt: skip
 
 
 def _array_dtype(ends: tuple[Tensors, Tensors], params: tuple[Param, ...]) -> str:
     """Dtype of a table or cache that is read in part: of the second input, else of the array."""
     inputs, outputs = ends
-    if len(inputs) > 1:  # a table that is an input; keys, as those in the cache
+    if len(inputs) > 1:  # a table that is an input, or keys, which have the dtype of the cache
         return inputs[1].dtype
     return params[0].dtype if params else outputs[0].dtype
 
 
 def _sums(params: tuple[Param, ...]) -> tuple[int, int, int]:
-    """Numbers that are learned, numbers that are kept besides, bytes of all."""
-    learned = buffered = held = 0
+    """Learned elements, elements of running statistics, and bytes of all arrays."""
+    learned = buffered = stored_bytes = 0
     for param in params:
-        held += param.bytes
+        stored_bytes += param.bytes
         if param.learnable:
             learned += param.elements
         elif param.role == "statistic":
             buffered += param.elements
-    return learned, buffered, held
+    return learned, buffered, stored_bytes
 
 
 def _note(node: Node, estimate: str, shared: str) -> str:
-    """What is to be said of a node: why it is a bound first, how often it runs last."""
-    told = node.note if node.estimate else ""
-    note = told or estimate or shared or node.note
+    """The note of a node: first why its figures are a bound, last how often it runs."""
+    reason = node.note if node.estimate else ""
+    note = reason or estimate or shared or node.note
     if note or node.times == 1:
         return note
     return f"× {node.times} in a loop" if node.times else "not counted: the other branch is"
 
 
 def _stored(node: Node, own: tuple[Param, ...], stored: dict[str, Param]) -> tuple[Param, ...]:
-    """The arrays a node uses, its own and those it reads, with the names they are stored under."""
+    """Arrays of a node and arrays among its inputs, each with the name of its storage."""
     if not node.inputs and not node.ties and all(p.storage for p in own):
         return own
     ties = node.ties or {}
@@ -253,5 +278,5 @@ def _stored(node: Node, own: tuple[Param, ...], stored: dict[str, Param]) -> tup
 
 
 def storage_of(node: Node, param: Param, ties: Mapping[str, str] | None = None) -> str:
-    """The name an array is stored under: as tied, as stated, else the node's and its own."""
+    """Name of the storage of an array: as tied, as given, else node and array name."""
     return (ties or {}).get(param.name) or param.storage or f"{node.name}.{param.name}"

@@ -1,8 +1,11 @@
-"""Receptive fields, exact, per axis and per input, on graphs with branches.
+"""Exact receptive fields, per axis and per input of the network, on graphs with branches.
 
-An axis of a field tells which stretch of the network's input each position of a tensor looks at.
-Along a regular axis it repeats: after `period` positions it has moved by `advance` inputs. The
-period is 1 until something upsamples; then positions differ by phase, and each phase is kept.
+A FieldAxis gives the range of input positions that each position of a tensor depends on. Along a
+regular axis the ranges repeat: after `period` positions they have moved by `advance` inputs. The
+period is 1 until an op upsamples; then positions differ by phase, and the range of each is stored.
+
+Example: a 3x3 convolution with stride 2 and padding 1 on an image gives, on both axes, one range
+(-1, 1) with advance 2: position j depends on inputs 2j - 1 to 2j + 1.
 """
 
 from __future__ import annotations
@@ -19,24 +22,24 @@ from layerscope.graph.types import Graph, Node
 from layerscope.ops import SPECS, Call
 from layerscope.ops.access_map import SAME, AccessMap, Map, SliceMap, WindowMap
 
-MOST_PHASES = 4096  # past this many phases an axis is summed up as one stretch
+MOST_PHASES = 4096  # an axis with more is reduced to the range of all positions together
 
 Number = int | Fraction
-Stretch = tuple[int, int] | None  # first and last input position, None if it looks at nothing
+Stretch = tuple[int, int] | None  # first and last input position, None if it depends on none
 
 
-class Axis(Struct, frozen=True, gc=False):
-    """What positions along one tensor axis (the carrier) see of one axis of an input."""
+class FieldAxis(Struct, frozen=True, gc=False):
+    """Ranges on one axis of an input, by position along one tensor axis (the carrier)."""
 
-    length: int  # of the network's input along this axis
-    carrier: int | None  # None: all positions see the same
+    length: int  # size of the network's input on this axis
+    carrier: int | None  # None: the range is the same at all positions
     stretches: tuple[Stretch, ...]  # one per phase, or per position if not regular
-    advance: int = 0  # inputs moved per period
+    advance: int = 0  # input positions per period
     aligned: bool = True
     regular: bool = True
 
     def at(self, j: int) -> Stretch:
-        """What position j sees, padding included."""
+        """The range of position j, padding included."""
         if self.carrier is None:
             return self.stretches[0]
         if not self.regular:
@@ -47,7 +50,7 @@ class Axis(Struct, frozen=True, gc=False):
 
     @property
     def everything(self) -> bool:
-        """Every position sees the whole input."""
+        """Whether every position depends on the whole input."""
         stretch = self.stretches[0]
         return (
             self.carrier is None
@@ -58,47 +61,47 @@ class Axis(Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """Inputs seen by the position that sees most, padding included."""
+        """The largest range, padding included."""
         return max((s[1] - s[0] + 1 for s in self.stretches if s), default=0)
 
     @property
     def stride(self) -> Number | None:
-        """Inputs moved per position; None where positions do not move, or not evenly."""
+        """Input positions per position; None where ranges do not move, or not evenly."""
         if self.carrier is None or not self.regular:
             return None
         return _number(Fraction(self.advance, len(self.stretches)))
 
     @property
     def offset(self) -> Number | None:
-        """Centre of what position 0 sees, counted from 0."""
+        """Centre of the range of position 0, counted from 0."""
         first = self.stretches[0]
         return None if first is None else _number(Fraction(first[0] + first[1], 2))
 
 
 class Field(Struct, frozen=True, gc=False):
-    """What a tensor sees of one input of the network, per spatial axis of that input."""
+    """Receptive field of a tensor on one input of the network, per spatial axis of the input."""
 
     input: str
-    axes: tuple[Axis, ...]
+    axes: tuple[FieldAxis, ...]
 
     @property
     def size(self) -> tuple[int | str, ...]:
-        """Inputs seen per axis, or "everything"."""
+        """Input positions per axis, or "everything"."""
         return tuple("everything" if axis.everything else axis.size for axis in self.axes)
 
     @property
     def stride(self) -> tuple[Number | None, ...]:
-        """Inputs moved per position and axis."""
+        """Input positions per position, for each axis."""
         return tuple(axis.stride for axis in self.axes)
 
     @property
     def offset(self) -> tuple[Number | None, ...]:
-        """Centre of position 0 per axis, counted from 0; None where everything is seen."""
+        """Centre of position 0 per axis, counted from 0; None where it is everything."""
         return tuple(None if axis.everything else axis.offset for axis in self.axes)
 
     @property
     def aligned(self) -> bool:
-        """False once branches of unequal strides or centres were joined."""
+        """False after a join of branches with unequal strides or centres."""
         return all(axis.aligned for axis in self.axes)
 
 
@@ -107,39 +110,39 @@ def _number(value: Fraction) -> Number:
 
 
 def fields(graph: Graph, shapes: Shapes) -> dict[str, tuple[Field, ...]]:
-    """Fields of every tensor, one for each input of the network that reaches it."""
+    """Fields of every tensor, one for each input of the network that it depends on."""
     found: dict[str, tuple[Field, ...]] = {}
     for tensor in graph.inputs:
         shape = tensor.shape or ()
-        axes = tuple(Axis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
+        axes = tuple(FieldAxis(size, n, ((0, 0),), 1) for n, size in enumerate(shape) if n >= 2)
         found[tensor.name] = (Field(tensor.name, axes),) if axes else ()
-    unchanged: set[Call] = set()  # calls whose axes all stay as they are
-    reaches: dict[Call, tuple[AccessMap, ...]] = {}
+    unchanged: set[Call] = set()  # calls that leave every axis as it is
+    access_maps: dict[Call, tuple[AccessMap, ...]] = {}
     for node in graph.nodes:
         call = shapes.calls.get(node.name)
         if call is None or not node.inputs:
             found.update(dict.fromkeys(node.outputs, ()))
             continue
-        reach = reaches.get(call)
-        if reach is None:
-            reach = reaches[call] = SPECS[node.op].access_map(call)
-            if all(reach[0].get(n) == (n, SAME) for n in range(len(call.x))):
+        maps = access_maps.get(call)
+        if maps is None:
+            maps = access_maps[call] = SPECS[node.op].access_map(call)
+            if all(maps[0].get(n) == (n, SAME) for n in range(len(call.x))):
                 unchanged.add(call)
-        if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in reach[0]:
+        if len(node.inputs) == 1 and len(call.outputs) == 1 and -1 not in maps[0]:
             seen = found.get(node.inputs[0], ())
             if call in unchanged:
                 found[node.outputs[0]] = seen
                 continue
             found[node.outputs[0]] = tuple(
-                [Field(f.input, _through(f.axes, reach[0], call.x, call.y)) for f in seen]
+                [Field(f.input, _through(f.axes, maps[0], call.x, call.y)) for f in seen]
             )
         else:
-            _join(graph, node, shapes, reach, found)
+            _join(node, shapes, maps, found)
     return found
 
 
 class Fields(Mapping[str, tuple[Field, ...]]):
-    """Fields of every tensor, worked out when the first of them is looked at."""
+    """Fields of every tensor, computed when the first one is read."""
 
     __slots__ = ("_found", "_graph", "_shapes")
 
@@ -163,21 +166,22 @@ class Fields(Mapping[str, tuple[Field, ...]]):
 
 
 def _join(
-    graph: Graph,
     node: Node,
     shapes: Shapes,
-    reach: tuple[AccessMap, ...],
+    maps: tuple[AccessMap, ...],
     found: dict[str, tuple[Field, ...]],
 ) -> None:
+    """Add the fields of the outputs of a node with several inputs or outputs."""
     call = shapes.calls[node.name]
     for n, (name, output) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-        # of several outputs a reach tells what each sees of the first input; all of the others
-        told = reach
+        # With several outputs, maps[n] is from the first input to output n. An output depends on
+        # all of every other input.
+        by_input = maps
         if len(call.outputs) > 1:
-            rest: AccessMap = reach[n] if -1 in reach[n] else {}
-            told = (reach[n], *(rest,) * (len(node.inputs) - 1))
-        parts: dict[str, list[tuple[tuple[Axis, ...], AccessMap]]] = {}
-        for source, mapped, shape in zip(node.inputs, told, call.inputs, strict=True):
+            rest: AccessMap = maps[n] if -1 in maps[n] else {}
+            by_input = (maps[n], *(rest,) * (len(node.inputs) - 1))
+        parts: dict[str, list[tuple[tuple[FieldAxis, ...], AccessMap]]] = {}
+        for source, mapped, shape in zip(node.inputs, by_input, call.inputs, strict=True):
             if -1 in mapped:  # only the shape of this input matters
                 continue
             for field in found.get(source, ()):
@@ -189,67 +193,72 @@ def _join(
 
 
 def _unite(
-    branches: list[tuple[tuple[Axis, ...], AccessMap]], output: tuple[int, ...]
-) -> tuple[Axis, ...]:
-    """What is seen through any of the branches, axis by axis."""
-    axes, reaches = zip(*branches, strict=True)
+    branches: list[tuple[tuple[FieldAxis, ...], AccessMap]], output: tuple[int, ...]
+) -> tuple[FieldAxis, ...]:
+    """The union of the fields of all branches, axis by axis."""
+    axes, maps = zip(*branches, strict=True)
     return tuple(
-        _union(_in_their_parts(each, reaches, output), output) for each in zip(*axes, strict=True)
+        _union(_limit_to_parts(each, maps, output), output) for each in zip(*axes, strict=True)
     )
 
 
-def _in_their_parts(
-    axes: tuple[Axis, ...], reaches: tuple[AccessMap, ...], output: tuple[int, ...]
-) -> tuple[Axis, ...]:
-    """A part of a join in which all positions see the same is still seen only from that part."""
+def _limit_to_parts(
+    axes: tuple[FieldAxis, ...], maps: tuple[AccessMap, ...], output: tuple[int, ...]
+) -> tuple[FieldAxis, ...]:
+    """Limit an axis without a carrier to the part of a concatenation that it comes from."""
     carriers = {axis.carrier for axis in axes}
     if None not in carriers or len(carriers) == 1:
         return axes
-    placed = list(axes)
+    limited = list(axes)
     for n, axis in enumerate(axes):
-        for place, mapped in reaches[n].values():
-            part = axis.carrier is None and isinstance(mapped, SliceMap) and place in carriers
-            if part and output[place] <= MOST_PHASES:
+        for out_axis, mapped in maps[n].values():
+            part = axis.carrier is None and isinstance(mapped, SliceMap) and out_axis in carriers
+            if part and output[out_axis] <= MOST_PHASES:
                 only = axis.stretches[0]
-                seen = tuple(only if mapped.at(i) else None for i in range(output[place]))
-                placed[n] = replace(axis, carrier=place, stretches=seen, regular=False)
-    return tuple(placed)
+                seen = tuple(only if mapped.at(i) else None for i in range(output[out_axis]))
+                limited[n] = replace(axis, carrier=out_axis, stretches=seen, regular=False)
+    return tuple(limited)
 
 
 def _through(
-    axes: tuple[Axis, ...],
-    reach: AccessMap,
+    axes: tuple[FieldAxis, ...],
+    access: AccessMap,
     shape: tuple[int, ...],
     output: tuple[int, ...],
-) -> tuple[Axis, ...]:
+) -> tuple[FieldAxis, ...]:
     result = []
     for axis in axes:
         carrier = axis.carrier
         if carrier is None:
             result.append(axis)
-        elif carrier not in reach:
+        elif carrier not in access:
             result.append(_collapse(axis, shape[carrier]))
         else:
-            place, mapped = reach[carrier]
-            result.append(_map(axis, mapped, place, shape[carrier], output[place]))
+            out_axis, mapped = access[carrier]
+            result.append(_map(axis, mapped, out_axis, shape[carrier], output[out_axis]))
     return tuple(result)
 
 
-def _map(axis: Axis, mapped: Map, place: int, size: int, length: int) -> Axis:
-    """The axis of an op's output, given that of its input and how positions map."""
-    if mapped is SAME and place == axis.carrier:
+def _map(axis: FieldAxis, mapped: Map, out_axis: int, size: int, length: int) -> FieldAxis:
+    """The field axis of an output, from that of an input and the map of their positions.
+
+    `size` and `length` are the sizes of the carrier axis in the input and in the output.
+    """
+    if mapped is SAME and out_axis == axis.carrier:
         return axis
     only = axis.stretches[0]
     if len(axis.stretches) == 1 and axis.regular and type(mapped) is WindowMap and only is not None:
         near = -mapped.begin * axis.advance
         far = near + (mapped.taps - 1) * mapped.dilation * axis.advance
         stretch = only[0] + min(near, far), only[1] + max(near, far)  # far is first if reversed
-        return Axis(axis.length, place, (stretch,), axis.advance * mapped.stride, axis.aligned)
+        return FieldAxis(
+            axis.length, out_axis, (stretch,), axis.advance * mapped.stride, axis.aligned
+        )
     if not axis.regular or mapped.period == 0:
         seen = tuple(_hull(axis, mapped.at(i)) for i in range(min(length, MOST_PHASES + 1)))
         if length > MOST_PHASES:
             return _collapse(axis, size)
-        return replace(axis, carrier=place, stretches=seen, advance=0, regular=False)
+        return replace(axis, carrier=out_axis, stretches=seen, advance=0, regular=False)
     period = len(axis.stretches)
     turns = period // gcd(period, mapped.advance)
     phases = turns * mapped.period
@@ -257,11 +266,11 @@ def _map(axis: Axis, mapped: Map, place: int, size: int, length: int) -> Axis:
         return _collapse(axis, size)
     advance = axis.advance * (turns * mapped.advance // period)
     seen = tuple(_hull(axis, mapped.at(i)) for i in range(phases))
-    return _shortest(replace(axis, carrier=place, stretches=seen, advance=advance))
+    return _shortest(replace(axis, carrier=out_axis, stretches=seen, advance=advance))
 
 
-def _hull(axis: Axis, positions: range) -> Stretch:
-    """First and last input seen from these positions; a period from either end has them both."""
+def _hull(axis: FieldAxis, positions: range) -> Stretch:
+    """The range of these positions together; one period at either end is enough."""
     period = len(axis.stretches)
     near: Iterable[int] = positions
     if axis.regular and len(positions) > 2 * period:
@@ -272,15 +281,15 @@ def _hull(axis: Axis, positions: range) -> Stretch:
     return min(s[0] for s in seen), max(s[1] for s in seen)
 
 
-def _collapse(axis: Axis, size: int) -> Axis:
-    """All positions together."""
+def _collapse(axis: FieldAxis, size: int) -> FieldAxis:
+    """The axis with the range of all positions together."""
     return replace(
         axis, carrier=None, stretches=(_hull(axis, range(size)),), advance=0, regular=True
     )
 
 
-def _shortest(axis: Axis) -> Axis:
-    """The same axis with the shortest period that tells it."""
+def _shortest(axis: FieldAxis) -> FieldAxis:
+    """The same axis with its shortest period."""
     phases = len(axis.stretches)
     for period in range(1, phases // 2 + 1):
         if phases % period or axis.advance * period % phases:
@@ -293,8 +302,8 @@ def _shortest(axis: Axis) -> Axis:
     return axis
 
 
-def _union(axes: tuple[Axis, ...], output: tuple[int, ...]) -> Axis:
-    """What positions see through any of the branches; misaligned if strides or centres differ."""
+def _union(axes: tuple[FieldAxis, ...], output: tuple[int, ...]) -> FieldAxis:
+    """The union of ranges over all branches; misaligned if strides or centres differ."""
     first = axes[0]
     if all(axis == first for axis in axes[1:]):
         return first
@@ -305,34 +314,42 @@ def _union(axes: tuple[Axis, ...], output: tuple[int, ...]) -> Axis:
     if whole is not None:
         return whole
     carriers = {axis.carrier for axis in axes}
-    if len(carriers - {None}) > 1:
-        axes = tuple(
-            _collapse(axis, output[axis.carrier]) if axis.carrier is not None else axis
-            for axis in axes
-        )
-        carriers = {None}
     carrier = max((c for c in carriers if c is not None), default=None)
-    if carrier is None:
-        joined = _merge([axis.stretches[0] for axis in axes])
-        return replace(first, carrier=None, stretches=(joined,), advance=0, aligned=_agree(axes, 1))
+    if carrier is None or len(carriers - {None}) > 1:
+        return _union_of_all_positions(axes, output)
+    return _union_along(axes, carrier, output[carrier])
+
+
+def _union_of_all_positions(axes: tuple[FieldAxis, ...], output: tuple[int, ...]) -> FieldAxis:
+    """The union without a carrier, where branches have different ones or none."""
+    flat = tuple(
+        _collapse(axis, output[axis.carrier]) if axis.carrier is not None else axis for axis in axes
+    )
+    joined = _merge([axis.stretches[0] for axis in flat])
+    aligned = _agree(flat, 1)
+    return replace(axes[0], carrier=None, stretches=(joined,), advance=0, aligned=aligned)
+
+
+def _union_along(axes: tuple[FieldAxis, ...], carrier: int, length: int) -> FieldAxis:
+    """The union along one carrier of `length` positions."""
+    first = axes[0]
     strides = {axis.stride if axis.carrier is not None else None for axis in axes}
     if len(strides) == 1 and None not in strides:
         phases = lcm(*(len(axis.stretches) for axis in axes))
         if phases <= MOST_PHASES:
             seen = tuple(_merge([axis.at(i) for axis in axes]) for i in range(phases))
             advance = first.advance * (phases // len(first.stretches))
-            return _shortest(Axis(first.length, carrier, seen, advance, _agree(axes, phases)))
-    length = output[carrier]
+            return _shortest(FieldAxis(first.length, carrier, seen, advance, _agree(axes, phases)))
     if length > MOST_PHASES:
         flat = [_collapse(axis, length) if axis.carrier is not None else axis for axis in axes]
         joined = _merge([axis.stretches[0] for axis in flat])
-        return Axis(first.length, None, (joined,), 0, aligned=False)
+        return FieldAxis(first.length, None, (joined,), 0, aligned=False)
     seen = tuple(_merge([axis.at(i) for axis in axes]) for i in range(length))
-    return Axis(first.length, carrier, seen, 0, aligned=_agree(axes, length), regular=False)
+    return FieldAxis(first.length, carrier, seen, 0, aligned=_agree(axes, length), regular=False)
 
 
-def _plain_union(axes: tuple[Axis, ...]) -> Axis | None:
-    """Of axes that all move alike from position to position, as nearly all of them do."""
+def _plain_union(axes: tuple[FieldAxis, ...]) -> FieldAxis | None:
+    """The union of axes with one phase and the same stride, as most are; None for others."""
     first = axes[0]
     carrier, advance = first.carrier, first.advance
     if carrier is None:
@@ -357,7 +374,7 @@ def _plain_union(axes: tuple[Axis, ...]) -> Axis | None:
         centre = start + end
     assert low is not None
     assert high is not None
-    return Axis(first.length, carrier, ((low, high),), advance, aligned)
+    return FieldAxis(first.length, carrier, ((low, high),), advance, aligned)
 
 
 def _merge(stretches: list[Stretch]) -> Stretch:
@@ -365,8 +382,8 @@ def _merge(stretches: list[Stretch]) -> Stretch:
     return (min(s[0] for s in seen), max(s[1] for s in seen)) if seen else None
 
 
-def _agree(axes: tuple[Axis, ...], phases: int) -> bool:
-    """Whether all branches look at the same centre from every position."""
+def _agree(axes: tuple[FieldAxis, ...], phases: int) -> bool:
+    """Whether the ranges of all branches have the same centre at every position."""
     if not all(axis.aligned for axis in axes):
         return False
     for i in range(phases):

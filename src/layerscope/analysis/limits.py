@@ -1,4 +1,4 @@
-"""The smallest image that a network takes, found by trying."""
+"""The smallest image that a network accepts, found by trying sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from layerscope.graph.types import Graph
 def least_image(graph: Graph) -> int | None:
     """The smallest side of a square image whose shapes fit; None if the input is no image.
 
-    The graph is bound to a shape that fits. Kernels that fit an image fit any larger one.
+    The graph must be bound to a shape that fits. Kernels that fit an image fit any larger one.
     """
     image = graph.inputs[0] if graph.inputs else None
     if image is None or image.shape is None or len(image.shape) != 4:

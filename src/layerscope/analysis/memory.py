@@ -1,4 +1,4 @@
-"""Activation memory: as a sum, and as a peak by liveness in execution order."""
+"""Activation memory: elements written by each node, and the peak by liveness in execution order."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from itertools import accumulate
 from msgspec import Struct
 
 from layerscope.analysis.shapes import Shapes
-from layerscope.graph.types import Graph, Shape, Tensor
+from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import SPECS
 
 
 class Memory(Struct, frozen=True, gc=False):
     """Bytes of activations. A tensor lives from its node to its last reader; outputs to the end."""
 
-    written: dict[str, int]  # node -> elements of new storage it makes
+    written: dict[str, int]  # node -> elements of new storage that it writes
     written_bytes: dict[str, int]  # of that storage, each tensor in its own dtype
     alive_bytes: tuple[int, ...]  # while each node runs, in order
     peak_bytes: int
@@ -25,134 +25,187 @@ class Memory(Struct, frozen=True, gc=False):
 
 
 def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
-    """Follow storages through the graph: views share theirs, with `in_place` so do ops that may.
+    """Follow storages through the graph.
 
-    An op works in place only if nobody reads its input later and that is not the network's own.
+    Views share the storage of their input; with `in_place` so do ops that can run in place. They do
+    so only if nothing reads the input later and it is not an input of the network.
     """
-    end = len(graph.nodes)
-    last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
-    last.update(dict.fromkeys(graph.outputs, end))
     inner = inner_tensors(graph)
-    if inner:
-        _hold_inputs(graph, last)
-    owner: dict[str, int] = {}  # tensor -> its storage, numbered
-    names: list[str] = []  # per storage: the tensor that made it, bytes, first and last node
-    size: list[int] = []
-    born: list[int] = []
-    until: list[int] = []
-    written: dict[str, int] = {}
-    written_bytes: dict[str, int] = {}
-    tensors, ends = shapes.tensors, shapes.ends
-    sizes: dict[tuple[Shape | None, str], tuple[int, int]] = {}  # elements and bytes of those alike
-
-    def sizes_of(tensor: Tensor) -> tuple[int, int]:
-        key = (tensor.shape, tensor.dtype)
-        found = sizes.get(key)
-        if found is None:
-            found = sizes[key] = (tensor.elements, tensor.bytes)
-        return found
-
-    def store(name: str, held: int, index: int) -> None:
-        owner[name] = len(names)
-        names.append(name)
-        size.append(held)
-        born.append(index)
-        until.append(last.get(name, index))
-
-    for tensor in graph.inputs:  # a cache of past tokens is counted apart
-        store(tensor.name, 0 if tensor.name in graph.cache else sizes_of(tensor)[1], 0)
-    for param in graph.params:  # a view of a stored array holds no activation
-        if param.name in last:
-            store(param.name, 0, 0)
-    given = len(names)
-    plain = {
-        op: rule is None or not (rule.view or rule.folded or (in_place and rule.in_place))
-        for op, rule in [(op, SPECS.get(op)) for op in {node.op for node in graph.nodes}]
-    }
-    for index, node in enumerate(graph.nodes):
-        if inner and node.inner:
-            for name in node.outputs:
-                store(name, 0, index)
-            written[node.name] = written_bytes[node.name] = 0
-            continue
-        made = made_bytes = 0
-        if plain[node.op]:
-            for tensor in ends[node.name][1]:  # as `store` does, for most nodes
-                name = tensor.name
-                elements, held_bytes = sizes.get((tensor.shape, tensor.dtype)) or sizes_of(tensor)
-                owner[name] = len(names)
-                names.append(name)
-                size.append(held_bytes)
-                born.append(index)
-                until.append(last.get(name, index))
-                made += elements
-                made_bytes += held_bytes
-            written[node.name] = made
-            written_bytes[node.name] = made_bytes
-            continue
-        rule = SPECS[node.op]
-        for position, name in enumerate(node.outputs):
-            shared = None
-            elements, held_bytes = sizes_of(tensors[name])
-            if rule.folded:
-                store(name, 0, index)
-                continue
-            if rule.view and position < len(node.inputs):
-                source = node.inputs[position]
-                if sizes_of(tensors[source])[1] == held_bytes and source not in inner:
-                    shared = owner.get(source)
-            elif position == 0 and not rule.view:
-                held = [owner[source] for source in node.inputs if source in owner]
-                free = [s for s in held if s >= given and until[s] == index]
-                shared = next((s for s in free if size[s] == held_bytes), None)
-            if shared is None:
-                store(name, held_bytes, index)
-                made += elements
-                made_bytes += held_bytes
-            else:
-                owner[name] = shared
-                until[shared] = max(until[shared], last.get(name, index))
-        written[node.name] = made
-        written_bytes[node.name] = made_bytes
-    blank = any(shape is None for shape, _ in sizes)
-    alive = _sum_alive(end, size, born, until)
-    peak = alive.index(max(alive)) if end else 0
-    holding = [
-        (name, held)
-        for name, held, first, final in zip(names, size, born, until, strict=True)
-        if held and first <= peak <= final
-    ]
-    holding.sort(key=lambda item: -item[1])
+    table = _StorageTable(shapes, inner, _last_readers(graph, bool(inner)))
+    table.add_inputs(graph)
+    written, written_bytes = table.add_nodes(graph, shapes, in_place)
+    alive = table.alive_bytes(len(graph.nodes))
+    peak = alive.index(max(alive)) if alive else 0
     return Memory(
         written,
         written_bytes,
         tuple(alive),
         alive[peak] if alive else 0,
-        graph.nodes[peak].name if end else "",
-        tuple(holding),
-        not blank,
+        graph.nodes[peak].name if alive else "",
+        table.alive_at(peak),
+        table.complete,
         in_place,
     )
 
 
 def inner_tensors(graph: Graph) -> frozenset[str]:
-    """Names of values inside one operator of a file, which are no tensors of the network."""
+    """Names of values inside one operator of a file, which are not tensors of the network."""
     return frozenset([name for node in graph.nodes if node.inner for name in node.outputs])
 
 
-def _hold_inputs(graph: Graph, last: dict[str, int]) -> None:
-    """Keep what a step inside an operator reads until that operator is done."""
-    for node in reversed(graph.nodes):
-        if node.inner:
-            done = max([last.get(name, 0) for name in node.outputs])
-            for name in node.inputs:
-                last[name] = max(last[name], done)
+def _last_readers(graph: Graph, has_inner: bool) -> dict[str, int]:
+    """Index of the last node that reads each tensor; outputs of the network live to the end."""
+    last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+    last.update(dict.fromkeys(graph.outputs, len(graph.nodes)))
+    if has_inner:  # inputs of a step inside an operator live until that operator is done
+        for node in reversed(graph.nodes):
+            if node.inner:
+                done = max([last.get(name, 0) for name in node.outputs])
+                for name in node.inputs:
+                    last[name] = max(last[name], done)
+    return last
 
 
-def _sum_alive(end: int, size: list[int], born: list[int], until: list[int]) -> list[int]:
-    """Bytes held while each node runs."""
-    change = [0] * (end + 2)
-    for held, first, final in zip(size, born, until, strict=True):
-        change[first] += held
-        change[final + 1] -= held
-    return list(accumulate(change[:end]))
+def _writes_all(op: str, in_place: bool) -> bool:
+    """Whether an op writes all its outputs to new storage."""
+    rule = SPECS.get(op)
+    return rule is None or not (rule.view or rule.folded or (in_place and rule.in_place))
+
+
+class _StorageTable:
+    """Storages numbered in order of creation: name, bytes, first and last node of each."""
+
+    __slots__ = (
+        "born", "inner", "input_count", "last_readers", "names", "owner", "size", "sizes",
+        "tensors", "until",
+    )  # fmt: skip
+
+    def __init__(self, shapes: Shapes, inner: frozenset[str], last_readers: dict[str, int]) -> None:
+        self.tensors = shapes.tensors
+        self.inner = inner
+        self.last_readers = last_readers
+        self.owner: dict[str, int] = {}  # tensor -> number of its storage
+        self.names: list[str] = []  # of the tensor that each storage was created for
+        self.size: list[int] = []
+        self.born: list[int] = []
+        self.until: list[int] = []
+        self.input_count = 0  # storages of the network's inputs and arrays, which come first
+        # elements and bytes by shape and dtype
+        self.sizes: dict[tuple[Shape | None, str], tuple[int, int]] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the shapes of all tensors are known."""
+        return all(shape is not None for shape, _ in self.sizes)
+
+    def add_inputs(self, graph: Graph) -> None:
+        """Storages of the network's inputs; a cache of past tokens is counted elsewhere."""
+        for tensor in graph.inputs:
+            self.add(tensor.name, 0 if tensor.name in graph.cache else self.sizes_of(tensor)[1], 0)
+        for param in graph.params:  # a view of a parameter needs no activation memory
+            if param.name in self.last_readers:
+                self.add(param.name, 0, 0)
+        self.input_count = len(self.names)
+
+    def add(self, name: str, size: int, index: int) -> None:
+        """A new storage for a tensor that the node of that index writes."""
+        self.owner[name] = len(self.names)
+        self.names.append(name)
+        self.size.append(size)
+        self.born.append(index)
+        self.until.append(self.last_readers.get(name, index))
+
+    def add_nodes(
+        self, graph: Graph, shapes: Shapes, in_place: bool
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Storages of all outputs; elements and bytes of new storage that each node writes."""
+        written: dict[str, int] = {}
+        written_bytes: dict[str, int] = {}
+        writes_all = {op: _writes_all(op, in_place) for op in {node.op for node in graph.nodes}}
+        owner, names, size, born, until = self.owner, self.names, self.size, self.born, self.until
+        sizes, last_readers, ends, inner = self.sizes, self.last_readers, shapes.ends, self.inner
+        for index, node in enumerate(graph.nodes):
+            if not writes_all[node.op] or (inner and node.inner):
+                written[node.name], written_bytes[node.name] = self.add_sharing(node, index)
+                continue
+            count = count_bytes = 0
+            for tensor in ends[node.name][1]:  # as `add` does, inlined for most of all tensors
+                name = tensor.name
+                key = tensor.shape, tensor.dtype
+                elements, tensor_bytes = sizes.get(key) or self.sizes_of(tensor)
+                owner[name] = len(names)
+                names.append(name)
+                size.append(tensor_bytes)
+                born.append(index)
+                until.append(last_readers.get(name, index))
+                count += elements
+                count_bytes += tensor_bytes
+            written[node.name] = count
+            written_bytes[node.name] = count_bytes
+        return written, written_bytes
+
+    def add_sharing(self, node: Node, index: int) -> tuple[int, int]:
+        """Outputs of a node that may share storage with inputs; elements and bytes of new ones."""
+        written = written_bytes = 0
+        for position, name in enumerate(node.outputs):
+            if node.inner:
+                self.add(name, 0, index)
+                continue
+            elements, size = self.sizes_of(self.tensors[name])
+            if SPECS[node.op].folded:  # computed before the run
+                self.add(name, 0, index)
+                continue
+            shared = self._shared(node, position, size, index)
+            if shared is None:
+                self.add(name, size, index)
+                written += elements
+                written_bytes += size
+            else:
+                self.owner[name] = shared
+                self.until[shared] = max(self.until[shared], self.last_readers.get(name, index))
+        return written, written_bytes
+
+    def _shared(self, node: Node, position: int, size: int, index: int) -> int | None:
+        """The storage of an input that an output of that many bytes shares, if any."""
+        if SPECS[node.op].view:
+            if position >= len(node.inputs):
+                return None
+            source = node.inputs[position]
+            same_size = self.sizes_of(self.tensors[source])[1] == size
+            return self.owner.get(source) if same_size and source not in self.inner else None
+        if position:  # in place only the first output overwrites an input
+            return None
+        for source in node.inputs:
+            storage = self.owner.get(source, -1)
+            overwritable = storage >= self.input_count and self.until[storage] == index
+            if overwritable and self.size[storage] == size:
+                return storage
+        return None
+
+    def sizes_of(self, tensor: Tensor) -> tuple[int, int]:
+        """Elements and bytes of a tensor."""
+        key = (tensor.shape, tensor.dtype)
+        found = self.sizes.get(key)
+        if found is None:
+            found = self.sizes[key] = (tensor.elements, tensor.bytes)
+        return found
+
+    def alive_bytes(self, nodes: int) -> list[int]:
+        """Bytes alive while each node runs."""
+        change = [0] * (nodes + 2)
+        for size, first, last in zip(self.size, self.born, self.until, strict=True):
+            change[first] += size
+            change[last + 1] -= size
+        return list(accumulate(change[:nodes]))
+
+    def alive_at(self, index: int) -> tuple[tuple[str, int], ...]:
+        """Names and bytes of the storages alive while one node runs, largest first."""
+        alive = [
+            (name, size)
+            for name, size, first, last in zip(
+                self.names, self.size, self.born, self.until, strict=True
+            )
+            if size and first <= index <= last
+        ]
+        alive.sort(key=lambda item: -item[1])
+        return tuple(alive)

@@ -1,4 +1,4 @@
-"""Shape inference: every tensor's shape and every node's call, checked on the way."""
+"""Shape inference: the shape and dtype of every tensor, and the call of every node."""
 
 from __future__ import annotations
 
@@ -18,88 +18,89 @@ Tensors = tuple[Tensor, ...]
 
 
 class Shapes(Struct, frozen=True, gc=False):
-    """What inference found. A node without a call is unknown, and `notes` says why."""
+    """Result of shape inference. A node without a call is unknown, and `notes` says why."""
 
     tensors: dict[str, Tensor]
     calls: dict[str, Call]
     notes: dict[str, str]
-    ends: dict[str, tuple[Tensors, Tensors]]  # what each node reads and makes
+    ends: dict[str, tuple[Tensors, Tensors]]  # inputs and outputs of each node
 
 
 def infer(graph: Graph) -> Shapes:
-    """Walk the graph once in its order; nodes alike in op, attributes and shapes share a call."""
+    """Walk the graph once; nodes of equal op, attributes and shapes share a call."""
     tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in graph.inputs}
     for param in graph.params:
         tensors[param.name] = Tensor(param.name, param.shape, param.dtype)
     for tensor in graph.inputs:
-        least = 0 if graph.own_layout else 1  # files have empty tensors; elsewhere it is a mistake
+        least = 0 if graph.own_layout else 1  # only files may have empty tensors
         if tensor.shape is not None and min(tensor.shape, default=1) < least:
             raise ShapeError(f"{graph.name}: input {tensor.name} has shape {tensor.shape}")
     calls: dict[str, Call] = {}
     notes: dict[str, str] = {}
     ends: dict[str, tuple[Tensors, Tensors]] = {}
-    # The graph keeps its attributes alive and tensors their shapes: an id stands for a value here.
+    # Local to this walk. The graph keeps attributes and shapes alive, so that no id is used twice;
+    # unlike values, ids need no hashing of nested attributes for every node.
     seen: dict[tuple[str, int, int, int, int], tuple[Call, Shape | None]] = {}
     for node in graph.nodes:
         name, inputs, outputs = node.name, node.inputs, node.outputs
-        alike = key = None
+        cached = key = None
         if len(inputs) == 1:
             tensor = tensors[inputs[0]]
-            known: Tensors = (tensor,)
+            given: Tensors = (tensor,)
             dtype = tensor.dtype
             key = (node.op, id(node.attributes), id(tensor.shape), 0, len(outputs))
-            alike = seen.get(key)
+            cached = seen.get(key)
         elif len(inputs) == 2:
             tensor, other = tensors[inputs[0]], tensors[inputs[1]]
-            known = (tensor, other)
+            given = (tensor, other)
             dtype = tensor.dtype
             key = (node.op, id(node.attributes), id(tensor.shape), id(other.shape), len(outputs))
-            alike = seen.get(key)
+            cached = seen.get(key)
         else:
-            known = tuple([tensors[each] for each in inputs])
-            dtype = known[0].dtype if known else graph.dtype
-        if alike is None:
-            call = _call(graph, node, known, notes)
-            one = None
+            given = tuple([tensors[each] for each in inputs])
+            dtype = given[0].dtype if given else graph.dtype
+        if cached is None:
+            call = _call(graph, node, given, notes)
+            shape = None  # of a single output in the dtype of the first input
             if call is not None and len(outputs) == 1 and not SPECS[node.op].out_dtypes:
-                [one] = call.outputs
+                [shape] = call.outputs
             if call is not None and key is not None:
-                seen[key] = (call, one)
+                seen[key] = (call, shape)
         else:
-            call, one = alike
-        if one is not None:
-            tensor = tensors[outputs[0]] = Tensor(outputs[0], one, dtype)
-            made: Tensors = (tensor,)
+            call, shape = cached
+        if shape is not None:
+            tensor = tensors[outputs[0]] = Tensor(outputs[0], shape, dtype)
+            results: Tensors = (tensor,)
         else:
-            made = _made(graph, node, call, known, dtype)
-            for tensor in made:
+            results = _outputs(graph, node, call, given, dtype)
+            for tensor in results:
                 tensors[tensor.name] = tensor
         if call is not None:
             calls[name] = call
-        ends[name] = (known, made)
+        ends[name] = (given, results)
     return Shapes(tensors, calls, notes, ends)
 
 
-def _made(graph: Graph, node: Node, call: Call | None, known: Tensors, dtype: str) -> Tensors:
-    """What a node makes, each in its own number type."""
+def _outputs(graph: Graph, node: Node, call: Call | None, given: Tensors, dtype: str) -> Tensors:
+    """Outputs of a node, each in its own dtype; `dtype` is that of the first input."""
     if call is None:
-        told = node.attributes if isinstance(node.attributes, Opaque) else Opaque(())
+        attrs = node.attributes if isinstance(node.attributes, Opaque) else Opaque(())
         count = len(node.outputs)
-        shapes = opaque_shapes(told, known) if told.infer else told.shapes
-        known_of = shapes[:count], told.dtypes[:count], told.declared[:count]
+        shapes = opaque_shapes(attrs, given) if attrs.infer else attrs.shapes
+        columns = shapes[:count], attrs.dtypes[:count], attrs.declared[:count]
         return tuple(
             [
                 Tensor(name, shape, kind or dtype, None, bool(declared))
-                for name, shape, kind, declared in zip_longest(node.outputs, *known_of)
+                for name, shape, kind, declared in zip_longest(node.outputs, *columns)
             ]
         )
-    makes = SPECS[node.op].out_dtypes
-    kinds = [tensor.dtype for tensor in known]
-    made = []
+    rules = SPECS[node.op].out_dtypes
+    dtypes = [tensor.dtype for tensor in given]
+    results = []
     for n, (name, shape) in enumerate(zip(node.outputs, call.outputs, strict=True)):
-        kind = out_dtype(makes, n, node.attributes, kinds, graph.dtype) if makes else dtype
-        made.append(Tensor(name, shape, kind))
-    return tuple(made)
+        kind = out_dtype(rules, n, node.attributes, dtypes, graph.dtype) if rules else dtype
+        results.append(Tensor(name, shape, kind))
+    return tuple(results)
 
 
 def _unknown(node: Node, inputs: Tensors) -> str:
@@ -115,11 +116,11 @@ def _where(graph: Graph, node: Node) -> str:
     return f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
 
 
-def _call(graph: Graph, node: Node, known: Tensors, notes: dict[str, str]) -> Call | None:
-    """The call of a node; None, and a note of why, where it is unknown."""
-    shapes = tuple([shape for tensor in known if (shape := tensor.shape) is not None])
-    if node.op not in SPECS or len(shapes) != len(known):
-        notes[node.name] = _unknown(node, known)
+def _call(graph: Graph, node: Node, given: Tensors, notes: dict[str, str]) -> Call | None:
+    """The call of a node; None where it is unknown, and a note says why."""
+    shapes = tuple([shape for tensor in given if (shape := tensor.shape) is not None])
+    if node.op not in SPECS or len(shapes) != len(given):
+        notes[node.name] = _unknown(node, given)
         return None
     try:
         call = infer_call(node.op, node.attributes, shapes)
@@ -127,7 +128,7 @@ def _call(graph: Graph, node: Node, known: Tensors, notes: dict[str, str]) -> Ca
         raise ShapeError(f"{_where(graph, node)}: {error}") from None
     if len(call.outputs) != len(node.outputs):
         raise ShapeError(
-            f"{_where(graph, node)}: {node.op} makes {len(call.outputs)} tensors, "
+            f"{_where(graph, node)}: {node.op} has {len(call.outputs)} outputs, "
             f"{len(node.outputs)} are named"
         )
     return call

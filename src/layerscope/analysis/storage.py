@@ -1,4 +1,4 @@
-"""Storages of tensors: which tensors share one, and the strides of each, as PyTorch has them."""
+"""Storages and strides of tensors as PyTorch has them: which tensors are views of which storage."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from layerscope.ops.torch_strides import (
 
 # Operators whose `identity` node is a copy.
 COPIES = frozenset(("clone", "pad", "cat", "pow", "copy", "constant_pad_nd", "sum", "mean"))
-ROWS_AS_IMAGES = frozenset(
-    ("avg_pool", "adaptive_avg_pool", "max_pool")
-)  # of three axes, pooled as four
+# Ops that treat a tensor of three axes as one of four.
+ROWS_AS_IMAGES = frozenset(("avg_pool", "adaptive_avg_pool", "max_pool"))
 VIEWS = frozenset(("permute", "expand", "slice", "split", "reshape", "flatten"))
-# Operators in place that are written as other nodes, or several: the op whose output goes over
-# the target, and which of its inputs that is.
+# In-place operators that are converted to other nodes, or to several: the op whose output
+# overwrites the target, and the index of the target among its inputs.
 PUT = {"scatter": 0, "scatter_nd": 0, "where": 2}
 STEPS: dict[str, dict[str, int]] = {
     "copy": {},
@@ -47,37 +46,37 @@ STEPS: dict[str, dict[str, int]] = {
     **dict.fromkeys(("index_put", "_index_put_impl", "index_add", "index_copy"), PUT),
     **dict.fromkeys(("scatter", "scatter_add"), PUT),
 }
-BY_ELEMENT = frozenset(("activation", "elementwise"))  # families computed element by element
+BY_ELEMENT = frozenset(("activation", "elementwise"))  # op families computed element by element
 ALSO_BY_ELEMENT = frozenset(("cast", "where", "dropout", "scale", "bias", "prelu", "flip"))
 KEEP_CHANNELS_LAST = frozenset(("convolution", "pooling", "resizing"))
 ALSO_KEEP_CHANNELS_LAST = frozenset(
     ("batch_norm", "group_norm", "pad", "concat", "channel_shuffle")
 )
-# Ops that an operator lays out otherwise: element by element, or contiguous.
+# Pairs of operator and op whose output strides differ from those of the op.
 BY_ELEMENT_TOO = frozenset((("sort", "top_k"), ("argsort", "top_k")))
 DENSE = frozenset(
     (("masked_fill", "where"), ("grid_sampler", "grid_sample"), ("grid_sampler_2d", "grid_sample"))
 )
 
 
-class View(Struct, frozen=True, gc=False):
-    """A tensor: the name of its storage, and its strides; None where they are not known."""
+class StorageView(Struct, frozen=True, gc=False):
+    """The storage of a tensor, by name, and its strides; None where they are unknown."""
 
     storage: str
     stride: Shape | None
 
 
 class Storages:
-    """Views and sizes of storages, filled node by node in the order of the graph."""
+    """Views and sizes of storages, filled node by node in execution order."""
 
     def __init__(self, graph: Graph) -> None:
-        self.views: dict[str, View] = {}
+        self.views: dict[str, StorageView] = {}
         self.bytes: dict[str, int] = {}
         self.contiguous = graph.autograd.contiguous if graph.autograd is not None else frozenset()
         for tensor in graph.inputs:
             self._fresh(tensor, None if tensor.shape is None else dense(tensor.shape))
         for param in graph.params:
-            self.views[param.name] = View(param.name, dense(param.shape))
+            self.views[param.name] = StorageView(param.name, dense(param.shape))
             self.bytes[param.name] = 0  # counted as a parameter
         self.also_read = frozenset[str]()
         self.readers: Counter[str] = Counter()
@@ -88,15 +87,15 @@ class Storages:
         self.constants = graph.autograd.constants if graph.autograd is not None else {}
 
     def _fresh(self, tensor: Tensor, stride: Shape | None) -> None:
-        self.views[tensor.name] = View(tensor.name, stride)
+        self.views[tensor.name] = StorageView(tensor.name, stride)
         self.bytes[tensor.name] = tensor.bytes
 
-    def add(self, node: Node, call: Call | None, given: Tensors, made: Tensors) -> None:
-        """Views of the outputs of a node."""
-        for n, tensor in enumerate(made):
+    def add(self, node: Node, call: Call | None, given: Tensors, outputs: Tensors) -> None:
+        """Add the views of the outputs of a node."""
+        for n, tensor in enumerate(outputs):
             constant = self.constants.get(tensor.name)
             if constant is not None:
-                self.views[tensor.name] = View(constant.storage, constant.stride)
+                self.views[tensor.name] = StorageView(constant.storage, constant.stride)
                 self.bytes.setdefault(constant.storage, constant.bytes)
                 continue
             view = self._view(node, call, given, n) if given and tensor.shape is not None else None
@@ -108,7 +107,7 @@ class Storages:
                 self._copy(tensor)
 
     def _copy(self, tensor: Tensor) -> None:
-        """A tensor that is read through `contiguous()`."""
+        """Give a tensor that is read through `contiguous()` its own storage, if that copies."""
         stride = self.views[tensor.name].stride
         if tensor.shape is None or stride is None or is_dense(tensor.shape, stride):
             return
@@ -116,21 +115,21 @@ class Storages:
         if tensor.name in self.also_read and self.readers[tensor.name] > 1:
             self.guessed.add(tensor.name)
 
-    def _view(self, node: Node, call: Call | None, given: Tensors, n: int) -> View | None:
-        """The view of a storage that an output is; None for one in storage of its own."""
+    def _view(self, node: Node, call: Call | None, given: Tensors, n: int) -> StorageView | None:
+        """The view that an output is; None for an output in new storage."""
         source, shape = self.views[given[0].name], given[0].shape
         if shape is None or call is None:
             return None
-        op, made = node.op, call.outputs[n]
+        op, shape_out = node.op, call.outputs[n]
         if op in VIEWS or (op == "gather" and operator(node) == "unfold"):
             if source.stride is None:
                 if op in ("reshape", "flatten") or given[0].name in self.guessed:
                     self.guessed.add(node.outputs[n])  # a view or a copy
-                return View(source.storage, None)
-            stride = _viewed(node, shape, source.stride, made)
-            return None if stride is None else View(source.storage, stride)
+                return StorageView(source.storage, None)
+            stride = _viewed(node, shape, source.stride, shape_out)
+            return None if stride is None else StorageView(source.storage, stride)
         if op == "view":
-            return View(source.storage, None)
+            return StorageView(source.storage, None)
         over = written(node)
         if over is not None and n == 0:
             return self.views[given[over].name]
@@ -147,7 +146,7 @@ class Storages:
     def _stride(
         self, node: Node, call: Call | None, tensor: Tensor, given: Tensors
     ) -> Shape | None:
-        """Strides of an output in storage of its own."""
+        """Strides of an output in new storage."""
         shape = tensor.shape
         if shape is None:
             return None
@@ -159,21 +158,13 @@ class Storages:
             return dense(shape)
         by_element = op in ALSO_BY_ELEMENT or family in BY_ELEMENT or op == "identity"
         if (by_element and name != "cat") or (name, op) in BY_ELEMENT_TOO:
-            laid = self._laid(given)
-            return None if laid is None else elementwise(shape, laid)
+            return self._elementwise(shape, given)
         if family in KEEP_CHANNELS_LAST or op in ALSO_KEEP_CHANNELS_LAST or op == "identity":
-            laid = self._laid(given[:1] if op != "concat" else given)
-            if laid is not None and len(shape) == 3 and op in ROWS_AS_IMAGES:
-                laid = [((*x[:2], 1, x[2]), (*by[:2], x[2] * by[2], by[2])) for x, by in laid]
-            last = laid is not None and all(channels_last(*each) for each in laid)
-            return in_order(shape, (0, *range(2, len(shape)), 1)) if last else dense(shape)
+            return self._keeping_channels_last(op, shape, given)
         if op == "layer_norm" and name == "batch_norm":
             return self._normed_channels(shape, given)
         if op == "attention" and len(shape) == 4 and node.attributes.fused:
-            laid = self._laid(given[:1])
-            if laid is None:
-                return None
-            return elementwise(shape, laid)
+            return self._elementwise(shape, given[:1])
         if op in ("lstm", "gru", "rnn") and node.attributes.batch_first:
             return in_order(shape, (1, 0, 2)) if tensor.name == node.outputs[0] else dense(shape)
         if op == "einsum":
@@ -181,8 +172,21 @@ class Storages:
             return None if order is None else in_order(shape, order)
         return dense(shape)
 
+    def _elementwise(self, shape: Shape, given: Tensors) -> Shape | None:
+        """Strides that an elementwise operator gives its output; None if those of an input are."""
+        laid = self._laid(given)
+        return None if laid is None else elementwise(shape, laid)
+
+    def _keeping_channels_last(self, op: str, shape: Shape, given: Tensors) -> Shape:
+        """Strides of an output that is in channels-last order if the inputs are."""
+        laid = self._laid(given[:1] if op != "concat" else given)
+        if laid is not None and len(shape) == 3 and op in ROWS_AS_IMAGES:
+            laid = [((*x[:2], 1, x[2]), (*by[:2], x[2] * by[2], by[2])) for x, by in laid]
+        last = laid is not None and all(channels_last(*each) for each in laid)
+        return in_order(shape, (0, *range(2, len(shape)), 1)) if last else dense(shape)
+
     def _normed_channels(self, shape: Shape, given: Tensors) -> Shape | None:
-        """Of a batch norm by its own statistics, written with channels in front of the batch."""
+        """Strides after batch norm with the statistics of its input: channels before the batch."""
         laid = self._laid(given)
         if laid is None:
             return None
@@ -192,7 +196,7 @@ class Storages:
         return in_order(shape, (1, *range(2, len(x)), 0) if last else swap)
 
     def features_apart(self, given: Tensors) -> bool:
-        """Whether features of a query, key or value are strided, which fused kernels refuse."""
+        """Whether the last axis of query, key or value is strided, which fused kernels refuse."""
         strides = [self.views[tensor.name].stride for tensor in given[:3]]
         return any(stride is not None and stride[-1] != 1 for stride in strides)
 
@@ -230,7 +234,7 @@ class Storages:
 
 
 def operator(node: Node) -> str:
-    """The ATen operator of a captured node without namespace and the mark of working in place."""
+    """The ATen operator of a captured node, without namespace and the `_` of in-place ones."""
     full = node.source.op if node.source is not None else ""
     space, _, name = full.partition(".")
     if space != "aten":
@@ -239,7 +243,7 @@ def operator(node: Node) -> str:
 
 
 def written(node: Node) -> int | None:
-    """Index of the input that a node writes its output over; None where it writes over none."""
+    """Index of the input that a node overwrites with its output; None if it overwrites none."""
     if getattr(node.attributes, "in_place", False):
         return 0
     full = node.source.op if node.source is not None else ""
@@ -251,17 +255,18 @@ def written(node: Node) -> int | None:
     return STEPS[name].get(node.op)
 
 
-def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | None:
+def _viewed(node: Node, shape: Shape, stride: Shape, shape_out: Shape) -> Shape | None:
+    """Strides of a view of shape `shape_out`; None where PyTorch must copy."""
     op, attributes = node.op, node.attributes
     if op == "permute":
         return tuple([stride[n] for n in attributes.order])
     if op == "expand":
-        return expanded(shape, stride, made)
+        return expanded(shape, stride, shape_out)
     if op == "split":
         return stride
-    if op == "gather":  # overlapping windows along one axis, as `Tensor.unfold` sees them
+    if op == "gather":  # `Tensor.unfold`: overlapping windows along one axis
         axis = attributes.axis
-        count, size = made[axis : axis + 2]
+        count, size = shape_out[axis : axis + 2]
         step = (shape[axis] - size) // (count - 1) if count > 1 else size
         return (*stride[:axis], step * stride[axis], stride[axis], *stride[axis + 1 :])
     if op == "slice":
@@ -271,4 +276,4 @@ def _viewed(node: Node, shape: Shape, stride: Shape, made: Shape) -> Shape | Non
         ):
             steps[axis] *= abs(step)
         return tuple(steps)
-    return restride(shape, stride, made)
+    return restride(shape, stride, shape_out)

@@ -1,4 +1,4 @@
-"""Arrays as a file stores them against those that the rules derive from shapes."""
+"""Checks that arrays stored in a file have the shapes that the rules derive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from layerscope.ops import SPECS
 def check_stored(graph: Graph, shapes: Shapes, file: str = "") -> tuple[str, ...]:
     """Raise where an array is stored in another shape than a rule derives.
 
-    Returns the names of nodes that should have arrays and have none; `file` is where they are from.
+    Returns the names of nodes without the arrays they should have; `file` is named in errors.
     """
     missing = []
     for node in graph.nodes:
@@ -28,13 +28,14 @@ def check_stored(graph: Graph, shapes: Shapes, file: str = "") -> tuple[str, ...
         for name, shape in wanted.items():
             if name in found and found[name] != shape:
                 raise ShapeError(
-                    f"{_where(graph, node)}: {name} is {_told(found[name])} in {file or 'the file'}"
-                    f", expected {_told(shape)} for an input of {_told(call.x)}"
+                    f"{_where(graph, node)}: {name} is {_shape_text(found[name])} in "
+                    f"{file or 'the file'}, expected {_shape_text(shape)} for an input "
+                    f"of {_shape_text(call.x)}"
                 )
         if found.keys() != wanted.keys():
-            held = ", ".join(found) or "nothing"
+            names = ", ".join(found) or "nothing"
             raise ShapeError(
-                f"{_where(graph, node)}: {held} stored in {file or 'the file'}, expected "
+                f"{_where(graph, node)}: {names} stored in {file or 'the file'}, expected "
                 f"{', '.join(wanted)}"
             )
     return tuple(missing)
@@ -44,5 +45,5 @@ def _where(graph: Graph, node: Node) -> str:
     return f"{node.source}: {node.name}" if node.source else f"{graph.name}: {node.name}"
 
 
-def _told(shape: Shape) -> str:
+def _shape_text(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "a single number"

@@ -1,4 +1,4 @@
-"""Memory of training: what is kept for the backward pass, gradients, optimizer state."""
+"""Memory of one training step: saved tensors, gradients, optimizer state."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from layerscope.graph.types import Graph, storage_bytes
 
 __all__ = ["STATES", "Kept", "Optimizer", "Training", "kept", "training"]
 Optimizer = Literal["sgd", "momentum", "adam"]
-STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}  # numbers kept per parameter
+STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}  # elements of state per parameter
 
 
 class Training(Struct, frozen=True):
-    """Bytes of one training step, by what holds them."""
+    """Bytes of one training step, by use."""
 
     optimizer: str
     weights_bytes: int
@@ -25,15 +25,15 @@ class Training(Struct, frozen=True):
     gradient_bytes: int
     state_bytes: int
     kept_bytes: int
-    working_bytes: int  # gradients of activations at the widest layer
-    checkpoints: int  # 0: everything is kept
+    working_bytes: int  # gradients of activations, of the layer with most
+    checkpoints: int  # 0: all saved tensors are kept
     complete: bool
-    kept_status: Status = "exact"  # of the bytes kept, against PyTorch's autograd on a CPU
-    notes: tuple[str, ...] = ()  # why they are an estimate, and of which layers
+    kept_status: Status = "exact"  # of kept_bytes, compared with PyTorch's autograd on a CPU
+    notes: tuple[str, ...] = ()  # why kept_bytes is an estimate, and of which layers
 
     @property
     def total_bytes(self) -> int:
-        """All of it."""
+        """Sum of all bytes."""
         return (
             self.weights_bytes
             + self.half_copy_bytes
@@ -44,33 +44,36 @@ class Training(Struct, frozen=True):
         )
 
 
-def training(
-    graph: Graph,
-    shapes: Shapes,
-    costs: dict[str, Cost],
-    *,
-    optimizer: str,
-    mixed: bool = False,
-    checkpoint: bool = False,
-) -> Training:
-    """Bytes of a training step.
+class TrainingSetup(Struct, frozen=True):
+    """How a network is trained.
 
     Mixed precision keeps weights, gradients and state in fp32 beside a half-precision copy of the
-    weights; the activations are those of the graph, which is then to be bound to fp16 or bf16.
+    weights. The activations are those of the graph, which must then be bound to fp16 or bf16.
     """
+
+    optimizer: str = "adam"
+    mixed: bool = False
+    checkpoint: bool = False
+
+
+def training(
+    graph: Graph, shapes: Shapes, costs: dict[str, Cost], setup: TrainingSetup
+) -> Training:
+    """Bytes of a training step."""
+    mixed = setup.mixed
     params = [param for cost in costs.values() for param in cost.first]
-    held = [storage_bytes(p.elements, "fp32") if mixed else p.bytes for p in params]
-    learned = sum(n for n, param in zip(held, params, strict=True) if param.learnable)
+    sizes = [storage_bytes(p.elements, "fp32") if mixed else p.bytes for p in params]
+    learned = sum(size for size, param in zip(sizes, params, strict=True) if param.learnable)
     saved = kept(graph, shapes, costs)
     kept_bytes, checkpoints = saved.total_bytes, 0
-    if checkpoint:
+    if setup.checkpoint:
         kept_bytes, checkpoints = _checkpointed(graph, shapes, saved)
     return Training(
-        optimizer=optimizer,
-        weights_bytes=sum(held),
+        optimizer=setup.optimizer,
+        weights_bytes=sum(sizes),
         half_copy_bytes=sum(p.elements * 2 for p in params if p.learnable) if mixed else 0,
         gradient_bytes=learned,
-        state_bytes=STATES[optimizer] * learned,
+        state_bytes=STATES[setup.optimizer] * learned,
         kept_bytes=kept_bytes,
         working_bytes=_working(graph, shapes),
         checkpoints=checkpoints,
@@ -81,7 +84,7 @@ def training(
 
 
 def _working(graph: Graph, shapes: Shapes) -> int:
-    """The largest gradients held at once: of a layer's outputs and of its inputs."""
+    """The largest gradients alive at once: of the outputs and inputs of one layer."""
     most = 0
     for node in graph.nodes:
         names = (*node.inputs, *node.outputs)
@@ -90,12 +93,13 @@ def _working(graph: Graph, shapes: Shapes) -> int:
 
 
 def _checkpointed(graph: Graph, shapes: Shapes, saved: Kept) -> tuple[int, int]:
-    """Kept bytes when only the tensors between segments are, the rest being computed again.
+    """Bytes kept, and number of cuts, when only tensors between segments are kept.
 
-    Cuts are made where a single tensor is alive. For each of many limits on a segment's size cuts
-    are as few as can be; the one that keeps least (tensors between, largest segment) is taken.
+    The rest is computed again. A cut is possible where a single tensor is alive. Segments are
+    chosen greedily for many limits on their size, and the limit that keeps least (tensors between
+    segments plus the largest segment) wins.
     """
-    places = _narrow_places(graph, shapes)
+    cut_points = _cut_points(graph, shapes)
     sizes = [saved.by_node[node.name] for node in graph.nodes]
     best = (saved.total_bytes, 0)
     limit = saved.total_bytes
@@ -110,8 +114,8 @@ def _checkpointed(graph: Graph, shapes: Shapes, saved: Kept) -> tuple[int, int]:
                 cuts += 1
                 candidate = None
             running += size
-            if index in places:
-                candidate = (running, places[index])
+            if index in cut_points:
+                candidate = (running, cut_points[index])
             pending = running
         largest = max(largest, pending)
         best = min(best, (between + largest, cuts))
@@ -119,14 +123,14 @@ def _checkpointed(graph: Graph, shapes: Shapes, saved: Kept) -> tuple[int, int]:
     return best
 
 
-def _narrow_places(graph: Graph, shapes: Shapes) -> dict[int, int]:
-    """Nodes after which one tensor alone is still needed, and its bytes."""
+def _cut_points(graph: Graph, shapes: Shapes) -> dict[int, int]:
+    """Indices of nodes after which one tensor is still needed -> bytes of that tensor."""
     last = {name: n for n, node in enumerate(graph.nodes) for name in node.inputs}
     alive: set[str] = {tensor.name for tensor in graph.inputs if tensor.name in last}
-    places: dict[int, int] = {}
+    found: dict[int, int] = {}
     for index, node in enumerate(graph.nodes):
         alive.update(name for name in node.outputs if last.get(name, index) > index)
         alive -= {name for name in node.inputs if last[name] <= index}
         if len(alive) == 1:
-            places[index] = shapes.tensors[next(iter(alive))].bytes
-    return places
+            found[index] = shapes.tensors[next(iter(alive))].bytes
+    return found

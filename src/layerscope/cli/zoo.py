@@ -19,7 +19,7 @@ from layerscope.errors import UnknownName
 def command(text: str, form: str, output: str | None) -> None:
     """List the networks that come with layerscope, with params and MACs; TEXT narrows it down."""
     from layerscope.api import analyze
-    from layerscope.report.columns import shape_text
+    from layerscope.report.numbers import shape_text
     from layerscope.zoo import NAMES, describe
 
     if form not in ("text", "csv", "json"):

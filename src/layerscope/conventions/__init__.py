@@ -1,4 +1,4 @@
-"""Named ways to count. The default, `exact`, says all; the others say what other systems say."""
+"""Conventions: named ways to count. `exact` is the default; each other one follows a program."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from layerscope.conventions.convention import Convention
 from layerscope.conventions.exact import CONVENTION as EXACT
 from layerscope.errors import UnknownName
 
-CONVENTIONS = (
-    "exact", "matconvnet", "netscope", "cs231n", "boda",
+# Programs and pages whose tables have a notation here, too.
+TABLES = ("matconvnet", "netscope", "cs231n", "boda")
+# Counters of PyTorch models, which `explain` compares.
+COUNTERS = (
     "torchvision", "flop_counter", "fvcore", "timm", "torchinfo", "ptflops", "ptflops-aten", "thop",
     "calflops", "deepspeed",
 )  # fmt: skip
-COUNTERS = CONVENTIONS[5:]  # of PyTorch models
+CONVENTIONS = (EXACT.name, *TABLES, *COUNTERS)
 
 
 def convention(name: str) -> Convention:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
-from layerscope.ops import FREE, Call, Ops
+from layerscope.conventions.counted_nodes import CountedNode
+from layerscope.ops import FREE, Ops
+
+PRODUCTS = ("conv", "conv_transpose", "linear")
 
 
-def _products(call: Call, ops: Ops) -> Ops:
-    return Ops(mac=ops.mac)
+def _count(node: CountedNode) -> Ops:
+    return Ops(mac=node.ops.mac) if node.op in PRODUCTS else FREE
 
 
 CONVENTION = Convention(
@@ -15,7 +18,6 @@ CONVENTION = Convention(
     says="2 FLOPs per multiply-add of convolutions and linear layers, nothing else counted",
     figure="FLOPs",
     headline=lambda ops: 2 * ops.mac,
-    ops=dict.fromkeys(("conv", "conv_transpose", "linear"), _products),
-    other=lambda call, ops: FREE,
-    twice=True,
+    count=_count,
+    two_per_mac=True,
 )

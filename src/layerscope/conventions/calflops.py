@@ -1,12 +1,13 @@
-"""calflops 0.3.2: DeepSpeed's way of an earlier day, without fused attention.
+"""calflops 0.3.2: the rules of an earlier DeepSpeed, without fused attention.
 
-On a processor without gradients; MACs are its figure here, its FLOPs are the total of FLOPs.
+As it runs on a CPU without gradients. Its figure here is MACs; it prints FLOPs as well.
 """
 
 from __future__ import annotations
 
 from layerscope.conventions import deepspeed
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.counted_nodes import CountedNode
 from layerscope.conventions.functions import (
     CONV_TRANSPOSE,
     UPSAMPLES,
@@ -17,22 +18,21 @@ from layerscope.conventions.functions import (
     one,
     per_input,
 )
-from layerscope.conventions.sites import Site
 from layerscope.graph.types import elements
 from layerscope.ops import Ops
 
 
-def _conv_transpose(site: Site) -> Ops:
-    """Groups are divided out twice, and the bias is of an output as if nothing were transposed."""
-    told, x = site.call.attributes, site.call.x
-    w = told.window
-    filters = told.out_channels // told.groups
-    macs = w.positions * x[1] * (filters // told.groups) * x[0] * elements(x[2:])
-    places = x[0]
+def _conv_transpose(node: CountedNode) -> Ops:
+    """Divides by groups twice; counts the bias on the output size of a plain convolution."""
+    attrs, x = node.call.attributes, node.call.x
+    w = attrs.window
+    filters = attrs.out_channels // attrs.groups
+    macs = w.positions * x[1] * (filters // attrs.groups) * x[0] * elements(x[2:])
+    positions = x[0]
     for n, size in enumerate(x[2:]):
-        reach = w.dilation[n] * (w.kernel[n] - 1) + 1
-        places *= (size + 2 * w.pads[n][0] - reach) // w.stride[n] + 1
-    return Ops(mac=macs, add=filters * places if biased(site) else 0)
+        span = w.dilation[n] * (w.kernel[n] - 1) + 1
+        positions *= (size + 2 * w.pads[n][0] - span) // w.stride[n] + 1
+    return Ops(mac=macs, add=filters * positions if biased(node) else 0)
 
 
 RULES: dict[str, Rule] = {
@@ -43,9 +43,9 @@ RULES: dict[str, Rule] = {
 }
 
 
-def _seen(site: Site) -> Ops:
-    """A module that stands in several places is added up in each."""
-    return by_function(RULES)(site) * site.places
+def _count(node: CountedNode) -> Ops:
+    """A module with several paths in the model is counted once per path."""
+    return by_function(RULES)(node) * node.module_uses
 
 
 CONVENTION = Convention(
@@ -53,8 +53,10 @@ CONVENTION = Convention(
     says="MACs of products by wrapped function, fused attention not seen; FLOPs with more",
     figure="MACs",
     headline=lambda ops: ops.mac,
-    seen=_seen,
-    learned="trainable",
+    sees="functions",
+    count=_count,
+    counted_params="trainable",
+    prints_flops=True,
     why={
         "attention modules": "without gradients PyTorch runs them as one kernel it does not wrap",
         "fused attention": "it does not wrap that function",

@@ -1,58 +1,63 @@
-"""What a convention is: a named way to recount exact costs."""
+"""The Convention type: how one system counts operations, parameters and activations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from layerscope.analysis.costs import Cost
-from layerscope.graph.types import Node, Tensor
-from layerscope.ops import Call, Ops
+from layerscope.graph.types import Tensor
+from layerscope.ops import Ops
 
 if TYPE_CHECKING:
-    from layerscope.conventions.sites import Site
+    from layerscope.conventions.counted_nodes import CountedNode
 
-Recount = Callable[[Call, Ops], Ops]
+Sees = Literal["ops", "functions", "modules"]
+CountedParams = Literal["used", "all", "trainable"]
 
 
 def no_figure(ops: Ops) -> int | None:
-    """The system prints no count of operations."""
+    """The headline of a system that prints no count of operations."""
     return None
 
 
-class Convention(Struct, frozen=True):
-    """How one system counts, None where it does as we do.
+class Convention(Struct, frozen=True, kw_only=True):
+    """How one system counts a network.
 
-    Ops without an entry in `ops` are counted by `other`.
+    `count`, `params` and `activations` are rules. Each takes one node and returns its figure; a
+    rule that is None keeps the exact figure. See docs/decisions/0014-conventions.md.
     """
 
     name: str
     says: str  # one line for the stamp
-    figure: str  # what the system calls its one figure; "" if it prints none
-    headline: Callable[[Ops], int | None]
-    ops: Mapping[str, Recount] = {}
-    other: Recount | None = None
-    params: Callable[[Node, Call | None, Cost], int] | None = None  # all that is learned, once
-    activations: Callable[[Node, Call, int], int] | None = None  # new storage: none for a view
+    figure: str  # what the system calls the one figure it prints; "" if it prints none
+    headline: Callable[[Ops], int | None]  # that figure, from operations by kind
+
+    # What the rules may look at: ops and shapes alone; also the PyTorch functions that are called;
+    # or also the classes of modules, so that a function called outside a module is not counted.
+    sees: Sees = "ops"
+    count: Callable[[CountedNode], Ops] | None = None  # operations of one run of the node
+    params: Callable[[CountedNode], int] | None = None  # learnable elements, each array once
+    activations: Callable[[CountedNode], int] | None = None  # elements
+
     counts_inputs: bool = False  # whether the network's inputs are among its activations
     input_activations: Callable[[Tensor], int] = lambda tensor: tensor.elements
-    seen: Callable[[Site], Ops] | None = None  # of systems that look at modules and functions
-    seen_params: Callable[[Site], int] | None = None
-    seen_activations: Callable[[Site], int] | None = None
-    learned: Literal["used", "all", "trainable"] = "used"  # which of a model's parameters
-    twice: bool = False  # whether its figure has two for a multiply-add
-    caveats: Callable[[Iterable[Site]], tuple[str, ...]] | None = None  # where it has other figures
-    why: Mapping[str, str] = {}  # known causes of what it misses, in explain's words
+    counted_params: CountedParams = "used"  # by this forward pass, all, or all not frozen
+    two_per_mac: bool = False  # whether its figure counts 2 per multiply-add
+    prints_flops: bool = False  # whether it also prints FLOPs, beside a figure of multiply-adds
+    equals_macs: bool = False  # whether its figure is always the exact number of multiply-adds
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        """Pickled by name: it is made of functions."""
+    caveats: Callable[[Iterable[CountedNode]], tuple[str, ...]] | None = None  # notes on a network
+    why: Mapping[str, str] = {}  # group of layers as `explain` names it -> why it is miscounted
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether this is the default convention, which changes no figure."""
+        return self.name == "exact"
+
+    def __reduce__(self) -> tuple[Callable[[str], Convention], tuple[str]]:
+        """Pickle by name, because lambdas cannot be pickled."""
         from layerscope.conventions import convention
 
         return convention, (self.name,)
-
-    def recount(self, op: str, call: Call, ops: Ops) -> Ops:
-        """Operations of one node as this system counts them."""
-        counted = self.ops.get(op, self.other)
-        return ops if counted is None else counted(call, ops)

@@ -1,11 +1,12 @@
-"""DeepSpeed 0.19.8's profiler: functions it wraps, MACs of products and FLOPs of more.
+"""DeepSpeed 0.19.8's profiler: MACs and FLOPs of the functions it wraps.
 
-On a processor without gradients; MACs are its figure here, its FLOPs are the total of FLOPs.
+As it runs on a CPU without gradients. Its figure here is MACs; it prints FLOPs as well.
 """
 
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.counted_nodes import CountedNode
 from layerscope.conventions.einsum_path import numpy_flops
 from layerscope.conventions.functions import (
     CELLS,
@@ -34,21 +35,20 @@ from layerscope.conventions.functions import (
     steps,
     two_products,
 )
-from layerscope.conventions.sites import Site
 from layerscope.ops import Ops
 
 ACTIVATIONS = ("relu", "prelu", "elu", "leaky_relu", "relu6", "silu", "gelu", "softmax")
 
 
-def _recurrent(site: Site) -> Ops:
-    """FLOPs alone: of products a multiplication and an addition less, and what joins the gates."""
-    gates, joins = GATES[cell(site)], JOINS[cell(site)]
+def _recurrent(node: CountedNode) -> Ops:
+    """FLOPs only: products less one multiply-add per output, and combining the gates."""
+    gates, joins = GATES[cell(node)], JOINS[cell(node)]
     flops = 0
-    for size, hidden in layers(site):
+    for size, hidden in layers(node):
         flops += gates * hidden * (2 * (size + hidden) - 2)
-        flops += joins * hidden + (2 * gates * hidden if biased(site) else 0)
-    both = 2 if site.call.attributes.bidirectional else 1
-    return Ops(add=flops * steps(site) * both)
+        flops += joins * hidden + (2 * gates * hidden if biased(node) else 0)
+    directions = 2 if node.call.attributes.bidirectional else 1
+    return Ops(add=flops * steps(node) * directions)
 
 
 RULES: dict[str, Rule] = {
@@ -59,7 +59,7 @@ RULES: dict[str, Rule] = {
     **one(UPSAMPLES, per_output(1)),
     "batch_norm": batch_norm,
     **one(NORMS, norm(4, 5)),
-    "einsum": lambda site: Ops(add=numpy_flops(site.call)),
+    "einsum": lambda node: Ops(add=numpy_flops(node.call)),
     **one((*RECURRENT, *CELLS), _recurrent),
 }
 
@@ -68,8 +68,10 @@ CONVENTION = Convention(
     says="MACs of products by wrapped function; FLOPs with biases, norms, activations and pools",
     figure="MACs",
     headline=lambda ops: ops.mac,
-    seen=by_function(RULES),
-    learned="all",
+    sees="functions",
+    count=by_function(RULES),
+    counted_params="all",
+    prints_flops=True,
     why={
         "attention modules": "without gradients PyTorch runs them as one kernel it does not wrap",
         "recurrent layers": "counted in its FLOPs alone",

@@ -1,4 +1,4 @@
-"""The count that numpy prints of an einsum (`einsum_path`, optimize="optimal"), without numpy."""
+"""The FLOP count of `numpy.einsum_path(..., optimize="optimal")`, computed without numpy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from layerscope.ops import Call
 from layerscope.ops.attention import einsum_terms
 
 Letters = frozenset[str]
-MOST_OPERANDS = 7  # numpy looks at every order of joining them
+MOST_OPERANDS = 7  # numpy tries every contraction order
 
 
 def numpy_flops(call: Call) -> int:
-    """Two per multiply-add, one more for the whole, in four digits as it is printed."""
+    """Two per multiply-add, plus one, rounded to the four digits that numpy prints."""
     terms, right, sizes = einsum_terms(call)
     operands = tuple([frozenset(term) for term in terms])
     kept = frozenset(right)
@@ -27,13 +27,13 @@ def numpy_flops(call: Call) -> int:
 def _flops(
     letters: Letters, joined: tuple[Letters, ...], kept: Letters, sizes: dict[str, int]
 ) -> int:
-    """One for every product of the combinations of letters, one more where any is summed."""
+    """Multiplications of all index combinations, and an addition each where one is summed."""
     factor = max(1, len(joined) - 1) + (not letters <= kept)
     return elements(tuple([sizes[each] for each in letters])) * factor
 
 
 def _best(operands: tuple[Letters, ...], kept: Letters, sizes: dict[str, int], most: int) -> int:
-    """The least of all orders of joining pairs that makes nothing larger than what there is."""
+    """The cheapest order of pairwise contractions without an intermediate above `most` elements."""
     found = [(0, operands)]
     while len(found[0][1]) > 1:
         after = []
@@ -41,12 +41,12 @@ def _best(operands: tuple[Letters, ...], kept: Letters, sizes: dict[str, int], m
             for one, two in combinations(range(len(left)), 2):
                 rest = tuple([each for n, each in enumerate(left) if n not in (one, two)])
                 letters = left[one] | left[two]
-                made = letters & kept.union(*rest)
-                if elements(tuple([sizes[each] for each in made])) > most:
+                result = letters & kept.union(*rest)
+                if elements(tuple([sizes[each] for each in result])) > most:
                     continue
                 pair = (left[one], left[two])
-                after.append((cost + _flops(letters, pair, made, sizes), (*rest, made)))
-        if not after:  # all that is left at once
+                after.append((cost + _flops(letters, pair, result, sizes), (*rest, result)))
+        if not after:  # contract the remaining operands at once
             cost, left = min(found, key=lambda each: each[0])
             return cost + _flops(frozenset().union(*left), left, kept, sizes)
         found = after

@@ -1,4 +1,4 @@
-"""Our own convention: everything, by kind, exactly."""
+"""The default convention: every operation by kind, no figure changed."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ CONVENTION = Convention(
     says="every operation by kind; FLOPs = 2·MAC + all others; tied parameters once",
     figure="FLOPs",
     headline=lambda ops: ops.flops,
-    twice=True,
+    two_per_mac=True,
 )

@@ -1,12 +1,13 @@
 """torch.utils.flop_counter 2.13 on the meta device without gradients: 2 FLOPs per multiply-add.
 
-There no fused kernel hides a product. On a processor it has no formula for fused attention, for
-the fast path of nn.MultiheadAttention, or for oneDNN's LSTM.
+On that device PyTorch runs no fused kernels, so every product is counted. On a CPU it has no
+formula for fused attention, the fast path of nn.MultiheadAttention or oneDNN's LSTM.
 """
 
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.counted_nodes import CountedNode
 from layerscope.conventions.functions import (
     CELLS,
     CONV,
@@ -18,7 +19,6 @@ from layerscope.conventions.functions import (
     one,
     products,
 )
-from layerscope.conventions.sites import Site
 from layerscope.ops import Ops
 
 ATTENTION = "scaled_dot_product_attention"
@@ -29,8 +29,8 @@ RULES = one(
 )  # fmt: skip
 
 
-def _seen(site: Site) -> Ops:
-    return RULES.get(site.function, free)(site)
+def _count(node: CountedNode) -> Ops:
+    return RULES.get(node.function, free)(node)
 
 
 CONVENTION = Convention(
@@ -38,7 +38,8 @@ CONVENTION = Convention(
     says="2 FLOPs per multiply-add of convolutions and products, on the meta device, without grad",
     figure="FLOPs",
     headline=lambda ops: 2 * ops.mac,
-    seen=_seen,
-    learned="all",
-    twice=True,
+    sees="functions",
+    count=_count,
+    counted_params="all",
+    two_per_mac=True,
 )

@@ -1,16 +1,16 @@
-"""What rules of several counters have in common: groups of functions and classes, formulas."""
+"""Rules that several conventions share, and names of PyTorch functions and classes by group."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from layerscope.conventions.sites import Site
+from layerscope.conventions.counted_nodes import CountedNode
 from layerscope.graph.attributes import Recurrent
 from layerscope.graph.types import elements
 from layerscope.ops import FREE, Ops
 from layerscope.ops.attention import Sizes
 
-Rule = Callable[[Site], Ops]
+Rule = Callable[[CountedNode], Ops]
 
 RANKS = (1, 2, 3)
 CONV = tuple(f"conv{n}d" for n in RANKS)
@@ -44,85 +44,85 @@ def one(names: Iterable[str], rule: Rule) -> dict[str, Rule]:
 
 
 def by_function(rules: Mapping[str, Rule]) -> Rule:
-    """Count by the function called; what runs in a fused kernel is not seen."""
-    return lambda site: FREE if site.fused else rules.get(site.function, free)(site)
+    """Count by the function called; nodes in a fused kernel are not seen and count nothing."""
+    return lambda node: FREE if node.fused else rules.get(node.function, free)(node)
 
 
-def free(site: Site) -> Ops:
+def free(node: CountedNode) -> Ops:
     """Nothing."""
     return FREE
 
 
-def products(site: Site) -> Ops:
+def products(node: CountedNode) -> Ops:
     """Multiply-adds alone."""
-    return Ops(mac=site.ops.mac)
+    return Ops(mac=node.ops.mac)
 
 
-def products_and_bias(site: Site) -> Ops:
-    """Multiply-adds, and an addition an output where there is a bias."""
-    return Ops(mac=site.ops.mac, add=elements(site.call.y) if biased(site) else 0)
+def products_and_bias(node: CountedNode) -> Ops:
+    """Multiply-adds, and one addition per output element where there is a bias."""
+    return Ops(mac=node.ops.mac, add=elements(node.call.y) if biased(node) else 0)
 
 
-def biased(site: Site) -> bool:
+def biased(node: CountedNode) -> bool:
     """Whether a product adds a bias."""
-    return bool(getattr(site.call.attributes, "bias", False))
+    return bool(getattr(node.call.attributes, "bias", False))
 
 
-def affine(site: Site) -> bool:
-    """Whether a norm scales by what it learned."""
-    return bool(getattr(site.call.attributes, "affine", False))
+def affine(node: CountedNode) -> bool:
+    """Whether a norm has a learned scale."""
+    return bool(getattr(node.call.attributes, "affine", False))
 
 
 def per_input(count: int) -> Rule:
-    """So many an element of the input."""
-    return lambda site: Ops(add=count * elements(site.call.x))
+    """`count` additions per input element."""
+    return lambda node: Ops(add=count * elements(node.call.x))
 
 
 def per_output(count: int) -> Rule:
-    """So many an element of the output."""
-    return lambda site: Ops(add=count * elements(site.call.y))
+    """`count` additions per output element."""
+    return lambda node: Ops(add=count * elements(node.call.y))
 
 
 def norm(plain: int, scaled: int) -> Rule:
-    """So many an element of the input, by whether it is scaled by what was learned."""
+    """Additions per input element: `scaled` of a norm with a learned scale, `plain` without."""
 
-    def rule(site: Site) -> Ops:
-        size = elements(site.call.x)
-        if site.node.op == "scale":  # the second step of a norm
+    def rule(node: CountedNode) -> Ops:
+        size = elements(node.call.x)
+        if node.op == "scale":  # the second node of a norm
             return Ops(add=(scaled - plain) * size)
-        return Ops(add=(scaled if affine(site) else plain) * size)
+        return Ops(add=(scaled if affine(node) else plain) * size)
 
     return rule
 
 
-def batch_norm(site: Site) -> Ops:
-    """One an element, two if it is scaled; four and five where it takes statistics of its input."""
-    own = site.node.op == "layer_norm"
-    return norm(4, 5)(site) if own else norm(1, 2)(site)
+def batch_norm(node: CountedNode) -> Ops:
+    """1 per element, 2 with a scale; 4 and 5 where it computes the statistics of its input."""
+    computes_statistics = node.op == "layer_norm"
+    return norm(4, 5)(node) if computes_statistics else norm(1, 2)(node)
 
 
-def two_products(site: Site) -> Ops:
+def two_products(node: CountedNode) -> Ops:
     """Attention written out: both products, and a softmax of the scores."""
-    return Ops(mac=site.ops.mac, add=Sizes(site.call).scores)
+    return Ops(mac=node.ops.mac, add=Sizes(node.call).scores)
 
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
-JOINS = {"RNN": 1, "GRU": 7, "LSTM": 10}  # operations a hidden unit that join the gates
+JOINS = {"RNN": 1, "GRU": 7, "LSTM": 10}  # operations per hidden unit that combine the gates
 
 
-def cell(site: Site) -> str:
-    """What kind of recurrent layer it is."""
-    return site.node.op.upper()
+def cell(node: CountedNode) -> str:
+    """RNN, GRU or LSTM."""
+    return node.op.upper()
 
 
-def steps(site: Site) -> int:
-    """Steps of all sequences of a recurrent layer."""
-    return elements(site.call.x[:-1])
+def steps(node: CountedNode) -> int:
+    """Time steps of all sequences of a recurrent layer."""
+    return elements(node.call.x[:-1])
 
 
-def layers(site: Site) -> list[tuple[int, int]]:
-    """Of every layer of a recurrent one: size of what it reads, and hidden size."""
-    told: Recurrent = site.call.attributes
-    directions = 2 if told.bidirectional else 1
-    inner = (told.projection or told.hidden) * directions
-    return [(inner if n else site.call.x[-1], told.hidden) for n in range(told.layers)]
+def layers(node: CountedNode) -> list[tuple[int, int]]:
+    """Input size and hidden size of every layer of a stacked recurrent module."""
+    attrs: Recurrent = node.call.attributes
+    directions = 2 if attrs.bidirectional else 1
+    inner = (attrs.projection or attrs.hidden) * directions
+    return [(inner if n else node.call.x[-1], attrs.hidden) for n in range(attrs.layers)]

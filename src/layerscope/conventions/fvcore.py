@@ -1,6 +1,6 @@
 """fvcore 0.1.5: one flop per multiply-add, norms and average pools added, fused attention skipped.
 
-As it traces a model on a processor without gradients.
+As it traces a model on a CPU without gradients.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.counted_nodes import CountedNode
 from layerscope.conventions.einsum_path import numpy_flops
 from layerscope.conventions.functions import (
     CELLS,
@@ -27,56 +28,55 @@ from layerscope.conventions.functions import (
     per_output,
     products,
 )
-from layerscope.conventions.sites import Site
 from layerscope.graph.types import elements
 from layerscope.ops import FREE, Ops
 from layerscope.ops.attention import Sizes
 
 PRODUCTS = (*CONV, *CONV_TRANSPOSE, *MATMUL, "linear", "addmm")
-MADE = tuple(each for each in PRODUCTS if each != "mm")  # whose results it counts
-EXACT = ("abc,abd->acd", "abc,adc->adb")  # the two it has formulas for
+COUNTED_OUTPUTS = tuple(each for each in PRODUCTS if each != "mm")  # as activations
+EXACT = ("abc,abd->acd", "abc,adc->adb")  # the two equations that it has formulas for
 
 
-def _einsum(site: Site) -> Ops:
-    return products(site) if _letters(site) in EXACT else Ops(mac=numpy_flops(site.call) // 2)
+def _einsum(node: CountedNode) -> Ops:
+    return products(node) if _letters(node) in EXACT else Ops(mac=numpy_flops(node.call) // 2)
 
 
-def _matmul(site: Site) -> Ops:
-    """All of the first tensor with the columns of the second, whose batch it does not look at."""
-    if len(site.call.inputs[1]) < 2:  # see caveats
-        return products(site)
-    return Ops(mac=elements(site.call.inputs[0]) * site.call.inputs[1][-1])
+def _matmul(node: CountedNode) -> Ops:
+    """Elements of the first tensor times columns of the second; its batch axes are ignored."""
+    if len(node.call.inputs[1]) < 2:  # see caveats
+        return products(node)
+    return Ops(mac=elements(node.call.inputs[0]) * node.call.inputs[1][-1])
 
 
-def _letters(site: Site) -> str:
+def _letters(node: CountedNode) -> str:
     """The equation with letters in the order of the alphabet."""
-    equation: str = site.call.attributes.equation
+    equation: str = node.call.attributes.equation
     seen = dict.fromkeys(letter for letter in equation if letter.isalpha())
     return equation.translate({ord(letter): 97 + n for n, letter in enumerate(seen)})
 
 
-def _in_words(site: Site) -> bool:
-    """Whether a convolution was told to pad to the same size: it has no formula for that one."""
-    return site.node.source is not None and site.node.source.op.endswith(".padding")
+def _pads_by_name(node: CountedNode) -> bool:
+    """Whether a convolution has padding="same" or "valid", an operator without a formula."""
+    return node.node.source is not None and node.node.source.op.endswith(".padding")
 
 
-def _conv(site: Site) -> Ops:
-    return FREE if _in_words(site) else products(site)
+def _conv(node: CountedNode) -> Ops:
+    return FREE if _pads_by_name(node) else products(node)
 
 
-def _fails(site: Site) -> bool:
-    """Whether its formula for a function raises, as it does not take the shapes."""
-    if site.function in NORMS:
-        return site.node.op != "scale" and not 2 <= len(site.call.x) <= 5
-    return site.function == "matmul" and len(site.call.inputs[1]) < 2
+def _fails(node: CountedNode) -> bool:
+    """Whether its formula for the function raises on these shapes."""
+    if node.function in NORMS:
+        return node.op != "scale" and not 2 <= len(node.call.x) <= 5
+    return node.function == "matmul" and len(node.call.inputs[1]) < 2
 
 
-def caveats(sites: Iterable[Site]) -> tuple[str, ...]:
-    """What it gives no figure for at all."""
+def caveats(nodes: Iterable[CountedNode]) -> tuple[str, ...]:
+    """Functions on whose shapes its formula raises."""
     found: dict[str, list[str]] = {}
-    for site in sites:
-        if not site.fused and _fails(site):
-            found.setdefault(site.function, []).append(site.node.name)
+    for node in nodes:
+        if not node.fused and _fails(node):
+            found.setdefault(node.function, []).append(node.name)
     return tuple([
         f"fvcore raises an error here: its formula for {function} does not take the shapes of "
         f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
@@ -99,14 +99,14 @@ RULES: dict[str, Rule] = {
 }
 
 
-def activations(site: Site) -> int:
-    """Elements that convolutions and matrix products make."""
-    if site.function == TWO_PRODUCTS:
-        return Sizes(site.call).scores + elements(site.call.y)
-    if site.function in CELLS:
-        return 2 * GATES[cell(site)] * elements(site.call.y)
-    counted = site.function in (*MADE, "einsum") and not _in_words(site)
-    return elements(site.call.y) if counted else 0
+def activations(node: CountedNode) -> int:
+    """Output elements of convolutions and matrix products."""
+    if node.function == TWO_PRODUCTS:
+        return Sizes(node.call).scores + elements(node.call.y)
+    if node.function in CELLS:
+        return 2 * GATES[cell(node)] * elements(node.call.y)
+    counted = node.function in (*COUNTED_OUTPUTS, "einsum") and not _pads_by_name(node)
+    return elements(node.call.y) if counted else 0
 
 
 CONVENTION = Convention(
@@ -114,9 +114,10 @@ CONVENTION = Convention(
     says="one flop per multiply-add, norms and 2-D adaptive pools added, fused attention skipped",
     figure="flops",
     headline=lambda ops: ops.mac + ops.add,
-    seen=by_function(RULES),
-    seen_activations=lambda site: 0 if site.fused else activations(site),
-    learned="all",
+    sees="functions",
+    count=by_function(RULES),
+    activations=lambda node: 0 if node.fused else activations(node),
+    counted_params="all",
     caveats=caveats,
     why={
         "attention modules": "without gradients PyTorch runs them as one kernel it does not know",

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from layerscope.analysis.costs import Cost
 from layerscope.conventions.convention import Convention, no_figure
-from layerscope.graph.types import Node, elements
-from layerscope.ops import SPECS, Call
+from layerscope.conventions.counted_nodes import CountedNode
+from layerscope.graph.types import elements
+from layerscope.ops import SPECS
 
-NO_LAYER = ("flatten", "reshape", "identity")  # views that only rename: MatConvNet has none
-
-
-def _stored(node: Node, call: Call | None, cost: Cost) -> int:
-    """Every stored array, moments included."""
-    return cost.param_count + cost.buffer_count
+NO_LAYER = ("flatten", "reshape", "identity")  # views, which MatConvNet has no layers for
 
 
-def _data(node: Node, call: Call, written: int) -> int:
-    """Every layer's output, in place or not; a loss leaves one number a position."""
+def _stored(node: CountedNode) -> int:
+    """Elements of every stored array, batch-norm moments included."""
+    return node.cost.param_count + node.cost.buffer_count
+
+
+def _data(node: CountedNode) -> int:
+    """Elements of every output, also of layers in place; a loss has one per position."""
     if node.op in NO_LAYER:
         return 0
     if SPECS[node.op].family == "loss":
-        return elements(call.x[2:])
-    return sum(map(elements, call.outputs))
+        return elements(node.call.x[2:])
+    return sum(map(elements, node.call.outputs))
 
 
 CONVENTION = Convention(

@@ -1,12 +1,13 @@
-"""ptflops 0.7.5, its default backend: classes of modules, and functions that it wraps.
+"""ptflops 0.7.5, its default backend: module classes, and functions that it wraps.
 
-A module whose forward calls a wrapped function is counted by both. What a counted module holds
-inside is not counted again, so projections in timm's Attention are not counted at all.
+A module whose forward calls a wrapped function is counted twice. Child modules of a counted module
+are not counted, so the projections in timm's Attention are missed.
 """
 
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.counted_nodes import ATTENTION, CountedNode
 from layerscope.conventions.functions import (
     BATCH_NORM_CLASSES,
     CONV_CLASSES,
@@ -34,7 +35,6 @@ from layerscope.conventions.functions import (
     steps,
     two_products,
 )
-from layerscope.conventions.sites import ATTENTION, Site
 from layerscope.graph.types import elements
 from layerscope.ops import FREE, Ops
 from layerscope.ops.attention import Sizes
@@ -42,21 +42,21 @@ from layerscope.ops.attention import Sizes
 TIMM = ("timm.layers.attention.Attention", "timm.models.vision_transformer.Attention")
 
 
-def _upsample(site: Site) -> Ops:
-    """Of the first example of a batch alone."""
-    return Ops(add=elements(site.call.y[1:]))
+def _upsample(node: CountedNode) -> Ops:
+    """Output elements of the first example of the batch only."""
+    return Ops(add=elements(node.call.y[1:]))
 
 
-def _recurrent(site: Site) -> Ops:
-    """Weights of one direction, doubled if there are two, and what joins the gates."""
-    told = site.call.attributes
-    gates = GATES[cell(site)]
-    joins = JOINS[cell(site)]
+def _recurrent(node: CountedNode) -> Ops:
+    """Weights of one direction, doubled if there are two, and combining the gates."""
+    directions = 2 if node.call.attributes.bidirectional else 1
+    gates = GATES[cell(node)]
+    joins = JOINS[cell(node)]
     macs = adds = 0
-    for size, hidden in layers(site):
+    for size, hidden in layers(node):
         macs += gates * hidden * (size + hidden)
-        adds += joins * hidden + (2 * gates * hidden if biased(site) else 0)
-    return Ops(mac=macs, add=adds) * (steps(site) * (2 if told.bidirectional else 1))
+        adds += joins * hidden + (2 * gates * hidden if biased(node) else 0)
+    return Ops(mac=macs, add=adds) * (steps(node) * directions)
 
 
 CLASSES: dict[str, Rule] = {
@@ -76,14 +76,14 @@ FUNCTIONS: dict[str, Rule] = {
 }
 
 
-def _attention(site: Site) -> Ops:
+def _attention(node: CountedNode) -> Ops:
     """Scaled queries, both products, and a softmax of the scores."""
-    s = Sizes(site.call)
+    s = Sizes(node.call)
     queries = s.batch * s.queries * s.heads * s.key_size
-    return Ops(mac=site.ops.mac, add=queries + s.scores)
+    return Ops(mac=node.ops.mac, add=queries + s.scores)
 
 
-# What classes of attention count, told by the operations in them.
+# Rules for the ops inside an attention class, which it counts as a whole.
 INSIDE: dict[str, Rule] = {
     "attention": _attention,
     "matmul": products,
@@ -93,19 +93,19 @@ INSIDE: dict[str, Rule] = {
 PROJECTED = {**INSIDE, "linear": products_and_bias}
 
 
-def _module(site: Site) -> Ops:
-    """What the module is counted for that this is of, or that has this in it."""
-    if site.around[-1] == ATTENTION:
-        return PROJECTED.get(site.node.op, free)(site)
-    if site.around[-1] in TIMM and not site.kind:
-        return INSIDE.get(site.node.op, free)(site)
-    hidden = any(kind == ATTENTION or kind in TIMM for kind in site.around)
-    return FREE if hidden else CLASSES.get(site.kind, free)(site)
+def _module(node: CountedNode) -> Ops:
+    """The share of this node in what its module, or an attention module around it, counts."""
+    if node.outer_classes[-1] == ATTENTION:
+        return PROJECTED.get(node.op, free)(node)
+    if node.outer_classes[-1] in TIMM and not node.module_class:
+        return INSIDE.get(node.op, free)(node)
+    hidden = any(name == ATTENTION or name in TIMM for name in node.outer_classes)
+    return FREE if hidden else CLASSES.get(node.module_class, free)(node)
 
 
-def _seen(site: Site) -> Ops:
-    module = _module(site) * site.places
-    return module if site.fused else module + FUNCTIONS.get(site.function, free)(site)
+def _count(node: CountedNode) -> Ops:
+    module = _module(node) * node.module_uses
+    return module if node.fused else module + FUNCTIONS.get(node.function, free)(node)
 
 
 CONVENTION = Convention(
@@ -113,8 +113,9 @@ CONVENTION = Convention(
     says="MACs with biases, norms, activations and pools, twice where a module calls a function",
     figure="MACs",
     headline=lambda ops: ops.mac + ops.add,
-    seen=_seen,
-    learned="trainable",
+    sees="modules",
+    count=_count,
+    counted_params="trainable",
     why={
         "linear layers inside attention modules": "a class it counts hides what is inside",
         "fused attention": "it does not wrap that function",

@@ -1,11 +1,12 @@
 """ptflops 0.7.5, its aten backend: convolutions and matrix products with their biases.
 
-On a processor without gradients, where fused attention and oneDNN's LSTM are not seen.
+As it runs on a CPU without gradients, where it does not see fused attention or oneDNN's LSTM.
 """
 
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.counted_nodes import CountedNode
 from layerscope.conventions.functions import (
     CELLS,
     CONV,
@@ -20,14 +21,13 @@ from layerscope.conventions.functions import (
     products_and_bias,
     steps,
 )
-from layerscope.conventions.sites import Site
 from layerscope.ops import Ops
 
 
-def _recurrent(site: Site) -> Ops:
-    """Products with both biases, step by step."""
-    biases = [p.elements for p in site.cost.params if p.role == "bias"]
-    return Ops(mac=site.ops.mac, add=sum(biases) * steps(site) if biased(site) else 0)
+def _recurrent(node: CountedNode) -> Ops:
+    """Products, and both biases at every time step."""
+    biases = [p.elements for p in node.cost.params if p.role == "bias"]
+    return Ops(mac=node.ops.mac, add=sum(biases) * steps(node) if biased(node) else 0)
 
 
 RULES: dict[str, Rule] = {
@@ -41,8 +41,9 @@ CONVENTION = Convention(
     says="MACs of convolutions and products with their biases; fused attention not seen",
     figure="MACs",
     headline=lambda ops: ops.mac + ops.add,
-    seen=by_function(RULES),
-    learned="trainable",
+    sees="functions",
+    count=by_function(RULES),
+    counted_params="trainable",
     why={
         "attention modules": "without gradients PyTorch runs them as one kernel it does not know",
         "fused attention": "it has no formula for it",

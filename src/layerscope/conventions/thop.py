@@ -1,10 +1,11 @@
-"""thop 0.1.1: known classes of leaf modules; what it does not know costs and holds nothing."""
+"""thop 0.1.1: leaf modules by class; a class without a rule has no MACs and no parameters."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 from layerscope.conventions.convention import Convention
+from layerscope.conventions.counted_nodes import CountedNode
 from layerscope.conventions.functions import (
     BATCH_NORM_CLASSES,
     CONV_CLASSES,
@@ -25,49 +26,47 @@ from layerscope.conventions.functions import (
     products,
     steps,
 )
-from layerscope.conventions.sites import Site
 from layerscope.graph.types import elements
 from layerscope.ops import Ops
 
 
-def _conv(site: Site) -> Ops:
-    """Output elements times what each reads, of transposed ones too."""
-    told, x = site.call.attributes, site.call.x
-    return Ops(mac=elements(site.call.y) * (x[1] // told.groups) * told.window.positions)
+def _conv(node: CountedNode) -> Ops:
+    """Output elements times the inputs of each, also for transposed convolutions."""
+    attrs, x = node.call.attributes, node.call.x
+    return Ops(mac=elements(node.call.y) * (x[1] // attrs.groups) * attrs.window.positions)
 
 
-def _softmax(site: Site) -> Ops:
-    x = site.call.x
-    size = x[site.call.attributes.axis]
+def _softmax(node: CountedNode) -> Ops:
+    x = node.call.x
+    size = x[node.call.attributes.axis]
     return Ops(add=elements(x) // size * (3 * size - 1))
 
 
-def _adaptive_average(site: Site) -> Ops:
-    """The mean window's size and a division, an output."""
-    x, y = site.call.x[2:], site.call.y[2:]
-    return Ops(add=int((Fraction(elements(x), elements(y)) + 1) * elements(site.call.y)))
+def _adaptive_average(node: CountedNode) -> Ops:
+    """The mean size of the windows plus one, per output element."""
+    x, y = node.call.x[2:], node.call.y[2:]
+    return Ops(add=int((Fraction(elements(x), elements(y)) + 1) * elements(node.call.y)))
 
 
-def _upsample(site: Site) -> Ops:
-    mode = site.call.attributes.mode
-    if len(site.call.x) == 5 and mode != "nearest":
+def _upsample(node: CountedNode) -> Ops:
+    mode = node.call.attributes.mode
+    if len(node.call.x) == 5 and mode != "nearest":
         return Ops()
-    linear = 11 if len(site.call.x) == 4 else 5
+    linear = 11 if len(node.call.x) == 4 else 5
     cost = {"nearest": 1, "linear": linear, "bilinear": linear, "bicubic": 259, "cubic": 259}
-    return Ops(add=cost.get(mode, 0) * elements(site.call.y))
+    return Ops(add=cost.get(mode, 0) * elements(node.call.y))
 
 
-def _recurrent(site: Site) -> Ops:
-    """Both products, and of every gate a sum and two biases; then what joins the gates."""
-    told = site.call.attributes
-    gates = GATES[cell(site)]
-    joins = {"RNN": 0, "GRU": 4, "LSTM": 4}[cell(site)]
-    directions = 2 if told.bidirectional else 1
+def _recurrent(node: CountedNode) -> Ops:
+    """Both products, a sum and two biases per gate, and combining the gates."""
+    gates = GATES[cell(node)]
+    joins = {"RNN": 0, "GRU": 4, "LSTM": 4}[cell(node)]
+    directions = 2 if node.call.attributes.bidirectional else 1
     macs = adds = 0
-    for size, hidden in layers(site):
+    for size, hidden in layers(node):
         macs += gates * (size + hidden) * hidden
-        adds += gates * hidden * (3 if biased(site) else 1) + joins * hidden
-    return Ops(mac=macs, add=adds) * (steps(site) * directions)
+        adds += gates * hidden * (3 if biased(node) else 1) + joins * hidden
+    return Ops(mac=macs, add=adds) * (steps(node) * directions)
 
 
 RULES: dict[str, Rule] = {
@@ -84,16 +83,19 @@ RULES: dict[str, Rule] = {
 }
 
 
-def _seen(site: Site) -> Ops:
-    """As often as a module stands somewhere it is hooked, and again added up."""
-    return RULES.get(site.kind, free)(site) * site.places**2
+def _count(node: CountedNode) -> Ops:
+    """A module with n paths in the model gets n hooks and is summed n times: n² in all."""
+    return RULES.get(node.module_class, free)(node) * node.module_uses**2
 
 
-def _params(site: Site) -> int:
-    """Of modules it knows, each once."""
-    if site.leaf is None or site.leaf.kind not in RULES or site.leaf.again:
+def _params(node: CountedNode) -> int:
+    """Parameters of modules that it has a rule for, each module once."""
+    leaf = node.leaf_call
+    if node.inferred_call is None:
+        return node.cost.param_count
+    if leaf is None or leaf.module_class not in RULES or leaf.repeated:
         return 0
-    return site.leaf.param_count * site.places
+    return leaf.param_count * node.module_uses
 
 
 CONVENTION = Convention(
@@ -101,8 +103,9 @@ CONVENTION = Convention(
     says="MACs by class of leaf module, 4 per element of a norm; unknown classes cost, hold none",
     figure="MACs",
     headline=lambda ops: ops.mac + ops.add,
-    seen=_seen,
-    seen_params=_params,
+    sees="modules",
+    count=_count,
+    params=_params,
     why={
         "transposed convolutions": "it counts output positions, not input positions",
         "attention modules": "it has no rule for the class",

@@ -1,46 +1,46 @@
 """torchinfo 1.8: parameters of each leaf module times the positions of its output.
 
-Convolutions count every position; all others the first axis alone, recurrent ones the first two.
+Convolutions count all positions, other modules the first axis, recurrent modules the first two.
 """
 
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
-from layerscope.conventions.sites import Leaf, Site, array_name
+from layerscope.conventions.counted_nodes import CountedNode, LeafCall, array_name
 from layerscope.graph.types import Param, elements
 from layerscope.ops import FREE, Ops
 
 
-def _times(leaf: Leaf, name: str) -> int:
+def _times(leaf: LeafCall, name: str) -> int:
     if name in ("weight", "bias"):
-        conv = "Conv" in leaf.kind.rpartition(".")[2]
+        conv = "Conv" in leaf.module_class.rpartition(".")[2]
         return elements(leaf.y[:1] + leaf.y[2:]) if conv else elements(leaf.y[:1])
     return elements(leaf.y[:2]) if "weight" in name or "bias" in name else 0
 
 
-def _seen(site: Site) -> Ops:
-    """Weights of products as multiply-adds, all else as additions."""
-    if site.leaf is None:
+def _count(node: CountedNode) -> Ops:
+    """Weights of products as multiply-adds, all other parameters as additions."""
+    if node.leaf_call is None:
         return FREE
-    leaf, work = site.leaf, bool(site.ops.mac)
+    leaf = node.leaf_call
 
     def counted(bias: bool) -> int:
-        return sum(_count(leaf, p) for p in leaf.arrays if ("bias" in array_name(p)) is bias)
+        return sum(_mult_adds(leaf, p) for p in leaf.params if ("bias" in array_name(p)) is bias)
 
-    if work:
+    if node.ops.mac:
         return Ops(mac=counted(False), add=counted(True))
     return Ops(add=counted(False) + counted(True))
 
 
-def _count(leaf: Leaf, param: Param) -> int:
+def _mult_adds(leaf: LeafCall, param: Param) -> int:
     return param.elements * _times(leaf, array_name(param))
 
 
-def _params(site: Site) -> int:
-    """Every leaf module's own once, tied ones again; what is held elsewhere as it is."""
-    if site.leaf is not None:
-        return 0 if site.leaf.again else site.leaf.param_count
-    return 0 if site.place else site.cost.param_count
+def _params(node: CountedNode) -> int:
+    """Each leaf module once, tied arrays again; parameters outside leaf modules as they are."""
+    if node.leaf_call is not None:
+        return 0 if node.leaf_call.repeated else node.leaf_call.param_count
+    return 0 if node.leaf_path else node.cost.param_count
 
 
 CONVENTION = Convention(
@@ -48,9 +48,10 @@ CONVENTION = Convention(
     says="parameters of leaf modules times output positions, biases included; functions not seen",
     figure="mult-adds",
     headline=lambda ops: ops.mac + ops.add,
-    seen=_seen,
-    seen_params=_params,
-    learned="all",
+    sees="modules",
+    count=_count,
+    params=_params,
+    counted_params="all",
     why={
         "linear layers on sequences": "it counts the first axis alone",
         "linear layers inside attention modules": "it counts the first axis alone",

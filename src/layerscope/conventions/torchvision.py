@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from layerscope.conventions.convention import Convention
-from layerscope.ops import Ops
+from layerscope.conventions.functions import products
 
 CONVENTION = Convention(
     name="torchvision",
     says="multiply-adds of convolutions and products, called FLOPs; nothing else counted",
     figure="FLOPs",
     headline=lambda ops: ops.mac,
-    other=lambda call, ops: Ops(mac=ops.mac),
-    learned="all",
+    count=products,
+    counted_params="all",
+    equals_macs=True,
 )

@@ -10,37 +10,23 @@ from layerscope.escaping import json_text, visible
 from layerscope.escaping import markdown as escape
 from layerscope.export.grid import Cell, fits, lay_out, markdown, named
 from layerscope.export.text import Style, plain
-from layerscope.report import compare
-from layerscope.report.columns import shape_text
-from layerscope.report.compare import Change, Figure, Pair
-from layerscope.report.differences import Line, folded, listed
-from layerscope.report.numbers import at_least, bytes_text, exact_text, ratio_text, short_text
+from layerscope.report.compare import Change, ComparedTotal, Comparison, Pair
+from layerscope.report.differences import DifferenceLine, folded, listed
+from layerscope.report.numbers import (
+    at_least,
+    bytes_text,
+    exact_text,
+    ratio_text,
+    shape_text,
+    short_text,
+)
 from layerscope.report.types import Layer
 
 MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
 
 
-class Comparison(compare.Comparison, frozen=True):
-    """Networks side by side, with every way to print it."""
-
-    def __str__(self) -> str:
-        return write_text(self)
-
-    def to_text(self, *, everything: bool = False, width: int | None = None) -> str:
-        """Totals with ratios and the layers that differ; `everything` lists equal ones too."""
-        return write_text(self, everything=everything, width=width)
-
-    def to_markdown(self, *, everything: bool = False) -> str:
-        """The same as Markdown tables."""
-        return write_markdown(self, everything=everything)
-
-    def to_json(self, *, everything: bool = False) -> str:
-        """Totals, ratios and differences as JSON."""
-        return write_json(self, everything=everything)
-
-
 def write_text(
-    comparison: compare.Comparison,
+    comparison: Comparison,
     *,
     everything: bool = False,
     width: int | None = None,
@@ -58,7 +44,7 @@ def write_text(
     return "\n".join(blocks)
 
 
-def write_markdown(comparison: compare.Comparison, *, everything: bool = False) -> str:
+def write_markdown(comparison: Comparison, *, everything: bool = False) -> str:
     """The same as Markdown tables."""
     others = range(1, len(comparison.reports))
     blocks = [markdown(_totals(comparison, others, False))]
@@ -71,9 +57,7 @@ def write_markdown(comparison: compare.Comparison, *, everything: bool = False) 
     return "\n".join(blocks)
 
 
-def write_json(
-    comparison: compare.Comparison, *, everything: bool = False, stamp: bool = True
-) -> str:
+def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool = True) -> str:
     """Figures and every differing layer, with `everything` the equal ones too."""
     document: dict[str, Any] = {
         "networks": [report.name for report in comparison.reports],
@@ -132,7 +116,7 @@ def _side(layer: Layer | None) -> dict[str, Any] | None:
     }
 
 
-def _beside(comparison: compare.Comparison, width: int | None, style: Style) -> list[str]:
+def _beside(comparison: Comparison, width: int | None, style: Style) -> list[str]:
     """Tables of totals, each with the first network and as many others as fit beside it."""
     waiting = list(range(1, len(comparison.reports)))
     tables = []
@@ -146,7 +130,7 @@ def _beside(comparison: compare.Comparison, width: int | None, style: Style) -> 
     return tables
 
 
-def _totals(comparison: compare.Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
+def _totals(comparison: Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
     """A row a figure: the first network's value, then of each other the value and the ratio."""
     reports = comparison.reports
     rows = [[named(""), Cell(visible(reports[0].name))]]
@@ -162,7 +146,7 @@ def _totals(comparison: compare.Comparison, others: Sequence[int], short: bool) 
     return rows
 
 
-def _number(figure: Figure, n: int, short: bool) -> str:
+def _number(figure: ComparedTotal, n: int, short: bool) -> str:
     value = figure.values[n]
     if figure.unit == "bytes":
         text = bytes_text(value)
@@ -197,16 +181,16 @@ def _head(pair: Pair) -> str:
     return f"{visible(pair.first.name)} → {visible(pair.second.name)}: {', '.join(parts)}"
 
 
-def _lines(pair: Pair, everything: bool) -> list[Line]:
+def _lines(pair: Pair, everything: bool) -> list[DifferenceLine]:
     return list(listed(pair.matches) if everything else folded(pair))
 
 
-def _rows(lines: Sequence[Line], short: bool) -> list[list[Cell]]:
+def _rows(lines: Sequence[DifferenceLine], short: bool) -> list[list[Cell]]:
     number = short_text if short else exact_text
     titles = [named(title) for title in ("", "layer", "type", "output")]
     rows = [[*titles, Cell("params"), Cell("MACs")]]
     for line in lines:
-        figures = [number(line.params), number(line.macs)] if line.known else ["?", "?"]
+        figures = [number(line.params), number(line.macs)] if line.has_figures else ["?", "?"]
         words = [MARKS[line.kind], visible(line.name), visible(line.type), shape_text(line.output)]
         rows.append([*map(named, words), *map(Cell, figures)])
     return rows
@@ -220,6 +204,6 @@ def _told(change: Change) -> str:
     return f"{change.what} {parts[0]} → {parts[1]}"
 
 
-def _changes(line: Line) -> str:
+def _changes(line: DifferenceLine) -> str:
     was = [f"was {visible(line.was)}"] if line.was else []
     return ", ".join([*was, *(_told(change) for change in line.changes)])

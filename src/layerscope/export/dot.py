@@ -11,7 +11,7 @@ from layerscope.ops import SPECS
 from layerscope.report.columns import COLUMNS, tensor_text
 from layerscope.report.findings import scope_paths
 from layerscope.report.numbers import short_text
-from layerscope.report.tree import Row
+from layerscope.report.tree import TableRow
 from layerscope.report.types import Layer, Report
 
 COLOURS = {
@@ -100,7 +100,7 @@ def _look(layer: Layer, around: str, report: Report) -> str:
 
 def _label(layer: Layer, around: str, report: Report) -> str:
     """Name, op with its window, output shapes, and what it costs if it costs anything."""
-    window = COLUMNS["window"].value(Row(layer.name, layer.name, 0, "layer", (layer,)), report)
+    window = COLUMNS["window"].value(TableRow(layer.name, layer.name, 0, "layer", (layer,)), report)
     shapes = " ".join(map(tensor_text, layer.outputs))
     name = _own(layer.name, around)
     lines = [name, f"{layer.op} {window}" if window else layer.op, shapes]

@@ -10,30 +10,9 @@ from layerscope.escaping import json_text, visible
 from layerscope.escaping import markdown as escape
 from layerscope.export.grid import Cell, lay_out, markdown, named
 from layerscope.export.text import Style, plain
-from layerscope.report.explain import Explained, Opinion, Part
-from layerscope.report.figures import Answer, Match
+from layerscope.report.explain import Explanation, Opinion, Part
+from layerscope.report.figures import Answer, FigureSource
 from layerscope.report.numbers import exact_text, short_text
-
-
-class Explanation(Explained, frozen=True):
-    """Our figures and everybody's, with every way to print them."""
-
-    answer: Answer | None = None
-
-    def __str__(self) -> str:
-        return write_text(self)
-
-    def to_text(self, *, width: int | None = None) -> str:
-        """A table of figures, under each the reasons for what differs."""
-        return write_text(self, width=width)
-
-    def to_markdown(self) -> str:
-        """The same as a Markdown table and lists."""
-        return write_markdown(self)
-
-    def to_json(self) -> str:
-        """Figures and reasons as JSON."""
-        return write_json(self)
 
 
 def write_text(explained: Explanation, *, width: int | None = None, style: Style = plain) -> str:
@@ -94,7 +73,7 @@ def _part(part: Part) -> dict[str, Any]:
     return {"what": part.what, "count": part.count, "share": share}
 
 
-def _match(match: Match) -> dict[str, Any]:
+def _match(match: FigureSource) -> dict[str, Any]:
     return {"name": match.name, "what": match.what, "value": match.value, "input": match.input}
 
 

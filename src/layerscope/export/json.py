@@ -356,7 +356,7 @@ def _coverage(report: ReportOf) -> Coverage:
 def _counts_its_own(report: ReportOf) -> bool:
     """Whether the convention has a count of activations that is not ours."""
     counted = report.convention
-    return counted.activations is not None or counted.seen_activations is not None
+    return counted.activations is not None
 
 
 def _stamp(report: ReportOf) -> Stamp:

@@ -12,7 +12,7 @@ from layerscope.export.run_json import write_json
 from layerscope.export.text import Style, plain
 from layerscope.report.measurement import Machine, Measurement, Run
 from layerscope.report.numbers import bytes_text, ratio_text, short_text
-from layerscope.report.timed import Timed, timed
+from layerscope.report.timed import TimedRow, timed
 from layerscope.report.types import Report
 
 FORMS = ("text", "markdown", "csv", "json")
@@ -71,7 +71,7 @@ def stamp(measurement: Measurement) -> str:
     )
 
 
-def _cells(rows: list[Timed], run: Run, top: int | None) -> list[list[Cell]]:
+def _cells(rows: list[TimedRow], run: Run, top: int | None) -> list[list[Cell]]:
     table = [[named(HEAD[0]), named(HEAD[1]), *(Cell(title) for title in HEAD[2:])]]
     table[0][-2] = named(HEAD[-2])
     table += [_row(each) for each in rows[:top]]
@@ -97,7 +97,7 @@ def _cells(rows: list[Timed], run: Run, top: int | None) -> list[list[Cell]]:
     return table
 
 
-def _row(each: Timed) -> list[Cell]:
+def _row(each: TimedRow) -> list[Cell]:
     gemm = each.gemm
     product = f"{gemm.m}x{gemm.n}x{gemm.k}" if gemm else ""
     if gemm and gemm.count > 1:
@@ -140,7 +140,7 @@ def time_text(seconds: float) -> str:
     return ""
 
 
-def _below(run: Run, rows: list[Timed], report: Report, machine: Machine | None) -> list[str]:
+def _below(run: Run, rows: list[TimedRow], report: Report, machine: Machine | None) -> list[str]:
     """What the rows add up to, how steady it is, memory, peak, energy, remarks."""
     timing = run.timing
     lines = [
@@ -185,7 +185,9 @@ def memory_lines(run: Run) -> list[str]:
     return [f"{line}; with nothing fused {bytes_text(memory.source_peak_bytes)}."]
 
 
-def peak_lines(run: Run, rows: list[Timed], report: Report, machine: Machine | None) -> list[str]:
+def peak_lines(
+    run: Run, rows: list[TimedRow], report: Report, machine: Machine | None
+) -> list[str]:
     """FLOP/s beside the measured peak of products, and where they fall short, the layers."""
     peak = machine.peak(report.float_dtype, run.threads) if machine else None
     if machine is None or peak is None:
@@ -214,7 +216,7 @@ def peak_lines(run: Run, rows: list[Timed], report: Report, machine: Machine | N
     return lines
 
 
-def _why(each: Timed) -> str:
+def _why(each: TimedRow) -> str:
     if each.row.kind != "layer":
         return each.row.kind
     if not each.macs:

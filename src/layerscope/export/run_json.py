@@ -13,7 +13,7 @@ from layerscope.errors import FormatError, InputError, LayerscopeError
 from layerscope.escaping import json_text
 from layerscope.report.measurement import Machine, Measurement, Run, Timing
 from layerscope.report.quantities import check_stored
-from layerscope.report.timed import Timed, timed
+from layerscope.report.timed import TimedRow, timed
 from layerscope.report.types import Report
 
 SCHEMA = 1  # of the document: a newer one is refused by its number
@@ -96,7 +96,7 @@ def document(measurement: Measurement, report: Report) -> Document:
     )
 
 
-def _line(name: str, each: Timed, report: Report, *, main: bool) -> LayerLine:
+def _line(name: str, each: TimedRow, report: Report, *, main: bool) -> LayerLine:
     op = report.by_name[name].op if name in report.by_name else ""
     if not main:
         return LayerLine(name, op, None, None, each.main, 0, 0, None, None, None, None, None)

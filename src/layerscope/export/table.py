@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.errors import UsageError
 from layerscope.report.columns import Column, cell, of_convention, sort_rows, titled
 from layerscope.report.groups import grouped
-from layerscope.report.tree import Row, is_idle, layer_rows, total_row, tree_rows
+from layerscope.report.tree import TableRow, is_idle, layer_rows, total_row, tree_rows
 from layerscope.report.types import Report
 
 
@@ -30,12 +30,12 @@ class Table(Struct, frozen=True):
     """Chosen columns, rows and the total, with a note where rows were left out."""
 
     columns: tuple[Column, ...]
-    rows: list[Row]
-    total: Row
+    rows: list[TableRow]
+    total: TableRow
     report: Report
     note: str = ""
 
-    def cells(self, row: Row) -> list[Any]:
+    def cells(self, row: TableRow) -> list[Any]:
         """Values of one row, in the order of the columns."""
         return [cell(column, row, self.report) for column in self.columns]
 

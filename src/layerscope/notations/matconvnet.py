@@ -22,7 +22,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.analysis.fields import Axis, Number
+from layerscope.analysis.fields import FieldAxis, Number
 from layerscope.conventions.matconvnet import NO_LAYER
 from layerscope.escaping import csv_cell, latex, visible
 from layerscope.graph.types import Shape, elements, storage_bytes
@@ -57,7 +57,7 @@ class Held(Struct, frozen=True):
     """A tensor as MatConvNet has it."""
 
     data: Shape | None = None  # num, depth, sizes
-    axes: tuple[Axis, ...] = ()  # what it sees of the network's input
+    axes: tuple[FieldAxis, ...] = ()  # what it sees of the network's input
     moved: Numbers = ()  # rf stride along these
 
 

@@ -9,7 +9,7 @@ from layerscope.plot.svg import BOTTOM, COLOURS, GREY, TOP, WIDTH, Axis, Canvas
 from layerscope.report import Report
 from layerscope.report.measurement import Machine, Run
 from layerscope.report.numbers import bytes_text, short_text
-from layerscope.report.timed import Timed, timed
+from layerscope.report.timed import TimedRow, timed
 
 MOST = 25  # bars
 ROW = 19  # pixels of a bar and the room around it
@@ -61,7 +61,7 @@ def roofline(report: Report, run: Run, machine: Machine | None) -> str:
     return canvas.render(x_text=lambda v: f"{v:g}", y_text=lambda v: short_text(int(v)))
 
 
-def _kinds(rows: list[Timed]) -> dict[str, str]:
+def _kinds(rows: list[TimedRow]) -> dict[str, str]:
     """A colour for each kind of layer, those that take longest first; the last for the rest."""
     spent: dict[str, float] = {}
     for each in rows:

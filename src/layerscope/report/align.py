@@ -1,7 +1,7 @@
-"""Which layer of one network is which of another: by name where that can be, and by structure.
+"""Alignment of the layers of two networks, by name and by structure.
 
-Small networks are aligned as a whole, so that most layers find a like one in order; large ones at
-layers that are the same in both and between these, so that time stays near linear.
+Small networks are aligned by dynamic programming over all pairs of layers. Large ones are first cut
+at layers that are unique and equal in both, so that the time stays near linear.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Hashable, Sequence
 
 from msgspec import Struct
 
-CELLS = 1_000_000  # of all tables of scores together: about half a second
-AHEAD = 16  # layers looked ahead where even that is too little
+CELLS = 1_000_000  # cells of all score tables together, about half a second
+AHEAD = 16  # layers of look-ahead in a span too large for a score table
 
-# What a pair is worth: the same in everything and by name, the same, the same name, like outputs.
+# Scores of a pair: equal with equal names, equal, equal names, equal op and output.
 SAME_AND_NAMED, SAME, NAMED, LIKE = 6, 5, 4, 2
 
 
 class Item(Struct, frozen=True, gc=False):
-    """What layers are matched by: a unique name, and numbers that stand for what they are.
+    """What a layer is matched by: its unique name, its op, and two numbers.
 
-    Those of the same `signature` are the same in all that is told and counted of them, those of the
-    same `likeness` have the same op and output.
+    Layers of equal `signature` have equal attributes, shapes and figures. Layers of equal
+    `likeness` have the same op and output shape.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Item(Struct, frozen=True, gc=False):
 Pairs = dict[int, int]  # index in the first -> index in the second
 
 
-class Span(Struct):
-    """A stretch of both networks that is still to be aligned."""
+class AlignSpan(Struct):
+    """Ranges of layers of both networks that are still to be aligned."""
 
     start: int
     end: int
@@ -45,14 +45,14 @@ class Span(Struct):
 
     @property
     def cells(self) -> int:
-        """Size of its table of scores."""
+        """Size of its score table."""
         return (self.end - self.start) * (self.other_end - self.other_start)
 
 
 def align(first: Sequence[Item], second: Sequence[Item]) -> Pairs:
-    """Pairs of layers, in order; then what is left over by name alone, wherever it stands."""
+    """Pairs of layers in order; then remaining layers of equal name, in any order."""
     pairs: Pairs = {}
-    span = _trim(first, second, Span(0, len(first), 0, len(second)), pairs, named=True)
+    span = _trim(first, second, AlignSpan(0, len(first), 0, len(second)), pairs, named=True)
     left = CELLS
     spans = [span]
     if span.cells > left:
@@ -69,9 +69,9 @@ def align(first: Sequence[Item], second: Sequence[Item]) -> Pairs:
 
 
 def _trim(
-    first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pairs, *, named: bool
-) -> Span:
-    """Pair what is the same at both ends; give what is between."""
+    first: Sequence[Item], second: Sequence[Item], span: AlignSpan, pairs: Pairs, *, named: bool
+) -> AlignSpan:
+    """Pair equal layers at both ends and return the span between."""
 
     def same(i: int, j: int) -> bool:
         a, b = first[i], second[j]
@@ -84,11 +84,13 @@ def _trim(
     while i < end and j < other_end and same(end - 1, other_end - 1):
         end, other_end = end - 1, other_end - 1
         pairs[end] = other_end
-    return Span(i, end, j, other_end)
+    return AlignSpan(i, end, j, other_end)
 
 
-def _cut(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pairs) -> list[Span]:
-    """Pair layers that are the same in both and in the same order; give the spans between them."""
+def _cut(
+    first: Sequence[Item], second: Sequence[Item], span: AlignSpan, pairs: Pairs
+) -> list[AlignSpan]:
+    """Pair layers that are unique and equal in both, and return the spans between them."""
     for key in (_name_and_signature, _signature):
         mine = _unique([key(item) for item in first[span.start : span.end]], span.start)
         theirs = _unique(
@@ -101,9 +103,11 @@ def _cut(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pairs
     i, j = span.start, span.other_start
     for at, other in common:
         pairs[at] = other
-        spans.append(_trim(first, second, Span(i, at, j, other), pairs, named=False))
+        spans.append(_trim(first, second, AlignSpan(i, at, j, other), pairs, named=False))
         i, j = at + 1, other + 1
-    spans.append(_trim(first, second, Span(i, span.end, j, span.other_end), pairs, named=False))
+    spans.append(
+        _trim(first, second, AlignSpan(i, span.end, j, span.other_end), pairs, named=False)
+    )
     return [span for span in spans if span.cells]
 
 
@@ -116,13 +120,13 @@ def _signature(item: Item) -> Hashable:
 
 
 def _unique(keys: list[Hashable], start: int) -> dict[Hashable, int]:
-    """Where each thing is that is there once."""
+    """Index of each key that occurs once."""
     count = Counter(keys)
     return {key: n for n, key in enumerate(keys, start) if count[key] == 1}
 
 
 def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs, in order of the first, whose second grows."""
+    """The longest subsequence of pairs whose second index increases."""
     tails: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -139,8 +143,8 @@ def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return chosen[::-1]
 
 
-def _score(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pairs) -> None:
-    """Pair a span so that the worth of all pairs is greatest; the earliest of equal ways."""
+def _score(first: Sequence[Item], second: Sequence[Item], span: AlignSpan, pairs: Pairs) -> None:
+    """Pair a span so that the sum of scores is largest, the earliest pairs among equal sums."""
     others = second[span.other_start : span.other_end]
     width = len(others)
     scores = [[0] * (width + 1)]
@@ -149,14 +153,14 @@ def _score(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pai
         row = [0] * (width + 1)
         for j in range(width - 1, -1, -1):
             best = below[j] if below[j] >= row[j + 1] else row[j + 1]
-            worth = _worth(item, others[j])
-            row[j] = worth + below[j + 1] if worth and worth + below[j + 1] >= best else best
+            score = _pair_score(item, others[j])
+            row[j] = score + below[j + 1] if score and score + below[j + 1] >= best else best
         scores.append(row)
     scores.reverse()
     i = j = 0
     while i < len(scores) - 1 and j < width:
-        worth = _worth(first[span.start + i], others[j])
-        if worth and scores[i][j] == worth + scores[i + 1][j + 1]:
+        score = _pair_score(first[span.start + i], others[j])
+        if score and scores[i][j] == score + scores[i + 1][j + 1]:
             pairs[span.start + i] = span.other_start + j
             i, j = i + 1, j + 1
         elif scores[i][j] == scores[i + 1][j]:
@@ -165,8 +169,8 @@ def _score(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pai
             j += 1
 
 
-def _follow(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pairs) -> None:
-    """Pair the same layers of a span too large for a table, looking a little ahead."""
+def _follow(first: Sequence[Item], second: Sequence[Item], span: AlignSpan, pairs: Pairs) -> None:
+    """Pair equal layers of a span that is too large for a score table, with a look-ahead."""
     i, j = span.start, span.other_start
     while i < span.end and j < span.other_end:
         mine, theirs = first[i].signature, second[j].signature
@@ -185,7 +189,7 @@ def _follow(first: Sequence[Item], second: Sequence[Item], span: Span, pairs: Pa
         i, j = i + 1, j + 1
 
 
-def _worth(a: Item, b: Item) -> int:
+def _pair_score(a: Item, b: Item) -> int:
     if a.signature == b.signature:
         return SAME_AND_NAMED if a.name == b.name else SAME
     if a.name == b.name and a.op == b.op:
@@ -194,7 +198,7 @@ def _worth(a: Item, b: Item) -> int:
 
 
 def _by_name(first: Sequence[Item], second: Sequence[Item], pairs: Pairs) -> None:
-    """Pair what is left over and has the same name and op, in whatever order."""
+    """Pair remaining layers of equal name and op, in any order."""
     taken = set(pairs.values())
     left = {item.name: j for j, item in enumerate(second) if j not in taken}
     for i, item in enumerate(first):

@@ -1,10 +1,10 @@
-"""What windows of attention leave of its multiply-adds: a note beside the count of all pairs."""
+"""A note on multiply-adds inside attention windows, beside the count of all pairs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -15,16 +15,16 @@ from layerscope.report.types import Report
 
 
 class Windowed(Struct, frozen=True):
-    """Multiply-adds of all attention of a network, whose layers have windows or not."""
+    """Multiply-adds of all attention layers of a network, with and without windows."""
 
     all_macs: int  # every query against every key, as counted
-    kept_macs: int  # every query against as many keys as its window holds
-    inside_macs: int  # without the keys of a window that are before the first or after the last
+    kept_macs: int  # every query against as many keys as its window has
+    inside_macs: int  # without positions of a window before the first or after the last key
     windows: dict[KeyWindow | None, int]  # attention layers by their window
 
 
 def windowed(report: Report) -> Windowed | None:
-    """The figures of a network with windows that leave something out, else None."""
+    """The figures of a network whose windows exclude some pairs, else None."""
     if not report.graph.windows:
         return None
     whole = kept = inside = 0
@@ -48,8 +48,8 @@ def windowed(report: Report) -> Windowed | None:
 def _products(report: Report) -> Iterator[tuple[str, int, int, int]]:
     """Products of attention: path of the module, multiply-adds, numbers of queries and of keys.
 
-    They are the attention ops, and where a module with a window computes by single operators its
-    two products without parameters: queries with keys, then weights with values.
+    They are attention ops, and in a module with a window that is not fused its two matrix products
+    without parameters: queries with keys, then attention weights with values.
     """
     seen: dict[str, int] = {}
     for node in report.graph.nodes:
@@ -67,7 +67,7 @@ def _products(report: Report) -> Iterator[tuple[str, int, int, int]]:
             yield path, macs, scores[-2], scores[-1]
 
 
-@cache
+@lru_cache(4096)
 def pairs(queries: int, keys: int, window: KeyWindow) -> int:
     """Pairs of a query and a key inside the window; the last query is at the last key."""
     total = 0

@@ -1,14 +1,13 @@
-"""The file that budgets stand in: [tool.layerscope.budgets] of a pyproject.toml."""
+"""Reads budgets from [tool.layerscope.budgets] of a pyproject.toml."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from layerscope.errors import InputError, UsageError
 from layerscope.report.budgets import Budget, budget
-from layerscope.report.quantities import TooLarge
+from layerscope.report.quantities import NumberTooLarge
 
 TABLE = "[tool.layerscope.budgets]"
 BUDGET_BYTES = 1 << 18  # of the whole file
@@ -30,24 +29,24 @@ def read(file: Path) -> dict[str, Budget]:
     if not table:
         raise UsageError(f"{file}: no {TABLE}, expected a table a network with its limits")
     try:
-        return {name: budget(name, told, str(file)) for name, told in table.items()}
-    except TooLarge as error:
+        return {name: budget(name, entry, str(file)) for name, entry in table.items()}
+    except NumberTooLarge as error:
         raise InputError(str(error)) from None
 
 
-def _table(file: Path) -> dict[str, Any] | None:
-    document: Any = _document(file)
+def _table(file: Path) -> dict[str, object] | None:
+    table = _document(file)
     for key in ("tool", "layerscope", "budgets"):
-        document = document.get(key)
-        if document is None:
+        value = table.get(key)
+        if value is None:
             return None
-        if not isinstance(document, dict):
+        if not isinstance(value, dict):
             raise UsageError(f"{file}: {key} is no table, expected {TABLE}")
-    found: dict[str, Any] = document
-    return found
+        table = value
+    return table
 
 
-def _document(file: Path) -> dict[str, Any]:
+def _document(file: Path) -> dict[str, object]:
     import tomllib
 
     try:
@@ -73,6 +72,6 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _longest_key(data: bytes) -> int:
-    """Parts of the longest dotted key that may be in a TOML file, seen without parsing it."""
+    """An upper bound on the parts of dotted keys in a TOML file, found without parsing it."""
     plain = data.translate(None, b" \t").replace(b"..", b"")
     return max(part.count(b".") for part in re.split(rb"[=\[\]{},\n#]", plain)) + 1

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
+from layerscope.graph.types import Graph
 from layerscope.report.quantities import Unit, count_of, named_sizes, quantity, shown, within
 from layerscope.report.types import Layer, Report, Totals
 
+T = TypeVar("T")
 MOST = 3  # layers named for an overrun
+TYPE_NAMES: dict[type, str] = {
+    str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table",
+}  # fmt: skip
 
 
-class Figure(Struct, frozen=True):
-    """A total that can be limited, and what of it each layer holds (None: see the peak)."""
+class LimitedTotal(Struct, frozen=True):
+    """A total that can be limited, and the share of a layer in it (None for the peak)."""
 
     name: str
     title: str
     unit: Unit
     says: str
-    sum: str  # which of the totals it is
-    held: Callable[[Layer], int | None] | None
+    sum: str  # name of the field of Totals
+    of_layer: Callable[[Layer], int | None] | None
 
     def total(self, totals: Totals) -> int | None:
         """The total, None if the convention has no such figure."""
@@ -33,19 +38,19 @@ class Figure(Struct, frozen=True):
 FIGURES = {
     figure.name: figure
     for figure in (
-        Figure("params", "params", "count", "learnable numbers",
+        LimitedTotal("params", "params", "count", "learnable numbers",
                "params", lambda layer: layer.params),
-        Figure("macs", "MACs", "count", "multiply-adds",
+        LimitedTotal("macs", "MACs", "count", "multiply-adds",
                "macs", lambda layer: layer.ops.mac),
-        Figure("flops", "FLOPs", "count", "2 per MAC and 1 per other operation",
+        LimitedTotal("flops", "FLOPs", "count", "2 per MAC and 1 per other operation",
                "flops", lambda layer: layer.ops.flops),
-        Figure("counted", "counted", "count", "the figure of the convention",
+        LimitedTotal("counted", "counted", "count", "the figure of the convention",
                "convention_ops", lambda layer: layer.convention_ops),
-        Figure("activations", "activations", "count", "numbers that layers make",
+        LimitedTotal("activations", "activations", "count", "numbers that layers make",
                "activations", lambda layer: layer.activations),
-        Figure("peak", "peak memory", "bytes", "activations alive at once",
+        LimitedTotal("peak", "peak memory", "bytes", "activations alive at once",
                "peak_activation_bytes", None),
-        Figure("weights", "weights", "bytes", "all stored arrays",
+        LimitedTotal("weights", "weights", "bytes", "all stored arrays",
                "param_bytes", lambda layer: layer.param_bytes),
     )
 }  # fmt: skip
@@ -59,20 +64,20 @@ class Budget(Struct, frozen=True):
     """Limits by figure, for one network on one input."""
 
     name: str
-    network: Any  # a name, or a graph
+    network: str | Graph
     limits: Mapping[str, int]
     batch: int | None = None
-    input: Any = None
+    input: Any = None  # as `analyze` takes it, or text as on the command line
     dtype: str | None = None
     like: str = "exact"
     allow_unknown: bool = False
-    reading: Mapping[str, Any] = {}  # what the reader of a file is told
+    reading: Mapping[str, Any] = {}  # options of the reader of the file
 
 
 class Check(Struct, frozen=True):
-    """One figure against its limit, and what holds most of it, largest first."""
+    """One figure and its limit, and the layers or tensors with most of it, largest first."""
 
-    figure: Figure
+    figure: LimitedTotal
     found: int
     limit: int
     most: tuple[tuple[str, int], ...] = ()
@@ -84,7 +89,7 @@ class Check(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """A budget and how the network stands to it."""
+    """A budget and the figures of its network."""
 
     budget: Budget
     report: Report
@@ -92,16 +97,16 @@ class Verdict(Struct, frozen=True):
 
     @property
     def unknown(self) -> bool:
-        """Whether figures lack something that the budget does not allow to be unknown."""
+        """Whether layers are unknown although the budget does not allow it."""
         return bool(self.report.coverage.unknown) and not self.budget.allow_unknown
 
     @property
     def ok(self) -> bool:
-        """Whether every limit is kept and nothing is unknown that must not be."""
+        """Whether no limit is exceeded and no layer is unknown that must not be."""
         return not self.unknown and not any(check.over for check in self.checks)
 
 
-def limits(given: Mapping[str, Any], where: str = "--") -> dict[str, int]:
+def limits(given: Mapping[str, object], where: str = "--") -> dict[str, int]:
     """Limits by figure from names such as max-params and quantities such as 5M."""
     found = {}
     for key, value in given.items():
@@ -113,72 +118,80 @@ def limits(given: Mapping[str, Any], where: str = "--") -> dict[str, int]:
 
 
 def names() -> list[str]:
-    """What limits are called."""
+    """Names of all limits."""
     return [f"max-{name}" for name in FIGURES]
 
 
-def budget(name: str, told: Any, file: str) -> Budget:
-    """A budget from its table in a file; a key that is none is named with the nearest one."""
+def budget(name: str, table: object, file: str) -> Budget:
+    """A budget from its table in a file; an unknown key raises, with the nearest one named."""
     where = f"{file}: budgets.{name}"
-    if not isinstance(told, Mapping):
+    if not isinstance(table, Mapping):
         raise UsageError(f"{where}: expected a table of limits such as max-params")
-    known = [*names(), *KEYS]
-    for key in told:
-        if key not in known:
-            raise UnknownName(f"key in {where}:", key, known, f"; known: {', '.join(known)}")
-    found = limits({key: told[key] for key in told if key not in KEYS}, f"{where}: ")
+    keys = [*names(), *KEYS]
+    for key in table:
+        if key not in keys:
+            raise UnknownName(f"key in {where}:", key, keys, f"; known: {', '.join(keys)}")
+    found = limits({key: table[key] for key in table if key not in KEYS}, f"{where}: ")
     if not found:
         raise UsageError(f"{where}: no limit, expected at least one of {', '.join(names())}")
     return Budget(
         name,
-        _typed(told, "network", str, where) or name,
+        _typed(table, "network", str, where) or name,
         found,
-        _typed(told, "batch", int, where),
-        _input(told, where),
-        _typed(told, "dtype", str, where),
-        _typed(told, "like", str, where) or "exact",
-        _typed(told, "allow-unknown", bool, where) or False,
-        _reading(told, where),
+        _typed(table, "batch", int, where),
+        _input(table, where),
+        _typed(table, "dtype", str, where),
+        _typed(table, "like", str, where) or "exact",
+        _typed(table, "allow-unknown", bool, where) or False,
+        _reading(table, where),
     )
 
 
-def _input(told: Mapping[str, Any], where: str) -> str | list[str] | None:
-    """Shapes as on the command line, a text or a list of texts; they are looked through here."""
-    value = _typed(told, "input", (str, list), where)
+def _input(table: Mapping[str, object], where: str) -> str | list[str] | None:
+    """Shapes as on the command line, a string or a list of strings; raises if they are wrong."""
+    value = table.get("input")
+    _check_type(value, (str, list), f"{where}: input")
     if value is None:
         return None
-    texts = [value] if isinstance(value, str) else value
-    if not all(isinstance(text, str) for text in texts):
+    items = value if isinstance(value, list) else [value]
+    texts = [text for text in items if isinstance(text, str)]
+    if len(texts) < len(items):
         raise UsageError(f"{where}: input {shown(value)}: expected a text, or a list of texts")
     named_sizes(tuple(texts), f"{where}: input")
-    found: str | list[str] = value
-    return found
+    return texts if isinstance(value, list) else texts[0]
 
 
-def _reading(told: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What the reader of the network's file is told, by the names it has for it."""
-    kinds = {"phase": str, "proposals": int, "weights": str, "keep-going": bool, "dims": dict}
-    given = {key: _typed(told, key, kind, where) for key, kind in kinds.items()}
-    for name, size in (given["dims"] or {}).items():
+def _reading(table: Mapping[str, object], where: str) -> dict[str, object]:
+    """Options of the reader of the network's file, by its names for them."""
+    dims = _typed(table, "dims", dict, where)
+    for name, size in (dims or {}).items():
         if count_of(size, f"{where}: dims.{name}") < 1:
             raise UsageError(f"{where}: dims.{name} {size}: expected at least 1")
-    return {key.replace("-", "_"): value for key, value in given.items() if value is not None}
+    given = {
+        "phase": _typed(table, "phase", str, where),
+        "proposals": _typed(table, "proposals", int, where),
+        "weights": _typed(table, "weights", str, where),
+        "keep_going": _typed(table, "keep-going", bool, where),
+        "dims": dims,
+    }
+    return {key: value for key, value in given.items() if value is not None}
 
 
-def _typed(told: Mapping[str, Any], key: str, kind: Any, where: str) -> Any:
-    value = told.get(key)
-    fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+def _typed(table: Mapping[str, object], key: str, kind: type[T], where: str) -> T | None:
+    """The value of a key, None without one; raises if it has another type."""
+    value = table.get(key)
+    _check_type(value, (kind,), f"{where}: {key}")
+    return value if isinstance(value, kind) else None
+
+
+def _check_type(value: object, kinds: tuple[type, ...], where: str) -> None:
+    """Raise unless a value is None or of one of the types; True is no whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
-        within(value, f"{where}: {key}")
+        within(value, where)
+    fits = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
     if value is not None and not fits:
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        expected = {
-            str: "a text", int: "a whole number", bool: "true or false", list: "a list",
-            dict: "a table",
-        }  # fmt: skip
-        told_kinds = " or ".join(expected[each] for each in kinds)
-        raise UsageError(f"{where}: {key} {shown(value)}: expected {told_kinds}")
-    return value
+        expected = " or ".join(TYPE_NAMES[kind] for kind in kinds)
+        raise UsageError(f"{where} {shown(value)}: expected {expected}")
 
 
 def judge(report: Report, budget: Budget) -> Verdict:
@@ -197,10 +210,10 @@ def _checks(report: Report, budget: Budget) -> Iterable[Check]:
         yield Check(figure, found, limit, _most(report, figure) if found > limit else ())
 
 
-def _most(report: Report, figure: Figure) -> tuple[tuple[str, int], ...]:
-    if figure.held is None:
+def _most(report: Report, figure: LimitedTotal) -> tuple[tuple[str, int], ...]:
+    if figure.of_layer is None:
         holders = list(report.memory.peak_alive)
     else:
-        holders = [(layer.name, figure.held(layer) or 0) for layer in report.layers]
+        holders = [(layer.name, figure.of_layer(layer) or 0) for layer in report.layers]
     holders.sort(key=lambda holder: -holder[1])
     return tuple(holder for holder in holders[:MOST] if holder[1])

@@ -1,10 +1,10 @@
-"""The columns any table of ours can have: a name, a title, a value of a row."""
+"""The columns that a table can have: name, title, and how to get the value for a row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,37 +13,30 @@ from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import Tensor
 from layerscope.ops import SPECS
-from layerscope.report.numbers import AtLeast, decimal
-from layerscope.report.tree import Row
+from layerscope.report.numbers import AtLeast, CellValue, decimal, shape_text
+from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
 Kind = Literal["text", "count", "bytes", "percent", "ratio"]
 
 
 class Column(Struct, frozen=True):
-    """How to get one figure out of a row; a value of None is a blank cell."""
+    """One column; a value of None is a blank cell."""
 
     name: str
     title: str
     kind: Kind
     says: str
-    value: Callable[[Row, Report], Any]
-
-
-def shape_text(shape: Iterable[Any] | None) -> str:
-    """Sizes joined by x, `?` where unknown, `scalar` where there are none."""
-    if shape is None:
-        return "?"
-    return "x".join(map(str, shape)) or "scalar"
+    value: Callable[[TableRow, Report], CellValue]
 
 
 def tensor_text(tensor: Tensor) -> str:
-    """The shape of a tensor; one that a file declares and nothing infers is marked so."""
+    """The shape of a tensor; one that is declared in the file and not inferred is marked."""
     text = shape_text(tensor.shape)
     return f"{text} (declared)" if tensor.declared else text
 
 
-def _type(row: Row, report: Report) -> str:
+def _type(row: TableRow, report: Report) -> str:
     if row.layer is not None:
         return row.layer.op
     if row.kind == "op":
@@ -51,11 +44,11 @@ def _type(row: Row, report: Report) -> str:
         return rule.family if rule is not None else "unknown"
     if row.kind not in ("scope", "module"):
         return ""
-    told = report.graph.modules.get(row.name, "").partition("(")[0]
-    return told or row.members[0].op  # a leaf, whose operation tells what it is
+    module_class = report.graph.modules.get(row.name, "").partition("(")[0]
+    return module_class or row.members[0].op  # a leaf without a class: its op
 
 
-def _window(row: Row, report: Report) -> str | None:
+def _window(row: TableRow, report: Report) -> str | None:
     window = getattr(row.layer.node.attributes, "window", None) if row.layer else None
     if not isinstance(window, Window):
         return None
@@ -74,16 +67,18 @@ def _once(sizes: tuple[int, ...], *, all_if_equal: bool = True) -> str:
     return "x".join(map(str, sizes))
 
 
-def _share(part: Callable[[Row], int], whole: Callable[[Report], int]) -> Callable[..., Any]:
-    def share(row: Row, report: Report) -> Fraction | None:
+def _share(
+    part: Callable[[TableRow], int], whole: Callable[[Report], int]
+) -> Callable[[TableRow, Report], Fraction | None]:
+    def share(row: TableRow, report: Report) -> Fraction | None:
         total = whole(report)
         return Fraction(part(row), total) if total else None
 
     return share
 
 
-def _field(which: str) -> Callable[[Row, Report], Any]:
-    def value(row: Row, report: Report) -> str | None:
+def _field(which: str) -> Callable[[TableRow, Report], str | None]:
+    def value(row: TableRow, report: Report) -> str | None:
         field = row.layer.field if row.layer else None
         if field is None:
             return None
@@ -94,7 +89,7 @@ def _field(which: str) -> Callable[[Row, Report], Any]:
     return value
 
 
-def _gemm(row: Row, report: Report) -> str | None:
+def _gemm(row: TableRow, report: Report) -> str | None:
     gemm = row.layer.gemm if row.layer else None
     if gemm is None:
         return None
@@ -102,13 +97,13 @@ def _gemm(row: Row, report: Report) -> str | None:
     return f"{gemm.m}x{gemm.n}x{gemm.k}{times}"
 
 
-def _inputs(row: Row, report: Report) -> str | None:
+def _inputs(row: TableRow, report: Report) -> str | None:
     if row.layer is None:
         return None
     return " ".join(map(tensor_text, row.layer.inputs))
 
 
-def _output(row: Row, report: Report) -> str | None:
+def _output(row: TableRow, report: Report) -> str | None:
     if row.kind in ("total", "op"):
         return None
     if row.layer is None:
@@ -116,7 +111,7 @@ def _output(row: Row, report: Report) -> str | None:
     return " ".join(map(tensor_text, row.layer.outputs))
 
 
-def _intensity(row: Row, report: Report) -> Fraction | None:
+def _intensity(row: TableRow, report: Report) -> Fraction | None:
     return Fraction(row.ops.flops, row.moved_bytes) if row.moved_bytes else None
 
 
@@ -126,27 +121,27 @@ def _kind(kind: str) -> Column:
     )
 
 
-def _params(row: Row, report: Report) -> int:
+def _params(row: TableRow, report: Report) -> int:
     if row.kind == "total":  # some conventions count parameters that no layer uses
         return report.totals.params
     return row.params
 
 
-def _params_share(row: Row, report: Report) -> Fraction | None:
+def _params_share(row: TableRow, report: Report) -> Fraction | None:
     total = report.totals.params
     return Fraction(_params(row, report), total) if total else None
 
 
-def _convention_ops(row: Row, report: Report) -> int | None:
+def _convention_ops(row: TableRow, report: Report) -> int | None:
     return report.convention.headline(row.convention_kinds)
 
 
-def _convention_ops_share(row: Row, report: Report) -> Fraction | None:
+def _convention_ops_share(row: TableRow, report: Report) -> Fraction | None:
     value, total = _convention_ops(row, report), report.totals.convention_ops
     return Fraction(value, total) if value is not None and total else None
 
 
-def _convention_activations(row: Row, report: Report) -> int:
+def _convention_activations(row: TableRow, report: Report) -> int:
     if row.kind == "total":  # some conventions count the inputs too
         return report.totals.convention_activations
     return row.sum(lambda layer: layer.convention_activations)
@@ -209,8 +204,8 @@ COLUMNS = {
     )
 }  # fmt: skip
 
-KNOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
-OF_ARRAYS = ("params", "params%", "buffers", "weights")  # known where the stored arrays are
+SHOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
+OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arrays
 
 
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
@@ -226,21 +221,21 @@ def choose(names: Iterable[str]) -> tuple[Column, ...]:
 
 
 def of_convention(names: Iterable[str], report: Report) -> tuple[str, ...]:
-    """Names of columns with the convention's own figure, else in place of our multiply-adds."""
+    """Names of columns, multiply-adds replaced by the figure of the convention if it has one."""
     names = tuple(names)
     counted = report.convention
-    if counted.name == "exact" or not counted.figure or "convention_ops" in names:
+    if counted.is_exact or not counted.figure or "convention_ops" in names:
         return names
     swapped = {"macs": "convention_ops", "macs%": "convention_ops%"}
     return tuple(swapped.get(name, name) for name in names)
 
 
 def titled(names: Iterable[str], report: Report) -> tuple[Column, ...]:
-    """Columns of these names, the convention's figure under the word its system has for it."""
+    """Columns of these names, the convention's figure titled as its system calls it."""
     columns = choose(names)
     word = report.convention.figure
     titles = [column.title for column in columns]
-    if word in titles:  # of our own figure beside it
+    if word in titles:  # the exact figure is in the table, too
         word = f"{word} ({report.convention.name})"
     return tuple(
         replace(column, title=word) if column.name == "convention_ops" and word else column
@@ -248,9 +243,9 @@ def titled(names: Iterable[str], report: Report) -> tuple[Column, ...]:
     )
 
 
-def cell(column: Column, row: Row, report: Report) -> Any:
-    """A row's value; "?" where it is unknown, AtLeast where a part of what it sums is."""
-    if not row.unknown or column.name in KNOWN_WHEN_UNKNOWN:
+def cell(column: Column, row: TableRow, report: Report) -> CellValue:
+    """The value of a row; "?" where it is unknown, AtLeast where a part of a sum is."""
+    if not row.unknown or column.name in SHOWN_WHEN_UNKNOWN:
         return column.value(row, report)
     if column.name in OF_ARRAYS and all(report.params_known(x.node) for x in row.members):
         return column.value(row, report)
@@ -260,14 +255,14 @@ def cell(column: Column, row: Row, report: Report) -> Any:
     return AtLeast(value) if column.kind in ("count", "bytes") and value is not None else value
 
 
-def sort_rows(rows: list[Row], name: str, report: Report) -> list[Row]:
-    """Rows by one column: figures largest first, text as in a dictionary; unknown ones last."""
+def sort_rows(rows: list[TableRow], name: str, report: Report) -> list[TableRow]:
+    """Rows sorted by one column: figures largest first, text alphabetically; unknown ones last."""
     column = choose((name,))[0]
     figures = [(cell(column, row, report), row) for row in rows]
-    known = [(value, row) for value, row in figures if value not in (None, "?")]
+    sortable = [(value, row) for value, row in figures if value not in (None, "?")]
     rest = [row for value, row in figures if value in (None, "?")]
     if column.kind == "text":
-        known.sort(key=lambda item: str(item[0]))
+        sortable.sort(key=lambda item: str(item[0]))
     else:
-        known.sort(key=lambda item: item[0], reverse=True)
-    return [row for _, row in known] + rest
+        sortable.sort(key=lambda item: item[0], reverse=True)
+    return [row for _, row in sortable] + rest

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from layerscope.errors import UsageError
 from layerscope.graph.attributes import Window
+from layerscope.graph.types import Tensor
 from layerscope.report.align import Item, Pairs, align
-from layerscope.report.columns import shape_text
+from layerscope.report.numbers import shape_text
+from layerscope.report.printing import printer
 from layerscope.report.tree import is_idle
 from layerscope.report.types import Layer, Report
 
@@ -31,8 +33,8 @@ TOTALS: dict[str, tuple[str, Unit]] = {
 }
 
 
-class Figure(Struct, frozen=True):
-    """One total of every network, in their order; `bounds` says which are lower bounds."""
+class ComparedTotal(Struct, frozen=True):
+    """One total of every network, in order; `bounds` says which are lower bounds."""
 
     name: str
     title: str
@@ -42,7 +44,7 @@ class Figure(Struct, frozen=True):
 
     @property
     def ratios(self) -> tuple[Fraction | None, ...]:
-        """Each value by that of the first network; None by zero, or of lower bounds."""
+        """Each value divided by the first network's; None for division by zero or lower bounds."""
         base, unknown = self.values[0], self.bounds[0]
         return tuple(
             Fraction(value, base) if base and not (bound or unknown) else None
@@ -51,15 +53,15 @@ class Figure(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One thing in which two layers differ; figures are ints, None where unknown."""
+    """One difference of two layers; figures are ints, None where unknown."""
 
     what: str
     first: int | str | None
     second: int | str | None
 
 
-class Match(Struct, frozen=True):
-    """A layer of one network and what it is in the other; one of the two may be missing."""
+class LayerMatch(Struct, frozen=True):
+    """A layer of one network and its counterpart in the other; one of them may be missing."""
 
     kind: Kind
     first: Layer | None
@@ -68,35 +70,54 @@ class Match(Struct, frozen=True):
 
     @property
     def layer(self) -> Layer:
-        """The layer, that of the second network where there are two."""
+        """The layer of the second network, else that of the first."""
         found = self.second or self.first
         assert found is not None
         return found
 
 
 class Pair(Struct, frozen=True):
-    """The first network against another, layer by layer, in the order of execution."""
+    """The first network and another, layer by layer, in execution order."""
 
     first: Report
     second: Report
-    matches: tuple[Match, ...]
+    matches: tuple[LayerMatch, ...]
 
     def count(self, kind: Kind) -> int:
-        """How many matches are of that kind."""
+        """Number of matches of that kind."""
         return sum(match.kind == kind for match in self.matches)
 
 
 class Comparison(Struct, frozen=True):
-    """Totals of all networks, and each of them against the first."""
+    """Totals of all networks, and the layers of each against those of the first."""
 
     reports: tuple[Report, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[ComparedTotal, ...]
     pairs: tuple[Pair, ...]
 
     @property
     def equal(self) -> bool:
-        """Whether every network is made of the same layers."""
+        """Whether all networks have the same layers."""
         return all(match.kind == "equal" for pair in self.pairs for match in pair.matches)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, *, everything: bool = False, width: int | None = None) -> str:
+        """Totals with ratios and the layers that differ; `everything` lists equal ones too."""
+        return self._print("write_text", everything=everything, width=width)
+
+    def to_markdown(self, *, everything: bool = False) -> str:
+        """The same as Markdown tables."""
+        return self._print("write_markdown", everything=everything)
+
+    def to_json(self, *, everything: bool = False) -> str:
+        """Totals, ratios and differences as JSON."""
+        return self._print("write_json", everything=everything)
+
+    def _print(self, function: str, **options: object) -> str:
+        text: str = getattr(printer("comparison"), function)(self, **options)
+        return text
 
 
 def compare(reports: Sequence[Report]) -> Comparison:
@@ -112,14 +133,14 @@ def compare(reports: Sequence[Report]) -> Comparison:
     )
 
 
-def _figures(reports: Sequence[Report]) -> tuple[Figure, ...]:
+def _figures(reports: Sequence[Report]) -> tuple[ComparedTotal, ...]:
     counted = reports[0].convention
     titles: dict[str, tuple[str, Unit]] = {}
-    if counted.name != "exact" and reports[0].totals.convention_ops is not None:
+    if not counted.is_exact and reports[0].totals.convention_ops is not None:
         titles["convention_ops"] = (f"{counted.figure} ({counted.name})", "count")
     titles |= TOTALS
     return tuple(
-        Figure(
+        ComparedTotal(
             name,
             title,
             unit,
@@ -131,21 +152,21 @@ def _figures(reports: Sequence[Report]) -> tuple[Figure, ...]:
 
 
 def _pair(first: Report, second: Report) -> Pair:
-    # what only works out shapes differs by exporter, and nothing runs it
+    # Constants that only compute shapes differ by exporter, and no engine runs them.
     ours, theirs = (
         [layer for layer in report.layers if not is_idle(layer)] for report in (first, second)
     )
-    known: dict[Hashable, int] = {}
+    numbers: dict[Hashable, int] = {}
     found = align(
-        [_item(layer, known) for layer in ours], [_item(layer, known) for layer in theirs]
+        [_item(layer, numbers) for layer in ours], [_item(layer, numbers) for layer in theirs]
     )
     back = {j: i for i, j in found.items()}
-    matches: list[Match] = []
-    added: list[Match] = []
+    matches: list[LayerMatch] = []
+    added: list[LayerMatch] = []
     i = 0
     for j, layer in enumerate(theirs):
         if j not in back:
-            added.append(Match("only_second", None, layer))
+            added.append(LayerMatch("only_second", None, layer))
             continue
         at = back[j]
         matches += _removed(ours[i : max(i, at)], i, found)
@@ -156,33 +177,35 @@ def _pair(first: Report, second: Report) -> Pair:
     return Pair(first, second, (*matches, *_removed(ours[i:], i, found), *added))
 
 
-def _removed(layers: Sequence[Layer], start: int, found: Pairs) -> list[Match]:
-    """Those of some layers that are nowhere in the second network."""
+def _removed(layers: Sequence[Layer], start: int, found: Pairs) -> list[LayerMatch]:
+    """Layers without a counterpart in the second network."""
     return [
-        Match("only_first", layer, None) for n, layer in enumerate(layers, start) if n not in found
+        LayerMatch("only_first", layer, None)
+        for n, layer in enumerate(layers, start)
+        if n not in found
     ]
 
 
-def _item(layer: Layer, known: dict[Hashable, int]) -> Item:
-    """What a layer is matched by; `known` numbers what was seen."""
+def _item(layer: Layer, numbers: dict[Hashable, int]) -> Item:
+    """What a layer is matched by; `numbers` gives equal layers equal numbers."""
     shapes = tuple([tensor.shape for tensor in (*layer.inputs, *layer.outputs)])
     whole = (layer.op, layer.node.attributes, shapes, layer.params, layer.ops, layer.status)
     like = (layer.op, layer.output)
-    signature, likeness = (known.setdefault(what, len(known)) for what in (whole, like))
+    signature, likeness = (numbers.setdefault(key, len(numbers)) for key in (whole, like))
     return Item(layer.name, layer.op, signature, likeness)
 
 
-def _match(first: Layer, second: Layer) -> Match:
+def _match(first: Layer, second: Layer) -> LayerMatch:
     changes = tuple(_changes(first, second))
-    return Match("changed" if changes else "equal", first, second, changes)
+    return LayerMatch("changed" if changes else "equal", first, second, changes)
 
 
 def _changes(first: Layer, second: Layer) -> Iterable[Change]:
-    """What differs, from what a layer was told to what it costs."""
+    """Differences in op or attributes, in shapes, then in figures."""
     if first.op != second.op:
         yield Change("type", first.op, second.op)
     elif first.node.attributes != second.node.attributes:
-        yield from _told(first.node.attributes, second.node.attributes)
+        yield from _attribute_changes(first.node.attributes, second.node.attributes)
     for what in ("inputs", "outputs"):
         shapes = [_shapes(getattr(layer, what)) for layer in (first, second)]
         if shapes[0] != shapes[1]:
@@ -198,16 +221,16 @@ def _changes(first: Layer, second: Layer) -> Iterable[Change]:
         )
         if mine != other:
             yield Change(what, mine, other)
-            if what == "MACs":  # FLOPs then say nothing new
+            if what == "MACs":  # FLOPs follow from them
                 return
 
 
-def _shapes(tensors: Iterable[Any]) -> str:
+def _shapes(tensors: Iterable[Tensor]) -> str:
     return " ".join(shape_text(tensor.shape) for tensor in tensors)
 
 
-def _told(first: Any, second: Any) -> Iterable[Change]:
-    """Differing attributes by name, those of windows one by one."""
+def _attribute_changes(first: object, second: object) -> Iterable[Change]:
+    """Attributes that differ, by name; those of a window one by one."""
     if type(first) is not type(second) or not isinstance(first, Struct):
         yield Change("attributes", str(first), str(second))
         return
@@ -216,12 +239,12 @@ def _told(first: Any, second: Any) -> Iterable[Change]:
         if mine == other:
             continue
         if isinstance(mine, Window) and isinstance(other, Window):
-            yield from _told(mine, other)
+            yield from _attribute_changes(mine, other)
         else:
             yield Change(name.replace("_", " "), _value(mine), _value(other))
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, tuple) and all(isinstance(part, int) for part in value):
         return shape_text(value)
     if isinstance(value, tuple) and all(isinstance(part, tuple) for part in value):

@@ -1,4 +1,4 @@
-"""The differences of two networks as lines people read: layers, or whole scopes of them."""
+"""Differences of two networks as lines of a table: layers, or whole scopes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.graph.types import Shape
-from layerscope.report.compare import Change, Kind, Match, Pair
+from layerscope.report.compare import Change, Kind, LayerMatch, Pair
 from layerscope.report.findings import scope_paths
 from layerscope.report.types import Layer, Report
 
 
-class Line(Struct, frozen=True):
-    """A row of the list of differences: a match, or a whole scope that is only in one network."""
+class DifferenceLine(Struct, frozen=True):
+    """A match of two layers, or a whole scope that only one network has."""
 
     kind: Kind
     name: str
@@ -23,18 +23,18 @@ class Line(Struct, frozen=True):
     output: Shape | None
     params: int
     macs: int
-    known: bool = True
+    has_figures: bool = True
     changes: tuple[Change, ...] = ()
-    was: str = ""  # its name in the first network, if that is another
-    layers: int = 0  # how many a scope holds
+    was: str = ""  # its name in the first network, if it differs
+    layers: int = 0  # number of layers in a scope, 0 for a single layer
 
 
-def listed(matches: Iterable[Match]) -> Iterator[Line]:
-    """A line a layer."""
+def listed(matches: Iterable[LayerMatch]) -> Iterator[DifferenceLine]:
+    """One line per layer."""
     for match in matches:
         layer = match.layer
         was = match.first.name if match.first else layer.name
-        yield Line(
+        yield DifferenceLine(
             match.kind,
             layer.name,
             layer.op,
@@ -47,27 +47,27 @@ def listed(matches: Iterable[Match]) -> Iterator[Line]:
         )
 
 
-def _scopes(pair: Pair) -> Iterator[Line]:
-    """One line for every scope of which nothing is in the other network, else one a layer."""
+def _scopes(pair: Pair) -> Iterator[DifferenceLine]:
+    """One line per scope that only one network has, else one line per layer."""
     whole = {
         kind: _whole_scopes(report, [m for m in pair.matches if m.kind == kind])
         for kind, report in (("only_first", pair.first), ("only_second", pair.second))
     }
-    held: dict[tuple[str, str], list[Layer]] = {}
+    inside: dict[tuple[str, str], list[Layer]] = {}
     for match in pair.matches:
         scope = _outermost(match, whole)
         if scope:
-            held.setdefault((match.kind, scope), []).append(match.layer)
+            inside.setdefault((match.kind, scope), []).append(match.layer)
     for match in pair.matches:
         if match.kind == "equal":
             continue
         scope = _outermost(match, whole)
-        layers = held.pop((match.kind, scope), None) if scope else None
+        layers = inside.pop((match.kind, scope), None) if scope else None
         if not scope:
             yield from listed((match,))
         elif layers:
             report = pair.first if match.kind == "only_first" else pair.second
-            yield Line(
+            yield DifferenceLine(
                 match.kind,
                 scope,
                 report.graph.modules.get(scope, ""),
@@ -79,9 +79,9 @@ def _scopes(pair: Pair) -> Iterator[Line]:
             )
 
 
-def folded(pair: Pair) -> Iterator[Line]:
-    """What differs: scopes that are wholly in one network as one line, alike neighbours as × N."""
-    run: list[Line] = []
+def folded(pair: Pair) -> Iterator[DifferenceLine]:
+    """Differences: one line per scope that only one network has, equal neighbours as × N."""
+    run: list[DifferenceLine] = []
     for line in _scopes(pair):
         if run and (not line.layers or replace(line, name=run[0].name) != run[0]):
             yield _joined(run)
@@ -94,7 +94,7 @@ def folded(pair: Pair) -> Iterator[Line]:
         yield _joined(run)
 
 
-def _joined(run: list[Line]) -> Line:
+def _joined(run: list[DifferenceLine]) -> DifferenceLine:
     first, times = run[0], len(run)
     if times == 1:
         return (
@@ -109,13 +109,13 @@ def _joined(run: list[Line]) -> Line:
     )
 
 
-def _whole_scopes(report: Report, matches: Sequence[Match]) -> set[str]:
+def _whole_scopes(report: Report, matches: Sequence[LayerMatch]) -> set[str]:
     """Paths of scopes with more than one layer, all of which are among the matches."""
     inside = Counter(path for layer in report.layers for path in scope_paths(layer))
     found = Counter(path for match in matches for path in scope_paths(match.layer))
     return {path for path, count in found.items() if count == inside[path] > 1}
 
 
-def _outermost(match: Match, whole: dict[str, set[str]]) -> str:
+def _outermost(match: LayerMatch, whole: dict[str, set[str]]) -> str:
     paths = scope_paths(match.layer) if match.kind in whole else ()
     return next((path for path in paths if path in whole[match.kind]), "")

@@ -1,19 +1,25 @@
-"""What other counters would say of a network, and why that differs from ours, to the last unit."""
+"""Figures that other counters print for a network, and what makes up each difference to ours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.conventions import COUNTERS, convention
 from layerscope.conventions.convention import Convention
-from layerscope.conventions.sites import ATTENTION, Site, survey
+from layerscope.conventions.counted_nodes import ATTENTION, CountedNode, counted_nodes
 from layerscope.ops import SPECS, Ops, display_name
+from layerscope.report.printing import printer
 from layerscope.report.types import Layer, Report
 
-# What is counted beside multiply-adds, by family.
+if TYPE_CHECKING:
+    from layerscope.report.figures import Answer
+
+# Names of operations other than multiply-adds, by op family.
 EXTRAS = {
     "normalization": "norms",
     "activation": "activations",
@@ -29,18 +35,18 @@ EXTRAS = {
 
 
 class Part(Struct, frozen=True):
-    """One reason for a difference, and how much of it that makes up."""
+    """One reason for a difference, and how much of it is due to that."""
 
     what: str
     count: int
-    share: Fraction | None  # of our figure
+    share: Fraction | None  # of the exact figure
 
     def __str__(self) -> str:
         return self.what
 
 
 class Opinion(Struct, frozen=True):
-    """What one counter would say."""
+    """Figures of one counter, and why they differ."""
 
     name: str
     says: str
@@ -49,26 +55,50 @@ class Opinion(Struct, frozen=True):
     macs: int  # the figure as multiply-adds
     flops: int | None  # where it prints FLOPs beside multiply-adds
     params: int
-    parts: tuple[Part, ...]  # add up to the difference of multiply-adds
+    parts: tuple[Part, ...]  # their sum is the difference in multiply-adds
     param_parts: tuple[Part, ...]
 
 
-class Explained(Struct, frozen=True):
-    """Our figures and everybody's."""
+class Explanation(Struct, frozen=True):
+    """Exact figures of a network and those of other counters, with methods that print them."""
 
     report: Report
     macs: int
     params: int
     opinions: tuple[Opinion, ...]
     notes: tuple[str, ...]
+    answer: Answer | None = None  # where a published figure comes from, if one was asked for
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, *, width: int | None = None) -> str:
+        """A table of figures, under each the reasons for what differs."""
+        return self._print("write_text", width=width)
+
+    def to_markdown(self) -> str:
+        """The same as a Markdown table and lists."""
+        return self._print("write_markdown")
+
+    def to_json(self) -> str:
+        """Figures and reasons as JSON."""
+        return self._print("write_json")
+
+    def _print(self, function: str, **options: object) -> str:
+        text: str = getattr(printer("explanation"), function)(self, **options)
+        return text
 
 
-def explain(report: Report, names: Sequence[str] = COUNTERS) -> Explained:
-    """What each of the counters would say of the network of an exact report."""
+def explain(report: Report, names: Sequence[str] = COUNTERS) -> Explanation:
+    """Figures of each of the counters for the network of an exact report."""
     params = report.totals.params + sum(param.elements for param in report.graph.unused)
-    sites = {s.node.name: s for s in survey(report.graph, report.shapes, report.costs)}
-    found = [_opinion(report, sites, params, convention(name)) for name in names]
-    return Explained(report, report.totals.macs, params, tuple(found), _notes(report))
+    nodes = {
+        node.name: node
+        for node in counted_nodes(report.graph, report.shapes, report.costs)
+        if node.inferred_call is not None
+    }
+    found = [_opinion(report, nodes, params, convention(name)) for name in names]
+    return Explanation(report, report.totals.macs, params, tuple(found), _notes(report))
 
 
 def _notes(report: Report) -> tuple[str, ...]:
@@ -83,54 +113,48 @@ def _notes(report: Report) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _opinion(report: Report, sites: dict[str, Site], params: int, rules: Convention) -> Opinion:
-    theirs = Report(
-        graph=report.graph,
-        shapes=report.shapes,
-        costs=report.costs,
-        fields=report.fields,
-        memory=report.memory,
-        convention=rules,
-        version=report.version,
-    )
+def _opinion(
+    report: Report, nodes: dict[str, CountedNode], params: int, rules: Convention
+) -> Opinion:
+    theirs = replace(report, convention=rules)
     totals = theirs.totals
     value = totals.convention_ops or 0
     reasons: dict[str, list[int]] = {}  # what -> ours, theirs
-    held: dict[str, int] = {}
+    param_reasons: dict[str, int] = {}
     for layer, own in zip(theirs.layers, report.layers, strict=True):
-        site = sites.get(layer.name)
-        if site is not None:
-            _compared(reasons, site, layer, own.ops.mac, rules)
+        node = nodes.get(layer.name)
+        if node is not None:
+            _add_reasons(reasons, node, layer, own.ops.mac, rules)
         if layer.params != own.params:
-            what = _holder(site, layer)
-            held[what] = held.get(what, 0) + layer.params - own.params
-    macs = value // 2 if rules.twice else value
+            what = _owner(node, layer)
+            param_reasons[what] = param_reasons.get(what, 0) + layer.params - own.params
+    macs = value // 2 if rules.two_per_mac else value
     parts = [
         Part(
-            _said(what, ours, said, rules.why.get(what, "")),
+            _reason(what, ours, said, rules.why.get(what, "")),
             said - ours,
             _share(said - ours, report.totals.macs),
         )
         for what, (ours, said) in reasons.items()
         if said != ours
     ]
-    unused = totals.params - params - sum(held.values())
+    unused = totals.params - params - sum(param_reasons.values())
     if unused:
-        held["parameters that this forward does not use"] = unused
+        param_reasons["parameters that this forward does not use"] = unused
     return Opinion(
         name=rules.name,
         says=rules.says,
         figure=rules.figure,
         value=value,
         macs=macs,
-        flops=totals.convention_kinds.flops if rules.name in ("calflops", "deepspeed") else None,
+        flops=totals.convention_kinds.flops if rules.prints_flops else None,
         params=totals.params,
         parts=tuple(sorted(parts, key=lambda part: -abs(part.count))),
         param_parts=tuple(
             Part(
                 f"{what} {'not counted' if count < 0 else 'counted'}", count, _share(count, params)
             )
-            for what, count in sorted(held.items(), key=lambda item: -abs(item[1]))
+            for what, count in sorted(param_reasons.items(), key=lambda item: -abs(item[1]))
             if count
         ),
     )
@@ -140,15 +164,15 @@ def _share(count: int, whole: int) -> Fraction | None:
     return Fraction(count, whole) if whole else None
 
 
-def _compared(
-    reasons: dict[str, list[int]], site: Site, layer: Layer, ours: int, rules: Convention
+def _add_reasons(
+    reasons: dict[str, list[int]], node: CountedNode, layer: Layer, ours: int, rules: Convention
 ) -> None:
-    """Add one node to the reasons: its products under one, what comes on top under another."""
-    half = 2 if rules.twice else 1
+    """Add one node to the reasons: its multiply-adds to one, other operations to another."""
+    half = 2 if rules.two_per_mac else 1
     products = (rules.headline(Ops(mac=layer.convention_kinds.mac)) or 0) // half
     whole = (layer.convention_ops or 0) // half
     if products or ours:
-        pair = reasons.setdefault(_product(site, rules), [0, 0])
+        pair = reasons.setdefault(_product_name(node, rules), [0, 0])
         pair[0] += ours
         pair[1] += products
     if whole != products:
@@ -157,44 +181,40 @@ def _compared(
         pair[1] += whole - products
 
 
-def _product(site: Site, rules: Convention) -> str:
-    """A name for what this product is to a counter."""
-    op = site.node.op
-    if ATTENTION in site.around:
+def _product_name(node: CountedNode, rules: Convention) -> str:
+    """The group of products that this node belongs to, as far as a counter sees it."""
+    op = node.op
+    if ATTENTION in node.outer_classes:
         return "attention modules"
     if SPECS[op].family == "recurrent":
         return "recurrent layers"
     what = display_name(op, "plural") or f"{op} layers"
-    if site.places > 1:
+    if node.module_uses > 1:
         return f"{what} of modules that stand in several places"
-    bare = not site.kind and op in ("conv", "conv_transpose", "linear")
-    if bare and not _by_function(rules):
+    is_function = not node.module_class and op in ("conv", "conv_transpose", "linear")
+    if is_function and rules.sees == "modules":
         return f"{what} called as functions"
-    if site.kind and any(kind.endswith("Attention") for kind in site.around):
+    if node.module_class and any(name.endswith("Attention") for name in node.outer_classes):
         return f"{what} inside attention modules"
-    if op == "linear" and len(site.call.x) > 2:
+    if op == "linear" and len(node.call.x) > 2:
         return f"{what} on sequences"
     return what
 
 
-def _by_function(rules: Convention) -> bool:
-    return rules.name not in ("torchinfo", "thop", "ptflops")
-
-
-def _said(what: str, ours: int, theirs: int, why: str) -> str:
+def _reason(what: str, ours: int, theirs: int, why: str) -> str:
     if not ours:
         return f"{what} counted"
     more = "for more" if theirs > ours else "for less"
-    told = f"{what} counted {more}" if theirs else f"{what} missed"
-    return f"{told}, {why}" if why else told
+    text = f"{what} counted {more}" if theirs else f"{what} missed"
+    return f"{text}, {why}" if why else text
 
 
-def _holder(site: Site | None, layer: Layer) -> str:
-    """Whose parameters those of a layer are."""
-    if site is None:
+def _owner(node: CountedNode | None, layer: Layer) -> str:
+    """The class of modules that owns the parameters of a layer."""
+    if node is None:
         return f"{layer.op} layers"
-    kind = site.kind or (site.leaf.kind if site.leaf else "") or site.around[-1]
-    short = kind.rpartition(".")[2]
-    if site.place or short == ATTENTION:
+    leaf_class = node.leaf_call.module_class if node.leaf_call else ""
+    short = (node.module_class or leaf_class or node.outer_classes[-1]).rpartition(".")[2]
+    if node.leaf_path or short == ATTENTION:
         return f"parameters of {short}"
     return f"parameters that {short} uses itself" if short else "parameters of no module"

@@ -1,17 +1,18 @@
-"""A published figure, and which ways of counting give it at its printed precision."""
+"""A published figure, and the conventions that give it at its printed precision."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any
 
 from msgspec import Struct
 
+from layerscope.conventions import convention
 from layerscope.errors import LayerscopeError, UsageError
+from layerscope.graph.types import Shape
 from layerscope.limits import MOST_SIZE
-from layerscope.report.explain import Explained, explain
+from layerscope.report.explain import Explanation, explain
 from layerscope.report.quantities import DIGITS, shown
 from layerscope.report.types import Report
 
@@ -26,34 +27,34 @@ SIDES = (192, 224, 227, 231, 240, 256, 260, 288, 299, 300, 320, 331, 336, 380, 3
          512, 518, 528, 560, 600, 640)  # fmt: skip
 
 
-class Figure(Struct, frozen=True):
-    """A figure as printed: between which bounds the exact one lies, for each scale it may have."""
+class PrintedFigure(Struct, frozen=True):
+    """A rounded figure as printed; without a unit prefix it may have several scales."""
 
     text: str
     value: Fraction
-    half: Fraction  # of the last printed digit
+    half: Fraction  # half a unit of the last printed digit
     scales: tuple[int, ...]
-    word: str  # what it is said to count, "" if that is not said
+    word: str  # its unit, such as "flop" or "param"; "" if none is printed
 
     def gives(self, exact: int) -> bool:
-        """Whether the exact figure is printed so, rounded."""
+        """Whether the exact figure rounds to this one."""
         return any(
             (self.value - self.half) * scale <= exact <= (self.value + self.half) * scale
             for scale in self.scales
         )
 
     def off(self, exact: int) -> Fraction:
-        """How far the nearest reading is from the exact figure, as a share of that."""
+        """Relative distance from the exact figure, at the nearest scale."""
         return min(abs(self.value * scale - exact) / exact for scale in self.scales)
 
 
-class Match(Struct, frozen=True):
-    """A way of counting that gives the figure."""
+class FigureSource(Struct, frozen=True):
+    """A figure of one convention on one input."""
 
     name: str
     what: str
     value: int
-    input: str = ""  # where it is another than was asked for
+    input: str = ""  # if it is not the input asked for
 
     def __str__(self) -> str:
         at = f", on {self.input}" if self.input else ""
@@ -61,14 +62,14 @@ class Match(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """The figure asked for, and where it may come from; else what comes nearest."""
+    """The figure asked for, conventions that give it, and the nearest ones if none does."""
 
-    figure: Figure
-    matches: tuple[Match, ...]
-    nearest: tuple[Match, ...]
+    figure: PrintedFigure
+    matches: tuple[FigureSource, ...]
+    nearest: tuple[FigureSource, ...]
 
 
-def parse_figure(text: str) -> Figure:
+def parse_figure(text: str) -> PrintedFigure:
     """A figure such as 4.11G, 4.09, "8.2 GFLOPs" or 25.6M."""
     match = FIGURE.fullmatch(text.strip())
     if match is None:
@@ -83,65 +84,71 @@ def parse_figure(text: str) -> Figure:
     plain = not match[2] and (decimals or value < 10**4)
     scales = tuple(sorted({1, *SCALES.values()})) if plain else (SCALES[match[2]],)
     word = (match[3] or "").lower().rstrip("s")
-    return Figure(text.strip(), value, Fraction(1, 2 * 10**decimals), scales, word)
+    return PrintedFigure(text.strip(), value, Fraction(1, 2 * 10**decimals), scales, word)
 
 
 def find(
-    explained: Explained, figure: Figure, again: Callable[[Any], Report] | None = None
+    explained: Explanation, figure: PrintedFigure, again: Callable[[Shape], Report] | None = None
 ) -> Answer:
-    """Ways of counting that give the figure; `again` analyzes on another input if none does."""
-    ways = list(_ways(explained, figure))
-    matches = [way for way in ways if figure.gives(way.value)]
+    """Conventions that give the figure; `again` analyzes another input shape if none does."""
+    sources = list(_sources(explained, figure))
+    matches = [source for source in sources if figure.gives(source.value)]
     if not matches and again is not None:
-        matches = list(_elsewhere(explained, figure, again))
-    near = sorted((way for way in ways if way.value), key=lambda way: figure.off(way.value))
+        matches = list(_on_other_sizes(explained, figure, again))
+    near = sorted([s for s in sources if s.value], key=lambda source: figure.off(source.value))
     return Answer(figure, tuple(matches), () if matches else tuple(near[:3]))
 
 
-def _ways(explained: Explained, figure: Figure) -> Iterator[Match]:
-    """Every figure that somebody may have printed, the likeliest first."""
+def _sources(explained: Explanation, figure: PrintedFigure) -> Iterator[FigureSource]:
+    """Figures that may have been published, the likeliest first."""
     if figure.word not in ("param", "parameter"):
         yield from _counts(explained)
     if figure.word in ("", "param", "parameter"):
         yield from _params(explained)
 
 
-def _counts(explained: Explained) -> Iterator[Match]:
+def _counts(explained: Explanation) -> Iterator[FigureSource]:
     report = explained.report
     flops, macs = report.totals.flops, explained.macs
     head = _head(report)
-    yield Match("exact", "multiply-adds of convolutions and products", macs)
-    yield Match("exact", "FLOPs at two per multiply-add", 2 * macs)
-    yield Match("exact", "FLOPs of everything", flops)
+    yield FigureSource("exact", "multiply-adds of convolutions and products", macs)
+    yield FigureSource("exact", "FLOPs at two per multiply-add", 2 * macs)
+    yield FigureSource("exact", "FLOPs of everything", flops)
     for said in explained.opinions:
-        if said.name in ("torchvision",):
+        if convention(said.name).equals_macs:
             continue
-        yield Match(said.name, said.figure, said.value)
+        yield FigureSource(said.name, said.figure, said.value)
         if said.flops is not None:
-            yield Match(said.name, "FLOPs", said.flops)
+            yield FigureSource(said.name, "FLOPs", said.flops)
         if said.value != said.macs:
-            yield Match(said.name, f"{said.figure} taken for twice the multiply-adds", said.macs)
+            yield FigureSource(
+                said.name, f"{said.figure} taken for twice the multiply-adds", said.macs
+            )
         else:
-            yield Match(said.name, f"{said.figure}, doubled", 2 * said.value)
+            yield FigureSource(said.name, f"{said.figure}, doubled", 2 * said.value)
     if head:
-        yield Match("exact", "multiply-adds without the head", macs - head[0])
-        yield Match("exact", "FLOPs at two per multiply-add without the head", 2 * (macs - head[0]))
+        yield FigureSource("exact", "multiply-adds without the head", macs - head[0])
+        yield FigureSource(
+            "exact", "FLOPs at two per multiply-add without the head", 2 * (macs - head[0])
+        )
 
 
-def _params(explained: Explained) -> Iterator[Match]:
-    yield Match("exact", "parameters", explained.params)
+def _params(explained: Explanation) -> Iterator[FigureSource]:
+    yield FigureSource("exact", "parameters", explained.params)
     used = explained.report.totals.params
     if used != explained.params:
-        yield Match("exact", "parameters that this forward uses", used)
+        yield FigureSource("exact", "parameters that this forward uses", used)
     buffers = explained.report.totals.buffers
     if buffers:
-        yield Match("exact", "parameters and statistics of norms", explained.params + buffers)
+        yield FigureSource(
+            "exact", "parameters and statistics of norms", explained.params + buffers
+        )
     head = _head(explained.report)
     if head:
-        yield Match("exact", "parameters without the head", explained.params - head[1])
+        yield FigureSource("exact", "parameters without the head", explained.params - head[1])
     for said in explained.opinions:
         if said.params != explained.params:
-            yield Match(said.name, "parameters", said.params)
+            yield FigureSource(said.name, "parameters", said.params)
 
 
 def _head(report: Report) -> tuple[int, int] | None:
@@ -152,10 +159,10 @@ def _head(report: Report) -> tuple[int, int] | None:
     return last.ops.mac, last.params
 
 
-def _elsewhere(
-    explained: Explained, figure: Figure, again: Callable[[Any], Report]
-) -> Iterator[Match]:
-    """The same ways on images of other sizes, where the network takes them."""
+def _on_other_sizes(
+    explained: Explanation, figure: PrintedFigure, again: Callable[[Shape], Report]
+) -> Iterator[FigureSource]:
+    """The same figures on images of other sizes, where the network accepts them."""
     shape = explained.report.inputs[0].shape
     if shape is None or len(shape) != 4 or shape[2] != shape[3]:
         return
@@ -167,6 +174,6 @@ def _elsewhere(
             other = explain(again((*shape[:2], side, side)), names)
         except LayerscopeError:
             continue
-        for way in _counts(other):
-            if figure.gives(way.value):
-                yield Match(way.name, way.what, way.value, f"{side}x{side}")
+        for source in _counts(other):
+            if figure.gives(source.value):
+                yield FigureSource(source.name, source.what, source.value, f"{side}x{side}")

@@ -1,4 +1,4 @@
-"""What a report shows, in words: which layers hold most of each figure, and where memory peaks."""
+"""Findings of a report as sentences: layers with most of each figure, and the memory peak."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from fractions import Fraction
 from layerscope.report.numbers import percent_text, short_text
 from layerscope.report.types import Layer, Report
 
-FEW_LAYERS, FEW_PARTS = 5, 3  # as many names as a sentence can hold
+FEW_LAYERS, FEW_PARTS = 5, 3  # most names in a sentence
 
 Holder = tuple[str, tuple[str, ...], int]  # layer, paths of the scopes around it, figure
 
 
 def findings(report: Report, *, own: bool = True) -> tuple[str, ...]:
-    """One sentence a finding: activations, parameters, the cost column, the peak of memory.
+    """Sentences on activations, parameters, the cost column and the memory peak.
 
-    Activations are our own count, with `own` false the convention's.
+    Activations are exact, or with `own` false those of the convention.
     """
     counted = report.convention
-    has_figure = counted.name != "exact" and bool(counted.figure)
+    has_figure = not counted.is_exact and bool(counted.figure)
 
     def holders(figure: Callable[[Layer], int]) -> list[Holder]:
         return [(layer.name, scope_paths(layer), figure(layer)) for layer in report.layers]
@@ -45,10 +45,10 @@ def findings(report: Report, *, own: bool = True) -> tuple[str, ...]:
     return (*sentences, _peak(report)) if report.memory.peak_bytes else tuple(sentences)
 
 
-def _most(figure: str, holders: Sequence[Holder], known: str) -> str:
+def _most(figure: str, holders: Sequence[Holder], suffix: str) -> str:
     """A few layers with more than half of it, else a scope, else a few parts, else the largest."""
     total = sum(count for _, _, count in holders)
-    whole = f"{total:,}{known}"
+    whole = f"{total:,}{suffix}"
     layers = {name: count for name, _, count in holders}
     half = _half(layers)
     if len(half) <= FEW_LAYERS:
@@ -67,32 +67,32 @@ def _most(figure: str, holders: Sequence[Holder], known: str) -> str:
 
 
 def _precisions(report: Report) -> str:
-    """Multiply-adds by number type, where there are several."""
+    """Multiply-adds by dtype."""
     kinds = [f"{dtype} {short_text(count)}" for dtype, count in report.macs_by_dtype.items()]
     return f"MACs by precision: {', '.join(kinds)}."
 
 
 def _half(figures: dict[str, int]) -> list[str]:
-    """The fewest that hold more than half of the sum, in their own order."""
-    total, held = sum(figures.values()), 0
+    """The fewest names with more than half of the sum, in their order."""
+    total, covered = sum(figures.values()), 0
     chosen = set()
     for name in sorted(figures, key=lambda name: -figures[name]):
         chosen.add(name)
-        held += figures[name]
-        if 2 * held > total:
+        covered += figures[name]
+        if 2 * covered > total:
             break
     return [name for name in figures if name in chosen]
 
 
 def _innermost(holders: Sequence[Holder], total: int) -> dict[str, int]:
-    """The deepest scope with more than half of it against the rest, unless it simply has all."""
+    """The deepest scope with more than half but not all of the total, and the rest."""
     sums: dict[str, int] = {}
     depths: dict[str, int] = {}
     for _, paths, count in holders:
         for depth, path in enumerate(paths):
             sums[path] = sums.get(path, 0) + count
             depths[path] = depth
-    most = [path for path, held in sums.items() if total < 2 * held < 2 * total]
+    most = [path for path, count in sums.items() if total < 2 * count < 2 * total]
     if not most:
         return {}
     scope = max(most, key=depths.__getitem__)
@@ -100,7 +100,7 @@ def _innermost(holders: Sequence[Holder], total: int) -> dict[str, int]:
 
 
 def _outermost(holders: Sequence[Holder]) -> dict[str, int]:
-    """The parts the network itself consists of: scopes, and layers in none."""
+    """The top-level parts of the network: scopes, and layers outside of any."""
     sums: dict[str, int] = {}
     for name, paths, count in holders:
         part = paths[0] if paths else name
@@ -110,19 +110,19 @@ def _outermost(holders: Sequence[Holder]) -> dict[str, int]:
 
 def _peak(report: Report) -> str:
     memory = report.memory
-    alive = [(name, held) for name, held in memory.peak_alive if held]
-    told = [f"{name} {_percent(held, memory.peak_bytes)}" for name, held in alive[:FEW_PARTS]]
+    alive = [(name, size) for name, size in memory.peak_alive if size]
+    parts = [f"{name} {_percent(size, memory.peak_bytes)}" for name, size in alive[:FEW_PARTS]]
     if len(alive) > FEW_PARTS:
-        told.append(f"{len(alive) - FEW_PARTS} more")
+        parts.append(f"{len(alive) - FEW_PARTS} more")
     least = "" if memory.complete else "at least "
     return (
         f"Memory peaks at {memory.peak_node}, with {least}{memory.peak_bytes:,} bytes alive: "
-        f"{_listing(told)}."
+        f"{_listing(parts)}."
     )
 
 
 def scope_paths(layer: Layer) -> tuple[str, ...]:
-    """Every scope around a layer, outermost first, with the separator its name has."""
+    """Paths of all scopes around a layer, outermost first, with the separator of its name."""
     scope = layer.scope
     separator = "/" if layer.name.startswith("/".join(scope) + "/") else "."
     return tuple(separator.join(scope[: end + 1]) for end in range(len(scope)))

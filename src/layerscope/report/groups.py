@@ -1,20 +1,20 @@
-"""The layers of a report gathered in another way than by the tree: by module, or by operation."""
+"""Rows of a table that group layers by module or by op, instead of by the module tree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from layerscope.errors import UnknownName
-from layerscope.report.tree import Row, is_idle, layer_rows
+from layerscope.report.tree import TableRow, is_idle, layer_rows
 from layerscope.report.types import Layer, Report
 
 
-def module_rows(report: Report) -> list[Row]:
-    """A row a module, of what it does itself: children have rows of their own."""
+def module_rows(report: Report) -> list[TableRow]:
+    """One row per module, without its child modules, which have their own rows."""
     modules = report.graph.modules
 
     def owner(layer: Layer) -> str:
-        if not modules:  # of a form that knows no modules, each layer is one
+        if not modules:  # a format without modules: each layer is one
             return layer.name
         return layer.node.module or ".".join(layer.scope)
 
@@ -25,14 +25,14 @@ def module_rows(report: Report) -> list[Row]:
         label = path or report.name
         if path in outer:
             label += " (itself)"
-        rows.append(Row(path, label, 0, "module", layers))
+        rows.append(TableRow(path, label, 0, "module", layers))
     return rows
 
 
-def op_rows(report: Report) -> list[Row]:
-    """A row a kind of operation, and how often it is there."""
+def op_rows(report: Report) -> list[TableRow]:
+    """One row per op, with the number of its layers."""
     return [
-        Row(op, f"{op} × {len(layers)}" if len(layers) > 1 else op, 0, "op", layers)
+        TableRow(op, f"{op} × {len(layers)}" if len(layers) > 1 else op, 0, "op", layers)
         for op, layers in _gathered(report, lambda layer: layer.op).items()
     ]
 
@@ -42,7 +42,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _gathered(report: Report, key: Callable[[Layer], str]) -> dict[str, tuple[Layer, ...]]:
-    """Layers by what the key tells, in the order of first use."""
+    """Layers by key, in order of first use."""
     found: dict[str, list[Layer]] = {}
     for layer in report.layers:
         if not is_idle(layer):
@@ -53,7 +53,7 @@ def _gathered(report: Report, key: Callable[[Layer], str]) -> dict[str, tuple[La
 GROUPS = {"layer": layer_rows, "module": module_rows, "op": op_rows}
 
 
-def grouped(report: Report, by: str) -> list[Row]:
+def grouped(report: Report, by: str) -> list[TableRow]:
     """The rows of one of the groups."""
     if by not in GROUPS:
         raise UnknownName("way to gather layers", by, GROUPS, f"; known: {', '.join(GROUPS)}")

@@ -1,7 +1,7 @@
-"""Figures of a language model: memory of its weights and its cache, work for each token.
+"""Figures of a language model: bytes of its weights and of its cache, operations per token.
 
-The cache of a prefill holds its tokens, that of a decoding step the tokens before the new one,
-which attends to itself too: to one key more than were kept.
+The cache after a prefill has all its tokens. The cache of a decoding step has the tokens before the
+new one, which attends to itself as well: to one key more than the cache has.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
 
 
 class Language(Struct, frozen=True):
-    """What a network takes for its tokens. Bytes are by precision."""
+    """Figures of a network that takes tokens. Bytes are by precision."""
 
     tokens: int  # read at once in each sequence, those of its longest input
-    past: int  # tokens before them, of which keys and values are kept
+    past: int  # tokens before them, whose keys and values are cached
     macs_per_token: Fraction
     intensity: Fraction | None  # FLOPs per byte moved
     weight_bytes: Mapping[str, int]
     cache_tokens: int
-    cache_bytes: Mapping[str, int] | None  # of all sequences; None: it keeps no keys and values
+    cache_bytes: Mapping[str, int] | None  # of all sequences; None: it has no cache
 
 
 def language(report: Report) -> Language | None:
@@ -39,10 +39,10 @@ def language(report: Report) -> Language | None:
     tokens = max(lengths)
     cached = [node for node in report.graph.nodes if is_cached(node)]
     past = report.past
-    held = past or tokens
+    cache_tokens = past or tokens
     macs = sum([cost.ops.mac for cost in report.costs.values()])
     params = sum([cost.param_count for cost in report.costs.values()])
-    kept = sum([_kept_per_token(report, node.name) for node in cached]) * held
+    kept = sum([_kept_per_token(report, node.name) for node in cached]) * cache_tokens
     inputs = report.graph.inputs
     kept += sum([t.elements for t in inputs if t.name in report.graph.cache])
     keeps = bool(cached) or bool(report.graph.cache)
@@ -52,13 +52,13 @@ def language(report: Report) -> Language | None:
         macs_per_token=Fraction(macs, tokens * report.batch),
         intensity=report.totals.intensity,
         weight_bytes=_by_precision(params),
-        cache_tokens=held if keeps else 0,
+        cache_tokens=cache_tokens if keeps else 0,
         cache_bytes=_by_precision(kept) if keeps else None,
     )
 
 
 def _kept_per_token(report: Report, name: str) -> int:
-    """Numbers of keys and values that one position of all sequences leaves in a layer."""
+    """Elements of keys and values per position of all sequences in one layer."""
     call = report.shapes.calls.get(name)
     if call is None:
         return 0
@@ -70,20 +70,20 @@ def _by_precision(count: int) -> dict[str, int]:
 
 
 def lines(report: Report) -> tuple[str, ...]:
-    """What stands under the table of a language model: work, weights, cache."""
+    """Lines under the table of a language model: operations, weights, cache."""
     found = language(report)
     if found is None:
         return ()
-    told = [_work(found, report), f"Weights: {_sizes(found.weight_bytes)}."]
+    text = [_work(found, report), f"Weights: {_sizes(found.weight_bytes)}."]
     if found.cache_bytes is not None:
         many = f" in each of {report.batch} sequences" if report.batch > 1 else ""
         whose = f"{_tokens(found.cache_tokens)}{many}"
-        told.append(f"{_cache(report)}, {whose}: {_sizes(found.cache_bytes)}.")
-    return tuple(told)
+        text.append(f"{_cache(report)}, {whose}: {_sizes(found.cache_bytes)}.")
+    return tuple(text)
 
 
 def _has_keys(report: Report) -> bool:
-    """Whether a cache holds keys and values; one of a recurrent model holds states alone."""
+    """Whether a cache has keys and values; that of a recurrent model has only states."""
     cache = report.graph.cache
     return not cache or any(name.endswith(("keys", "values")) for name in cache)
 
@@ -115,7 +115,9 @@ def _tokens(count: int) -> str:
 
 def _sizes(by_precision: Mapping[str, int]) -> str:
     """Precisions of one size together: 27.0 GB in fp32, 13.5 GB in fp16 or bf16 …"""
-    alike: dict[int, list[str]] = {}
+    by_size: dict[int, list[str]] = {}
     for dtype, size in by_precision.items():
-        alike.setdefault(size, []).append(dtype)
-    return ", ".join(f"{bytes_text(size)} in {' or '.join(names)}" for size, names in alike.items())
+        by_size.setdefault(size, []).append(dtype)
+    return ", ".join(
+        f"{bytes_text(size)} in {' or '.join(names)}" for size, names in by_size.items()
+    )

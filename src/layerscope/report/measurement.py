@@ -1,4 +1,4 @@
-"""What an engine took: rows that add up to a run, every run, the machine's limits beside them.
+"""Times measured on an engine, by layer and by run, and the limits of the machine.
 
 Seconds and bytes throughout. The rows of a `Run` are those of the profiled run whose end-to-end
 time is the median, so that with the unattributed row they add up to it.
@@ -6,7 +6,7 @@ time is the median, so that with the unattributed row they add up to it.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ Fusion = Literal["on", "off"]
 
 
 class Rate(Struct, frozen=True):
-    """A limit that was measured several times: the best, the median, their relative distance."""
+    """A rate measured several times: the best and the median."""
 
     best: float
     median: float
@@ -23,30 +23,33 @@ class Rate(Struct, frozen=True):
 
     @property
     def spread(self) -> float:
-        """How far the median lies under the best."""
+        """Relative distance of the median below the best."""
         return 1 - self.median / self.best if self.best else 0.0
 
 
 class Peak(Struct, frozen=True):
-    """Operations a second of matrix products in one number type on so many threads."""
+    """FLOPs per second of matrix products in one dtype, on a number of threads."""
 
     dtype: str
     threads: int
     flops: Rate
-    by: str  # whose product it is
+    by: str  # library that computed the product
 
 
 class Level(Struct, frozen=True):
-    """Bytes a second that a level of memory gives to so many threads."""
+    """Bytes per second of one memory level, on a number of threads."""
 
     name: str  # L2, L3, DRAM
     threads: int
-    size_bytes: int  # what it holds, 0 where nobody tells
+    size_bytes: int  # capacity, 0 where unknown
     rate: Rate
 
 
+Limit = TypeVar("Limit", Peak, Level)
+
+
 class Machine(Struct, frozen=True):
-    """A processor and its roofs."""
+    """A processor and its measured limits."""
 
     cpu: str
     cores: int
@@ -56,17 +59,15 @@ class Machine(Struct, frozen=True):
     source: str = "measured"
 
     def peak(self, dtype: str, threads: int) -> Peak | None:
-        """The peak of that number type at the nearest number of threads not above it."""
-        found: Peak | None = _nearest([p for p in self.peaks if p.dtype == dtype], threads)
-        return found
+        """The peak in that dtype, at the nearest number of threads not above `threads`."""
+        return _nearest([p for p in self.peaks if p.dtype == dtype], threads)
 
     def level(self, name: str, threads: int) -> Level | None:
-        """The level of that name at the nearest number of threads not above it."""
-        found: Level | None = _nearest([each for each in self.levels if each.name == name], threads)
-        return found
+        """The level of that name, at the nearest number of threads not above `threads`."""
+        return _nearest([each for each in self.levels if each.name == name], threads)
 
 
-def _nearest(many: list[Any], threads: int) -> Any:
+def _nearest(many: list[Limit], threads: int) -> Limit | None:
     below = [each for each in many if each.threads <= threads]
     if below:
         return max(below, key=lambda each: each.threads)
@@ -74,7 +75,7 @@ def _nearest(many: list[Any], threads: int) -> Any:
 
 
 class Timing(Struct, frozen=True):
-    """End-to-end times. `overhead` is that of profiling, against runs without it."""
+    """End-to-end times. `overhead` is that of profiling, relative to runs without it."""
 
     end_to_end_s: float
     attributed_s: float
@@ -83,7 +84,7 @@ class Timing(Struct, frozen=True):
     min_s: float
     median_s: float
     spread: float  # (third quartile − first) / median
-    cpu_s: float  # of the run the rows are of
+    cpu_s: float  # of the run whose rows are shown
     contention: float  # (CPU time + time spent waiting for a CPU) / CPU time
     overhead: float | None
     unprofiled_min_s: float | None
@@ -93,34 +94,36 @@ class Timing(Struct, frozen=True):
 
     @property
     def attributed(self) -> float:
-        """Share of the end-to-end time that source layers have."""
+        """Share of the end-to-end time that is attributed to source layers."""
         return self.attributed_s / self.end_to_end_s if self.end_to_end_s else 0.0
 
 
 class LayerTime(Struct, frozen=True):
-    """One row: the source layers that the engine ran as one, and what that took."""
+    """One row: source layers that the engine ran as one, and their time."""
 
     name: str
     kind: Kind
-    layers: tuple[str, ...]  # of the source, in its order; of a layout row, whose tensor it is
+    layers: tuple[
+        str, ...
+    ]  # of the source, in its order; of a layout row, the layer whose tensor it converts
     time_s: float
     min_s: float
     median_s: float
     nodes: tuple[str, ...] = ()  # of the engine
-    ops: tuple[str, ...] = ()  # kinds of those
+    ops: tuple[str, ...] = ()  # engine ops of those nodes
     runs_s: tuple[float, ...] = ()
 
 
 class MemoryUse(Struct, frozen=True):
-    """Activation memory: what the engine asked for at most, and what liveness says it must."""
+    """Peak activation memory: allocated by the engine, and computed by liveness."""
 
     measured_peak_bytes: int | None
     predicted_peak_bytes: int | None
-    source_peak_bytes: int  # of the source graph, nothing fused
+    source_peak_bytes: int  # of the source graph, without fusion
 
 
 class Timer(Struct, frozen=True):
-    """How often a stage ran, and how long in all."""
+    """How often a stage ran, and its total time."""
 
     tag: str
     count: int
@@ -128,7 +131,7 @@ class Timer(Struct, frozen=True):
 
 
 class Energy(Struct, frozen=True):
-    """Joules of one run, and where the watts are from: assumed, rapl, nvml."""
+    """Joules of one run, and the source of the watts: assumed, rapl, nvml."""
 
     joules: float
     watts: float
@@ -136,7 +139,7 @@ class Energy(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """One engine's account of the network."""
+    """Times of the network on one engine."""
 
     engine: str
     engine_version: str
@@ -147,11 +150,11 @@ class Run(Struct, frozen=True):
     memory: MemoryUse
     timers: tuple[Timer, ...] = ()
     energy: Energy | None = None
-    removed: tuple[str, ...] = ()  # source layers that take no time: folded or dropped
+    removed: tuple[str, ...] = ()  # source layers without a time: folded or removed by the engine
     notes: tuple[str, ...] = ()
     complete: bool = True
-    code: int = 0  # what the command leaves with where it is not complete
-    difference: float | None = None  # of its outputs from those of the first engine, relative
+    code: int = 0  # exit code of the command where it is not complete
+    difference: float | None = None  # of its outputs from the first engine's, relative
 
     @property
     def times(self) -> dict[str, float]:
@@ -160,7 +163,7 @@ class Run(Struct, frozen=True):
 
 
 class Measurement(Struct, frozen=True):
-    """All that was measured of a network: what `-o run.json` keeps."""
+    """All measurements of a network, as `-o run.json` stores them."""
 
     network: str
     graph: dict[str, Any]
@@ -171,4 +174,4 @@ class Measurement(Struct, frozen=True):
     version: str
     measured: str
     kind: str = "layerscope measurement"
-    failures: tuple[str, ...] = ()  # engines that gave nothing, and why
+    failures: tuple[str, ...] = ()  # engines without a result, and why

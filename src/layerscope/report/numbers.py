@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
 
+CellValue = int | Fraction | str | None
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -31,7 +32,7 @@ def decimal(value: int | Fraction | None) -> int | float | str | None:
     return float(value) if rest == 1 else str(value)
 
 
-def exact_text(value: int) -> str:
+def exact_text(value: int | Fraction) -> str:
     """All digits, in groups of three."""
     return f"{int(value):,}"
 
@@ -55,7 +56,7 @@ def short_text(value: int | Fraction) -> str:
     return f"{float(scaled):.0f}{PREFIXES[power]}"
 
 
-def bytes_text(value: int) -> str:
+def bytes_text(value: int | Fraction) -> str:
     """Bytes in powers of 1000: 25.7 MB."""
     if value < 1000:
         return f"{int(value)} B"
@@ -63,7 +64,7 @@ def bytes_text(value: int) -> str:
     return f"{text[:-1]} {text[-1]}B"
 
 
-def percent_text(share: Fraction | None) -> str:
+def percent_text(share: int | Fraction | None) -> str:
     """One decimal; blank for nothing, <0.1 for what would print as 0.0."""
     if not share:
         return ""
@@ -72,7 +73,7 @@ def percent_text(share: Fraction | None) -> str:
     return f"{float(share * 100):.1f}"
 
 
-def ratio_text(value: Fraction | None) -> str:
+def ratio_text(value: int | Fraction | None) -> str:
     """Two decimals below 10, one below 100, else none."""
     if value is None:
         return ""
@@ -80,8 +81,15 @@ def ratio_text(value: Fraction | None) -> str:
     return f"{float(value):.{decimals}f}"
 
 
-def cell_text(value: Any, kind: str, *, short: bool = False) -> str:
-    """A cell of a printed table; zero counts are left blank in no column: 0 is a figure."""
+def shape_text(shape: Iterable[int] | None) -> str:
+    """Sizes joined by x, `?` where unknown, `scalar` where there are none."""
+    if shape is None:
+        return "?"
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def cell_text(value: CellValue, kind: str, *, short: bool = False) -> str:
+    """A cell of a printed table. Zero is printed, None is blank."""
     if value is None:
         return ""
     if isinstance(value, str):

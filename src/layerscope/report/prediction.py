@@ -1,4 +1,4 @@
-"""What layers would take: seconds with a band, by a model that says what it was fitted on."""
+"""Predicted times of layers, with an error interval, by a fitted model."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from msgspec import Struct
 
 
 class LayerGuess(Struct, frozen=True):
-    """One row: layers that would run as one, and how far off the time may be either way."""
+    """One row: layers that are expected to run as one, with their time and its error."""
 
     name: str
     layers: tuple[str, ...]
     kind: str
-    time_s: float | None  # None: an operator that nothing is known of
-    error: float | None  # relative; two of three layers lie within it
+    time_s: float | None  # None: the model has no data for the operator
+    error: float | None  # relative, 68 % interval
 
 
 class Prediction(Struct, frozen=True):
-    """Rows and their sum. `error` is relative, as found on networks that were not fitted."""
+    """Rows and their sum. `error` is relative, from networks that the model was not fitted on."""
 
     network: str
     machine: str
@@ -26,11 +26,11 @@ class Prediction(Struct, frozen=True):
     rows: tuple[LayerGuess, ...]
     total_s: float  # of the rows that have a time
     error: float
-    source: str  # what the model was fitted on
+    source: str  # data that the model was fitted on
     version: str
     peak_bytes: int
     notes: tuple[str, ...] = ()
-    floor_s: float = 0.0  # what operations at the peak or weights from DRAM take at least
+    floor_s: float = 0.0  # least time: operations at the peak, or weights from DRAM
 
     @property
     def unknown(self) -> dict[str, int]:
@@ -48,15 +48,15 @@ class Prediction(Struct, frozen=True):
 
     @property
     def low_s(self) -> float:
-        """The lower end of the band, which is no less than the machine can do."""
+        """Lower end of the interval, at least `floor_s`."""
         return max(self.total_s / (1 + self.error), self.floor_s)
 
     @property
     def high_s(self) -> float | None:
-        """The upper end of the band; None where the sum is a lower bound."""
+        """Upper end of the interval; None where the sum is a lower bound."""
         return None if self.is_lower_bound else self.total_s * (1 + self.error)
 
     @property
     def images_per_s(self) -> float | None:
-        """The batch over the sum, an upper bound where that is a lower one."""
+        """Batch size divided by the sum; an upper bound where the sum is a lower bound."""
         return self.batch / self.total_s if self.total_s else None

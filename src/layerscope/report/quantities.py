@@ -1,4 +1,4 @@
-"""Numbers as people write them, 5M or 2 MiB or 3x224x224, as exact integers of at most 63 bits."""
+"""Parses numbers such as 5M, 2 MiB and 3x224x224 to exact integers of at most 63 bits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from operator import index
-from typing import Any, Literal
+from typing import Literal, SupportsIndex
 
 from layerscope.errors import InputError, UsageError
 from layerscope.limits import ARRAY_RANK, MOST_SIZE
@@ -14,7 +14,7 @@ from layerscope.limits import ARRAY_RANK, MOST_SIZE
 Unit = Literal["count", "bytes"]
 
 MOST_AXES = ARRAY_RANK.most
-DIGITS = 40  # of a number that is read at all, with its decimals
+DIGITS = 40  # most digits of a number, decimals included
 
 SUFFIXES: dict[Unit, dict[str, int]] = {
     "count": {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12},
@@ -32,7 +32,7 @@ WHOLE = re.compile(r"[+-]?[0-9]+")
 REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
-class TooLarge(UsageError):
+class NumberTooLarge(UsageError):
     """A number above 2^63 - 1."""
 
     def __init__(self, where: str, value: object) -> None:
@@ -40,15 +40,15 @@ class TooLarge(UsageError):
 
 
 def shown(value: object) -> str:
-    """A value as an error prints it: of a long number how long it is."""
+    """A value as errors print it; long ones are cut."""
     if isinstance(value, int) and value.bit_length() > 128:
         return f"of {value.bit_length():,} bits"
     text = str(value)
     return text if len(text) <= 100 else f"{text[:40]}… ({len(text):,} characters)"
 
 
-def quantity(value: Any, unit: Unit, where: str) -> int:
-    """The whole number that is meant; `where` begins the message if none is."""
+def quantity(value: object, unit: Unit, where: str) -> int:
+    """The whole number for a quantity; `where` begins the error message."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise UsageError(f"{where} {shown(value)}: expected {EXPECTED[unit]}")
     if isinstance(value, int):
@@ -61,21 +61,21 @@ def quantity(value: Any, unit: Unit, where: str) -> int:
         raise UsageError(f"{where} {shown(value)}: expected {EXPECTED[unit]}")
     digits = match[1].replace(",", "").replace("_", "")
     if len(digits.lstrip("0").partition(".")[0]) > DIGITS:
-        raise TooLarge(where, value)
+        raise NumberTooLarge(where, value)
     if len(digits.partition(".")[2]) > DIGITS:
         raise UsageError(f"{where} {shown(value)}: more than {DIGITS} decimals")
     exact = Fraction(digits) * factor
     if exact.denominator != 1:
         raise UsageError(f"{where} {shown(value)}: is no whole number, but {float(exact)}")
     if exact > MOST_SIZE:
-        raise TooLarge(where, value)
+        raise NumberTooLarge(where, value)
     return int(exact)
 
 
 def within(value: int, where: str) -> int:
-    """A number that is at most 2^63 - 1."""
+    """The number, if it is at most 2^63 - 1; raises otherwise."""
     if abs(value) > MOST_SIZE:
-        raise TooLarge(where, value)
+        raise NumberTooLarge(where, value)
     return value
 
 
@@ -85,7 +85,7 @@ def whole(text: str, where: str) -> int:
     if not WHOLE.fullmatch(text):
         raise UsageError(f"{where} {shown(text)}: expected a whole number")
     if len(text.lstrip("+-0")) > DIGITS:
-        raise TooLarge(where, text)
+        raise NumberTooLarge(where, text)
     return within(int(text), where)
 
 
@@ -122,25 +122,25 @@ def named_sizes(texts: tuple[str, ...], where: str) -> dict[str, tuple[int, ...]
     return shapes
 
 
-def count_of(value: Any, where: str) -> int:
-    """A whole number of a Python caller: an int, or what numpy and torch have for one."""
+def count_of(value: object, where: str) -> int:
+    """A whole number given by a Python caller: an int, or a numpy or torch integer."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise TypeError
         return within(index(value), where)
     except TypeError:
         raise UsageError(f"{where} {shown(value)}: expected a whole number") from None
 
 
-def shape_of(value: Any, where: str) -> tuple[int, ...]:
-    """A shape of a Python caller: whole numbers in a tuple, a list or a text such as 3x224x224."""
+def shape_of(value: object, where: str) -> tuple[int, ...]:
+    """A shape given by a Python caller: integers in a tuple or list, or text like 3x224x224."""
     if isinstance(value, str):
         return sizes(value, f"{where} {shown(value)}")
     if isinstance(value, (bytes, Mapping)) or not isinstance(value, Iterable):
         raise UsageError(f"{where} {shown(value)}: expected sizes such as (1, 3, 224, 224)")
     found = list(value)
     if len(found) == 1 and isinstance(found[0], (list, tuple)):
-        return shape_of(found[0], where)  # a list of the shapes of one input
+        return shape_of(found[0], where)  # a list with the shape of one input
     if any(isinstance(each, (list, tuple)) for each in found):
         raise UsageError(f"{where}: several shapes, expected a dict of them by the inputs' names")
     if len(found) > MOST_AXES:
@@ -151,8 +151,8 @@ def shape_of(value: Any, where: str) -> tuple[int, ...]:
     return shape
 
 
-def check_stored(value: Any, where: str) -> None:
-    """Raise where plain values of a file hold a number that is not finite or above 2^63 - 1."""
+def check_stored(value: object, where: str) -> None:
+    """Raise if JSON values contain a number that is not finite or above 2^63 - 1."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

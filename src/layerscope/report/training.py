@@ -1,4 +1,4 @@
-"""Training memory and fit in words."""
+"""Sentences on training memory and on the largest batch that fits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from layerscope.report.numbers import bytes_text
 
 
 def training_line(training: Training, batch: int) -> str:
-    """The bytes of a training step and what they are made of."""
+    """The bytes of a training step, in total and by use."""
     parts = {
         "weights": training.weights_bytes,
         "half-precision copy": training.half_copy_bytes,
@@ -18,32 +18,32 @@ def training_line(training: Training, batch: int) -> str:
         "kept activations": training.kept_bytes,
         "working gradients": training.working_bytes,
     }
-    told = " + ".join(f"{name} {bytes_text(held)}" for name, held in parts.items() if held)
+    uses = " + ".join(f"{name} {bytes_text(size)}" for name, size in parts.items() if size)
     least = "" if training.complete else "at least "
     again = f", {training.checkpoints} checkpoints" if training.checkpoints else ""
     total = bytes_text(training.total_bytes)
-    line = f"Training with {training.optimizer}, batch {batch}{again}: {least}{total} = {told}."
+    line = f"Training with {training.optimizer}, batch {batch}{again}: {least}{total} = {uses}."
     return f"{line} {_kept_text(training)}"
 
 
 def _kept_text(training: Training) -> str:
-    """Whether the bytes kept are those of autograd, and if not, why."""
+    """Whether kept_bytes is exact, and if not, why."""
     if training.kept_status == "exact":
         return "Kept activations are exact: what PyTorch's autograd saves on a CPU."
     return f"Kept activations are an estimate: {'; '.join(training.notes)}."
 
 
 class Fit(Struct, frozen=True):
-    """The largest batch that fits, and the bytes that it and the next one take."""
+    """The largest batch that fits in memory; bytes of it and of the next larger batch."""
 
-    batch: int  # 0: not even one
+    batch: int  # 0: not even a batch of one fits
     bytes: int
     next_bytes: int
     memory_bytes: int
 
 
 def fit_line(fit: Fit, what: str) -> str:
-    """The largest batch that fits, and why not one more."""
+    """The largest batch that fits, and the bytes of the next larger one."""
     room = bytes_text(fit.memory_bytes)
     if fit.batch == 0:
         return f"No batch fits in {room}: {what} of one takes {bytes_text(fit.next_bytes)}."

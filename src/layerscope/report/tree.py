@@ -1,9 +1,9 @@
-"""The module tree of a report as rows: scopes with the sums of what is in them, repeats folded."""
+"""The module tree of a report as rows: scopes with their sums, equal neighbours folded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Hashable, Iterator
+from typing import Literal
 
 from msgspec import Struct
 
@@ -13,8 +13,8 @@ from layerscope.report.types import Layer, Report, sum_ops
 Kind = Literal["layer", "scope", "module", "op", "total"]
 
 
-class Row(Struct, frozen=True):
-    """One line of a table: a layer, several, or the total; figures are sums over `times` copies."""
+class TableRow(Struct, frozen=True):
+    """One row of a table: a layer, several, or the total. Figures are sums over `times` copies."""
 
     name: str  # full
     label: str  # as indented in a tree
@@ -25,12 +25,12 @@ class Row(Struct, frozen=True):
 
     @property
     def layer(self) -> Layer | None:
-        """The layer, if it is the row of one."""
+        """The layer, if the row is a single one."""
         one = self.kind == "layer" or (self.kind == "module" and len(self.members) == 1)
         return self.members[0] if one else None
 
     def sum(self, figure: Callable[[Layer], int]) -> int:
-        """A figure added up over all layers of all copies."""
+        """The sum of a figure over all layers of all copies."""
         if self.kind == "layer":
             return figure(self.members[0])
         return sum([figure(layer) for layer in self.members]) * self.times
@@ -61,14 +61,14 @@ class Row(Struct, frozen=True):
 
     @property
     def unknown(self) -> bool:
-        """Whether a layer in it has no figures."""
+        """Whether the figures of a layer in it are unknown."""
         if self.kind == "layer":
             return self.members[0].cost.status == "unknown"
         return any(layer.lacks_figures for layer in self.members)
 
     @property
     def status(self) -> str:
-        """Of a layer its own; of several whether their sums are exact, an estimate or a bound."""
+        """Status of the layer; of several, whether their sums are exact, an estimate or a bound."""
         if self.layer is not None:
             return self.layer.status
         if self.unknown:
@@ -77,43 +77,43 @@ class Row(Struct, frozen=True):
 
 
 class Branch(Struct):
-    """A scope while the tree is being made."""
+    """A scope of the tree."""
 
     name: str
-    children: list[Any]  # Branch | Layer, in order of first use
+    children: list[Branch | Layer]  # in order of first use
     scopes: dict[str, Branch]  # those of the children that are scopes, by name
-    signature: int = -1  # equal for branches that are alike in everything but their names
+    signature: int = -1  # equal for branches that differ only in their names
 
 
-def layer_rows(report: Report) -> list[Row]:
-    """One row a layer, without the tree."""
-    return [Row(layer.name, layer.name, 0, "layer", (layer,)) for layer in report.layers]
+def layer_rows(report: Report) -> list[TableRow]:
+    """One row per layer, without the tree."""
+    return [TableRow(layer.name, layer.name, 0, "layer", (layer,)) for layer in report.layers]
 
 
-def total_row(report: Report) -> Row:
+def total_row(report: Report) -> TableRow:
     """The row of totals."""
-    return Row("total", "total", 0, "total", report.layers)
+    return TableRow("total", "total", 0, "total", report.layers)
 
 
 def tree_rows(
     report: Report, depth: int | None = None, *, fold: bool = True, idle: bool = True
-) -> list[Row]:
-    """The tree down to `depth` levels (all if None), alike neighbours in one row with × N.
+) -> list[TableRow]:
+    """The tree down to `depth` levels (all if None), equal neighbours in one row with × N.
 
-    Without `idle` it leaves out what is worked out before the run and stores nothing.
+    With `idle` false, constants that are computed before the run are left out.
     """
     if depth is not None and depth < 1:
         return []
-    rows: list[Row] = []
     root = _tree(report, idle)
     if fold:
         _sign(root, {})
-    _walk(root, 0, depth, fold, rows, 1)
-    return rows
+    tree = _TreeRows(depth, fold)
+    tree.add(root, 0, 1)
+    return tree.rows
 
 
 def is_idle(layer: Layer) -> bool:
-    """Whether a layer has nothing to do in the run and holds no array: mere work on shapes."""
+    """Whether a layer is a constant computed before the run, without a stored array."""
     return layer.op == "constant" and not layer.cost.params
 
 
@@ -138,53 +138,59 @@ def _tree(report: Report, idle: bool) -> Branch:
     return root
 
 
-def _walk(
-    branch: Branch, level: int, depth: int | None, fold: bool, rows: list[Row], runs: int | None
-) -> None:
-    for run in _runs(branch.children, fold):
-        child, times = run[0], len(run)
-        if isinstance(child, Layer):
-            rows.append(_layer_row(child, child.name, level))
-            continue
-        inside = list(_inside(child))
-        name = child.name
-        if times > 1:
-            name = f"{name}…{run[-1].name} × {times}"
-        own = _runs_of(inside)
-        if own != runs:  # a loop, or a branch that is not taken
-            name += f" × {'?' if own is None else own}"
-        path = _full_path(inside[0], level + 1)
-        rows.append(Row(path, name, level, "scope", tuple(inside), times))
-        if depth is None or level + 1 < depth:
-            _walk(child, level + 1, depth, fold, rows, own)
+class _TreeRows:
+    """Rows of a tree down to `depth` levels, in order."""
+
+    def __init__(self, depth: int | None, fold: bool) -> None:
+        self.depth, self.fold = depth, fold
+        self.rows: list[TableRow] = []
+
+    def add(self, branch: Branch, level: int, trips: int | None) -> None:
+        """Add the rows of a branch that runs `trips` times (None: unknown)."""
+        for run in _runs(branch.children, self.fold):
+            child, times = run[0], len(run)
+            if isinstance(child, Layer):
+                self.rows.append(_layer_row(child, child.name, level))
+                continue
+            inside = list(_inside(child))
+            name = child.name
+            if times > 1:
+                name = f"{name}…{run[-1].name} × {times}"
+            own = _runs_of(inside)
+            if own != trips:  # a loop, or a branch that is not taken
+                name += f" × {'?' if own is None else own}"
+            path = _full_path(inside[0], level + 1)
+            self.rows.append(TableRow(path, name, level, "scope", tuple(inside), times))
+            if self.depth is None or level + 1 < self.depth:
+                self.add(child, level + 1, own)
 
 
 def _runs_of(inside: list[Layer]) -> int | None:
-    """How often all of these run; 1 where they differ, None where that is not known."""
+    """How often all of these run; 1 where they differ, None where it is unknown."""
     times = {layer.node.times for layer in inside}
     if all(layer.node.estimate and layer.node.note.endswith("(× ?)") for layer in inside):
         return None
     return times.pop() if len(times) == 1 else 1
 
 
-def _runs(children: list[Any], fold: bool) -> Iterator[list[Any]]:
-    """Neighbouring scopes alike in everything but their names together, all else alone."""
-    run: list[Any] = []
-    alike: Any = None
+def _runs(children: list[Branch | Layer], fold: bool) -> Iterator[list[Branch | Layer]]:
+    """Neighbouring scopes that differ only in their names together, all else alone."""
+    run: list[Branch | Layer] = []
+    before: int | None = None
     for child in children:
         signature = child.signature if fold and isinstance(child, Branch) else None
-        if run and (signature is None or signature != alike):
+        if run and (signature is None or signature != before):
             yield run
             run = []
         run.append(child)
-        alike = signature
+        before = signature
     if run:
         yield run
 
 
-def _sign(branch: Branch, known: dict[Any, int]) -> None:
-    """Number a branch and those in it; `known` has the numbers of all that were met before."""
-    parts: list[Any] = []
+def _sign(branch: Branch, signatures: dict[Hashable, int]) -> None:
+    """Set the signature of a branch and of those in it; equal contents have equal numbers."""
+    parts: list[Hashable] = []
     for child in branch.children:
         if isinstance(child, Layer):
             call = child.call
@@ -192,9 +198,9 @@ def _sign(branch: Branch, known: dict[Any, int]) -> None:
             own = _own_name(child)
             parts.append((own, child.op, child.node.attributes, inputs, child.params))
         else:
-            _sign(child, known)
+            _sign(child, signatures)
             parts.append((child.name, child.signature))
-    branch.signature = known.setdefault(tuple(parts), len(known))
+    branch.signature = signatures.setdefault(tuple(parts), len(signatures))
 
 
 def _own_name(layer: Layer) -> str:
@@ -210,16 +216,16 @@ def _inside(branch: Branch) -> Iterator[Layer]:
 
 
 def _full_path(layer: Layer, depth: int) -> str:
-    """Path of a scope around a layer as names write it: with dots, or slashes where these have."""
+    """Path of a scope around a layer, with the separator of its name: dots or slashes."""
     path = layer.scope[:depth]
     slashed = "/".join(path)
     return slashed if layer.name.startswith(slashed + "/") else ".".join(path)
 
 
-def _layer_row(layer: Layer, name: str, level: int) -> Row:
+def _layer_row(layer: Layer, name: str, level: int) -> TableRow:
     label = name
-    for separator in ".", "/":  # the tree has told the path already
+    for separator in ".", "/":  # the rows above show the path
         path = separator.join(layer.scope) + separator
         if level and name.startswith(path):
             label = name[len(path) :]
-    return Row(name, label, level, "layer", (layer,))
+    return TableRow(name, label, level, "layer", (layer,))

@@ -1,228 +1,35 @@
-"""The account of a network: one Layer a node, totals, and what they were counted by."""
+"""The report of a network: one Layer per node, totals, notes, and methods that print it."""
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from msgspec import Struct
 
 from layerscope.analysis.backward import backward
-from layerscope.analysis.costs import Cost, Status, storage_of
-from layerscope.analysis.fields import Field, Fields
+from layerscope.analysis.costs import Cost, storage_of
+from layerscope.analysis.fields import Fields
 from layerscope.analysis.memory import Memory
 from layerscope.analysis.shapes import Shapes
+from layerscope.analysis.training import STATES, Training, TrainingSetup, training
 from layerscope.conventions.convention import Convention
-from layerscope.graph.types import (
-    Graph,
-    Node,
-    Shape,
-    Tensor,
-    elements,
-    is_floating,
-    storage_bytes,
-)
-from layerscope.ops import FREE, SPECS, Call, Gemm, Ops
+from layerscope.errors import UnknownName
+from layerscope.graph.types import Graph, Node, Tensor, elements, is_floating, storage_bytes
+from layerscope.ops import FREE, SPECS, Ops
+from layerscope.report.layer import Layer
+from layerscope.report.numbers import shape_text
+from layerscope.report.printing import ViewOptions, printer, table_text, view_of
+from layerscope.report.totals import BOUNDED, Coverage, Dtypes, Totals, sum_ops
 
 if TYPE_CHECKING:
-    from layerscope.conventions.sites import Site
+    from pandas import DataFrame
 
-
-class Layer(Struct, frozen=True, gc=False):
-    """One node's account: exact, and as the report's convention counts it."""
-
-    node: Node
-    call: Call | None  # None: shapes or rule unknown
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    convention: Convention
-    convention_kinds: Ops  # operations by kind, as the convention counts them
-    params: int  # as the convention counts them
-    activations: int  # elements of new storage
-    activation_bytes: int  # of that storage, each tensor in its own dtype
-    convention_activations: int  # elements, as the convention counts them
-    cost: Cost
-    fields: Fields  # of all tensors
-
-    @property
-    def ops(self) -> Ops:
-        """Operations by kind, exact whatever the convention."""
-        return self.cost.ops
-
-    @property
-    def convention_ops(self) -> int | None:
-        """The figure that the convention's system prints for it, None if that prints none."""
-        return self.convention.headline(self.convention_kinds)
-
-    @property
-    def field(self) -> Field | None:
-        """What its first output sees of the first input that reaches it."""
-        found = self.fields.get(self.node.outputs[0])
-        return found[0] if found else None
-
-    @property
-    def name(self) -> str:
-        """Unique name."""
-        return self.node.name
-
-    @property
-    def op(self) -> str:
-        """Kind of operation."""
-        return self.node.op
-
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """Modules around it, outermost first."""
-        return self.node.scope
-
-    @property
-    def status(self) -> Status:
-        """Whether its figures are exact, a bound or unknown."""
-        return self.cost.status
-
-    @property
-    def lacks_figures(self) -> bool:
-        """Whether its figures are missing from sums; what never runs lacks nothing."""
-        return self.cost.status == "unknown" and bool(self.node.times)
-
-    @property
-    def output(self) -> Shape | None:
-        """Shape of its first output."""
-        return self.outputs[0].shape
-
-    @property
-    def gemm(self) -> Gemm | None:
-        """The matrix product it amounts to."""
-        return self.cost.gemm
-
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes read and written, parameters included."""
-        return self.cost.read_bytes + self.cost.write_bytes
-
-    @property
-    def param_bytes(self) -> int:
-        """Bytes of the stored arrays first used here."""
-        return self.cost.stored_bytes
-
-    @property
-    def precision(self) -> str:
-        """Number type it multiplies in: that of its weights, else of its first input."""
-        for param in self.cost.params:
-            if param.role == "weight":
-                return param.dtype
-        return self.inputs[0].dtype if self.inputs else self.outputs[0].dtype
-
-    @property
-    def arithmetic_dtype(self) -> str:
-        """Dtype of its arithmetic: of a floating-point output, else of a floating-point input."""
-        for tensor in (*self.outputs[:1], *self.inputs):
-            if is_floating(tensor.dtype):
-                return tensor.dtype
-        return self.inputs[0].dtype if self.inputs else self.outputs[0].dtype
-
-    @property
-    def convention_activation_bytes(self) -> int:
-        """Bytes of the activations that the convention counts, each tensor in its own dtype."""
-        count = self.convention_activations
-        if count == self.activations:
-            return self.activation_bytes
-        if count == sum(tensor.elements for tensor in self.outputs):
-            return sum(tensor.bytes for tensor in self.outputs)
-        return storage_bytes(count, self.outputs[0].dtype)
-
-    @property
-    def intensity(self) -> Fraction | None:
-        """FLOPs per byte moved."""
-        return Fraction(self.ops.flops, self.moved_bytes) if self.moved_bytes else None
-
-
-class Dtypes(Struct, frozen=True):
-    """Elements by dtype, most first: of the network's inputs, and of what arithmetic computes."""
-
-    inputs: dict[str, int]
-    arithmetic: dict[str, int]
-
-    @property
-    def name(self) -> str:
-        """The one dtype there is, else `mixed`."""
-        names = {*self.inputs, *self.arithmetic}
-        return names.pop() if len(names) == 1 else "mixed"
-
-    def __str__(self) -> str:
-        parts = [
-            f"{what} {' and '.join(counts)}"
-            for what, counts in (("inputs", self.inputs), ("arithmetic", self.arithmetic))
-            if counts
-        ]
-        return f"mixed ({', '.join(parts)})" if self.name == "mixed" else self.name
-
-
-class Totals(Struct, frozen=True):
-    """Sums over all layers, and the peak.
-
-    `macs`, `flops` and `ops` are exact under every convention; `convention_ops` is the one figure
-    that the convention's system prints, None where it prints none.
-    """
-
-    params: int  # as the convention counts them
-    buffers: int
-    ops: Ops
-    convention_kinds: Ops  # by kind, as the convention counts them
-    convention_ops: int | None
-    activations: int
-    activation_bytes: int
-    convention_activations: int
-    read_bytes: int
-    write_bytes: int
-    param_bytes: int
-    peak_activation_bytes: int
-
-    @property
-    def macs(self) -> int:
-        """Multiply-adds."""
-        return self.ops.mac
-
-    @property
-    def flops(self) -> int:
-        """2 per multiply-add, 1 per everything else."""
-        return self.ops.flops
-
-    @property
-    def intensity(self) -> Fraction | None:
-        """FLOPs per byte moved."""
-        moved = self.read_bytes + self.write_bytes
-        return Fraction(self.flops, moved) if moved else None
-
-
-# Totals that lack whatever an unknown layer does.
-SUMS = (
-    "macs", "flops", "ops", "convention_ops", "activations", "activation_bytes",
-    "convention_activations", "read_bytes", "write_bytes", "peak_activation_bytes",
-)  # fmt: skip
-
-
-class Coverage(Struct, frozen=True):
-    """How much of the network is known."""
-
-    known: int
-    total: int
-    unknown: dict[str, int]  # op -> how many nodes of it have no figures
-    estimated: int
-
-    def __str__(self) -> str:
-        line = f"ops known: {self.known} of {self.total}"
-        if self.unknown:
-            told = ", ".join(f"{op} ×{count}" for op, count in self.unknown.items())
-            line += f"; unknown: {told}"
-        if self.estimated:
-            line += f"; bounds: {self.estimated}"
-        return line
+__all__ = ["Coverage", "Dtypes", "Layer", "Report", "Totals", "sum_ops"]
 
 
 class Report(Struct, frozen=True, dict=True):
-    """Everything known about a network on given inputs, under one convention."""
+    """All figures of a network on given inputs, under one convention."""
 
     graph: Graph
     shapes: Shapes
@@ -285,14 +92,14 @@ class Report(Struct, frozen=True, dict=True):
 
     @cached_property
     def past(self) -> int:
-        """Length of the cache of keys and values put in, 0 without one."""
+        """Length of the cache of keys and values that is an input, 0 without one."""
         if self.graph.past:
             return self.graph.past
         return max([getattr(n.attributes, "past", 0) for n in self.graph.nodes], default=0)
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of the cache of keys and values put in, in the dtypes of keys and values."""
+        """Bytes of that cache, in the dtypes of keys and values."""
         cache = self.graph.cache
         kept = sum([tensor.bytes for tensor in self.graph.inputs if tensor.name in cache])
         for name, call in self.shapes.calls.items() if self.past else ():
@@ -304,59 +111,46 @@ class Report(Struct, frozen=True, dict=True):
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:
-        """One a node, in execution order."""
-        calls, ends, rules = self.shapes.calls, self.shapes.ends, self.convention
-        sites: dict[str, Site] = {}
-        if rules.seen is not None:
-            from layerscope.conventions.sites import survey
-
-            found = survey(self.graph, self.shapes, self.costs)
-            sites = {site.node.name: site for site in found}
-        costs, fields = self.costs, self.fields
+        """One per node, in execution order."""
+        calls, ends, costs = self.shapes.calls, self.shapes.ends, self.costs
         written, written_bytes = self.memory.written, self.memory.written_bytes
-        recounted = bool(rules.ops) or rules.other is not None
-        counted = rules.learned != "trainable" or not self.graph.frozen
-        rows = []
+        convention, fields = self.convention, self.fields
+        counts = None
+        if not convention.is_exact:
+            from layerscope.conventions.counting import count_nodes
+
+            counts = count_nodes(convention, self.graph, self.shapes, costs, written)
+        layers = []
         for node in self.graph.nodes:
             name = node.name
-            call, cost = calls.get(name), costs[name]
-            stored, stored_bytes = written[name], written_bytes[name]
-            if sites or not counted or call is None or node.times != 1:
-                site = sites.get(name)
-                ops = FREE if call is None else _recounted(rules, node, call, cost, site)
-                params = _params(rules, self.graph, node, call, cost, site)
-                kept = 0 if call is None else _activations(rules, node, call, stored, site)
-            else:  # most nodes
-                ops, params, kept = cost.ops, cost.param_count, stored
-                if recounted:
-                    ops = rules.recount(node.op, call, cost.real_ops or ops)
-                if rules.params is not None:
-                    params = rules.params(node, call, cost)
-                if rules.activations is not None:
-                    kept = rules.activations(node, call, stored)
+            call, cost, stored = calls.get(name), costs[name], written[name]
+            if counts is not None:
+                ops, params, activations = counts[name]
+            else:
+                ops, params, activations = cost.ops, cost.param_count, 0 if call is None else stored
             inputs, outputs = ends[name]
-            rows.append(
+            layers.append(
                 Layer(
-                    node, call, inputs, outputs, rules, ops, params, stored, stored_bytes, kept,
-                    cost, fields,
+                    node, call, inputs, outputs, convention, ops, params, stored,
+                    written_bytes[name], activations, cost, fields,
                 )
             )  # fmt: skip
-        return tuple(rows)
+        return tuple(layers)
 
     def params_known(self, node: Node) -> bool:
-        """Whether a node's parameters are known, as they can be of an unknown op."""
+        """Whether the parameters of a node are complete, which an unknown op may have too."""
         if self.graph.all_params or node.name in self.shapes.calls or node.params is not None:
             return True
         return node.op in SPECS and not SPECS[node.op].has_params
 
     @cached_property
     def params_complete(self) -> bool:
-        """Whether all layers' parameters are known: if not, their total is a lower bound."""
+        """Whether the parameters of all layers are; if not, their total is a lower bound."""
         return all(self.params_known(node) for node in self.graph.nodes)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say of the graph, and of where the convention's own tool differs."""
+        """Notes of the reader of the model, and on where the convention's own tool differs."""
         notes = self.graph.notes
         if self.graph.windows:
             from layerscope.report.attention_windows import lines
@@ -364,10 +158,10 @@ class Report(Struct, frozen=True, dict=True):
             notes = (*notes, *lines(self))
         if self.convention.caveats is None:
             return notes
-        from layerscope.conventions.sites import survey
+        from layerscope.conventions.counted_nodes import counted_nodes
 
-        found = survey(self.graph, self.shapes, self.costs)
-        return (*notes, *self.convention.caveats(found))
+        nodes = counted_nodes(self.graph, self.shapes, self.costs, self.convention.sees)
+        return (*notes, *self.convention.caveats(nodes))
 
     @cached_property
     def backward(self) -> dict[str, Ops]:
@@ -386,7 +180,7 @@ class Report(Struct, frozen=True, dict=True):
         costs = [layer.cost for layer in layers]
         ops = counted = sum_ops([cost.ops for cost in costs])
         activations = counted_activations = sum([layer.activations for layer in layers])
-        if self.convention.name != "exact":
+        if not self.convention.is_exact:
             counted = sum_ops([layer.convention_kinds for layer in layers])
             counted_activations = sum([layer.convention_activations for layer in layers])
         if self.convention.counts_inputs:
@@ -409,14 +203,15 @@ class Report(Struct, frozen=True, dict=True):
     @property
     def _unused(self) -> int:
         """Parameters that no layer uses and the convention counts."""
-        if self.convention.learned == "used":
+        if self.convention.counted_params == "used":
             return 0
-        left = self.graph.frozen if self.convention.learned == "trainable" else frozenset()
-        return sum(param.elements for param in self.graph.unused if param.storage not in left)
+        trainable = self.convention.counted_params == "trainable"
+        frozen = self.graph.frozen if trainable else frozenset[str]()
+        return sum(param.elements for param in self.graph.unused if param.storage not in frozen)
 
     @cached_property
     def stored(self) -> dict[str, dict[str, int]]:
-        """Numbers stored, each array once: by what they are to the network, then by number type."""
+        """Elements of stored arrays, each array once: by parameters, buffers …, then by dtype."""
         arrays = {
             storage_of(node, p, node.ties): p
             for node in self.graph.nodes
@@ -436,7 +231,7 @@ class Report(Struct, frozen=True, dict=True):
 
     @cached_property
     def macs_by_dtype(self) -> dict[str, int]:
-        """Multiply-adds by the number type of their weights, most first."""
+        """Multiply-adds by the dtype of the weights, most first."""
         sums: dict[str, int] = {}
         for layer in self.layers:
             if layer.ops.mac:
@@ -449,8 +244,7 @@ class Report(Struct, frozen=True, dict=True):
         if not self.coverage.unknown:
             return ()
         of_arrays = ("params", "buffers", "param_bytes")
-        known = of_arrays if self.params_complete else ()
-        return tuple(name for name in (*SUMS, *of_arrays) if name not in known)
+        return BOUNDED if self.params_complete else (*BOUNDED, *of_arrays)
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -468,59 +262,99 @@ class Report(Struct, frozen=True, dict=True):
     @property
     def stamp(self) -> str:
         """One line that makes the figures reproducible: version, inputs, dtype, convention."""
-        shapes = ", ".join(f"{tensor.name} {_sizes(tensor.shape)}" for tensor in self.inputs)
+        shapes = ", ".join(f"{tensor.name} {shape_text(tensor.shape)}" for tensor in self.inputs)
         shapes = f"input {shapes}" if shapes else "no input"
-        place = " · in place" if self.memory.in_place else ""
-        place += f" · cache of {self.past}" if self.past else ""
+        options = " · in place" if self.memory.in_place else ""
+        options += f" · cache of {self.past}" if self.past else ""
         return (
             f"layerscope {self.version} · {self.name} · {shapes} · batch {self.batch} · "
-            f"{self.dtypes}{place} · convention {self.convention.name}: {self.convention.says}"
+            f"{self.dtypes}{options} · convention {self.convention.name}: {self.convention.says}"
         )
 
+    @property
+    def total_params(self) -> int:
+        """Parameters of the network, those included that this forward pass does not use."""
+        if self.convention.counted_params != "used":  # the totals include them
+            return self.totals.params
+        return self.totals.params + sum([param.elements for param in self.graph.unused])
 
-def _params(
-    rules: Convention, graph: Graph, node: Node, call: Call | None, cost: Cost, site: Site | None
-) -> int:
-    if rules.seen_params is not None and site is not None:
-        return rules.seen_params(site)
-    if rules.learned == "trainable" and graph.frozen:
-        learned = [p for p in cost.first if p.learnable]
-        return sum(
-            p.elements for p in learned if storage_of(node, p, node.ties) not in graph.frozen
-        )
-    return cost.param_count if rules.params is None else rules.params(node, call, cost)
+    @property
+    def trainable_params(self) -> int:
+        """Parameters that training changes."""
+        frozen = self.graph.frozen
+        fixed = sum([param.elements for param in self.graph.unused if param.storage in frozen])
+        for node in self.graph.nodes if frozen else ():
+            for param in self.costs[node.name].first:
+                if param.learnable and storage_of(node, param, node.ties) in frozen:
+                    fixed += param.elements
+        return self.total_params - fixed
 
+    @property
+    def total_macs(self) -> int:
+        """Multiply-adds."""
+        return self.totals.macs
 
-def _activations(rules: Convention, node: Node, call: Call, written: int, site: Site | None) -> int:
-    if rules.seen_activations is not None and site is not None:
-        return rules.seen_activations(site)
-    return written if rules.activations is None else rules.activations(node, call, written)
+    @property
+    def total_flops(self) -> int:
+        """2 per multiply-add, 1 per everything else."""
+        return self.totals.flops
 
+    def training(
+        self, optimizer: str = "adam", *, mixed: bool = False, checkpoint: bool = False
+    ) -> Training:
+        """Memory of one training step, by use; `mixed` needs a half-precision report."""
+        if optimizer not in STATES:
+            raise UnknownName("optimizer", optimizer, STATES, f"; known: {', '.join(STATES)}")
+        setup = TrainingSetup(optimizer, mixed, checkpoint)
+        return training(self.graph, self.shapes, self.costs, setup)
 
-def _recounted(rules: Convention, node: Node, call: Call, cost: Cost, site: Site | None) -> Ops:
-    """A convention counts one run of a node, which a loop has several times."""
-    if rules.seen is not None and site is not None:
-        return rules.seen(site) * node.times
-    if node.times == 1:
-        return rules.recount(node.op, call, cost.real_ops or cost.ops)
-    return rules.recount(node.op, call, SPECS[node.op].ops(call)) * node.times
+    def findings(self) -> tuple[str, ...]:
+        """Sentences on which layers have most of each figure, and where memory peaks."""
+        from layerscope.report.findings import findings
+
+        return findings(self)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        footer: str = printer("footer").footer(self, "html")
+        return self.to_html() + footer
+
+    def to_text(self, *, width: int | None = None, **view: Unpack[ViewOptions]) -> str:
+        """The table that the command line prints, within `width` columns."""
+        return table_text(self, "text", view, width=width)
+
+    def to_markdown(self, **view: Unpack[ViewOptions]) -> str:
+        """A Markdown table; `columns`, `depth`, `sort` and `top` as on the command line."""
+        return table_text(self, "markdown", view)
+
+    def to_csv(self, **view: Unpack[ViewOptions]) -> str:
+        """One line per layer, figures in full."""
+        return table_text(self, "csv", view)
+
+    def to_latex(self, **view: Unpack[ViewOptions]) -> str:
+        """A LaTeX tabular in the booktabs style."""
+        return table_text(self, "latex", view)
+
+    def to_html(self, **view: Unpack[ViewOptions]) -> str:
+        """An HTML table."""
+        return table_text(self, "html", view)
+
+    def to_json(self) -> str:
+        """The whole report as JSON; docs/report.schema.json describes it."""
+        text: str = printer("json").write(self)
+        return text
+
+    def to_pandas(self, **view: Unpack[ViewOptions]) -> DataFrame:
+        """A DataFrame with one row per layer (extra `frame`)."""
+        return printer("frame").write(self, view_of(view))
+
+    def to_notation(self, name: str, **options: object) -> str:
+        """The table in the notation of another program: netscope, matconvnet, cs231n …"""
+        text: str = printer("notations").write(self, name, **options)
+        return text
 
 
 def _most_first(counts: dict[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: -item[1]))
-
-
-def _sizes(shape: Shape | None) -> str:
-    return "?" if shape is None else "x".join(map(str, shape)) or "scalar"
-
-
-def sum_ops(many: list[Ops]) -> Ops:
-    """Add up kinds one by one, which is quicker than adding values of them."""
-    return Ops(
-        sum([ops.mac for ops in many]),
-        sum([ops.add for ops in many]),
-        sum([ops.mul for ops in many]),
-        sum([ops.comp for ops in many]),
-        sum([ops.div for ops in many]),
-        sum([ops.exp for ops in many]),
-    )

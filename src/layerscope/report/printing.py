@@ -1,0 +1,64 @@
+"""Loads the code that prints a Report, a Comparison or an Explanation.
+
+export/ and notations/ import report/, and report/ must not import them back. So the methods that
+print, such as `Report.to_json`, name a printer of this table, which is imported when the method is
+called. See docs/decisions/0005-report-methods.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from layerscope.report.types import Report
+
+Form = Literal["text", "markdown", "csv", "latex", "html"]
+
+PRINTERS = {
+    "text": "layerscope.export.text",
+    "markdown": "layerscope.export.markdown",
+    "csv": "layerscope.export.csv",
+    "latex": "layerscope.export.latex",
+    "html": "layerscope.export.html",
+    "json": "layerscope.export.json",
+    "frame": "layerscope.export.frame",
+    "footer": "layerscope.export.footer",
+    "table": "layerscope.export.table",
+    "comparison": "layerscope.export.comparison",
+    "explanation": "layerscope.export.explanation",
+    "notations": "layerscope.notations",
+}
+
+
+class ViewOptions(TypedDict, total=False):
+    """Which rows and columns of a report are printed, as on the command line."""
+
+    columns: Sequence[str]
+    depth: int | None
+    sort: str
+    top: int | None
+    fold: bool
+    by: str
+    all: bool
+
+
+def printer(name: str) -> ModuleType:
+    """The module that prints."""
+    return import_module(PRINTERS[name])
+
+
+def table_text(report: Report, form: Form, view: ViewOptions, **options: object) -> str:
+    """The table of a report in one form."""
+    text: str = printer(form).write(report, view_of(view), **options)
+    return text
+
+
+def view_of(options: ViewOptions) -> object:
+    """The options as export/ takes them."""
+    view: object = printer("table").View(
+        **{**options, "columns": tuple(options.get("columns", ()))}
+    )
+    return view
