@@ -276,7 +276,7 @@ class _Reader:
         return found
 
     def set_item(self, made: Value, key: Value, item: Value) -> None:
-        """Set an item of a dict; a key that stands there twice is refused."""
+        """Set an item of a dict; a duplicate key is refused."""
         if not isinstance(made, dict):
             raise FormatError(f"byte {self.at}: an item set in what is no dict")
         if isinstance(key, int) and not -MOST_SIZE <= key <= MOST_SIZE:  # they may all hash alike
@@ -284,7 +284,7 @@ class _Reader:
         if not isinstance(key, SCALARS):
             key = Key()
         if key in made:
-            raise FormatError(f"byte {self.at}: the key {str(key)[:80]!r} twice in one dict")
+            raise FormatError(f"byte {self.at}: duplicate key {str(key)[:80]!r} in a dict")
         made[key] = item
 
     def room(self, at: int, count: int) -> int:

@@ -12,6 +12,7 @@ import msgspec
 
 from layerscope.errors import FormatError, GraphError, UsageError
 from layerscope.formats import Options
+from layerscope.formats.documents import check_unique_keys
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.exported import Meta, Payload, Payloads, Program, Sizes
@@ -71,16 +72,16 @@ def _model(path: str, names: list[str]) -> str:
 def _decoded(archive: Archive, name: str, kind: type[T]) -> T:
     data = archive.read(name, JSON_BYTES)
     try:
-        return msgspec.json.decode(data, type=kind)
+        decoded = msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{archive.path}: {name}: {error}") from None
+    check_unique_keys(data, f"{archive.path}: {name}")
+    return decoded
 
 
 def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
     """Where the arrays of a model are stored, each inside its member of the archive."""
     found = _decoded(archive, name, Payloads).config
-    if archive.read(name, JSON_BYTES).count(b'"path_name"') != len(found):
-        raise FormatError(f"{archive.path}: {name}: an array that stands there twice")
     folder = name.removesuffix("model_weights_config.json")
     sizes = Sizes(archive.path)
     for array, payload in found.items():
