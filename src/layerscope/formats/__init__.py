@@ -20,7 +20,7 @@ from layerscope.graph.types import Graph, Shape
 class Format(Struct, frozen=True):
     """A kind of file: where its reader is, and what its names end with.
 
-    Its module has `recognise(head: bytes) -> bool` and `read(path: str, options: Options)`.
+    Its module has `recognise(head: bytes) -> bool` and `read(path: str, options: ReadOptions)`.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Format(Struct, frozen=True):
     binds: bool = False  # its reader is told the shapes of inputs: they decide what it reads
 
 
-class Options(Struct, frozen=True):
+class ReadOptions(Struct, frozen=True):
     """What a reader may be told; each format heeds what it knows of."""
 
     phase: Literal["test", "train"] = "test"
@@ -60,16 +60,16 @@ WEAK = [kind for kind in FORMATS if kind.name == "caffemodel"]  # bytes of other
 INDEXED = next(kind for kind in FORMATS if kind.name == "safetensors")  # files an index names
 # Models of Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
 MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-DEFAULTS = Options()
+DEFAULTS = ReadOptions()
 
 
-def options_of(**told: Any) -> Options:
+def options_of(**told: Any) -> ReadOptions:
     """What a reader is told, looked through: no word that none knows, no value that none takes."""
-    known = Options.__struct_fields__
+    known = ReadOptions.__struct_fields__
     for name in told:
         if name not in known:
             raise UnknownName("option", name, known, f"; known: {', '.join(known)}")
-    options = Options(**told)
+    options = ReadOptions(**told)
     if options.phase not in ("test", "train"):
         raise UsageError(f"phase {options.phase!r}, expected test or train")
     if not 1 <= options.proposals < 1 << 31:
@@ -158,7 +158,7 @@ def near_files(path: str) -> str:
     return f"; did you mean {meant}?" if near else ""
 
 
-def read(path: str, options: Options = DEFAULTS) -> Graph:
+def read(path: str, options: ReadOptions = DEFAULTS) -> Graph:
     """The network in a file, by what the file begins with, else by what its name ends with."""
     if names_a_model(path):
         from layerscope.formats.torch import specs

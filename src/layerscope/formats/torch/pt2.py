@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from layerscope.errors import FormatError, GraphError, UsageError
-from layerscope.formats import Options
+from layerscope.formats import ReadOptions
 from layerscope.formats.documents import check_unique_keys
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.dtypes import name_of
@@ -33,7 +33,7 @@ def recognise(head: bytes) -> bool:
     return any(mark in name for mark in MARKS) or OLD.encode() in head
 
 
-def read(path: str, options: Options) -> Graph:
+def read(path: str, options: ReadOptions) -> Graph:
     """The network of an exported program."""
     from layerscope.formats.torch.replay import Replay  # here, as each reader is asked of each file
 
@@ -108,7 +108,7 @@ def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
     return found
 
 
-def _same_inputs(path: str, graph: Graph, options: Options) -> None:
+def _same_inputs(path: str, graph: Graph, options: ReadOptions) -> None:
     """A program is of the sizes it was exported with: others are refused."""
     if options.dims:
         raise UsageError(f"{path}: an exported program has its sizes; export it with others")

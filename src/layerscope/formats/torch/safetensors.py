@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layerscope.errors import FormatError
-from layerscope.formats import HEAD_BYTES, Options
+from layerscope.formats import HEAD_BYTES, ReadOptions
 from layerscope.formats.documents import check_unique_keys, is_json, unique_object
 from layerscope.formats.inside import inside
 from layerscope.formats.torch.pickled import stored_in
@@ -60,7 +60,7 @@ def recognise(head: bytes) -> bool:
     return head[8:10] == b'{"' and int.from_bytes(head[:8], "little") <= HEADER_BYTES.most
 
 
-def read(path: str, options: Options) -> Graph:
+def read(path: str, options: ReadOptions) -> Graph:
     """The arrays of a file, or of all files that an index names: safetensors or of torch.save."""
     try:
         with open(path, "rb") as file:
