@@ -1,4 +1,4 @@
-"""JSON files, told apart by their keys: kept runs, reports, indices of weights, configurations."""
+"""JSON files by their keys: runs, reports, weight indices, configurations; duplicate keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from layerscope.formats.sources import check_file, is_copy
 
 JSON_BYTES = 1 << 28  # of a JSON file
 Kind = Literal["run", "report", "index", "config", "other"]
-# keys that a document of each kind has, the most telling kind first
+# Keys of each kind of document, the most specific kind first.
 KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("run", frozenset({"kind", "runs", "graph"})),
     ("index", frozenset({"weight_map"})),
@@ -25,12 +25,12 @@ KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
 
 
 def is_json(head: bytes) -> bool:
-    """Whether a file begins as a JSON object does."""
+    """Whether a file begins like a JSON object."""
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
 
 
 def kind_of(path: str, head: bytes) -> Kind | None:
-    """What the JSON object in a file is, by its keys; None for a file of another format."""
+    """The kind of the JSON object in a file, by its keys; None for another format."""
     if not is_json(head):
         return None
     try:

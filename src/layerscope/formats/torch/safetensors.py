@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from layerscope.errors import FormatError
 from layerscope.formats import HEAD_BYTES, ReadOptions
 from layerscope.formats.documents import check_unique_keys, is_json, unique_object
-from layerscope.formats.inside import inside
+from layerscope.formats.sources import file_inside
 from layerscope.formats.torch.pickled import stored_in
 from layerscope.formats.torch.stored import (
     Span,
@@ -87,7 +87,7 @@ def _indexed(path: str) -> list[Stored]:
     first: dict[str, str] = {}  # array -> the file it is in
     found: list[Stored] = []
     for name in sorted(files):
-        each = inside(path, name)
+        each = file_inside(path, name)
         for array in stored_arrays(each) if name.endswith(".safetensors") else stored_in(each):
             if first.setdefault(array.name, name) != name:
                 raise FormatError(
