@@ -173,7 +173,7 @@ MISTAKES: dict[str, tuple[Make, int, str]] = {
     "JSON of others": (text("other.json", '{"a": 1}'), 3, "JSON that is no network"),
     "broken JSON": (text("other.json", '{"a": '), 3, "expected JSON"),
     "an empty file": (data("net.onnx", b""), 3, "net.onnx"),
-    "text of others": (text("notes.txt", "hello"), 3, "no network that is known here"),
+    "text of others": (text("notes.txt", "hello"), 3, "not a supported model file"),
     **{
         f"no such file {suffix}": (
             lambda folder, suffix=suffix: str(folder / f"none{suffix}"),  # type: ignore[misc]

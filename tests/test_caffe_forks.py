@@ -9,7 +9,7 @@ import pytest
 
 from layerscope import Report, analyze
 from layerscope.errors import FormatError
-from layerscope.formats.caffe.layers import LAYERS, UNCOUNTED
+from layerscope.formats.caffe.layers import FIELDS_UNCHECKED, LAYERS
 from layerscope.formats.caffe.names import key
 from layerscope.formats.caffe.prototxt import message, recognise
 from tests.caffe_fork import Fork, Row
@@ -66,7 +66,7 @@ def types(fork: Fork, file: Path) -> set[str]:
 
 def test_every_layer_without_counts_has_a_case(file: Path) -> None:
     seen = set().union(*(types(fork, file) for fork in FORKS))
-    assert seen >= UNCOUNTED
+    assert seen >= FIELDS_UNCHECKED
     assert seen <= set(LAYERS) | {key(kind) for kind in OTHERS}
 
 
@@ -118,8 +118,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
      'layer { name: "r" type: "ReLU" bottom: "data" top: "r" }', {},
      f"{ASKS} 'data', which r reads"),
     ('input: "data" input_dim: $HEIGHT$ layer { name: "r" type: "ReLU" bottom: "data" }', {},
-     ":1:26: found '$HEIGHT$', a placeholder of a template: write a value of input_dim in its "
-     "place"),
+     ":1:26: found '$HEIGHT$', a placeholder of a template: replace it with a value of "
+     "input_dim"),
     ('item { name: "a" label: 1 display_name: "b" } layer_map { }', {},
      "labels of classes and no network"),
     ("base_lr: 0.01 net: 'x.prototxt'", {}, "a solver of Caffe, which holds no layers"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layerscope import analyze
-from layerscope.codecs.message import Message, Value
+from layerscope.codecs.message import Message, Scalar
 from layerscope.codecs.schema import Enum, Schema
 from layerscope.errors import LayerscopeError
 from layerscope.formats.caffe import prototxt
@@ -34,8 +34,8 @@ def encode(message: Message, schema: Schema) -> bytes:
     return made
 
 
-def scalar(message: Message, name: str, holds: object, value: Value) -> int | float | str:
-    single = Message(message.origin)
+def scalar(message: Message, name: str, holds: object, value: Scalar) -> int | float | str:
+    single = Message(message.locator)
     single.put(name, value)
     if isinstance(holds, Enum):
         return holds.words.index(value.text.upper())

@@ -71,7 +71,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "k.json": (json.dumps({"class_name": "M", "config": {}}).encode(), "Keras"),
     "s-symbol.json": (b'{"nodes": [], "arg_nodes": [], "heads": []}', "MXNet"),
     "n.ipynb": (b'{"cells": [], "nbformat": 4}', "notebook"),
-    "nothing": (b"", "the file is empty"), "what.xyz": (RANDOM, "no network that is known here"),
+    "nothing": (b"", "the file is empty"), "what.xyz": (RANDOM, "not a supported model file"),
 }  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_every_foreign_suffix_is_a_file(capsys: Captured) -> None:
 
 
 def test_every_line_of_the_table_can_be_printed() -> None:
-    kinds = [each for each in vars(foreign).values() if isinstance(each, foreign.Foreign)]
+    kinds = [each for each in vars(foreign).values() if isinstance(each, foreign.UnsupportedFormat)]
     assert len(kinds) > 30
     for kind in kinds:
         line = foreign.line_of("a b/it's.x", kind)
@@ -164,7 +164,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     ("data", "args", "code", "says"),
     [
         (b"", ["show", "-"], 3, "standard input: the file is empty"),
-        (RANDOM, ["show", "-"], 3, "standard input: no network that is known here"),
+        (RANDOM, ["show", "-"], 3, "standard input: not a supported model file"),
         (LFS, ["show", "-"], 3, "standard input: a Git LFS pointer"),
         (OURS[".caffemodel"][:30], ["show", "-"], 3, "standard input: "),
         (b'{"model_type": "llama"}', ["show", "-"], 2, "its file, hf:config.json"),

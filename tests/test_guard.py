@@ -228,7 +228,7 @@ def test_steps_that_belong_together_are_not_cut() -> None:
     done = []
 
     def steps() -> None:
-        with interrupts.held():
+        with interrupts.deferred():
             send(signal.SIGINT)
             done.append("all")
 

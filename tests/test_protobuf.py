@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from layerscope.codecs.protobuf import (
     FIXED32,
     FIXED64,
-    SPAN,
+    LEN,
     VARINT,
     Wire,
     mapped,
@@ -30,7 +30,7 @@ def test_fields_by_hand() -> None:
     # field 1 = 150 and field 2 = "testing": the two examples of protobuf's own page on encoding
     data = bytes.fromhex("089601") + bytes.fromhex("120774657374696e67")
     wire = Wire(data, "x")
-    assert list(wire.fields()) == [(1, VARINT, 150, 3), (2, SPAN, 5, 12)]
+    assert list(wire.fields()) == [(1, VARINT, 150, 3), (2, LEN, 5, 12)]
     assert wire.text(5, 12) == "testing"
 
 
@@ -40,7 +40,7 @@ def test_every_wire_type() -> None:
     assert [(number, kind) for number, kind, _, _ in wire.fields()] == [
         (1, VARINT),
         (2, FIXED64),
-        (3, SPAN),
+        (3, LEN),
         (4, FIXED32),
     ]
     spans = {number: (start, end) for number, _, start, end in wire.fields()}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layerscope.codecs import prototxt
-from layerscope.codecs.message import Message, Value
+from layerscope.codecs.message import Message, Scalar
 from layerscope.codecs.prototxt import parse
 from layerscope.errors import FormatError
 
@@ -319,5 +319,7 @@ def test_what_is_well_formed_is_read_and_read_again(text: str) -> None:
 
 def test_values_know_their_kind() -> None:
     message = read("a: 'x' b: 1 c: X")
-    kinds = [value.kind for v in message.fields.values() for value in v if isinstance(value, Value)]
+    kinds = [
+        value.kind for v in message.fields.values() for value in v if isinstance(value, Scalar)
+    ]
     assert kinds == ["string", "number", "word"]

@@ -99,10 +99,10 @@ def test_an_array_that_cannot_be_is_refused(
     "header, message",
     [
         ('{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},'
-         '"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', "a stands there twice"),
+         '"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', "duplicate key 'a'"),
         ('{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},'
-         '"\\u0061":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', "a stands there twice"),
-        ('{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}', "dtype stands"),
+         '"\\u0061":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', "duplicate key 'a'"),
+        ('{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}', "key 'dtype'"),
         ('{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},'
          '"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}', "from 1 on belong to a too"),
         ('{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},'
@@ -549,8 +549,53 @@ def test_a_payload_that_stands_twice(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "a") as file:
         text = '{"config": {' + f"{entry}, {entry}" + "}}"
         file.writestr("net/data/weights/model_weights_config.json", text)
-    with pytest.raises(FormatError, match="stands there twice"):
+    with pytest.raises(FormatError, match=r"duplicate key 'conv\.weight'"):
         params(path)
+
+
+# -- duplicate keys
+
+TARGET = '"target": "torch.ops.aten.relu_.default"'
+DUPLICATES = {  # old text of a program -> new text with a duplicate key
+    "a field of a call": (TARGET, f"{TARGET}, {TARGET}"),
+    "a space before the colon": (TARGET, f'"target" : "torch.ops.aten.sigmoid.default", {TARGET}'),
+    "an escaped letter": (TARGET, f'"t\\u0061rget": "torch.ops.aten.sigmoid.default", {TARGET}'),
+    "a tensor": ('"x": {"dtype"', '"x": {"dtype": 7, "sizes": [{"as_int": 9}]}, "x": {"dtype"'),
+    "a kind of argument": ('{"as_int": 1}', '{"as_int": 1, "as_int": 2}'),
+    "what is not read": ('"schema_version": {}', '"schema_version": {"major": 8, "major": 9}'),
+    "the program": ('"schema_version": {}', '"schema_version": {}, "schema_version": {}'),
+    "beside an escaped quote": (TARGET, f'"note": "\\u0022:", {TARGET}, {TARGET}'),
+}
+
+
+@pytest.mark.parametrize("old, new", DUPLICATES.values(), ids=DUPLICATES)
+def test_a_program_with_a_duplicate_key_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    text = json.dumps(tiny())
+    assert text.count(old) >= 1
+    with pytest.raises(FormatError, match=r"net\.pt2: net/models/model\.json: duplicate key"):
+        params(exported(tmp_path, text.replace(old, new, 1)))
+
+
+def test_texts_that_look_like_keys_are_no_duplicates(tmp_path: Path) -> None:
+    text = json.dumps(tiny())
+    notes = (
+        r'"note": "\"target\": 1, \"target\": 2", "escaped": "\u0022:\u0022:", "n":{"note":""}, '
+    )
+    assert params(exported(tmp_path, text.replace(TARGET, notes + TARGET))) == 402
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"weight_map": {"x": "a.safetensors", "x": "b.safetensors"}}',
+     '{"weight_map": {"x": "b.safetensors"}, "weight_map": {"x": "a.safetensors"}}'],
+)  # fmt: skip
+def test_an_index_with_a_duplicate_key_is_refused(tmp_path: Path, text: str) -> None:
+    for name in ("a", "b"):
+        safetensors(tmp_path / f"{name}.safetensors", {"x": ("F32", (2,))})
+    index = tmp_path / "net.safetensors.index.json"
+    index.write_text(text)
+    with pytest.raises(FormatError, match=r"duplicate key '(x|weight_map)' in a JSON object"):
+        params(index)
 
 
 def test_scopes_of_any_graph_are_bounded() -> None:

@@ -133,6 +133,13 @@ def test_transformers_from_a_config(tmp_path: Path, config: Any, macs: int, para
     assert not report.coverage.unknown
 
 
+def test_a_config_with_a_duplicate_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "bert", "hidden_size": 32, "hidden_size": 64}')
+    with pytest.raises(FormatError, match="duplicate key 'hidden_size'"):
+        layerscope.analyze(f"hf:{path}")
+
+
 def test_state_dicts(tmp_path: Path) -> None:
     net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4))
     path = tmp_path / "net.pt"

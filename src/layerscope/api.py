@@ -284,11 +284,11 @@ def compare(
 
     What only readers of files are told, they alone are.
     """
-    from layerscope.formats import Options, looks_like_a_file, names_a_model
+    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
     from layerscope.report.compare import compare as compared
 
     networks = (first, *others)
-    read = {name for name in options if name in Options.__struct_fields__ and name != "batch"}
+    read = {name for name in options if name in ReadOptions.__struct_fields__ and name != "batch"}
     files = [
         each
         for each in networks

@@ -1,20 +1,20 @@
-"""Every error layerscope raises on purpose, each with the exit code the command line gives it.
+"""All exceptions that layerscope raises, each with its exit code on the command line.
 
 LayerscopeError                 3
-├── UsageError                  2   an argument that cannot be meant
-│   ├── UnknownName             2   no such network, column or form; says what is near
-│   └── OutputError             2   the result cannot be written where it was asked for
+├── UsageError                  2   an invalid argument
+│   ├── UnknownName             2   no such network, column or form; suggests close names
+│   └── OutputError             2   the result cannot be written to its file
 ├── InputError                  3   a file or network that cannot be read
-│   ├── FormatError             3   a file is not what it should be; says where
-│   ├── GraphError              3   the structure is broken: names, order, missing tensors
+│   ├── FormatError             3   a file is invalid; the message has the position
+│   ├── GraphError              3   an invalid graph: names, order, missing tensors
 │   ├── ShapeError              3   shapes do not agree, or a window does not fit
 │   ├── ModelError              3   a live model that raises when it runs; names module and shapes
-│   ├── CannotLower             3   a network that has no form an engine runs; names op and node
+│   ├── CannotLower             3   a network that cannot be written as ONNX; names op and node
 │   └── EngineError             3   an engine refuses a network, or fails in a layer
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
 ├── MissingOperator             4   a package is built without an operator that a model calls
 ├── StrictError                 1   --strict, and something is unknown
-└── OverBudget                  1   a figure exceeds its limit, or is unknown
+└── OverBudget                  1   a figure is above its limit, or is unknown
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from collections.abc import Iterable
 
 
 class LayerscopeError(Exception):
-    """Anything that went wrong in a way the user can act on, told in one line."""
+    """An error that the user can act on, with a message of one line."""
 
     exit_code = 3
 
     @property
     def line(self) -> str:
-        """What the command line prints."""
+        """The line that the command line prints."""
         return str(self)
 
 
 class UsageError(LayerscopeError):
-    """An argument that cannot be meant."""
+    """An invalid argument."""
 
     exit_code = 2
 
 
 class UnknownName(UsageError):
-    """A name that is not in a table; the message offers the nearest ones."""
+    """A name that does not exist; the message suggests the closest names."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, names: Iterable[str], hint: str = "") -> None:
         from difflib import get_close_matches
 
-        near = get_close_matches(name.lower(), list(known), n=3, cutoff=0.6)
+        near = get_close_matches(name.lower(), list(names), n=3, cutoff=0.6)
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(f"unknown {kind} {name!r}{meant}{hint if not near else ''}")
         self.name = name
@@ -53,7 +53,7 @@ class UnknownName(UsageError):
 
 
 class OutputError(UsageError):
-    """The result cannot be written where it was asked for."""
+    """The result cannot be written to its file."""
 
 
 class InputError(LayerscopeError):
@@ -61,11 +61,11 @@ class InputError(LayerscopeError):
 
 
 class FormatError(InputError):
-    """A file that is not what it should be: `file:line:column: found, expected`."""
+    """An invalid file: `file:line:column: found, expected`."""
 
 
 class GraphError(InputError):
-    """A graph whose structure is broken."""
+    """A graph with an invalid structure."""
 
 
 class ShapeError(InputError):
@@ -73,12 +73,12 @@ class ShapeError(InputError):
 
 
 class ModelError(InputError):
-    """A live model whose forward fails: what it said, the module, and what that was given.
+    """A live model whose forward raises: the message, the module, and the shapes of its inputs.
 
-    Where the model raised an exception, the error is also of that exception's type.
+    The error is also an instance of the type of the model's own exception.
     """
 
-    text = ""  # all of it, where the arguments are those of the model's own exception
+    text = ""  # the message, where `args` are those of the model's own exception
     raised = ""  # the type of the model's own exception
 
     def __str__(self) -> str:
@@ -86,12 +86,12 @@ class ModelError(InputError):
 
     @property
     def line(self) -> str:
-        """What the command line prints."""
+        """The line that the command line prints."""
         return f"{self.raised}: {self}" if self.raised else str(self)
 
 
 class CannotLower(InputError):
-    """A network that cannot be written in a form that an engine runs."""
+    """A network that cannot be written as ONNX, the form that engines run."""
 
 
 class EngineError(InputError):
@@ -121,12 +121,12 @@ class MissingOperator(LayerscopeError):
 
 
 class StrictError(LayerscopeError):
-    """Something is unknown and the caller asked for none of it."""
+    """A figure is unknown and the caller asked for `--strict`."""
 
     exit_code = 1
 
 
 class OverBudget(LayerscopeError):
-    """A network exceeds a limit, or what is limited is not wholly known."""
+    """A figure of a network is above its budget, or is unknown."""
 
     exit_code = 1

@@ -1,9 +1,8 @@
-"""One escaping step for every form of output: names come from strangers' files.
+"""Escaping for every output format, as names come from untrusted files.
 
-What does not print is written out in every form: control characters, bidirectional overrides,
-zero-width and other format characters, line separators, lone surrogates. Each form then escapes
-what it would obey: tags, formulas, macros, quotes. `delivered` is the last step before a text
-leaves.
+Non-printable characters are escaped in every format: control characters, bidirectional overrides,
+zero-width and other format characters, line separators, lone surrogates. Each format then escapes
+its own syntax: tags, formulas, macros, quotes. `delivered` is the last step before output.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import re
 from fractions import Fraction
 from html import escape as _html_escape
 
-# A spreadsheet runs a cell that begins with one of these; the last four are their wide forms.
+# A spreadsheet evaluates a cell that begins with one of these; the last four are full-width forms.
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
-# What begins with a sign and is none: -1.5, -3x-3 of an offset, - where there is no number.
+# Cells that begin with a sign and are no formula: -1.5, an offset -3x-3, - for no number.
 NUMBERS = re.compile(r"{0}(?:x{0})*".format(r"(?:[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|-)"), re.ASCII)
 LIVE_AFTER_COMMA = re.compile(r"([,;\t]\s*)(?=[=+\-@＝＋－＠])")
 MARKDOWN = str.maketrans({sign: "\\" + sign for sign in "\\|*_`<>[]&$"})
@@ -23,11 +22,11 @@ LATEX = str.maketrans({
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "×": r"$\times$", "<": r"$<$", ">": r"$>$", "≥": r"$\geq$",
 })  # fmt: skip
-SGR = ("\x1b[0m", "\x1b[1m", "\x1b[2m")  # the only sequences that styles of ours print
+SGR = ("\x1b[0m", "\x1b[1m", "\x1b[2m")  # the escape sequences of our own styles
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Text in which every character that does not print is written out by its number."""
+    """Text with every non-printable character escaped by its number."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else _code(c) for c in text)
@@ -41,12 +40,12 @@ def _code(char: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text in one line, for comments and error messages."""
+    """Text on one line, for comments and error messages."""
     return visible(" ".join(text.split()))
 
 
 def markdown(text: str, keep: str = "") -> str:
-    """Text that Markdown prints as it is, in one line; signs of `keep` are left alone."""
+    """Text on one line that Markdown prints literally; characters of `keep` are not escaped."""
     escaped = one_line(text).translate(MARKDOWN)
     for sign in keep:
         escaped = escaped.replace("\\" + sign, sign)
@@ -54,28 +53,28 @@ def markdown(text: str, keep: str = "") -> str:
 
 
 def code_span(text: str) -> str:
-    """Text between backticks in a cell of Markdown."""
+    """Text of a code span in a Markdown table."""
     return one_line(text).replace("`", "'").replace("|", "\\|").replace("<", "\\x3c")
 
 
 def latex(text: str) -> str:
-    """Text that LaTeX prints as it is, in one line."""
+    """Text on one line that LaTeX prints literally."""
     return one_line(text).translate(LATEX)
 
 
 def html(text: str) -> str:
-    """Text of HTML, SVG and XML 1.0, in elements and in attributes."""
+    """Text for HTML, SVG and XML 1.0, in elements and in attributes."""
     return _html_escape(visible(text))
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes, as YAML and Graphviz both read it."""
+    """A string in double quotes, for YAML and Graphviz."""
     inner = visible(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{inner}"'
 
 
 def csv_cell(value: object) -> object:
-    """A cell that no spreadsheet runs: numbers stay numbers, a text gets an apostrophe."""
+    """A CSV cell that no spreadsheet evaluates: numbers are kept, formulas get an apostrophe."""
     if value is None:
         return ""
     if isinstance(value, Fraction):
@@ -88,12 +87,12 @@ def csv_cell(value: object) -> object:
 
 
 def csv_comment(text: str) -> str:
-    """A comment of csv that holds no formula and no quote for a reader without comments."""
+    """A CSV comment without formulas and quotes, for readers that do not know comments."""
     return LIVE_AFTER_COMMA.sub(r"\1'", one_line(text).replace('"', "'"))
 
 
 def json_text(document: object, indent: int = 2) -> str:
-    """A document as JSON whose strings hold nothing that does not print."""
+    """A document as JSON with non-printable characters escaped."""
     import msgspec
 
     try:
@@ -112,7 +111,7 @@ def _encodable(value: object) -> object:
 
 
 def _json_escaped(text: str) -> str:
-    """JSON in which characters that do not print, which only strings hold, are escapes."""
+    """JSON with non-printable characters, which are in strings only, escaped."""
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(c if c == "\n" or c.isprintable() else _json_code(c) for c in text)
@@ -124,9 +123,9 @@ def _json_code(char: str) -> str:
 
 
 def delivered(text: str, form: str = "text", *, styled: bool = False) -> str:
-    """What leaves: no character is left that a terminal or an editor would obey.
+    """The text for output, without characters that a terminal or editor would interpret.
 
-    Lines and tabs stay, and with `styled` the sequences of our own styles.
+    Line feeds and tabs are kept, and with `styled` the escape sequences of our own styles.
     """
     if form == "json":
         return _json_escaped(text)

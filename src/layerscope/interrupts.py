@@ -1,8 +1,8 @@
-"""Signals, and what must not be left behind when one arrives: partial files, temporary folders.
+"""Signal handlers, and the removal of partial files and temporary folders after a signal.
 
 The first SIGINT, SIGTERM or SIGHUP raises KeyboardInterrupt; the second ends the process at once.
-Names of files and folders are noted before they are created, so that `clean` finds them whenever a
-signal arrives.
+Paths are registered before files are created, so that `clean` removes them whenever a signal
+arrives.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import CodeType, FrameType
 from typing import BinaryIO
 
-DEFERRED_S = 1.5  # for which an import or a callback is not cut
+DEFERRED_S = 1.5  # for which an import or a callback is not interrupted
 RETRY_S = 0.02
-CODE = 128  # a shell's exit code of a signal, less the number of the signal
+CODE = 128  # a shell's exit code for signal n is 128 + n
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -26,27 +26,27 @@ SIGNALS = tuple(
 
 class _State:
     received: int | None = None  # the first signal
-    pending = False  # it has not been handled yet: what it raised may have been swallowed
-    since = 0.0  # when it came
-    held = 0  # depth of `held`
+    pending = False  # not handled yet: C code may have swallowed the exception
+    since = 0.0  # when it arrived
+    deferrals = 0  # nested uses of `deferred`
     callbacks: set[CodeType] = set()  # noqa: RUF012  functions that C code calls
     leftovers: dict[str, int] = {}  # noqa: RUF012  path -> the process that creates it
 
 
 def received() -> int | None:
-    """The exit code of the signal that has arrived, None without one."""
+    """The exit code for the signal that has arrived, None without one."""
     return None if _State.received is None else CODE + _State.received
 
 
 def check() -> None:
     """Raise KeyboardInterrupt again where C code has swallowed the one of a signal."""
-    if _State.pending and not _State.held:
+    if _State.pending and not _State.deferrals:
         _State.pending = False
         raise KeyboardInterrupt
 
 
 def acknowledge() -> None:
-    """Say that the interrupt is handled: what was measured so far is still to be printed."""
+    """Mark the interrupt as handled, so that the results so far can be printed."""
     _State.pending = False
 
 
@@ -64,8 +64,8 @@ def _again(number: int, frame: FrameType | None) -> None:
 
 
 def _raise_where_safe(frame: FrameType | None) -> None:
-    """Raise, or try again soon where C code is above that does not expect an exception."""
-    if _State.held:
+    """Raise KeyboardInterrupt, or retry soon if an import or C code is on the stack."""
+    if _State.deferrals:
         return
     if _is_safe(frame) or time.monotonic() - _State.since > DEFERRED_S:
         raise KeyboardInterrupt
@@ -73,7 +73,7 @@ def _raise_where_safe(frame: FrameType | None) -> None:
 
 
 def _is_safe(frame: FrameType | None) -> bool:
-    """Whether no import is under way, as libraries crash in one that is cut, and no callback."""
+    """Whether neither an import, which may crash if interrupted, nor a callback is on the stack."""
     if not hasattr(signal, "setitimer"):
         return True
     while frame is not None:
@@ -85,7 +85,7 @@ def _is_safe(frame: FrameType | None) -> bool:
 
 
 def defer_in(function: object) -> None:
-    """Raise nothing in a function that C code calls, where it would be lost."""
+    """Register a function that C code calls, in which KeyboardInterrupt would be lost."""
     code = getattr(function, "__code__", None)
     if code is not None:
         _State.callbacks.add(code)
@@ -93,7 +93,7 @@ def defer_in(function: object) -> None:
 
 @contextmanager
 def handlers() -> Iterator[None]:
-    """Handle signals, and clean up after whatever happens; ignored signals stay ignored."""
+    """Install signal handlers, and clean up at the end; ignored signals stay ignored."""
     before = {}
     _State.received, _State.pending = None, False
     try:
@@ -115,19 +115,19 @@ def handlers() -> Iterator[None]:
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Steps that belong together: a signal waits for the last of them."""
-    _State.held += 1
+def deferred() -> Iterator[None]:
+    """Defer signals until the end of a block whose steps belong together."""
+    _State.deferrals += 1
     try:
         yield
     finally:
-        _State.held -= 1
+        _State.deferrals -= 1
     check()
 
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
-    """A temporary folder for this process alone, removed with all that is in it."""
+    """A temporary folder of mode 0700 that is removed at the end."""
     from secrets import token_hex
     from tempfile import gettempdir
 
@@ -142,7 +142,7 @@ def scratch_folder() -> Iterator[str]:
 
 @contextmanager
 def whole_files(*paths: str) -> Iterator[list[BinaryIO]]:
-    """Files that take their names together once all are whole, or are not there at all."""
+    """Files that are renamed to `paths` when all are complete; on an error none is created."""
     partials = [_partial(path) for path in paths]
     try:
         with ExitStack() as stack:
@@ -154,7 +154,7 @@ def whole_files(*paths: str) -> Iterator[list[BinaryIO]]:
 
 
 def write_files(contents: dict[str, bytes], folder: str) -> None:
-    """Write any number of files into a folder, all of them or none; it is created if it must be."""
+    """Write all files into a folder, or none of them; the folder is created if needed."""
     created = not os.path.lexists(folder)
     if created:
         _State.leftovers[folder] = os.getpid()
@@ -174,7 +174,7 @@ def write_files(contents: dict[str, bytes], folder: str) -> None:
 
 
 def _partial(path: str) -> str:
-    """A free name beside the file, noted before it is created."""
+    """A temporary name beside the file, registered before it is created."""
     from secrets import token_hex
 
     folder = os.path.dirname(os.path.abspath(path))
@@ -184,10 +184,12 @@ def _partial(path: str) -> str:
 
 
 def _rename(partials: Sequence[str], paths: Sequence[str]) -> None:
-    with held():
+    with deferred():
         for partial, path in zip(partials, paths, strict=True):
             os.replace(partial, path)
-            _State.leftovers.pop(os.path.dirname(path), None)  # a folder of ours is in use now
+            _State.leftovers.pop(
+                os.path.dirname(path), None
+            )  # a folder that was created here is in use now
 
 
 def _remove(path: str) -> None:
@@ -203,7 +205,7 @@ def _remove(path: str) -> None:
 
 
 def clean() -> None:
-    """Remove what this process has begun to write and not finished."""
+    """Remove files and folders that this process has not finished."""
     for path, process in list(_State.leftovers.items()):
         if process == os.getpid():
             with suppress(OSError):
@@ -211,7 +213,7 @@ def clean() -> None:
 
 
 def end(code: int) -> None:
-    """Leave with an exit code; a signal that arrives from here on just ends the process."""
+    """Exit with a code; from here on a signal ends the process at once."""
     for number in SIGNALS:
         if signal.getsignal(number) in (signal.default_int_handler, _arrived):
             signal.signal(number, signal.SIG_DFL)

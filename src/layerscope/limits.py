@@ -1,7 +1,7 @@
-"""Limits of what a file may ask of its reader; every error that a limit raises has its name.
+"""Limits on the contents of files; an error that a limit raises has the name of the limit.
 
-A file of up to 1 MB, whatever its bytes, ends within 10 s and 1 GB. A larger one takes time and
-memory in proportion to what it holds.
+Reading a file of up to 1 MB, whatever its bytes, takes at most 10 s and 1 GB. A larger file takes
+time and memory in proportion to its contents.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from msgspec.structs import replace
 
 from layerscope.errors import FormatError
 
-MOST_SIZE = 2**63 - 1  # of one axis, one array, one file: what int64 holds
+MOST_SIZE = 2**63 - 1  # of an axis, an array, a file: the largest int64
 IN_PYTHON = "give the model as my_file.py:make_model, which has no limit"
 LONGEST_NUMBER = 128  # bits of a number that an error prints in full
 
 
 class Limit(Struct, frozen=True):
-    """The most of something that a reader takes, and the reason."""
+    """The largest count that a reader accepts, and the reason."""
 
     name: str
     most: int
     unit: str
     why: str
-    instead: str = ""  # what to do about it
+    instead: str = ""  # what the user can do
 
     def check(self, count: int, where: str) -> None:
-        """Raise where there is more."""
+        """Raise FormatError if `count` is above the limit."""
         if count > self.most:
             raise FormatError(f"{where}: {self.refusal(count)}")
 
     def at_least(self, most: int) -> Limit:
-        """The same limit for a larger file, which may have more."""
+        """The same limit, raised to `most` for a large file."""
         return replace(self, most=max(self.most, most))
 
     def refusal(self, count: int | None = None) -> str:
-        """What an error says of it; without a count, that there is more."""
+        """The text of the error; without a count it says `too many`."""
         many = count is None or count.bit_length() > LONGEST_NUMBER
         found = "too many" if many else f"{count:,}"
         instead = f"; {self.instead}" if self.instead else ""
@@ -43,7 +43,7 @@ class Limit(Struct, frozen=True):
 
 
 def plain(number: int) -> str:
-    """A number as an error prints it: in full unless it is very long."""
+    """A number as errors print it: in full unless it is very long."""
     bits = number.bit_length()
     return f"{number:,}" if bits <= LONGEST_NUMBER else f"a number of {bits:,} bits"
 
@@ -76,7 +76,7 @@ CALL_NODES = Limit(
     "CALL_NODES",
     32,
     "nodes of a call of an exported program",
-    "what is written in place is seen by all views, and each chain of views is made anew",
+    "an in-place write changes all views, and each chain of views is computed again",
 )
 ZIP_ENTRIES = Limit(
     "ZIP_ENTRIES", 2_000_000, "members in a zip archive", "a model has some hundred thousand"

@@ -24,7 +24,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '            raise self._wrong(name, value, "a whole number") from None\n',
         ),
         Fault(
-            "a window without a size", "formats/caffe/layers/windows.py",
+            "a window without a size", "formats/caffe/windows.py",
             "        if default is None:\n"
             '            raise layer.error(f"no {name}", param)\n', "",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from layerscope.codecs.schema import Array, Enum, Holds, Schema
+from layerscope.codecs.schema import CountedArray, Enum, FieldType, Schema
 from layerscope.formats.caffe.names import WORDS
 from layerscope.formats.caffe.schema import OF_TYPE, SETTINGS
 from tests.wire import blobs, dims, field, layer
@@ -24,12 +24,12 @@ def settings(source: Random, schema: Schema, depth: int = 0) -> bytes:
     return made
 
 
-def value(source: Random, holds: Holds, depth: int) -> int | float | bytes:
+def value(source: Random, holds: FieldType, depth: int) -> int | float | bytes:
     if isinstance(holds, Schema):
         return settings(source, holds, depth + 1)
     if isinstance(holds, Enum):
         return source.randrange(len(holds.words) + 1)
-    if isinstance(holds, Array) or holds == "text" or not isinstance(holds, str):
+    if isinstance(holds, CountedArray) or holds == "text" or not isinstance(holds, str):
         return source.choice((b"", b"x", b"ProposalLayer", b"data"))
     if holds == "float":
         return source.choice(REALS)

@@ -23,7 +23,7 @@ from layerscope.api import analyze, load
 from layerscope.cli.network import parse_dims
 from layerscope.errors import LayerscopeError
 from layerscope.export import run_json
-from layerscope.formats import DEFAULTS, Options, documents, matconvnet
+from layerscope.formats import DEFAULTS, ReadOptions, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
 from layerscope.formats.torch import hugging_face, pickled, pt2, safetensors
@@ -59,7 +59,7 @@ def fuzz_onnx(data: bytes) -> None:
     """Read the bytes as an ONNX model, as it is declared and with a batch of its own."""
     onnx_format.recognise(data)
     _read(data, ".onnx", lambda path: analyze(onnx_format.read(path, DEFAULTS)))
-    _read(data, ".onnx", lambda path: onnx_format.read(path, Options(batch=3)))
+    _read(data, ".onnx", lambda path: onnx_format.read(path, ReadOptions(batch=3)))
 
 
 def fuzz_mat5(data: bytes) -> None:
@@ -112,7 +112,7 @@ def fuzz_pt2(data: bytes) -> None:
         members["net/data/weights/weight_0"] = bytes(432)
     archive = zipped(members)
     _read(archive, ".pt2", lambda path: analyze(pt2.read(path, DEFAULTS)))
-    _read(archive, ".pt2", lambda path: pt2.read(path, Options(batch=3)))
+    _read(archive, ".pt2", lambda path: pt2.read(path, ReadOptions(batch=3)))
 
 
 def fuzz_run_json(data: bytes) -> None:

@@ -1,1 +1,1 @@
-"""Bytes and text as structures that know nothing of networks."""
+"""Readers of protobuf, pickle and MAT-file encodings, independent of what is stored in them."""

@@ -1,7 +1,7 @@
-"""Runs a reader in a process of its own, where memory and time are bounded.
+"""Runs a function in a child process with limits on memory and CPU time.
 
-A library written in C cannot be trusted with any bytes: on some it crashes, on some it never ends.
-The process ends with the one that started it, however that ends.
+A library written in C may crash or hang on broken files. The child ends when its parent does,
+however that ends.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from layerscope.errors import FormatError
 from layerscope.limits import CHILD_BYTES, CHILD_SECONDS, Limit
 
-WAIT = 4  # seconds to wait for one of CPU time, on a machine that has other work
-PARENT_DEATH = 1  # PR_SET_PDEATHSIG of Linux
+WAIT = 4  # seconds to wait for each second of CPU time, on a busy machine
+PARENT_DEATH = 1  # Linux: PR_SET_PDEATHSIG
 PROGRAM = (
     "import sys; from layerscope.codecs.confined import guard; guard(*map(int, sys.argv[1:3])); "
     "from {module} import {function} as f; f(*sys.argv[3:])"
@@ -26,14 +26,16 @@ PROGRAM = (
 def confined(
     function: Callable[..., object], arguments: Sequence[str], seconds: Limit = CHILD_SECONDS
 ) -> bytes:
-    """What a function of a module writes to its standard output, given these arguments."""
+    """Run a function of a module in a child process; returns what it writes to standard output."""
     program = PROGRAM.format(module=function.__module__, function=function.__name__)
     paths = os.pathsep.join(path for path in sys.path if path)
-    # one thread, as each reserves memory
+    # One thread, as each reserves address space.
     environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
     limits = [str(os.getpid()), str(seconds.most)]
     command = [sys.executable, "-P", "-c", program, *limits, *arguments]
-    read_end, write_end = os.pipe()  # nothing is written: its end tells the child of ours
+    read_end, write_end = (
+        os.pipe()
+    )  # never written to: the child sees its end when this process ends
     pipe = subprocess.PIPE
     try:
         child = subprocess.Popen(command, env=environment, stdin=read_end, stdout=pipe, stderr=pipe)
@@ -64,7 +66,7 @@ def _reason(code: int, errors: bytes, seconds: Limit) -> str:
 
 
 def guard(parent: int, seconds: int) -> None:
-    """Bound memory and CPU time of this process, and let it end with its parent."""
+    """Limit memory and CPU time of this process, and end it with its parent."""
     _end_with(parent)
     try:
         import resource
@@ -77,7 +79,7 @@ def guard(parent: int, seconds: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End when the parent does: by a signal on Linux, elsewhere by the end of standard input."""
+    """End when the parent does: on a signal (Linux), or at the end of standard input."""
     import threading
 
     def wait() -> None:
@@ -90,5 +92,5 @@ def _end_with(parent: int) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before it was asked for
+        if os.getppid() != parent:  # it ended before prctl was called
             os._exit(1)

@@ -1,4 +1,4 @@
-"""MATLAB's files of version 5 to 7, skimmed: large arrays are told by shape and never kept."""
+"""Reads MAT-files of version 5 to 7. Of large arrays only the shape is kept."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from layerscope.codecs.matlab import (
     MOST_NUMBERS,
     MOST_TEXT,
     NUMBERS_PER_VALUE,
-    Array,
-    Other,
-    Value,
+    MatArray,
+    MatOpaque,
+    MatValue,
 )
 from layerscope.errors import FormatError
 from layerscope.limits import MATLAB_DEPTH, MATLAB_VALUES, UNPACKED_BYTES, UNPACKED_RATIO, Limit
 
 HEADER_BYTES = 128
-MATRIX, COMPRESSED = 14, 15
+MATRIX, COMPRESSED = 14, 15  # miMATRIX, miCOMPRESSED
+# Data types (miINT8 …) -> struct codes and encodings.
 NUMBERS = {1: "b", 2: "B", 3: "h", 4: "H", 5: "i", 6: "I", 7: "f", 9: "d", 12: "q", 13: "Q"}
-TEXTS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
+ENCODINGS = {1: "latin-1", 2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
+# Array classes (mxCELL_CLASS …).
 CELL, STRUCT, OBJECT, CHAR, SPARSE, DOUBLE, UINT64, FUNCTION, OPAQUE = 1, 2, 3, 4, 5, 6, 15, 16, 17
-OTHERS = {OBJECT: "object", FUNCTION: "function", OPAQUE: "object"}
-STEP_BYTES = 1 << 18  # unpacked at a time
+OPAQUE_CLASSES = {OBJECT: "object", FUNCTION: "function", OPAQUE: "object"}
+STEP_BYTES = 1 << 18  # decompressed at a time
 
 
-class Bytes(Protocol):
-    """Bytes read one after the other."""
+class ByteStream(Protocol):
+    """Bytes that are read in order; `at` is the offset."""
 
     at: int
 
     def read(self, count: int) -> bytes:
-        """Exactly so many bytes."""
+        """Read exactly `count` bytes."""
 
     def skip(self, count: int) -> None:
-        """Go on by so many bytes."""
+        """Skip `count` bytes."""
 
 
-class Plain:
+class FileStream:
     """The bytes of a file."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -50,7 +52,7 @@ class Plain:
         file.seek(0)
 
     def read(self, count: int) -> bytes:
-        """Exactly so many bytes."""
+        """Read exactly `count` bytes."""
         data = self._file.read(count) if count <= self.size - self.at else b""
         if len(data) < count:
             raise FormatError(f"byte {self.at}: {count} bytes expected, the file ends before")
@@ -58,25 +60,25 @@ class Plain:
         return data
 
     def skip(self, count: int) -> None:
-        """Go on by so many bytes."""
+        """Skip `count` bytes."""
         if count > self.size - self.at:
             raise FormatError(f"byte {self.at}: {count} bytes expected, the file ends before")
         self.at = self._file.seek(self.at + count)
 
 
-class Packed:
-    """The bytes that a compressed stretch of the file unpacks to, a little at a time."""
+class InflatedStream:
+    """The bytes of a compressed element, decompressed in steps."""
 
-    def __init__(self, source: Plain, count: int, before: int, most: Limit) -> None:
+    def __init__(self, source: FileStream, count: int, before: int, most: Limit) -> None:
         self.at = 0
         self._source, self._left = source, count
         self._before, self._most = before, most
         self._start = source.at
         self._zip = zlib.decompressobj()
-        self._ready, self._used = b"", 0  # unpacked bytes, and how many of them are read
+        self._ready, self._used = b"", 0  # decompressed bytes, and how many of them are read
 
     def read(self, count: int) -> bytes:
-        """Exactly so many bytes."""
+        """Read exactly `count` bytes."""
         begin = self._used
         if count <= len(self._ready) - begin:  # most of the time
             self.at += count
@@ -89,7 +91,7 @@ class Packed:
         return b"".join(parts)
 
     def skip(self, count: int) -> None:
-        """Go on by so many bytes."""
+        """Skip `count` bytes."""
         if count <= len(self._ready) - self._used:
             self.at += count
             self._used += count
@@ -98,9 +100,11 @@ class Packed:
             self._used += size
 
     def _pieces(self, count: int) -> Iterator[int]:
-        """Sizes of the parts in which so many bytes are ready, one after the other."""
+        """Sizes of the pieces in which `count` bytes become available."""
         self.at += count
-        self._most.check(self._before + self.at, f"byte {self._start}: unpacks to more than it may")
+        self._most.check(
+            self._before + self.at, f"byte {self._start}: decompresses to more than the limit"
+        )
         while count:
             if self._used == len(self._ready):
                 self._more()
@@ -118,26 +122,28 @@ class Packed:
             try:
                 self._ready = self._zip.decompress(packed, STEP_BYTES)
             except zlib.error as error:
-                raise FormatError(f"byte {self._start}: cannot be unpacked: {error}") from None
+                raise FormatError(f"byte {self._start}: cannot be decompressed: {error}") from None
             if not self._ready and (self._zip.eof or not (packed or self._left)):
-                raise FormatError(f"byte {self._start}: unpacks to less than it should")
+                raise FormatError(
+                    f"byte {self._start}: decompresses to fewer bytes than its elements have"
+                )
 
 
-def load(path: str, ignored: frozenset[str] = frozenset()) -> dict[str, Value]:
-    """The variables of a file by name, without the fields whose names are ignored."""
+def load(path: str, ignored: frozenset[str] = frozenset()) -> dict[str, MatValue]:
+    """The variables of a file by name; struct fields named in `ignored` are skipped."""
     try:
         with open(path, "rb") as file:
-            return _Skim(Plain(file), ignored).variables()
+            return _Mat5Reader(FileStream(file), ignored).variables()
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror or error}") from None
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
-class _Skim:
-    """One walk over a file; counts what it meets, so that no file is without an end."""
+class _Mat5Reader:
+    """Reads one file; counts values and decompressed bytes against the limits."""
 
-    def __init__(self, source: Plain, ignored: frozenset[str]) -> None:
+    def __init__(self, source: FileStream, ignored: frozenset[str]) -> None:
         self.source, self.ignored = source, ignored
         self.most = MATLAB_VALUES.at_least(source.size // BYTES_PER_VALUE)
         self.values = 0
@@ -151,8 +157,8 @@ class _Skim:
     def unpack(self, code: str, data: bytes) -> tuple[int, ...]:
         return struct.unpack(f"{self.order}{code}", data)
 
-    def variables(self) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+    def variables(self) -> dict[str, MatValue]:
+        found: dict[str, MatValue] = {}
         source = self.source
         while source.at < source.size:
             kind, count, _ = self.tag(source)
@@ -161,7 +167,7 @@ class _Skim:
                 name, value = self.matrix(source, count, 0)
                 found[name] = value
             elif kind == COMPRESSED:
-                inner = Packed(source, count, self.unpacked, self.most_bytes)
+                inner = InflatedStream(source, count, self.unpacked, self.most_bytes)
                 kind, count, _ = self.tag(inner)
                 if kind == MATRIX:
                     name, value = self.matrix(inner, count, 0)
@@ -171,13 +177,13 @@ class _Skim:
         return found
 
     def spend(self, count: int) -> None:
-        """Count values; raise where a file of its size has too many."""
+        """Count values; raise where there are too many for the size of the file."""
         self.values += count
         if self.values > self.most.most:
             raise FormatError(self.most.refusal(self.values))
 
-    def tag(self, at: Bytes) -> tuple[int, int, bytes | None]:
-        """Kind and length of the next element; of a short one also its data."""
+    def tag(self, at: ByteStream) -> tuple[int, int, bytes | None]:
+        """Type and length of the next element; of a small data element also its data."""
         head = at.read(8)
         kind, count = self.unpack("II", head)
         if kind >> 16:
@@ -187,8 +193,8 @@ class _Skim:
             return kind, count, head[4 : 4 + count]
         return kind, count, None
 
-    def element(self, at: Bytes, most: int) -> tuple[int, bytes | None]:
-        """Kind and data of the next element, None if it is of more bytes."""
+    def element(self, at: ByteStream, most: int) -> tuple[int, bytes | None]:
+        """Type and data of the next element; None as data of more than `most` bytes."""
         kind, count, data = self.tag(at)
         if data is not None:
             return kind, data
@@ -196,19 +202,19 @@ class _Skim:
         at.skip(-count % 8 + (count if data is None else 0))
         return kind, data
 
-    def integers(self, at: Bytes, what: str) -> tuple[int, ...]:
+    def integers(self, at: ByteStream, what: str) -> tuple[int, ...]:
         kind, data = self.element(at, 4 * MOST_NUMBERS)
         if data is None or kind not in (5, 6) or len(data) % 4 or not data:
             raise FormatError(f"no {what} where they should be")
         return self.unpack(f"{len(data) // 4}{NUMBERS[kind]}", data)
 
-    def matrix(self, at: Bytes, count: int, nested: int) -> tuple[str, Value]:
-        """Name and value of the matrix of so many bytes that is next."""
+    def matrix(self, at: ByteStream, count: int, nested: int) -> tuple[str, MatValue]:
+        """Name and value of the next array, which has `count` bytes."""
         self.spend(1)
         if nested > MATLAB_DEPTH.most:
             raise FormatError(MATLAB_DEPTH.refusal(nested))
         if not count:
-            return "", Array((0, 0), ())
+            return "", MatArray((0, 0), ())
         end = at.at + count
         kind = self.integers(at, "flags")[0] & 0xFF
         name, value = self.named(at, kind, nested)
@@ -217,17 +223,17 @@ class _Skim:
         at.skip(end - at.at)
         return name, value
 
-    def named(self, at: Bytes, kind: int, nested: int) -> tuple[str, Value]:
-        if kind in OTHERS:
-            return "", Other(OTHERS[kind])
+    def named(self, at: ByteStream, kind: int, nested: int) -> tuple[str, MatValue]:
+        if kind in OPAQUE_CLASSES:
+            return "", MatOpaque(OPAQUE_CLASSES[kind])
         shape = self.integers(at, "sizes")
         if min(shape) < 0 or len(shape) < 2:
             raise FormatError(f"an array of sizes {shape}")
         name = (self.element(at, MOST_TEXT)[1] or b"").decode("utf-8", "replace")
         return name, self.value(at, kind, shape, nested)
 
-    def value(self, at: Bytes, kind: int, shape: tuple[int, ...], nested: int) -> Value:
-        array = Array(shape)
+    def value(self, at: ByteStream, kind: int, shape: tuple[int, ...], nested: int) -> MatValue:
+        array = MatArray(shape)
         if kind in (CELL, STRUCT) and self.values + array.elements > self.most.most:
             raise FormatError(self.most.refusal(self.values + array.elements))
         if kind == CELL:
@@ -238,47 +244,47 @@ class _Skim:
             return self.text(at, shape)
         if DOUBLE <= kind <= UINT64:
             return self.numbers(at, array) if array.elements <= MOST_NUMBERS else array
-        return array if kind == SPARSE else Other("value")
+        return array if kind == SPARSE else MatOpaque("value")
 
-    def inside(self, at: Bytes, nested: int, wanted: bool = True) -> Value:
+    def inside(self, at: ByteStream, nested: int, wanted: bool = True) -> MatValue:
         kind, count, _ = self.tag(at)
         if kind != MATRIX:
             raise FormatError(f"an element of kind {kind} in a cell or struct, expected {MATRIX}")
         if wanted:
             return self.matrix(at, count, nested + 1)[1]
         at.skip(count)
-        return Other("ignored")
+        return MatOpaque("ignored")
 
-    def structs(self, at: Bytes, count: int, nested: int) -> Value:
-        width = self.integers(at, "lengths of names")[0]
+    def structs(self, at: ByteStream, count: int, nested: int) -> MatValue:
+        width = self.integers(at, "lengths of names")[0]  # of each field name, padded
         data = self.element(at, MOST_TEXT * MOST_NUMBERS)[1]
         if data is None or not 0 < width <= MOST_TEXT or len(data) % width:
             raise FormatError("a struct without the names of its fields")
         parts = [data[n : n + width] for n in range(0, len(data), width)]
         names = [part.split(b"\0")[0].decode("utf-8", "replace") for part in parts]
         self.spend(count)
-        many: list[Value] = []
+        structs: list[MatValue] = []
         for _ in range(count):
-            one: dict[str, Value] = {}
+            one: dict[str, MatValue] = {}
             for name in names:
                 value = self.inside(at, nested, name not in self.ignored)
                 if name not in self.ignored:
                     one[name] = value
-            many.append(one)
-        return many[0] if count == 1 else many
+            structs.append(one)
+        return structs[0] if count == 1 else structs
 
-    def text(self, at: Bytes, shape: tuple[int, ...]) -> Value:
+    def text(self, at: ByteStream, shape: tuple[int, ...]) -> MatValue:
         kind, data = self.element(at, MOST_TEXT)
         if data is None or (shape[0] > 1 and len(data) > 1):
-            return Other("text")
-        code = TEXTS.get(kind)
+            return MatOpaque("text")
+        code = ENCODINGS.get(kind)
         if code is None:
             raise FormatError(f"a text of kind {kind}")
         if code in ("utf-16", "utf-32"):
             code += "-le" if self.order == "<" else "-be"
         return data.decode(code, "replace")
 
-    def numbers(self, at: Bytes, array: Array) -> Array:
+    def numbers(self, at: ByteStream, array: MatArray) -> MatArray:
         kind, data = self.element(at, 8 * MOST_NUMBERS)
         if data is None or kind not in NUMBERS:
             raise FormatError(f"an array of kind {kind}")
@@ -286,4 +292,4 @@ class _Skim:
         self.spend(array.elements // NUMBERS_PER_VALUE)
         if len(data) != size * array.elements:
             raise FormatError(f"{len(data)} bytes for {array.elements} numbers of {size}")
-        return Array(array.shape, self.unpack(f"{array.elements}{NUMBERS[kind]}", data))
+        return MatArray(array.shape, self.unpack(f"{array.elements}{NUMBERS[kind]}", data))

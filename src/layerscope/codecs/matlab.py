@@ -1,34 +1,35 @@
-"""What MATLAB's files hold, as plain values: texts, cells, structs, and arrays by their shape."""
+"""Values of MAT-files: strings, cell arrays, structs, and numeric arrays by their shape."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-MOST_NUMBERS = 64  # an array of more is known by its shape alone: its numbers are never read
-MOST_TEXT = 4096  # characters; a longer text is not read
-BYTES_PER_VALUE = 8  # of a file: a larger one may have more values
-NUMBERS_PER_VALUE = 16  # numbers that take the memory of one value
+MOST_NUMBERS = 64  # elements of an array whose numbers are read; of larger ones only the shape
+MOST_TEXT = 4096  # characters of a string; a longer one is not read
+BYTES_PER_VALUE = 8  # a large file may have one value for so many of its bytes
+NUMBERS_PER_VALUE = 16  # numbers that count as one value
 
 
-class Array(Struct, frozen=True):
-    """Numbers: their shape, and if they are few the numbers themselves, column by column."""
+class MatArray(Struct, frozen=True):
+    """The shape of a numeric array, and of a small one its numbers in column-major order."""
 
     shape: tuple[int, ...]
     numbers: tuple[float, ...] | None = None
 
     @property
     def elements(self) -> int:
-        """How many numbers there are."""
+        """Number of elements."""
         count = 1
         for size in self.shape:
             count *= size
         return count
 
 
-class Other(Struct, frozen=True):
-    """What is no data: a function, an object of some class, a text too long to be a name."""
+class MatOpaque(Struct, frozen=True):
+    """A value that is not decoded: a function, an object of a class, a long string."""
 
     kind: str
 
 
-Value = str | Array | Other | list["Value"] | dict[str, "Value"]  # a list is a cell or structs
+# A list is a cell array or a struct array, a dict one struct.
+MatValue = str | MatArray | MatOpaque | list["MatValue"] | dict[str, "MatValue"]

@@ -1,7 +1,8 @@
-"""Messages of named fields as text and wire decoders fill them, and typed looks into them.
+"""A protobuf message by field name, as the text and the binary decoder fill it, with typed getters.
 
-A field may have any number of values; one that should have a single value has the last of them.
-A wrong type is an error that says where it stands, what was found and what was expected.
+Every field may be repeated; the getter of a singular field returns the last value, as protobuf
+does. A value of a wrong type raises FormatError with its position, what was found and what was
+expected.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from layerscope.limits import MOST_SIZE
 Kind = Literal["string", "number", "word"]
 TRUE = ("true", "True", "t", "1")
 FALSE = ("false", "False", "f", "0")
-MOST_DIGITS = 24  # 64 bits take 20, in octal 23
-MOST_TEXT = 400  # characters of a number: a double has at most 309 before its point
-ENDLESS = {"inf": "inf", "infinity": "inf", "nan": "nan"}
+MOST_DIGITS = 24  # of an integer: 64 bits take 20, in octal 23
+MOST_TEXT = 400  # characters of a number: a double has at most 309 before the point
+NON_FINITE = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})"
                     rb"|U([0-9a-fA-F]{8})|(.))", re.DOTALL)  # fmt: skip
-LETTERS = {
+ESCAPED_LETTERS = {
     b"n": b"\n",
     b"t": b"\t",
     b"r": b"\r",
@@ -34,24 +35,24 @@ LETTERS = {
 
 
 class UnknownWord(FormatError):
-    """A word that an enumeration does not have: another version of the format may."""
+    """A word that is not in an enumeration; another version of the format may have it."""
 
 
-class Origin(Protocol):
-    """What was read: it turns an offset into a place that people can find."""
+class Locator(Protocol):
+    """Turns offsets of the input into lines, positions and errors."""
 
     def line(self, at: int) -> int:
-        """The line of an offset, 0 where there are no lines."""
+        """The line of an offset, 0 in binary data."""
 
-    def place(self, at: int) -> str:
-        """Where an offset is, within the file: its line, or where there are none its byte."""
+    def position(self, at: int) -> str:
+        """An offset as `line 3`, or in binary data as `byte 17`."""
 
     def error(self, at: int, what: str) -> FormatError:
-        """What is wrong at an offset, as an error to raise."""
+        """An error to raise, with the position of an offset."""
 
 
-class Value(Struct, frozen=True, gc=False):
-    """One scalar as it was written, strings without their quotes, and where it stands."""
+class Scalar(Struct, frozen=True, gc=False):
+    """A scalar as it was written, strings without quotes, and its offset."""
 
     kind: Kind
     text: str
@@ -59,7 +60,7 @@ class Value(Struct, frozen=True, gc=False):
 
 
 def unescape(body: bytes) -> str:
-    """The text that a quoted string means."""
+    """The value of a quoted string, with its escapes replaced."""
     if b"\\" in body:
         body = ESCAPE.sub(_escaped, body)
     return body.decode("utf-8", "replace")
@@ -72,18 +73,18 @@ def _escaped(found: re.Match[bytes]) -> bytes:
     if short or long:
         code = int(short or long, 16)
         return (chr(code) if code < 0x110000 else "\ufffd").encode("utf-8", "replace")
-    return LETTERS.get(letter, letter)
+    return ESCAPED_LETTERS.get(letter, letter)
 
 
 class Message:
-    """Fields in the order of their first use; `at` is where the message begins."""
+    """Fields in the order of their first use; `at` is the offset of the message."""
 
-    __slots__ = ("at", "fields", "origin")
+    __slots__ = ("at", "fields", "locator")
 
-    def __init__(self, origin: Origin, at: int = 0) -> None:
-        self.origin = origin
+    def __init__(self, locator: Locator, at: int = 0) -> None:
+        self.locator = locator
         self.at = at
-        self.fields: dict[str, list[Value | Message]] = {}
+        self.fields: dict[str, list[Scalar | Message]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self.fields
@@ -91,16 +92,16 @@ class Message:
     @property
     def line(self) -> int:
         """The line it begins on."""
-        return self.origin.line(self.at)
+        return self.locator.line(self.at)
 
-    def put(self, name: str, value: Value | Message) -> None:
+    def put(self, name: str, value: Scalar | Message) -> None:
         """Add one value of a field."""
         self.fields.setdefault(name, []).append(value)
 
     def error(self, what: str, name: str = "") -> FormatError:
-        """What is wrong with the message, or with the last value of a field, as an error."""
+        """An error to raise, at the message or at the last value of a field."""
         at = self.fields[name][-1].at if name in self.fields else self.at
-        return self.origin.error(at, what)
+        return self.locator.error(at, what)
 
     # -- messages
 
@@ -109,40 +110,40 @@ class Message:
         found = []
         for value in self.fields.get(name, ()):
             if not isinstance(value, Message):
-                raise self.origin.error(value.at, f"{name} {value.text!r}, expected a message")
+                raise self.locator.error(value.at, f"{name} {value.text!r}, expected a message")
             found.append(value)
         return found
 
     def message(self, name: str) -> Message:
-        """The message of a field; an empty one where it is not."""
+        """The message of a field; an empty one if it is absent."""
         found = self.messages(name)
-        return found[-1] if found else Message(self.origin, self.at)
+        return found[-1] if found else Message(self.locator, self.at)
 
     # -- scalars
 
-    def _scalars(self, name: str, wanted: str) -> list[Value]:
+    def _scalars(self, name: str, wanted: str) -> list[Scalar]:
         found = []
         for value in self.fields.get(name, ()):
             if isinstance(value, Message):
-                raise self.origin.error(value.at, f"{name} is a message, expected {wanted}")
+                raise self.locator.error(value.at, f"{name} is a message, expected {wanted}")
             found.append(value)
         return found
 
     def texts(self, name: str) -> list[str]:
-        """Every string of a field; words and numbers stand for themselves."""
+        """Every string of a field; words and numbers as they are written."""
         return [value.text for value in self._scalars(name, "a string")]
 
     def text(self, name: str, default: str = "") -> str:
-        """The string, or the word, of a field."""
+        """The string or word of a field."""
         found = self.texts(name)
         return found[-1] if found else default
 
     def wholes(self, name: str) -> list[int]:
-        """Every whole number of a field."""
+        """Every integer of a field."""
         return [self._whole(name, value) for value in self._scalars(name, "a whole number")]
 
     def whole(self, name: str, default: int = 0) -> int:
-        """The whole number of a field."""
+        """The integer of a field."""
         found = self.wholes(name)
         return found[-1] if found else default
 
@@ -156,7 +157,7 @@ class Message:
         return found[-1] if found else default
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """The truth of a field."""
+        """The bool of a field."""
         found = self._scalars(name, "true or false")
         if not found:
             return default
@@ -167,7 +168,7 @@ class Message:
         return False
 
     def choice(self, name: str, words: tuple[str, ...], default: str) -> str:
-        """One of the words of an enumeration, given as such or by its number, counted from 0."""
+        """The enum value of a field, given as a word or as its number, counted from 0."""
         found = self._scalars(name, " or ".join(words))
         if not found:
             return default
@@ -180,18 +181,18 @@ class Message:
                 return words[number]
         raise UnknownWord(str(self._wrong(name, value, " or ".join(filter(None, words)))))
 
-    def _wrong(self, name: str, value: Value, wanted: str) -> FormatError:
+    def _wrong(self, name: str, value: Scalar, wanted: str) -> FormatError:
         shown = value.text if len(value.text) <= 60 else value.text[:60] + "…"
-        told = repr(shown) if value.kind == "string" else shown
-        return self.origin.error(value.at, f"{name} {told}, expected {wanted}")
+        text = repr(shown) if value.kind == "string" else shown
+        return self.locator.error(value.at, f"{name} {text}, expected {wanted}")
 
-    def _written(self, name: str, value: Value) -> str:
-        """A number as it is written, without blanks behind its sign."""
+    def _written(self, name: str, value: Scalar) -> str:
+        """A number as it is written, in lower case and without spaces after its sign."""
         if len(value.text) > MOST_TEXT:
             raise self._wrong(name, value, f"at most {MOST_TEXT} digits, not {len(value.text)}")
         return "".join(value.text.split()).lower()
 
-    def _whole(self, name: str, value: Value) -> int:
+    def _whole(self, name: str, value: Scalar) -> int:
         text = self._written(name, value)
         sign = -1 if text.startswith("-") else 1
         digits = text.lstrip("+-").rstrip("u")
@@ -213,14 +214,14 @@ class Message:
             raise self._wrong(name, value, "at most 2^63 - 1")
         return sign * number
 
-    def _number(self, name: str, value: Value) -> float:
+    def _number(self, name: str, value: Scalar) -> float:
         text = self._written(name, value)
         bare = text.lstrip("+-")
         try:
             if "_" in bare:
                 raise ValueError
-            if bare in ENDLESS:
-                real = float(ENDLESS[bare])
+            if bare in NON_FINITE:
+                real = float(NON_FINITE[bare])
             elif bare.startswith("0x"):
                 real = float(int(bare[2:][:MOST_DIGITS], 16))
             else:

@@ -1,4 +1,4 @@
-"""Protobuf's wire format, read where it lies: fields one by one, payloads as untouched spans."""
+"""Protobuf's wire format, read field by field from memory-mapped bytes without copying payloads."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from contextlib import contextmanager
 
 from layerscope.errors import FormatError
 
-VARINT, FIXED64, SPAN, GROUP, GROUP_END, FIXED32 = range(6)
+# Wire types. LEN is length-delimited: strings, bytes, messages, packed scalars.
+VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)
 Field = tuple[int, int, int, int]  # number, wire type, value (of VARINT) or start, end
 
 MOST_FIELDS = 10_000_000  # some seconds; a large network has a hundred thousand
 TOO_MANY = f"more than {MOST_FIELDS:,} fields and numbers, no network has"
-MOST_TEXT = 1 << 20
-MOST_NUMBER = (1 << 29) - 1
-SMALL = 1 << 12  # bytes of a message that is looked through at once
-RELEASE_BYTES = 16 << 20  # of the file that stay mapped behind the reader
+MOST_TEXT = 1 << 20  # bytes of a string
+MOST_NUMBER = (1 << 29) - 1  # largest field number
+SMALL = 1 << 12  # bytes of a message that is copied and decoded at once
+RELEASE_BYTES = 16 << 20  # of read pages that stay in memory
 
 
 class Wire:
-    """The bytes of a message: the name errors give them, and how many fields may yet be read."""
+    """The bytes of a message, their name in errors, and how many more fields may be read."""
 
     __slots__ = ("_release_at", "data", "left", "name", "size")
 
@@ -34,34 +35,34 @@ class Wire:
         self._release_at = RELEASE_BYTES
 
     def error(self, at: int, what: str) -> FormatError:
-        """What is wrong at a byte, as an error to raise."""
+        """An error to raise, with a byte offset."""
         return FormatError(f"{self.name}: byte {at}: {what}")
 
     def line(self, at: int) -> int:
-        """There are no lines."""
+        """Always 0: binary data has no lines."""
         return 0
 
-    def place(self, at: int) -> str:
-        """The byte of an offset, in words."""
+    def position(self, at: int) -> str:
+        """An offset as `byte 17`."""
         return f"byte {at}"
 
     def spend(self, at: int, fields: int) -> None:
-        """Take so many off the fields that may yet be read."""
+        """Count fields against the limit; raise if there are too many."""
         self.left -= fields
         if self.left < 0:
             raise self.error(at, TOO_MANY)
 
     def fields(self, start: int = 0, end: int | None = None) -> Iterable[Field]:
-        """Every field of the message in a span, in the order of the file; payloads stay unread."""
+        """Every field of the message between two offsets, in file order; payloads are not read."""
         end = self.size if end is None else end
         if end - start <= SMALL:
-            found = self._few(start, end)
+            found = self._small_message(start, end)
             if found is not None:
                 return found
         return self._fields(start, end)
 
-    def _few(self, start: int, end: int) -> list[Field] | None:
-        """The fields of a small message with small numbers, at once; None where it is not so."""
+    def _small_message(self, start: int, end: int) -> list[Field] | None:
+        """Decode a small message at once; None if it has long varints or other wire types."""
         data = self.data[start:end]
         found: list[Field] = []
         at, size = 0, end - start
@@ -72,7 +73,7 @@ class Wire:
                 return None
             value = data[at + 1]
             at += 2
-            if wire == SPAN:
+            if wire == LEN:
                 if value > 127:
                     if at >= size or data[at] > 127:
                         return None
@@ -80,7 +81,7 @@ class Wire:
                     at += 1
                 if value > size - at:
                     return None
-                found.append((tag >> 3, SPAN, start + at, start + at + value))
+                found.append((tag >> 3, LEN, start + at, start + at + value))
                 at += value
             elif wire == VARINT:
                 if value > 127:
@@ -115,7 +116,7 @@ class Wire:
                 value, at = self.varint(at, end)
                 yield number, wire, value, at
                 continue
-            if wire == SPAN:
+            if wire == LEN:
                 value, at = self.varint(at, end)
             elif wire == FIXED32:
                 value = 4
@@ -134,7 +135,7 @@ class Wire:
                 self._release(at)
 
     def varint(self, at: int, end: int) -> tuple[int, int]:
-        """The number that begins at a byte, and where the next thing begins."""
+        """The varint at an offset, and the offset behind it."""
         data = self.data
         begin = at
         value = shift = 0
@@ -152,14 +153,14 @@ class Wire:
         raise self.error(begin, "a number that is cut off")
 
     def varints(self, start: int, end: int) -> Iterator[int]:
-        """The numbers packed in a span."""
+        """The packed varints between two offsets."""
         while start < end:
             self.spend(start, 1)
             value, start = self.varint(start, end)
             yield value
 
     def floats(self, start: int, end: int, wide: bool = False) -> tuple[float, ...]:
-        """The numbers of 4 bytes (of 8 if `wide`) in a span."""
+        """The packed floats (doubles if `wide`) between two offsets."""
         size, code = (8, "d") if wide else (4, "f")
         count, rest = divmod(end - start, size)
         if rest:
@@ -168,26 +169,26 @@ class Wire:
         return struct.unpack(f"<{count}{code}", self.data[start:end])
 
     def text(self, start: int, end: int) -> str:
-        """The UTF-8 text in a span; bytes that are none are escaped."""
+        """The UTF-8 string between two offsets; invalid bytes are escaped."""
         if end - start > MOST_TEXT:
             raise self.error(start, f"a text of {end - start} bytes, expected at most {MOST_TEXT}")
         return self.data[start:end].decode("utf-8", "backslashreplace")
 
     def _release(self, at: int) -> None:
-        """Let go of mapped pages, so that memory does not grow with the file."""
+        """Release mapped pages that are read, so that memory does not grow with the file."""
         self._release_at = at + RELEASE_BYTES
         if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             self.data.madvise(mmap.MADV_DONTNEED)
 
 
 def signed(value: int) -> int:
-    """The int64 (or int32, or enum) that a varint stands for."""
+    """A varint as int64, int32 or enum."""
     return value - (1 << 64) if value >> 63 else value
 
 
 @contextmanager
 def mapped(path: str) -> Iterator[Wire]:
-    """A file as a message, mapped and not read."""
+    """A memory-mapped file as one message."""
     try:
         with open(path, "rb") as file:
             if not os.fstat(file.fileno()).st_size:  # which cannot be mapped

@@ -1,9 +1,8 @@
-"""Protobuf's text format as nested messages that know where they stand; it needs no schema.
+"""Parses protobuf's text format into messages with offsets, without a schema.
 
-Accepted is what protobuf's own parsers accept, and what people write who never met one: `:` before
-`{` or not, `{}` or `<>`, lists in `[]`, `,` and `;` between fields, both quotes, neighbouring
-strings joined, comments, extensions. The bytes are walked once and without recursion; what stands
-under a name of `skip` is passed over and not kept.
+It accepts what protobuf's own parsers accept and common variants: `:` before `{` or not, `{}` or
+`<>`, lists in `[]`, `,` and `;` between fields, both quotes, adjacent strings joined, comments,
+extensions. The bytes are read once and without recursion; fields named in `skip` are not kept.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from mmap import mmap
 
 from msgspec import Struct
 
-from layerscope.codecs.message import Kind, Message, Value, unescape
+from layerscope.codecs.message import Kind, Message, Scalar, unescape
 from layerscope.errors import FormatError
 
 MOST_DEPTH = 100
-MOST_VALUES = 1_000_000  # some hundred MB; the largest network known has a hundred thousand
-MOST_NAMES = 10_000  # that are kept ready as text
-PIECE = 1 << 20
+MOST_VALUES = 1_000_000  # some hundred MB; large networks have a hundred thousand
+MOST_NAMES = 10_000  # field names that are cached as str
+CHUNK = 1 << 20
 
-# Comments and blanks, possessively: they are never looked at twice.
+# Comments and spaces, with possessive quantifiers: no backtracking.
 SPACE = rb"(?:\s++|\#[^\n]*+)*+"
 BLANK = rb"(?:[\s,;]++|\#[^\n]*+)*+"
 STRING = rb"(?P<string>\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+')"
@@ -37,7 +36,7 @@ SCALAR = re.compile(
 )  # fmt: skip
 JOINED = re.compile(SPACE + STRING, re.DOTALL)
 LISTED = re.compile(BLANK + rb"(?:(?P<close>\])|(?P<open>[{<])|(?P<scalar>(?=[\"'\w.+\-])))")
-# Values that a script fills in: $HEIGHT$, ${HEIGHT}, @HEIGHT@, %(height)d, %d.
+# Placeholders of templates: $HEIGHT$, ${HEIGHT}, @HEIGHT@, %(height)d, %d.
 PLACEHOLDER = re.compile(
     SPACE + rb"(\$\w{1,99}\$?|\$\{\w{1,99}\}|@\w{1,99}@|%\(\w{1,99}\)[a-z]|%[a-z]\b)"
 )
@@ -45,7 +44,7 @@ CLOSES = {b"{": b"}", b"<": b">", b"[": b"]"}
 
 
 class Text:
-    """The bytes that are read, their name in errors, and the way from an offset to a line."""
+    """The bytes of a text, their name in errors, and the line of each offset."""
 
     __slots__ = ("_line", "_seen", "data", "name")
 
@@ -56,25 +55,25 @@ class Text:
         self._line = 1
 
     def line(self, at: int) -> int:
-        """The line of an offset, from 1; cheap where offsets are asked for in their order."""
+        """The line of an offset, from 1; fast for offsets in ascending order."""
         if at < self._seen:
             self._seen, self._line = 0, 1
-        for start in range(self._seen, at, PIECE):
-            self._line += self.data[start : min(start + PIECE, at)].count(b"\n")
+        for start in range(self._seen, at, CHUNK):
+            self._line += self.data[start : min(start + CHUNK, at)].count(b"\n")
         self._seen = at
         return self._line
 
-    def place(self, at: int) -> str:
-        """The line of an offset, in words."""
+    def position(self, at: int) -> str:
+        """An offset as `line 3`."""
         return f"line {self.line(at)}"
 
     def error(self, at: int, what: str) -> FormatError:
-        """What is wrong at an offset, as an error to raise."""
+        """An error to raise, with line and column of an offset."""
         column = at - self.data.rfind(b"\n", 0, at)
         return FormatError(f"{self.name}:{self.line(at)}:{column}: {what}")
 
     def unexpected(self, at: int, wanted: str) -> FormatError:
-        """An error at the first thing from an offset on that is neither blank nor comment."""
+        """An error at the first token from an offset on."""
         found = re.compile(BLANK).match(self.data, at)
         at = found.end() if found else at
         piece = self.data[at : at + 20].decode("utf-8", "replace").split("\n")[0].strip()
@@ -84,7 +83,7 @@ class Text:
 
 
 class Frame(Struct, gc=False):
-    """A message, or with a label a list of values under that name, whose end is not read yet."""
+    """An open message, or with a `label` an open list of values of that field."""
 
     message: Message
     close: bytes
@@ -93,15 +92,15 @@ class Frame(Struct, gc=False):
 
 
 def parse(data: bytes | mmap, name: str, skip: Collection[str] = ()) -> Message:
-    """The message that a text is; raises FormatError with line and column where it is none."""
+    """Parse a text; raises FormatError with line and column."""
     text = Text(data, name)
-    if b"\0" in data[:PIECE]:
+    if b"\0" in data[:CHUNK]:
         raise text.error(data.find(b"\0"), "a zero byte, expected text")
     return Parser(text, skip).run()
 
 
 class Parser:
-    """One walk over a text; `left` is how many values it may yet keep."""
+    """The state of a parse; `left` is how many more values may be kept."""
 
     def __init__(self, text: Text, skip: Collection[str] = ()) -> None:
         self.text = text
@@ -120,7 +119,7 @@ class Parser:
         return root
 
     def _in_message(self, at: int) -> int:
-        """One field, or the end of the message; returns where the next thing begins."""
+        """Parse one field or the end of the message; returns the offset behind it."""
         top = self.stack[-1]
         found = FIELD.match(self.text.data, at)
         if found is None:
@@ -155,7 +154,7 @@ class Parser:
                 )
 
     def _in_list(self, at: int) -> int:
-        """One value of a list, or its end."""
+        """Parse one value of a list or its end; returns the offset behind it."""
         top = self.stack[-1]
         found = LISTED.match(self.text.data, at)
         if found is None:
@@ -177,26 +176,28 @@ class Parser:
     def _leave(self, found: re.Match[bytes]) -> int:
         close, wanted = found["close"] or b"", self.stack[-1].close
         if close != wanted:
-            told = f"expected {wanted.decode()}" if wanted else "which closes nothing"
-            raise self.text.error(found.start("close"), f"found {close.decode()}, {told}")
+            hint = f"expected {wanted.decode()}" if wanted else "which closes nothing"
+            raise self.text.error(found.start("close"), f"found {close.decode()}, {hint}")
         self.stack.pop()
         return found.end()
 
     def _scalar(self, outer: Message, name: bytes, at: int, kept: bool) -> int:
-        """One value from an offset on; returns where it ends."""
+        """Parse the scalar at an offset; returns the offset behind it."""
         data = self.text.data
         found = SCALAR.match(data, at)
         if found is None:
-            held = PLACEHOLDER.match(data, at)
-            if held is not None:
-                what = f"found {_shown(held[1])!r}, a placeholder of a template: write a value of "
-                raise self.text.error(held.start(1), f"{what}{_shown(name)} in its place")
+            template = PLACEHOLDER.match(data, at)
+            if template is not None:
+                what = (
+                    f"found {_shown(template[1])!r}, a placeholder of a template: replace it with "
+                )
+                raise self.text.error(template.start(1), f"{what}a value of {_shown(name)}")
             raise self.text.unexpected(at, f"a value of {_shown(name)}")
         kind: Kind = found.lastgroup  # type: ignore[assignment]
         begin, end = found.span(kind)
         if kind != "string":
             self._keep(
-                outer, name, Value(kind, found[kind].decode("ascii", "replace"), begin), kept
+                outer, name, Scalar(kind, found[kind].decode("ascii", "replace"), begin), kept
             )
             return end
         parts = [found[kind][1:-1]]
@@ -204,21 +205,21 @@ class Parser:
             parts.append(more["string"][1:-1])
             end = more.end()
         text = "".join(map(unescape, parts)) if kept else ""
-        self._keep(outer, name, Value(kind, text, begin), kept)
+        self._keep(outer, name, Scalar(kind, text, begin), kept)
         return end
 
-    def _keep(self, outer: Message, name: bytes, value: Value | Message, kept: bool) -> None:
+    def _keep(self, outer: Message, name: bytes, value: Scalar | Message, kept: bool) -> None:
         if not kept:
             return
         self.left -= 1
         if self.left < 0:
             raise self.text.error(value.at, f"more than {MOST_VALUES:,} values: this is no network")
-        known = self.names.get(name)
-        if known is None:
-            known = name.decode("utf-8", "replace").strip("[] \t")
+        field = self.names.get(name)
+        if field is None:
+            field = name.decode("utf-8", "replace").strip("[] \t")
             if len(self.names) < MOST_NAMES:
-                self.names[name] = known
-        outer.put(known, value)
+                self.names[name] = field
+        outer.put(field, value)
 
 
 def _shown(name: bytes) -> str:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from layerscope.engines.program import Program, program_of
 from layerscope.errors import EngineError, MissingExtra
-from layerscope.formats.inside import inside
+from layerscope.formats.sources import file_inside
 from layerscope.report import Report
 
 KINDS = {
@@ -92,7 +92,7 @@ def _named(path: str, folder: str) -> tuple[bytes | str, Any]:
     for tensor in proto.graph.initializer:  # weights of a file beside it are found from here too
         for entry in tensor.external_data:
             if entry.key == "location":
-                inside(path, entry.value)
+                file_inside(path, entry.value)
                 link = os.path.join(folder, entry.value)
                 if not os.path.exists(link):
                     os.makedirs(os.path.dirname(link), exist_ok=True)

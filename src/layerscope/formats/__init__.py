@@ -1,4 +1,4 @@
-"""Networks in files. One file a format; this is the table of them."""
+"""Readers of model files: the table of formats, and how the format of a file is recognised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, cast
 
 from msgspec import Struct
 
@@ -18,27 +18,27 @@ from layerscope.graph.types import Graph, Shape
 
 
 class Format(Struct, frozen=True):
-    """A kind of file: where its reader is, and what its names end with.
+    """A file format: the module of its reader, and its suffixes.
 
-    Its module has `recognise(head: bytes) -> bool` and `read(path: str, options: Options)`.
+    The module has `recognise(head: bytes) -> bool` and `read(path: str, options: ReadOptions)`.
     """
 
     name: str
     module: str
     suffixes: tuple[str, ...]
     says: str
-    binds: bool = False  # its reader is told the shapes of inputs: they decide what it reads
+    binds: bool = False  # the reader needs the shapes of inputs, which decide what it reads
 
 
-class Options(Struct, frozen=True):
-    """What a reader may be told; each format heeds what it knows of."""
+class ReadOptions(Struct, frozen=True):
+    """Options of a reader; each format uses those that apply to it."""
 
     phase: Literal["test", "train"] = "test"
-    proposals: int = 300  # regions that a detector's proposal layer hands on
-    weights: str | None = None  # file of the weights, where they are apart
-    keep_going: bool = False  # read on past what the format's own program refuses
-    inputs: Mapping[str, Shape] = {}  # shapes of inputs; "" is the first
-    dims: Mapping[str, int] = {}  # sizes that the file names and leaves open
+    proposals: int = 300  # number of region proposals per image
+    weights: str | None = None  # file of the weights, where they are in another file
+    keep_going: bool = False  # tolerate errors that the framework itself refuses
+    inputs: Mapping[str, Shape] = {}  # shapes of inputs by name; "" is the first
+    dims: Mapping[str, int] = {}  # symbolic sizes of the file
     batch: int | None = None
 
 
@@ -56,20 +56,24 @@ FORMATS = (
     Format("pt2", "torch.pt2", (".pt2",), "exported programs of PyTorch", binds=True),
     Format("pickle", "torch.pickled", (".pt", ".pth", ".bin", ".ckpt"), "what torch.save wrote"),
 )
-WEAK = [kind for kind in FORMATS if kind.name == "caffemodel"]  # bytes of others look like it
-INDEXED = next(kind for kind in FORMATS if kind.name == "safetensors")  # files an index names
-# Models of Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
+WEAK = [
+    kind for kind in FORMATS if kind.name == "caffemodel"
+]  # other files can begin with the same bytes
+INDEXED = next(
+    kind for kind in FORMATS if kind.name == "safetensors"
+)  # also reads the files of a weight index
+# Models in Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
 MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-DEFAULTS = Options()
+DEFAULTS = ReadOptions()
 
 
-def options_of(**told: Any) -> Options:
-    """What a reader is told, looked through: no word that none knows, no value that none takes."""
-    known = Options.__struct_fields__
-    for name in told:
-        if name not in known:
-            raise UnknownName("option", name, known, f"; known: {', '.join(known)}")
-    options = Options(**told)
+def options_of(**values: Any) -> ReadOptions:
+    """The options of a reader; raises for an unknown name or an invalid value."""
+    names = ReadOptions.__struct_fields__
+    for name in values:
+        if name not in names:
+            raise UnknownName("option", name, names, f"; known: {', '.join(names)}")
+    options = ReadOptions(**values)
     if options.phase not in ("test", "train"):
         raise UsageError(f"phase {options.phase!r}, expected test or train")
     if not 1 <= options.proposals < 1 << 31:
@@ -78,7 +82,7 @@ def options_of(**told: Any) -> Options:
 
 
 def looks_like_a_file(name: str) -> bool:
-    """Whether a network is meant by its path rather than by a name."""
+    """Whether a string is a path, or names a model in Python, rather than a network of the zoo."""
     suffixes = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
     if names_a_model(name) or os.path.sep in name or is_file(name) or foreign.has_suffix(name):
         return True
@@ -88,28 +92,28 @@ def looks_like_a_file(name: str) -> bool:
 
 
 def is_file(path: str) -> bool:
-    """Whether there is such a file, or something else that can be opened as one."""
+    """Whether a path exists and is no folder."""
     return os.path.exists(path) and not os.path.isdir(path)
 
 
 def names_a_model(name: str) -> bool:
-    """Whether a network is meant by what makes it in Python."""
+    """Whether a string names a model in Python, such as torchvision:resnet50."""
     return MODEL.fullmatch(name) is not None and not os.path.isfile(name)
 
 
 def is_run(name: str) -> bool:
-    """Whether a file holds a kept run of `layerscope measure`, by its content."""
+    """Whether a file is a run of `layerscope measure`, by its content."""
     if names_a_model(name) or not is_file(name):
         return False
     return documents.kind_of(name, _head(name)) == "run"
 
 
 def binds(path: str) -> bool:
-    """Whether the reader of a file is told the shapes of its inputs."""
+    """Whether the reader of a file needs the shapes of inputs."""
     if names_a_model(path):
         return True
     head = _head(path)
-    if documents.is_json(head):  # read tells what it is
+    if documents.is_json(head):  # `read` recognises it
         return False
     return recognise(path, head).binds
 
@@ -129,7 +133,7 @@ def _head(path: str) -> bytes:
 
 
 def _inside(folder: str) -> str:
-    """Files of a folder that can be given instead of it, as the end of a message."""
+    """The end of a message: files of a folder that can be given instead of it."""
     found: list[str] = []
     try:
         names = sorted(os.listdir(folder))
@@ -145,7 +149,7 @@ def _inside(folder: str) -> str:
 
 
 def near_files(path: str) -> str:
-    """Files beside a missing one that have nearly its name, as the end of a message."""
+    """The end of a message: files with a name close to that of a missing one."""
     from difflib import get_close_matches
 
     folder, name = os.path.split(path)
@@ -158,8 +162,8 @@ def near_files(path: str) -> str:
     return f"; did you mean {meant}?" if near else ""
 
 
-def read(path: str, options: Options = DEFAULTS) -> Graph:
-    """The network in a file, by what the file begins with, else by what its name ends with."""
+def read(path: str, options: ReadOptions = DEFAULTS) -> Graph:
+    """The network in a file, whose format is recognised by its first bytes, else by its suffix."""
     if names_a_model(path):
         from layerscope.formats.torch import specs
 
@@ -169,15 +173,14 @@ def read(path: str, options: Options = DEFAULTS) -> Graph:
     if document is not None and document != "index":
         raise documents.refusal(path, document)
     kind = recognise(path, head) if document is None else INDEXED
-    graph: Graph = import_module(f"layerscope.formats.{kind.module}").read(path, options)
-    return graph
+    return _module(kind).read(path, options)
 
 
 def recognise(path: str, head: bytes) -> Format:
-    """The kind of a file: of those its name fits the one that knows the head, else the first.
+    """The format of a file: of those with its suffix the one that recognises it, else the first.
 
-    Formats of others are told by their bytes before, by the end of their names after ours; they
-    are refused with what to do.
+    Unsupported formats are refused, by their bytes before and by their suffix after the supported
+    ones.
     """
     line = foreign.refusal(path, head)
     if line is not None:
@@ -196,21 +199,31 @@ def recognise(path: str, head: bytes) -> Format:
             return kind
     if named:
         return named[0]
-    known = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
-    raise FormatError(f"{path}: no network that is known here; known files end in {known}")
+    suffixes = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
+    raise FormatError(f"{path}: not a supported model file; suffixes of those are {suffixes}")
 
 
 def suffix_of(path: str, head: bytes) -> str:
-    """What the name of a file with these first bytes ends with; raises where they do not tell."""
+    """The suffix of a file with these first bytes; raises if they are not recognised."""
     if documents.is_json(head) and not recognised_text(head):
         return ".json"
     return recognise(path, head).suffixes[0]
 
 
 def recognised_text(head: bytes) -> bool:
-    """Whether the head is of a prototxt, which may begin with a brace as JSON does."""
-    return bool(_module(FORMATS[0]).recognise(head))
+    """Whether the head is that of a prototxt, which may begin with a brace like JSON."""
+    return _module(FORMATS[0]).recognise(head)
 
 
-def _module(kind: Format) -> Any:
-    return import_module(f"layerscope.formats.{kind.module}")
+class FormatModule(Protocol):
+    """The module of a format."""
+
+    def recognise(self, head: bytes) -> bool:
+        """Whether a file with these first bytes is of the format."""
+
+    def read(self, path: str, options: ReadOptions) -> Graph:
+        """The network in a file."""
+
+
+def _module(kind: Format) -> FormatModule:
+    return cast("FormatModule", import_module(f"layerscope.formats.{kind.module}"))

@@ -1,6 +1,7 @@
-"""Files that are not read here: what they are, and the command that makes one that is.
+"""Formats that are not supported: how to recognise them, and how to convert them.
 
-Bytes are looked at first, the end of the name second. One table each; an entry a format.
+A file is recognised by its bytes first and by its suffix second. One table each, one entry per
+format.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import shlex
 from msgspec import Struct
 
 
-class Foreign(Struct, frozen=True):
-    """A format of others: what to call it, and how to go on.
+class UnsupportedFormat(Struct, frozen=True):
+    """A format that is not supported: its name, and what the user can do.
 
-    {path} is the file as a shell takes it, {literal} as Python does, {folder} where it stands.
+    {path} is the file quoted for a shell, {literal} quoted for Python, {folder} its folder.
     """
 
     what: str
@@ -23,107 +24,120 @@ class Foreign(Struct, frozen=True):
 
 
 FROM_TENSORFLOW = "python -m tf2onnx.convert {} --output model.onnx, then show model.onnx"
-TFLITE = Foreign("a TensorFlow Lite model", FROM_TENSORFLOW.format("--tflite {path}"))
-GRAPH_DEF = Foreign(
+TFLITE = UnsupportedFormat("a TensorFlow Lite model", FROM_TENSORFLOW.format("--tflite {path}"))
+GRAPH_DEF = UnsupportedFormat(
     "a frozen graph of TensorFlow",
     FROM_TENSORFLOW.format("--graphdef {path} --inputs NAME:0 --outputs NAME:0"),
 )
-SAVED_MODEL = Foreign(
+SAVED_MODEL = UnsupportedFormat(
     "a SavedModel of TensorFlow", FROM_TENSORFLOW.format("--saved-model {folder}")
 )
-CHECKPOINT = Foreign(
+CHECKPOINT = UnsupportedFormat(
     "a checkpoint of TensorFlow",
     FROM_TENSORFLOW.format("--checkpoint NAME.meta --inputs NAME:0 --outputs NAME:0"),
 )
-KERAS = Foreign(
+KERAS = UnsupportedFormat(
     "a Keras model",
     "in Python, keras.models.load_model({literal}).export('model.onnx', format='onnx')",
 )
-HDF5 = Foreign("an HDF5 file, such as a Keras model", KERAS.how)
-GGUF = Foreign(
+HDF5 = UnsupportedFormat("an HDF5 file, such as a Keras model", KERAS.how)
+GGUF = UnsupportedFormat(
     "a GGUF file of llama.cpp, weights and sizes without operations",
-    "show the model that it was made of: hf:config.json",
+    "show the model that it was converted from: hf:config.json",
 )
-GGML = Foreign("a GGML file of llama.cpp", GGUF.how)
-DARKNET = Foreign(
+GGML = UnsupportedFormat("a GGML file of llama.cpp", GGUF.how)
+DARKNET = UnsupportedFormat(
     "a Darknet configuration",
     "convert it to ONNX, such as with pytorch-YOLOv4's demo_darknet2onnx.py {path} NAME.weights",
 )
-DARKNET_WEIGHTS = Foreign(
+DARKNET_WEIGHTS = UnsupportedFormat(
     "weights of Darknet, which tell no operations", "convert its NAME.cfg to ONNX"
 )
-NCNN = Foreign(
+NCNN = UnsupportedFormat(
     "an ncnn model",
-    "give what it was made of, the ONNX or Caffe file, or the PyTorch model of its pnnx.py",
+    "give what it was converted from, the ONNX or Caffe file, or the PyTorch model of its pnnx.py",
 )
-OPENVINO = Foreign(
+OPENVINO = UnsupportedFormat(
     "an OpenVINO IR",
-    "give the ONNX file that it was made of: OpenVINO writes no ONNX",
+    "give the ONNX file that it was converted from: OpenVINO writes no ONNX",
 )
-ARRAYS = Foreign(
+ARRAYS = UnsupportedFormat(
     "an array file of numbers alone",
     "give the network: .bin beside .xml is of OpenVINO, beside .param of ncnn",
 )
-PADDLE = Foreign(
+PADDLE = UnsupportedFormat(
     "a PaddlePaddle model",
     "paddle2onnx --model_dir {folder} --model_filename {path} --save_file model.onnx",
 )
-COREML = Foreign(
-    "a Core ML model", "give the PyTorch or ONNX model that it was made of: coremltools only reads"
+COREML = UnsupportedFormat(
+    "a Core ML model",
+    "give the PyTorch or ONNX model that it was converted from: coremltools only reads",
 )
-TENSORRT = Foreign(
+TENSORRT = UnsupportedFormat(
     "an engine of TensorRT for one GPU", "give the ONNX file that trtexec --onnx was given"
 )
-RKNN = Foreign("an RKNN model of Rockchip", "give the model that rknn-toolkit2 was given")
-MNN = Foreign("an MNN model", "give the ONNX, Caffe or TensorFlow model that MNNConvert was given")
-CAFFE2 = Foreign(
+RKNN = UnsupportedFormat("an RKNN model of Rockchip", "give the model that rknn-toolkit2 was given")
+MNN = UnsupportedFormat(
+    "an MNN model", "give the ONNX, Caffe or TensorFlow model that MNNConvert was given"
+)
+CAFFE2 = UnsupportedFormat(
     "a Caffe2 network", "python -m caffe2.python.onnx.bin.conversion caffe2-to-onnx {path}"
 )
-MOBILE = Foreign(
+MOBILE = UnsupportedFormat(
     "a PyTorch Mobile model (.ptl)",
     "torch.export.save(torch.export.export(model, inputs), 'model.pt2') of the model in Python",
 )
-EXECUTORCH = Foreign("a program of ExecuTorch (.pte)", MOBILE.how)
-ORT = Foreign(
-    "a model in onnxruntime's own format (.ort)", "give the .onnx file that it was made of"
+EXECUTORCH = UnsupportedFormat("a program of ExecuTorch (.pte)", MOBILE.how)
+ORT = UnsupportedFormat(
+    "a model in onnxruntime's own format (.ort)", "give the .onnx file that it was converted from"
 )
-MXNET = Foreign(
+MXNET = UnsupportedFormat(
     "an MXNet network", "in Python, mxnet.onnx.export_model(symbol, params, shapes, types, file)"
 )
-FLAX = Foreign(
+FLAX = UnsupportedFormat(
     "weights of JAX or Flax", "optimum-cli export onnx --model NAME FOLDER, or show hf:config.json"
 )
-TORCH7 = Foreign("a model of Torch7 (Lua)", "convert it with convert_torch_to_pytorch")
-TFJS = Foreign("a TensorFlow.js model", FROM_TENSORFLOW.format("--tfjs {path}"))
-KERAS_JSON = Foreign(
+TORCH7 = UnsupportedFormat("a model of Torch7 (Lua)", "convert it with convert_torch_to_pytorch")
+TFJS = UnsupportedFormat("a TensorFlow.js model", FROM_TENSORFLOW.format("--tfjs {path}"))
+KERAS_JSON = UnsupportedFormat(
     "the architecture of a Keras model",
     "in Python, keras.models.model_from_json(open({literal}).read()).export('model.onnx', "
     "format='onnx')",
 )
-ONNX_TEXT = Foreign(
+ONNX_TEXT = UnsupportedFormat(
     "an ONNX model as text",
     "in Python, onnx.save(onnx.load({literal}, format='textproto'), 'model.onnx')",
 )
-TF_TEXT = Foreign("a graph of TensorFlow as text", GRAPH_DEF.how.replace("{path}", "graph.pb"))
-NUMPY = Foreign("NumPy arrays without a network", "give the network that they are of")
-SKLEARN = Foreign("a pickle of Python", "of scikit-learn, skl2onnx.to_onnx(model, X) writes ONNX")
-PYTHON = Foreign("Python source", "name what makes the model: {path}:NAME")
-NOTEBOOK = Foreign("a Jupyter notebook", "layerscope.summary(model, input_size=…) inside it")
-HTML = Foreign("an HTML page", "if it was downloaded, download it again as a raw file")
-XML = Foreign("XML", "if a download answered with an error, download it again")
-OLD_TORCH = Foreign(
+TF_TEXT = UnsupportedFormat(
+    "a graph of TensorFlow as text", GRAPH_DEF.how.replace("{path}", "graph.pb")
+)
+NUMPY = UnsupportedFormat("NumPy arrays without a network", "give the network that they are of")
+SKLEARN = UnsupportedFormat(
+    "a pickle of Python", "of scikit-learn, skl2onnx.to_onnx(model, X) writes ONNX"
+)
+PYTHON = UnsupportedFormat("Python source", "name what makes the model: {path}:NAME")
+NOTEBOOK = UnsupportedFormat(
+    "a Jupyter notebook", "layerscope.summary(model, input_size=…) inside it"
+)
+HTML = UnsupportedFormat("an HTML page", "if it was downloaded, download it again as a raw file")
+XML = UnsupportedFormat("XML", "if a download answered with an error, download it again")
+OLD_TORCH = UnsupportedFormat(
     "a tar archive, as PyTorch 0.1 wrote", "load it with PyTorch and torch.save its state_dict()"
 )
-ARCHIVE = Foreign("an archive", "unpack it, and give the model in it")
-UTF16 = Foreign("text in UTF-16", "save it as UTF-8")
-MINDSPORE = Foreign("a MindSpore model", "mindspore.export(net, x, file_format='ONNX')")
-DLC = Foreign("a compiled model of an NPU", "give the ONNX file that its compiler was given")
-NNEF = Foreign("an NNEF graph", "convert it to ONNX with nnef_tools")
-MEAN = Foreign("a mean image of Caffe (.binaryproto)", "give the .prototxt of the network")
-NOT_A_MODEL = Foreign("no model", "give the model's own file")
+ARCHIVE = UnsupportedFormat("an archive", "unpack it, and give the model in it")
+UTF16 = UnsupportedFormat("text in UTF-16", "save it as UTF-8")
+MINDSPORE = UnsupportedFormat("a MindSpore model", "mindspore.export(net, x, file_format='ONNX')")
+DLC = UnsupportedFormat(
+    "a compiled model of an NPU", "give the ONNX file that its compiler was given"
+)
+NNEF = UnsupportedFormat("an NNEF graph", "convert it to ONNX with nnef_tools")
+MEAN = UnsupportedFormat(
+    "a mean image of Caffe (.binaryproto)", "give the .prototxt of the network"
+)
+NOT_A_MODEL = UnsupportedFormat("no model", "give the model's own file")
 
-# what a file begins with, after so many bytes
-MAGIC: tuple[tuple[int, bytes, Foreign], ...] = (
+# Offset and magic bytes of a file.
+MAGIC: tuple[tuple[int, bytes, UnsupportedFormat], ...] = (
     (4, b"TFL3", TFLITE), (0, b"GGUF", GGUF), (0, b"lmgg", GGML), (0, b"tjgg", GGML),
     (0, b"fmgg", GGML), (0, b"RKNN", RKNN), (0, b"ftrt", TENSORRT), (0, b"ptrt", TENSORRT),
     (4, b"ORTM", ORT), (4, b"ET12", EXECUTORCH), (0, b"7767517\n", NCNN), (0, b"7767517\r", NCNN),
@@ -136,7 +150,7 @@ MAGIC: tuple[tuple[int, bytes, Foreign], ...] = (
     (0, b"\x89PNG", NOT_A_MODEL), (0, b"%PDF", NOT_A_MODEL), (0, b"\x7fELF", NOT_A_MODEL),
     (0, b"\xff\xd8\xff", NOT_A_MODEL), (0, b"GIF8", NOT_A_MODEL),
 )  # fmt: skip
-SUFFIXES: dict[str, Foreign] = {
+SUFFIXES: dict[str, UnsupportedFormat] = {
     ".tflite": TFLITE, ".lite": TFLITE, ".gguf": GGUF, ".ggml": GGML, ".h5": HDF5, ".hdf5": HDF5,
     ".keras": KERAS, ".cfg": DARKNET, ".weights": DARKNET_WEIGHTS, ".param": NCNN, ".xml": OPENVINO,
     ".pb": GRAPH_DEF, ".meta": CHECKPOINT, ".index": CHECKPOINT, ".pdmodel": PADDLE,
@@ -148,15 +162,15 @@ SUFFIXES: dict[str, Foreign] = {
     ".dlc": DLC, ".hef": DLC, ".om": DLC, ".blob": DLC, ".nnef": NNEF, ".binaryproto": MEAN,
     ".html": HTML, ".zip": ARCHIVE, ".tar": ARCHIVE, ".gz": ARCHIVE, ".tgz": ARCHIVE,
 }  # fmt: skip
-# keys of a JSON object
-JSON: tuple[tuple[frozenset[str], Foreign], ...] = (
+# Keys of a JSON object.
+JSON: tuple[tuple[frozenset[str], UnsupportedFormat], ...] = (
     (frozenset({"modelTopology"}), TFJS), (frozenset({"weightsManifest"}), TFJS),
     (frozenset({"class_name", "config"}), KERAS_JSON),
     (frozenset({"nodes", "arg_nodes", "heads"}), MXNET),
     (frozenset({"cells", "nbformat"}), NOTEBOOK), (frozenset({"base_code", "program"}), PADDLE),
 )  # fmt: skip
-# a file inside a folder
-FOLDERS: tuple[tuple[str, Foreign], ...] = (
+# A file inside a folder.
+FOLDERS: tuple[tuple[str, UnsupportedFormat], ...] = (
     ("saved_model.pb", SAVED_MODEL), ("saved_model.pbtxt", SAVED_MODEL),
     ("keras_metadata.pb", SAVED_MODEL), ("Manifest.json", COREML), ("coremldata.bin", COREML),
     ("graph.nnef", NNEF), ("inference.pdmodel", PADDLE), ("__model__", PADDLE),
@@ -168,13 +182,13 @@ ANNEX = re.compile(rb"(\.\./)*(\.git/annex|/annex)/objects/")
 SOLVER = re.compile(rb"^\s*(base_lr|max_iter|lr_policy|solver_mode|snapshot_prefix)\s*:", re.M)
 LAYERS = re.compile(rb"^\s*(layers?\s*\{|input\s*:|input_dim\s*:)", re.M)
 NETS = re.compile(rb'^\s*(?:net|train_net|test_net)\s*:\s*["\']([^"\'\n]+)', re.M)
-# name and op of a first node, as protobuf writes them
+# Name and op of the first node of a GraphDef in protobuf's encoding.
 NODE = re.compile(rb"\x0a[\x01-\xff][\x01-\x7f]?\x0a.([\w./^:-]+)\x12.([A-Z]\w+)", re.S)
 PROGRAM = re.compile(rb"\x0a.{1,5}?\x08\x00\x10(\xff{9}\x01|\x00)", re.S)
 
 
 def refusal(path: str, head: bytes) -> str | None:
-    """What a file is by its bytes and how to go on, None where they do not tell."""
+    """The error line for a file that is unsupported by its bytes; None if it may be supported."""
     for look in (_pointer, _solver):
         line = look(path, head)
         if line is not None:
@@ -186,7 +200,7 @@ def refusal(path: str, head: bytes) -> str | None:
 
 
 def by_suffix(path: str) -> str | None:
-    """What a file is by the end of its name, where its bytes are of nothing known here."""
+    """The same by the suffix of a file whose bytes are not recognised."""
     found = SUFFIXES.get(os.path.splitext(path.lower().rstrip("/"))[1])
     if found is None and path.lower().endswith(".bin") and _beside(path):
         found = ARRAYS
@@ -194,12 +208,12 @@ def by_suffix(path: str) -> str | None:
 
 
 def has_suffix(name: str) -> bool:
-    """Whether a name ends as files of others do."""
+    """Whether a name has the suffix of an unsupported format."""
     return os.path.splitext(name.lower().rstrip("/"))[1] in SUFFIXES
 
 
 def of_folder(path: str) -> str | None:
-    """What a folder is that other programs take for a model."""
+    """The error line for a folder that is a model of another program."""
     for name, kind in FOLDERS:
         if os.path.exists(os.path.join(path, name)):
             return line_of(path, kind)
@@ -207,13 +221,13 @@ def of_folder(path: str) -> str | None:
 
 
 def of_json(path: str, keys: set[str]) -> str | None:
-    """What a JSON object is by its keys."""
+    """The error line for a JSON object of an unsupported format, by its keys."""
     found = next((kind for wanted, kind in JSON if wanted <= keys), None)
     return None if found is None else line_of(path, found)
 
 
-def line_of(path: str, kind: Foreign) -> str:
-    """The whole of an error's line."""
+def line_of(path: str, kind: UnsupportedFormat) -> str:
+    """The error line for a file of an unsupported format."""
     folder = shlex.quote(path if os.path.isdir(path) else os.path.dirname(path) or ".")
     how = kind.how.format(path=shlex.quote(path), literal=repr(path), folder=folder)
     return f"{path}: {kind.what}, not read here; {how}"
@@ -222,9 +236,9 @@ def line_of(path: str, kind: Foreign) -> str:
 def _pointer(path: str, head: bytes) -> str | None:
     if POINTER.match(head):
         size = re.search(rb"^size (\d{1,19})\s*$", head, re.M)
-        told = f" of {int(size[1]):,} bytes" if size else ""
+        shown = f" of {int(size[1]):,} bytes" if size else ""
         return (
-            f"{path}: a Git LFS pointer to a file{told}, not the file; fetch it with "
+            f"{path}: a Git LFS pointer to a file{shown}, not the file; fetch it with "
             f"git lfs pull --include {os.path.basename(path)}"
         )
     if ANNEX.match(head):
@@ -233,7 +247,7 @@ def _pointer(path: str, head: bytes) -> str | None:
 
 
 def _solver(path: str, head: bytes) -> str | None:
-    """A solver of Caffe names the network that it trains."""
+    """The line for a solver of Caffe, which names the network that it trains."""
     if b"\0" in head or LAYERS.search(head) or not SOLVER.search(head):
         return None
     nets = [name.decode(errors="replace") for name in NETS.findall(head)]
@@ -241,13 +255,13 @@ def _solver(path: str, head: bytes) -> str | None:
     return f"{path}: a solver of Caffe, which holds no layers; {give}"
 
 
-def _hdf5(path: str, head: bytes) -> Foreign | None:
+def _hdf5(path: str, head: bytes) -> UnsupportedFormat | None:
     signed = head.startswith(b"\x89HDF\r\n\x1a\n")
     return HDF5 if signed and not path.lower().endswith((".mat", ".caffemodel")) else None
 
 
-def _zip(path: str, head: bytes) -> Foreign | None:
-    """By the first names of an archive; those of PyTorch are left to their readers."""
+def _zip(path: str, head: bytes) -> UnsupportedFormat | None:
+    """By the first member of a zip archive; archives of PyTorch have readers."""
     if not head.startswith(b"PK\x03\x04"):
         return None
     if path.lower().endswith(".ptl"):
@@ -258,7 +272,7 @@ def _zip(path: str, head: bytes) -> Foreign | None:
     return NUMPY if first.endswith(b".npy") else None
 
 
-def _text(path: str, head: bytes) -> Foreign | None:
+def _text(path: str, head: bytes) -> UnsupportedFormat | None:
     if b"\0" in head:
         return None
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -275,7 +289,7 @@ def _text(path: str, head: bytes) -> Foreign | None:
     return TF_TEXT if node and re.search(rb"^\s*op\s*:", start, re.M) else None
 
 
-def _protobuf(path: str, head: bytes) -> Foreign | None:
+def _protobuf(path: str, head: bytes) -> UnsupportedFormat | None:
     if os.path.basename(path) in ("predict_net.pb", "init_net.pb"):
         return CAFFE2
     if NODE.match(head):

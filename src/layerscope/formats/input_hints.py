@@ -1,4 +1,4 @@
-"""Which sizes an input could have that a file leaves open, by what reads it and by its name."""
+"""Suggestions for the shape of an input that a file leaves open, by its reader and its name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from layerscope.graph import attributes as at
 from layerscope.graph.types import Node
 
 IMAGE = "1x3x224x224"
-REGIONS = "300x5"  # image, and two corners
-# What an input is called in many files, and sizes that fit.
+REGIONS = "300x5"  # image index and two corners
+# Common names of inputs, and shapes that fit.
 NAMED = (
     ("im_info", "1x3"),
     ("iminfo", "1x3"),
@@ -28,12 +28,12 @@ WINDOWS = ("conv", "conv_transpose", "max_pool", "avg_pool", "stochastic_pool")
 
 
 def shape_hint(name: str, node: Node) -> str:
-    """Sizes to suggest for an input that a node reads, such as 1x3x224x224."""
-    place = node.inputs.index(name)
-    if node.op in REGION_OPS and place == 1:
+    """A shape to suggest for an input of a node, such as 1x3x224x224."""
+    index = node.inputs.index(name)
+    if node.op in REGION_OPS and index == 1:
         return REGIONS
-    if node.op in UNROLLED:  # steps, sequences, features; marks of where sequences go on
-        return ("20x1x256", "20x1", "1x256")[min(place, 2)]
+    if node.op in UNROLLED:  # steps x sequences x features; flags where a sequence continues
+        return ("20x1x256", "20x1", "1x256")[min(index, 2)]
     if node.op == "embedding":
         return "20x1"
     if node.op in WINDOWS:
@@ -46,7 +46,7 @@ def shape_hint(name: str, node: Node) -> str:
 
 
 def _of_rank(node: Node) -> str:
-    """An image, or where the window has another number of axes what fits that."""
-    told = node.attributes
-    rank = told.window.rank if isinstance(told, (at.Conv, at.TransposedConv, at.Pool)) else 2
+    """An image, or a shape with as many spatial axes as the window."""
+    attrs = node.attributes
+    rank = attrs.window.rank if isinstance(attrs, (at.Conv, at.TransposedConv, at.Pool)) else 2
     return {1: "1x3x224", 3: "1x3x16x112x112"}.get(rank, IMAGE)

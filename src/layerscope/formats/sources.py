@@ -1,6 +1,6 @@
-"""Where the bytes of a network come from: regular files, and standard input copied to one.
+"""Where the bytes of a network come from: files, files that a file names, standard input.
 
-Pipes and devices are refused by name before they are opened, as reading one may never end.
+Pipes and devices are refused before they are opened, as reading one may never end.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from layerscope.errors import FormatError
+from layerscope.limits import NAME_CHARACTERS
 
 STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 LABEL = "standard input"
 STDIN_BYTES = 1 << 30  # of standard input
-HEAD_BYTES = 4096  # enough of a file to tell what it is
+HEAD_BYTES = 4096  # of a file, by which its format is recognised
 CHUNK = 1 << 20
 KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -26,11 +27,11 @@ KINDS = (
 )
 
 
-_copies: list[str] = []  # files that standard input is copied to
+_copies: list[str] = []  # files with a copy of standard input
 
 
 def labelled(text: str) -> str:
-    """A text that says standard input where it names the file of its copy."""
+    """Text with the path of the copy replaced by `standard input`."""
     for path in _copies:
         text = text.replace(path, LABEL)
     return text
@@ -42,7 +43,7 @@ def is_copy(path: str) -> bool:
 
 
 def special(path: str) -> str | None:
-    """What a path is if it can be opened and is no file: a pipe, a device, a socket."""
+    """The kind of a path that is no regular file: a pipe, a device, a socket."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -51,7 +52,7 @@ def special(path: str) -> str | None:
 
 
 def check_file(path: str) -> None:
-    """Raise for a pipe or a device, which may never end."""
+    """Raise for a pipe, device or socket, which may never end."""
     what = special(path)
     if what is not None:
         raise FormatError(f"{path}: {what}, expected a file; - reads standard input")
@@ -64,9 +65,30 @@ def head_of(path: str) -> bytes:
         return file.read(HEAD_BYTES)
 
 
+def file_inside(path: str, name: str) -> str:
+    """The path of a file that the file at `path` names; it must be in the same folder or below.
+
+    Where `path` is a symbolic link, the folder of its target is allowed as well: download caches
+    have their files in one folder and links to them in another.
+    """
+    NAME_CHARACTERS.check(len(name), path)
+    shown = repr(name[:200])
+    parts = name.replace("\\", "/").split("/")
+    if not name or "\0" in name or ".." in parts or os.path.isabs(name) or ":" in parts[0]:
+        raise FormatError(f"{path}: names the file {shown}, expected one in its own folder")
+    found = os.path.join(os.path.dirname(path), name)
+    real = os.path.realpath(found)
+    folders = (os.path.realpath(os.path.dirname(path)), os.path.dirname(os.path.realpath(path)))
+    if not real.startswith(tuple(os.path.join(folder, "") for folder in folders)):
+        raise FormatError(f"{path}: names the file {shown}, which links out of its folder")
+    if os.path.exists(real) and not os.path.isfile(real):
+        raise FormatError(f"{path}: names {shown}, which is no regular file")
+    return found
+
+
 @contextmanager
 def standard_input() -> Iterator[str]:
-    """Standard input as a file that readers open, named after what its first bytes are."""
+    """A copy of standard input as a file, with the suffix of the format of its first bytes."""
     from layerscope.formats import suffix_of
     from layerscope.interrupts import scratch_folder
 

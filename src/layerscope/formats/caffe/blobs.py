@@ -1,4 +1,4 @@
-"""Caffe's stored arrays: their shapes, and the params that they are of a layer's nodes."""
+"""Caffe's blobs: shape and dtype of stored arrays, and the params of nodes that they become."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from layerscope.graph.types import Param, Role, Shape, elements
 from layerscope.ops import SPECS
 
 if TYPE_CHECKING:
-    from layerscope.formats.caffe.layer import Layer
+    from layerscope.formats.caffe.layer import CaffeLayer
 
-FOUR = ("num", "channels", "height", "width")  # how shapes were told before there was `shape`
+FOUR = ("num", "channels", "height", "width")  # the fields of a shape before `shape` was one
 RAW = {"DOUBLE": ("fp64", 8), "FLOAT": ("fp32", 4), "FLOAT16": ("fp16", 2)}
 ROLES: dict[tuple[str, str], Role] = {
     ("scale", "weight"): "scale",
@@ -24,20 +24,20 @@ ROLES: dict[tuple[str, str], Role] = {
     ("prelu", "weight"): "slope",
     ("embedding", "weight"): "embedding",
 }
-MATRICES = ("linear", "embedding", "caffe_lstm", "caffe_rnn")  # whose weights have two axes
-VECTORS = ("prelu", "l2_norm", "batch_norm")  # whose arrays have one value a channel, or one
-FREE = ("scale", "bias")  # whose arrays have as many axes as they are told
+MATRICES = ("linear", "embedding", "caffe_lstm", "caffe_rnn")  # weights have two axes
+VECTORS = ("prelu", "l2_norm", "batch_norm")  # arrays have one value per channel, or one value
+ANY_RANK = ("scale", "bias")  # arrays have as many axes as `num_axes` says
 
 
 class Blob(Struct, frozen=True, gc=False):
-    """An array as it is stored."""
+    """Shape and dtype of a stored array."""
 
     shape: Shape
     dtype: str = "fp32"
 
 
 def blobs_of(layer: Message) -> tuple[Blob, ...]:
-    """The arrays of a layer; raises where an array has not as many numbers as its shape says."""
+    """The blobs of a layer; raises where a blob does not have as many numbers as its shape."""
     return tuple(_blob(layer, blob) for blob in layer.messages("blobs"))
 
 
@@ -48,17 +48,20 @@ def _blob(layer: Message, blob: Message) -> Blob:
         shape = tuple(blob.message("shape").wholes("dim"))
     name = layer.text("name")
     if len(shape) > MOST_AXES or any(not 0 <= size <= MOST for size in shape):
-        raise blob.error(f"{name}: an array of {told(shape)}, expected sizes from 0 to {MOST}")
+        raise blob.error(
+            f"{name}: an array of {shape_text(shape)}, expected sizes from 0 to {MOST}"
+        )
     dtype, count = _stored(blob)
     if count != elements(shape):
         raise blob.error(
-            f"{name}: an array of {told(shape)} has {elements(shape)} numbers, {count} are stored"
+            f"{name}: an array of {shape_text(shape)} has {elements(shape)} numbers, "
+            f"{count} are stored"
         )
     return Blob(shape, dtype)
 
 
 def _stored(blob: Message) -> tuple[str, int]:
-    """Number type and count of what is stored."""
+    """Dtype and number of the stored values."""
     if blob.whole("raw_data"):
         dtype, size = RAW[blob.choice("raw_data_type", tuple(RAW), "FLOAT")]
         return dtype, blob.whole("raw_data") // size
@@ -66,42 +69,42 @@ def _stored(blob: Message) -> tuple[str, int]:
     return ("fp64", double) if double else ("fp32", blob.whole("data"))
 
 
-def told(shape: Shape) -> str:
-    """A shape as people write it."""
+def shape_text(shape: Shape) -> str:
+    """A shape as 3x224x224."""
     return "x".join(map(str, shape)) or "1"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
+def names_text(names: Sequence[str]) -> str:
+    """The first five names, and how many more there are."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(names[:5]) + more
 
 
-def store(layer: Layer, blobs: Sequence[Blob]) -> None:
-    """Give the nodes of a layer the arrays that are stored for it."""
-    named = [draft for draft in layer.drafts if draft.blobs]
-    if not named:  # of a type that is not known to have any: all are its own
-        if layer.drafts and (blobs or layer.drafts[-1].op not in SPECS):
+def assign_blobs(layer: CaffeLayer, blobs: Sequence[Blob]) -> None:
+    """Set the params of a layer's nodes from its stored blobs."""
+    named = [node for node in layer.nodes if node.blobs]
+    if not named:  # no param names for this type: every blob becomes a weight of the last node
+        if layer.nodes and (blobs or layer.nodes[-1].op not in SPECS):
             own = [Param(f"blob{n}", b.shape, "weight", b.dtype) for n, b in enumerate(blobs, 1)]
-            layer.drafts[-1].params = tuple(own)
+            layer.nodes[-1].params = tuple(own)
         return
-    most = max(len(draft.blobs) for draft in named)
+    most = max(len(node.blobs) for node in named)
     if len(blobs) > most:
         raise layer.error(f"{len(blobs)} arrays are stored, expected at most {most}")
-    for draft in named:
-        draft.params = tuple(
-            _param(layer, draft.op, name, blob)
-            for name, blob in zip(draft.blobs, blobs, strict=False)
+    for node in named:
+        node.params = tuple(
+            _param(layer, node.op, name, blob)
+            for name, blob in zip(node.blobs, blobs, strict=False)
             if name
         )
 
 
-def _param(layer: Layer, op: str, name: str, blob: Blob) -> Param:
+def _param(layer: CaffeLayer, op: str, name: str, blob: Blob) -> Param:
     role = ROLES.get((op, name), "bias" if name.startswith("bias") else "weight")
     shape = blob.shape
     if name.startswith("running_"):
         role = "statistic"
-    if op in VECTORS or (role == "bias" and op not in FREE):
+    if op in VECTORS or (role == "bias" and op not in ANY_RANK):
         shape = (elements(shape),)
     elif op in MATRICES:
         while len(shape) > 2 and shape[0] == 1:
@@ -111,5 +114,5 @@ def _param(layer: Layer, op: str, name: str, blob: Blob) -> Param:
     return Param(name, shape, role, blob.dtype)
 
 
-def _transposed(layer: Layer) -> bool:
+def _transposed(layer: CaffeLayer) -> bool:
     return layer.param("inner_product_param", "squeeze_inner_product_param").flag("transpose")

@@ -1,29 +1,29 @@
-"""Which fields Caffe's messages have. A layer with any other field is unknown.
+"""Fields of Caffe's messages. A layer with any other field is unknown.
 
-Caffe refuses a text with a field that its schema does not have. A fork that has it may compute
-something else under the name of a known layer, and a misspelled field leaves a default in place: in
-both cases figures of the known layer may be wrong. Fields stand here if a converter reads them, or
-if they change no figure: how weights are initialised, where data comes from, what training does.
+Caffe refuses a text with a field that is not in its schema. A fork that has the field may compute
+something else for the same type, and a misspelled field leaves its default unchanged: in both cases
+the figures may be wrong. A field is listed if a converter reads it, or if it changes no figure: it
+initialises weights, says where data comes from, or configures training.
 
-What a message can change decides how it is checked:
+How a message is checked depends on what it can change:
 
-- settings of a layer, rules of `include` and `exclude`, and `param`, which can tie weights: the
+- settings of a layer, rules of `include` and `exclude`, and `param`, which can share weights: the
   layer is unknown
-- `shape` and `input_shape`: the shape is unknown, and asked for
-- the network itself: a row of its own that is unknown, since what it says may be a layer
-- fillers, data sources and `transform_param`: anything goes. They change no figure, or they leave
-  the shape of an input open, which is then asked for.
+- `shape` and `input_shape`: the shape is unknown and must be given as an option
+- the network itself: an unknown row, since the field may be a layer
+- fillers, data sources and `transform_param`: not checked. They change no figure, or leave the
+  shape of an input open, which must then be given as an option.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from layerscope.codecs.message import Message, Value
+from layerscope.codecs.message import Message, Scalar
 
-Found = tuple[str, Value | Message]
+NamedValue = tuple[str, Scalar | Message]
 
-# Of the network.
+# Fields of NetParameter.
 NET = frozenset((
     "name", "input", "input_dim", "input_shape", "layer", "layers", "state", "force_backward",
     "debug_info", "default_forward_type", "default_backward_type", "default_forward_math",
@@ -31,7 +31,7 @@ NET = frozenset((
     "default_conv_algos_override", "default_cudnn_math_override", "eltwise_mem_opt", "engine",
     "compile_net_state", "mem_param",
 ))  # fmt: skip
-# Of a layer itself, of every generation of the format.
+# Fields of a layer itself, in every version of the format.
 LAYER = frozenset((
     "name", "type", "bottom", "top", "phase", "loss_weight", "param", "blobs", "blobs_lr",
     "weight_decay", "propagate_down", "include", "exclude", "blob_share_mode", "share_mode",
@@ -40,20 +40,20 @@ LAYER = frozenset((
     "cudnn_math_override", "engine", "multinode", "mn_grad_compress_param", "reshape_every_iter",
     "bbox_reg_param", "connectivity_mode",
 ))  # fmt: skip
-# What may stand in any settings: it tells how to start, to compute or to train.
+# Fields of any settings that only configure initialisation, engines or training.
 ANYWHERE = frozenset((
     "weight_filler", "bias_filler", "filler", "scale_filler", "shift_filler", "slope_filler",
     "engine", "lr_mult", "decay_mult", "weight_decay", "blobs_lr", "name", "force_backward",
     "weight_fixed", "dis_mode", "gen_mode", "input_scale", "output_scale", "saturate",
     "debug_info",
 ))  # fmt: skip
-# Of the oldest form, whose settings stand in the layer itself, where no converter reads them.
+# Fields of V0 layers, whose settings are in the layer itself, that no converter reads.
 FLAT = frozenset((
     "source", "scale", "mean_file", "batch_size", "crop_size", "mirror", "rand_skip", "new_num",
     "det_fg_threshold", "det_bg_threshold", "det_fg_fraction", "det_context_pad", "det_crop_mode",
     "new_channels", "new_height", "new_width", "shuffle_images", "hdf5_output_param",
 ))  # fmt: skip
-# Messages within others, by the name of their field.
+# Messages inside others, by the name of their field.
 WITHIN: Mapping[str, frozenset[str]] = {
     "param": frozenset(("name", "share_mode", "lr_mult", "decay_mult")),
     "include": frozenset(("phase", "min_level", "max_level", "stage", "not_stage")),
@@ -230,40 +230,46 @@ SETTINGS: Mapping[str, frozenset[str]] = {
     }.items()
 }
 
-KNOWN = {**WITHIN, **{name: fields | ANYWHERE for name, fields in SETTINGS.items()}}
+MESSAGES = {**WITHIN, **{name: fields | ANYWHERE for name, fields in SETTINGS.items()}}
 SOURCE = ("input_param", "dummy_data_param", "memory_data_param", "include", "exclude")
-_DATA = ("data_param", "transform_param", "annotated_data_param")  # which layers with bottoms skip
+_DATA = (
+    "data_param",
+    "transform_param",
+    "annotated_data_param",
+)  # not checked in layers with bottoms
 
 
-def unknown_fields(layer: Message) -> Iterator[Found]:
-    """The fields of a layer that Caffe does not have, each as `settings.field` with its value."""
+def unknown_fields(layer: Message) -> Iterator[NamedValue]:
+    """Fields of a layer that Caffe does not have, each as `settings.field` with its value."""
     for name, values in layer.fields.items():
-        if name in KNOWN:
-            yield from _within(name, values, KNOWN[name])
+        if name in MESSAGES:
+            yield from _within(name, values, MESSAGES[name])
         elif name not in LAYER and not name.endswith("_data_param") and name not in _DATA:
             yield name, values[0]
 
 
-def unknown_of_source(layer: Message) -> Iterator[Found]:
-    """The same of a layer without bottoms, of which only shapes and rules change figures."""
+def unknown_of_source(layer: Message) -> Iterator[NamedValue]:
+    """The same for a layer without bottoms, where only shapes and rules change figures."""
     for name in SOURCE:
-        yield from _within(name, layer.fields.get(name, ()), KNOWN[name])
+        yield from _within(name, layer.fields.get(name, ()), MESSAGES[name])
 
 
-def unknown_of_net(net: Message) -> Iterator[Found]:
-    """The fields of a network that Caffe does not have; every value of each."""
+def unknown_of_net(net: Message) -> Iterator[NamedValue]:
+    """Fields of a network that Caffe does not have, once for every value."""
     for name, values in net.fields.items():
         if name not in NET:
             for value in values:
                 yield name, value
 
 
-def _within(name: str, values: Sequence[Value | Message], known: frozenset[str]) -> Iterator[Found]:
-    """Fields of some messages that are not known, those of messages within them as well."""
+def _within(
+    name: str, values: Sequence[Scalar | Message], fields: frozenset[str]
+) -> Iterator[NamedValue]:
+    """Fields of messages, and of messages inside them, that are not in `fields`."""
     for value in values:
         if isinstance(value, Message):
-            for own, held in value.fields.items():
-                if own not in known:
-                    yield f"{name}.{own}", held[0]
+            for own, inner in value.fields.items():
+                if own not in fields:
+                    yield f"{name}.{own}", inner[0]
                 elif own in WITHIN:
-                    yield from _within(f"{name}.{own}", held, WITHIN[own])
+                    yield from _within(f"{name}.{own}", inner, WITHIN[own])

@@ -1,7 +1,7 @@
-"""Shapes of what goes into a network: `input:` headers, Input layers, data layers.
+"""Shapes of a network's inputs: `input:` headers, Input layers, data layers.
 
-A batch that a data layer names is one of training or testing and says nothing of the network, so
-images come one at a time; shapes that are written out are kept as they are, batch and all.
+The batch size of a data layer is one of training or testing and no property of the network, so the
+batch is 1. Shapes that are written out are kept as they are, with their batch.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from layerscope.codecs.message import Message
 from layerscope.graph.types import Shape
 
 MOST = (1 << 31) - 1  # Caffe's sizes are 32-bit integers
-MOST_AXES = 32  # as many as Caffe allows
+MOST_AXES = 32  # Caffe's kMaxBlobAxes
 
-MOVING = ("video", "volume")  # data that is more than images
+MOVING = ("video", "volume")  # types whose data has more axes than an image
 
-Shapes = Sequence[Shape | None]  # of every top; None where the file does not tell
+Shapes = Sequence[Shape | None]  # of every top; None where the file does not give it
 
 
 def sizes(message: Message, name: str = "dim") -> Shape:
@@ -42,20 +42,20 @@ def headers(net: Message) -> list[tuple[str, Shape | None]]:
         each = len(flat) if len(inputs) == 1 else 4
         given = [flat[n : n + each] for n in range(0, len(flat), each)]
     if given and len(given) != len(inputs):
-        place = "input_shape" if "input_shape" in net else "input_dim"
-        raise net.error(f"{len(given)} shapes for {len(inputs)} inputs", place)
+        field = "input_shape" if "input_shape" in net else "input_dim"
+        raise net.error(f"{len(given)} shapes for {len(inputs)} inputs", field)
     found: list[tuple[str, Shape | None]] = []
     for n, value in enumerate(inputs):
         if isinstance(value, Message):  # input { name: "data" dim: 1 … }
-            held = value.message("shape") if "shape" in value else value
-            found.append((value.text("name", f"input{n + 1}"), sizes(held) or None))
+            shape = value.message("shape") if "shape" in value else value
+            found.append((value.text("name", f"input{n + 1}"), sizes(shape) or None))
         else:
             found.append((value.text, given[n] or None if given else None))
     return found
 
 
 def _repeated(shapes: Sequence[Shape], tops: int) -> Shapes:
-    """One shape stands for every top."""
+    """Shapes of all tops; a single shape is that of each."""
     if len(shapes) == 1:
         return [shapes[0]] * tops
     return [*shapes, *[None] * tops][:tops]
@@ -70,15 +70,15 @@ def _input_shapes(layer: Message) -> list[Message]:
 
 
 def _cropped(layer: Message, param: str) -> tuple[int, int] | None:
-    """Height and width that images are cut or resized to."""
+    """Height and width that images are cropped or resized to."""
     transform, own = layer.message("transform_param"), layer.message(param)
     for high, wide in (("crop_h", "crop_w"), ("crop_height", "crop_width")):
-        for held in (transform, own):
-            if held.whole(high) and held.whole(wide):
-                return held.whole(high), held.whole(wide)
-    for held in (transform, own):
-        if held.whole("crop_size"):
-            return held.whole("crop_size"), held.whole("crop_size")
+        for settings in (transform, own):
+            if settings.whole(high) and settings.whole(wide):
+                return settings.whole(high), settings.whole(wide)
+    for settings in (transform, own):
+        if settings.whole("crop_size"):
+            return settings.whole("crop_size"), settings.whole("crop_size")
     resize = transform.message("resize_param")
     if resize.whole("height") and resize.whole("width"):
         return resize.whole("height"), resize.whole("width")
@@ -88,10 +88,10 @@ def _cropped(layer: Message, param: str) -> tuple[int, int] | None:
 
 
 def _images(param: str, *, labels: bool = True) -> Callable[[Message, int], Shapes]:
-    """Colour images that the file cuts to a size, and one label for each."""
+    """Color images of the size they are cropped to, and one label for each."""
 
     def shapes(layer: Message, tops: int) -> Shapes:
-        if _input_shapes(layer):  # written into a data layer for Netscope's sake
+        if _input_shapes(layer):  # added to a data layer so that Netscope can draw it
             return [_input(layer, tops)[0], *[(1,)] * (tops - 1)]
         size = _cropped(layer, param)
         gray = layer.message("transform_param").flag("force_gray")
@@ -106,7 +106,7 @@ def _images(param: str, *, labels: bool = True) -> Callable[[Message, int], Shap
 
 
 def _segmented(layer: Message, tops: int) -> Shapes:
-    """DeepLab's: images, a label for each image or each pixel, and the size it had."""
+    """DeepLab's: images, a label for each image or each pixel, and the original size."""
     image = _images("image_data_param", labels=False)(layer, tops)[0]
     kind = layer.message("image_data_param").text("label_type", "IMAGE").upper()
     label: Shape | None = (1, 1, 1, 1)
@@ -151,13 +151,13 @@ SHAPES: dict[str, Callable[[Message, int], Shapes]] = {
 
 
 def batch_of(layer: Message) -> int:
-    """The batch that a data layer asks for, which is not that of its shapes; 0 if it names none."""
+    """The batch size of a data layer, which its shapes do not have; 0 if it gives none."""
     params = [name for name in layer.fields if name.endswith("data_param")]
     return max((layer.message(name).whole("batch_size") for name in params), default=0)
 
 
 def shapes_of(kind: str, layer: Message, tops: int) -> Shapes:
-    """Shapes of what a layer without bottoms gives out; None where the file does not tell."""
+    """Shapes of the tops of a layer without bottoms; None where the file does not give it."""
     if kind in SHAPES:
         return [shape or None for shape in SHAPES[kind](layer, tops)] if tops else []
     if _input_shapes(layer):

@@ -1,4 +1,4 @@
-"""What Caffe's layers are called, now and formerly."""
+"""Names of Caffe's layer types: V1's numbers, today's spelling, aliases in forks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = (
     "Upsample",
 )  # fmt: skip
 
-# Other names of the same thing, without underscores and in lower case.
+# Other names of the same type, without underscores and in lower case.
 ALIASES = {
     "softmaxloss": "softmaxwithloss",
     "softmaxwithlossweighted": "softmaxwithloss",
@@ -91,7 +91,7 @@ ALIASES = {
 
 
 def key(word: str) -> str:
-    """The name that a type goes by in the table of layers, however it is spelled."""
+    """The key of a type in the table of layers, from any spelling of it."""
     if word.isascii() and word.isdigit() and len(word) < 4 and int(word) < len(NUMBERED):
         word = NUMBERED[int(word)]
     plain = word.replace("_", "").lower()

@@ -1,12 +1,12 @@
-"""A network of Caffe's fields: phases chosen, blobs written in place told apart, layers made nodes.
+"""Converts Caffe's layers of one phase into a graph.
 
-- Every top is a tensor of its own. The first that writes a blob gives it the blob's name; one that
-  writes over it makes `blob:layer`, which later layers read.
-- A layer called like an earlier one gets `#2`, `#3` … behind its name; one without a name is
-  called by its type and line.
-- A blob that nothing produces is an error, and so is one produced twice; with `keep_going` the
-  first is left out (or, alone, an input without a shape) and the second takes the place of the one
-  before.
+- Every top is a tensor of its own. The first layer that writes a blob gives the tensor the blob's
+  name; an in-place layer writes `blob:layer`, which later layers read.
+- A layer whose name is taken gets `#2`, `#3` … behind it; one without a name is named by its type
+  and line.
+- A blob that nothing produces is an error, and so is one that is produced twice. With `keep_going`
+  the former is left out (or, if it is the only bottom, becomes an input without a shape), and the
+  latter replaces the blob before it.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from msgspec.structs import replace
 from layerscope.builder.assembly import FUNCTIONS
 from layerscope.codecs.message import Message, UnknownWord
 from layerscope.errors import FormatError, GraphError, ShapeError
-from layerscope.formats import Options
-from layerscope.formats.caffe.blobs import Blob, blobs_of, listed, store
+from layerscope.formats import ReadOptions
+from layerscope.formats.caffe.blobs import Blob, assign_blobs, blobs_of, names_text
 from layerscope.formats.caffe.fields import (
-    Found,
+    NamedValue,
     unknown_fields,
     unknown_of_net,
     unknown_of_source,
 )
 from layerscope.formats.caffe.inputs import batch_of, headers, shapes_of
-from layerscope.formats.caffe.layer import Draft, Layer
-from layerscope.formats.caffe.layers import LAYERS, UNCOUNTED
+from layerscope.formats.caffe.layer import CaffeLayer, PendingNode
+from layerscope.formats.caffe.layers import FIELDS_UNCHECKED, LAYERS
 from layerscope.formats.caffe.names import key
-from layerscope.formats.caffe.phases import PHASES, State, foreign_phases, included, state_of
+from layerscope.formats.caffe.phases import PHASES, NetState, foreign_phases, included, state_of
 from layerscope.formats.caffe.v0 import upgraded
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Graph, Node, Param, Shape, Source, Tensor
 
-SINKS = ("silence", "hdf5output")  # read, and give nothing on
+SINKS = ("silence", "hdf5output")  # types without tops
 MOST_NOTES = 10
 MOST_ROWS = 100  # for fields that no network has
-MOST_COMPARED = 40  # letters of names that are compared for a hint
-MOST_SCOPES = 64  # folders that the name of a layer stands for; a deeper one is only a name
-# What else is kept in text of this form, by fields that only it has.
+MOST_COMPARED = 40  # characters of names that are compared for "did you mean"
+MOST_SCOPES = 64  # folders in the name of a layer; a deeper name is not split
+# Other files in protobuf's text format, by fields that only they have.
 OTHER_FILES = (
     (("net", "train_net", "base_lr"),
      "a solver and no network; the file it names under net is one"),
@@ -53,143 +53,150 @@ OTHER_FILES = (
     (("train_config", "eval_config"),
      "a configuration of TensorFlow's object detection and no network"),
 )  # fmt: skip
-OLDER = ("layers",)  # whose types are words of an enumeration
+V1 = ("layers",)  # field whose types are words of an enumeration
 
 
 def graph_of(
-    net: Message, file: str, options: Options, stored: Mapping[str, Sequence[Blob]] | None = None
+    net: Message,
+    file: str,
+    options: ReadOptions,
+    stored: Mapping[str, Sequence[Blob]] | None = None,
 ) -> Graph:
-    """The network that Caffe's fields describe, in the phase that is asked for.
+    """The network of a NetParameter in the phase of `options`.
 
-    `stored` are arrays by the name of their layer, where they are not in the fields themselves.
+    `stored` are the weights by layer name where they come from another file.
     """
     if "layer" not in net and "layers" not in net:
         for fields, what in OTHER_FILES:
             if any(field in net for field in fields):
                 raise net.error(what)
         raise net.error("no layers, expected layer { … }")
-    return Network(net, file, options, stored).read()
+    return CaffeReader(net, file, options, stored).read()
 
 
-class Network:
-    """The walk over the layers: which tensor each blob is by now, and the nodes so far."""
+class CaffeReader:
+    """The state of one conversion: the tensor of each blob so far, and the nodes so far."""
 
     def __init__(
         self,
         net: Message,
         file: str,
-        options: Options,
+        options: ReadOptions,
         stored: Mapping[str, Sequence[Blob]] | None = None,
     ) -> None:
         self.stored = stored
         self.net = net
         self.file = file
         self.options = options
-        self.now: dict[str, str] = {}  # blob -> tensor
-        self.makers: dict[str, str] = {}  # blob -> layer that wrote it last
-        self.tensors: dict[str, int] = {}  # and how many of each name there are by now
-        self.names: dict[str, int] = {}
+        self.tensor_of: dict[str, str] = {}  # blob -> the tensor it is at this layer
+        self.producers: dict[str, str] = {}  # blob -> layer that wrote it last
+        self.tensors: dict[str, int] = {}  # name -> number of tensors with that name so far
+        self.names: dict[str, int] = {}  # the same of layers
         self.inputs: list[Tensor] = []
-        self.shapeless: set[str] = set()  # tensors whose shape is not told
+        self.shapeless: set[str] = set()  # tensors whose shape is unknown
         self.params: list[Param] = []
         self.nodes: list[Node] = []
         self.silenced: set[str] = set()
-        self.told: list[str] = []  # what the user should know of how the file was read
-        self.same: dict[object, object] = {}
+        self.notes: list[str] = []  # for the user, on how the file was read
+        self.interned: dict[object, object] = {}  # equal attributes are one object
         self.reasons: set[tuple[str, str]] = set()  # type and reason of unknown layers
         self.left_out: dict[str, str] = {}  # blob -> layer of the other phase that produces it
-        self.weighted = False  # the file has weights: a layer without any has no parameters
+        self.has_weights = False  # then a layer without blobs has no parameters
 
     def read(self) -> Graph:
         """The graph."""
         layers = self._layers()
         state = state_of(self.net, self.options.phase, [message for _, message in layers])
-        self.weighted = any("blobs" in message for _, message in layers)
-        place = self.net.line
+        self.has_weights = any("blobs" in message for _, message in layers)
+        line = self.net.line
         for blob, shape in headers(self.net):
-            self._declare(blob, shape, Source(self.file, place))
+            self._declare(blob, shape, Source(self.file, line))
         kept = []
-        for old, message in layers:
+        for is_v1, message in layers:
             if included(message, state):
-                kept.append((old, message))
+                kept.append((is_v1, message))
             else:
                 self._leave_out(message, state)
-        for old, message in kept:
-            self._layer(message, old)
+        for is_v1, message in kept:
+            self._layer(message, is_v1)
         for name, value in islice(unknown_of_net(self.net), MOST_ROWS):
             self._unknown_of_net(name, value.at)
         return self._graph()
 
-    def _leave_out(self, message: Message, state: State) -> None:
-        """Remember what a layer of the other phase produces, for messages."""
+    def _leave_out(self, message: Message, state: NetState) -> None:
+        """Remember the tops of a layer of the other phase, for messages."""
         for word in foreign_phases(message):
-            self.told.append(f"{message.text('name')[:60]} is left out: phase {word}")
+            self.notes.append(f"{message.text('name')[:60]} is left out: phase {word}")
         other = PHASES[state.phase == PHASES[0]]
         if included(message, replace(state, phase=other)):
             for top in message.texts("top"):
                 self.left_out.setdefault(top, message.text("name"))
 
     def _unknown_of_net(self, field: str, at: int) -> None:
-        """Add a row for a field that no network has: what it says is in no figure."""
-        where = self.net.origin.place(at)
+        """Add a node of unknown cost for a field that Caffe's networks do not have."""
+        where = self.net.locator.position(at)
         shown = field[:60]
         why = f"{shown} ({where}) is no field of Caffe's networks"
-        name = self._called(f"{shown}@{where.split()[-1]}")
-        output = self._tensor(name, name)
-        source = Source(self.file, self.net.origin.line(at), shown)
+        name = self._unique_name(f"{shown}@{where.split()[-1]}")
+        output = self._unique_tensor(name, name)
+        source = Source(self.file, self.net.locator.line(at), shown)
         node = Node(name=name, op=f"caffe.{shown}", inputs=(), outputs=(output,))
         self.nodes.append(replace(node, attributes=Opaque((), why=why), source=source))
-        self.told.append(why)
+        self.notes.append(why)
 
     def _layers(self) -> list[tuple[bool, Message]]:
-        """Layers of both forms in the order they stand in."""
+        """Layers of both forms in the order of the file, and whether each is in V1's form."""
         found = [
-            (name in OLDER, message)
+            (name in V1, message)
             for name in ("layer", "layers")
             for message in self.net.messages(name)
         ]
         found.sort(key=lambda pair: pair[1].at)
-        return [(old, upgraded(message)) for old, message in found]
+        return [(is_v1, upgraded(message)) for is_v1, message in found]
 
     # -- one layer
 
-    def _layer(self, message: Message, old: bool) -> None:
+    def _layer(self, message: Message, is_v1: bool) -> None:
         word = message.text("type")
         kind = key(word)
         if not word:
             raise message.error(f"{message.text('name')[:100] or 'a layer'}: no type")
         line = message.line
-        told = message.text("name")
-        name = self._called(told or f"{word}@{line}")
-        own = word.lower() if old else word
-        source = Source(self.file, line, own, told if told != name else "")
-        layer = Layer(name, kind, message, source, self.options)
+        own_name = message.text("name")
+        name = self._unique_name(own_name or f"{word}@{line}")
+        own_type = word.lower() if is_v1 else word
+        source = Source(self.file, line, own_type, own_name if own_name != name else "")
+        layer = CaffeLayer(name, kind, message, source, self.options)
         layer.tops = tuple(message.texts("top"))
         bottoms = message.texts("bottom")
         if kind == "parameter":
             self._parameter(layer)
         elif not bottoms and kind not in SINKS:
-            shapes = shapes_of(kind, message, len(layer.tops))
-            strange = self._strange(layer, unknown_of_source(message))
-            if strange:
-                shapes = [None] * len(layer.tops)
-            source = Source(self.file, line, own, told)
-            batch = batch_of(message)
-            if batch > 1 and shapes[:1] != [None]:
-                self.told.append(f"{name} asks for batches of {batch}; one is read, or --batch N")
-            for top, shape in zip(layer.tops, shapes, strict=True):
-                self._need_new(layer, top)
-                self._declare(top, shape, source)
-                self.makers[top] = name
+            self._data(layer, Source(self.file, line, own_type, own_name))
         else:
             layer.bottoms = tuple(self._read(layer, blob, len(bottoms)) for blob in bottoms)
             layer.bottoms = tuple(tensor for tensor in layer.bottoms if tensor)
             if kind in SINKS:
                 self.silenced.update(layer.bottoms)
             else:
-                self._nodes(layer)
+                self._convert(layer)
 
-    def _called(self, name: str) -> str:
+    def _data(self, layer: CaffeLayer, source: Source) -> None:
+        """Declare the tops of a layer without bottoms as inputs."""
+        shapes = shapes_of(layer.kind, layer.message, len(layer.tops))
+        if self._note_unknown_fields(layer, unknown_of_source(layer.message)):
+            shapes = [None] * len(layer.tops)
+        batch = batch_of(layer.message)
+        if batch > 1 and shapes[:1] != [None]:
+            self.notes.append(
+                f"{layer.name} asks for batches of {batch}; one is read, or --batch N"
+            )
+        for top, shape in zip(layer.tops, shapes, strict=True):
+            self._need_new(layer, top)
+            self._declare(top, shape, source)
+            self.producers[top] = layer.name
+
+    def _unique_name(self, name: str) -> str:
         """A name that no other layer has."""
         count = self.names.get(name, 0) + 1
         if count == 1:
@@ -201,49 +208,50 @@ class Network:
         self.names[f"{name}#{count}"] = 1
         return f"{name}#{count}"
 
-    def _read(self, layer: Layer, blob: str, count: int) -> str:
-        """The tensor that a blob is by now; "" where it is left out."""
-        tensor = self.now.get(blob)
+    def _read(self, layer: CaffeLayer, blob: str, count: int) -> str:
+        """The tensor of a bottom; "" where it is left out."""
+        tensor = self.tensor_of.get(blob)
         if tensor is not None:
             return tensor
         if not self.options.keep_going:
             raise layer.error(self._missing(blob), field="bottom")
-        self.told.append(f"left out: {layer.name} reads {blob!r}, which nothing produces")
+        self.notes.append(f"left out: {layer.name} reads {blob!r}, which nothing produces")
         if count == 1:
             self._declare(blob, None, Source(self.file, layer.source.line, "missing"))
-            return self.now[blob]
+            return self.tensor_of[blob]
         return ""
 
     def _missing(self, blob: str) -> str:
-        """Why a blob that is read is not there, and how to go on."""
+        """The message for a bottom that nothing produces, with the phase or name to try."""
         shown = repr(blob[:60])
         what = f"reads {shown}, which no layer before it produces"
         other = "train" if self.options.phase == "test" else "test"
         if blob in self.left_out:
-            maker = self.left_out[blob][:60]
-            return f"{what} in phase {self.options.phase}; {maker} does in --phase {other}"
+            producer = self.left_out[blob][:60]
+            return f"{what} in phase {self.options.phase}; {producer} does in --phase {other}"
         from difflib import get_close_matches
 
-        known = [name for name in islice(self.now, 1000) if len(name) <= MOST_COMPARED]
-        close = get_close_matches(blob[:MOST_COMPARED], known, n=1, cutoff=0.6)
+        names = [name for name in islice(self.tensor_of, 1000) if len(name) <= MOST_COMPARED]
+        close = get_close_matches(blob[:MOST_COMPARED], names, n=1, cutoff=0.6)
         meant = f"; did you mean {close[0]!r}?" if close else ""
         return f"{what}{meant} (--keep-going reads on)"
 
-    def _need_new(self, layer: Layer, top: str) -> None:
-        if top in self.now and not self.options.keep_going:
-            maker = self.makers.get(top, "the inputs")
+    def _need_new(self, layer: CaffeLayer, top: str) -> None:
+        if top in self.tensor_of and not self.options.keep_going:
+            producer = self.producers.get(top, "the inputs")
             raise layer.error(
-                f"produces {top!r}, which {maker} has produced (--keep-going reads on)", field="top"
+                f"produces {top!r}, which {producer} has produced (--keep-going reads on)",
+                field="top",
             )
 
     def _declare(self, blob: str, shape: Shape | None, source: Source) -> None:
-        tensor = self._tensor(blob, blob)
-        self.now[blob] = tensor
+        tensor = self._unique_tensor(blob, blob)
+        self.tensor_of[blob] = tensor
         self.inputs.append(Tensor(tensor, shape, source=source))
         if shape is None:
             self.shapeless.add(tensor)
 
-    def _tensor(self, wanted: str, otherwise: str) -> str:
+    def _unique_tensor(self, wanted: str, otherwise: str) -> str:
         """A name that no other tensor has."""
         name = wanted if wanted not in self.tensors else otherwise
         if name in self.tensors:
@@ -255,111 +263,113 @@ class Network:
         self.tensors[name] = 1
         return name
 
-    def _parameter(self, layer: Layer) -> None:
+    def _parameter(self, layer: CaffeLayer) -> None:
+        """A Parameter layer: its top is a learned tensor of the network."""
         shape = tuple(layer.param("parameter_param").message("shape").wholes("dim"))
         for top in layer.tops[:1]:
             self._need_new(layer, top)
             if any(size < 1 for size in shape):
                 raise layer.error(f"a parameter of {shape}, expected at least 1 everywhere")
-            self.now[top] = self._tensor(top, top)
-            self.makers[top] = layer.name
-            self.params.append(Param(self.now[top], shape, "weight"))
+            self.tensor_of[top] = self._unique_tensor(top, top)
+            self.producers[top] = layer.name
+            self.params.append(Param(self.tensor_of[top], shape, "weight"))
 
-    def _nodes(self, layer: Layer) -> None:
+    def _convert(self, layer: CaffeLayer) -> None:
+        """Add the nodes of a layer with its type's converter, or one unknown node."""
         layer.shapeless = self.shapeless
         shape = self.inputs[0].shape if self.inputs else None
         layer.rank = max(len(shape) - 2, 1) if shape and len(shape) > 2 else 2
-        make = LAYERS.get(layer.kind)
-        checked = make is not None and layer.kind not in UNCOUNTED
-        why = self._strange(layer, unknown_fields(layer.message)) if checked else ""
+        convert = LAYERS.get(layer.kind)
+        checked = convert is not None and layer.kind not in FIELDS_UNCHECKED
+        why = self._note_unknown_fields(layer, unknown_fields(layer.message)) if checked else ""
         try:
-            made = make(layer) if make is not None and not why else layer.unread(why)
+            outputs = convert(layer) if convert is not None and not why else layer.unread(why)
         except ShapeError as error:
             raise layer.error(str(error)) from None
         except UnknownWord as error:
-            layer.drafts.clear()
-            self.told.append(f"{layer.name} is unknown: {error}")
-            made = layer.unread(str(error))
+            layer.nodes.clear()
+            self.notes.append(f"{layer.name} is unknown: {error}")
+            outputs = layer.unread(str(error))
         self._note_unknown(layer)
-        if len(layer.tops) > len(made):
-            rest = len(layer.tops) - len(made)
-            made = (*made, *layer.add(f"{layer.source.op} top", None, part="rest", outputs=rest))
-        self._name_tops(layer, made)
-        self._store(layer)
-        for draft in layer.drafts:
-            self._node(layer, draft)
-            if draft.opaque:
-                self.shapeless.update(draft.outputs)
+        if len(layer.tops) > len(outputs):
+            rest = len(layer.tops) - len(outputs)
+            outputs += layer.add(f"{layer.source.op} top", None, part="rest", outputs=rest)
+        self._name_tops(layer, outputs)
+        self._assign_weights(layer)
+        for node in layer.nodes:
+            self._add_node(layer, node)
+            if node.opaque:
+                self.shapeless.update(node.outputs)
 
-    def _note_unknown(self, layer: Layer) -> None:
-        """Say why a layer is unknown, once for all of a type."""
-        for draft in layer.drafts:
-            why = draft.attributes.why if isinstance(draft.attributes, Opaque) else ""
-            if why and (draft.op, why) not in self.reasons:
-                self.reasons.add((draft.op, why))
+    def _note_unknown(self, layer: CaffeLayer) -> None:
+        """Note why a layer is unknown, once for all layers of a type."""
+        for node in layer.nodes:
+            why = node.attributes.why if isinstance(node.attributes, Opaque) else ""
+            if why and (node.op, why) not in self.reasons:
+                self.reasons.add((node.op, why))
                 note = f"{layer.name[:60]} is unknown: {why}"
-                if note not in self.told:
-                    self.told.append(note)
+                if note not in self.notes:
+                    self.notes.append(note)
 
-    def _strange(self, layer: Layer, found: Iterator[Found]) -> str:
-        """Note the fields of a layer that Caffe does not have; the first, "" if there is none."""
+    def _note_unknown_fields(self, layer: CaffeLayer, found: Iterator[NamedValue]) -> str:
+        """Note the fields of a layer that Caffe does not have; returns the first, or ""."""
         first = ""
         for field, value in islice(found, MOST_NOTES):
-            what = f"{field[:100]} ({self.net.origin.place(value.at)}) is no field of Caffe"
-            self.told.append(f"{layer.name[:60]} is unknown: {what}")
+            what = f"{field[:100]} ({self.net.locator.position(value.at)}) is no field of Caffe"
+            self.notes.append(f"{layer.name[:60]} is unknown: {what}")
             first = first or what
         return first
 
-    def _store(self, layer: Layer) -> None:
-        """Give a layer the arrays of its name, as Caffe does, or its own."""
-        told = layer.message.text("name")
-        if self.stored is not None and told in self.stored:
-            store(layer, self.stored[told])
+    def _assign_weights(self, layer: CaffeLayer) -> None:
+        """Give a layer the stored blobs of its name, as Caffe does, or its own."""
+        name = layer.message.text("name")
+        if self.stored is not None and name in self.stored:
+            assign_blobs(layer, self.stored[name])
         elif self.stored is None and "blobs" in layer.message:
-            store(layer, blobs_of(layer.message))
-        elif self.weighted and layer.kind not in LAYERS:
-            layer.drafts[-1].params = ()
+            assign_blobs(layer, blobs_of(layer.message))
+        elif self.has_weights and layer.kind not in LAYERS:
+            layer.nodes[-1].params = ()
 
-    def _name_tops(self, layer: Layer, made: tuple[str, ...]) -> None:
-        """Give the tensors of a layer names that are free, its tops those of their blobs."""
+    def _name_tops(self, layer: CaffeLayer, outputs: tuple[str, ...]) -> None:
+        """Give the tensors of a layer unique names, its tops those of their blobs."""
         bottoms = set(layer.message.texts("bottom"))
-        own = dict.fromkeys(name for draft in layer.drafts for name in draft.outputs)
+        own = dict.fromkeys(name for node in layer.nodes for name in node.outputs)
         final: dict[str, str] = {}
-        for top, tensor in zip(layer.tops, made, strict=False):
+        for top, tensor in zip(layer.tops, outputs, strict=False):
             if top not in bottoms:
                 self._need_new(layer, top)
-            self.makers[top] = layer.name
+            self.producers[top] = layer.name
             if tensor in own and tensor not in final:
-                final[tensor] = self._tensor(top, f"{top}:{layer.name}")
-            self.now[top] = final.get(tensor, tensor)
+                final[tensor] = self._unique_tensor(top, f"{top}:{layer.name}")
+            self.tensor_of[top] = final.get(tensor, tensor)
         for tensor in own:
             if tensor not in final:
-                final[tensor] = self._tensor(tensor, f"{tensor}:{layer.name}")
-        for draft in layer.drafts:
-            draft.inputs = [final.get(name, name) for name in draft.inputs]
-            draft.outputs = [final[name] for name in draft.outputs]
+                final[tensor] = self._unique_tensor(tensor, f"{tensor}:{layer.name}")
+        for node in layer.nodes:
+            node.inputs = [final.get(name, name) for name in node.inputs]
+            node.outputs = [final[name] for name in node.outputs]
 
-    def _node(self, layer: Layer, draft: Draft) -> None:
-        name = draft.name if draft.name == layer.name else self._called(draft.name)
-        attributes = draft.attributes
+    def _add_node(self, layer: CaffeLayer, node: PendingNode) -> None:
+        name = node.name if node.name == layer.name else self._unique_name(node.name)
+        attributes = node.attributes
         if attributes is not None:
-            attributes = self.same.setdefault(attributes, attributes)
+            attributes = self.interned.setdefault(attributes, attributes)
         self.nodes.append(
             Node(
                 name=name,
-                op=draft.op,
-                inputs=tuple(draft.inputs),
-                outputs=tuple(draft.outputs),
+                op=node.op,
+                inputs=tuple(node.inputs),
+                outputs=tuple(node.outputs),
                 attributes=attributes,
                 scope=tuple(name.split("/")[:-1]) if name.count("/") <= MOST_SCOPES else (),
-                module="" if draft.op in FUNCTIONS else name,
-                params=draft.params,
-                ties=draft.ties,
+                module="" if node.op in FUNCTIONS else name,
+                params=node.params,
+                ties=node.ties,
                 source=layer.source,
             )
         )
 
-    # -- the whole
+    # -- the graph
 
     def _graph(self) -> Graph:
         read = {tensor for node in self.nodes for tensor in node.inputs} | self.silenced
@@ -387,16 +397,16 @@ class Network:
                 outputs=tuple(outputs),
                 params=tuple(self.params),
                 modules=modules,
-                notes=self._notes(),
+                notes=self._graph_notes(),
             )
         except GraphError as error:
             raise FormatError(f"{self.file}: {error}") from None
 
-    def _notes(self) -> tuple[str, ...]:
-        """How the file was read, and what is stored for layers that are not here."""
+    def _graph_notes(self) -> tuple[str, ...]:
+        """Notes on how the file was read, and on weights that no layer uses."""
         names = {node.source.name or node.name for node in self.nodes if node.source}
         extra = [name for name, blobs in (self.stored or {}).items() if blobs and name not in names]
         if extra:
-            self.told.append(f"weights of layers that are not here: {listed(extra)}")
+            self.notes.append(f"weights of layers that are not here: {names_text(extra)}")
         phase = ("phase train",) if self.options.phase == "train" else ()
-        return (*phase, *self.told[:MOST_NOTES])
+        return (*phase, *self.notes[:MOST_NOTES])

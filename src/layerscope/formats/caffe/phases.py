@@ -1,4 +1,4 @@
-"""Which layers of a file belong to the network that is asked for: Caffe's NetState rules."""
+"""Which layers belong to a phase: Caffe's include and exclude rules (NetStateRule)."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ PHASES = ("TRAIN", "TEST")
 STAGES = {"TRAIN": ("train",), "TEST": ("deploy", "val", "test")}
 
 
-class State(Struct, frozen=True):
-    """What rules are held against."""
+class NetState(Struct, frozen=True):
+    """Phase, level and stages that rules are matched with."""
 
     phase: str
     level: int = 0
     stages: frozenset[str] = frozenset()
 
 
-def state_of(net: Message, phase: str, layers: Sequence[Message] = ()) -> State:
-    """The phase asked for, with the level and stages that the file itself names.
+def state_of(net: Message, phase: str, layers: Sequence[Message] = ()) -> NetState:
+    """The phase with the level and stages that the file itself sets.
 
-    A file that has an input only in some stage, as those of DIGITS do, is taken in the one that
-    goes with the phase.
+    In a file that has an input only in some stage, as those of DIGITS have, the stage is the one
+    that belongs to the phase.
     """
-    told = net.message("state")
-    state = State(phase.upper(), told.whole("level"), frozenset(told.texts("stage")))
+    own = net.message("state")
+    state = NetState(phase.upper(), own.whole("level"), frozenset(own.texts("stage")))
     sources = [layer for layer in layers if "bottom" not in layer]
     if "input" in net or any(included(layer, state) for layer in sources):
         return state
     for stage in STAGES[state.phase]:
-        within = State(state.phase, state.level, state.stages | {stage})
+        within = NetState(state.phase, state.level, state.stages | {stage})
         if any(included(layer, within) for layer in sources):
             return within
     return state
 
 
-def included(layer: Message, state: State) -> bool:
+def included(layer: Message, state: NetState) -> bool:
     """Whether a layer is in the network: if any rule of `include` is met, or none of `exclude`.
 
-    A bare `phase` of a layer only tells how it is computed and leaves nothing out, as in Caffe.
+    As in Caffe, the field `phase` of a layer itself does not leave it out.
     """
     include, exclude = layer.messages("include"), layer.messages("exclude")
     if include and exclude:
@@ -59,14 +59,14 @@ def _both(layer: Message) -> FormatError:
 
 
 def foreign_phases(layer: Message) -> list[str]:
-    """Phases that the rules of a layer name and Caffe does not have."""
+    """Phases in the rules of a layer that Caffe does not have."""
     rules = (*layer.messages("include"), *layer.messages("exclude"))
     found = [rule.text("phase") for rule in rules if "phase" in rule]
     return [word[:60] for word in found if word.upper() not in PHASES and word not in ("0", "1")]
 
 
-def _meets(rule: Message, state: State) -> bool:
-    """A rule of a phase that Caffe does not have is met in none."""
+def _meets(rule: Message, state: NetState) -> bool:
+    """Whether a rule matches; one with a phase that Caffe does not have never does."""
     try:
         if "phase" in rule and rule.choice("phase", PHASES, "") != state.phase:
             return False

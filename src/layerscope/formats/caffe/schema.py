@@ -1,14 +1,14 @@
-"""What the numbers of Caffe's binary fields mean, as caffe.proto says.
+"""Field numbers of caffe.proto, for binary files.
 
-Listed by name is what tells of shapes and counts, by number alone what changes no figure. A layer
-with any other number is unknown, as in text one with a field that Caffe does not have. The types
-that forks of Caffe add number their settings as each fork likes, so those are known by the type of
-the layer: whatever number such a layer's own message has, it is the one under `OF_TYPE`.
+Fields that change shapes or counts are listed with their names, fields that change no figure by
+number only. A layer with any other field is unknown, as it is in text. Forks of Caffe choose field
+numbers freely for the settings of the types they add. So the message of such a layer is found by
+its type, whatever its number is: see `OF_TYPE`.
 """
 
 from __future__ import annotations
 
-from layerscope.codecs.protobuf import FIXED32, SPAN, VARINT, Wire
+from layerscope.codecs.protobuf import FIXED32, LEN, VARINT, Wire
 from layerscope.codecs.schema import (
     BOOL,
     BYTES,
@@ -20,15 +20,15 @@ from layerscope.codecs.schema import (
     TEXT,
     ByWire,
     Enum,
-    Holds,
+    FieldType,
     Schema,
 )
 from layerscope.errors import FormatError
 from layerscope.formats.caffe.names import NUMBERED, key
 
 
-def _closed(fields: dict[int, tuple[str, Holds]], *skipped: int) -> Schema:
-    """Fields that a converter reads, and numbers of those that change no figure."""
+def _closed(fields: dict[int, tuple[str, FieldType]], *skipped: int) -> Schema:
+    """A schema of fields that converters read, and of numbers that change no figure."""
     return Schema(fields | dict.fromkeys(skipped, ("", SKIP)), closed=True)
 
 
@@ -55,8 +55,7 @@ ACCURACY = _closed({1: ("top_k", INT), 2: ("axis", INT)}, 3)
 ARGMAX = _closed({
     1: ("out_max_val", BOOL), 2: ("top_k", INT), 3: ("axis", INT), 4: ("min_first", BOOL),
 })  # fmt: skip
-# Scale and shift of forks are known by their arrays; what they are called, forks number as they
-# like.
+# Forks number the flags for scale and shift differently; the number of blobs decides instead.
 BATCH_NORM = _closed(
     {1: ("use_global_stats", BOOL), 3: ("eps", FLOAT), 10: ("relu", BOOL)},
     2, 4, 5, 6, 7, 8, 9, 15,
@@ -64,13 +63,13 @@ BATCH_NORM = _closed(
 BIAS = _closed({1: ("axis", INT), 2: ("num_axes", INT)}, 3)
 CLIP = _closed({1: ("min", FLOAT), 2: ("max", FLOAT)})
 CONCAT = _closed({1: ("concat_dim", INT), 2: ("axis", INT)}, 3)
-_WINDOW: dict[int, tuple[str, Holds]] = {
+_WINDOW: dict[int, tuple[str, FieldType]] = {
     1: ("num_output", INT), 2: ("bias_term", BOOL), 3: ("pad", INT), 4: ("kernel_size", INT),
     5: ("group", INT), 6: ("stride", INT), 9: ("pad_h", INT), 10: ("pad_w", INT),
     11: ("kernel_h", INT), 12: ("kernel_w", INT), 13: ("stride_h", INT), 14: ("stride_w", INT),
     16: ("axis", INT), 17: ("force_nd_im2col", BOOL),
 }  # fmt: skip
-# 19 to 22 are not here: they are padding, an algorithm or a fused ReLU, as the fork likes.
+# 19 to 22 are left out: depending on the fork they are padding, an algorithm or a fused ReLU.
 CONVOLUTION = _closed(
     {**_WINDOW, 18: ("dilation", INT),
      26: ("pad_l", INT), 27: ("pad_r", INT), 28: ("pad_t", INT), 29: ("pad_b", INT)},
@@ -209,8 +208,8 @@ RESIZE = _closed({
 })  # fmt: skip
 BLOCKS = _closed({1: ("block_size", INT), 2: ("data_format", TEXT)})
 
-# Type, as `names.key` spells it -> name and fields of the message that only its fork knows.
-OF_TYPE: dict[str, tuple[str, Holds]] = {
+# Type, as `names.key` spells it -> name and fields of the message that only its fork has.
+OF_TYPE: dict[str, tuple[str, FieldType]] = {
     "bn": ("bn_param", BN),
     "cconvolution": ("cconvolution_param", PRUNED),
     "cinnerproduct": ("cinner_product_param", PRUNED_PRODUCT),
@@ -240,8 +239,8 @@ OF_TYPE: dict[str, tuple[str, Holds]] = {
     "upsample": ("upsample_param", UPSAMPLE),
 }
 
-# Settings of a type: their name -> number in `layer`, number in `layers` (0: none), fields.
-SETTINGS: dict[str, tuple[int, int, Holds]] = {
+# Name of a settings message -> number in `layer`, number in `layers` (0: none), fields.
+SETTINGS: dict[str, tuple[int, int, FieldType]] = {
     "transform_param": (100, 36, TRANSFORM),
     "loss_param": (101, 42, Schema({})),
     "accuracy_param": (102, 27, ACCURACY),
@@ -289,14 +288,14 @@ SETTINGS: dict[str, tuple[int, int, Holds]] = {
     "crop_param": (144, 0, CROP),
     "parameter_param": (145, 0, INPUT),
     "recurrent_param": (146, 0, RECURRENT),
-    "swish_param": (147, 0, ByWire({SPAN: ("swish_param", SWISH), VARINT: ("forward_type", SKIP)})),
-    "clip_param": (148, 0, ByWire({SPAN: ("clip_param", CLIP), VARINT: ("backward_type", SKIP)})),
+    "swish_param": (147, 0, ByWire({LEN: ("swish_param", SWISH), VARINT: ("forward_type", SKIP)})),
+    "clip_param": (148, 0, ByWire({LEN: ("clip_param", CLIP), VARINT: ("backward_type", SKIP)})),
 }
-# Number types, mathematics and debugging of NVIDIA's fork, and what reshapes in FlowNet's: plain
-# numbers, which no layer's own settings are.
+# Scalars of NVIDIA's fork (dtypes, math, debugging) and of FlowNet's; settings of a layer are
+# messages.
 PLAIN = (149, 150, 151, 152, 157)
-TYPE = 2  # the field of a layer that tells its type
-FIRST_SETTING = 102  # what has a lower number, a layer of any type may have
+TYPE = 2  # number of a layer's field `type`
+FIRST_SETTING = 102  # lower numbers are fields of all types
 
 LAYER = _closed({
     1: ("name", TEXT), TYPE: ("type", TEXT), 3: ("bottom", TEXT), 4: ("top", TEXT),
@@ -311,8 +310,8 @@ USUAL = frozenset(LAYER.fields) - frozenset(PLAIN)
 
 
 def layer(wire: Wire, start: int, end: int) -> Schema:
-    """The fields of a layer, which its type decides."""
-    spans = [field for field in wire.fields(start, end) if field[1] == SPAN]
+    """The schema of a layer, which depends on its type."""
+    spans = [field for field in wire.fields(start, end) if field[1] == LEN]
     types = [wire.text(*span) for number, _, *span in spans if number == TYPE]
     own = OF_TYPE.get(key(types[-1])) if types else None
     if own is None and all(number in USUAL for number, *_ in spans):
@@ -321,7 +320,7 @@ def layer(wire: Wire, start: int, end: int) -> Schema:
     for number, _, *span in spans:
         if number < FIRST_SETTING:
             continue
-        if not _is_message(wire, *span):  # a text, such as the engine
+        if not _is_message(wire, *span):  # a string, such as the engine
             if number not in USUAL:
                 fields[number] = ("", SKIP)
         elif own is not None:
@@ -330,7 +329,7 @@ def layer(wire: Wire, start: int, end: int) -> Schema:
 
 
 def _is_message(wire: Wire, start: int, end: int) -> bool:
-    """Whether a span holds fields."""
+    """Whether a length-delimited value is a message."""
     try:
         return all(True for _ in wire.fields(start, end))
     except FormatError:
@@ -351,7 +350,7 @@ OLD_LAYER = _closed({
     **{number: (name, fields) for name, (_, number, fields) in SETTINGS.items() if number},
 }, 7, 8, 35, 1002)  # fmt: skip
 
-# Plain numbers of a network that are not here say how it is computed; they can be no layers.
+# Other scalars of a network configure how it is computed; a layer is a message.
 NET = Schema({
     1: ("name", TEXT), 2: ("layers", OLD_LAYER), 3: ("input", TEXT), 4: ("input_dim", INT),
     5: ("force_backward", SKIP), 6: ("state", STATE), 7: ("debug_info", SKIP),

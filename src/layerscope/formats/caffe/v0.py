@@ -1,4 +1,4 @@
-"""The first form of Caffe's files: `layers { layer { name type … } bottom top }`, settings flat."""
+"""V0 of Caffe's format: `layers { layer { name type … } bottom top }`, with flat settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RENAMED = {
     "batchsize": "batch_size",
     "meanfile": "mean_file",
 }
-# Every message that later forms have for these settings.
+# Messages that have these settings in later versions.
 PARAMS = (
     "convolution_param", "pooling_param", "inner_product_param", "lrn_param", "dropout_param",
     "concat_param", "data_param", "image_data_param", "window_data_param", "hdf5_data_param",
@@ -21,22 +21,24 @@ PARAMS = (
 
 
 def upgraded(layer: Message) -> Message:
-    """The same layer with its settings where later forms have them; any other as it is."""
+    """A V0 layer with its settings in the messages of later versions; other layers unchanged."""
     if "layer" not in layer:
         return layer
     inner = layer.message("layer")
-    flat = Message(inner.origin, inner.at)
+    flat = Message(inner.locator, inner.at)
     flat.fields = {RENAMED.get(name, name): values for name, values in inner.fields.items()}
-    made = Message(layer.origin, layer.at)
-    made.fields = {name: values for name, values in layer.fields.items() if name != "layer"}
+    result = Message(layer.locator, layer.at)
+    result.fields = {name: values for name, values in layer.fields.items() if name != "layer"}
     for name in ("name", "type", "blobs"):
         if name in inner:
-            made.fields[name] = inner.fields[name]
+            result.fields[name] = inner.fields[name]
     for name in PARAMS:
-        own = Message(inner.origin, inner.at)
+        own = Message(inner.locator, inner.at)
         fields = SETTINGS.get(name)
-        own.fields = {f: held for f, held in flat.fields.items() if fields is None or f in fields}
-        made.fields[name] = [own]
+        own.fields = {
+            f: values for f, values in flat.fields.items() if fields is None or f in fields
+        }
+        result.fields[name] = [own]
     every = frozenset.union(LAYER, ANYWHERE, FLAT, *[SETTINGS.get(n, FLAT) for n in PARAMS])
-    made.fields.update({f: held for f, held in flat.fields.items() if f not in every})
-    return made
+    result.fields.update({f: values for f, values in flat.fields.items() if f not in every})
+    return result

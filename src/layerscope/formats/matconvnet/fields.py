@@ -1,4 +1,4 @@
-"""Fields of MatConvNet's structs as numbers, texts and lists, with errors that name the field."""
+"""Typed getters for fields of MatConvNet's structs, with errors that name the field."""
 
 from __future__ import annotations
 
@@ -6,80 +6,80 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from layerscope.codecs.matlab import Array, Value
+from layerscope.codecs.matlab import MatArray, MatValue
 from layerscope.errors import FormatError
 from layerscope.graph.attributes import Pads
 
-MOST_SIZE = 2**31
-Fields = Mapping[str, Value]
+MOST_SIZE = 2**31  # of an integer field
+Fields = Mapping[str, MatValue]
 
 
-class Layer(Struct, frozen=True):
-    """A layer of either wrapper; `arrays` are its weights in order, None where there is none."""
+class MatLayer(Struct, frozen=True):
+    """A layer of a SimpleNN or DagNN; `arrays` are its weights, None where one is missing."""
 
     name: str
-    kind: str  # the file's word for it: conv, dagnn.Conv
+    kind: str  # type in the file: conv, dagnn.Conv
     fields: Fields
-    arrays: tuple[Array | None, ...] = ()
+    arrays: tuple[MatArray | None, ...] = ()
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    params: tuple[str, ...] = ()  # names of the arrays; only DagNN has them
+    params: tuple[str, ...] = ()  # names of the arrays, in a DagNN
 
-    def array(self, n: int) -> Array | None:
-        """The n-th of its arrays; None if it has none or an empty one."""
+    def array(self, n: int) -> MatArray | None:
+        """The n-th array; None if it is missing or empty."""
         found = self.arrays[n] if n < len(self.arrays) else None
         return found if found is not None and found.elements else None
 
 
-def items(value: Value | None) -> list[Value]:
-    """A cell or several structs as a list, one struct as a list of one, else nothing."""
+def items(value: MatValue | None) -> list[MatValue]:
+    """The items of a cell or struct array; a struct is a list of one, any other value of none."""
     if isinstance(value, list):
         return value
     return [value] if isinstance(value, dict) else []
 
 
-def struct(value: Value | None) -> dict[str, Value]:
-    """A struct, empty if it is none; of several the first."""
+def struct(value: MatValue | None) -> dict[str, MatValue]:
+    """A struct, or the first of a struct array; empty for any other value."""
     if isinstance(value, list):
         value = value[0] if value else None
     return value if isinstance(value, dict) else {}
 
 
 def text(fields: Fields, name: str, default: str = "") -> str:
-    """A text, `default` if there is none."""
+    """A string field, `default` if it is missing or empty."""
     value = fields.get(name)
     return value.strip() if isinstance(value, str) and value.strip() else default
 
 
-def texts(value: Value | None) -> tuple[str, ...]:
-    """The texts of a cell, or a text alone."""
+def texts(value: MatValue | None) -> tuple[str, ...]:
+    """The strings of a cell array, or a single string."""
     if isinstance(value, str):
         return (value,) if value else ()
     return tuple(part for part in items(value) if isinstance(part, str))
 
 
 def numbers(fields: Fields, *names: str) -> tuple[float, ...]:
-    """The numbers of the first of these fields that has any."""
+    """The numbers of the first field that has any."""
     for name in names:
         value = fields.get(name)
-        if isinstance(value, Array) and value.numbers:
+        if isinstance(value, MatArray) and value.numbers:
             return value.numbers
     return ()
 
 
 def number(fields: Fields, name: str, default: float) -> float:
-    """One number."""
+    """The first number of a field."""
     found = numbers(fields, name)
     return found[0] if found else default
 
 
 def flag(fields: Fields, name: str, default: bool) -> bool:
-    """A logical."""
+    """A logical field."""
     return bool(number(fields, name, default))
 
 
 def whole(values: Sequence[float], what: str) -> tuple[int, ...]:
-    """The numbers as integers, none below 0."""
+    """Numbers as integers of at least 0."""
     for value in values:
         if not 0 <= value <= MOST_SIZE or value != int(value):
             raise FormatError(f"{what} {value:g}, expected a whole number from 0 on")
@@ -95,7 +95,7 @@ def pair(fields: Fields, *names: str, default: int = 1) -> tuple[int, int]:
 
 
 def margins(fields: Fields, name: str) -> Pads:
-    """Begin and end of height and width from one number, two or four: top, bottom, left, right."""
+    """Padding of height and width from one number, two, or four (top, bottom, left, right)."""
     found = whole(numbers(fields, name) or (0,), name)
     if len(found) not in (1, 2, 4):
         raise FormatError(f"{name} of {len(found)} numbers, expected 1, 2 or 4")
@@ -105,7 +105,7 @@ def margins(fields: Fields, name: str) -> Pads:
 
 
 def four(sizes: Sequence[int]) -> tuple[int, int, int, int]:
-    """Sizes of a bank of filters with the trailing ones that MATLAB leaves out."""
+    """The four sizes of filters, with the trailing sizes of 1 that MATLAB leaves out."""
     full = (*sizes, 1, 1, 1, 1)
     if any(size != 1 for size in full[4:]):
         raise FormatError(f"filters of {len(sizes)} axes, expected 4: {tuple(sizes)}")

@@ -1,4 +1,4 @@
-"""The two wrappers of MatConvNet, a chain and a graph, as one list of layers."""
+"""MatConvNet's two network types, SimpleNN (a chain) and DagNN (a graph), as a list of layers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from layerscope.codecs.matlab import Array, Value
+from layerscope.codecs.matlab import MatArray, MatValue
 from layerscope.errors import FormatError
 from layerscope.formats.matconvnet.fields import (
     Fields,
-    Layer,
+    MatLayer,
     items,
     numbers,
     struct,
@@ -19,20 +19,20 @@ from layerscope.formats.matconvnet.fields import (
     whole,
 )
 
-DATA = "data"  # what the input of a chain is called, which gives it no name
-Sizes = tuple[int, ...]  # height, width, depth, num, as far as they are told
+DATA = "data"  # name of the input of a SimpleNN, which has none
+InputSize = tuple[int, ...]  # height, width, depth, num, as many as the file has
 
 
-class Network(Struct, frozen=True):
-    """Layers in the order of the file, and the sizes of inputs as far as the file tells them."""
+class MatNetwork(Struct, frozen=True):
+    """Layers in an order in which they can run, and the input sizes that the file has."""
 
-    layers: tuple[Layer, ...]
-    inputs: dict[str, Sizes]  # by name; "" is the input whose name is not told
+    layers: tuple[MatLayer, ...]
+    inputs: dict[str, InputSize]  # by name; "" is the input without a name
     chain: bool
 
 
-def wrapped(net: Fields) -> Network:
-    """The layers of a SimpleNN, or of a DagNN as its `saveobj` makes it."""
+def layers_of(net: Fields) -> MatNetwork:
+    """The layers of a SimpleNN, or of a DagNN as its `saveobj` writes it."""
     found = items(net.get("layers"))
     if not found:
         raise FormatError("a network without layers")
@@ -43,11 +43,11 @@ def wrapped(net: Fields) -> Network:
         structs.append(value)
     graph = any("block" in value or "inputs" in value for value in structs)
     layers = _graph(net, structs) if graph else _chain(structs)
-    return Network(tuple(layers), _inputs(net), not graph)
+    return MatNetwork(tuple(layers), _inputs(net), not graph)
 
 
-def _chain(structs: list[dict[str, Value]]) -> list[Layer]:
-    layers: list[Layer] = []
+def _chain(structs: list[dict[str, MatValue]]) -> list[MatLayer]:
+    layers: list[MatLayer] = []
     before = DATA
     names = {DATA: 1}
     for n, fields in enumerate(structs, 1):
@@ -58,21 +58,21 @@ def _chain(structs: list[dict[str, Value]]) -> list[Layer]:
         stored = items(fields.get("weights"))
         if not stored:
             stored = [fields[key] for key in ("filters", "biases") if key in fields]
-        arrays = tuple(value if isinstance(value, Array) else None for value in stored)
+        arrays = tuple(value if isinstance(value, MatArray) else None for value in stored)
         if kind == "loss" and layers and layers[-1].kind == "softmax":  # of probabilities
             fields = {"loss": "log", **fields}
-        layers.append(Layer(name, kind, fields, arrays, (before,), (name,)))
+        layers.append(MatLayer(name, kind, fields, arrays, (before,), (name,)))
         before = name
     return layers
 
 
-def _graph(net: Fields, structs: list[dict[str, Value]]) -> list[Layer]:
-    stored: dict[str, Array] = {}
+def _graph(net: Fields, structs: list[dict[str, MatValue]]) -> list[MatLayer]:
+    stored: dict[str, MatArray] = {}
     for param in map(struct, items(net.get("params"))):
         value = param.get("value")
-        if isinstance(value, Array):
+        if isinstance(value, MatArray):
             stored[text(param, "name")] = value
-    layers: list[Layer] = []
+    layers: list[MatLayer] = []
     names: dict[str, int] = {}
     for n, fields in enumerate(structs, 1):
         name = _fresh(text(fields, "name", f"layer{n}"), names)
@@ -83,12 +83,12 @@ def _graph(net: Fields, structs: list[dict[str, Value]]) -> list[Layer]:
         arrays = tuple(stored.get(param) for param in params)
         block = struct(fields.get("block"))
         inputs = texts(fields.get("inputs"))
-        layers.append(Layer(name, kind, block, arrays, inputs, outputs, params))
+        layers.append(MatLayer(name, kind, block, arrays, inputs, outputs, params))
     return _sorted(layers)
 
 
 def _fresh(name: str, names: dict[str, int]) -> str:
-    """A name that is not among those taken; `names` counts how often each was asked for."""
+    """A name that is not in `names` yet; `names` counts the uses of each."""
     found, count = name, names.get(name, 0)
     while found in names:
         count += 1
@@ -99,18 +99,18 @@ def _fresh(name: str, names: dict[str, int]) -> str:
     return found
 
 
-def _sorted(layers: list[Layer]) -> list[Layer]:
-    """The layers in an order in which they can run, as near to the file's as may be."""
-    made = {name for layer in layers for name in layer.outputs}
+def _sorted(layers: list[MatLayer]) -> list[MatLayer]:
+    """The layers in topological order, of several possible ones the nearest to the file's."""
+    produced = {name for layer in layers for name in layer.outputs}
     readers: dict[str, list[int]] = {}
     missing: list[int] = []
     for n, layer in enumerate(layers):
-        needed = made.intersection(layer.inputs)
+        needed = produced.intersection(layer.inputs)
         missing.append(len(needed))
         for name in needed:
             readers.setdefault(name, []).append(n)
     ready = [n for n, count in enumerate(missing) if not count]
-    done: list[Layer] = []
+    done: list[MatLayer] = []
     while ready:
         layer = layers[heappop(ready)]
         done.append(layer)
@@ -125,27 +125,27 @@ def _sorted(layers: list[Layer]) -> list[Layer]:
     return done
 
 
-def _inputs(net: Fields) -> dict[str, Sizes]:
-    """As MatConvNet's own display looks for them: inputSize before imageSize, meta before net."""
+def _inputs(net: Fields) -> dict[str, InputSize]:
+    """Input sizes by name, in MatConvNet's order: inputSize before imageSize, meta before net."""
     meta = struct(net.get("meta"))
-    told: dict[str, Sizes] = {}
+    found: dict[str, InputSize] = {}
     for entry in map(struct, items(meta.get("inputs"))):
         sizes = _sizes(numbers(entry, "size"))
         if sizes:
-            told[text(entry, "name")] = sizes
-    places = (
+            found[text(entry, "name")] = sizes
+    unnamed = (
         numbers(meta, "inputSize"),
         numbers(struct(meta.get("normalization")), "imageSize"),
         numbers(struct(net.get("normalization")), "imageSize"),
     )
-    sizes = next((found for place in places if (found := _sizes(place))), ())
+    sizes = next(filter(None, map(_sizes, unnamed)), ())
     if sizes:
-        told[""] = sizes
-    return told
+        found[""] = sizes
+    return found
 
 
-def _sizes(values: tuple[float, ...]) -> Sizes:
-    """Sizes that are told and not NaN."""
+def _sizes(values: tuple[float, ...]) -> InputSize:
+    """The sizes of an input; empty where one is missing, NaN or 0."""
     if len(values) < 2 or any(value != value for value in values[:3]):
         return ()
     values = tuple(1 if value != value else value for value in values[:4])

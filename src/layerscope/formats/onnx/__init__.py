@@ -6,7 +6,7 @@ import os
 
 from layerscope.codecs.protobuf import VARINT, Wire, mapped
 from layerscope.errors import FormatError, ShapeError, UsageError
-from layerscope.formats import Options
+from layerscope.formats import ReadOptions
 from layerscope.formats.onnx.inputs import COUNTED, GUESSES, Binding, check_kinds
 from layerscope.formats.onnx.known import Env, Known
 from layerscope.formats.onnx.numbers import FLOATS
@@ -36,7 +36,7 @@ def recognise(head: bytes) -> bool:
     return IR_VERSION in seen and GRAPH in seen
 
 
-def read(path: str, options: Options) -> Graph:
+def read(path: str, options: ReadOptions) -> Graph:
     """The network in a file."""
     if options.weights is not None:
         raise UsageError(f"{path} has its own weights; --weights goes with a prototxt")
@@ -46,7 +46,7 @@ def read(path: str, options: Options) -> Graph:
         return _guessed(wire, model_of(wire), options)
 
 
-def _guessed(wire: Wire, model: Model, options: Options) -> Graph:
+def _guessed(wire: Wire, model: Model, options: ReadOptions) -> Graph:
     """The graph on the first sizes that it can take, where the file leaves any open."""
     first: ShapeError | None = None
     for guess in range(len(GUESSES)):
@@ -58,7 +58,7 @@ def _guessed(wire: Wire, model: Model, options: Options) -> Graph:
     raise first
 
 
-def _graph(wire: Wire, model: Model, options: Options, guess: int) -> Graph:
+def _graph(wire: Wire, model: Model, options: ReadOptions, guess: int) -> Graph:
     from layerscope.formats.onnx.operators import CONVERTERS
 
     reader = Reader(wire, model, CONVERTERS)

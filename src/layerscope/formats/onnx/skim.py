@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerscope.codecs.protobuf import FIXED32, SMALL, SPAN, VARINT, Wire, signed
+from layerscope.codecs.protobuf import FIXED32, LEN, SMALL, VARINT, Wire, signed
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.numbers import DTYPES
 from layerscope.formats.onnx.tensors import (
@@ -93,14 +93,14 @@ def model_of(wire: Wire) -> Model:
     functions: dict[tuple[str, str, str], Function] = {}
     producer, ir = "", 0
     for number, kind, start, end in wire.fields():
-        if number == 7 and kind == SPAN:
+        if number == 7 and kind == LEN:
             span = (start, end)
-        elif number == 8 and kind == SPAN:
+        elif number == 8 and kind == LEN:
             _opset(wire, start, end, opsets)
-        elif number == 25 and kind == SPAN:
+        elif number == 25 and kind == LEN:
             function = _function(wire, start, end)
             functions[function.domain, function.name, function.overload] = function
-        elif number == 2 and kind == SPAN:
+        elif number == 2 and kind == LEN:
             producer = wire.text(start, end)
         elif number == 1 and kind == VARINT:
             ir = start
@@ -112,7 +112,7 @@ def model_of(wire: Wire) -> Model:
 def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
     domain, version = "", 1
     for number, kind, begin, stop in wire.fields(start, end):
-        if number == 1 and kind == SPAN:
+        if number == 1 and kind == LEN:
             domain = wire.text(begin, stop)
         elif number == 2 and kind == VARINT:
             version = begin
@@ -123,7 +123,7 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphPart:
     """A graph, its nodes in the order of the file."""
     part = GraphPart("", [], [], [], [], {}, start)
     for number, kind, begin, stop in wire.fields(start, end):
-        if kind != SPAN:
+        if kind != LEN:
             continue
         if number == 1:
             part.nodes.append(operator_of(wire, begin, stop))
@@ -154,7 +154,7 @@ def operator_of(wire: Wire, start: int, end: int) -> Operator:
     metadata: list[Span] = []
     name = op = domain = overload = ""
     for number, kind, begin, stop in wire.fields(start, end):
-        if kind != SPAN:
+        if kind != LEN:
             continue
         if number == 1:
             inputs.append(wire.text(begin, stop))
@@ -226,7 +226,7 @@ TEXTS = (26, 34, 50, 58, 66)  # tags of name, operator, doc string, domain, over
 def _function(wire: Wire, start: int, end: int) -> Function:
     made = Function("", "", [], [], [], [], {})
     for number, kind, begin, stop in wire.fields(start, end):
-        if kind != SPAN:
+        if kind != LEN:
             continue
         if number == 1:
             made.name = wire.text(begin, stop)
@@ -251,11 +251,11 @@ def _value(wire: Wire, start: int, end: int) -> Value:
     name, dtype, dims, what = "", "", None, "tensor"
     metadata: tuple[Span, ...] = ()
     for number, kind, begin, stop in wire.fields(start, end):
-        if number == 1 and kind == SPAN:
+        if number == 1 and kind == LEN:
             name = wire.text(begin, stop)
-        elif number == 2 and kind == SPAN:
+        elif number == 2 and kind == LEN:
             dtype, dims, what = _type(wire, begin, stop)
-        elif number == 4 and kind == SPAN:
+        elif number == 4 and kind == LEN:
             metadata = (*metadata, (begin, stop))
     return Value(name, dtype, dims, what, metadata)
 
@@ -271,19 +271,19 @@ def _type(
     if depth > MOST_TYPES:
         raise wire.error(start, f"types nested more than {MOST_TYPES} deep")
     for number, kind, begin, stop in wire.fields(start, end):
-        if number not in KINDS or kind != SPAN:
+        if number not in KINDS or kind != LEN:
             continue
         if number == 5:
             return "", None, "map"
         if number in (4, 9):
-            spans = [(a, b) for n, k, a, b in wire.fields(begin, stop) if n == 1 and k == SPAN]
+            spans = [(a, b) for n, k, a, b in wire.fields(begin, stop) if n == 1 and k == LEN]
             dtype, dims, what = _type(wire, *spans[0], depth + 1) if spans else ("", None, "tensor")
             return dtype, dims, KINDS[number] if what == "tensor" else f"{KINDS[number]} {what}"
         dtype, dims = "", None
         for inner, wired, first, last in wire.fields(begin, stop):
             if inner == 1 and wired == VARINT:
                 dtype = DTYPES.get(first, "")
-            elif inner == 2 and wired == SPAN:
+            elif inner == 2 and wired == LEN:
                 dims = tuple(_dim(wire, a, b) for n, k, a, b in wire.fields(first, last) if n == 1)
                 if len(dims) > MOST_AXES:
                     raise wire.error(first, f"a shape of {len(dims)} axes, expected at most 64")
@@ -299,7 +299,7 @@ def _dim(wire: Wire, start: int, end: int) -> Dim:
     for number, kind, begin, stop in wire.fields(start, end):
         if number == 1 and kind == VARINT:
             size = signed(begin)
-        elif number == 2 and kind == SPAN:
+        elif number == 2 and kind == LEN:
             name = wire.text(begin, stop)
     return Dim(size if size is not None and size >= 0 else None, "" if name in NAMELESS else name)
 
@@ -324,19 +324,19 @@ def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
     listed = False
     unread = 0
     for number, kind, begin, stop in wire.fields(start, end):
-        if number == 1 and kind == SPAN:
+        if number == 1 and kind == LEN:
             name = wire.text(begin, stop)
         elif number == 3 and kind == VARINT:
             value = signed(begin)
         elif number == 2 and kind == FIXED32:
             value = unpack_from("<f", wire.data, begin)[0]
-        elif number == 4 and kind == SPAN:
+        elif number == 4 and kind == LEN:
             value = wire.text(begin, stop)
-        elif number == 5 and kind == SPAN:
+        elif number == 5 and kind == LEN:
             value = stored_of(wire, begin, stop)
-        elif number == 22 and kind == SPAN:
+        elif number == 22 and kind == LEN:
             value = sparse_of(wire, begin, stop)
-        elif number == 6 and kind == SPAN:
+        elif number == 6 and kind == LEN:
             graph = (begin, stop)
         elif number == 7:
             listed = True
@@ -351,12 +351,12 @@ def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
                 many.append(signed(begin))
             else:
                 many.extend(map(signed, wire.varints(begin, stop)))
-        elif number == 9 and kind == SPAN:
+        elif number == 9 and kind == LEN:
             listed = True
             many.append(wire.text(begin, stop))
         elif number == 20 and kind == VARINT:
             kind_told = begin
-        elif number == 21 and kind == SPAN:
+        elif number == 21 and kind == LEN:
             refers = wire.text(begin, stop)
     if listed or kind_told in (6, 7, 8):
         value = () if unread else tuple(many)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerscope.codecs.protobuf import SPAN, VARINT, Wire, signed
+from layerscope.codecs.protobuf import LEN, VARINT, Wire, signed
 from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
 from layerscope.limits import ARRAY_RANK
 
@@ -34,9 +34,9 @@ def pairs(wire: Wire, spans: Iterable[Span]) -> Iterator[tuple[str, str]]:
     for start, end in spans:
         key = value = ""
         for number, kind, begin, stop in wire.fields(start, end):
-            if number == 1 and kind == SPAN:
+            if number == 1 and kind == LEN:
                 key = wire.text(begin, stop)
-            elif number == 2 and kind == SPAN:
+            elif number == 2 and kind == LEN:
                 value = wire.text(begin, stop)
         yield key, value
 
@@ -66,20 +66,20 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
             dtype = DTYPES.get(begin, "")
             if not dtype:
                 raise wire.error(start, f"a tensor of type {begin}, which is not known")
-        elif number == 8 and kind == SPAN:
+        elif number == 8 and kind == LEN:
             name = wire.text(begin, stop)
-        elif number == 9 and kind == SPAN:
+        elif number == 9 and kind == LEN:
             data = (begin, stop)
         elif number in (4, 5, 6, 7, 10, 11):
             field = number
             if len(chunks) <= MOST_VALUES:  # written one by one rather than packed
                 chunks.append((kind, begin, stop))
-        elif number == 13 and kind == SPAN:
+        elif number == 13 and kind == LEN:
             for key, value in pairs(wire, [(begin, stop)]):
                 external = value if key == "location" else external
         elif number == 14 and kind == VARINT:
             outside = begin == 1
-        elif number == 16 and kind == SPAN:
+        elif number == 16 and kind == LEN:
             role = role_in(wire, [(begin, stop)]) or role
     if len(dims) > MOST_AXES or (dims and min(dims) < 0):
         raise wire.error(start, f"tensor {name!r} of shape {dims[:8]}, expected sizes from 0 on")
@@ -115,7 +115,7 @@ def _check_payload(wire: Wire, stored: Stored) -> None:
     elif stored.packed is None and count:
         wrong = " without any numbers"
     elif stored.packed is not None and len(stored.packed[1]) <= MOST_VALUES:
-        most = sum(b - a if kind == SPAN else 1 for kind, a, b in stored.packed[1])
+        most = sum(b - a if kind == LEN else 1 for kind, a, b in stored.packed[1])
         strings = stored.packed[0] == 6
         if count > most * 2 and not strings:  # a number takes a byte at least, two of 4 bits one
             wrong = f" in {most} bytes"
@@ -131,7 +131,7 @@ def sparse_of(wire: Wire, start: int, end: int) -> Stored:
     """A sparse tensor: stored are its values."""
     values: Stored | None = None
     for number, kind, begin, stop in wire.fields(start, end):
-        if number == 1 and kind == SPAN:
+        if number == 1 and kind == LEN:
             values = stored_of(wire, begin, stop)
     if values is None:
         raise wire.error(start, "a sparse tensor without values")

@@ -14,6 +14,7 @@ from typing import Any
 
 from layerscope.errors import FormatError, MissingExtra, UnknownName, UsageError
 from layerscope.formats import near_files
+from layerscope.formats.documents import unique_object
 from layerscope.formats.torch.capture import the_torch
 from layerscope.formats.torch.model_bounds import bounded_model
 from layerscope.formats.torch.vision_names import build, torchvision_models
@@ -89,7 +90,7 @@ def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             CONFIG_BYTES.check(os.fstat(file.fileno()).st_size, path)
-            settings = json.load(file, parse_int=number)
+            settings = json.load(file, object_pairs_hook=unique_object(path), parse_int=number)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}, {wanted}{near_files(path)}") from None
     except RecursionError:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from typing import BinaryIO
 
-from layerscope.codecs.pickles import Cut, Value, load
+from layerscope.codecs.pickles import PickleValue, TruncatedPickle, load
 from layerscope.errors import FormatError
-from layerscope.formats import Options
+from layerscope.formats import ReadOptions
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.pickled_arrays import Arrays, collect
 from layerscope.formats.torch.stored import Stored, check_name, short
@@ -42,7 +42,7 @@ def recognise(head: bytes) -> bool:
     return any(magic in head[:40] for magic in MAGICS)
 
 
-def read(path: str, options: Options) -> Graph:
+def read(path: str, options: ReadOptions) -> Graph:
     """The arrays of a state dict, a checkpoint or a TorchScript archive."""
     arrays, script = _arrays(path)
     return parameters_only(path, arrays, SCRIPT_NOTE if script else NOTE)
@@ -81,7 +81,7 @@ def _what(head: bytes) -> str:
     return "a pickle of other values" if head[:1] == b"\x80" else "neither zip archive nor pickle"
 
 
-def _from_zip(path: str, meanings: Arrays) -> Value:
+def _from_zip(path: str, meanings: Arrays) -> PickleValue:
     with opened(path, f"the zip archive that torch.save writes; {SAVE}") as archive:
         names = [name for name in archive.members if name.endswith("/data.pkl")]
         if not names:
@@ -121,7 +121,7 @@ def _check_members(archive: Archive, folder: str, meanings: Arrays) -> None:
             )
 
 
-def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> Value:
+def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> PickleValue:
     """What a file before PyTorch 1.6 holds: as much of it is read as its pickles need."""
     whole = os.fstat(file.fileno()).st_size
     most = min(1 << 20, whole)
@@ -134,7 +134,7 @@ def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> Value:
                 value, at = load(data, at, meanings)
                 found.append(value)
             break
-        except Cut as error:
+        except TruncatedPickle as error:
             if most >= whole:
                 raise _where(path, error) from None
             if most >= PICKLE_BYTES.most:

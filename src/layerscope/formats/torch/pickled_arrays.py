@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from layerscope.codecs.pickles import Value
+from layerscope.codecs.pickles import PickleValue
 from layerscope.errors import FormatError
 from layerscope.formats.torch.dtypes import NAMES
 from layerscope.formats.torch.stored import Stored, array_bytes, check_sizes
@@ -68,7 +68,7 @@ class Object:
     __slots__ = ("state",)
 
     def __init__(self) -> None:
-        self.state: Value = None
+        self.state: PickleValue = None
 
 
 class Storage:
@@ -94,9 +94,9 @@ class Arrays:
         self.numpy = 0
         self.script = False  # classes of TorchScript were met
         self._names: dict[tuple[str, str], Name] = {}
-        self._pairs: dict[int, list[Value]] = {}  # kept, so that no other has their id
+        self._pairs: dict[int, list[PickleValue]] = {}  # kept, so that no other has their id
 
-    def find(self, module: str, name: str) -> Value:
+    def find_class(self, module: str, name: str) -> PickleValue:
         """What stands for an import; a class or function that arrays do not need is refused."""
         module = {"__builtin__": "builtins", "numpy._core.multiarray": "numpy.core.multiarray"}.get(
             module, module
@@ -134,7 +134,7 @@ class Arrays:
             "my_file.py:make_model"
         )
 
-    def call(self, function: Value, args: Value) -> Value:
+    def call(self, function: PickleValue, args: PickleValue) -> PickleValue:
         """What stands for the result of a call."""
         if not isinstance(function, Name) or not isinstance(args, tuple):
             raise FormatError(f"{self.path}: a call of what is no function")
@@ -161,10 +161,10 @@ class Arrays:
             return Object()
         return [args]  # a plain value
 
-    def _makes_tensor(self, function: Value) -> bool:
+    def _makes_tensor(self, function: PickleValue) -> bool:
         return isinstance(function, Name) and function.kind in ("tensor", "meta", "first")
 
-    def build(self, made: Value, state: Value) -> None:
+    def build(self, made: PickleValue, state: PickleValue) -> None:
         """Give an object its attributes, or an array of NumPy its shape and dtype."""
         if isinstance(made, Object):
             made.state = state
@@ -175,7 +175,7 @@ class Arrays:
             made.dtype = dtype or "object"
             made.shape = check_sizes(f"{self.path}: an array of NumPy", state[1])
 
-    def stored(self, key: Value) -> Value:
+    def persistent_load(self, key: PickleValue) -> PickleValue:
         """The storage that a persistent id names: its class, key, device and count."""
         if not isinstance(key, tuple) or len(key) < 5 or not isinstance(key[1], Name):
             raise FormatError(f"{self.path}: a storage without class, key and count")
@@ -194,9 +194,9 @@ class Arrays:
             return Storage(str(own), kind.dtype, count)
         return found
 
-    def _dict(self, args: tuple[Value, ...]) -> dict[Value, Value]:
+    def _dict(self, args: tuple[PickleValue, ...]) -> dict[PickleValue, PickleValue]:
         """A dict of pairs, as OrderedDict was saved by Python 2."""
-        made: dict[Value, Value] = {}
+        made: dict[PickleValue, PickleValue] = {}
         pairs = args[0] if args and isinstance(args[0], list) else []
         if id(pairs) in self._pairs:
             raise FormatError(f"{self.path}: two dicts of one list of pairs")
@@ -209,7 +209,7 @@ class Arrays:
             made[pair[0]] = pair[1]
         return made
 
-    def _tensor(self, name: str, args: tuple[Value, ...]) -> Array:
+    def _tensor(self, name: str, args: tuple[PickleValue, ...]) -> Array:
         """Storage, offset, sizes and strides; dtype for storages that have none of their own."""
         if len(args) < 4 or not isinstance(args[0], Storage):
             raise FormatError(f"{self.path}: a tensor without storage, offset, size and stride")
@@ -236,7 +236,7 @@ class Arrays:
                 raise FormatError(f"{where}: element {found} is beyond its {count:,}")
         return Array(dtype, shape, f"{storage.key}:{begin}:{shape}")
 
-    def _meta(self, args: tuple[Value, ...]) -> Array:
+    def _meta(self, args: tuple[PickleValue, ...]) -> Array:
         kind, size = args[:2] if len(args) > 1 else (None, None)
         if not isinstance(kind, Name) or kind.kind != "dtype" or not isinstance(size, tuple):
             raise FormatError(f"{self.path}: a tensor without dtype and size")
@@ -252,7 +252,7 @@ REBUILT = {
 }  # fmt: skip
 
 
-def collect(path: str, made: Value) -> list[Stored]:
+def collect(path: str, made: PickleValue) -> list[Stored]:
     """Arrays in containers of any kind, named by their keys; of what stands twice the first.
 
     A container is gone through once, so that the time is that of the objects in the file: what is
@@ -262,7 +262,7 @@ def collect(path: str, made: Value) -> list[Stored]:
     seen: set[int] = set()
     keys: list[str] = []
 
-    def visit(value: Value, length: int) -> None:
+    def visit(value: PickleValue, length: int) -> None:
         if isinstance(value, Array):
             if length > NAME_CHARACTERS.most:
                 NAME_CHARACTERS.check(length, path)

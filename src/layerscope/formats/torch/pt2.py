@@ -11,7 +11,8 @@ from typing import TypeVar
 import msgspec
 
 from layerscope.errors import FormatError, GraphError, UsageError
-from layerscope.formats import Options
+from layerscope.formats import ReadOptions
+from layerscope.formats.documents import check_unique_keys
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.exported import Meta, Payload, Payloads, Program, Sizes
@@ -32,7 +33,7 @@ def recognise(head: bytes) -> bool:
     return any(mark in name for mark in MARKS) or OLD.encode() in head
 
 
-def read(path: str, options: Options) -> Graph:
+def read(path: str, options: ReadOptions) -> Graph:
     """The network of an exported program."""
     from layerscope.formats.torch.replay import Replay  # here, as each reader is asked of each file
 
@@ -71,16 +72,16 @@ def _model(path: str, names: list[str]) -> str:
 def _decoded(archive: Archive, name: str, kind: type[T]) -> T:
     data = archive.read(name, JSON_BYTES)
     try:
-        return msgspec.json.decode(data, type=kind)
+        decoded = msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{archive.path}: {name}: {error}") from None
+    check_unique_keys(data, f"{archive.path}: {name}")
+    return decoded
 
 
 def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
     """Where the arrays of a model are stored, each inside its member of the archive."""
     found = _decoded(archive, name, Payloads).config
-    if archive.read(name, JSON_BYTES).count(b'"path_name"') != len(found):
-        raise FormatError(f"{archive.path}: {name}: an array that stands there twice")
     folder = name.removesuffix("model_weights_config.json")
     sizes = Sizes(archive.path)
     for array, payload in found.items():
@@ -107,7 +108,7 @@ def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
     return found
 
 
-def _same_inputs(path: str, graph: Graph, options: Options) -> None:
+def _same_inputs(path: str, graph: Graph, options: ReadOptions) -> None:
     """A program is of the sizes it was exported with: others are refused."""
     if options.dims:
         raise UsageError(f"{path}: an exported program has its sizes; export it with others")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, NoReturn
 
@@ -12,9 +11,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from layerscope.errors import FormatError
-from layerscope.formats import HEAD_BYTES, Options
-from layerscope.formats.documents import is_json
-from layerscope.formats.inside import inside
+from layerscope.formats import HEAD_BYTES, ReadOptions
+from layerscope.formats.documents import check_unique_keys, is_json, unique_object
+from layerscope.formats.sources import file_inside
 from layerscope.formats.torch.pickled import stored_in
 from layerscope.formats.torch.stored import (
     Span,
@@ -61,7 +60,7 @@ def recognise(head: bytes) -> bool:
     return head[8:10] == b'{"' and int.from_bytes(head[:8], "little") <= HEADER_BYTES.most
 
 
-def read(path: str, options: Options) -> Graph:
+def read(path: str, options: ReadOptions) -> Graph:
     """The arrays of a file, or of all files that an index names: safetensors or of torch.save."""
     try:
         with open(path, "rb") as file:
@@ -76,17 +75,19 @@ def _indexed(path: str) -> list[Stored]:
     INDEX_BYTES.check(os.path.getsize(path), path)
     try:
         with open(path, "rb") as file:
-            index = msgspec.json.decode(file.read(), type=dict[str, msgspec.Raw])
+            data = file.read()
+        index = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
         files = set(msgspec.json.decode(index["weight_map"], type=dict[str, str]).values())
     except (OSError, ValueError, KeyError, RecursionError):
         raise FormatError(
             f"{path}: expected an index with a weight_map from names of arrays to names of files"
         ) from None
+    check_unique_keys(data, path)
     INDEX_FILES.check(len(files), path)
     first: dict[str, str] = {}  # array -> the file it is in
     found: list[Stored] = []
     for name in sorted(files):
-        each = inside(path, name)
+        each = file_inside(path, name)
         for array in stored_arrays(each) if name.endswith(".safetensors") else stored_in(each):
             if first.setdefault(array.name, name) != name:
                 raise FormatError(
@@ -165,20 +166,14 @@ def _slowly(path: str, header: bytes) -> dict[str, Entry]:
     """The same, key by key, with errors that name the array."""
     where = f"{path}: header"
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            again = next(key for key, count in counts.items() if count > 1)
-            raise FormatError(f"{where}: {short(again)} stands there twice")
-        return found
-
     def number(digits: str) -> int:
         NUMBER_DIGITS.check(len(digits), where)
         return int(digits)
 
     try:
-        told = json.loads(header.decode("utf-8"), object_pairs_hook=unique, parse_int=number)
+        told = json.loads(
+            header.decode("utf-8"), object_pairs_hook=unique_object(where), parse_int=number
+        )
     except RecursionError:
         raise FormatError(f"{where}: nested too deep, expected objects of {FIELDS}") from None
     except ValueError as error:

@@ -1,50 +1,60 @@
-"""Every type of layer that is known, by name: the table that turns layers into nodes.
+"""Converters of Caffe's layer types, one file per family of ops: the table of all of them.
 
-Names are in lower case without underscores; spellings and older names are in `names.ALIASES`. What
-is not here becomes a node that nothing can count, by its own type.
+Types are in lower case without underscores; other spellings and older names are in `names.ALIASES`.
+A type that is not here becomes a node without a rule, with the type as its op.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from layerscope.formats.caffe.layer import Layer
+from layerscope.formats.caffe.layer import Converter
 from layerscope.formats.caffe.layers import (
-    activations,
-    losses,
-    norms,
-    products,
-    regions,
-    resampling,
-    shapes,
-    targets,
-    tensors,
-    windows,
+    activation,
+    caffe_recurrent,
+    convolution,
+    elementwise,
+    flownet,
+    indexing,
+    layout,
+    linear,
+    loss,
+    normalization,
+    pooling,
+    reduction,
+    resize,
+    roi,
+    slice_concat,
+    uncounted,
 )
 
-Maker = Callable[[Layer], tuple[str, ...]]
 
-
-def _merged(*tables: Mapping[str, Maker]) -> dict[str, Maker]:
-    merged: dict[str, Maker] = {}
+def _merged(*tables: Mapping[str, Converter]) -> dict[str, Converter]:
+    merged: dict[str, Converter] = {}
     for table in tables:
-        for name, make in table.items():
+        for name, convert in table.items():
             if name in merged:
                 raise ValueError(f"layer type {name!r} is in two tables")
-            merged[name] = make
+            merged[name] = convert
     return merged
 
 
 LAYERS = _merged(
-    windows.LAYERS,
-    resampling.LAYERS,
-    products.LAYERS,
-    norms.LAYERS,
-    activations.LAYERS,
-    shapes.LAYERS,
-    losses.LAYERS,
-    regions.LAYERS,
-    tensors.LAYERS,
-    targets.LAYERS,
+    convolution.LAYERS,
+    pooling.LAYERS,
+    linear.LAYERS,
+    normalization.LAYERS,
+    activation.LAYERS,
+    elementwise.LAYERS,
+    layout.LAYERS,
+    slice_concat.LAYERS,
+    reduction.LAYERS,
+    resize.LAYERS,
+    indexing.LAYERS,
+    caffe_recurrent.LAYERS,
+    loss.LAYERS,
+    roi.LAYERS,
+    flownet.LAYERS,
+    uncounted.LAYERS,
 )
-UNCOUNTED = frozenset(targets.LAYERS)  # whose fields change no figure, as there are none
+FIELDS_UNCHECKED = frozenset(uncounted.LAYERS)

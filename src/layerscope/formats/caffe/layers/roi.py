@@ -1,37 +1,36 @@
-"""Layers of detectors: prior boxes, proposals, pooling of regions, what is found in the end."""
+"""Layers of detectors: prior boxes, proposals, pooling of regions, detections."""
 
 from __future__ import annotations
 
 from math import isclose
 
 from layerscope.formats import DEFAULTS
-from layerscope.formats.caffe.layer import Layer
-from layerscope.formats.caffe.layers.targets import anchor_target, proposal_target
+from layerscope.formats.caffe.layer import CaffeLayer, Converter, Tensors
+from layerscope.formats.caffe.layers.uncounted import anchor_target, proposal_target
 from layerscope.formats.caffe.names import key
 from layerscope.graph import attributes as at
 
-Tensors = tuple[str, ...]
 PYTHON = "a layer in Python, which is not run"
 MOST_BINS = 1 << 12  # of pooled regions, an axis
 MOST_RATIOS = 256  # of a prior box
 
 
-def _prior_box(layer: Layer) -> Tensors:
-    """A box for every size and ratio, each ratio also flipped, and one for every larger size."""
+def _prior_box(layer: CaffeLayer) -> Tensors:
+    """One box per min_size and aspect ratio (each ratio also flipped), and one per max_size."""
     param = layer.param("prior_box_param")
     ratios = [1.0]
-    told = param.numbers("aspect_ratio")
-    if len(told) > MOST_RATIOS:
-        what = f"{len(told)} aspect ratios, expected at most {MOST_RATIOS}"
+    given = param.numbers("aspect_ratio")
+    if len(given) > MOST_RATIOS:
+        what = f"{len(given)} aspect ratios, expected at most {MOST_RATIOS}"
         raise layer.error(what, param, "aspect_ratio")
-    for ratio in told:
-        if not any(isclose(ratio, known, abs_tol=1e-6, rel_tol=0) for known in ratios):
+    for ratio in given:
+        if not any(isclose(ratio, other, abs_tol=1e-6, rel_tol=0) for other in ratios):
             ratios.append(ratio)
             if param.flag("flip", True) and ratio:
                 ratios.append(1 / ratio)
     sizes = len(param.numbers("min_size"))
     boxes = len(ratios) * sizes + len(param.numbers("max_size"))
-    if param.numbers("box_width"):  # of OpenCV and Synopsys's fork: every box by its sides
+    if param.numbers("box_width"):  # forks of OpenCV and Synopsys: every box by its sides
         boxes = len(param.numbers("box_width"))
     if not boxes or param.flag("faceboxes") or param.flag("tf"):
         return layer.unknown(why="prior boxes by the rules of a fork")
@@ -39,20 +38,20 @@ def _prior_box(layer: Layer) -> Tensors:
     return layer.add("prior_box", at.PriorBox(boxes), bottoms)
 
 
-def _detections(layer: Layer) -> Tensors:
+def _detections(layer: CaffeLayer) -> Tensors:
     param = layer.param("detection_output_param")
     if len(layer.bottoms) != 3 or "objectness_score" in param:
         return layer.unknown(why=f"{len(layer.bottoms)} bottoms, or the objectness of RefineDet")
-    told = at.Detections(
+    attrs = at.Detections(
         layer.positive(param, "num_classes"),
         param.whole("keep_top_k", -1),
         param.message("nms_param").whole("top_k", -1),
         param.flag("share_location", True),
     )
-    return layer.add("detections", told, layer.bottoms[:3])
+    return layer.add("detections", attrs, layer.bottoms[:3])
 
 
-def _bins(layer: Layer, *params: str) -> tuple[int, int]:
+def _bins(layer: CaffeLayer, *params: str) -> tuple[int, int]:
     param = layer.param(*params)
     size = (layer.positive(param, "pooled_h", 1), layer.positive(param, "pooled_w", 1))
     if max(size) > MOST_BINS:
@@ -60,35 +59,38 @@ def _bins(layer: Layer, *params: str) -> tuple[int, int]:
     return size
 
 
-def _roi_pooling(layer: Layer) -> Tensors:
+def _roi_pooling(layer: CaffeLayer) -> Tensors:
     param = layer.param("roi_pooling_param")
-    told = at.RoIPool(_bins(layer, "roi_pooling_param"), param.number("spatial_scale", 1.0))
-    return layer.add("roi_pool", told, layer.bottoms[:2])
+    attrs = at.RoIPool(_bins(layer, "roi_pooling_param"), param.number("spatial_scale", 1.0))
+    return layer.add("roi_pool", attrs, layer.bottoms[:2])
 
 
-def _roi_align(layer: Layer) -> Tensors:
+def _roi_align(layer: CaffeLayer) -> Tensors:
     names = ("roi_align_param", "roi_pooling_param")
     param = layer.param(*names)
     samples = param.whole("sampling_ratio", param.whole("sample_num", 2))
-    told = at.RoIAlign(
+    attrs = at.RoIAlign(
         _bins(layer, *names), samples if samples > 0 else 2, param.number("spatial_scale", 1.0)
     )
-    return layer.add("roi_align", told, layer.bottoms[:2])
+    return layer.add("roi_align", attrs, layer.bottoms[:2])
 
 
-def _psroi_pooling(layer: Layer) -> Tensors:
+def _psroi_pooling(layer: CaffeLayer) -> Tensors:
     param = layer.param("psroi_pooling_param", "rfcn_psroi_pooling_param")
     group = layer.positive(param, "group_size")
     if group > MOST_BINS:
         raise layer.error(f"group_size {group}, expected at most {MOST_BINS}", param)
-    told = at.PSRoIPool(
+    attrs = at.PSRoIPool(
         layer.positive(param, "output_dim"), group, param.number("spatial_scale", 1.0)
     )
-    return layer.add("psroi_pool", told, layer.bottoms[:2])
+    return layer.add("psroi_pool", attrs, layer.bottoms[:2])
 
 
-def _proposal(layer: Layer) -> Tensors:
-    """The best boxes, as many as the file or the reader is told, and if asked for their scores."""
+def _proposal(layer: CaffeLayer) -> Tensors:
+    """The best boxes, and with a second top their scores.
+
+    Their number is that of the file, unless the option `proposals` is given.
+    """
     param = layer.param("proposal_param")
     own = max(param.whole("post_nms_topn"), param.whole("post_nms_top_n"), param.whole("max_rois"))
     count = layer.options.proposals
@@ -97,14 +99,14 @@ def _proposal(layer: Layer) -> Tensors:
     if len(layer.bottoms) < 2:
         return layer.unknown([(count, 5)], why="no scores and offsets of anchors")
     before = max(param.whole("pre_nms_topn"), param.whole("pre_nms_top_n"))
-    told = at.Proposals(count, before) if before > 0 else at.Proposals(count)
-    made = layer.add("proposals", told, layer.bottoms[:2])
-    if len(layer.tops) > 1:  # one score a box, which has been computed with it
-        made += layer.add("slice", at.Slice((1,), (0,), (1,)), made, part="scores")
-    return made
+    attrs = at.Proposals(count, before) if before > 0 else at.Proposals(count)
+    outputs = layer.add("proposals", attrs, layer.bottoms[:2])
+    if len(layer.tops) > 1:  # one score per box, computed together with it
+        outputs += layer.add("slice", at.Slice((1,), (0,), (1,)), outputs, part="scores")
+    return outputs
 
 
-def _python(layer: Layer) -> Tensors:
+def _python(layer: CaffeLayer) -> Tensors:
     """Layers in Python that many repositories share, by the name of their class or module."""
     param = layer.param("python_param")
     module, name = param.text("module"), param.text("layer")
@@ -123,7 +125,7 @@ def _python(layer: Layer) -> Tensors:
     return layer.unknown(op=own, why=PYTHON)
 
 
-LAYERS = {
+LAYERS: dict[str, Converter] = {
     "priorbox": _prior_box,
     "detectionoutput": _detections,
     "roipooling": _roi_pooling,
