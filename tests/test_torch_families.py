@@ -22,7 +22,7 @@ from layerscope.ops import SPECS
 # These help other ops: what else a converter emits decides its family.
 AUXILIARY = frozenset(("layout", "slice_concat", "control", "quantization"))
 # Modules of the folder that are not families.
-OTHERS = frozenset(("declared_outputs", "promotion", "signatures"))
+OTHERS = frozenset(("declared_outputs", "promotion", "quantized_operators", "signatures"))
 
 # Files of ops/ that have another name so far, and the ops of ops/softmax.py that are no losses.
 RENAMED = {"searching": "search", "softmax": "loss"}

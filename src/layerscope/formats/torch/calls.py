@@ -13,7 +13,7 @@ from msgspec import Struct
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import FLOATS_ONLY, INTEGERS_WITH_DTYPE
 from layerscope.formats.torch.aten.declared_outputs import BY_PRODUCTS, declared_op
-from layerscope.formats.torch.aten.quantization import ATEN_ON_QUANTIZED
+from layerscope.formats.torch.aten.quantized_operators import ATEN_ON_QUANTIZED
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
 from layerscope.formats.torch.dtypes import INEXACT, NAMES, name_of
 from layerscope.formats.torch.grads import plain_grad

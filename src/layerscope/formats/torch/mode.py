@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import CONSTANTS, RANDOM, TABLE
-from layerscope.formats.torch.aten.quantization import ATEN_QUANTIZED_ONLY, QUANTIZED
+from layerscope.formats.torch.aten.quantized_operators import ATEN_QUANTIZED_ONLY, QUANTIZED
 from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, makes_fresh
 from layerscope.formats.torch.constants import Constants
 from layerscope.formats.torch.draft import Step
