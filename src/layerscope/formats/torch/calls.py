@@ -11,9 +11,9 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
-from layerscope.formats.torch.aten import FLOATS_ONLY, TYPE_TOLD
-from layerscope.formats.torch.aten.declared import BY_PRODUCTS, declared
-from layerscope.formats.torch.aten.quantized import NARROW
+from layerscope.formats.torch.aten import FLOATS_ONLY, INTEGERS_WITH_DTYPE
+from layerscope.formats.torch.aten.declared_outputs import BY_PRODUCTS, declared_op
+from layerscope.formats.torch.aten.quantized_operators import ATEN_ON_QUANTIZED
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
 from layerscope.formats.torch.dtypes import INEXACT, NAMES, name_of
 from layerscope.formats.torch.grads import plain_grad
@@ -203,10 +203,10 @@ class Caller:
         if words is None or any(value.sig.sparse for value in given):
             return draft, None, None
         if not info.narrow and given and given[0].sig.dtype in self._narrow:
-            words = NARROW.get(info.name, words)
+            words = ATEN_ON_QUANTIZED.get(info.name, words)
         elif given and not info.narrow and info.name in FLOATS_ONLY:
             typed = self._dtype in map(type, (*args, *kwargs.values()))
-            if not (typed and info.name in TYPE_TOLD):
+            if not (typed and info.name in INTEGERS_WITH_DTYPE):
                 _need_floats(info, given[0].sig)
         refs = iter([
             Ref(
@@ -379,7 +379,7 @@ class Caller:
         dtypes = tuple([sig.name for sig in sigs])
         told = DeclaredOutputs(shapes, dtypes)
         if info.full.startswith("aten."):
-            op = declared(info.name, [value.sig.shape for value in given], told)
+            op = declared_op(info.name, [value.sig.shape for value in given], told)
             if op:
                 return op, self.tracker.same.setdefault((DeclaredOutputs, told), told)
         return info.full, Opaque(shapes, dtypes)

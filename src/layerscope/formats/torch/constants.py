@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from layerscope.formats.torch.aten import DRAWN
+from layerscope.formats.torch.aten import RANDOM
 from layerscope.formats.torch.calls import MOST_KNOWN, Info
 from layerscope.formats.torch.known_values import KnownValues
 from layerscope.formats.torch.tracking import Entry
@@ -60,7 +60,7 @@ class Constants(KnownValues):
                 target.root.known = target.known = False
                 return self._run(info, func, args, kwargs)
             self.need_writable(info, func, args, kwargs, given, key)
-            if info.name in DRAWN or not self.can_follow_write(given):
+            if info.name in RANDOM or not self.can_follow_write(given):
                 target.root.known = target.known = False
             else:
                 self.follow_write(target, func, args, kwargs)

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
-from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
-from layerscope.formats.torch.aten.quantized import ALONE, QUANTIZED
+from layerscope.formats.torch.aten import CONSTANTS, RANDOM, TABLE
+from layerscope.formats.torch.aten.quantized_operators import ATEN_QUANTIZED_ONLY, QUANTIZED
 from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, makes_fresh
 from layerscope.formats.torch.constants import Constants
 from layerscope.formats.torch.draft import Step
@@ -144,14 +144,14 @@ class Recorder(Constants, Writes):
         if space == "aten" and not writes:
             if name in CONSTANTS:
                 kind = "constant"
-            elif name in DRAWN:
+            elif name in RANDOM:
                 kind = "drawn"
             elif name in READS:
                 kind = "reads"
         words = TABLE.get(name) if space in ("aten", "torchvision") else None
         if (name, func._overloadname) in OPENED or func._overloadname == "data":
             words = None
-        narrow = space == "quantized" or (space == "aten" and name in ALONE)
+        narrow = space == "quantized" or (space == "aten" and name in ATEN_QUANTIZED_ONLY)
         if narrow:
             words = QUANTIZED.get(name)
         source = Source(op=full)

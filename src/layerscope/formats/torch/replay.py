@@ -12,8 +12,8 @@ import msgspec
 
 from layerscope.errors import FormatError
 from layerscope.formats.torch.arguments import Arguments, Values, counted, translated
-from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
-from layerscope.formats.torch.aten.declared import declared
+from layerscope.formats.torch.aten import CONSTANTS, RANDOM, TABLE
+from layerscope.formats.torch.aten.declared_outputs import declared_op
 from layerscope.formats.torch.capture import floating_of, left_out
 from layerscope.formats.torch.draft import Draft, Step
 from layerscope.formats.torch.dtypes import name_of
@@ -243,9 +243,9 @@ class Replay:
         made = [self.sizes.tensor(out, flow.tensor_values) for out in outs]
         given: list[Value] = []
         args, named = self.arguments.of(call.inputs, given, values)
-        if space == "aten" and not in_place and name in CONSTANTS | DRAWN:
+        if space == "aten" and not in_place and name in CONSTANTS | RANDOM:
             for out, tensor in zip(outs, made, strict=True):
-                values[out] = self._fixed(tensor, "random" if name in DRAWN else None)
+                values[out] = self._fixed(tensor, "random" if name in RANDOM else None)
             return
         if given and all(value.constant for value in given):
             drawn = any(value.recipe == "random" for value in given)
@@ -293,7 +293,7 @@ class Replay:
         op = ""
         # a converter that refuses says that arguments are wrong, unless a tensor is one of them
         if space == "aten" and (name not in TABLE or len(given) > 1):
-            op = declared(name, [value.sig.shape for value in given], made)
+            op = declared_op(name, [value.sig.shape for value in given], made)
         places = tuple(range(len(given)))
         step = Step(
             op or draft.source.op, places, made if op else told, (), len(sigs), draft.source
@@ -340,7 +340,7 @@ class Replay:
         values[outs[0]] = target
         if target.sig.kind == "buffer" and made[0].shape in ((), (1,)):
             return  # a counter of the model's own, such as batches seen
-        if name in DRAWN:
+        if name in RANDOM:
             told = at.DeclaredOutputs((target.sig.shape,), (target.sig.name,))
             results = [draft.add("random", at=told)]
         entry = self._entry(draft, results, (target.sig,), given)

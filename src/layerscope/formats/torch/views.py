@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from layerscope.formats.torch.aten import DRAWN
+from layerscope.formats.torch.aten import RANDOM
 from layerscope.formats.torch.calls import LISTS, Caller, DataDependent, Info
 from layerscope.formats.torch.layouts import view_layouts
 from layerscope.formats.torch.tracking import Entry
@@ -85,7 +85,7 @@ class Views(Caller):
         sig = given[0].sig
         plain = sig.dtype in self._floats and all(value.sig is sig for value in given)
         plain = plain and bool not in map(type, args)  # which may not be subtracted
-        if self.real or plain or info.name in DRAWN or not info.full.startswith("aten."):
+        if self.real or plain or info.name in RANDOM or not info.full.startswith("aten."):
             return
         if self.shortcuts and ("written", key) in self.memo:
             return

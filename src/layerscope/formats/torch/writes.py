@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layerscope.formats.torch.aten import DRAWN, TABLE
+from layerscope.formats.torch.aten import RANDOM, TABLE
 from layerscope.formats.torch.calls import MOST_KNOWN, Info
 from layerscope.formats.torch.draft import Draft, Ref
 from layerscope.formats.torch.known_values import KnownValues
@@ -98,7 +98,7 @@ class Writes(KnownValues):
         entry = self.memo.get(key) if self.shortcuts else None
         if entry is None:
             self.need_writable(info, func, args, kwargs, given, key)
-            if info.name in DRAWN:
+            if info.name in RANDOM:
                 told = DeclaredOutputs((target.sig.shape,), (target.sig.name,))
                 draft = Draft(info.source, self.tracker.same, self.floating)
                 entry = self._entry(draft, [draft.add("random", at=told)], [target.sig], None)
@@ -116,7 +116,7 @@ class Writes(KnownValues):
                     entry = self._entry(draft, [made], [target.sig], None)
             self.memo[key] = entry
         name = self.tracker.emit(entry, given)[0]
-        known = info.name not in DRAWN and not self.real and self.can_follow_write(given)
+        known = info.name not in RANDOM and not self.real and self.can_follow_write(given)
         self.tracker.write(target, name)
         if known:
             self.follow_write(target, func, args, kwargs)

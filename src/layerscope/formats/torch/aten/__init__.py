@@ -1,53 +1,80 @@
-"""PyTorch's operators in our words: one table from their names to what makes steps of them."""
+"""Converters of ATen operators to ops: one table by operator name, without namespace and overload.
+
+A converter is called as `converter(d, *args, **kwargs)` with the arguments that PyTorch passes to
+the operator, tensors as Ref. It adds nodes to `d` and returns the outputs in the order of the
+schema; by-products that only the gradient needs may be left out (declared_outputs.BY_PRODUCTS).
+
+To add one, write a function whose parameters have the names in the operator's schema
+(`torch.ops.aten.addmm.default._schema`) into the file of the family of the op that it emits, and
+name it in the TABLE of that file. Raise NoWords for a call that no op covers: it is recorded under
+the operator's own name, without costs. Raise Refused for a call that PyTorch rejects with real
+tensors, but not on the meta device.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from layerscope.formats.torch.aten import (
-    algebra,
-    complexes,
-    core,
-    cutting,
-    elements,
+    activation,
+    attention,
+    control,
+    convolution,
+    elementwise,
+    fft,
     indexing,
-    losses,
-    norms,
-    products,
-    reductions,
-    shaping,
-    special,
-    windows,
+    layout,
+    linalg,
+    linear,
+    loss,
+    normalization,
+    pooling,
+    quantization,
+    recurrent,
+    reduction,
+    resize,
+    roi,
+    search,
+    slice_concat,
 )
+from layerscope.formats.torch.aten.signatures import Converter
 
 
-def _merge(*tables: dict[str, Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
+def _merge(*tables: Mapping[str, Converter]) -> dict[str, Converter]:
+    merged: dict[str, Converter] = {}
     for table in tables:
         twice = merged.keys() & table.keys()
         if twice:
-            raise ValueError(f"operators told twice: {', '.join(sorted(twice))}")
+            raise ValueError(f"ATen operators with two converters: {', '.join(sorted(twice))}")
         merged |= table
     return merged
 
 
-TABLE = _merge(
-    products.TABLE,
-    windows.TABLE,
-    norms.TABLE,
-    elements.TABLE,
-    reductions.TABLE,
-    shaping.TABLE,
-    cutting.TABLE,
+TABLE: dict[str, Any] = _merge(
+    linear.TABLE,
+    attention.TABLE,
+    recurrent.TABLE,
+    convolution.TABLE,
+    pooling.TABLE,
+    resize.TABLE,
+    roi.TABLE,
+    normalization.TABLE,
+    activation.TABLE,
+    elementwise.TABLE,
+    reduction.TABLE,
+    search.TABLE,
+    layout.TABLE,
+    slice_concat.TABLE,
     indexing.TABLE,
-    losses.TABLE,
-    complexes.TABLE,
-    special.TABLE,
-    algebra.TABLE,
-    core.TABLE,
+    loss.TABLE,
+    fft.TABLE,
+    linalg.TABLE,
+    quantization.TABLE,
+    control.TABLE,
 )
 
-# Of whole numbers PyTorch has none of these; its kernels without numbers do not say so.
+# PyTorch rejects integers here; its meta kernels do not check it.
 FLOATS_ONLY = frozenset((
     "mean", "var", "std", "var_mean", "norm", "linalg_vector_norm", "lerp", "prelu",
     "_prelu_kernel", "softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax",
@@ -60,9 +87,10 @@ FLOATS_ONLY = frozenset((
     *(f"adaptive_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)),
 ))  # fmt: skip
 
-TYPE_TOLD = frozenset(("mean", "softmax", "log_softmax"))  # but these, told a type to reckon in
+# Of these, the ones that take integers with a dtype argument, to which they cast first.
+INTEGERS_WITH_DTYPE = frozenset(("mean", "softmax", "log_softmax"))
 
-# What is made of nothing: no node until somebody reads it.
+# Operators without tensor inputs: no node until the result is read.
 CONSTANTS = frozenset((
     "zeros", "ones", "full", "empty", "empty_strided", "arange", "linspace", "logspace",
     "scalar_tensor", "eye", "tril_indices", "triu_indices", "zeros_like", "ones_like",
@@ -70,7 +98,7 @@ CONSTANTS = frozenset((
     "new_empty_strided", "new_tensor", "bartlett_window", "hann_window", "hamming_window",
     "range",
 ))  # fmt: skip
-DRAWN = frozenset((
+RANDOM = frozenset((
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm",
     "bernoulli", "normal", "uniform", "multinomial", "exponential", "cauchy", "geometric",
     "log_normal",

@@ -1,178 +1,225 @@
-"""Looking up, putting in, and what is made of nothing: constants and drawn numbers."""
+"""Gather, scatter, embedding, one-hot and selection by a mask."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 
-from layerscope.formats.torch.aten.shaping import broadcast_to, permute, reshape
+from layerscope.formats.torch.aten.control import constant, scalar_constant
+from layerscope.formats.torch.aten.layout import broadcast_to, permute, reshape
+from layerscope.formats.torch.aten.promotion import promote_types
+from layerscope.formats.torch.aten.signatures import OneOutput, Operand, Scalar
+from layerscope.formats.torch.aten.slice_concat import slice_
 from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.graph import attributes as at
-from layerscope.graph.types import elements
+from layerscope.graph.types import Shape, elements
 from layerscope.ops.spec import axis_of, broadcast
 
-PLACES = frozenset(("int64", "int32"))
+INDEX_DTYPES = frozenset(("int64", "int32"))
+Indices = Sequence[Ref | None]  # one for each axis; None takes all of it
+Reduction = Literal["", "mul", "mean", "max", "min"]
+REDUCTIONS: dict[str, Reduction] = {
+    "add": "", "sum": "", "multiply": "mul", "prod": "mul", "mean": "mean", "amax": "max",
+    "amin": "min",
+}  # fmt: skip
 
 
-def _places(*given: Ref) -> None:
-    """Raise where places are told by what is no whole number; PyTorch may not look without any."""
-    for ref in given:
-        if ref.dtype not in PLACES and 0 not in ref.shape:
-            raise Refused(f"places told by numbers of {ref.dtype}")
+def require_index(*indices: Ref) -> None:
+    """Raise for an index that is not of integers; meta kernels may not check it."""
+    for ref in indices:
+        if ref.dtype not in INDEX_DTYPES and 0 not in ref.shape:
+            raise Refused(f"an index of {ref.dtype}, expected integers")
 
 
-def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
-    _places(indices)
+# Reads
+
+
+def embedding(d: Draft, weight: Ref, indices: Ref, *_: object) -> Ref:
+    require_index(indices)
     if weight.stored and weight.dtype == d.floating:
-        told = at.Embedding(*weight.shape)
-        return d.add("embedding", indices, at=told, holds={"weight": weight})
+        return d.add("embedding", indices, at=at.Embedding(*weight.shape), holds={"weight": weight})
     return d.add("gather", weight, indices, at=at.Gather(0))
-
-
-def embedding_bag(
-    d: Draft,
-    weight: Ref,
-    indices: Ref,
-    offsets: Ref,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Ref | None = None,
-    include_last_offset: bool = False,
-    *_: Any,
-) -> Ref:
-    """Rows of a table, those of each bag added up, averaged or compared."""
-    _places(indices, offsets)
-    bags = offsets.shape[0] - bool(include_last_offset)
-    modes: tuple[Any, ...] = ("sum", "mean", "max")
-    told = at.EmbeddingBag(weight.shape[0], weight.shape[1], bags, modes[mode])
-    given = [indices, offsets, *([] if per_sample_weights is None else [per_sample_weights])]
-    if not weight.stored or weight.dtype != d.floating:
-        return _bags(d, d.add("gather", weight, indices, at=at.Gather(0)), told, given[1:])
-    return d.add("embedding_bag", *given, at=told, holds={"weight": weight})
-
-
-def _bags(d: Draft, rows: Ref, told: at.EmbeddingBag, others: list[Ref]) -> Ref:
-    """Rows that a computed table gave, combined."""
-    count, made = elements(rows.shape), told.bags * told.features
-    joined = max(count - made, 0)
-    counts = at.CustomCost(
-        ((told.bags, told.features),), (rows.dtype,),
-        add=joined if told.mode != "max" else 0, comp=joined if told.mode == "max" else 0,
-        div=made if told.mode == "mean" else 0, mul=count if len(others) > 1 else 0,
-        estimate="no bag is empty",
-    )  # fmt: skip
-    return d.add("custom", rows, *others, at=counts)
 
 
 def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
     if not self.rank:
         return reshape(d, index_select(d, reshape(d, self, (1,)), 0, index), ())
     if index.rank > 1:
-        raise Refused("places that are no row")
-    _places(index)
+        raise Refused(f"an index of rank {index.rank}, expected a vector")
+    require_index(index)
     return d.add("gather", self, index, at=at.Gather(axis_of(dim, max(self.rank, 1))))
 
 
 def gather(d: Draft, self: Ref, dim: int, index: Ref, *, sparse_grad: bool = False) -> Ref:
-    _places(index)
+    require_index(index)
     return d.add("gather", self, index, at=at.Gather(axis_of(dim, self.rank), elements=True))
 
 
-def take_along(d: Draft, self: Ref, indices: Ref, dim: int | None = None) -> Ref:
+def take_along_dim(d: Draft, self: Ref, indices: Ref, dim: int | None = None) -> Ref:
     if dim is None:
-        raise NoWords("indices into all elements")
+        raise NoWords("indices into the flattened tensor")
     return gather(d, self, dim, indices)
 
 
-def index(d: Draft, self: Ref, indices: Sequence[Ref | None]) -> Ref:
-    """By tensors of places: along one axis slices are taken, along several single places."""
-    given = [(axis, ref) for axis, ref in enumerate(indices) if ref is not None]
-    if any(ref.dtype in ("bool", "uint8") for _, ref in given):
-        raise NoWords("places that data decides")
-    _places(*[ref for _, ref in given])
-    if len(given) == 1:
-        axis, ref = given[0]
-        return d.add("gather", self, ref, at=at.Gather(axis))
-    axes = [axis for axis, _ in given]
-    together = axes == list(range(axes[0], axes[-1] + 1))
+def take(d: Draft, self: Ref, index: Ref) -> Ref:
+    """By indices into the flattened tensor."""
+    require_index(index)
+    return d.add("gather", reshape(d, self, (elements(self.shape),)), index, at=at.Gather(0))
+
+
+def index(d: Draft, self: Ref, indices: Indices) -> Ref:
+    """By index tensors: along one axis a `gather` of slices, along several a `gather_nd`."""
+    axes, tensors = _index_tensors(indices)
+    if len(tensors) == 1:
+        return d.add("gather", self, tensors[0], at=at.Gather(axes[0]))
+    adjacent = axes == list(range(axes[0], axes[-1] + 1))
     rest = [axis for axis in range(self.rank) if axis not in axes]
     x = permute(d, self, (*axes, *rest))
-    shape = broadcast(tuple(ref.shape for _, ref in given))
-    wide = [reshape(d, broadcast_to(d, ref, shape), (*shape, 1)) for _, ref in given]
-    made = d.add("gather_nd", x, d.concat(wide, len(shape)), at=at.GatherND())
-    if not together or axes[0] == 0:
-        return made
+    shape, columns = _index_columns(d, tensors)
+    y = d.add("gather_nd", x, d.concat(columns, len(shape)), at=at.GatherND())
+    if not adjacent or axes[0] == 0:
+        return y
     lead = len(shape)
-    order = (*range(lead, lead + axes[0]), *range(lead), *range(lead + axes[0], made.rank))
-    return permute(d, made, order)
+    order = (*range(lead, lead + axes[0]), *range(lead), *range(lead + axes[0], y.rank))
+    return permute(d, y, order)
+
+
+def _index_tensors(indices: Indices) -> tuple[list[int], list[Ref]]:
+    """The axes that have an index tensor, and the tensors; masks have no converter."""
+    axes = [axis for axis, ref in enumerate(indices) if ref is not None]
+    tensors = [ref for ref in indices if ref is not None]
+    if any(ref.dtype in ("bool", "uint8") for ref in tensors):
+        raise NoWords("indices that depend on data")
+    require_index(*tensors)
+    return axes, tensors
+
+
+def _index_columns(d: Draft, tensors: list[Ref]) -> tuple[Shape, list[Ref]]:
+    """The common shape of index tensors, and each as a column of the index of `gather_nd`."""
+    shape = broadcast(tuple(ref.shape for ref in tensors))
+    return shape, [reshape(d, broadcast_to(d, ref, shape), (*shape, 1)) for ref in tensors]
+
+
+def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
+    """Windows along one axis as a new last axis; windows that do not overlap are a reshape."""
+    if not self.rank:
+        return reshape(d, self, (1,))
+    axis = axis_of(dimension, self.rank)
+    count = (self.shape[axis] - size) // step + 1
+    if size == step:
+        x = slice_(d, self, axis, 0, count * size)
+        windows = reshape(d, x, (*self.shape[:axis], count, size, *self.shape[axis + 1 :]))
+    else:
+        positions = constant(d, (count, size), "int64")
+        windows = d.add("gather", self, positions, at=at.Gather(axis))
+    order = [n for n in range(windows.rank) if n != axis + 1]
+    return permute(d, windows, (*order, axis + 1))
+
+
+def roll(d: Draft, self: Ref, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) -> Ref:
+    for axis in (dims,) if isinstance(dims, int) else dims:
+        axis_of(axis, self.rank)
+    return d.add("roll", self)
+
+
+def one_hot(d: Draft, self: Ref, num_classes: int = -1) -> Ref:
+    if num_classes < 1:
+        raise NoWords("a number of classes that depends on data")
+    require_index(self)
+    return d.add("one_hot", self, at=at.OneHot(num_classes, -1, "int64"))
+
+
+# Selection by a mask
+
+
+def where(
+    d: Draft, condition: Ref, self: Operand | None = None, other: Operand | None = None
+) -> Ref:
+    if self is None:
+        raise NoWords("indices that depend on data")
+    if condition.dtype not in ("bool", "uint8"):
+        raise Refused(f"a condition of {condition.dtype}")
+    dtypes = [ref.dtype for ref in (self, other) if isinstance(ref, Ref)]
+    dtype = dtypes[0] if dtypes else d.floating
+    if len(dtypes) == 2 and dtypes[0] != dtypes[1]:
+        dtype = promote_types(*dtypes)
+    choices = [
+        d.cast(each, dtype) if isinstance(each, Ref) else scalar_constant(d, dtype)
+        for each in (self, other)
+    ]
+    return d.add("where", condition, *choices)
+
+
+def masked_fill(d: Draft, self: Ref, mask: Ref, value: Operand) -> Ref:
+    if mask.dtype != "bool":
+        raise Refused(f"a mask of {mask.dtype}")
+    if isinstance(value, Ref):
+        if value.rank:
+            raise NoWords("a fill value that is not a scalar")
+        filler = d.cast(value, self.dtype)
+    else:
+        filler = scalar_constant(d, self.dtype)
+    return d.add("where", mask, filler, self)
+
+
+# Writes
 
 
 def index_put(
     d: Draft,
     self: Ref,
-    indices: Sequence[Ref | None],
+    indices: Indices,
     values: Ref,
     accumulate: bool = False,
-    *_: Any,
+    *_: object,
 ) -> Ref:
-    given = [(axis, ref) for axis, ref in enumerate(indices) if ref is not None]
-    if len(given) == 1 and given[0][1].dtype == "bool" and elements(values.shape) == 1:
-        axis, mask = given[0]
-        if axis == 0:
-            tail = (*mask.shape, *(1 for _ in self.shape[mask.rank :]))
-            return d.add("where", reshape(d, mask, tail), reshape(d, values, ()), self)
-    if any(ref.dtype in ("bool", "uint8") for _, ref in given):
-        raise NoWords("places that data decides")
-    _places(*[ref for _, ref in given])
-    axes = [axis for axis, _ in given]
+    """A mask with one value is a `where`; index tensors of the first axes a `scatter_nd`."""
+    tensors = [ref for ref in indices if ref is not None]
+    if len(tensors) == 1 and tensors[0].dtype == "bool" and elements(values.shape) == 1:
+        mask = tensors[0]
+        if indices[0] is mask:
+            shape = (*mask.shape, *(1 for _ in self.shape[mask.rank :]))
+            return d.add("where", reshape(d, mask, shape), reshape(d, values, ()), self)
+    axes, tensors = _index_tensors(indices)
     if axes != list(range(len(axes))):
-        raise NoWords("places behind other axes")
-    shape = broadcast(tuple(ref.shape for _, ref in given))
-    wide = [reshape(d, broadcast_to(d, ref, shape), (*shape, 1)) for _, ref in given]
-    joined = d.concat(wide, len(shape)) if len(wide) > 1 else wide[0]
+        raise NoWords("an index of other than the first axes")
+    shape, columns = _index_columns(d, tensors)
+    joined = d.concat(columns, len(shape)) if len(columns) > 1 else columns[0]
     updates = broadcast_to(d, values, (*shape, *self.shape[len(axes) :]))
     return d.add("scatter_nd", self, joined, updates, at=at.Scatter(0, accumulate))
 
 
 def scatter(
-    d: Draft, self: Ref, dim: int, index: Ref, src: Any = 0, *, reduce: str = "", value: Any = 0
+    d: Draft,
+    self: Ref,
+    dim: int,
+    index: Ref,
+    src: Operand = 0,
+    *,
+    reduce: str = "",
+    value: Scalar = 0,
 ) -> Ref:
-    _places(index)
+    require_index(index)
     if not self.rank:
         row = src if not isinstance(src, Ref) else reshape(d, src, (1,))
         one = scatter(d, reshape(d, self, (1,)), 0, reshape(d, index, (1,)), row, reduce=reduce)
         return reshape(d, one, ())
-    updates = src
     if not isinstance(src, Ref):
-        updates = d.add("constant", at=at.DeclaredOutputs((index.shape,), (self.dtype,)))
-    elif src.shape != index.shape:
-        ends = tuple(index.shape)
+        updates = constant(d, index.shape, self.dtype)
+    elif src.shape != index.shape:  # a view of as many elements as there are indices
         axes = tuple(range(src.rank))
-        cut = at.Slice(axes, (0,) * src.rank, ends, (1,) * src.rank)
-        updates = d.add("slice", src, at=cut)  # as many as there are indices, a view
-    how: Any = COMBINED[reduce] if reduce else ""
-    told = at.Scatter(axis_of(dim, self.rank), bool(reduce) and not how, how)
-    return d.add("scatter", self, index, updates, at=told)
+        part = at.Slice(axes, (0,) * src.rank, tuple(index.shape), (1,) * src.rank)
+        updates = d.add("slice", src, at=part)
+    else:
+        updates = src
+    how = REDUCTIONS[reduce] if reduce else ""
+    attrs = at.Scatter(axis_of(dim, self.rank), bool(reduce) and not how, how)
+    return d.add("scatter", self, index, updates, at=attrs)
 
 
-COMBINED: dict[str, Any] = {
-    "add": "", "sum": "", "multiply": "mul", "prod": "mul", "mean": "mean", "amax": "max",
-    "amin": "min",
-}  # fmt: skip
-
-
-def _spread(d: Draft, axis: int, index: Ref, like: Ref) -> Ref:
-    """Indices along one axis repeated for all others, as many as there are updates."""
-    shape = [1] * like.rank
-    shape[axis] = elements(index.shape)
-    return broadcast_to(d, reshape(d, index, shape), like.shape)
-
-
-def _as_row(d: Draft, words: Any, self: Ref, index: Ref, source: Ref, *more: Any) -> Ref:
-    """A single number as a row of one."""
-    given = [reshape(d, each, (1,)) for each in (self, index, source)]
-    return reshape(d, words(d, given[0], 0, *given[1:], *more), ())
+def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
+    return scatter(d, self, dim, index, src, reduce="add")
 
 
 def scatter_reduce(
@@ -181,127 +228,117 @@ def scatter_reduce(
     return scatter(d, self, dim, index, src, reduce=reduce)
 
 
+def _for_all_axes(d: Draft, axis: int, index: Ref, updates: Ref) -> Ref:
+    """An index along one axis expanded to the shape of the updates."""
+    shape = [1] * updates.rank
+    shape[axis] = elements(index.shape)
+    return broadcast_to(d, reshape(d, index, shape), updates.shape)
+
+
+def _of_rank_0(d: Draft, converter: OneOutput, tensors: tuple[Ref, Ref, Ref], *args: object) -> Ref:
+    """The converter on self, index and source of rank 0, each as a vector of one element."""
+    self, index, source = [reshape(d, each, (1,)) for each in tensors]
+    return reshape(d, converter(d, self, 0, index, source, *args), ())
+
+
 def index_reduce(
-    d: Draft, self: Ref, dim: int, index: Ref, source: Ref, reduce: str, *,
+    d: Draft,
+    self: Ref,
+    dim: int,
+    index: Ref,
+    source: Ref,
+    reduce: str,
+    *,
     include_self: bool = True,
-) -> Ref:  # fmt: skip
+) -> Ref:
     if not self.rank:
-        return _as_row(d, index_reduce, self, index, source, reduce)
+        return _of_rank_0(d, index_reduce, (self, index, source), reduce)
     axis = axis_of(dim, self.rank)
-    return scatter(d, self, axis, _spread(d, axis, index, source), source, reduce=reduce)
+    return scatter(d, self, axis, _for_all_axes(d, axis, index, source), source, reduce=reduce)
 
 
-def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Any) -> Ref:
-    _places(index)
+def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Operand) -> Ref:
+    require_index(index)
     if not self.rank:
         return reshape(d, index_fill(d, reshape(d, self, (1,)), 0, index, value), ())
     axis = axis_of(dim, self.rank)
     shape = (*self.shape[:axis], elements(index.shape), *self.shape[axis + 1 :])
-    filled = d.add("constant", at=at.DeclaredOutputs((shape,), (self.dtype,)))
-    return scatter(d, self, axis, _spread(d, axis, index, filled), filled)
+    filled = constant(d, shape, self.dtype)
+    return scatter(d, self, axis, _for_all_axes(d, axis, index, filled), filled)
 
 
-def take(d: Draft, self: Ref, index: Ref) -> Ref:
-    """By indices into all elements."""
-    _places(index)
-    return d.add("gather", reshape(d, self, (elements(self.shape),)), index, at=at.Gather(0))
-
-
-def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) -> Ref:
-    _places(index)
-    count = (elements(index.shape),)
-    flat = reshape(d, self, (elements(self.shape),))
-    given = [reshape(d, each, count) for each in (index, source)]
-    made = d.add("scatter", flat, *given, at=at.Scatter(0, accumulate))
-    return reshape(d, made, self.shape)
-
-
-def bucketize(d: Draft, self: Any, boundaries: Ref, *, out_int32: bool = False, **_: Any) -> Ref:
-    kind = "int32" if out_int32 else "int64"
-    if not isinstance(self, Ref):
-        return d.add("searchsorted", boundaries, at=at.DeclaredOutputs(((),), (kind,)))
-    return d.add("searchsorted", boundaries, self, at=at.DeclaredOutputs((self.shape,), (kind,)))
-
-
-def is_in(d: Draft, elements_: Any, test_elements: Any, **_: Any) -> Ref:
-    """Every element compared with all, where they are few; else both are sorted together."""
-    if not isinstance(elements_, Ref) or not isinstance(test_elements, Ref):
-        tensor = elements_ if isinstance(elements_, Ref) else test_elements
-        return d.add("compare", tensor)
-    count, few = elements(elements_.shape), elements(test_elements.shape)
-    flat = reshape(d, test_elements, (few,))
-    if few < 10 * count**0.145:
-        each = reshape(d, elements_, (*elements_.shape, 1))
-        return d.add("reduce_any", d.add("compare", each, flat), at=at.Reduce((-1,)))
-    row = d.concat([reshape(d, elements_, (count,)), flat], 0)
-    ordered, places = d.several("top_k", row, at=at.TopK(count + few, 0))
-    equal = d.add("compare", ordered)
-    found = d.add("gather", equal, places, at=at.Gather(0))
-    cut = d.add("slice", found, at=at.Slice((0,), (0,), (count,), (1,)))
-    return reshape(d, cut, elements_.shape)
-
-
-def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
-    return scatter(d, self, dim, index, src, reduce="add")
-
-
-def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: Any = 1) -> Ref:
-    _places(index)
+def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: Scalar = 1) -> Ref:
+    require_index(index)
     if not self.rank:
-        return _as_row(d, index_add, self, index, source)
+        return _of_rank_0(d, index_add, (self, index, source))
     if alpha != 1:
         source = d.add("mul", source)
     axis = axis_of(dim, self.rank)
     if axis != 0:
-        return scatter_add(d, self, axis, _spread(d, axis, index, source), source)
-    places = reshape(d, index, (*index.shape, 1))
-    return d.add("scatter_nd", self, places, source, at=at.Scatter(0, True))
+        return scatter_add(d, self, axis, _for_all_axes(d, axis, index, source), source)
+    column = reshape(d, index, (*index.shape, 1))
+    return d.add("scatter_nd", self, column, source, at=at.Scatter(0, True))
 
 
 def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
-    _places(index)
+    require_index(index)
     if not self.rank:
-        return _as_row(d, index_copy, self, index, source)
+        return _of_rank_0(d, index_copy, (self, index, source))
     axis = axis_of(dim, self.rank)
     if axis != 0:
         order = [axis, *(n for n in range(self.rank) if n != axis)]
         back = [order.index(n) for n in range(self.rank)]
-        made = index_copy(d, permute(d, self, order), 0, index, permute(d, source, order))
-        return permute(d, made, back)
-    places = reshape(d, index, (*index.shape, 1))
-    return d.add("scatter_nd", self, places, source, at=at.Scatter(0))
+        y = index_copy(d, permute(d, self, order), 0, index, permute(d, source, order))
+        return permute(d, y, back)
+    column = reshape(d, index, (*index.shape, 1))
+    return d.add("scatter_nd", self, column, source, at=at.Scatter(0))
 
 
-def one_hot(d: Draft, self: Ref, num_classes: int = -1) -> Ref:
-    if num_classes < 1:
-        raise NoWords("as many classes as data has")
-    _places(self)
-    return d.add("one_hot", self, at=at.OneHot(num_classes, -1, "int64"))
+def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) -> Ref:
+    """By indices into the flattened tensor."""
+    require_index(index)
+    count = (elements(index.shape),)
+    flat = reshape(d, self, (elements(self.shape),))
+    inputs = [reshape(d, each, count) for each in (index, source)]
+    y = d.add("scatter", flat, *inputs, at=at.Scatter(0, accumulate))
+    return reshape(d, y, self.shape)
 
 
-TABLE: dict[str, Any] = {
+def unfold_backward(
+    d: Draft, grad_in: Ref, input_sizes: Sequence[int], dim: int, size: int, step: int
+) -> Ref:
+    """Each element of a window is added to the element it came from."""
+    shape = tuple(input_sizes)
+    count = math.prod(grad_in.shape)
+    positions = constant(d, (count,), "int64")
+    flat = reshape(d, grad_in, (count,))
+    zeros = constant(d, (math.prod(shape),), grad_in.dtype)
+    y = d.add("scatter", zeros, positions, flat, at=at.Scatter(0, add=True))
+    return reshape(d, y, shape)
+
+
+TABLE: dict[str, OneOutput] = {
     "embedding": embedding,
     "index_select": index_select,
     "gather": gather,
-    "take_along_dim": take_along,
+    "take_along_dim": take_along_dim,
+    "take": take,
     "index": index,
     "_unsafe_index": index,
-    "index_put": index_put,
-    "_index_put_impl": index_put,
-    "_unsafe_index_put": index_put,
+    "unfold": unfold,
+    "unfold_copy": unfold,
+    "unfold_backward": unfold_backward,
+    "roll": roll,
+    "one_hot": one_hot,
+    "where": where,
+    "masked_fill": masked_fill,
+    **dict.fromkeys(("index_put", "_index_put_impl", "_unsafe_index_put"), index_put),
     "scatter": scatter,
     "scatter_add": scatter_add,
-    "index_add": index_add,
-    "index_copy": index_copy,
-    "one_hot": one_hot,
-    **dict.fromkeys(
-        ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"), embedding_bag
-    ),
     "scatter_reduce": scatter_reduce,
     "index_reduce": index_reduce,
     "index_fill": index_fill,
-    "take": take,
+    "index_add": index_add,
+    "index_copy": index_copy,
     "put": put,
-    "bucketize": bucketize,
-    "isin": is_in,
 }

@@ -1,20 +1,21 @@
-"""Losses: of every element, their sum or their mean."""
+"""Loss functions: one value for each element or row, their mean or their sum."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from layerscope.formats.torch.aten.shaping import reshape
+from layerscope.formats.torch.aten.layout import reshape
+from layerscope.formats.torch.aten.signatures import OneOutput, Scalar
 from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Source
+from layerscope.graph.types import Shape, Source
 
-EVERY, MEAN, SUM = 0, 1, 2  # as PyTorch numbers what becomes of the elements
+NONE, MEAN, SUM = 0, 1, 2  # at::Reduction
 
 
 def reduced(d: Draft, x: Ref, reduction: int) -> Ref:
     """All elements, their mean or their sum."""
-    if reduction == EVERY or not x.rank:
+    if reduction == NONE or not x.rank:
         return x
     return d.add("reduce_mean" if reduction == MEAN else "reduce_sum", x, at=at.Reduce())
 
@@ -44,8 +45,8 @@ def huber_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN, delta: f
 def binary_cross_entropy(
     d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = MEAN
 ) -> Ref:
-    made = d.add("binary_cross_entropy", self, target)
-    return reduced(d, made if weight is None else d.add("mul", made, weight), reduction)
+    losses = d.add("binary_cross_entropy", self, target)
+    return reduced(d, losses if weight is None else d.add("mul", losses, weight), reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -56,15 +57,15 @@ def binary_cross_entropy_with_logits(
     pos_weight: Ref | None = None,
     reduction: int = MEAN,
 ) -> Ref:
-    """(1 − t)·x − w·log σ(x), where w = 1 + (p − 1)·t for a weight p of what is true."""
+    """(1 − t)·x − w·log σ(x), w = 1 + (p − 1)·t for a weight p of positive examples."""
     if pos_weight is not None or weight is not None:
         d.source = Source(op=f"{d.source.op}.weight")
     logs = d.add("log_sigmoid", self)
     if pos_weight is not None:
         scale = d.add("add", d.add("mul", d.add("sub", pos_weight), target))
         logs = d.add("mul", logs, scale)
-    made = d.add("sub", d.add("mul", d.add("sub", target), self), logs)
-    return reduced(d, made if weight is None else d.add("mul", made, weight), reduction)
+    losses = d.add("sub", d.add("mul", d.add("sub", target), self), logs)
+    return reduced(d, losses if weight is None else d.add("mul", losses, weight), reduction)
 
 
 def soft_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
@@ -77,43 +78,48 @@ def multi_margin_loss(
     d: Draft,
     self: Ref,
     target: Ref,
-    p: Any = 1,
-    margin: Any = 1,
+    p: Scalar = 1,
+    margin: Scalar = 1,
     weight: Ref | None = None,
     reduction: int = MEAN,
 ) -> Ref:
-    """How far other classes come within a margin of the label's, the label's own among them."""
+    """The mean of max(0, margin − x[label] + x[class]) ** p over classes, the label included."""
     rows, classes = (1, 1, *self.shape)[-2:]
     x, labels = reshape(d, self, (rows, classes)), reshape(d, target, (rows, 1))
     label = d.add("gather", x, labels, at=at.Gather(1, elements=True))
-    made = d.add("relu", d.add("add", d.add("sub", x, label)), at=at.Activation())
+    losses = d.add("relu", d.add("add", d.add("sub", x, label)), at=at.Activation())
     if p == 2:
-        made = d.add("square", made)
+        losses = d.add("square", losses)
     if weight is not None:
         scales = d.add("gather", weight, labels, at=at.Gather(0))
-        made = d.add("mul", made, reshape(d, scales, (rows, 1)))
-    means = d.add("reduce_mean", made, at=at.Reduce((1,)))
+        losses = d.add("mul", losses, reshape(d, scales, (rows, 1)))
+    means = d.add("reduce_mean", losses, at=at.Reduce((1,)))
     return reduced(d, reshape(d, means, target.shape), reduction)
 
 
 def multilabel_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
-    """Every label against every class that is none: at most all pairs of classes."""
+    """Every label compared with every other class; the count assumes the most pairs."""
     rows, classes = (1, 1, *self.shape)[-2:]
     pairs = rows * (classes // 2) * (classes - classes // 2)
-    shape = () if reduction != EVERY else self.shape[:-1]
-    total = 0 if reduction == EVERY else rows - 1
-    counts = at.CustomCost(
+    shape = () if reduction != NONE else self.shape[:-1]
+    total = 0 if reduction == NONE else rows - 1
+    costs = at.CustomCost(
         (shape,), (self.dtype,), add=3 * pairs + total, comp=pairs, div=rows,
         estimate="half of the classes are labels, which makes the most pairs",
     )  # fmt: skip
-    return d.add("custom", self, target, at=counts)
+    return d.add("custom", self, target, at=costs)
 
 
 def ctc_loss(
-    d: Draft, log_probs: Ref, targets: Ref, input_lengths: Any, target_lengths: Any, *_: Any,
-    **__: Any,
-) -> Ref:  # fmt: skip
-    """The forward algorithm: every state of every step from three of the step before."""
+    d: Draft,
+    log_probs: Ref,
+    targets: Ref,
+    input_lengths: Ref | Sequence[int],
+    target_lengths: Ref | Sequence[int],
+    *_: object,
+    **__: object,
+) -> Ref:
+    """The forward algorithm: each state of a step is computed from three of the step before."""
     steps = log_probs.shape[0]
     rows = log_probs.shape[1] if log_probs.rank == 3 else 1
     if not isinstance(target_lengths, Ref):
@@ -124,14 +130,14 @@ def ctc_loss(
         states = 2 * targets.shape[0] + rows
     cells = states * steps
     shape = (rows,) if log_probs.rank == 3 else ()
-    counts = at.CustomCost(
+    costs = at.CustomCost(
         (shape,), (log_probs.dtype,), comp=2 * cells, add=7 * cells, exp=4 * cells,
         estimate="all steps and labels of a batch, the longest of each",
     )  # fmt: skip
-    return d.add("custom", log_probs, targets, at=counts)
+    return d.add("custom", log_probs, targets, at=costs)
 
 
-def cross_entropy(
+def cross_entropy_loss(
     d: Draft,
     self: Ref,
     target: Ref,
@@ -140,9 +146,9 @@ def cross_entropy(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Ref:
-    """Of labels; others are what PyTorch makes of log_softmax and nll_loss."""
+    """The mean over class labels; PyTorch composes other forms of log_softmax and nll_loss."""
     if target.shape == self.shape or weight is not None or reduction != MEAN:
-        raise NoWords("a loss against probabilities, weighted or of every element")
+        raise NoWords("cross entropy with probabilities, weights or another reduction than mean")
     if label_smoothing:
         d.source = Source(op=f"{d.source.op}.smoothed")
     axis = 0 if self.rank == 1 else 1
@@ -150,14 +156,19 @@ def cross_entropy(
 
 
 def nll_loss(
-    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = MEAN, *_: Any
+    d: Draft,
+    self: Ref,
+    target: Ref,
+    weight: Ref | None = None,
+    reduction: int = MEAN,
+    *_: object,
 ) -> Ref:
-    """Minus the log-probability of each label, times its weight."""
+    """Minus the log-probability of each label, times the weight of its class."""
     axis = 0 if self.rank == 1 else 1
     if reduction == MEAN and weight is None:
         return d.add("nll_loss", self, target, at=at.Softmax(axis))
-    places = reshape(d, target, _with_one(target.shape, axis))
-    taken = d.add("gather", self, places, at=at.Gather(axis, elements=True))
+    labels = reshape(d, target, _with_axis(target.shape, axis))
+    taken = d.add("gather", self, labels, at=at.Gather(axis, elements=True))
     rows = d.add("neg", reshape(d, taken, target.shape))
     if weight is None:
         return reduced(d, rows, reduction)
@@ -170,11 +181,11 @@ def nll_loss(
     return d.add("div", *sums)
 
 
-def _with_one(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+def _with_axis(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], 1, *shape[axis:])
 
 
-TABLE: dict[str, Any] = {
+TABLE: dict[str, OneOutput] = {
     "mse_loss": mse_loss,
     "l1_loss": l1_loss,
     "smooth_l1_loss": smooth_l1_loss,
@@ -185,7 +196,7 @@ TABLE: dict[str, Any] = {
     "multi_margin_loss": multi_margin_loss,
     "multilabel_margin_loss_forward": multilabel_margin_loss,
     "_ctc_loss": ctc_loss,
-    "cross_entropy_loss": cross_entropy,
+    "cross_entropy_loss": cross_entropy_loss,
     "nll_loss_nd": nll_loss,
     "nll_loss": nll_loss,
     "nll_loss2d": nll_loss,

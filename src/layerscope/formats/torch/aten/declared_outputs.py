@@ -1,4 +1,4 @@
-"""Operators whose results are declared by a run: their op counts by shapes, whatever those are."""
+"""ATen operators without a converter, counted by the shapes of the inputs and outputs of a run."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from layerscope.graph.attributes import DeclaredOutputs
 from layerscope.graph.types import Shape
 from layerscope.ops.calls import infer_call
 
-# Operators without a converter, whose tensors are the inputs of the op in the same order.
-DECLARED: dict[str, str] = {
-    # other strides of the same storage, or numbers of another dtype
+# ATen operator -> op; its tensors are the inputs of the op in the same order.
+OPS: dict[str, str] = {
+    # other strides or another dtype of the same storage
     "view_as_real": "view",
     "view_as_complex": "view",
     "_conj": "view",
     "_neg_view": "view",
-    "narrow": "view",  # from where a tensor says
+    "narrow": "view",  # with a tensor as start
     "tensor_split": "view",
-    # as many results as numbers decide
+    # output sizes that depend on values
     "nonzero": "non_zero",
     "masked_select": "compress",
-    "index": "compress",  # by flags; by indices it has a converter
+    "index": "compress",  # by a mask; with an index it has a converter
     "_unsafe_masked_index": "compress",
     "index_put": "masked_scatter",
     "_index_put_impl": "masked_scatter",
@@ -33,7 +33,7 @@ DECLARED: dict[str, str] = {
     "searchsorted": "searchsorted",
     "masked_scatter": "masked_scatter",
     "bincount": "bincount",
-    "repeat_interleave": "range",  # indices, each as often as a number says
+    "repeat_interleave": "range",  # with a tensor of repeats
     # linear algebra
     "linalg_lu_factor_ex": "lu",
     "linalg_lu": "lu",
@@ -55,14 +55,8 @@ DECLARED: dict[str, str] = {
     "linalg_matrix_exp": "matrix_exp",
 }
 
-# The size of their results is a number that they are given, not a shape.
-SIZED = frozenset((
-    "nonzero", "masked_select", "index", "_unique2", "_unique", "unique_dim", "unique_consecutive",
-    "unique_dim_consecutive", "bincount", "repeat_interleave",
-))  # fmt: skip
-
-# Results behind those of the converter are by-products of the same computation, such as statistics
-# for the gradient or a permutation: no node makes them unless one is read.
+# Operators with more outputs than the converter returns: statistics for the gradient or a
+# permutation. No node computes them unless one is read.
 BY_PRODUCTS = frozenset((
     "_embedding_bag", "_embedding_bag_forward_only", "embedding_bag", "native_layer_norm",
     "native_group_norm", "native_batch_norm", "_native_batch_norm_legit",
@@ -73,13 +67,13 @@ BY_PRODUCTS = frozenset((
 ))  # fmt: skip
 
 
-def declared(name: str, given: Sequence[Shape], told: DeclaredOutputs) -> str:
-    """The op that counts an operator whose results are known; "" where there is none."""
-    op = DECLARED.get(name, "")
+def declared_op(name: str, inputs: Sequence[Shape], outputs: DeclaredOutputs) -> str:
+    """The op that counts an ATen operator by its shapes; "" where there is none."""
+    op = OPS.get(name, "")
     if not op:
         return ""
     try:
-        infer_call(op, told, tuple(given))
+        infer_call(op, outputs, tuple(inputs))
     except ShapeError:
         return ""
     return op

@@ -1,0 +1,124 @@
+"""Scaled dot-product attention, and the fused kernels of it."""
+
+from __future__ import annotations
+
+from layerscope.formats.torch.aten.layout import broadcast_to, reshape
+from layerscope.formats.torch.aten.linear import linear
+from layerscope.formats.torch.aten.signatures import Converter
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.draft import alike as one_dtype
+from layerscope.graph import attributes as at
+
+
+def scaled_dot_product_attention(
+    d: Draft,
+    query: Ref,
+    key: Ref,
+    value: Ref,
+    attn_mask: Ref | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Ref:
+    """On N x heads x T x size; axes before the last three are one batch, missing ones are 1."""
+    if min(query.rank, key.rank, value.rank) < 2:
+        raise NoWords("attention of tensors of rank 1")
+    rank = max(query.rank, key.rank, value.rank)
+    lead = query.shape[:-2]
+    q, k, v = (_to_rank_4(d, ref) for ref in (query, key, value))
+    if k.shape[0] != q.shape[0] or v.shape[0] != q.shape[0]:
+        batch = max(q.shape[0], k.shape[0], v.shape[0])
+        q, k, v = (broadcast_to(d, ref, (batch, *ref.shape[1:])) for ref in (q, k, v))
+    fused = not dropout_p and _has_fused_kernel((query, key, value), attn_mask, enable_gqa)
+    attrs = at.Attention(
+        q.shape[1], 0 if k.shape[1] == q.shape[1] else k.shape[1], is_causal,
+        dropout=dropout_p, fused=fused,
+    )  # fmt: skip
+    inputs = [q, k, v]
+    if attn_mask is not None:
+        mask = attn_mask
+        if mask.rank > 4:
+            mask = reshape(d, mask, (-1, *mask.shape[-3:]))
+        inputs.append(mask)
+    y = d.add("attention", *inputs, at=attrs)
+    return y if rank == 4 else reshape(d, y, (*lead, *y.shape[-2:]))
+
+
+def _has_fused_kernel(qkv: tuple[Ref, Ref, Ref], attn_mask: Ref | None, enable_gqa: bool) -> bool:
+    """Whether PyTorch runs one kernel; otherwise it composes attention from single operators."""
+    query, key, _ = qkv
+    if {ref.rank for ref in qkv} != {4} or len({ref.shape[-1] for ref in qkv}) != 1:
+        return False
+    if query.shape[:-3] != key.shape[:-3]:
+        return False
+    if query.shape[-3:-2] != key.shape[-3:-2] and not enable_gqa:
+        return False
+    return attn_mask is None or (attn_mask.rank in (2, 4) and not attn_mask.stored)
+
+
+def _to_rank_4(d: Draft, ref: Ref) -> Ref:
+    if ref.rank == 4:
+        return ref
+    if ref.rank < 4:
+        # the batch of N x T x size becomes the axis of heads: the counts are the same
+        shape = (1, *ref.shape) if ref.rank == 3 else (1, 1, *ref.shape)
+        return reshape(d, ref, shape)
+    return reshape(d, ref, (-1, *ref.shape[-3:]))
+
+
+def fused_attention(
+    d: Draft,
+    query: Ref,
+    key: Ref,
+    value: Ref,
+    *args: object,
+    attn_bias: Ref | None = None,
+    is_causal: bool = False,
+    **_: object,
+) -> Ref:
+    """A fused kernel called by its own name; only its first output is converted.
+
+    Kernels differ in the order of their arguments: the mask is the one tensor among them, and
+    `True` stands for is_causal.
+    """
+    mask = next((ref for ref in args if isinstance(ref, Ref)), attn_bias)
+    causal = any(each is True for each in args) or bool(is_causal)
+    return scaled_dot_product_attention(d, query, key, value, mask, 0.0, causal)
+
+
+def native_multi_head_attention(
+    d: Draft,
+    query: Ref,
+    key: Ref,
+    value: Ref,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Ref,
+    qkv_bias: Ref | None,
+    proj_weight: Ref,
+    proj_bias: Ref | None,
+    mask: Ref | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> Ref:
+    """The fast path of nn.MultiheadAttention: one product for q, k and v, attention, projection."""
+    qkv = linear(d, query, qkv_weight, qkv_bias)
+    parts = d.several("split", qkv, at=at.Split(2, parts=3))
+    if mask is not None or need_weights:
+        raise NoWords("the fast path of MultiheadAttention with a mask or with weights returned")
+    y = d.add("attention", *parts, at=at.Attention(num_head))
+    return linear(d, y, proj_weight, proj_bias)
+
+
+TABLE: dict[str, Converter] = {
+    "scaled_dot_product_attention": one_dtype(scaled_dot_product_attention, 3),
+    "_scaled_dot_product_flash_attention": fused_attention,
+    "_scaled_dot_product_efficient_attention": fused_attention,
+    "_scaled_dot_product_flash_attention_for_cpu": fused_attention,
+    "_scaled_dot_product_cudnn_attention": fused_attention,
+    "_scaled_dot_product_attention_math": fused_attention,
+    "_native_multi_head_attention": native_multi_head_attention,
+}

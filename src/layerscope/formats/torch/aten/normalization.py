@@ -1,0 +1,179 @@
+"""Normalization layers: batch, instance, layer, group and RMS norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layerscope.formats.torch.aten.signatures import OneOutput
+from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Source
+
+
+def _require_one_dtype(x: Ref, *params: Ref | None) -> None:
+    """Raise for mixed dtypes, which PyTorch rejects; fp16 and bf16 may have fp32 parameters."""
+    dtypes = {ref.dtype for ref in params if ref is not None}
+    if dtypes - {x.dtype} and not (dtypes == {"fp32"} and x.dtype in ("fp16", "bf16")):
+        raise Refused(f"a norm of mixed dtypes {' and '.join([x.dtype, *sorted(dtypes)])}")
+
+
+def _require_last_axes(x: Ref, shape: Sequence[int]) -> None:
+    if not shape or x.shape[-len(shape) :] != tuple(shape):
+        raise NoWords("normalized_shape differs from the last axes of the input")
+
+
+def batch_norm(
+    d: Draft,
+    input: Ref,
+    weight: Ref | None,
+    bias: Ref | None,
+    running_mean: Ref | None,
+    running_var: Ref | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    *_: object,
+) -> Ref:
+    """By running statistics; without them, by the statistics of each channel of the input."""
+    _require_one_dtype(input, weight, bias, running_mean, running_var)
+    if running_mean is None or running_var is None:
+        return _by_batch_statistics(d, input, weight, bias, eps)
+    affine = weight is not None or bias is not None
+    scaled = weight is not None or not affine
+    attrs = at.BatchNorm(affine, eps, momentum, scaled, d.training and not training)
+    if affine and bias is None:
+        raise NoWords("a batch norm with a weight and no bias")
+    params = {"weight": weight, "bias": bias, "running_mean": running_mean}
+    return d.with_param_inputs("batch_norm", input, attrs, {**params, "running_var": running_var})
+
+
+def batch_norm_no_training(
+    d: Draft,
+    input: Ref,
+    weight: Ref | None,
+    bias: Ref | None,
+    running_mean: Ref,
+    running_var: Ref,
+    momentum: float,
+    eps: float,
+) -> Ref:
+    return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+def _by_batch_statistics(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None, eps: float) -> Ref:
+    """A layer norm of C x N x ..., which has the elements of one channel in each row."""
+    order = (1, 0, *range(2, x.rank))
+    channels_first = d.add("permute", x, at=at.Permute(order))
+    y = d.add("layer_norm", channels_first, at=at.LayerNorm(axis=1, affine=False, eps=eps))
+    return _affine(d, d.add("permute", y, at=at.Permute(order)), weight, bias)
+
+
+def _affine(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None) -> Ref:
+    """The scale and shift per channel as nodes of their own."""
+    if weight is not None:
+        attrs = at.Scale(bias=bias is not None)
+        if weight.stored and (bias is None or bias.stored):
+            params = {"weight": weight} | ({} if bias is None else {"bias": bias})
+            return d.add("scale", x, at=attrs, holds=params)
+        x = d.add("scale", x, weight, at=at.Scale())
+    if bias is None:
+        return x
+    if bias.stored:
+        return d.add("bias", x, at=at.Bias(), holds={"bias": bias})
+    return d.add("bias", x, bias, at=at.Bias())
+
+
+def instance_norm(
+    d: Draft,
+    input: Ref,
+    weight: Ref | None,
+    bias: Ref | None,
+    running_mean: Ref | None,
+    running_var: Ref | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    *_: object,
+) -> Ref:
+    if not use_input_stats:
+        return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
+    if running_mean is not None:
+        d.source = Source(op=f"{d.source.op}.running")
+    attrs = at.InstanceNorm(weight is not None, eps)
+    return d.with_param_inputs("instance_norm", input, attrs, {"weight": weight, "bias": bias})
+
+
+def layer_norm(
+    d: Draft,
+    input: Ref,
+    normalized_shape: Sequence[int],
+    weight: Ref | None = None,
+    bias: Ref | None = None,
+    eps: float = 1e-5,
+    *_: object,
+) -> Ref:
+    _require_last_axes(input, normalized_shape)
+    _require_one_dtype(input, weight, bias)
+    first = -len(normalized_shape)
+    if weight is None:
+        y = d.add("layer_norm", input, at=at.LayerNorm(first, False, True, eps))
+        return y if bias is None else d.add("add", y, bias)
+    attrs = at.LayerNorm(first, True, bias is not None, eps)
+    return d.with_param_inputs("layer_norm", input, attrs, {"weight": weight, "bias": bias})
+
+
+def group_norm(
+    d: Draft,
+    input: Ref,
+    num_groups: int,
+    weight: Ref | None = None,
+    bias: Ref | None = None,
+    eps: float = 1e-5,
+    *_: object,
+) -> Ref:
+    _require_one_dtype(input, weight, bias)
+    num_groups = int(num_groups)  # a module may store a numpy integer
+    if weight is not None and bias is None:
+        plain = d.add("group_norm", input, at=at.GroupNorm(num_groups, False, eps))
+        return _affine(d, plain, weight, None)
+    attrs = at.GroupNorm(num_groups, weight is not None, eps)
+    return d.with_param_inputs("group_norm", input, attrs, {"weight": weight, "bias": bias})
+
+
+def native_group_norm(
+    d: Draft,
+    input: Ref,
+    weight: Ref | None,
+    bias: Ref | None,
+    n: int,
+    c: int,
+    hxw: int,
+    group: int,
+    eps: float,
+) -> Ref:
+    return group_norm(d, input, group, weight, bias, eps)
+
+
+def rms_norm(
+    d: Draft,
+    input: Ref,
+    normalized_shape: Sequence[int],
+    weight: Ref | None = None,
+    eps: float | None = None,
+) -> Ref:
+    _require_last_axes(input, normalized_shape)
+    attrs = at.RMSNorm(-len(normalized_shape), weight is not None, eps or 1e-6)
+    return d.with_param_inputs("rms_norm", input, attrs, {"weight": weight})
+
+
+TABLE: dict[str, OneOutput] = {
+    "batch_norm": batch_norm,
+    "native_batch_norm": batch_norm,
+    "_native_batch_norm_legit_no_training": batch_norm_no_training,
+    "instance_norm": instance_norm,
+    "layer_norm": layer_norm,
+    "native_layer_norm": layer_norm,
+    "group_norm": group_norm,
+    "native_group_norm": native_group_norm,
+    "rms_norm": rms_norm,
+}

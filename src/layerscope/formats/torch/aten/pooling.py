@@ -1,0 +1,151 @@
+"""Max, average, adaptive and fractional pooling."""
+
+from __future__ import annotations
+
+from layerscope.formats.torch.aten.convolution import (
+    add_batch_axis,
+    drop_batch_axis,
+    per_axis,
+    symmetric_pads,
+)
+from layerscope.formats.torch.aten.signatures import Converter, IntOrInts, OneOutput
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.graph import attributes as at
+from layerscope.graph.types import elements
+
+
+def _window(
+    kernel: tuple[int, ...],
+    stride: IntOrInts | None,
+    padding: IntOrInts,
+    dilation: IntOrInts,
+    ceil_mode: bool,
+) -> at.Window:
+    rank = len(kernel)
+    strides = kernel if stride is None or stride in ([], ()) else per_axis(stride, rank)
+    pads, dilations = symmetric_pads(padding, rank), per_axis(dilation, rank)
+    return at.Window(kernel, strides, pads, dilations, "torch" if ceil_mode else "floor")
+
+
+def max_pool(rank: int) -> OneOutput:
+    """A converter of `max_pool1d`, `max_pool2d` or `max_pool3d`."""
+
+    def convert(
+        d: Draft,
+        self: Ref,
+        kernel_size: IntOrInts,
+        stride: IntOrInts | None = None,
+        padding: IntOrInts = 0,
+        dilation: IntOrInts = 1,
+        ceil_mode: bool = False,
+        *_: object,
+    ) -> Ref:
+        kernel = per_axis(kernel_size, rank)
+        window = _window(kernel, stride, padding, dilation, ceil_mode)
+        y = d.add("max_pool", add_batch_axis(d, self, rank), at=at.Pool(window))
+        return drop_batch_axis(d, y, self, rank)
+
+    return convert
+
+
+def max_pool_with_indices(rank: int) -> Converter:
+    """As `max_pool`, with the index of each maximum as a second output."""
+
+    def convert(
+        d: Draft,
+        self: Ref,
+        kernel_size: IntOrInts,
+        stride: IntOrInts | None = None,
+        padding: IntOrInts = 0,
+        dilation: IntOrInts = 1,
+        ceil_mode: bool = False,
+    ) -> list[Ref]:
+        kernel = per_axis(kernel_size, rank)
+        window = _window(kernel, stride, padding, dilation, ceil_mode)
+        x = add_batch_axis(d, self, rank)
+        outputs = d.several("max_pool", x, at=at.Pool(window, indices=True))
+        return [drop_batch_axis(d, y, self, rank) for y in outputs]
+
+    return convert
+
+
+def avg_pool(rank: int) -> OneOutput:
+    """A converter of `avg_pool1d`, `avg_pool2d` or `avg_pool3d`."""
+
+    def convert(
+        d: Draft,
+        self: Ref,
+        kernel_size: IntOrInts,
+        stride: IntOrInts | None = None,
+        padding: IntOrInts = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        *_: object,
+    ) -> Ref:
+        kernel = per_axis(kernel_size, rank)
+        window = _window(kernel, stride, padding, 1, ceil_mode)
+        attrs = at.Pool(window, bool(count_include_pad))
+        y = d.add("avg_pool", add_batch_axis(d, self, rank), at=attrs)
+        return drop_batch_axis(d, y, self, rank)
+
+    return convert
+
+
+def _adaptive_input(
+    d: Draft, x: Ref, output_size: IntOrInts, rank: int
+) -> tuple[Ref, tuple[int, ...]]:
+    """The input with a batch axis, and the output size for each spatial axis."""
+    if x.rank - rank not in (1, 2):
+        raise NoWords(f"pooling along {rank} axes of a tensor of rank {x.rank}")
+    if not isinstance(output_size, int) and len(output_size) != rank:
+        raise NoWords(f"{len(output_size)} output sizes for {rank} axes")
+    return add_batch_axis(d, x, rank), per_axis(output_size, rank)
+
+
+def adaptive_avg_pool(rank: int) -> OneOutput:
+    """A converter of `adaptive_avg_pool1d`, `adaptive_avg_pool2d` or `adaptive_avg_pool3d`."""
+
+    def convert(d: Draft, self: Ref, output_size: IntOrInts) -> Ref:
+        x, sizes = _adaptive_input(d, self, output_size, rank)
+        y = d.add("adaptive_avg_pool", x, at=at.AdaptivePool(sizes))
+        return drop_batch_axis(d, y, self, rank)
+
+    return convert
+
+
+def adaptive_max_pool(rank: int) -> Converter:
+    """As `adaptive_avg_pool`, with the index of each maximum as a second output."""
+
+    def convert(d: Draft, self: Ref, output_size: IntOrInts) -> list[Ref]:
+        x, sizes = _adaptive_input(d, self, output_size, rank)
+        outputs = d.several("adaptive_max_pool", x, at=at.AdaptivePool(sizes, indices=True))
+        return [drop_batch_axis(d, y, self, rank) for y in outputs]
+
+    return convert
+
+
+def fractional_max_pool(
+    d: Draft, self: Ref, kernel_size: IntOrInts, output_size: IntOrInts, *_: object
+) -> Ref:
+    """The maximum of each of `output_size` windows at random positions."""
+    rank = len(output_size) if isinstance(output_size, (list, tuple)) else self.rank - 2
+    kernel, sizes = per_axis(kernel_size, rank), per_axis(output_size, rank)
+    shape = (*self.shape[: self.rank - rank], *sizes)
+    compared = (elements(kernel) - 1) * elements(shape)
+    return d.add("custom", self, at=at.CustomCost((shape,), (self.dtype,), comp=compared))
+
+
+AVERAGES: dict[str, OneOutput] = {
+    **{f"avg_pool{n}d": avg_pool(n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": adaptive_avg_pool(n) for n in (1, 2, 3)},
+    **{f"_adaptive_avg_pool{n}d": adaptive_avg_pool(n) for n in (2, 3)},
+}
+
+TABLE: dict[str, Converter] = {
+    **AVERAGES,
+    **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
+    **{f"max_pool{n}d_with_indices": max_pool_with_indices(n) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
+    "fractional_max_pool2d": fractional_max_pool,
+    "fractional_max_pool3d": fractional_max_pool,
+}

@@ -1,0 +1,372 @@
+"""Operators on quantized tensors: those of the namespace `quantized`, and ATen's own.
+
+Outputs are quantized again, as the operators of ONNX are read: products and means are computed on
+quantized tensors, other functions between a dequantize and a quantize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layerscope.formats.torch.aten import activation, convolution, linear, normalization, pooling
+from layerscope.formats.torch.aten.layout import dropout as float_dropout
+from layerscope.formats.torch.aten.quantization import (
+    dequantize,
+    dequantized,
+    int_repr,
+    quantize_per_channel,
+    quantize_per_tensor,
+    quantize_per_tensor_dynamic,
+    quantized,
+)
+from layerscope.formats.torch.aten.recurrent import State
+from layerscope.formats.torch.aten.recurrent import recurrent as float_recurrent
+from layerscope.formats.torch.aten.reduction import MEAN
+from layerscope.formats.torch.aten.resize import upsample
+from layerscope.formats.torch.aten.signatures import Converter, OneOutput, Operand
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.dtypes import FLOATS
+from layerscope.formats.torch.packed import SCALES, Pack
+from layerscope.graph import attributes as at
+
+
+def _by_range(d: Draft, x: Ref) -> Ref:
+    """Quantized by the minimum and maximum of the tensor."""
+    d.add("reduce_min", x, at=at.Reduce())
+    d.add("reduce_max", x, at=at.Reduce())
+    return quantized(d, x, "uint8")
+
+
+def after_dequantize(converter: OneOutput) -> OneOutput:
+    """The converter between a dequantize and a quantize."""
+
+    def convert(d: Draft, x: Ref, *args: object, **kwargs: object) -> Ref:
+        return quantized(d, converter(d, dequantized(d, x), *args, **kwargs), x.dtype)
+
+    return convert
+
+
+def then_quantized(converter: OneOutput) -> OneOutput:
+    """The converter on the quantized tensor, its output quantized again."""
+
+    def convert(d: Draft, x: Ref, *args: object, **kwargs: object) -> Ref:
+        return quantized(d, converter(d, x, *args, **kwargs), x.dtype)
+
+    return convert
+
+
+# Products with packed parameters
+
+
+def _params(pack: Pack | None, names: Sequence[str]) -> list[Ref | None]:
+    """The parameters of a packed object, each with its scale and zero point."""
+    if not isinstance(pack, Pack):
+        raise NoWords("packed parameters that no module of the model has")
+    found: list[Ref | None] = []
+    for name in names:
+        ref = pack.arrays.get(name)
+        scales = [(own, pack.arrays[own]) for own in (f"{name}{end}" for end in SCALES)
+                  if own in pack.arrays]  # fmt: skip
+        found.append(ref and Ref(ref.shape, ref.dtype, ref.place, True, scales=tuple(scales)))
+    return found
+
+
+def _conv(d: Draft, x: Ref, pack: Pack | None, rank: int, transposed: bool) -> Ref:
+    weight, bias = _params(pack, ("weight", "bias"))
+    assert weight is not None
+    assert pack is not None
+    if weight.rank == rank + 3:  # conv1d weights are packed as images of one row
+        shape = (*weight.shape[:2], *weight.shape[3:])
+        weight = Ref(shape, weight.dtype, weight.place, True, scales=weight.scales)
+    stride, padding, dilation, output_padding = (sizes[-rank:] for sizes in pack.told[:4])
+    groups = pack.told[4]
+    if transposed:
+        return convolution.conv_transpose(
+            d, x, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    return convolution.conv(d, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv(rank: int, *, relu: bool = False, transposed: bool = False) -> OneOutput:
+    """A converter of a convolution with a fused ReLU, its output quantized."""
+
+    def convert(d: Draft, x: Ref, pack: Pack | None, *_: object) -> Ref:
+        return quantized(d, _conv(d, x, pack, rank, transposed), x.dtype, relu)
+
+    return convert
+
+
+def conv_dynamic(rank: int, *, transposed: bool = False) -> OneOutput:
+    """A converter of a convolution whose float input is quantized by its range."""
+
+    def convert(d: Draft, x: Ref, pack: Pack | None, reduce_range: bool = False) -> Ref:
+        return dequantized(d, _conv(d, _by_range(d, x), pack, rank, transposed))
+
+    return convert
+
+
+def _linear(d: Draft, x: Ref, pack: Pack | None) -> Ref:
+    weight, bias = _params(pack, ("weight", "bias"))
+    assert weight is not None
+    return linear.linear(d, x, weight, bias)
+
+
+def quantized_linear(then: str = "") -> OneOutput:
+    """A converter of a linear layer with a fused activation, its output quantized."""
+
+    def convert(
+        d: Draft, x: Ref, pack: Pack | None, scale: float, zero_point: int, *scalars: object
+    ) -> Ref:
+        y = _linear(d, x, pack)
+        if then and then != "relu":
+            y = activation.unary(then)(d, dequantized(d, y), *scalars)
+        return quantized(d, y, x.dtype, then == "relu")
+
+    return convert
+
+
+def linear_dynamic(*, relu: bool = False) -> OneOutput:
+    """A converter of a linear layer whose float input is quantized by its range."""
+
+    def convert(d: Draft, x: Ref, pack: Pack | None, reduce_range: bool = False) -> Ref:
+        y = dequantized(d, _linear(d, _by_range(d, x), pack))
+        return d.add("relu", y, at=at.Activation()) if relu else y
+
+    return convert
+
+
+def linear_dynamic_fp16(*, relu: bool = False) -> OneOutput:
+    """A converter of a linear layer with fp16 weights; nothing is quantized."""
+
+    def convert(d: Draft, x: Ref, pack: Pack | None) -> Ref:
+        y = _linear(d, x, pack)
+        return d.add("relu", y, at=at.Activation()) if relu else y
+
+    return convert
+
+
+def embedding(d: Draft, pack: Pack | None, indices: Ref, *_: object) -> Ref:
+    """Rows of a quantized table, dequantized by the scale of each."""
+    [table] = _params(pack, ("weight",))
+    assert table is not None
+    attrs = at.DeclaredOutputs(((*indices.shape, table.shape[1]),), (table.dtype,))
+    return dequantized(d, d.add("select", indices, at=attrs, holds={"weight": table}))
+
+
+def recurrent(op: str) -> Converter:
+    """A converter of a float recurrent layer with quantized parameters.
+
+    The steps in between, which quantize activations, are not separate nodes.
+    """
+
+    def convert(
+        d: Draft,
+        input: Ref,
+        hx: State,
+        params: Sequence[Pack],
+        has_biases: bool,
+        *options: object,
+        **_: object,
+    ) -> Ref | list[Ref]:
+        if isinstance(params, Ref):  # of a packed sequence: data, batch_sizes, hx, params
+            raise NoWords("a packed sequence")
+        names = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bool(has_biases)
+        flat = [ref for pack in params for ref in _params(pack, names)]
+        return float_recurrent(op)(d, input, hx, flat, has_biases, *options)
+
+    return convert
+
+
+# Functions of elements
+
+
+def binary(op: str, *, relu: bool = False) -> OneOutput:
+    """A converter of `add` or `mul` with a fused ReLU; one operand may be a scalar."""
+
+    def convert(d: Draft, a: Operand, b: Operand, *_: object) -> Ref:
+        tensors = [ref for ref in (a, b) if isinstance(ref, Ref)]
+        dtype = next(ref.dtype for ref in tensors if ref.dtype not in FLOATS)
+        return quantized(d, d.add(op, *[dequantized(d, ref) for ref in tensors]), dtype, relu)
+
+    return convert
+
+
+def matmul(d: Draft, a: Ref, b: Ref, *_: object) -> Ref:
+    return quantized(d, d.add("matmul", a, b), a.dtype)
+
+
+def cat(*, relu: bool = False) -> OneOutput:
+    """A converter of `cat` with a fused ReLU."""
+
+    def convert(d: Draft, tensors: list[Ref], dim: int, *_: object) -> Ref:
+        return quantized(d, d.concat(tensors, dim), tensors[0].dtype, relu)
+
+    return convert
+
+
+def unary(op: str) -> OneOutput:
+    """A converter that ignores the scale and zero point of the output."""
+    float_unary = activation.unary(op)
+
+    def convert(d: Draft, x: Ref, *_: object, **__: object) -> Ref:
+        return quantized(d, float_unary(d, dequantized(d, x)), x.dtype)
+
+    return convert
+
+
+def leaky_relu(d: Draft, x: Ref, negative_slope: float, *_: object) -> Ref:
+    y = activation.unary("leaky_relu")(d, dequantized(d, x), negative_slope)
+    return quantized(d, y, x.dtype)
+
+
+def elu(op: str) -> OneOutput:
+    """A converter of `elu` or `celu`."""
+
+    def convert(
+        d: Draft, x: Ref, scale: float, zero_point: int, alpha: float = 1, *_: object
+    ) -> Ref:
+        return quantized(d, activation.unary(op)(d, dequantized(d, x), alpha), x.dtype)
+
+    return convert
+
+
+def softmax(d: Draft, x: Ref, dim: int, *_: object) -> Ref:
+    return quantized(d, d.add("softmax", dequantized(d, x), at=at.Softmax(dim)), x.dtype)
+
+
+def relu6(d: Draft, x: Ref, inplace: bool = False) -> Ref:
+    return d.add("relu6", x, at=at.Activation(in_place=inplace))
+
+
+def dropout(
+    d: Draft, x: Ref, scale: float, zero_point: int, p: float = 0.5, train: bool = True
+) -> Ref:
+    return float_dropout(d, x, p, train)
+
+
+# Norms
+
+
+def batch_norm(*, relu: bool = False) -> OneOutput:
+    """A converter of a batch norm with a fused ReLU."""
+
+    def convert(
+        d: Draft,
+        x: Ref,
+        weight: Ref | None,
+        bias: Ref | None,
+        mean: Ref,
+        var: Ref,
+        eps: float,
+        *_: object,
+    ) -> Ref:
+        wide = dequantized(d, x)
+        y = normalization.batch_norm(d, wide, weight, bias, mean, var, False, 0.1, eps)
+        return quantized(d, y, x.dtype, relu)
+
+    return convert
+
+
+def layer_norm(
+    d: Draft,
+    x: Ref,
+    normalized_shape: Sequence[int],
+    weight: Ref | None,
+    bias: Ref | None,
+    eps: float,
+    *_: object,
+) -> Ref:
+    wide = dequantized(d, x)
+    y = normalization.layer_norm(d, wide, normalized_shape, weight, bias, eps)
+    return quantized(d, y, x.dtype)
+
+
+def group_norm(
+    d: Draft,
+    x: Ref,
+    num_groups: int,
+    weight: Ref | None,
+    bias: Ref | None,
+    eps: float,
+    *_: object,
+) -> Ref:
+    y = normalization.group_norm(d, dequantized(d, x), num_groups, weight, bias, eps)
+    return quantized(d, y, x.dtype)
+
+
+def instance_norm(
+    d: Draft, x: Ref, weight: Ref | None, bias: Ref | None, eps: float, *_: object
+) -> Ref:
+    wide = dequantized(d, x)
+    y = normalization.instance_norm(d, wide, weight, bias, None, None, True, 0.1, eps)
+    return quantized(d, y, x.dtype)
+
+
+# ATen operators that exist for quantized tensors only.
+ATEN_QUANTIZED_ONLY = frozenset((
+    "quantize_per_tensor", "quantize_per_channel", "quantize_per_tensor_dynamic", "dequantize",
+    "int_repr", "quantized_lstm", "quantized_gru",
+))  # fmt: skip
+
+# These, and the operators of the namespace `quantized`.
+QUANTIZED: dict[str, Converter] = {
+    "quantize_per_tensor": quantize_per_tensor,
+    "quantize_per_channel": quantize_per_channel,
+    "quantize_per_tensor_dynamic": quantize_per_tensor_dynamic,
+    "dequantize": dequantize,
+    "int_repr": int_repr,
+    "quantized_lstm": recurrent("lstm"),
+    "quantized_gru": recurrent("gru"),
+    **{f"conv{n}d": conv(n) for n in (1, 2, 3)},
+    **{f"conv{n}d_relu": conv(n, relu=True) for n in (1, 2, 3)},
+    **{f"conv{n}d_dynamic": conv_dynamic(n) for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": conv(n, transposed=True) for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d_dynamic": conv_dynamic(n, transposed=True) for n in (1, 2, 3)},
+    "linear": quantized_linear(),
+    "linear_relu": quantized_linear("relu"),
+    "linear_leaky_relu": quantized_linear("leaky_relu"),
+    "linear_tanh": quantized_linear("tanh"),
+    "linear_dynamic": linear_dynamic(),
+    "linear_relu_dynamic": linear_dynamic(relu=True),
+    "linear_dynamic_fp16": linear_dynamic_fp16(),
+    "linear_relu_dynamic_fp16": linear_dynamic_fp16(relu=True),
+    "embedding_byte": embedding,
+    "embedding_4bit": embedding,
+    **{op: binary(op) for op in ("add", "mul")},
+    **{f"{op}_relu": binary(op, relu=True) for op in ("add", "mul")},
+    **{f"{op}_scalar": binary(op) for op in ("add", "mul")},
+    **{f"{op}_scalar_relu": binary(op, relu=True) for op in ("add", "mul")},
+    "matmul": matmul,
+    "cat": cat(),
+    "cat_relu": cat(relu=True),
+    "sigmoid": unary("sigmoid"),
+    "hardswish": unary("hard_swish"),
+    "leaky_relu": leaky_relu,
+    "elu": elu("elu"),
+    "celu": elu("celu"),
+    "softmax": softmax,
+    "relu6": relu6,
+    "clamp": activation.clamp,
+    "threshold": activation.unary("threshold"),
+    "dropout": dropout,
+    **{f"max_pool{n}d": pooling.max_pool(n) for n in (1, 2)},
+    **{f"batch_norm{end}": batch_norm() for end in ("", "1d", "2d", "3d")},
+    **{f"batch_norm{end}_relu": batch_norm(relu=True) for end in ("", "1d", "2d", "3d")},
+    "layer_norm": layer_norm,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
+}
+
+# ATen operators whose converters are others on quantized tensors.
+ATEN_ON_QUANTIZED: dict[str, OneOutput] = {
+    **{name: then_quantized(converter) for name, converter in pooling.AVERAGES.items()},
+    "upsample_bilinear2d": then_quantized(upsample("bilinear")),
+    "mean": then_quantized(MEAN),
+    **{
+        name: after_dequantize(activation.TABLE[name])
+        for name in (
+            "sigmoid", "tanh", "hardsigmoid", "hardswish", "leaky_relu", "elu", "celu", "gelu",
+            "silu",
+        )
+    },
+}  # fmt: skip

@@ -1,0 +1,103 @@
+"""Upsampling, grid sampling, unpooling and pixel shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from layerscope.formats.torch.aten.convolution import add_batch_axis, drop_batch_axis
+from layerscope.formats.torch.aten.layout import reshape
+from layerscope.formats.torch.aten.signatures import OneOutput
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.graph import attributes as at
+
+Mode = Literal["nearest", "bilinear", "bicubic"]
+GRID_MODES: dict[int, Mode] = {0: "bilinear", 1: "nearest", 2: "bicubic"}
+
+
+def upsample(mode: Mode) -> OneOutput:
+    """A converter to `resize`.
+
+    Positional options are align_corners, except for nearest, then scale factors: a list of all in
+    the overload `vec`, one float per axis in the others, which have an output size.
+    """
+
+    def convert(
+        d: Draft,
+        self: Ref,
+        output_size: Sequence[int] | None = None,
+        *options: object,
+        align_corners: bool = False,
+        scale_factors: Sequence[float] | None = None,
+        **_: object,
+    ) -> Ref:
+        rest = list(options)
+        align = False
+        if mode != "nearest":
+            align = bool(rest.pop(0)) if rest else bool(align_corners)
+        factors = scale_factors
+        if rest and isinstance(rest[0], (list, tuple)):
+            factors = rest[0]
+        if output_size is not None:
+            sizes = tuple(output_size)
+        elif factors is not None:
+            pairs = zip(self.shape[2:], factors, strict=True)
+            sizes = tuple(int(size * factor) for size, factor in pairs)
+        else:
+            raise NoWords("neither an output size nor scale factors")
+        assert len(sizes) == self.rank - 2
+        return d.add("resize", self, at=at.Resize(mode, size=sizes, align_corners=align))
+
+    return convert
+
+
+def grid_sample(
+    d: Draft, input: Ref, grid: Ref, interpolation_mode: int = 0, *_: object, **__: object
+) -> Ref:
+    return d.add("grid_sample", input, grid, at=at.GridSample(GRID_MODES[interpolation_mode]))
+
+
+def affine_grid(d: Draft, theta: Ref, size: Sequence[int], align_corners: bool) -> Ref:
+    return d.add("affine_grid", theta, at=at.AffineGrid(tuple(size), align_corners))
+
+
+def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int], *_: object) -> Ref:
+    sizes = tuple(output_size)
+    x, index = (add_batch_axis(d, each, len(sizes)) for each in (self, indices))
+    y = d.add("unpool", x, index, at=at.Unpool(size=sizes))
+    return drop_batch_axis(d, y, self, len(sizes))
+
+
+def pixel_shuffle(d: Draft, self: Ref, upscale_factor: int) -> Ref:
+    return _shuffle(d, self, at.PixelShuffle(upscale_factor))
+
+
+def pixel_unshuffle(d: Draft, self: Ref, downscale_factor: int) -> Ref:
+    return _shuffle(d, self, at.PixelShuffle(downscale_factor, inverse=True))
+
+
+def _shuffle(d: Draft, x: Ref, attrs: at.PixelShuffle) -> Ref:
+    if x.rank not in (3, 4):
+        raise NoWords(f"pixel shuffle of a tensor of rank {x.rank}")
+    y = d.add("pixel_shuffle", add_batch_axis(d, x, 2), at=attrs)
+    return y if x.rank == 4 else reshape(d, y, y.shape[1:])
+
+
+TABLE: dict[str, OneOutput] = {
+    **{f"upsample_nearest{n}d": upsample("nearest") for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": upsample("nearest") for n in (1, 2, 3)},
+    "upsample_linear1d": upsample("bilinear"),
+    "upsample_bilinear2d": upsample("bilinear"),
+    "upsample_trilinear3d": upsample("bilinear"),
+    "upsample_bicubic2d": upsample("bicubic"),
+    "_upsample_bilinear2d_aa": upsample("bilinear"),
+    "_upsample_bicubic2d_aa": upsample("bicubic"),
+    "grid_sampler": grid_sample,
+    "grid_sampler_2d": grid_sample,
+    "grid_sampler_3d": grid_sample,
+    "affine_grid_generator": affine_grid,
+    "max_unpool2d": max_unpool,
+    "max_unpool3d": max_unpool,
+    "pixel_shuffle": pixel_shuffle,
+    "pixel_unshuffle": pixel_unshuffle,
+}

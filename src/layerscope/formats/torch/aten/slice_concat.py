@@ -1,0 +1,195 @@
+"""Slices, splits and concatenation, and writes into a slice."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from layerscope.formats.torch.aten.control import constant
+from layerscope.formats.torch.aten.layout import reshape, unsqueeze
+from layerscope.formats.torch.aten.signatures import Converter, IntOrInts
+from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.graph import attributes as at
+from layerscope.ops.spec import axis_of
+
+
+def slice_(
+    d: Draft,
+    self: Ref,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Ref:
+    size = self.shape[dim]
+    taken = range(*slice(start, end, step).indices(size))
+    if len(taken) == size:
+        return self
+    if not taken:
+        raise NoWords("an empty slice")
+    return d.add("slice", self, at=_slice_of(taken, dim % self.rank, step))
+
+
+def _slice_of(indices: range, axis: int, step: int) -> at.Slice:
+    return at.Slice((axis,), (indices[0],), (indices[-1] + 1,), (step,))
+
+
+def narrow(d: Draft, self: Ref, dim: int, start: int | Ref, length: int) -> Ref:
+    if not isinstance(start, int):
+        raise NoWords("a start that depends on data")
+    start = start % self.shape[dim] if start < 0 else start
+    return slice_(d, self, dim, start, start + length)
+
+
+def select(d: Draft, self: Ref, dim: int, index: int) -> Ref:
+    axis = dim % self.rank
+    start = index % self.shape[axis]
+    row = slice_(d, self, axis, start, start + 1)
+    return reshape(d, row, (*self.shape[:axis], *self.shape[axis + 1 :]))
+
+
+def slice_scatter(
+    d: Draft,
+    self: Ref,
+    src: Ref,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Ref:
+    """A copy of `self` with `src` written into a slice."""
+    taken = range(*slice(start, end, step).indices(self.shape[dim]))
+    if not taken:
+        raise NoWords("an empty slice")
+    attrs = _slice_of(taken, dim % self.rank, step)
+    return d.add("insert", self, d.cast(src, self.dtype), at=attrs)
+
+
+def select_scatter(d: Draft, self: Ref, src: Ref, dim: int, index: int) -> Ref:
+    axis = dim % self.rank
+    start = index % self.shape[axis]
+    row = reshape(d, src, (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
+    return slice_scatter(d, self, row, axis, start, start + 1)
+
+
+def view_scatter(d: Draft, self: Ref, src: Ref, *_: object, **__: object) -> Ref:
+    """A copy of `self` with `src` written into a diagonal or a strided view."""
+    return d.add("insert", d.add("identity", self), d.cast(src, self.dtype))
+
+
+def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
+    """Matrices written into zeros."""
+    sides = [(1, *part.shape)[-2:] if part.rank else (1, 1) for part in tensors]
+    shape = (sum([rows for rows, _ in sides]), sum([columns for _, columns in sides]))
+    whole = constant(d, shape, tensors[0].dtype)
+    for part in tensors:
+        if 0 not in part.shape:
+            whole = d.add("insert", whole, part)
+    return whole
+
+
+def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ref:
+    """Rows written into zeros as diagonals."""
+    size = self.shape[-1] + abs(offset)
+    shape = list(self.shape[:-1])
+    for axis in sorted([axis_of(n, self.rank + 1) for n in (dim1, dim2)]):
+        shape.insert(axis, size)
+    return d.add("insert", constant(d, tuple(shape), self.dtype), self)
+
+
+def _split(d: Draft, self: Ref, sizes: Sequence[int], dim: int) -> list[Ref]:
+    if len(sizes) == 1:
+        return [self]
+    if 0 in sizes:
+        return _split_with_empty(d, self, sizes, axis_of(dim, self.rank))
+    return list(d.several("split", self, at=at.Split(dim % self.rank, tuple(sizes))))
+
+
+def _split_with_empty(d: Draft, self: Ref, sizes: Sequence[int], axis: int) -> list[Ref]:
+    """Pieces of size 0 are constants, the others come from a split."""
+    full = iter(_split(d, self, [size for size in sizes if size], axis))
+    empty = (*self.shape[:axis], 0, *self.shape[axis + 1 :])
+    return [next(full) if size else constant(d, empty, self.dtype) for size in sizes]
+
+
+def split(d: Draft, self: Ref, split_size: IntOrInts, dim: int = 0) -> list[Ref]:
+    if not isinstance(split_size, int):
+        return _split(d, self, split_size, dim)
+    whole = self.shape[dim]
+    sizes = [min(split_size, whole - start) for start in range(0, whole, split_size)]
+    return _split(d, self, sizes, dim)
+
+
+def chunk(d: Draft, self: Ref, chunks: int, dim: int = 0) -> list[Ref]:
+    return split(d, self, -(-self.shape[dim] // chunks), dim)
+
+
+def tensor_split(
+    d: Draft, self: Ref, indices_or_sections: IntOrInts | Ref, dim: int = 0
+) -> list[Ref]:
+    whole = self.shape[dim]
+    if isinstance(indices_or_sections, int):
+        small, larger = divmod(whole, indices_or_sections)
+        sizes = [small + (n < larger) for n in range(indices_or_sections)]
+        return _split(d, self, sizes, dim)
+    if isinstance(indices_or_sections, Ref):
+        raise NoWords("indices that depend on data")
+    ends = [0, *indices_or_sections, whole]
+    return _split(d, self, [b - a for a, b in itertools.pairwise(ends)], dim)
+
+
+def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:
+    axis = dim % self.rank
+    shape = (*self.shape[:axis], *self.shape[axis + 1 :])
+    pieces = _split(d, self, [1] * self.shape[axis], axis)
+    return [reshape(d, piece, shape) for piece in pieces]
+
+
+def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
+    parts = tensors
+    if any(0 in part.shape for part in tensors):  # PyTorch leaves them out
+        parts = [part for part in tensors if 0 not in part.shape]
+    if not parts:
+        raise NoWords("a concatenation of empty tensors")
+    if len(parts) == 1:
+        return d.add("identity", parts[0])
+    dtypes = {part.dtype for part in parts}
+    if len(dtypes) > 1:
+        dtype = next((k for k in ("fp64", "fp32", "bf16", "fp16", "int64") if k in dtypes), "")
+        parts = [d.cast(part, dtype or parts[0].dtype) for part in parts]
+    return d.add("concat", *parts, at=at.Concat(axis_of(dim, parts[0].rank)))
+
+
+def stack(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
+    axis = axis_of(dim, tensors[0].rank + 1)
+    return cat(d, [unsqueeze(d, part, axis) for part in tensors], axis)
+
+
+TABLE: dict[str, Converter] = {
+    "slice": slice_,
+    "slice_copy": slice_,
+    "narrow": narrow,
+    "narrow_copy": narrow,
+    "select": select,
+    "select_copy": select,
+    "slice_scatter": slice_scatter,
+    "select_scatter": select_scatter,
+    "diagonal_scatter": view_scatter,
+    "as_strided_scatter": view_scatter,
+    "block_diag": block_diag,
+    "diag_embed": diag_embed,
+    **dict.fromkeys(
+        (
+            "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes", "split_copy",
+            "split_with_sizes_copy",
+        ),
+        split,
+    ),
+    "chunk": chunk,
+    "unsafe_chunk": chunk,
+    "tensor_split": tensor_split,
+    "unbind": unbind,
+    "unbind_copy": unbind,
+    **dict.fromkeys(("cat", "concat", "concatenate"), cat),
+    "stack": stack,
+}  # fmt: skip
