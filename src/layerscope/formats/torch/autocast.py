@@ -22,7 +22,7 @@ from layerscope.formats.torch.calls import INFOS
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.mode import Recorder
 from layerscope.formats.torch.shadows import Rerun
-from layerscope.formats.torch.values import Sig, Value
+from layerscope.formats.torch.tensors import TensorMeta, TracedTensor
 
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 
@@ -118,7 +118,7 @@ class Autocast:
             return recorder.dispatch(func, args, kwargs)
         if self.arrays_on_meta is None and not recorder.real:
             raise Rerun("meta_arrays")
-        given: list[Value] = []
+        given: list[TracedTensor] = []
         dtype = self.torch.get_autocast_dtype(self._on)
         key = (func, recorder.key_of(args, kwargs, given), self._on, dtype)
         if key not in self._plans:
@@ -147,7 +147,7 @@ class Autocast:
             out = recorder.dispatch(self.torch.ops.aten.to.dtype, (out, plan.result), {})
         return out
 
-    def _cast(self, value: Value, dtype: Any) -> Any:
+    def _cast(self, value: TracedTensor, dtype: Any) -> Any:
         if not value.sig.kind:
             return self.recorder.dispatch(self.torch.ops.aten.to.dtype, (value.tensor, dtype), {})
         tensor = value.tensor
@@ -167,7 +167,7 @@ class Autocast:
 
     # What PyTorch does under autocast
 
-    def _plan(self, func: Any, args: Any, kwargs: Any, given: list[Value]) -> Plan | None:
+    def _plan(self, func: Any, args: Any, kwargs: Any, given: list[TracedTensor]) -> Plan | None:
         """The call with casts; None where there are none."""
         recorder = self.recorder
         info = INFOS.get(id(func))
@@ -181,7 +181,9 @@ class Autocast:
             return self._of_composite(func, args, kwargs, given)
         return None
 
-    def _of_kernel(self, func: Any, args: Any, kwargs: Any, given: list[Value]) -> Plan | None:
+    def _of_kernel(
+        self, func: Any, args: Any, kwargs: Any, given: list[TracedTensor]
+    ) -> Plan | None:
         torch = self.torch
         casts = (torch.ops.aten.to.dtype, torch.ops.aten._to_copy.default)
         final: list[Any] = []
@@ -218,7 +220,9 @@ class Autocast:
         new_args, new_kwargs = _replaced((last_args, last_kwargs), kind, slot)
         return Plan(last, new_args, new_kwargs, back)
 
-    def _of_composite(self, func: Any, args: Any, kwargs: Any, given: list[Value]) -> Plan | None:
+    def _of_composite(
+        self, func: Any, args: Any, kwargs: Any, given: list[TracedTensor]
+    ) -> Plan | None:
         """Of an operator without an autocast kernel that is made of others which have one.
 
         Where all it makes has the lower dtype, all it reads is cast; it stays one row.
@@ -245,7 +249,7 @@ class Autocast:
         return Plan(func, new_args, new_kwargs)
 
     def _made(
-        self, func: Any, args: Any, kwargs: Any, given: list[Value], *, on: bool
+        self, func: Any, args: Any, kwargs: Any, given: list[TracedTensor], *, on: bool
     ) -> Made | None:
         """What a composite operator makes; None where it cannot be run on stand-ins."""
         torch, sig_of = self.torch, self.recorder.tracker.sig
@@ -272,7 +276,13 @@ class Autocast:
         return Made(tuple(dtypes), casts)
 
     def _rehearse(
-        self, func: Any, args: Any, kwargs: Any, given: list[Value], dispatch: Any, on: bool = True
+        self,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        given: list[TracedTensor],
+        dispatch: Any,
+        on: bool = True,
     ) -> Any:
         """The call on stand-ins, with PyTorch's own casts."""
         torch = self.torch
@@ -345,7 +355,7 @@ def stand_in_class(torch: Any) -> Any:
     return made
 
 
-def stand_in(torch: Any, sig: Sig, dtype: Any, device: str, way: tuple[int, Any]) -> Any:
+def stand_in(torch: Any, sig: TensorMeta, dtype: Any, device: str, way: tuple[int, Any]) -> Any:
     """A tensor of this shape, dtype and device; `way` has its number and what handles its calls."""
     kind = stand_in_class(torch)
     made = torch.Tensor._make_wrapper_subclass(

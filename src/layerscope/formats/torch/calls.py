@@ -14,25 +14,25 @@ from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import FLOATS_ONLY, TYPE_TOLD
 from layerscope.formats.torch.aten.declared import BY_PRODUCTS, declared
 from layerscope.formats.torch.aten.quantized import NARROW
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, Step
 from layerscope.formats.torch.dtypes import INEXACT, NAMES, name_of
 from layerscope.formats.torch.grads import plain_grad
-from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride, joined_stride
+from layerscope.formats.torch.lowering import Lowering, PlannedNode, Refused, TensorRef, Unsupported
 from layerscope.formats.torch.packed import Pack, Packs
-from layerscope.formats.torch.tracking import INTERNED, Entry, Interned, Tracker
-from layerscope.formats.torch.values import Sig, dense
+from layerscope.formats.torch.strides import BY_ELEMENT, element_stride, joined_stride
+from layerscope.formats.torch.tensors import TensorMeta, dense
+from layerscope.formats.torch.tracking import INTERNED, CallPlan, Interned, Tracker
 from layerscope.graph.attributes import CustomCost, DeclaredOutputs, Opaque
 from layerscope.graph.types import Shape, Source
 
 MOST_KNOWN = 1 << 22  # elements of a tensor whose numbers are still worked out
 # Results stand one behind the other whatever the layout of what they are made of.
-FRESH = frozenset((
+CONTIGUOUS_RESULT = frozenset((
     "linear", "bmm", "mm", "addmm", "embedding", "scaled_dot_product_attention", "_grouped_mm",
     "layer_norm", "softmax", "_softmax", "log_softmax", "sum", "mean", "amax", "amin", "var", "std",
     "var_mean", "linalg_vector_norm", "norm", "prod", "logsumexp", "cumsum", "topk", "repeat",
 ))  # fmt: skip
-# Places and masks tell which numbers are taken; words of ours look at their types.
-CHOOSING = frozenset((
+# ModuleTable and masks tell which numbers are taken; words of ours look at their types.
+INDEX_ARGS = frozenset((
     "embedding", "index", "index_select", "gather", "take_along_dim", "masked_fill", "where",
 ))  # fmt: skip
 # What PyTorch says where a kernel needs values and has none.
@@ -124,7 +124,7 @@ class Caller:
         """A context in which calls do not come here."""
         return self._guard(self._python)
 
-    def unseen(self, sig: Sig) -> Any:
+    def unseen(self, sig: TensorMeta) -> Any:
         """As `empty`, while calls come here."""
         guard = self._unseen
         guard.__enter__()
@@ -133,7 +133,7 @@ class Caller:
         finally:
             guard.__exit__(None, None, None)
 
-    def empty(self, sig: Sig) -> Any:
+    def empty(self, sig: TensorMeta) -> Any:
         """A tensor without numbers: in a third of the time, another look at one made before."""
         if sig.blank is not None and self._inference():
             return sig.blank.detach()
@@ -189,14 +189,14 @@ class Caller:
             return object()
         arrays = [self.tracker.value(array) for array in pack.arrays.values()]
         given += arrays
-        return (pack.told, *pack.arrays, *[value.sig for value in arrays])
+        return (pack.conv_args, *pack.arrays, *[value.sig for value in arrays])
 
     def _freeze_named(self, kwargs: Any, given: list[Any]) -> Any:
         return (tuple(kwargs), self._freeze(kwargs.values(), given))
 
     def _translate(self, info: Info, args: Any, kwargs: Any, given: Any) -> Any:
         """The call in our words: a draft and its results, None where there are none."""
-        draft = Draft(info.source, self.tracker.same, self.floating)
+        draft = Lowering(info.source, self.tracker.same, self.floating)
         draft.in_place = info.in_place
         draft.training = self.tracker.grads.training
         words = info.words
@@ -209,7 +209,7 @@ class Caller:
             if not (typed and info.name in TYPE_TOLD):
                 _need_floats(info, given[0].sig)
         refs = iter([
-            Ref(
+            TensorRef(
                 (sig := value.sig).shape, sig.name, place, sig.kind != "", sig.kind == "buffer",
                 stored_dtype=sig.stored_dtype,
             )
@@ -226,14 +226,14 @@ class Caller:
                 return [refer(each) for each in arg]
             if type(arg) is self._object:
                 pack = self.packs.of(arg)
-                return pack and Pack({name: next(refs) for name in pack.arrays}, pack.told)
+                return pack and Pack({name: next(refs) for name in pack.arrays}, pack.conv_args)
             return arg
 
         told = [refer(arg) for arg in args]
         named = {name: refer(arg) for name, arg in kwargs.items()}
         try:
             made = words(draft, *told, **named)
-        except (NoWords, ShapeError, TypeError, ValueError, IndexError):
+        except (Unsupported, ShapeError, TypeError, ValueError, IndexError):
             return draft, None, None
         if isinstance(made, list):
             return draft, made, list if info.name in LISTS else tuple
@@ -293,11 +293,11 @@ class Caller:
             return self._meta
         return arg
 
-    def _foreseen(self, info: Info, results: Any, given: Any) -> list[Sig] | None:
+    def _foreseen(self, info: Info, results: Any, given: Any) -> list[TensorMeta] | None:
         """How the results stand in storage, where PyTorch need not be asked."""
         if results is None or not self.shortcuts or self.real:
             return None
-        if any(type(ref.place) is int for ref in results):
+        if any(type(ref.value_id) is int for ref in results):
             return None
         sigs = [value.sig for value in given]
         name, made = info.name, results[0]
@@ -317,10 +317,10 @@ class Caller:
         [sig] = self.sigs_of(results, sigs)
         return [self.tracker.sig_of(sig.shape, stride, sig.dtype)]
 
-    def usual(self, name: str, sigs: list[Sig]) -> bool:
+    def usual(self, name: str, sigs: list[TensorMeta]) -> bool:
         """Whether numbers are floats of one type; of others PyTorch says what it makes of them."""
         kinds = {sig.dtype for sig in sigs}
-        if name in CHOOSING:
+        if name in INDEX_ARGS:
             kinds -= self._choices
         elif name == "scaled_dot_product_attention" and len(sigs) == 4:
             outer = zip(sigs[3].shape[-3::-1], sigs[0].shape[-3::-1], strict=False)
@@ -339,7 +339,7 @@ class Caller:
         listed = list(outs) if many else [outs]
         tensors = [out for out in listed if isinstance(out, self.torch.Tensor)]
         if many and not listed:  # an axis of size 0, taken apart
-            return Entry((), (), (), list if isinstance(outs, list) else tuple, way), listed
+            return CallPlan((), (), (), list if isinstance(outs, list) else tuple, way), listed
         if len(tensors) != len(listed) or not tensors:
             if not tensors:
                 return None, outs
@@ -359,21 +359,21 @@ class Caller:
                     cast = [draft.cast(r, s.name) for r, s in zip(results, sigs, strict=True)]
                     return self._entry(draft, cast, sigs, form, way), listed
         if all(0 in sig.shape for sig in sigs):
-            return Entry((), (), sigs, form, way), listed
+            return CallPlan((), (), sigs, form, way), listed
         return self._unknown(info, sigs, given, form, way), listed
 
     def _unknown(
-        self, info: Info, sigs: tuple[Sig, ...], given: Any, form: Any, way: str = ""
-    ) -> Entry:
-        draft = Draft(info.source, self.tracker.same, self.floating)
+        self, info: Info, sigs: tuple[TensorMeta, ...], given: Any, form: Any, way: str = ""
+    ) -> CallPlan:
+        draft = Lowering(info.source, self.tracker.same, self.floating)
         places = tuple(range(len(given)))
         name, told = self._declared(info, sigs, given)
         if info.name in PACKING:
             name, told = "custom", CustomCost(told.shapes, told.dtypes)
-        step = Step(name, places, told, (), len(sigs), draft.source)
-        return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form, way)
+        step = PlannedNode(name, places, told, (), len(sigs), draft.source)
+        return CallPlan((step,), tuple([(0, n) for n in range(len(sigs))]), sigs, form, way)
 
-    def _declared(self, info: Info, sigs: tuple[Sig, ...], given: Any) -> tuple[str, Any]:
+    def _declared(self, info: Info, sigs: tuple[TensorMeta, ...], given: Any) -> tuple[str, Any]:
         """The op that counts an operator by the shapes that its run made, else its own name."""
         shapes = tuple([sig.shape for sig in sigs])
         dtypes = tuple([sig.name for sig in sigs])
@@ -384,7 +384,7 @@ class Caller:
                 return op, self.tracker.same.setdefault((DeclaredOutputs, told), told)
         return info.full, Opaque(shapes, dtypes)
 
-    def _nothing(self, outs: Any, entry: Entry) -> None:
+    def _nothing(self, outs: Any, entry: CallPlan) -> None:
         """Tensors without elements: no node makes them."""
         for out, sig in zip(outs, entry.outs, strict=True):
             made = self.tracker.register(out, "", sig, plain=False)
@@ -392,12 +392,12 @@ class Caller:
             made.recipe = (self.torch.zeros, (sig.shape,), {"dtype": sig.dtype}, None, 0)
 
     def _entry(
-        self, draft: Draft, results: list[Ref], sigs: Any, form: Any, way: str = ""
-    ) -> Entry:
-        places = tuple([ref.place for ref in results])
-        return Entry(tuple(draft.steps), places, tuple(sigs), form, way)
+        self, draft: Lowering, results: list[TensorRef], sigs: Any, form: Any, way: str = ""
+    ) -> CallPlan:
+        places = tuple([ref.value_id for ref in results])
+        return CallPlan(tuple(draft.steps), places, tuple(sigs), form, way)
 
-    def sigs_of(self, results: list[Ref], given: list[Sig]) -> list[Sig]:
+    def sigs_of(self, results: list[TensorRef], given: list[TensorMeta]) -> list[TensorMeta]:
         """What results are that stand one behind the other."""
         made = []
         for ref in results:
@@ -407,7 +407,7 @@ class Caller:
         return made
 
 
-def _need_floats(info: Info, sig: Sig) -> None:
+def _need_floats(info: Info, sig: TensorMeta) -> None:
     if not sig.name.startswith(INEXACT):
         raise Refused(f"{info.full} of {sig.name}, which is for floats alone")
 
@@ -416,7 +416,7 @@ def makes_fresh(name: str, given: Any) -> bool:
     """Whether results stand one behind the other whatever the layout of what is given."""
     if name == "matmul":  # of matrices alone, or of one with many, the result may be turned
         return all(len(value.sig.shape) > 2 for value in given)
-    return name in FRESH
+    return name in CONTIGUOUS_RESULT
 
 
 def shapes_in(arg: Any, torch: Any) -> list[tuple[Shape, str]]:

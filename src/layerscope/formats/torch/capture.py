@@ -17,20 +17,20 @@ from layerscope.formats.torch.autocast import Autocast
 from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shapes_in
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.failures import lack_of_numbers, model_error, needs_autograd
+from layerscope.formats.torch.fast_paths import PRINTED, exact_fast_paths
 from layerscope.formats.torch.grads import CHANNELS_LAST, STRIDED, Grads, strided_kernels
 from layerscope.formats.torch.inputs import has_arrays, map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.lazy import Uninitialized, initialized, is_lazy
-from layerscope.formats.torch.leaves import PRINTED, exact_leaves
 from layerscope.formats.torch.literals import kept_literals
 from layerscope.formats.torch.mode import Recorder
+from layerscope.formats.torch.module_table import ModuleInfo, ModuleTable, ParamTable
 from layerscope.formats.torch.modules import Calls, watched
-from layerscope.formats.torch.own_thread import no_modes, same_random_states
 from layerscope.formats.torch.packed import hold_packed
-from layerscope.formats.torch.places import Held, Place, Places
+from layerscope.formats.torch.restore import no_modes, same_random_states
 from layerscope.formats.torch.shadows import Rerun, Shadows
 from layerscope.formats.torch.tensor_copies import Copies, MetaCopies
+from layerscope.formats.torch.tensors import NO_VALUES
 from layerscope.formats.torch.tracking import Tracker
-from layerscope.formats.torch.values import NO_VALUES
 from layerscope.graph.types import Graph, Param, Role
 
 
@@ -163,7 +163,7 @@ class Run:
         grad_mode = not inference or "no_grad_mode" not in self.again
         with ExitStack() as stack:
             forget()
-            places = self.places = Places(torch, self.model, exact_leaves(torch))
+            places = self.places = ModuleTable(torch, self.model, exact_fast_paths(torch))
             if is_lazy(torch, places.held.tensors):
                 raise Uninitialized
             short = self.shortcuts and not real and inference and not watched(torch)
@@ -302,7 +302,7 @@ class Run:
                 found[tracker.read(tracker.values[id(tensor)])] = None
         return tuple(found)
 
-    def _told(self, error: Exception, place: Place | None, shapes: Any) -> ModelError:
+    def _told(self, error: Exception, place: ModuleInfo | None, shapes: Any) -> ModelError:
         """What went wrong in the forward, and where."""
         if not shapes:
             shapes = shapes_in((self.args, self.kwargs), self.torch)
@@ -327,7 +327,7 @@ class Run:
     ) -> Graph:
         tracker = recorder.tracker
         held, used = tracker.held, tracker.used
-        places: Iterable[Place] = tracker.places.values()
+        places: Iterable[ModuleInfo] = tracker.places.values()
         kinds = {kind: _kind(kind) for kind in {place.kind for place in places}}
         if hold_packed(kinds):
             boxes = recorder.packs.look()
@@ -376,7 +376,7 @@ def left_out(unused: list[Param], count: int) -> str:
     return f"{count:,} parameters that this forward does not use: {names}{more}"
 
 
-def _printed(place: Place) -> str:
+def _printed(place: ModuleInfo) -> str:
     """What a module print says of a module whose node does not tell that."""
     if place.childless:
         with suppress(Exception):  # a print of its own may ask for numbers
@@ -391,7 +391,7 @@ def _kind(kind: Any) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def floating_of(held: Held) -> str:
+def floating_of(held: ParamTable) -> str:
     """Number type of the model: that of its first array of floats."""
     for tensor in held.tensors.values():
         kind = name_of(tensor.dtype)

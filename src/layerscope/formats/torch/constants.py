@@ -7,8 +7,8 @@ from typing import Any
 
 from layerscope.formats.torch.aten import DRAWN
 from layerscope.formats.torch.calls import MOST_KNOWN, Info
-from layerscope.formats.torch.known_values import KnownValues
-from layerscope.formats.torch.tracking import Entry
+from layerscope.formats.torch.computed_values import KnownValues
+from layerscope.formats.torch.tracking import CallPlan
 
 
 class Constants(KnownValues):
@@ -37,7 +37,7 @@ class Constants(KnownValues):
                     return self.as_meta(out)
             sig = self.tracker.sig(out)
             if key is not None:
-                self.memo[key] = Entry((), (), (sig,))
+                self.memo[key] = CallPlan((), (), (sig,))
         made = self.tracker.register(out, "", sig, plain=False)
         made.fixed = True
         drawn = info.kind == "drawn"
@@ -66,7 +66,7 @@ class Constants(KnownValues):
                 self.follow_write(target, func, args, kwargs)
             return target.tensor
         view = info.kind == "view" and info.words is not None
-        entry: Entry | None = None
+        entry: CallPlan | None = None
         if view and not numbers:
             entry, found = self._of_constant(info, func, args, kwargs, given, key)
             if entry.way == "itself":
@@ -105,7 +105,7 @@ class Constants(KnownValues):
 
     def _of_constant(
         self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any
-    ) -> tuple[Entry, list[Any] | None]:
+    ) -> tuple[CallPlan, list[Any] | None]:
         """As `viewed`, without words: a constant has no nodes."""
         short = self.shortcuts and not self.real and given[0].tensor.is_inference()
         entry = self.memo.get(("folded", key)) if short else None
@@ -119,9 +119,9 @@ class Constants(KnownValues):
 
     def _words(
         self, info: Info, args: Any, kwargs: Any, given: Any, key: Any, n: int
-    ) -> tuple[Entry, Any, int]:
+    ) -> tuple[CallPlan, Any, int]:
         """How a view of a constant is made, once something else was written into either."""
-        entry: Entry | None = self.memo.get(key) if self.shortcuts else None
+        entry: CallPlan | None = self.memo.get(key) if self.shortcuts else None
         if entry is None:
             draft, results, _ = self._translate(info, args, kwargs, given)
             with self.unwatched():
@@ -149,5 +149,5 @@ class Constants(KnownValues):
                 sig = self.tracker.sig(out)
             self.by_values = False
         if sig is not None:
-            self.memo["folded", key] = Entry((), (), (sig,))
+            self.memo["folded", key] = CallPlan((), (), (sig,))
         return out

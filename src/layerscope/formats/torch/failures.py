@@ -8,7 +8,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from layerscope.errors import ModelError
-from layerscope.formats.torch.draft import Refused
+from layerscope.formats.torch.lowering import Refused
 
 # What PyTorch says where Python asks a tensor without numbers for some, and no operator is called.
 LACKS_NUMBERS = re.compile(

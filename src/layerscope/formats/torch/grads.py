@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from layerscope.formats.torch.places import Held
-from layerscope.formats.torch.values import Value
+from layerscope.formats.torch.module_table import ParamTable
+from layerscope.formats.torch.tensors import TracedTensor
 from layerscope.graph.types import Autograd, Constant, Node
 from layerscope.ops.strides import dense, storage_elements
 
@@ -24,7 +24,7 @@ class Grads:
         self.grad_mode = grad_mode  # gradients are on, so that parts under no_grad are seen
         self.contiguous: set[str] = set()  # tensors read through `contiguous()`
         self.also_read: set[str] = set()  # and of these, those that may be read as they are, too
-        self._copied: list[Value] = []
+        self._copied: list[TracedTensor] = []
         self.detached: set[str] = set()  # tensors read through `detach()`
         self.inputs: set[str] = set()  # inputs that require a gradient
         self.no_grad: set[int] = set()  # nodes that ran without gradients
@@ -34,7 +34,7 @@ class Grads:
         self._storages: dict[tuple[str, int], str] = {}  # by what holds it: its first constant
         self.notes: list[str] = [] if grad_mode else [NO_GRAD_MODE]
 
-    def copy(self, source: Value, name: str, was_read: bool) -> None:
+    def copy(self, source: TracedTensor, name: str, was_read: bool) -> None:
         """A tensor is read through `contiguous()`, under the name that it has itself."""
         self.contiguous.add(name)
         if source.parent is None or was_read:
@@ -49,7 +49,7 @@ class Grads:
                 read.remove(old)
                 read.add(names[old])
 
-    def constant(self, value: Value) -> None:
+    def constant(self, value: TracedTensor) -> None:
         """A constant is read: views of one storage are kept as that storage."""
         root = value.root
         tensor, sig = root.tensor, root.sig
@@ -112,7 +112,7 @@ def plain_grad(torch: Any, grads: Grads) -> Callable[[], bool]:
     return lambda: enabled() and hooks(True) is None
 
 
-def strided_kernels(held: Held) -> bool:
+def strided_kernels(held: ParamTable) -> bool:
     """Whether kernels are stored with their channels last."""
     return any(t.dim() > 3 and not t.is_contiguous() for t in held.tensors.values())
 

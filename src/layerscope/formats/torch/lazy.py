@@ -9,7 +9,7 @@ from typing import Any
 from layerscope.errors import ModelError
 from layerscope.formats.torch.calls import DataDependent
 from layerscope.formats.torch.inputs import map_tensors
-from layerscope.formats.torch.own_thread import same_random_states
+from layerscope.formats.torch.restore import same_random_states
 
 
 class Uninitialized(DataDependent):

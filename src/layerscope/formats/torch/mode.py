@@ -18,11 +18,11 @@ from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.quantized import ALONE, QUANTIZED
 from layerscope.formats.torch.calls import INFOS, MOST_KNOWN, Info, NoKernel, makes_fresh
 from layerscope.formats.torch.constants import Constants
-from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import FLOATS
 from layerscope.formats.torch.higher_order import follow
-from layerscope.formats.torch.tracking import Entry
-from layerscope.formats.torch.values import dense
+from layerscope.formats.torch.lowering import PlannedNode
+from layerscope.formats.torch.tensors import dense
+from layerscope.formats.torch.tracking import CallPlan
 from layerscope.formats.torch.writes import Writes
 from layerscope.graph.attributes import Concat, CustomCost, Opaque
 from layerscope.graph.types import Shape, Source
@@ -109,7 +109,7 @@ class Recorder(Constants, Writes):
         return entry.form(outs)
 
     def _registered(
-        self, outs: Any, names: Any, entry: Entry, func: Any, args: Any, kwargs: Any, given: Any
+        self, outs: Any, names: Any, entry: CallPlan, func: Any, args: Any, kwargs: Any, given: Any
     ) -> None:
         known = given[0].known and all(value.known for value in given)
         register = self.tracker.register
@@ -195,7 +195,7 @@ class Recorder(Constants, Writes):
             return self._ruled(info, rule, args, kwargs, outs, given)
         return self._checked(info, draft, results, outs, given)
 
-    def _joined(self, info: Info, args: Any, kwargs: Any, given: Any) -> Entry | None:
+    def _joined(self, info: Info, args: Any, kwargs: Any, given: Any) -> CallPlan | None:
         """Parts alike in all but their size, joined: there may be many, and words take long."""
         sigs = [value.sig for value in given]
         first = sigs[0]
@@ -213,8 +213,10 @@ class Recorder(Constants, Writes):
             [shape] = infer_call("concat", told, tuple([sig.shape for sig in sigs])).outputs
         except ShapeError:
             return None
-        step = Step("concat", tuple(range(len(sigs))), told, (), 1, info.source)
-        return Entry((step,), ((0, 0),), (self.tracker.sig_of(shape, dense(shape), first.dtype),))
+        step = PlannedNode("concat", tuple(range(len(sigs))), told, (), 1, info.source)
+        return CallPlan(
+            (step,), ((0, 0),), (self.tracker.sig_of(shape, dense(shape), first.dtype),)
+        )
 
     def _rule(self, info: Info, func: Any) -> Any:
         """How its owner counts an operator: told to us, or registered with PyTorch's counter."""
@@ -229,7 +231,7 @@ class Recorder(Constants, Writes):
 
     def _ruled(
         self, info: Info, rule: Any, args: Any, kwargs: Any, outs: Any, given: Any
-    ) -> tuple[Entry, Any]:
+    ) -> tuple[CallPlan, Any]:
         many = isinstance(outs, (list, tuple))
         listed = list(outs) if many else [outs]
         sigs = tuple([self.tracker.sig(out) for out in listed])
@@ -241,9 +243,9 @@ class Recorder(Constants, Writes):
         else:
             counts = rule(*self._shapes(args), out_shape=made, **named)
         told_us = CustomCost(shapes, tuple([sig.name for sig in sigs]), **self._counts(counts))
-        step = Step("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
+        step = PlannedNode("custom", tuple(range(len(given))), told_us, (), len(sigs), info.source)
         places = tuple([(0, n) for n in range(len(sigs))])
-        return Entry((step,), places, sigs, tuple if many else None), listed
+        return CallPlan((step,), places, sigs, tuple if many else None), listed
 
     def _counts(self, counts: Any) -> Mapping[str, Any]:
         """What a rule tells: operations by kind, or multiply-adds alone."""
@@ -263,12 +265,12 @@ class Recorder(Constants, Writes):
         sig = self.tracker.sig_of(value.sig.shape, value.sig.stride, value.sig.dtype)
         if shape is not None:
             sig = self.tracker.sig_of(shape, dense(shape), self.torch.float32)
-        step = Step(name, (0,), Opaque((sig.shape,), (sig.name,)), (), 1, Source(op=name))
+        step = PlannedNode(name, (0,), Opaque((sig.shape,), (sig.name,)), (), 1, Source(op=name))
         if name in self.rules:
             counts = self._counts(self.rules[name](value.sig.shape, out_shape=sig.shape))
             told = CustomCost((sig.shape,), (sig.name,), **counts)
-            step = Step("custom", (0,), told, (), 1, Source(op=name))
-        [made] = self.tracker.emit(Entry((step,), ((0, 0),), (sig,)), [value])
+            step = PlannedNode("custom", (0,), told, (), 1, Source(op=name))
+        [made] = self.tracker.emit(CallPlan((step,), ((0, 0),), (sig,)), [value])
         with self.unwatched():
             out = x.new_zeros(sig.shape, dtype=sig.dtype) if self.real else self.empty(sig)
         self.tracker.register(out, made, sig)

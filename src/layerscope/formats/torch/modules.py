@@ -8,20 +8,20 @@ from typing import Any
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import TABLE
-from layerscope.formats.torch.calls import FRESH, shapes_in
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
-from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride
-from layerscope.formats.torch.leaves import Leaf
+from layerscope.formats.torch.calls import CONTIGUOUS_RESULT, shapes_in
+from layerscope.formats.torch.fast_paths import FastPath
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.formats.torch.mode import Recorder
-from layerscope.formats.torch.own_thread import pass_through
-from layerscope.formats.torch.places import Place
+from layerscope.formats.torch.module_table import ModuleInfo
+from layerscope.formats.torch.restore import pass_through
 from layerscope.formats.torch.shadows import Shadows
-from layerscope.formats.torch.tracking import Entry
-from layerscope.formats.torch.values import Sig, Value
+from layerscope.formats.torch.strides import BY_ELEMENT, element_stride
+from layerscope.formats.torch.tensors import TensorMeta, TracedTensor
+from layerscope.formats.torch.tracking import CallPlan
 from layerscope.graph.types import Source
 
 TRACKERS = ("ModuleTracker", "ModTracker")  # of torch.utils and torch.distributed
-NO_ENTRY = Entry((), (), ())  # of a module that must be entered
+NO_ENTRY = CallPlan((), (), ())  # of a module that must be entered
 
 
 class Calls:
@@ -37,8 +37,8 @@ class Calls:
         self.shadows = shadows
         self._memo, self._names = recorder.memo, recorder.tracker.held.names
         self.short = short
-        self._failed: tuple[BaseException, Place, Any] | None = None
-        self._steps: dict[Any, Entry] = {}
+        self._failed: tuple[BaseException, ModuleInfo, Any] | None = None
+        self._steps: dict[Any, CallPlan] = {}
         row = torch.nn.Sequential
         self._row = (row.forward, row.__iter__)
         if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
@@ -72,7 +72,7 @@ class Calls:
         attention = _with_fast_path(torch) if self.recorder.real else ()
         shortens, same, answer = self.short, self._same, self.answer
 
-        def call(place: Place, *args: Any, **kwargs: Any) -> Any:
+        def call(place: ModuleInfo, *args: Any, **kwargs: Any) -> Any:
             if get_ident() != owner:
                 return place.shadow._call_impl(*args, **kwargs)
             short = shortens and len(args) == 1 and not kwargs and plain_grad()
@@ -114,14 +114,14 @@ class Calls:
 
         return call
 
-    def where(self, error: BaseException) -> tuple[Place | None, Any]:
+    def where(self, error: BaseException) -> tuple[ModuleInfo | None, Any]:
         """The innermost module that an error came out of, and shapes of what it was given."""
         failed, self._failed = self._failed, None  # which holds all that the error came through
         return failed[1:] if failed is not None and failed[0] is error else (None, [])
 
     # Modules that are one operation
 
-    def answer(self, place: Place, x: Any, value: Value) -> Any:
+    def answer(self, place: ModuleInfo, x: Any, value: TracedTensor) -> Any:
         """What a module that is one operation makes, without entering PyTorch; None: it must be."""
         found = self._found(place, value.sig)
         if found is None:
@@ -137,7 +137,7 @@ class Calls:
             return x
         return self._tensor(name, entry.outs[0])
 
-    def _found(self, place: Place, sig: Sig) -> tuple[Entry, list[Any], bool] | None:
+    def _found(self, place: ModuleInfo, sig: TensorMeta) -> tuple[CallPlan, list[Any], bool] | None:
         """What the call of a leaf amounts to, names of its arrays, and whether it is in place."""
         leaf = place.leaf
         held = place.held
@@ -179,15 +179,15 @@ class Calls:
                     return None  # put in place of the model's own while it ran
         return entry, stored, in_place
 
-    def _tensor(self, name: str, sig: Sig) -> Any:
+    def _tensor(self, name: str, sig: TensorMeta) -> Any:
         """A tensor that the model is handed."""
         out = self.recorder.unseen(sig)
         self.tracker.register(out, name, sig)
         return out
 
     def _kept(
-        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
-    ) -> Entry | None:
+        self, leaf: FastPath, sig: TensorMeta, arrays: tuple[Any, ...], told: Any, in_place: bool
+    ) -> CallPlan | None:
         """As `_entry`, from that of a module told alike, on another shape of the same rank."""
         buffers = self.tracker.held.buffers
         held = tuple([a is not None and (a.dtype, id(a) in buffers) for a in arrays])
@@ -198,15 +198,15 @@ class Calls:
         key = (leaf, told, in_place, sig.dtype, len(sig.shape), held)
         known = self._steps.get(key)
         if known is not None:
-            return Entry(known.steps, known.results, (sig,))
+            return CallPlan(known.steps, known.results, (sig,))
         entry = self._entry(leaf, sig, arrays, told, in_place)
         if entry is not None and entry.outs[0] is sig:
             self._steps[key] = entry
         return entry
 
     def _gist(
-        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
-    ) -> Entry | None:
+        self, leaf: FastPath, sig: TensorMeta, arrays: tuple[Any, ...], told: Any, in_place: bool
+    ) -> CallPlan | None:
         """As `_entry`, from that of a module told alike that reads another number of channels."""
         buffers, names = self.tracker.held.buffers, self.tracker.held.names
         weight, bias = arrays
@@ -227,12 +227,12 @@ class Calls:
         return known
 
     def _entry(
-        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
-    ) -> Entry | None:
+        self, leaf: FastPath, sig: TensorMeta, arrays: tuple[Any, ...], told: Any, in_place: bool
+    ) -> CallPlan | None:
         recorder, tracker = self.recorder, self.tracker
         names, buffers = tracker.held.names, tracker.held.buffers
         given = [sig]
-        refs: list[Ref | None] = []
+        refs: list[TensorRef | None] = []
         for n, array in enumerate(arrays):
             if array is None:
                 refs.append(None)
@@ -242,13 +242,13 @@ class Calls:
             buffer = id(array) in buffers
             held = tracker.sig(array, "buffer" if buffer else "param")
             given.append(held)
-            refs.append(Ref(held.shape, held.name, n, True, buffer))
+            refs.append(TensorRef(held.shape, held.name, n, True, buffer))
         if not recorder.usual(leaf.operator, given):
             return None
         # places count arrays here; the one tensor that is read is told apart
-        x = Ref(sig.shape, sig.name, -1, sig.kind != "")
+        x = TensorRef(sig.shape, sig.name, -1, sig.kind != "")
         source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
-        draft = Draft(source, tracker.same, recorder.floating)
+        draft = Lowering(source, tracker.same, recorder.floating)
         draft.in_place = in_place
         draft.training = tracker.grads.training
         arguments = leaf.arguments(x, tuple(refs), told)
@@ -256,21 +256,23 @@ class Calls:
             return None
         try:
             made = TABLE[leaf.operator](draft, *arguments)
-        except (NoWords, Refused, ShapeError, TypeError, ValueError, IndexError):
+        except (Unsupported, Refused, ShapeError, TypeError, ValueError, IndexError):
             return None
         alike = all(held.name == made.dtype for held in given[1:])
         if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
             return None
-        out: Sig | None = sig
-        if not in_place and (sig.contiguous or leaf.operator in FRESH):
+        out: TensorMeta | None = sig
+        if not in_place and (sig.contiguous or leaf.operator in CONTIGUOUS_RESULT):
             [out] = recorder.sigs_of([made], given)
         elif not in_place:
             out = self._layout(leaf, sig, arrays, told)
         if out is None or out.shape != made.shape or out.name != made.dtype:
             return None
-        return Entry(tuple(draft.steps), (made.place,), (out,))
+        return CallPlan(tuple(draft.steps), (made.value_id,), (out,))
 
-    def _layout(self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any) -> Sig | None:
+    def _layout(
+        self, leaf: FastPath, sig: TensorMeta, arrays: tuple[Any, ...], told: Any
+    ) -> TensorMeta | None:
         """What is made of an input that does not stand one behind the other; PyTorch is asked."""
         if leaf.operator in BY_ELEMENT:
             stride = element_stride(sig.shape, [sig])
@@ -290,7 +292,7 @@ class Calls:
 
     # Modules that call others one after the other
 
-    def _is_row(self, place: Place) -> bool:
+    def _is_row(self, place: ModuleInfo) -> bool:
         """Whether a module does nothing but hand what it is given through its children."""
         kind = place.kind
         return (
@@ -300,13 +302,13 @@ class Calls:
             and not _hooked(place.held)
         )
 
-    def _through(self, row: Place, x: Any) -> Any:
+    def _through(self, row: ModuleInfo, x: Any) -> Any:
         """As `Sequential.forward`; a tensor that only leaves hand on is never made."""
         tracker = self.tracker
         places, values, shadows = tracker.places, tracker.values, self.shadows
         plain_call = self.torch.nn.Module.__call__
         read: tuple[str, ...] = ()
-        sig: Sig | None = None  # of what stands under that name and was not made yet
+        sig: TensorMeta | None = None  # of what stands under that name and was not made yet
         for module in [*dict.values(row.held["_modules"])]:
             place = places.get(id(module)) or shadows.by_shadow.get(id(module))
             if place is not None and place.leaf is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from layerscope.formats.torch.places import Held, Place
+from layerscope.formats.torch.module_table import ModuleInfo, ParamTable
 
 BOX = "_packed_params"  # what modules call it, and the one child of some that does nothing but hold
 
@@ -16,7 +16,7 @@ class Pack(Struct, frozen=True):
     """Arrays by their own names, and what a convolution is told beside them."""
 
     arrays: dict[str, Any]
-    told: tuple[Any, ...] = ()  # stride, padding, dilation, output padding; groups
+    conv_args: tuple[Any, ...] = ()  # stride, padding, dilation, output padding; groups
 
     @property
     def pair(self) -> tuple[Any, Any]:
@@ -28,7 +28,11 @@ class Packs:
     """The packed objects of a model, found when the first of them is met."""
 
     def __init__(
-        self, torch: Any, places: Mapping[int, Place], held: Held, unwatched: Callable[[], Any]
+        self,
+        torch: Any,
+        places: Mapping[int, ModuleInfo],
+        held: ParamTable,
+        unwatched: Callable[[], Any],
     ) -> None:
         self.torch, self.places, self.held, self.unwatched = torch, places, held, unwatched
         self._found: dict[int, Pack] = {}

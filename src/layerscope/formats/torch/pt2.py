@@ -14,7 +14,7 @@ from layerscope.errors import FormatError, GraphError, UsageError
 from layerscope.formats import Options
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.dtypes import name_of
-from layerscope.formats.torch.exported import Meta, Payload, Payloads, Program, Sizes
+from layerscope.formats.torch.export_schema import Meta, Payload, Payloads, Program, Sizes
 from layerscope.formats.torch.stored import check_name, short
 from layerscope.graph.types import Graph, storage_bytes
 from layerscope.limits import JSON_BYTES, plain
@@ -34,7 +34,9 @@ def recognise(head: bytes) -> bool:
 
 def read(path: str, options: Options) -> Graph:
     """The network of an exported program."""
-    from layerscope.formats.torch.replay import Replay  # here, as each reader is asked of each file
+    from layerscope.formats.torch.exported_program import (
+        Replay,
+    )  # here, as each reader is asked of each file
 
     with opened(path, "the zip archive that torch.export.save writes") as archive:
         members = archive.members

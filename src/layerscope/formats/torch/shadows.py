@@ -16,7 +16,7 @@ from operator import itemgetter
 from types import CellType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from layerscope.formats.torch.places import Place, Places
+from layerscope.formats.torch.module_table import ModuleInfo, ModuleTable
 from layerscope.formats.torch.scripted import scripted_copy
 
 SEAM = "_compiled_call_impl"  # where PyTorch looks for a compiled forward, before it runs one
@@ -135,12 +135,12 @@ class Shadows:
     def __init__(
         self,
         torch: Any,
-        places: Places,
+        places: ModuleTable,
         own_hooks: bool = False,
         copy_tensor: Callable[[Any], Any] | None = None,
     ) -> None:
         self.torch, self.places = torch, places
-        self.by_shadow: dict[int, Place] = {}  # identity of a shadow -> its place
+        self.by_shadow: dict[int, ModuleInfo] = {}  # identity of a shadow -> its place
         self.call: Any = None  # what handles the call of a shadow
         self.copy_tensor = copy_tensor  # None: shadows have the tensors of their modules
         self._own_hooks = own_hooks
@@ -185,7 +185,7 @@ class Shadows:
             return child
         return self.convert(child)
 
-    def make(self, place: Place) -> Any:
+    def make(self, place: ModuleInfo) -> Any:
         """Make the shadow of a module of the model."""
         module = place.module
         if place.leaf is not None and (leaf := self._make_leaf(place)) is not None:
@@ -211,7 +211,7 @@ class Shadows:
             new["forward"] = partial(_call_original, shadow)  # counted as it is written
         return shadow
 
-    def _make_leaf(self, place: Place) -> Any:
+    def _make_leaf(self, place: ModuleInfo) -> Any:
         """As `make`, in a third of the time: leaves are many and hardly ever entered.
 
         None for one that has other attributes than those of its class, or something registered.
@@ -241,7 +241,7 @@ class Shadows:
         self.by_shadow[id(shadow)] = place
         return shadow
 
-    def _make_scripted(self, place: Place) -> Any:
+    def _make_scripted(self, place: ModuleInfo) -> Any:
         """Make the shadow of a TorchScript module; its children are run by its interpreter."""
         held = place.module.__dict__
         shadow = place.shadow = scripted_copy(self.torch, place.module, self.copy_tensor)

@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.formats.torch.draft import Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.grads import Grads
-from layerscope.formats.torch.places import Held, Place
-from layerscope.formats.torch.values import NO_STRIDES, Sig, Value
+from layerscope.formats.torch.lowering import PlannedNode
+from layerscope.formats.torch.module_table import ModuleInfo, ParamTable
+from layerscope.formats.torch.tensors import NO_STRIDES, TensorMeta, TracedTensor
 from layerscope.graph.attributes import Cast, DeclaredOutputs, Permute, Reshape, Slice
 from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
 
@@ -26,20 +26,20 @@ class Interned:
 
     def __init__(self) -> None:
         self.attributes: dict[Any, Any] = {}
-        self.sigs: dict[Any, Sig] = {}
-        self.memo: dict[tuple[str, bool], dict[Any, Entry]] = {}  # by the model's dtype and mode
+        self.sigs: dict[Any, TensorMeta] = {}
+        self.memo: dict[tuple[str, bool], dict[Any, CallPlan]] = {}  # by the model's dtype and mode
 
 
 MADE_OF_NOTHING = ("constant", "random")
 FIRST = ((0, 0),)  # the result of most calls: what their first step makes first
 
 
-class Entry(Struct, frozen=True, gc=False):
+class CallPlan(Struct, frozen=True, gc=False):
     """What a call amounts to: its steps, and which of their tensors are its results."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedNode, ...]
     results: tuple[Any, ...]  # places
-    outs: tuple[Sig, ...]
+    outs: tuple[TensorMeta, ...]
     form: Any = None  # None for a single tensor, else list or tuple
     way: str = ""  # how a view is had, see Views; "" where it must be run to know
 
@@ -50,16 +50,22 @@ INTERNED = [Interned()]  # the one that new runs begin with
 class Tracker:
     """Collects nodes while a model runs."""
 
-    def __init__(self, places: Mapping[int, Place], held: Held, grads: Grads | None = None) -> None:
+    def __init__(
+        self, places: Mapping[int, ModuleInfo], held: ParamTable, grads: Grads | None = None
+    ) -> None:
         self.places = places
         self.held = held
         self.grads = grads or Grads()
-        self.values: dict[int, Value] = {}
-        self.log: list[Value] = []  # every value that got a name, in order; keeps tensors alive
+        self.values: dict[int, TracedTensor] = {}
+        self.log: list[
+            TracedTensor
+        ] = []  # every value that got a name, in order; keeps tensors alive
         self.writes: dict[
-            Value, list[Any]
+            TracedTensor, list[Any]
         ] = {}  # known values written in place, by what holds them
-        self.written: dict[Value, Any] = {}  # how many of these were applied, and to which numbers
+        self.written: dict[
+            TracedTensor, Any
+        ] = {}  # how many of these were applied, and to which numbers
         self.nodes: list[Node] = []
         self.inputs: list[Tensor] = []
         self.params: dict[str, Param] = {}
@@ -67,8 +73,8 @@ class Tracker:
         self.names: set[str] = set()
         self.interned = INTERNED[0]
         self.same = self.interned.attributes
-        self.place: Place | None = None
-        self.leaf: Place | None = None  # the module that is the operation at hand
+        self.place: ModuleInfo | None = None
+        self.leaf: ModuleInfo | None = None  # the module that is the operation at hand
         self.lost_values = False  # whether PyTorch made a tensor of Python numbers, on meta
         self.own_types = False  # whether a node has arrays of other types than its rule tells
         self._counts: dict[str, int] = {}
@@ -83,7 +89,7 @@ class Tracker:
 
     # Tensors
 
-    def sig(self, tensor: Any, kind: str = "") -> Sig:
+    def sig(self, tensor: Any, kind: str = "") -> TensorMeta:
         """The one value for all tensors of this shape, layout and number type."""
         try:
             stride = NO_STRIDES if tensor.is_sparse else tensor.stride()
@@ -91,25 +97,27 @@ class Tracker:
             stride = NO_STRIDES
         return self.sig_of(tuple(tensor.shape), stride, tensor.dtype, kind)
 
-    def sig_of(self, shape: Shape, stride: Shape, dtype: Any, kind: str = "") -> Sig:
+    def sig_of(self, shape: Shape, stride: Shape, dtype: Any, kind: str = "") -> TensorMeta:
         """As `sig`, of its parts."""
         key = (shape, stride, dtype, kind)
         found = self._sigs.get(key)
         if found is None:
-            found = self._sigs.setdefault(key, Sig(shape, stride, dtype, kind, name_of(dtype)))
+            found = self._sigs.setdefault(
+                key, TensorMeta(shape, stride, dtype, kind, name_of(dtype))
+            )
         return found
 
-    def cast_sig(self, sig: Sig, dtype: Any) -> Sig:
+    def cast_sig(self, sig: TensorMeta, dtype: Any) -> TensorMeta:
         """An array of the model in another dtype than it is stored in."""
         key = (sig, dtype)
         found = self._sigs.get(key)
         if found is None:
-            made = Sig(sig.shape, sig.stride, dtype, sig.kind, name_of(dtype))
+            made = TensorMeta(sig.shape, sig.stride, dtype, sig.kind, name_of(dtype))
             made.stored_dtype = sig.stored_dtype or sig.name
             found = self._sigs.setdefault(key, made)
         return found
 
-    def value(self, tensor: Any) -> Value:
+    def value(self, tensor: Any) -> TracedTensor:
         """What is known of a tensor; one never seen is an array of the model, or a constant."""
         found = self.values.get(id(tensor))
         if found is not None:
@@ -117,10 +125,10 @@ class Tracker:
         name = self.held.names.get(id(tensor))
         if name is not None:
             kind = "buffer" if id(tensor) in self.held.buffers else "param"
-            found = Value(tensor, name, self.sig(tensor, kind))
+            found = TracedTensor(tensor, name, self.sig(tensor, kind))
             found.known = kind == "buffer" and tensor.device.type == "cpu"
         else:
-            found = Value(tensor, "", self.sig(tensor))
+            found = TracedTensor(tensor, "", self.sig(tensor))
             found.known = tensor.device.type == "cpu"
             self.lost_values = self.lost_values or tensor.is_meta
             found.fixed = True
@@ -129,16 +137,18 @@ class Tracker:
         self.log.append(found)
         return found
 
-    def register(self, tensor: Any, name: str, sig: Sig, *, plain: bool = True) -> Value:
+    def register(
+        self, tensor: Any, name: str, sig: TensorMeta, *, plain: bool = True
+    ) -> TracedTensor:
         """A tensor that was just made."""
-        made = Value(tensor, name, sig)
+        made = TracedTensor(tensor, name, sig)
         if not plain:
             made.plain = False
         self.values[id(tensor)] = made
         self.log.append(made)
         return made
 
-    def declare(self, tensor: Any, name: str) -> Value:
+    def declare(self, tensor: Any, name: str) -> TracedTensor:
         """An input of the network."""
         free = name
         count = 0
@@ -154,7 +164,7 @@ class Tracker:
 
     def read(self, value: Any) -> str:
         """The name a node reads; arrays are declared, constants made, stale views taken anew."""
-        if type(value) is not Value:
+        if type(value) is not TracedTensor:
             value = self.value(value)
         if value.plain:
             return str(value.name)
@@ -178,7 +188,7 @@ class Tracker:
         told = self.same.setdefault((DeclaredOutputs, told), told)
         around = self.place, self.leaf
         self.place = self.leaf = None  # it belongs to no module
-        [value.name] = self._node(Step(op, (), told, (), 1, None), ())
+        [value.name] = self._node(PlannedNode(op, (), told, (), 1, None), ())
         self.place, self.leaf = around
         if self.grads.training:
             self.grads.constant(value)
@@ -186,7 +196,7 @@ class Tracker:
         value.fixed = False
         return str(value.name)
 
-    def _stored(self, value: Value) -> str:
+    def _stored(self, value: TracedTensor) -> str:
         name, sig = value.name, value.sig
         self.used.add(name)
         if name not in self.params:
@@ -198,7 +208,7 @@ class Tracker:
             self.params[value.name] = Param(name, sig.shape, role, dtype, value.name)
         return self.params[value.name].name
 
-    def _cast(self, value: Value) -> str:
+    def _cast(self, value: TracedTensor) -> str:
         """The name of an array of the model after a cast, which is a row of its own."""
         value.name = self._single("cast", (self._stored(value),), Cast(value.sig.name))
         value.plain = True
@@ -207,7 +217,7 @@ class Tracker:
 
     # Nodes
 
-    def emit(self, entry: Entry, given: list[Any]) -> Sequence[str]:
+    def emit(self, entry: CallPlan, given: list[Any]) -> Sequence[str]:
         """Add the nodes of a call; names of its results."""
         steps, read = entry.steps, self.read
         if len(steps) == 1:  # most calls, which need no list of steps before
@@ -227,7 +237,7 @@ class Tracker:
         return [read(given[p]) if isinstance(p, int) else before[p[0]][p[1]] for p in entry.results]
 
     def emit_leaf(
-        self, place: Place, step: Step, read: tuple[str, ...], stored: list[Any]
+        self, place: ModuleInfo, step: PlannedNode, read: tuple[str, ...], stored: list[Any]
     ) -> tuple[str, ...]:
         """As `emit`, of a module that is one step, of one tensor and arrays stored as told."""
         name = path = place.path
@@ -253,7 +263,7 @@ class Tracker:
         )  # fmt: skip
         return made
 
-    def _node(self, step: Step, inputs: tuple[str, ...], given: Any = ()) -> tuple[str, ...]:
+    def _node(self, step: PlannedNode, inputs: tuple[str, ...], given: Any = ()) -> tuple[str, ...]:
         """Add one node; names of what it makes."""
         leaf, op, outputs, holds = self.leaf, step.op, step.outputs, step.holds
         names = self.names
@@ -285,7 +295,7 @@ class Tracker:
             self._typed(step, given)
         return made
 
-    def _typed(self, step: Step, given: list[Any]) -> None:
+    def _typed(self, step: PlannedNode, given: list[Any]) -> None:
         """The node just added has the arrays of its step, not those of its rule."""
         self.own_types = True
         places = dict(step.holds)
@@ -302,7 +312,7 @@ class Tracker:
         ties = None
         for own, place in holds:
             array = given[place]
-            stored = names[id(array.tensor if type(array) is Value else array)]
+            stored = names[id(array.tensor if type(array) is TracedTensor else array)]
             if stored != f"{name}.{own}":
                 ties = ties or {}
                 ties[own] = stored
@@ -317,7 +327,7 @@ class Tracker:
                 self._counts[path] = count
                 return f"{path}_{count}"
 
-    def settle(self, place: Place, before: int, mark: int) -> bool:
+    def settle(self, place: ModuleInfo, before: int, mark: int) -> bool:
         """A module without children that made one node, constants apart, is that node."""
         depth = len(place.scope)
         made = [
@@ -330,7 +340,7 @@ class Tracker:
         self._rename(made[0], place, mark)
         return True
 
-    def _rename(self, index: int, place: Place, mark: int) -> None:
+    def _rename(self, index: int, place: ModuleInfo, mark: int) -> None:
         node = self.nodes[index]
         name = place.path
         if place.calls or name in self.names:
@@ -356,7 +366,7 @@ class Tracker:
 
     # What is written in place
 
-    def write(self, value: Value, name: str) -> None:
+    def write(self, value: TracedTensor, name: str) -> None:
         """A tensor has new contents, and so has all it is a view of."""
         root = value.root
         child = value
@@ -373,17 +383,17 @@ class Tracker:
             self._written(parent, self._back(parent, child, old), root)
             child = parent
 
-    def _written(self, value: Value, name: str, root: Value) -> None:
+    def _written(self, value: TracedTensor, name: str, root: TracedTensor) -> None:
         value.name = name
         value.version = root.version
         value.known = value.fixed = False
         value.plain = value.parent is None
         self.log.append(value)
 
-    def _back(self, parent: Value, child: Value, before: str) -> str:
+    def _back(self, parent: TracedTensor, child: TracedTensor, before: str) -> str:
         """The name of what a view is of, after the view was written."""
         entry, _, place = child.made
-        steps: tuple[Step, ...] = entry.steps
+        steps: tuple[PlannedNode, ...] = entry.steps
         if not steps:
             return child.name
         shape = parent.sig.shape
@@ -407,10 +417,10 @@ class Tracker:
     def _single(self, op: str, inputs: tuple[str, ...], told: Any) -> str:
         if told is not None:
             told = self.same.setdefault((type(told), told), told)
-        return self._node(Step(op, (), told, (), 1, None), inputs)[0]
+        return self._node(PlannedNode(op, (), told, (), 1, None), inputs)[0]
 
 
-def _cut(step: Step, shape: Shape, place: Any) -> Slice | None:
+def _cut(step: PlannedNode, shape: Shape, place: Any) -> Slice | None:
     """Where in the whole a view stands that was cut out of it along one axis."""
     if step.op == "slice":
         whole: Slice = step.attributes

@@ -7,13 +7,13 @@ from typing import Any
 
 from layerscope.formats.torch.aten import DRAWN
 from layerscope.formats.torch.calls import LISTS, Caller, DataDependent, Info
-from layerscope.formats.torch.layouts import view_layouts
-from layerscope.formats.torch.tracking import Entry
+from layerscope.formats.torch.strides import view_layouts
+from layerscope.formats.torch.tracking import CallPlan
 from layerscope.graph.types import elements
 from layerscope.ops.spec import shown
 
 MOST_WRITTEN = 1 << 12  # elements that a check of a write computes with; more are scaled down
-WRITABLE = Entry((), (), ())  # stands for a write that was tried
+WRITABLE = CallPlan((), (), ())  # stands for a write that was tried
 NOT_ON_CPU = ("Half", "BFloat16", "Float8")  # dtypes that other devices have more kernels for
 
 
@@ -22,7 +22,7 @@ class Views(Caller):
 
     def viewed(
         self, info: Info, func: Any, args: Any, kwargs: Any, given: Any, key: Any
-    ) -> tuple[Entry, list[Any] | None]:
+    ) -> tuple[CallPlan, list[Any] | None]:
         """What such a call amounts to, and its results where it had to be run."""
         source = given[0]
         # A view of what autograd knows of is one that it knows of, too.
@@ -42,7 +42,7 @@ class Views(Caller):
             self.memo[key] = entry
         return entry, listed
 
-    def _laid_out(self, info: Info, args: Any, kwargs: Any, given: Any) -> Entry | None:
+    def _laid_out(self, info: Info, args: Any, kwargs: Any, given: Any) -> CallPlan | None:
         """What a call not seen before makes, where that is certain; no steps."""
         sig = given[0].sig
         layouts = view_layouts(info.name, sig, args[1:], kwargs) if len(given) == 1 else None
@@ -50,9 +50,9 @@ class Views(Caller):
             return None
         sigs = [self.tracker.sig_of(told.shape, told.stride, sig.dtype) for told in layouts]
         form = list if info.name in LISTS else None
-        return Entry((), (), tuple(sigs), form, "copy" if layouts[0].copied else "view")
+        return CallPlan((), (), tuple(sigs), form, "copy" if layouts[0].copied else "view")
 
-    def _foretold(self, info: Info, args: Any, kwargs: Any, given: Any) -> Entry | None:
+    def _foretold(self, info: Info, args: Any, kwargs: Any, given: Any) -> CallPlan | None:
         """What a call not seen before amounts to, where that is certain."""
         known = self._laid_out(info, args, kwargs, given)
         if known is None:

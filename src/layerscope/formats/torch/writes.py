@@ -7,9 +7,9 @@ from typing import Any
 
 from layerscope.formats.torch.aten import DRAWN, TABLE
 from layerscope.formats.torch.calls import MOST_KNOWN, Info
-from layerscope.formats.torch.draft import Draft, Ref
-from layerscope.formats.torch.known_values import KnownValues
-from layerscope.formats.torch.values import Value
+from layerscope.formats.torch.computed_values import KnownValues
+from layerscope.formats.torch.lowering import Lowering, TensorRef
+from layerscope.formats.torch.tensors import TracedTensor
 from layerscope.graph.attributes import DeclaredOutputs
 
 
@@ -63,7 +63,7 @@ class Writes(KnownValues):
                     made.version = -1  # named when it is read
         return result
 
-    def cast_array(self, source: Value, dtype: Any) -> Any:
+    def cast_array(self, source: TracedTensor, dtype: Any) -> Any:
         """An array of the model in another dtype: still the array for a layer that holds it."""
         held, tracker = self.tracker.held, self.tracker
         sig = tracker.cast_sig(source.sig, dtype)
@@ -75,7 +75,7 @@ class Writes(KnownValues):
         tracker.register(out, source.name, sig, plain=False)
         return out
 
-    def _same_array(self, out: Any, source: Value) -> None:
+    def _same_array(self, out: Any, source: TracedTensor) -> None:
         held, tracker = self.tracker.held, self.tracker
         held.names[id(out)] = source.name
         if source.sig.kind == "buffer":
@@ -100,7 +100,7 @@ class Writes(KnownValues):
             self.need_writable(info, func, args, kwargs, given, key)
             if info.name in DRAWN:
                 told = DeclaredOutputs((target.sig.shape,), (target.sig.name,))
-                draft = Draft(info.source, self.tracker.same, self.floating)
+                draft = Lowering(info.source, self.tracker.same, self.floating)
                 entry = self._entry(draft, [draft.add("random", at=told)], [target.sig], None)
             else:
                 draft, results, _ = self._translate(info, args, kwargs, given)
@@ -120,7 +120,7 @@ class Writes(KnownValues):
         self.tracker.write(target, name)
         if known:
             self.follow_write(target, func, args, kwargs)
-            written: Value | None = target
+            written: TracedTensor | None = target
             while written is not None:
                 written.known, written = True, written.parent
         return target.tensor
@@ -157,8 +157,8 @@ class Writes(KnownValues):
             target.sig = self.tracker.sig(target.tensor)
             words = TABLE.get(base)
             if words is not None:
-                draft = Draft(info.source, self.tracker.same, self.floating)
-                ref = Ref(before.shape, before.name, 0, before.kind != "")
+                draft = Lowering(info.source, self.tracker.same, self.floating)
+                ref = TensorRef(before.shape, before.name, 0, before.kind != "")
                 made = words(draft, ref, *args[1:], **kwargs)
                 name = self.tracker.emit(self._entry(draft, [made], [target.sig], None), given)[0]
                 self.tracker.write(target, name)

@@ -9,33 +9,33 @@ from typing import Any
 
 from layerscope.formats.torch.aten.norms import batch_norm, group_norm, layer_norm
 from layerscope.formats.torch.aten.shaping import dropout
-from layerscope.formats.torch.draft import Draft, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef
 
 
 def native_batch_norm(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
-    running_mean: Ref,
-    running_var: Ref,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
+    running_mean: TensorRef,
+    running_var: TensorRef,
     momentum: float,
     eps: float,
-) -> Ref:
+) -> TensorRef:
     return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 def native_group_norm(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
     n: int,
     c: int,
     hw: int,
     group: int,
     eps: float,
-) -> Ref:
+) -> TensorRef:
     return group_norm(d, input, group, weight, bias, eps)
 
 

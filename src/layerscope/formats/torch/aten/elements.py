@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import broadcast_to, reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.dtypes import FLOATS, INEXACT
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source, elements
 from layerscope.ops.spec import COMPLEX_OF, axis_of
@@ -28,7 +28,7 @@ def _wider(a: str, b: str) -> str:
 def unary(op: str) -> Any:
     """What else PyTorch tells it (a slope, a threshold) is a constant of it."""
 
-    def translate(d: Draft, self: Ref, *told: Any, **_: Any) -> Ref:
+    def translate(d: Lowering, self: TensorRef, *told: Any, **_: Any) -> TensorRef:
         x = self
         if op == "bitwise_not":
             _need_bits(x)
@@ -61,33 +61,35 @@ def _activation(op: str, constants: list[float], in_place: bool) -> at.Activatio
     return at.Activation(told[0], told[1] if len(told) > 1 else None, in_place)
 
 
-def gelu(d: Draft, self: Ref, approximate: str = "none") -> Ref:
+def gelu(d: Lowering, self: TensorRef, approximate: str = "none") -> TensorRef:
     op = "gelu_tanh" if approximate == "tanh" else "gelu"
     return d.add(op, self, at=at.Activation(in_place=d.in_place))
 
 
-def hardtanh(d: Draft, self: Ref, min_val: float = -1.0, max_val: float = 1.0) -> Ref:
+def hardtanh(
+    d: Lowering, self: TensorRef, min_val: float = -1.0, max_val: float = 1.0
+) -> TensorRef:
     op = "relu6" if (min_val, max_val) == (0, 6) else "clip"
     return d.add(op, self, at=at.Activation(in_place=d.in_place))
 
 
-def clamp(d: Draft, self: Ref, min: Any = None, max: Any = None) -> Ref:
-    if not any(each is None or isinstance(each, Ref) for each in (min, max)):
+def clamp(d: Lowering, self: TensorRef, min: Any = None, max: Any = None) -> TensorRef:
+    if not any(each is None or isinstance(each, TensorRef) for each in (min, max)):
         return d.add("clip", self, at=at.Activation(in_place=d.in_place))
     x = self
     for op, bound in (("max", min), ("min", max)):
         if bound is not None:
             if x is not self:
                 d.source = Source(op=f"{d.source.op}.second")
-            x = d.add(op, x, *([bound] if isinstance(bound, Ref) else []))
+            x = d.add(op, x, *([bound] if isinstance(bound, TensorRef) else []))
     return x
 
 
-def clamp_max(d: Draft, self: Ref, max: Any) -> Ref:
+def clamp_max(d: Lowering, self: TensorRef, max: Any) -> TensorRef:
     return clamp(d, self, None, max)
 
 
-def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
+def prelu(d: Lowering, self: TensorRef, weight: TensorRef) -> TensorRef:
     if not weight.rank or not self.rank:
         return prelu_kernel(d, self, weight)
     told = at.PReLU(shared=elements(weight.shape) == 1)
@@ -96,7 +98,7 @@ def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
     return d.add("prelu", self, weight, at=told)
 
 
-def prelu_kernel(d: Draft, self: Ref, weight: Ref) -> Ref:
+def prelu_kernel(d: Lowering, self: TensorRef, weight: TensorRef) -> TensorRef:
     """As `prelu`, the slopes with an axis of one for every other axis of the input."""
     row = (elements(weight.shape),)
     x = self if self.rank else reshape(d, self, (1,))
@@ -104,29 +106,29 @@ def prelu_kernel(d: Draft, self: Ref, weight: Ref) -> Ref:
     return reshape(d, made, self.shape)
 
 
-def glu(d: Draft, self: Ref, dim: int = -1) -> Ref:
+def glu(d: Lowering, self: TensorRef, dim: int = -1) -> TensorRef:
     a, b = d.several("split", self, at=at.Split(axis_of(dim, self.rank), parts=2))
     return d.add("mul", a, d.add("sigmoid", b))
 
 
 def binary(op: str) -> Any:
-    def translate(d: Draft, self: Any, other: Any, *, alpha: Any = 1, **_: Any) -> Ref:
+    def translate(d: Lowering, self: Any, other: Any, *, alpha: Any = 1, **_: Any) -> TensorRef:
         """One side may be a number; the result has the wider number type."""
-        given = [ref for ref in (self, other) if isinstance(ref, Ref)]
-        if alpha != 1 and isinstance(other, Ref) and given:
+        given = [ref for ref in (self, other) if isinstance(ref, TensorRef)]
+        if alpha != 1 and isinstance(other, TensorRef) and given:
             given[-1] = d.add("mul", given[-1])
-        return _meet(d, op, given, [c for c in (self, other) if not isinstance(c, Ref)])
+        return _meet(d, op, given, [c for c in (self, other) if not isinstance(c, TensorRef)])
 
     return translate
 
 
-def _need_bits(*given: Ref) -> None:
+def _need_bits(*given: TensorRef) -> None:
     for ref in given:
         if ref.dtype.startswith(INEXACT):
             raise Refused(f"bits of numbers of {ref.dtype}")
 
 
-def _meet(d: Draft, op: str, given: list[Ref], constants: list[Any]) -> Ref:
+def _meet(d: Lowering, op: str, given: list[TensorRef], constants: list[Any]) -> TensorRef:
     if op == "bitwise":
         _need_bits(*given)
     kind = given[0].dtype
@@ -162,18 +164,18 @@ def _sort(dtype: str) -> int:
     return 3 if dtype.startswith("complex") else 2 if dtype in FLOATS else dtype != "bool"
 
 
-def rsub(d: Draft, self: Ref, other: Any, alpha: Any = 1) -> Ref:
-    result: Ref = binary("sub")(d, other, self)
+def rsub(d: Lowering, self: TensorRef, other: Any, alpha: Any = 1) -> TensorRef:
+    result: TensorRef = binary("sub")(d, other, self)
     return result
 
 
-def divide(d: Draft, self: Any, other: Any, *, rounding_mode: str | None = None) -> Ref:
-    result: Ref = binary("floor_div" if rounding_mode else "div")(d, self, other)
+def divide(d: Lowering, self: Any, other: Any, *, rounding_mode: str | None = None) -> TensorRef:
+    result: TensorRef = binary("floor_div" if rounding_mode else "div")(d, self, other)
     return result
 
 
-def power(d: Draft, self: Any, exponent: Any) -> Ref:
-    if isinstance(self, Ref) and not isinstance(exponent, Ref):
+def power(d: Lowering, self: Any, exponent: Any) -> TensorRef:
+    if isinstance(self, TensorRef) and not isinstance(exponent, TensorRef):
         if isinstance(exponent, int) and exponent < 0 and not self.dtype.startswith(INEXACT):
             raise Refused(f"numbers of {self.dtype} to a negative power")
         if exponent == 2:
@@ -184,72 +186,80 @@ def power(d: Draft, self: Any, exponent: Any) -> Ref:
             return d.add("rsqrt", self)
         if exponent == 1:
             return d.add("identity", self)
-    if not isinstance(self, Ref):
+    if not isinstance(self, TensorRef):
         d.source = Source(op=f"{d.source.op}.Scalar")
-    result: Ref = binary("pow")(d, self, exponent)
+    result: TensorRef = binary("pow")(d, self, exponent)
     return result
 
 
-def where(d: Draft, condition: Ref, self: Any = None, other: Any = None) -> Ref:
+def where(d: Lowering, condition: TensorRef, self: Any = None, other: Any = None) -> TensorRef:
     if self is None:
-        raise NoWords("places that data decides")
+        raise Unsupported("places that data decides")
     if condition.dtype not in ("bool", "uint8"):
         raise Refused(f"a choice by numbers of {condition.dtype}")
     return d.add("where", condition, *_both(d, condition, self, other))
 
 
-def _both(d: Draft, condition: Ref, a: Any, b: Any) -> list[Ref]:
+def _both(d: Lowering, condition: TensorRef, a: Any, b: Any) -> list[TensorRef]:
     """Numbers in place of tensors are constants of one element."""
-    kinds = [ref.dtype for ref in (a, b) if isinstance(ref, Ref)]
+    kinds = [ref.dtype for ref in (a, b) if isinstance(ref, TensorRef)]
     kind = kinds[0] if kinds else d.floating
     if len(kinds) == 2 and kinds[0] != kinds[1]:
         kind = _wider(*kinds)
-    return [d.cast(each, kind) if isinstance(each, Ref) else number(d, kind) for each in (a, b)]
+    return [
+        d.cast(each, kind) if isinstance(each, TensorRef) else number(d, kind) for each in (a, b)
+    ]
 
 
-def number(d: Draft, dtype: str) -> Ref:
+def number(d: Lowering, dtype: str) -> TensorRef:
     """A constant of one element."""
     return d.add("constant", at=at.DeclaredOutputs(((),), (dtype,)))
 
 
-def masked_fill(d: Draft, self: Ref, mask: Ref, value: Any) -> Ref:
+def masked_fill(d: Lowering, self: TensorRef, mask: TensorRef, value: Any) -> TensorRef:
     """A choice between the tensor and one value."""
     if mask.dtype != "bool":
         raise Refused(f"a mask of {mask.dtype}")
-    if isinstance(value, Ref) and value.rank:
-        raise NoWords("a tensor to fill with")
-    filler = d.cast(value, self.dtype) if isinstance(value, Ref) else number(d, self.dtype)
+    if isinstance(value, TensorRef) and value.rank:
+        raise Unsupported("a tensor to fill with")
+    filler = d.cast(value, self.dtype) if isinstance(value, TensorRef) else number(d, self.dtype)
     return d.add("where", mask, filler, self)
 
 
-def copy(d: Draft, self: Ref, src: Ref, non_blocking: bool = False) -> Ref:
+def copy(d: Lowering, self: TensorRef, src: TensorRef, non_blocking: bool = False) -> TensorRef:
     made = broadcast_to(d, d.cast(src, self.dtype), self.shape)
     return made if made is not src else d.add("identity", src)
 
 
-def fill(d: Draft, self: Ref, value: Any = 0) -> Ref:
-    if isinstance(value, Ref) and value.rank:
-        raise NoWords("a tensor to fill with")
+def fill(d: Lowering, self: TensorRef, value: Any = 0) -> TensorRef:
+    if isinstance(value, TensorRef) and value.rank:
+        raise Unsupported("a tensor to fill with")
     return d.add("constant", at=at.DeclaredOutputs((self.shape,), (self.dtype,)))
 
 
-def addcmul(d: Draft, self: Ref, tensor1: Ref, tensor2: Ref, *, value: Any = 1) -> Ref:
+def addcmul(
+    d: Lowering, self: TensorRef, tensor1: TensorRef, tensor2: TensorRef, *, value: Any = 1
+) -> TensorRef:
     made = d.add("mul", tensor1, tensor2)
     return d.add("add", self, made if value == 1 else d.add("mul", made))
 
 
-def addcdiv(d: Draft, self: Ref, tensor1: Ref, tensor2: Ref, *, value: Any = 1) -> Ref:
+def addcdiv(
+    d: Lowering, self: TensorRef, tensor1: TensorRef, tensor2: TensorRef, *, value: Any = 1
+) -> TensorRef:
     made = d.add("div", tensor1, tensor2)
     return d.add("add", self, made if value == 1 else d.add("mul", made))
 
 
-def lerp(d: Draft, self: Ref, end: Ref, weight: Any) -> Ref:
+def lerp(d: Lowering, self: TensorRef, end: TensorRef, weight: Any) -> TensorRef:
     """Start + weight · (end − start)."""
     gap = d.add("sub", end, self)
-    return d.add("add", self, d.add("mul", gap, *([weight] if isinstance(weight, Ref) else [])))
+    return d.add(
+        "add", self, d.add("mul", gap, *([weight] if isinstance(weight, TensorRef) else []))
+    )
 
 
-def isfinite(d: Draft, self: Ref) -> Ref:
+def isfinite(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("is_inf", self)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import broadcast_to, permute, reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
 from layerscope.ops.spec import axis_of, broadcast
@@ -14,14 +14,14 @@ from layerscope.ops.spec import axis_of, broadcast
 PLACES = frozenset(("int64", "int32"))
 
 
-def _places(*given: Ref) -> None:
+def _places(*given: TensorRef) -> None:
     """Raise where places are told by what is no whole number; PyTorch may not look without any."""
     for ref in given:
         if ref.dtype not in PLACES and 0 not in ref.shape:
             raise Refused(f"places told by numbers of {ref.dtype}")
 
 
-def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
+def embedding(d: Lowering, weight: TensorRef, indices: TensorRef, *_: Any) -> TensorRef:
     _places(indices)
     if weight.stored and weight.dtype == d.floating:
         told = at.Embedding(*weight.shape)
@@ -30,17 +30,17 @@ def embedding(d: Draft, weight: Ref, indices: Ref, *_: Any) -> Ref:
 
 
 def embedding_bag(
-    d: Draft,
-    weight: Ref,
-    indices: Ref,
-    offsets: Ref,
+    d: Lowering,
+    weight: TensorRef,
+    indices: TensorRef,
+    offsets: TensorRef,
     scale_grad_by_freq: bool = False,
     mode: int = 0,
     sparse: bool = False,
-    per_sample_weights: Ref | None = None,
+    per_sample_weights: TensorRef | None = None,
     include_last_offset: bool = False,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     """Rows of a table, those of each bag added up, averaged or compared."""
     _places(indices, offsets)
     bags = offsets.shape[0] - bool(include_last_offset)
@@ -52,7 +52,9 @@ def embedding_bag(
     return d.add("embedding_bag", *given, at=told, holds={"weight": weight})
 
 
-def _bags(d: Draft, rows: Ref, told: at.EmbeddingBag, others: list[Ref]) -> Ref:
+def _bags(
+    d: Lowering, rows: TensorRef, told: at.EmbeddingBag, others: list[TensorRef]
+) -> TensorRef:
     """Rows that a computed table gave, combined."""
     count, made = elements(rows.shape), told.bags * told.features
     joined = max(count - made, 0)
@@ -65,7 +67,7 @@ def _bags(d: Draft, rows: Ref, told: at.EmbeddingBag, others: list[Ref]) -> Ref:
     return d.add("custom", rows, *others, at=counts)
 
 
-def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
+def index_select(d: Lowering, self: TensorRef, dim: int, index: TensorRef) -> TensorRef:
     if not self.rank:
         return reshape(d, index_select(d, reshape(d, self, (1,)), 0, index), ())
     if index.rank > 1:
@@ -74,22 +76,26 @@ def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
     return d.add("gather", self, index, at=at.Gather(axis_of(dim, max(self.rank, 1))))
 
 
-def gather(d: Draft, self: Ref, dim: int, index: Ref, *, sparse_grad: bool = False) -> Ref:
+def gather(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, *, sparse_grad: bool = False
+) -> TensorRef:
     _places(index)
     return d.add("gather", self, index, at=at.Gather(axis_of(dim, self.rank), elements=True))
 
 
-def take_along(d: Draft, self: Ref, indices: Ref, dim: int | None = None) -> Ref:
+def take_along(
+    d: Lowering, self: TensorRef, indices: TensorRef, dim: int | None = None
+) -> TensorRef:
     if dim is None:
-        raise NoWords("indices into all elements")
+        raise Unsupported("indices into all elements")
     return gather(d, self, dim, indices)
 
 
-def index(d: Draft, self: Ref, indices: Sequence[Ref | None]) -> Ref:
+def index(d: Lowering, self: TensorRef, indices: Sequence[TensorRef | None]) -> TensorRef:
     """By tensors of places: along one axis slices are taken, along several single places."""
     given = [(axis, ref) for axis, ref in enumerate(indices) if ref is not None]
     if any(ref.dtype in ("bool", "uint8") for _, ref in given):
-        raise NoWords("places that data decides")
+        raise Unsupported("places that data decides")
     _places(*[ref for _, ref in given])
     if len(given) == 1:
         axis, ref = given[0]
@@ -109,13 +115,13 @@ def index(d: Draft, self: Ref, indices: Sequence[Ref | None]) -> Ref:
 
 
 def index_put(
-    d: Draft,
-    self: Ref,
-    indices: Sequence[Ref | None],
-    values: Ref,
+    d: Lowering,
+    self: TensorRef,
+    indices: Sequence[TensorRef | None],
+    values: TensorRef,
     accumulate: bool = False,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     given = [(axis, ref) for axis, ref in enumerate(indices) if ref is not None]
     if len(given) == 1 and given[0][1].dtype == "bool" and elements(values.shape) == 1:
         axis, mask = given[0]
@@ -123,11 +129,11 @@ def index_put(
             tail = (*mask.shape, *(1 for _ in self.shape[mask.rank :]))
             return d.add("where", reshape(d, mask, tail), reshape(d, values, ()), self)
     if any(ref.dtype in ("bool", "uint8") for _, ref in given):
-        raise NoWords("places that data decides")
+        raise Unsupported("places that data decides")
     _places(*[ref for _, ref in given])
     axes = [axis for axis, _ in given]
     if axes != list(range(len(axes))):
-        raise NoWords("places behind other axes")
+        raise Unsupported("places behind other axes")
     shape = broadcast(tuple(ref.shape for _, ref in given))
     wide = [reshape(d, broadcast_to(d, ref, shape), (*shape, 1)) for _, ref in given]
     joined = d.concat(wide, len(shape)) if len(wide) > 1 else wide[0]
@@ -136,15 +142,22 @@ def index_put(
 
 
 def scatter(
-    d: Draft, self: Ref, dim: int, index: Ref, src: Any = 0, *, reduce: str = "", value: Any = 0
-) -> Ref:
+    d: Lowering,
+    self: TensorRef,
+    dim: int,
+    index: TensorRef,
+    src: Any = 0,
+    *,
+    reduce: str = "",
+    value: Any = 0,
+) -> TensorRef:
     _places(index)
     if not self.rank:
-        row = src if not isinstance(src, Ref) else reshape(d, src, (1,))
+        row = src if not isinstance(src, TensorRef) else reshape(d, src, (1,))
         one = scatter(d, reshape(d, self, (1,)), 0, reshape(d, index, (1,)), row, reduce=reduce)
         return reshape(d, one, ())
     updates = src
-    if not isinstance(src, Ref):
+    if not isinstance(src, TensorRef):
         updates = d.add("constant", at=at.DeclaredOutputs((index.shape,), (self.dtype,)))
     elif src.shape != index.shape:
         ends = tuple(index.shape)
@@ -162,36 +175,45 @@ COMBINED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _spread(d: Draft, axis: int, index: Ref, like: Ref) -> Ref:
+def _spread(d: Lowering, axis: int, index: TensorRef, like: TensorRef) -> TensorRef:
     """Indices along one axis repeated for all others, as many as there are updates."""
     shape = [1] * like.rank
     shape[axis] = elements(index.shape)
     return broadcast_to(d, reshape(d, index, shape), like.shape)
 
 
-def _as_row(d: Draft, words: Any, self: Ref, index: Ref, source: Ref, *more: Any) -> Ref:
+def _as_row(
+    d: Lowering, words: Any, self: TensorRef, index: TensorRef, source: TensorRef, *more: Any
+) -> TensorRef:
     """A single number as a row of one."""
     given = [reshape(d, each, (1,)) for each in (self, index, source)]
     return reshape(d, words(d, given[0], 0, *given[1:], *more), ())
 
 
 def scatter_reduce(
-    d: Draft, self: Ref, dim: int, index: Ref, src: Ref, reduce: str, *, include_self: bool = True
-) -> Ref:
+    d: Lowering,
+    self: TensorRef,
+    dim: int,
+    index: TensorRef,
+    src: TensorRef,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> TensorRef:
     return scatter(d, self, dim, index, src, reduce=reduce)
 
 
 def index_reduce(
-    d: Draft, self: Ref, dim: int, index: Ref, source: Ref, reduce: str, *,
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, source: TensorRef, reduce: str, *,
     include_self: bool = True,
-) -> Ref:  # fmt: skip
+) -> TensorRef:  # fmt: skip
     if not self.rank:
         return _as_row(d, index_reduce, self, index, source, reduce)
     axis = axis_of(dim, self.rank)
     return scatter(d, self, axis, _spread(d, axis, index, source), source, reduce=reduce)
 
 
-def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Any) -> Ref:
+def index_fill(d: Lowering, self: TensorRef, dim: int, index: TensorRef, value: Any) -> TensorRef:
     _places(index)
     if not self.rank:
         return reshape(d, index_fill(d, reshape(d, self, (1,)), 0, index, value), ())
@@ -201,13 +223,15 @@ def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Any) -> Ref:
     return scatter(d, self, axis, _spread(d, axis, index, filled), filled)
 
 
-def take(d: Draft, self: Ref, index: Ref) -> Ref:
+def take(d: Lowering, self: TensorRef, index: TensorRef) -> TensorRef:
     """By indices into all elements."""
     _places(index)
     return d.add("gather", reshape(d, self, (elements(self.shape),)), index, at=at.Gather(0))
 
 
-def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) -> Ref:
+def put(
+    d: Lowering, self: TensorRef, index: TensorRef, source: TensorRef, accumulate: bool = False
+) -> TensorRef:
     _places(index)
     count = (elements(index.shape),)
     flat = reshape(d, self, (elements(self.shape),))
@@ -216,17 +240,19 @@ def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) 
     return reshape(d, made, self.shape)
 
 
-def bucketize(d: Draft, self: Any, boundaries: Ref, *, out_int32: bool = False, **_: Any) -> Ref:
+def bucketize(
+    d: Lowering, self: Any, boundaries: TensorRef, *, out_int32: bool = False, **_: Any
+) -> TensorRef:
     kind = "int32" if out_int32 else "int64"
-    if not isinstance(self, Ref):
+    if not isinstance(self, TensorRef):
         return d.add("searchsorted", boundaries, at=at.DeclaredOutputs(((),), (kind,)))
     return d.add("searchsorted", boundaries, self, at=at.DeclaredOutputs((self.shape,), (kind,)))
 
 
-def is_in(d: Draft, elements_: Any, test_elements: Any, **_: Any) -> Ref:
+def is_in(d: Lowering, elements_: Any, test_elements: Any, **_: Any) -> TensorRef:
     """Every element compared with all, where they are few; else both are sorted together."""
-    if not isinstance(elements_, Ref) or not isinstance(test_elements, Ref):
-        tensor = elements_ if isinstance(elements_, Ref) else test_elements
+    if not isinstance(elements_, TensorRef) or not isinstance(test_elements, TensorRef):
+        tensor = elements_ if isinstance(elements_, TensorRef) else test_elements
         return d.add("compare", tensor)
     count, few = elements(elements_.shape), elements(test_elements.shape)
     flat = reshape(d, test_elements, (few,))
@@ -241,11 +267,15 @@ def is_in(d: Draft, elements_: Any, test_elements: Any, **_: Any) -> Ref:
     return reshape(d, cut, elements_.shape)
 
 
-def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
+def scatter_add(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, src: TensorRef
+) -> TensorRef:
     return scatter(d, self, dim, index, src, reduce="add")
 
 
-def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: Any = 1) -> Ref:
+def index_add(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, source: TensorRef, *, alpha: Any = 1
+) -> TensorRef:
     _places(index)
     if not self.rank:
         return _as_row(d, index_add, self, index, source)
@@ -258,7 +288,9 @@ def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: 
     return d.add("scatter_nd", self, places, source, at=at.Scatter(0, True))
 
 
-def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
+def index_copy(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, source: TensorRef
+) -> TensorRef:
     _places(index)
     if not self.rank:
         return _as_row(d, index_copy, self, index, source)
@@ -272,9 +304,9 @@ def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
     return d.add("scatter_nd", self, places, source, at=at.Scatter(0))
 
 
-def one_hot(d: Draft, self: Ref, num_classes: int = -1) -> Ref:
+def one_hot(d: Lowering, self: TensorRef, num_classes: int = -1) -> TensorRef:
     if num_classes < 1:
-        raise NoWords("as many classes as data has")
+        raise Unsupported("as many classes as data has")
     _places(self)
     return d.add("one_hot", self, at=at.OneHot(num_classes, -1, "int64"))
 

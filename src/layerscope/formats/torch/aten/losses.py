@@ -5,57 +5,63 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
 
 EVERY, MEAN, SUM = 0, 1, 2  # as PyTorch numbers what becomes of the elements
 
 
-def reduced(d: Draft, x: Ref, reduction: int) -> Ref:
+def reduced(d: Lowering, x: TensorRef, reduction: int) -> TensorRef:
     """All elements, their mean or their sum."""
     if reduction == EVERY or not x.rank:
         return x
     return d.add("reduce_mean" if reduction == MEAN else "reduce_sum", x, at=at.Reduce())
 
 
-def mse_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def mse_loss(d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN) -> TensorRef:
     if reduction == MEAN and self.shape == target.shape:
         return d.add("mse_loss", self, target)
     return reduced(d, d.add("square", d.add("sub", self, target)), reduction)
 
 
-def l1_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def l1_loss(d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN) -> TensorRef:
     if reduction == MEAN and self.shape == target.shape:
         return d.add("l1_loss", self, target)
     return reduced(d, d.add("abs", d.add("sub", self, target)), reduction)
 
 
 def smooth_l1_loss(
-    d: Draft, self: Ref, target: Ref, reduction: int = MEAN, beta: float = 1.0
-) -> Ref:
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN, beta: float = 1.0
+) -> TensorRef:
     return reduced(d, d.add("smooth_l1", self, target), reduction)
 
 
-def huber_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN, delta: float = 1.0) -> Ref:
+def huber_loss(
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN, delta: float = 1.0
+) -> TensorRef:
     return reduced(d, d.add("huber", self, target), reduction)
 
 
 def binary_cross_entropy(
-    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = MEAN
-) -> Ref:
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
+    reduction: int = MEAN,
+) -> TensorRef:
     made = d.add("binary_cross_entropy", self, target)
     return reduced(d, made if weight is None else d.add("mul", made, weight), reduction)
 
 
 def binary_cross_entropy_with_logits(
-    d: Draft,
-    self: Ref,
-    target: Ref,
-    weight: Ref | None = None,
-    pos_weight: Ref | None = None,
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
+    pos_weight: TensorRef | None = None,
     reduction: int = MEAN,
-) -> Ref:
+) -> TensorRef:
     """(1 − t)·x − w·log σ(x), where w = 1 + (p − 1)·t for a weight p of what is true."""
     if pos_weight is not None or weight is not None:
         d.source = Source(op=f"{d.source.op}.weight")
@@ -67,21 +73,23 @@ def binary_cross_entropy_with_logits(
     return reduced(d, made if weight is None else d.add("mul", made, weight), reduction)
 
 
-def soft_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def soft_margin_loss(
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN
+) -> TensorRef:
     """log(1 + exp(−t·x))"""
     power = d.add("exp", d.add("mul", d.add("neg", target), self))
     return reduced(d, d.add("log1p", power), reduction)
 
 
 def multi_margin_loss(
-    d: Draft,
-    self: Ref,
-    target: Ref,
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
     p: Any = 1,
     margin: Any = 1,
-    weight: Ref | None = None,
+    weight: TensorRef | None = None,
     reduction: int = MEAN,
-) -> Ref:
+) -> TensorRef:
     """How far other classes come within a margin of the label's, the label's own among them."""
     rows, classes = (1, 1, *self.shape)[-2:]
     x, labels = reshape(d, self, (rows, classes)), reshape(d, target, (rows, 1))
@@ -96,7 +104,9 @@ def multi_margin_loss(
     return reduced(d, reshape(d, means, target.shape), reduction)
 
 
-def multilabel_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def multilabel_margin_loss(
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN
+) -> TensorRef:
     """Every label against every class that is none: at most all pairs of classes."""
     rows, classes = (1, 1, *self.shape)[-2:]
     pairs = rows * (classes // 2) * (classes - classes // 2)
@@ -110,13 +120,13 @@ def multilabel_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = ME
 
 
 def ctc_loss(
-    d: Draft, log_probs: Ref, targets: Ref, input_lengths: Any, target_lengths: Any, *_: Any,
-    **__: Any,
-) -> Ref:  # fmt: skip
+    d: Lowering, log_probs: TensorRef, targets: TensorRef, input_lengths: Any, target_lengths: Any,
+    *_: Any, **__: Any,
+) -> TensorRef:  # fmt: skip
     """The forward algorithm: every state of every step from three of the step before."""
     steps = log_probs.shape[0]
     rows = log_probs.shape[1] if log_probs.rank == 3 else 1
-    if not isinstance(target_lengths, Ref):
+    if not isinstance(target_lengths, TensorRef):
         states = sum([2 * length + 1 for length in target_lengths])
     elif targets.rank == 2:
         states = rows * (2 * targets.shape[1] + 1)
@@ -132,17 +142,17 @@ def ctc_loss(
 
 
 def cross_entropy(
-    d: Draft,
-    self: Ref,
-    target: Ref,
-    weight: Ref | None = None,
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
     reduction: int = MEAN,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
-) -> Ref:
+) -> TensorRef:
     """Of labels; others are what PyTorch makes of log_softmax and nll_loss."""
     if target.shape == self.shape or weight is not None or reduction != MEAN:
-        raise NoWords("a loss against probabilities, weighted or of every element")
+        raise Unsupported("a loss against probabilities, weighted or of every element")
     if label_smoothing:
         d.source = Source(op=f"{d.source.op}.smoothed")
     axis = 0 if self.rank == 1 else 1
@@ -150,8 +160,13 @@ def cross_entropy(
 
 
 def nll_loss(
-    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = MEAN, *_: Any
-) -> Ref:
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
+    reduction: int = MEAN,
+    *_: Any,
+) -> TensorRef:
     """Minus the log-probability of each label, times its weight."""
     axis = 0 if self.rank == 1 else 1
     if reduction == MEAN and weight is None:

@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, axis
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported, axis
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
 
 
-def _need_alike(x: Ref, *arrays: Ref | None) -> None:
+def _need_alike(x: TensorRef, *arrays: TensorRef | None) -> None:
     """Raise where PyTorch refuses numbers of several types; narrow ones may meet arrays of fp32."""
     kinds = {ref.dtype for ref in arrays if ref is not None}
     if kinds - {x.dtype} and not (kinds == {"fp32"} and x.dtype in ("fp16", "bf16")):
         raise Refused(f"numbers of {' and '.join([x.dtype, *sorted(kinds)])} in one norm")
 
 
-def _need_tail(x: Ref, shape: Sequence[int]) -> None:
+def _need_tail(x: TensorRef, shape: Sequence[int]) -> None:
     if not shape or x.shape[-len(shape) :] != tuple(shape):
-        raise NoWords("a norm of other axes than there are")
+        raise Unsupported("a norm of other axes than there are")
 
 
 def batch_norm(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
-    running_mean: Ref | None,
-    running_var: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
+    running_mean: TensorRef | None,
+    running_var: TensorRef | None,
     training: bool,
     momentum: float,
     eps: float,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     """By stored statistics; without any, by those of the input, a channel at a time."""
     _need_alike(input, weight, bias, running_mean, running_var)
     if running_mean is None or running_var is None:
@@ -42,12 +42,14 @@ def batch_norm(
     scaled = weight is not None or not affine
     told = at.BatchNorm(affine, eps, momentum, scaled, d.training and not training)
     if affine and bias is None:
-        raise NoWords("a batch norm that scales and does not shift")
+        raise Unsupported("a batch norm that scales and does not shift")
     arrays = {"weight": weight, "bias": bias, "running_mean": running_mean}
     return d.with_param_inputs("batch_norm", input, told, {**arrays, "running_var": running_var})
 
 
-def _own_statistics(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None, eps: float) -> Ref:
+def _own_statistics(
+    d: Lowering, x: TensorRef, weight: TensorRef | None, bias: TensorRef | None, eps: float
+) -> TensorRef:
     """All examples of a channel together: it in front, then one instance with as many channels."""
     order = (1, 0, *range(2, x.rank))
     front = d.add("permute", x, at=at.Permute(order))
@@ -55,7 +57,9 @@ def _own_statistics(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None, eps:
     return _affine(d, d.add("permute", made, at=at.Permute(order)), weight, bias)
 
 
-def _affine(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None) -> Ref:
+def _affine(
+    d: Lowering, x: TensorRef, weight: TensorRef | None, bias: TensorRef | None
+) -> TensorRef:
     """What is learned per channel, on its own."""
     if weight is not None:
         told = at.Scale(bias=bias is not None)
@@ -71,17 +75,17 @@ def _affine(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None) -> Ref:
 
 
 def instance_norm(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
-    running_mean: Ref | None,
-    running_var: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
+    running_mean: TensorRef | None,
+    running_var: TensorRef | None,
     use_input_stats: bool,
     momentum: float,
     eps: float,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     if not use_input_stats:
         return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
@@ -92,14 +96,14 @@ def instance_norm(
 
 
 def layer_norm(
-    d: Draft,
-    input: Ref,
+    d: Lowering,
+    input: TensorRef,
     normalized_shape: Sequence[int],
-    weight: Ref | None = None,
-    bias: Ref | None = None,
+    weight: TensorRef | None = None,
+    bias: TensorRef | None = None,
     eps: float = 1e-5,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     _need_tail(input, normalized_shape)
     _need_alike(input, weight, bias)
     told = at.LayerNorm(-len(normalized_shape), weight is not None, bias is not None, eps)
@@ -109,19 +113,19 @@ def layer_norm(
     return d.with_param_inputs("layer_norm", input, told, {"weight": weight, "bias": bias})
 
 
-def native_layer_norm(d: Draft, input: Ref, *told: Any) -> Ref:
+def native_layer_norm(d: Lowering, input: TensorRef, *told: Any) -> TensorRef:
     return layer_norm(d, input, *told)
 
 
 def group_norm(
-    d: Draft,
-    input: Ref,
+    d: Lowering,
+    input: TensorRef,
     num_groups: int,
-    weight: Ref | None = None,
-    bias: Ref | None = None,
+    weight: TensorRef | None = None,
+    bias: TensorRef | None = None,
     eps: float = 1e-5,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     _need_alike(input, weight, bias)
     num_groups = int(num_groups)  # a module may keep an integer of numpy
     told = at.GroupNorm(num_groups, weight is not None, eps)
@@ -132,19 +136,19 @@ def group_norm(
 
 
 def rms_norm(
-    d: Draft,
-    input: Ref,
+    d: Lowering,
+    input: TensorRef,
     normalized_shape: Sequence[int],
-    weight: Ref | None = None,
+    weight: TensorRef | None = None,
     eps: float | None = None,
-) -> Ref:
+) -> TensorRef:
     _need_tail(input, normalized_shape)
     told = at.RMSNorm(-len(normalized_shape), weight is not None, eps or 1e-6)
     return d.with_param_inputs("rms_norm", input, told, {"weight": weight})
 
 
 def _softmax(op: str) -> Any:
-    def translate(d: Draft, self: Ref, dim: int, *told: Any, **more: Any) -> Ref:
+    def translate(d: Lowering, self: TensorRef, dim: int, *told: Any, **more: Any) -> TensorRef:
         dtype = next((word for word in (*told, more.get("dtype")) if _is_dtype(word)), None)
         x = self
         axis(dim, max(self.rank, 1))

@@ -10,37 +10,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from layerscope.formats.torch.aten import elements, norms, products, reductions, shaping, windows
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.formats.torch.packed import SCALES, Pack
 from layerscope.graph import attributes as at
 
 
-def rounded(d: Draft, x: Ref, dtype: str, relu: bool = False) -> Ref:
+def rounded(d: Lowering, x: TensorRef, dtype: str, relu: bool = False) -> TensorRef:
     """In a narrow type; scale and zero point are numbers of the call, not arrays."""
     if relu:
         x = d.add("relu", x, at=at.Activation())
     return d.add("quantize", x, at=at.Quantize(dtype), bare=True)
 
 
-def widened(d: Draft, x: Ref) -> Ref:
+def widened(d: Lowering, x: TensorRef) -> TensorRef:
     """As floats, which it may be already."""
     if x.dtype in FLOATS:
         return x
     return d.add("dequantize", x, at=at.Quantize(x.dtype), bare=True)
 
 
-def quantize_per_tensor(d: Draft, self: Ref, scale: Any, zero_point: Any, dtype: Any) -> Ref:
+def quantize_per_tensor(
+    d: Lowering, self: TensorRef, scale: Any, zero_point: Any, dtype: Any
+) -> TensorRef:
     return rounded(d, self, name_of(dtype))
 
 
 def quantize_per_channel(
-    d: Draft, self: Ref, scales: Ref, zero_points: Ref, axis: int, dtype: Any
-) -> Ref:
+    d: Lowering, self: TensorRef, scales: TensorRef, zero_points: TensorRef, axis: int, dtype: Any
+) -> TensorRef:
     return d.add("quantize", self, at=at.Quantize(name_of(dtype), per_channel=True), bare=True)
 
 
-def quantize_dynamic(d: Draft, self: Ref, dtype: Any, reduce_range: bool) -> Ref:
+def quantize_dynamic(d: Lowering, self: TensorRef, dtype: Any, reduce_range: bool) -> TensorRef:
     """The range is looked up, a scale and a zero point made of it, then rounded to."""
     low = d.add("reduce_min", self, at=at.Reduce())
     high = d.add("reduce_max", self, at=at.Reduce())
@@ -50,39 +52,41 @@ def quantize_dynamic(d: Draft, self: Ref, dtype: Any, reduce_range: bool) -> Ref
     return rounded(d, self, kind)
 
 
-def dequantize(d: Draft, self: Any) -> Any:
-    if not isinstance(self, Ref):
-        raise NoWords("several at once")
+def dequantize(d: Lowering, self: Any) -> Any:
+    if not isinstance(self, TensorRef):
+        raise Unsupported("several at once")
     return widened(d, self) if self.dtype not in FLOATS else d.add("identity", self)
 
 
-def int_repr(d: Draft, self: Ref) -> Ref:
+def int_repr(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("identity", self)
 
 
 # Products with packed arrays
 
 
-def _arrays(pack: Any, names: Sequence[str]) -> list[Ref | None]:
+def _arrays(pack: Any, names: Sequence[str]) -> list[TensorRef | None]:
     """The arrays of a packed object, each with the scales it is read by."""
     if not isinstance(pack, Pack):
-        raise NoWords("arrays that no module of the model keeps")
-    found: list[Ref | None] = []
+        raise Unsupported("arrays that no module of the model keeps")
+    found: list[TensorRef | None] = []
     for name in names:
         ref = pack.arrays.get(name)
         scales = [(own, pack.arrays[own]) for own in (f"{name}{end}" for end in SCALES)
                   if own in pack.arrays]  # fmt: skip
-        found.append(ref and Ref(ref.shape, ref.dtype, ref.place, True, scales=tuple(scales)))
+        found.append(
+            ref and TensorRef(ref.shape, ref.dtype, ref.value_id, True, scales=tuple(scales))
+        )
     return found
 
 
-def _conv(d: Draft, x: Ref, pack: Any, rank: int, transposed: bool) -> Ref:
+def _conv(d: Lowering, x: TensorRef, pack: Any, rank: int, transposed: bool) -> TensorRef:
     weight, bias = _arrays(pack, ("weight", "bias"))
     assert weight is not None
     if weight.rank == rank + 3:  # a row, kept as an image of one row
         shape = (*weight.shape[:2], *weight.shape[3:])
-        weight = Ref(shape, weight.dtype, weight.place, True, scales=weight.scales)
-    stride, padding, dilation, more, groups = pack.told
+        weight = TensorRef(shape, weight.dtype, weight.value_id, True, scales=weight.scales)
+    stride, padding, dilation, more, groups = pack.conv_args
     stride, padding, dilation, more = (each[-rank:] for each in (stride, padding, dilation, more))
     if transposed:
         return windows.conv_transpose(d, x, weight, bias, stride, padding, more, groups, dilation)
@@ -92,27 +96,27 @@ def _conv(d: Draft, x: Ref, pack: Any, rank: int, transposed: bool) -> Ref:
 def conv(rank: int, *, relu: bool = False, transposed: bool = False) -> Any:
     """A convolution, what is fused behind it, and rounding."""
 
-    def translate(d: Draft, x: Ref, pack: Any, *_: Any) -> Ref:
+    def translate(d: Lowering, x: TensorRef, pack: Any, *_: Any) -> TensorRef:
         return rounded(d, _conv(d, x, pack, rank, transposed), x.dtype, relu)
 
     return translate
 
 
 def conv_dynamic(rank: int, *, transposed: bool = False) -> Any:
-    def translate(d: Draft, x: Ref, pack: Any, reduce_range: bool = False) -> Ref:
+    def translate(d: Lowering, x: TensorRef, pack: Any, reduce_range: bool = False) -> TensorRef:
         return widened(d, _conv(d, _ranged(d, x), pack, rank, transposed))
 
     return translate
 
 
-def _ranged(d: Draft, x: Ref) -> Ref:
+def _ranged(d: Lowering, x: TensorRef) -> TensorRef:
     """Rounded to the range that it has."""
     d.add("reduce_min", x, at=at.Reduce())
     d.add("reduce_max", x, at=at.Reduce())
     return rounded(d, x, "uint8")
 
 
-def _linear(d: Draft, x: Ref, pack: Any) -> Ref:
+def _linear(d: Lowering, x: TensorRef, pack: Any) -> TensorRef:
     weight, bias = _arrays(pack, ("weight", "bias"))
     assert weight is not None
     return products.linear(d, x, weight, bias)
@@ -121,7 +125,9 @@ def _linear(d: Draft, x: Ref, pack: Any) -> Ref:
 def linear(then: str = "") -> Any:
     """A product, what is fused behind it, and rounding."""
 
-    def translate(d: Draft, x: Ref, pack: Any, scale: float, zero_point: int, *told: Any) -> Ref:
+    def translate(
+        d: Lowering, x: TensorRef, pack: Any, scale: float, zero_point: int, *told: Any
+    ) -> TensorRef:
         made = _linear(d, x, pack)
         if then and then != "relu":
             made = elements.TABLE[then](d, widened(d, made), *told)
@@ -131,7 +137,7 @@ def linear(then: str = "") -> Any:
 
 
 def linear_dynamic(*, relu: bool = False) -> Any:
-    def translate(d: Draft, x: Ref, pack: Any, reduce_range: bool = False) -> Ref:
+    def translate(d: Lowering, x: TensorRef, pack: Any, reduce_range: bool = False) -> TensorRef:
         made = widened(d, _linear(d, _ranged(d, x), pack))
         return d.add("relu", made, at=at.Activation()) if relu else made
 
@@ -141,14 +147,14 @@ def linear_dynamic(*, relu: bool = False) -> Any:
 def linear_half(*, relu: bool = False) -> Any:
     """By weights of 16 bits, widened as they are read: nothing is rounded."""
 
-    def translate(d: Draft, x: Ref, pack: Any) -> Ref:
+    def translate(d: Lowering, x: TensorRef, pack: Any) -> TensorRef:
         made = _linear(d, x, pack)
         return d.add("relu", made, at=at.Activation()) if relu else made
 
     return translate
 
 
-def embedding(d: Draft, pack: Any, indices: Ref, *_: Any) -> Ref:
+def embedding(d: Lowering, pack: Any, indices: TensorRef, *_: Any) -> TensorRef:
     """Slices of a table, widened by the scale of each."""
     [table] = _arrays(pack, ("weight",))
     assert table is not None
@@ -159,9 +165,9 @@ def embedding(d: Draft, pack: Any, indices: Ref, *_: Any) -> Ref:
 def recurrent(op: str) -> Any:
     """As one of floats, by narrow arrays; rounding on the way is not told apart."""
 
-    def translate(d: Draft, input: Ref, hx: Any, params: Any, *told: Any, **_: Any) -> Any:
-        if isinstance(params, Ref):  # packed sequences: data, sizes, state, params
-            raise NoWords("a packed sequence")
+    def translate(d: Lowering, input: TensorRef, hx: Any, params: Any, *told: Any, **_: Any) -> Any:
+        if isinstance(params, TensorRef):  # packed sequences: data, sizes, state, params
+            raise Unsupported("a packed sequence")
         names = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bool(told[0])
         flat = [ref for pack in params for ref in _arrays(pack, names)]
         return products.TABLE[op](d, input, hx, flat, *told)
@@ -173,21 +179,21 @@ def recurrent(op: str) -> Any:
 
 
 def binary(op: str, *, relu: bool = False) -> Any:
-    def translate(d: Draft, a: Any, b: Any, *_: Any) -> Ref:
+    def translate(d: Lowering, a: Any, b: Any, *_: Any) -> TensorRef:
         """One side may be a number."""
-        given = [ref for ref in (a, b) if isinstance(ref, Ref)]
+        given = [ref for ref in (a, b) if isinstance(ref, TensorRef)]
         kind = next(ref.dtype for ref in given if ref.dtype not in FLOATS)
         return rounded(d, d.add(op, *[widened(d, ref) for ref in given]), kind, relu)
 
     return translate
 
 
-def matmul(d: Draft, a: Ref, b: Ref, *_: Any) -> Ref:
+def matmul(d: Lowering, a: TensorRef, b: TensorRef, *_: Any) -> TensorRef:
     return rounded(d, d.add("matmul", a, b), a.dtype)
 
 
 def cat(*, relu: bool = False) -> Any:
-    def translate(d: Draft, parts: list[Ref], dim: int, *_: Any) -> Ref:
+    def translate(d: Lowering, parts: list[TensorRef], dim: int, *_: Any) -> TensorRef:
         return rounded(d, d.concat(parts, dim), parts[0].dtype, relu)
 
     return translate
@@ -196,7 +202,7 @@ def cat(*, relu: bool = False) -> Any:
 def between(words: Any) -> Any:
     """What floats are needed for, between widening and rounding."""
 
-    def translate(d: Draft, x: Ref, *told: Any, **more: Any) -> Ref:
+    def translate(d: Lowering, x: TensorRef, *told: Any, **more: Any) -> TensorRef:
         return rounded(d, words(d, widened(d, x), *told, **more), x.dtype)
 
     return translate
@@ -205,7 +211,7 @@ def between(words: Any) -> Any:
 def then_rounded(words: Any) -> Any:
     """What narrow numbers are enough for, though not to hold what comes out."""
 
-    def translate(d: Draft, x: Ref, *told: Any, **more: Any) -> Ref:
+    def translate(d: Lowering, x: TensorRef, *told: Any, **more: Any) -> TensorRef:
         return rounded(d, words(d, x, *told, **more), x.dtype)
 
     return translate
@@ -217,30 +223,32 @@ def _plain(op: str) -> Any:
     return between(lambda d, x, *_: words(d, x))
 
 
-def leaky_relu(d: Draft, x: Ref, negative_slope: float, *_: Any) -> Ref:
+def leaky_relu(d: Lowering, x: TensorRef, negative_slope: float, *_: Any) -> TensorRef:
     made = elements.TABLE["leaky_relu"](d, widened(d, x), negative_slope)
     return rounded(d, made, x.dtype)
 
 
 def elu(op: str) -> Any:
     def translate(
-        d: Draft, x: Ref, scale: float, zero_point: int, alpha: float = 1, *_: Any
-    ) -> Ref:
+        d: Lowering, x: TensorRef, scale: float, zero_point: int, alpha: float = 1, *_: Any
+    ) -> TensorRef:
         return rounded(d, elements.TABLE[op](d, widened(d, x), alpha), x.dtype)
 
     return translate
 
 
-def softmax(d: Draft, x: Ref, dim: int, *_: Any) -> Ref:
+def softmax(d: Lowering, x: TensorRef, dim: int, *_: Any) -> TensorRef:
     return rounded(d, d.add("softmax", widened(d, x), at=at.Softmax(dim)), x.dtype)
 
 
-def relu6(d: Draft, x: Ref, inplace: bool = False) -> Ref:
+def relu6(d: Lowering, x: TensorRef, inplace: bool = False) -> TensorRef:
     return d.add("relu6", x, at=at.Activation(in_place=inplace))
 
 
-def dropout(d: Draft, x: Ref, scale: float, zero_point: int, p: float = 0.5, *told: Any) -> Ref:
-    made: Ref = shaping.dropout(d, x, p, *told)
+def dropout(
+    d: Lowering, x: TensorRef, scale: float, zero_point: int, p: float = 0.5, *told: Any
+) -> TensorRef:
+    made: TensorRef = shaping.dropout(d, x, p, *told)
     return made
 
 
@@ -249,23 +257,36 @@ def dropout(d: Draft, x: Ref, scale: float, zero_point: int, p: float = 0.5, *to
 
 def batch_norm(*, relu: bool = False) -> Any:
     def translate(
-        d: Draft, x: Ref, weight: Any, bias: Any, mean: Ref, var: Ref, eps: float, *_: Any
-    ) -> Ref:
+        d: Lowering,
+        x: TensorRef,
+        weight: Any,
+        bias: Any,
+        mean: TensorRef,
+        var: TensorRef,
+        eps: float,
+        *_: Any,
+    ) -> TensorRef:
         made = norms.batch_norm(d, widened(d, x), weight, bias, mean, var, False, 0.1, eps)
         return rounded(d, made, x.dtype, relu)
 
     return translate
 
 
-def layer_norm(d: Draft, x: Ref, shape: Any, weight: Any, bias: Any, eps: float, *_: Any) -> Ref:
+def layer_norm(
+    d: Lowering, x: TensorRef, shape: Any, weight: Any, bias: Any, eps: float, *_: Any
+) -> TensorRef:
     return rounded(d, norms.layer_norm(d, widened(d, x), shape, weight, bias, eps), x.dtype)
 
 
-def group_norm(d: Draft, x: Ref, groups: int, weight: Any, bias: Any, eps: float, *_: Any) -> Ref:
+def group_norm(
+    d: Lowering, x: TensorRef, groups: int, weight: Any, bias: Any, eps: float, *_: Any
+) -> TensorRef:
     return rounded(d, norms.group_norm(d, widened(d, x), groups, weight, bias, eps), x.dtype)
 
 
-def instance_norm(d: Draft, x: Ref, weight: Any, bias: Any, eps: float, *_: Any) -> Ref:
+def instance_norm(
+    d: Lowering, x: TensorRef, weight: Any, bias: Any, eps: float, *_: Any
+) -> TensorRef:
     wide = widened(d, x)
     made = norms.instance_norm(d, wide, weight, bias, None, None, True, 0.1, eps)
     return rounded(d, made, x.dtype)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from layerscope.formats.torch.draft import Draft, Ref, axis
 from layerscope.formats.torch.dtypes import INEXACT, name_of
+from layerscope.formats.torch.lowering import Lowering, TensorRef, axis
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source, elements
 
@@ -16,7 +16,7 @@ def _axes(dim: Any) -> tuple[int, ...]:
     return (dim,) if isinstance(dim, int) else tuple(dim)
 
 
-def _reduced(d: Draft, op: str, x: Ref, dim: Any, keep: bool) -> Ref:
+def _reduced(d: Lowering, op: str, x: TensorRef, dim: Any, keep: bool) -> TensorRef:
     if not x.rank:
         return d.add("identity", x)
     return d.add(op, x, at=at.Reduce(_axes(dim), keep))
@@ -24,8 +24,8 @@ def _reduced(d: Draft, op: str, x: Ref, dim: Any, keep: bool) -> Ref:
 
 def reduction(op: str) -> Any:
     def translate(
-        d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-    ) -> Ref:
+        d: Lowering, self: TensorRef, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    ) -> TensorRef:
         x = self if dtype is None else d.cast(self, name_of(dtype))
         if (
             op in ("reduce_sum", "reduce_prod")
@@ -39,9 +39,9 @@ def reduction(op: str) -> Any:
 
 
 def _extreme(op: str, place: str, two: str) -> Any:
-    def translate(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False) -> Any:
+    def translate(d: Lowering, self: TensorRef, dim: Any = None, keepdim: bool = False) -> Any:
         """Of one tensor, along an axis with the place of it, or of two element by element."""
-        if isinstance(dim, Ref):
+        if isinstance(dim, TensorRef):
             return d.add(two, self, dim)
         if dim is None:
             return _reduced(d, op, self, None, False)
@@ -51,7 +51,9 @@ def _extreme(op: str, place: str, two: str) -> Any:
 
 
 def _spread(op: str) -> Any:
-    def translate(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> Ref:
+    def translate(
+        d: Lowering, self: TensorRef, dim: Any = None, *told: Any, **more: Any
+    ) -> TensorRef:
         if isinstance(dim, bool):
             return _reduced(d, op, self, None, False)
         keep = bool(more.get("keepdim", False))
@@ -62,46 +64,52 @@ def _spread(op: str) -> Any:
     return translate
 
 
-def var_mean(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> list[Ref]:
+def var_mean(
+    d: Lowering, self: TensorRef, dim: Any = None, *told: Any, **more: Any
+) -> list[TensorRef]:
     keep = bool(more.get("keepdim", False)) or (len(told) > 1 and told[-1] is True)
     if isinstance(dim, bool):
         dim = None
     return [_reduced(d, "reduce_var", self, dim, keep), _reduced(d, "reduce_mean", self, dim, keep)]
 
 
-def std_mean(d: Draft, self: Ref, dim: Any = None, *told: Any, **more: Any) -> list[Ref]:
+def std_mean(
+    d: Lowering, self: TensorRef, dim: Any = None, *told: Any, **more: Any
+) -> list[TensorRef]:
     variance, mean = var_mean(d, self, dim, *told, **more)
     return [d.add("sqrt", variance), mean]
 
 
-def aminmax(d: Draft, self: Ref, *, dim: Any = None, keepdim: bool = False) -> list[Ref]:
+def aminmax(
+    d: Lowering, self: TensorRef, *, dim: Any = None, keepdim: bool = False
+) -> list[TensorRef]:
     return [_reduced(d, op, self, dim, keepdim) for op in ("reduce_min", "reduce_max")]
 
 
 def nansum(
-    d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Ref:
+    d: Lowering, self: TensorRef, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> TensorRef:
     """What is no number counts as nought."""
     x = self
     if x.dtype.startswith(INEXACT):
         zero = d.add("constant", at=at.DeclaredOutputs(((),), (x.dtype,)))
         x = d.add("where", d.add("is_nan", x), zero, x)
-    made: Ref = reduction("reduce_sum")(d, x, dim, keepdim, dtype=dtype)
+    made: TensorRef = reduction("reduce_sum")(d, x, dim, keepdim, dtype=dtype)
     return made
 
 
-def dist(d: Draft, self: Ref, other: Ref, p: Any = 2) -> Ref:
+def dist(d: Lowering, self: TensorRef, other: TensorRef, p: Any = 2) -> TensorRef:
     return vector_norm(d, d.add("sub", self, other), p)
 
 
-def trace(d: Draft, self: Ref) -> Ref:
+def trace(d: Lowering, self: TensorRef) -> TensorRef:
     """The diagonal, a view, added up."""
     diagonal = d.add("view", self, at=at.DeclaredOutputs(((min(self.shape),),), (self.dtype,)))
-    made: Ref = reduction("reduce_sum")(d, diagonal)
+    made: TensorRef = reduction("reduce_sum")(d, diagonal)
     return made
 
 
-def renorm(d: Draft, self: Ref, p: Any, dim: int, maxnorm: Any) -> Ref:
+def renorm(d: Lowering, self: TensorRef, p: Any, dim: int, maxnorm: Any) -> TensorRef:
     """Every slice brought to a norm of at most maxnorm."""
     others = [n for n in range(self.rank) if n != dim % self.rank]
     norms = vector_norm(d, self, p, others, True)
@@ -110,7 +118,9 @@ def renorm(d: Draft, self: Ref, p: Any, dim: int, maxnorm: Any) -> Ref:
     return d.add("mul", self, d.add("where", d.add("compare", norms), scale, one))
 
 
-def kth_value(d: Draft, self: Ref, k: int, dim: int = -1, keepdim: bool = False) -> list[Ref]:
+def kth_value(
+    d: Lowering, self: TensorRef, k: int, dim: int = -1, keepdim: bool = False
+) -> list[TensorRef]:
     """The last of the k smallest, which are found as the k largest are."""
     if not self.rank:
         return [
@@ -127,7 +137,7 @@ def kth_value(d: Draft, self: Ref, k: int, dim: int = -1, keepdim: bool = False)
     return [d.add("reshape", each, at=at.Reshape(shape)) for each in last]
 
 
-def median(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False) -> Any:
+def median(d: Lowering, self: TensorRef, dim: Any = None, keepdim: bool = False) -> Any:
     """The k-th smallest with k half of all, rounded up."""
     if dim is None:
         d.source = Source(op=f"{d.source.op}.all")
@@ -137,7 +147,7 @@ def median(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False) -> Any:
     return kth_value(d, self, (size + 1) // 2, dim, keepdim)
 
 
-def mode(d: Draft, self: Ref, dim: int = -1, keepdim: bool = False) -> list[Ref]:
+def mode(d: Lowering, self: TensorRef, dim: int = -1, keepdim: bool = False) -> list[TensorRef]:
     """A row in order, neighbours compared, and the longest run of equal ones."""
     if not self.rank:
         return kth_value(d, self, 1, dim, keepdim)
@@ -153,7 +163,7 @@ def mode(d: Draft, self: Ref, dim: int = -1, keepdim: bool = False) -> list[Ref]
 
 
 def running_extreme(op: str) -> Any:
-    def translate(d: Draft, self: Ref, dim: int) -> list[Ref]:
+    def translate(d: Lowering, self: TensorRef, dim: int) -> list[TensorRef]:
         if not self.rank:
             return kth_value(d, self, 1, dim)
         return list(d.several(op, self, at=at.CumSum(dim)))
@@ -161,7 +171,7 @@ def running_extreme(op: str) -> Any:
     return translate
 
 
-def running_log_sum_exp(d: Draft, self: Ref, dim: int) -> Ref:
+def running_log_sum_exp(d: Lowering, self: TensorRef, dim: int) -> TensorRef:
     """Of numbers less the largest so far: exponentials, their running sum, its logarithm."""
     if not self.rank:
         return d.add("identity", self)
@@ -171,14 +181,14 @@ def running_log_sum_exp(d: Draft, self: Ref, dim: int) -> Ref:
 
 
 def vector_norm(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     ord: Any = 2,
     dim: Any = None,
     keepdim: bool = False,
     *,
     dtype: Any = None,
-) -> Ref:
+) -> TensorRef:
     x = self if dtype is None else d.cast(self, name_of(dtype))
     ops = {2: "reduce_l2", 1: "reduce_l1"}
     if ord in (float("inf"), float("-inf")):
@@ -190,12 +200,12 @@ def vector_norm(
     return _reduced(d, ops[ord], x, dim, keepdim)
 
 
-def norm(d: Draft, self: Ref, p: Any = 2, *told: Any, **named: Any) -> Ref:
+def norm(d: Lowering, self: TensorRef, p: Any = 2, *told: Any, **named: Any) -> TensorRef:
     return vector_norm(d, self, 2 if p is None else p, *told, **named)
 
 
 def running(op: str) -> Any:
-    def translate(d: Draft, self: Ref, dim: int, *, dtype: Any = None) -> Ref:
+    def translate(d: Lowering, self: TensorRef, dim: int, *, dtype: Any = None) -> TensorRef:
         kind = name_of(dtype) if dtype is not None else self.dtype
         if dtype is None and not kind.startswith(INEXACT):
             kind = "int64"
@@ -205,11 +215,13 @@ def running(op: str) -> Any:
     return translate
 
 
-def topk(d: Draft, self: Ref, k: int, dim: int = -1, *_: Any) -> list[Ref]:
+def topk(d: Lowering, self: TensorRef, k: int, dim: int = -1, *_: Any) -> list[TensorRef]:
     return list(d.several("top_k", self, at=at.TopK(k, dim)))
 
 
-def sort(d: Draft, self: Ref, *told: Any, dim: int | None = None, **_: Any) -> list[Ref]:
+def sort(
+    d: Lowering, self: TensorRef, *told: Any, dim: int | None = None, **_: Any
+) -> list[TensorRef]:
     """All of a row in order: as the k largest with k the length of the row."""
     places = [each for each in told if isinstance(each, int) and not isinstance(each, bool)]
     told_axis = dim if dim is not None else places[0] if places else -1
@@ -217,17 +229,21 @@ def sort(d: Draft, self: Ref, *told: Any, dim: int | None = None, **_: Any) -> l
     return list(d.several("top_k", self, at=at.TopK(self.shape[along], along)))
 
 
-def argsort(d: Draft, self: Ref, *told: Any, **more: Any) -> Ref:
+def argsort(d: Lowering, self: TensorRef, *told: Any, **more: Any) -> TensorRef:
     return sort(d, self, *told, **more)[1]
 
 
-def average(d: Draft, self: Ref, dim: Any = None, keepdim: bool = False, **more: Any) -> Ref:
+def average(
+    d: Lowering, self: TensorRef, dim: Any = None, keepdim: bool = False, **more: Any
+) -> TensorRef:
     """A mean over all positions of an image is global pooling where PyTorch has none of its own."""
-    result: Ref = reduction("reduce_mean")(d, self, dim, keepdim, **more)
+    result: TensorRef = reduction("reduce_mean")(d, self, dim, keepdim, **more)
     return result
 
 
-def cosine_similarity(d: Draft, x1: Ref, x2: Ref, dim: int = 1, eps: float = 1e-8) -> Ref:
+def cosine_similarity(
+    d: Lowering, x1: TensorRef, x2: TensorRef, dim: int = 1, eps: float = 1e-8
+) -> TensorRef:
     """The sum of products, by the product of both norms kept from zero."""
     dots = _reduced(d, "reduce_sum", d.add("mul", x1, x2), dim, False)
     norms = d.add(
@@ -236,12 +252,12 @@ def cosine_similarity(d: Draft, x1: Ref, x2: Ref, dim: int = 1, eps: float = 1e-
     return d.add("div", dots, d.add("max", norms))
 
 
-def count_nonzero(d: Draft, self: Ref, dim: Any = None) -> Ref:
+def count_nonzero(d: Lowering, self: TensorRef, dim: Any = None) -> TensorRef:
     found = d.cast(d.add("compare", self), "int64")
     return _reduced(d, "reduce_sum", found, dim, False)
 
 
-def histc(d: Draft, self: Ref, bins: int = 100, *_: Any, **__: Any) -> Ref:
+def histc(d: Lowering, self: TensorRef, bins: int = 100, *_: Any, **__: Any) -> TensorRef:
     """Every element found its bin, and counted there."""
     size = elements(self.shape)
     told = at.CustomCost(((bins,),), (self.dtype,), add=size, mul=size)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import name_of
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import DTYPE_BITS, Source, elements
 from layerscope.ops.spec import axis_of
 
 
-def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
+def reshape(d: Lowering, self: TensorRef, shape: Sequence[int]) -> TensorRef:
     """A new shape, its -1 worked out; what has the shape already is itself."""
     sizes = list(shape)
     if -1 in sizes:
@@ -22,17 +22,17 @@ def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
     if made == self.shape:
         return self
     if 0 in made:
-        raise NoWords("an empty tensor")
+        raise Unsupported("an empty tensor")
     return d.add("reshape", self, at=at.Reshape(made))
 
 
-def view(d: Draft, self: Ref, size: Any) -> Ref:
+def view(d: Lowering, self: TensorRef, size: Any) -> TensorRef:
     if not isinstance(size, (list, tuple)):  # view.dtype
         return _reinterpreted(d, self, name_of(size))
     return reshape(d, self, size)
 
 
-def _reinterpreted(d: Draft, self: Ref, dtype: str) -> Ref:
+def _reinterpreted(d: Lowering, self: TensorRef, dtype: str) -> TensorRef:
     """The same bytes as numbers of another dtype: of the last axis more or fewer."""
     old, new = DTYPE_BITS[self.dtype], DTYPE_BITS[dtype]
     if self.rank and old != new:
@@ -42,11 +42,13 @@ def _reinterpreted(d: Draft, self: Ref, dtype: str) -> Ref:
     return d.add("view", self, at=at.DeclaredOutputs((shape,), (dtype,)))
 
 
-def view_as(d: Draft, self: Ref, other: Ref) -> Ref:
+def view_as(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     return reshape(d, self, other.shape)
 
 
-def flatten(d: Draft, self: Ref, start_dim: int = 0, end_dim: int = -1, *_: Any) -> Ref:
+def flatten(
+    d: Lowering, self: TensorRef, start_dim: int = 0, end_dim: int = -1, *_: Any
+) -> TensorRef:
     if not self.shape:
         return reshape(d, self, (1,))
     start, end = start_dim % self.rank, end_dim % self.rank
@@ -55,7 +57,7 @@ def flatten(d: Draft, self: Ref, start_dim: int = 0, end_dim: int = -1, *_: Any)
     return d.add("flatten", self, at=at.Flatten(start_dim, end_dim))
 
 
-def unflatten(d: Draft, self: Ref, dim: int, sizes: Sequence[int], *_: Any) -> Ref:
+def unflatten(d: Lowering, self: TensorRef, dim: int, sizes: Sequence[int], *_: Any) -> TensorRef:
     axis = dim % self.rank
     inner = list(sizes)
     if -1 in inner:
@@ -63,12 +65,12 @@ def unflatten(d: Draft, self: Ref, dim: int, sizes: Sequence[int], *_: Any) -> R
     return reshape(d, self, (*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
 
 
-def unsqueeze(d: Draft, self: Ref, dim: int) -> Ref:
+def unsqueeze(d: Lowering, self: TensorRef, dim: int) -> TensorRef:
     axis = dim % (self.rank + 1)
     return reshape(d, self, (*self.shape[:axis], 1, *self.shape[axis:]))
 
 
-def squeeze(d: Draft, self: Ref, dim: Any = None) -> Ref:
+def squeeze(d: Lowering, self: TensorRef, dim: Any = None) -> TensorRef:
     if not self.shape:
         return self
     if dim is None:
@@ -78,7 +80,7 @@ def squeeze(d: Draft, self: Ref, dim: Any = None) -> Ref:
     return reshape(d, self, [s for n, s in enumerate(self.shape) if s != 1 or n not in axes])
 
 
-def permute(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+def permute(d: Lowering, self: TensorRef, dims: Sequence[int]) -> TensorRef:
     """A new order of the axes; where only axes of one move, it is a new shape."""
     order = tuple(n % self.rank for n in dims) if self.rank else ()
     if order == tuple(range(self.rank)):
@@ -89,7 +91,7 @@ def permute(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
     return d.add("permute", self, at=at.Permute(order))
 
 
-def transpose(d: Draft, self: Ref, dim0: int, dim1: int) -> Ref:
+def transpose(d: Lowering, self: TensorRef, dim0: int, dim1: int) -> TensorRef:
     if not self.rank:
         return self
     order = list(range(self.rank))
@@ -97,19 +99,19 @@ def transpose(d: Draft, self: Ref, dim0: int, dim1: int) -> Ref:
     return permute(d, self, order)
 
 
-def turn(d: Draft, self: Ref) -> Ref:
+def turn(d: Lowering, self: TensorRef) -> TensorRef:
     return self if self.rank < 2 else transpose(d, self, 0, 1)
 
 
-def matrix_turn(d: Draft, self: Ref) -> Ref:
+def matrix_turn(d: Lowering, self: TensorRef) -> TensorRef:
     return transpose(d, self, -2, -1)
 
 
-def numpy_turn(d: Draft, self: Ref) -> Ref:
+def numpy_turn(d: Lowering, self: TensorRef) -> TensorRef:
     return permute(d, self, tuple(reversed(range(self.rank))))
 
 
-def movedim(d: Draft, self: Ref, source: Any, destination: Any) -> Ref:
+def movedim(d: Lowering, self: TensorRef, source: Any, destination: Any) -> TensorRef:
     sources = [source] if isinstance(source, int) else list(source)
     targets = [destination] if isinstance(destination, int) else list(destination)
     sources = [n % self.rank for n in sources]
@@ -121,7 +123,7 @@ def movedim(d: Draft, self: Ref, source: Any, destination: Any) -> Ref:
     return permute(d, self, [next(rest) if n is None else n for n in order])
 
 
-def broadcast_to(d: Draft, self: Ref, size: Sequence[int]) -> Ref:
+def broadcast_to(d: Lowering, self: TensorRef, size: Sequence[int]) -> TensorRef:
     lead = len(size) - self.rank
     wanted = tuple(
         (self.shape[n - lead] if n >= lead else 1) if s == -1 else s for n, s in enumerate(size)
@@ -133,30 +135,32 @@ def broadcast_to(d: Draft, self: Ref, size: Sequence[int]) -> Ref:
     return d.add("expand", self, at=at.Expand(wanted))
 
 
-def expand(d: Draft, self: Ref, size: Sequence[int], *, implicit: bool = False) -> Ref:
+def expand(
+    d: Lowering, self: TensorRef, size: Sequence[int], *, implicit: bool = False
+) -> TensorRef:
     return broadcast_to(d, self, size)
 
 
-def expand_as(d: Draft, self: Ref, other: Ref) -> Ref:
+def expand_as(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     return broadcast_to(d, self, other.shape)
 
 
-def repeat(d: Draft, self: Ref, repeats: Sequence[int]) -> Ref:
+def repeat(d: Lowering, self: TensorRef, repeats: Sequence[int]) -> TensorRef:
     x = reshape(d, self, (1,) * (len(repeats) - self.rank) + self.shape)
     if all(n == 1 for n in repeats):
         return x
     return d.add("repeat", x, at=at.Repeat(tuple(repeats)))
 
 
-def tile(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+def tile(d: Lowering, self: TensorRef, dims: Sequence[int]) -> TensorRef:
     return repeat(d, self, (1,) * (self.rank - len(dims)) + tuple(dims))
 
 
 def repeat_interleave(
-    d: Draft, self: Ref, repeats: Any, dim: int | None = None, *, output_size: Any = None
-) -> Ref:
+    d: Lowering, self: TensorRef, repeats: Any, dim: int | None = None, *, output_size: Any = None
+) -> TensorRef:
     if not isinstance(repeats, int):
-        raise NoWords("repeats that data decides")
+        raise Unsupported("repeats that data decides")
     x = self if dim is not None else reshape(d, self, (-1,))
     axis = axis_of(dim or 0, max(x.rank, 1))
     if repeats == 1:
@@ -167,10 +171,12 @@ def repeat_interleave(
     return reshape(d, made, (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))
 
 
-def pad(d: Draft, self: Ref, pad: Sequence[int], mode: Any = "constant", value: Any = None) -> Ref:
+def pad(
+    d: Lowering, self: TensorRef, pad: Sequence[int], mode: Any = "constant", value: Any = None
+) -> TensorRef:
     pairs = [(0, 0)] * self.rank
     if len(pad) % 2 or len(pad) > 2 * self.rank:
-        raise NoWords("padding that does not fit")
+        raise Unsupported("padding that does not fit")
     for n in range(len(pad) // 2):
         pairs[self.rank - 1 - n] = (pad[2 * n], pad[2 * n + 1])
     if not any(map(any, pairs)):
@@ -178,10 +184,10 @@ def pad(d: Draft, self: Ref, pad: Sequence[int], mode: Any = "constant", value: 
     modes = {"reflect": "reflect", "replicate": "edge", "circular": "edge"}
     word: Any = modes.get(mode, "constant") if isinstance(mode, str) else "constant"
     if word != "constant" and self.rank - len(pad) // 2 not in (1, 2):
-        raise NoWords("padding of a batch or of channels")
+        raise Unsupported("padding of a batch or of channels")
     room = [size - max(told) for told, size in zip(pairs, self.shape, strict=True) if any(told)]
     if word == "reflect" and min(room) < 1:
-        raise NoWords("more reflected than there is")
+        raise Unsupported("more reflected than there is")
     if mode == "circular":
         d.source = Source(op=f"{d.source.op}.circular")
     return d.add("pad", self, at=at.Pad(tuple(pairs), word))
@@ -191,19 +197,19 @@ def _padded(mode: str) -> Any:
     return lambda d, self, padding: pad(d, self, padding, mode)
 
 
-def identity(d: Draft, self: Ref, *_: Any, **__: Any) -> Ref:
+def identity(d: Lowering, self: TensorRef, *_: Any, **__: Any) -> TensorRef:
     """Another name for the same numbers: copies and layouts are PyTorch's own affair."""
     return self
 
 
-def copied(d: Draft, self: Ref, *_: Any, **__: Any) -> Ref:
+def copied(d: Lowering, self: TensorRef, *_: Any, **__: Any) -> TensorRef:
     return d.add("identity", self)
 
 
-def to(d: Draft, self: Ref, *told: Any, **more: Any) -> Ref:
+def to(d: Lowering, self: TensorRef, *told: Any, **more: Any) -> TensorRef:
     """A change of number type; one of device or layout alone changes nothing."""
     for word in (*told, more.get("dtype")):
-        if isinstance(word, Ref):
+        if isinstance(word, TensorRef):
             return d.cast(self, word.dtype)
         if str(word).startswith("torch.") and not str(word).startswith(
             ("torch.strided", "torch.preserve", "torch.contig", "torch.channels")
@@ -216,30 +222,30 @@ def cast_to(dtype: str) -> Any:
     return lambda d, self, *_: d.cast(self, dtype)
 
 
-def dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
+def dropout(d: Lowering, input: TensorRef, p: float = 0.5, train: bool = True) -> TensorRef:
     return d.add("dropout", input, at=at.Dropout(p, d.in_place, d.training and not train))
 
 
-def channel_dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
+def channel_dropout(d: Lowering, input: TensorRef, p: float = 0.5, train: bool = True) -> TensorRef:
     told = at.Dropout(p, d.in_place, d.training and not train, channels=True)
     return d.add("dropout", input, at=told)
 
 
-def roll(d: Draft, self: Ref, shifts: Any, dims: Any = ()) -> Ref:
+def roll(d: Lowering, self: TensorRef, shifts: Any, dims: Any = ()) -> TensorRef:
     for axis in (dims,) if isinstance(dims, int) else dims:
         axis_of(axis, self.rank)
     return d.add("roll", self)
 
 
-def flip(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+def flip(d: Lowering, self: TensorRef, dims: Sequence[int]) -> TensorRef:
     return d.add("flip", self, at=at.Flip(tuple(axis_of(n, self.rank) for n in dims)))
 
 
-def triangle(d: Draft, self: Ref, diagonal: int = 0) -> Ref:
+def triangle(d: Lowering, self: TensorRef, diagonal: int = 0) -> TensorRef:
     return d.add("trilu", self)
 
 
-def rot90(d: Draft, self: Ref, k: int = 1, dims: Sequence[int] = (0, 1)) -> Ref:
+def rot90(d: Lowering, self: TensorRef, k: int = 1, dims: Sequence[int] = (0, 1)) -> TensorRef:
     """A quarter turn is one axis flipped, and both swapped."""
     one, two = [axis_of(n, self.rank) for n in dims]
     turns = k % 4
@@ -250,7 +256,7 @@ def rot90(d: Draft, self: Ref, k: int = 1, dims: Sequence[int] = (0, 1)) -> Ref:
     return transpose(d, flip(d, self, (two if turns == 1 else one,)), one, two)
 
 
-def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
+def block_diag(d: Lowering, tensors: Sequence[TensorRef]) -> TensorRef:
     """Matrices written into zeros."""
     sides = [(1, *part.shape)[-2:] if part.rank else (1, 1) for part in tensors]
     shape = (sum([rows for rows, _ in sides]), sum([columns for _, columns in sides]))
@@ -261,7 +267,9 @@ def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
     return whole
 
 
-def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ref:
+def diag_embed(
+    d: Lowering, self: TensorRef, offset: int = 0, dim1: int = -2, dim2: int = -1
+) -> TensorRef:
     """Rows written as diagonals of zeros."""
     size = self.shape[-1] + abs(offset)
     shape = list(self.shape[:-1])
@@ -272,7 +280,7 @@ def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int =
     )
 
 
-def inserted(d: Draft, self: Ref, src: Ref, *_: Any, **__: Any) -> Ref:
+def inserted(d: Lowering, self: TensorRef, src: TensorRef, *_: Any, **__: Any) -> TensorRef:
     """A copy with a part of it written anew."""
     return d.add("insert", d.add("identity", self), d.cast(src, self.dtype))
 
@@ -280,18 +288,20 @@ def inserted(d: Draft, self: Ref, src: Ref, *_: Any, **__: Any) -> Ref:
 def _copy_of(words: Any) -> Any:
     """What makes a view, made as a copy."""
 
-    def translate(d: Draft, *given: Any, **named: Any) -> Any:
+    def translate(d: Lowering, *given: Any, **named: Any) -> Any:
         made = words(d, *given, **named)
-        return d.add("identity", made) if isinstance(made, Ref) else made
+        return d.add("identity", made) if isinstance(made, TensorRef) else made
 
     return translate
 
 
-def viewed(d: Draft, self: Ref, size: Sequence[int], *_: Any) -> Ref:
+def viewed(d: Lowering, self: TensorRef, size: Sequence[int], *_: Any) -> TensorRef:
     return d.add("view", self, at=at.DeclaredOutputs((tuple(size),), (self.dtype,)))
 
 
-def diagonal(d: Draft, self: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:
+def diagonal(
+    d: Lowering, self: TensorRef, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> TensorRef:
     axes = [axis_of(n, self.rank) for n in (dim1, dim2)]
     rows, columns = [self.shape[n] for n in axes]
     size = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
@@ -299,26 +309,26 @@ def diagonal(d: Draft, self: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1)
     return viewed(d, self, (*rest, max(size, 0)))
 
 
-def pixel_shuffle(d: Draft, self: Ref, factor: int) -> Ref:
+def pixel_shuffle(d: Lowering, self: TensorRef, factor: int) -> TensorRef:
     return _blocks(d, self, at.PixelShuffle(factor))
 
 
-def pixel_unshuffle(d: Draft, self: Ref, factor: int) -> Ref:
+def pixel_unshuffle(d: Lowering, self: TensorRef, factor: int) -> TensorRef:
     return _blocks(d, self, at.PixelShuffle(factor, inverse=True))
 
 
-def _blocks(d: Draft, self: Ref, told: at.PixelShuffle) -> Ref:
+def _blocks(d: Lowering, self: TensorRef, told: at.PixelShuffle) -> TensorRef:
     if self.rank not in (3, 4):
-        raise NoWords(f"blocks of {self.rank} axes")
+        raise Unsupported(f"blocks of {self.rank} axes")
     if self.rank == 3:
         made = d.add("pixel_shuffle", reshape(d, self, (1, *self.shape)), at=told)
         return reshape(d, made, made.shape[1:])
     return d.add("pixel_shuffle", self, at=told)
 
 
-def channel_shuffle(d: Draft, self: Ref, groups: int) -> Ref:
+def channel_shuffle(d: Lowering, self: TensorRef, groups: int) -> TensorRef:
     if self.rank < 3:
-        raise NoWords(f"channels of {self.rank} axes")
+        raise Unsupported(f"channels of {self.rank} axes")
     return d.add("channel_shuffle", self, at=at.ChannelShuffle(groups))
 
 

@@ -5,63 +5,63 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.formats.torch.aten.elements import binary, number
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import INEXACT
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
 
 MOST_GAMMAS = 64  # logarithms of one mvlgamma, each a step of its own
 
 
-def _float(d: Draft, x: Ref) -> Ref:
+def _float(d: Lowering, x: TensorRef) -> TensorRef:
     """Whole numbers as floats, which these functions are of."""
     return x if x.dtype.startswith(INEXACT) else d.cast(x, d.floating)
 
 
-def _pair(d: Draft, op: str, a: Any, b: Any) -> Ref:
+def _pair(d: Lowering, op: str, a: Any, b: Any) -> TensorRef:
     """An op of two tensors, or of one and a number, in the dtype that PyTorch computes in."""
-    sides = [_float(d, each) if isinstance(each, Ref) else each for each in (a, b)]
-    made: Ref = binary(op)(d, *sides)
+    sides = [_float(d, each) if isinstance(each, TensorRef) else each for each in (a, b)]
+    made: TensorRef = binary(op)(d, *sides)
     return made
 
 
-def special(d: Draft, *given: Any, **_: Any) -> Ref:
+def special(d: Lowering, *given: Any, **_: Any) -> TensorRef:
     """One `exp` for every element; numbers such as an order are constants of it."""
-    refs = [each for each in given if isinstance(each, Ref)]
+    refs = [each for each in given if isinstance(each, TensorRef)]
     if len(refs) == 1:
         return d.add("special", _float(d, refs[0]))
     return _pair(d, "special", *refs[:2])
 
 
-def scaled(d: Draft, self: Ref) -> Ref:
+def scaled(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("mul", _float(d, self))
 
 
-def frac(d: Draft, self: Ref) -> Ref:
+def frac(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("sub", self, d.add("floor", self))
 
 
-def frexp(d: Draft, self: Ref) -> list[Ref]:
+def frexp(d: Lowering, self: TensorRef) -> list[TensorRef]:
     """The bits of the exponent, and the others."""
     made = d.add("bitwise", self)
     return [made, d.cast(made, "int32")]
 
 
-def ldexp(d: Draft, self: Ref, other: Ref) -> Ref:
+def ldexp(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     return _pair(d, "mul", self, d.add("pow", _float(d, other)))
 
 
-def by_bits(d: Draft, self: Any, other: Any) -> Ref:
+def by_bits(d: Lowering, self: Any, other: Any) -> TensorRef:
     """The bits of one number taken over into another."""
-    sides = [_float(d, each) for each in (self, other) if isinstance(each, Ref)]
+    sides = [_float(d, each) for each in (self, other) if isinstance(each, TensorRef)]
     return d.add("bitwise", *sides)
 
 
-def heaviside(d: Draft, self: Ref, values: Ref) -> Ref:
+def heaviside(d: Lowering, self: TensorRef, values: TensorRef) -> TensorRef:
     return d.add("where", d.add("compare", self), values, number(d, values.dtype))
 
 
-def log_add_exp(d: Draft, self: Ref, other: Ref) -> Ref:
+def log_add_exp(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     """The larger, and log(1 + exp(−|a − b|))"""
     gap = d.add("neg", d.add("abs", _pair(d, "sub", self, other), at=at.Activation()))
     more = d.add("log1p", d.add("exp", gap))
@@ -71,31 +71,31 @@ def log_add_exp(d: Draft, self: Ref, other: Ref) -> Ref:
 def times_log(op: str) -> Any:
     """X · log y, and 0 where x is."""
 
-    def translate(d: Draft, self: Any, other: Any) -> Ref:
-        if not isinstance(other, Ref):
+    def translate(d: Lowering, self: Any, other: Any) -> TensorRef:
+        if not isinstance(other, TensorRef):
             return _pair(d, "mul", self, other)  # the logarithm of a number is a constant
         logs = d.add(op, _float(d, other))
         made = _pair(d, "mul", self, logs)
-        if not isinstance(self, Ref):
+        if not isinstance(self, TensorRef):
             return made
         return d.add("where", d.add("compare", self), number(d, made.dtype), made)
 
     return translate
 
 
-def entropy(d: Draft, self: Ref) -> Ref:
+def entropy(d: Lowering, self: TensorRef) -> TensorRef:
     """−x · log x"""
     x = _float(d, self)
     made = d.add("neg", d.add("mul", x, d.add("log", x)))
     return d.add("where", d.add("compare", x), made, number(d, made.dtype))
 
 
-def hypot(d: Draft, self: Ref, other: Ref) -> Ref:
+def hypot(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     squares = [d.add("square", each) for each in (self, other)]
     return d.add("sqrt", _pair(d, "add", *squares))
 
 
-def logit(d: Draft, self: Ref, eps: float | None = None) -> Ref:
+def logit(d: Lowering, self: TensorRef, eps: float | None = None) -> TensorRef:
     """log(x / (1 − x)), of numbers kept from 0 and 1 by eps"""
     x = _float(d, self)
     if eps is not None:
@@ -104,22 +104,24 @@ def logit(d: Draft, self: Ref, eps: float | None = None) -> Ref:
     return d.add("log", d.add("div", x, d.add("sub", x)))
 
 
-def sinc(d: Draft, self: Ref) -> Ref:
+def sinc(d: Lowering, self: TensorRef) -> TensorRef:
     """sin(πx) / πx, and 1 where x is 0"""
     x = d.add("mul", _float(d, self))
     made = d.add("div", d.add("sin", x), x)
     return d.add("where", d.add("compare", x), number(d, made.dtype), made)
 
 
-def sign_bit(d: Draft, self: Ref) -> Ref:
+def sign_bit(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("compare", self)
 
 
-def is_infinite(d: Draft, self: Ref) -> Ref:
+def is_infinite(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("is_inf", self)
 
 
-def nan_to_num(d: Draft, self: Ref, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Ref:
+def nan_to_num(
+    d: Lowering, self: TensorRef, nan: Any = None, posinf: Any = None, neginf: Any = None
+) -> TensorRef:
     """What is no number replaced, then what is beyond the largest ones."""
     if not self.dtype.startswith(INEXACT):
         return d.add("identity", self)
@@ -127,10 +129,10 @@ def nan_to_num(d: Draft, self: Ref, nan: Any = None, posinf: Any = None, neginf:
     return d.add("clip", made, at=at.Activation())
 
 
-def mvlgamma(d: Draft, self: Ref, p: int) -> Ref:
+def mvlgamma(d: Lowering, self: TensorRef, p: int) -> TensorRef:
     """P logarithms of the gamma function added up, each of x less another half, and a constant."""
     if p > MOST_GAMMAS:
-        raise NoWords(f"mvlgamma of {p} logarithms, more than {MOST_GAMMAS}")
+        raise Unsupported(f"mvlgamma of {p} logarithms, more than {MOST_GAMMAS}")
     x = _float(d, self)
     made = d.add("special", d.add("sub", x))
     for _ in range(1, p):
@@ -139,13 +141,13 @@ def mvlgamma(d: Draft, self: Ref, p: int) -> Ref:
 
 
 def rrelu(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     lower: float = 0.125,
     upper: float = 1 / 3,
     training: bool = False,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     """In training every slope is drawn; else it is the mean of both ends."""
     if not training:
         return d.add("leaky_relu", self, at=at.Activation((lower + upper) / 2, None, d.in_place))

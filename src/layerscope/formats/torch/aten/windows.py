@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from layerscope.formats.torch.aten.shaping import reshape
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused, alike
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported, same_dtypes
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, Source, elements
 
@@ -27,30 +27,30 @@ def _window(kernel: Shape, stride: Shape, pads: at.Pads, dilation: Shape) -> at.
     return at.Window(kernel, stride, pads, dilation)
 
 
-def _batched(d: Draft, x: Ref, rank: int) -> Ref:
+def _batched(d: Lowering, x: TensorRef, rank: int) -> TensorRef:
     """With the axis of the batch, which PyTorch lets one leave out."""
     return x if x.rank == rank + 2 else reshape(d, x, (1, *x.shape))
 
 
-def _unbatched(d: Draft, made: Ref, x: Ref, rank: int) -> Ref:
+def _unbatched(d: Lowering, made: TensorRef, x: TensorRef, rank: int) -> TensorRef:
     return made if x.rank == rank + 2 else reshape(d, made, made.shape[1:])
 
 
 def conv(
-    d: Draft,
-    input: Ref,
-    weight: Ref,
-    bias: Ref | None = None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef,
+    bias: TensorRef | None = None,
     stride: Sizes = 1,
     padding: Any = 0,
     dilation: Sizes = 1,
     groups: int = 1,
-) -> Ref:
+) -> TensorRef:
     kernel = weight.shape[2:]
     rank = len(kernel)
     x = _batched(d, input, rank)
     if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
-        raise NoWords("channels that do not agree")
+        raise Unsupported("channels that do not agree")
     spread = _sizes(dilation, rank)
     if isinstance(padding, str):
         d.source = Source(op=f"{d.source.op}{IN_WORDS}")  # an operator of its own to PyTorch
@@ -67,16 +67,16 @@ def conv(
 
 
 def conv_transpose(
-    d: Draft,
-    input: Ref,
-    weight: Ref,
-    bias: Ref | None = None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef,
+    bias: TensorRef | None = None,
     stride: Sizes = 1,
     padding: Sizes = 0,
     output_padding: Sizes = 0,
     groups: int = 1,
     dilation: Sizes = 1,
-) -> Ref:
+) -> TensorRef:
     kernel = weight.shape[2:]
     rank = len(kernel)
     x = _batched(d, input, rank)
@@ -94,10 +94,10 @@ def conv_transpose(
 
 
 def convolution(
-    d: Draft,
-    input: Ref,
-    weight: Ref,
-    bias: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef,
+    bias: TensorRef | None,
     stride: Sizes,
     padding: Sizes,
     dilation: Sizes,
@@ -105,7 +105,7 @@ def convolution(
     output_padding: Sizes,
     groups: int,
     *_: Any,
-) -> Ref:
+) -> TensorRef:
     if transposed:
         return conv_transpose(
             d, input, weight, bias, stride, padding, output_padding, groups, dilation
@@ -115,8 +115,8 @@ def convolution(
 
 def _pool(kind: str, rank: int) -> Any:
     def translate(
-        d: Draft,
-        self: Ref,
+        d: Lowering,
+        self: TensorRef,
         kernel_size: Sizes,
         stride: Any = None,
         padding: Sizes = 0,
@@ -139,14 +139,14 @@ def _pool(kind: str, rank: int) -> Any:
 
 def _max_with_indices(rank: int) -> Any:
     def translate(
-        d: Draft,
-        self: Ref,
+        d: Lowering,
+        self: TensorRef,
         kernel_size: Sizes,
         stride: Any = None,
         padding: Sizes = 0,
         dilation: Sizes = 1,
         ceil_mode: bool = False,
-    ) -> list[Ref]:
+    ) -> list[TensorRef]:
         kernel = _sizes(kernel_size, rank)
         steps = _sizes(stride, rank) if stride not in (None, [], ()) else kernel
         pads = tuple((each, each) for each in _sizes(padding, rank))
@@ -160,11 +160,11 @@ def _max_with_indices(rank: int) -> Any:
 
 
 def _adaptive(kind: str, rank: int, indices: bool = False) -> Any:
-    def translate(d: Draft, self: Ref, output_size: Any) -> Any:
+    def translate(d: Lowering, self: TensorRef, output_size: Any) -> Any:
         if self.rank - rank not in (1, 2):
-            raise NoWords(f"pooling of {self.rank} axes")
+            raise Unsupported(f"pooling of {self.rank} axes")
         if not isinstance(output_size, int) and len(output_size) != rank:
-            raise NoWords(f"{len(output_size)} sizes to pool to")
+            raise Unsupported(f"{len(output_size)} sizes to pool to")
         sizes = _sizes(output_size, rank)
         x = _batched(d, self, rank)
         op = f"adaptive_{kind}_pool"
@@ -177,7 +177,9 @@ def _adaptive(kind: str, rank: int, indices: bool = False) -> Any:
 
 
 def _upsample(mode: str) -> Any:
-    def translate(d: Draft, self: Ref, output_size: Any = None, *told: Any, **more: Any) -> Ref:
+    def translate(
+        d: Lowering, self: TensorRef, output_size: Any = None, *told: Any, **more: Any
+    ) -> TensorRef:
         """To a size, or by factors; the size is what counts, factors tell how positions map."""
         rank = self.rank - 2
         rest = list(told)
@@ -193,7 +195,7 @@ def _upsample(mode: str) -> Any:
             pairs = zip(self.shape[2:], factors, strict=True)
             sizes = tuple(int(size * factor) for size, factor in pairs)
         else:
-            raise NoWords("a size that is not told")
+            raise Unsupported("a size that is not told")
         word: Any = mode
         assert len(sizes) == rank
         return d.add("resize", self, at=at.Resize(word, size=sizes, align_corners=align))
@@ -205,17 +207,21 @@ MODES = {0: "bilinear", 1: "nearest", 2: "bicubic"}
 
 
 def grid_sample(
-    d: Draft, input: Ref, grid: Ref, interpolation_mode: int = 0, *_: Any, **__: Any
-) -> Ref:
+    d: Lowering, input: TensorRef, grid: TensorRef, interpolation_mode: int = 0, *_: Any, **__: Any
+) -> TensorRef:
     word: Any = MODES[interpolation_mode]
     return d.add("grid_sample", input, grid, at=at.GridSample(word))
 
 
-def affine_grid(d: Draft, theta: Ref, size: Sequence[int], align_corners: bool) -> Ref:
+def affine_grid(
+    d: Lowering, theta: TensorRef, size: Sequence[int], align_corners: bool
+) -> TensorRef:
     return d.add("affine_grid", theta, at=at.AffineGrid(tuple(size), align_corners))
 
 
-def fractional_pool(d: Draft, self: Ref, kernel_size: Sizes, output_size: Sizes, *_: Any) -> Ref:
+def fractional_pool(
+    d: Lowering, self: TensorRef, kernel_size: Sizes, output_size: Sizes, *_: Any
+) -> TensorRef:
     """Windows of one size at places that are drawn, each its largest element."""
     rank = len(output_size) if isinstance(output_size, (list, tuple)) else self.rank - 2
     kernel, sizes = _sizes(kernel_size, rank), _sizes(output_size, rank)
@@ -225,8 +231,8 @@ def fractional_pool(d: Draft, self: Ref, kernel_size: Sizes, output_size: Sizes,
 
 
 def im2col(
-    d: Draft, self: Ref, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
-) -> Ref:
+    d: Lowering, self: TensorRef, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> TensorRef:
     x = _batched(d, self, 2)
     pads = tuple((each, each) for each in _sizes(padding, 2))
     window = at.Window(_sizes(kernel_size, 2), _sizes(stride, 2), pads, _sizes(dilation, 2))
@@ -236,14 +242,14 @@ def im2col(
 
 
 def col2im(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     output_size: Sequence[int],
     kernel_size: Sizes,
     dilation: Sizes,
     padding: Sizes,
     stride: Sizes,
-) -> Ref:
+) -> TensorRef:
     """Columns added up where they stood: every element is one addition."""
     x = self if self.rank == 3 else reshape(d, self, (1, *self.shape))
     pads = tuple((each, each) for each in _sizes(padding, 2))
@@ -251,7 +257,7 @@ def col2im(
     window = at.Window(kernel, _sizes(stride, 2), pads, _sizes(dilation, 2))
     taps = elements(kernel)
     if x.shape[2] != elements(window.slide(tuple(output_size))) or x.shape[1] % taps:
-        raise NoWords("columns of another image")
+        raise Unsupported("columns of another image")
     batch, channels = x.shape[0], x.shape[1] // taps
     sides = [s + 2 * p for s, p in zip(output_size, _sizes(padding, 2), strict=True)]
     updates = reshape(d, x, (batch, channels, taps * x.shape[2]))
@@ -272,7 +278,9 @@ def col2im(
     return image if self.rank == 3 else reshape(d, image, image.shape[1:])
 
 
-def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int], *_: Any) -> Ref:
+def max_unpool(
+    d: Lowering, self: TensorRef, indices: TensorRef, output_size: Sequence[int], *_: Any
+) -> TensorRef:
     sizes = tuple(output_size)
     x, places = (_batched(d, each, len(sizes)) for each in (self, indices))
     made = d.add("unpool", x, places, at=at.Unpool(size=sizes))
@@ -280,23 +288,23 @@ def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int], *_
 
 
 def roi_align(
-    d: Draft,
-    input: Ref,
-    rois: Ref,
+    d: Lowering,
+    input: TensorRef,
+    rois: TensorRef,
     spatial_scale: float,
     pooled_height: int,
     pooled_width: int,
     sampling_ratio: int,
     aligned: bool = False,
-) -> Ref:
+) -> TensorRef:
     if sampling_ratio < 1:
-        raise NoWords("samples that the size of a region decides")
+        raise Unsupported("samples that the size of a region decides")
     told = at.RoIAlign((pooled_height, pooled_width), sampling_ratio, spatial_scale)
     return d.add("roi_align", input, rois, at=told)
 
 
 TABLE: dict[str, Any] = {
-    **dict.fromkeys(("convolution", "_convolution"), alike(convolution)),
+    **dict.fromkeys(("convolution", "_convolution"), same_dtypes(convolution)),
     "im2col": im2col,
     "col2im": col2im,
     "max_unpool2d": max_unpool,
@@ -308,8 +316,8 @@ TABLE: dict[str, Any] = {
     "fractional_max_pool2d": fractional_pool,
     "fractional_max_pool3d": fractional_pool,
     "roi_align": roi_align,
-    **dict.fromkeys([f"conv{n}d" for n in (1, 2, 3)], alike(conv)),
-    **dict.fromkeys([f"conv_transpose{n}d" for n in (1, 2, 3)], alike(conv_transpose)),
+    **dict.fromkeys([f"conv{n}d" for n in (1, 2, 3)], same_dtypes(conv)),
+    **dict.fromkeys([f"conv_transpose{n}d" for n in (1, 2, 3)], same_dtypes(conv_transpose)),
     **{f"max_pool{n}d": _pool("max", n) for n in (1, 2, 3)},
     **{f"avg_pool{n}d": _pool("avg", n) for n in (1, 2, 3)},
     **{f"max_pool{n}d_with_indices": _max_with_indices(n) for n in (1, 2, 3)},

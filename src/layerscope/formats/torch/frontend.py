@@ -10,7 +10,7 @@ from layerscope.formats.torch.capture import InMode, the_torch
 from layerscope.formats.torch.decoding import capture_tokens, with_tokens
 from layerscope.formats.torch.dtypes import torch_dtype
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
-from layerscope.formats.torch.places import too_deep
+from layerscope.formats.torch.module_table import too_deep
 from layerscope.graph.types import Graph
 
 __all__ = ["InMode", "graph_of"]

@@ -11,13 +11,12 @@ from typing import Any
 import msgspec
 
 from layerscope.errors import FormatError
-from layerscope.formats.torch.arguments import Arguments, Values, counted, translated
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.declared import declared
 from layerscope.formats.torch.capture import floating_of, left_out
-from layerscope.formats.torch.draft import Draft, Step
 from layerscope.formats.torch.dtypes import name_of
-from layerscope.formats.torch.exported import (
+from layerscope.formats.torch.export_arguments import Arguments, Values, counted, translated
+from layerscope.formats.torch.export_schema import (
     Call,
     ExportedTensor,
     Flow,
@@ -27,11 +26,12 @@ from layerscope.formats.torch.exported import (
     stack_of,
     symbol_in,
 )
-from layerscope.formats.torch.leaves import PRINTED
-from layerscope.formats.torch.places import Held, Place
+from layerscope.formats.torch.fast_paths import PRINTED
+from layerscope.formats.torch.lowering import Lowering, PlannedNode
+from layerscope.formats.torch.module_table import ModuleInfo, ParamTable
 from layerscope.formats.torch.stored import check_name
-from layerscope.formats.torch.tracking import Entry, Tracker
-from layerscope.formats.torch.values import Sig, Value
+from layerscope.formats.torch.tensors import TensorMeta, TracedTensor
+from layerscope.formats.torch.tracking import CallPlan, Tracker
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Graph, Param, Role, Source, Tensor
 from layerscope.limits import CALL_NODES
@@ -71,9 +71,9 @@ class Replay:
         self.sizes = Sizes(path)
         self.arguments = Arguments(path, program.graph, self.sizes)
         self.modules = self._modules()
-        self.held = Held()
+        self.held = ParamTable()
         self.tracker = Tracker({}, self.held)
-        self.open: list[tuple[str, Place, int, int]] = []  # modules around the call at hand
+        self.open: list[tuple[str, ModuleInfo, int, int]] = []  # modules around the call at hand
         self.floating = "fp32"
         self.calls = 0
 
@@ -88,9 +88,9 @@ class Replay:
 
     # Modules
 
-    def _modules(self) -> dict[str, Place]:
+    def _modules(self) -> dict[str, ModuleInfo]:
         """Every module that the file knows of, by path."""
-        found: dict[str, Place] = {}
+        found: dict[str, ModuleInfo] = {}
 
         def add(path: str, kind: str = "") -> None:
             if path not in found:
@@ -101,7 +101,7 @@ class Replay:
                     found[outer].module._modules[own] = None
                     found[outer].childless = False
                 around = tuple(path.split(".")[:-1])
-                found[path] = Place(_Children(), None, path, around, True)
+                found[path] = ModuleInfo(_Children(), None, path, around, True)
             if kind:
                 found[path].module.kind = kind
 
@@ -166,13 +166,15 @@ class Replay:
             raise FormatError(f"{self.path}: a program that takes no tensor")
         return values
 
-    def _declared(self, tensor: ExportedTensor, name: str) -> Value:
+    def _declared(self, tensor: ExportedTensor, name: str) -> TracedTensor:
         made = self.tracker.register(tensor, name, self._sig(tensor))
         self.tracker.names.add(name)
         self.tracker.inputs.append(Tensor(name, tensor.shape, name_of(tensor.dtype)))
         return made
 
-    def _array(self, flow: Flow, name: str, full: str, kind: str, shared: dict[Any, str]) -> Value:
+    def _array(
+        self, flow: Flow, name: str, full: str, kind: str, shared: dict[Any, str]
+    ) -> TracedTensor:
         tensor = self.sizes.tensor(name, flow.tensor_values)
         if kind == "tensor_constant":
             made = self.tracker.register(tensor, "", self._sig(tensor), plain=False)
@@ -202,7 +204,7 @@ class Replay:
                     found[self.tracker.read(value)] = None
         return tuple(found)
 
-    def _sig(self, tensor: ExportedTensor, kind: str = "") -> Sig:
+    def _sig(self, tensor: ExportedTensor, kind: str = "") -> TensorMeta:
         return self.tracker.sig_of(tensor.shape, tensor.strides, tensor.dtype, kind)
 
     # Calls
@@ -241,7 +243,7 @@ class Replay:
         in_place = known and packet.endswith("_") and not packet.endswith("__")
         name = packet[:-1] if in_place else packet
         made = [self.sizes.tensor(out, flow.tensor_values) for out in outs]
-        given: list[Value] = []
+        given: list[TracedTensor] = []
         args, named = self.arguments.of(call.inputs, given, values)
         if space == "aten" and not in_place and name in CONSTANTS | DRAWN:
             for out, tensor in zip(outs, made, strict=True):
@@ -256,7 +258,7 @@ class Replay:
             return
         source = Source(op=f"{space}.{packet}" if packet else full)
         words = TABLE.get(name) if known else None
-        draft = Draft(source, self.tracker.same, self.floating)
+        draft = Lowering(source, self.tracker.same, self.floating)
         draft.in_place = in_place
         results = None
         if words is not None and counted(name, args, named, given, len(outs)):
@@ -272,21 +274,23 @@ class Replay:
             return
         self._made(name, entry, made, outs, given, values)
 
-    def _fixed(self, tensor: ExportedTensor, recipe: str | None) -> Value:
+    def _fixed(self, tensor: ExportedTensor, recipe: str | None) -> TracedTensor:
         made = self.tracker.register(tensor, "", self._sig(tensor), plain=False)
         made.fixed = True
         made.recipe = recipe
         return made
 
-    def _entry(self, draft: Draft, results: Any, sigs: tuple[Sig, ...], given: Any) -> Entry:
+    def _entry(
+        self, draft: Lowering, results: Any, sigs: tuple[TensorMeta, ...], given: Any
+    ) -> CallPlan:
         """Steps whose results have the shapes that the file tells, else one unknown step."""
         if results is not None:
             results = results[: len(sigs)]
             if [ref.shape for ref in results] == [sig.shape for sig in sigs]:
                 cast = [draft.cast(ref, sig.name) for ref, sig in zip(results, sigs, strict=True)]
-                return Entry(tuple(draft.steps), tuple([ref.place for ref in cast]), sigs)
+                return CallPlan(tuple(draft.steps), tuple([ref.value_id for ref in cast]), sigs)
         if all(0 in sig.shape for sig in sigs):
-            return Entry((), (), sigs)
+            return CallPlan((), (), sigs)
         shapes, dtypes = tuple([s.shape for s in sigs]), tuple([s.name for s in sigs])
         space, _, name = draft.source.op.partition(".")
         made, told = at.DeclaredOutputs(shapes, dtypes), at.Opaque(shapes, dtypes)
@@ -295,15 +299,15 @@ class Replay:
         if space == "aten" and (name not in TABLE or len(given) > 1):
             op = declared(name, [value.sig.shape for value in given], made)
         places = tuple(range(len(given)))
-        step = Step(
+        step = PlannedNode(
             op or draft.source.op, places, made if op else told, (), len(sigs), draft.source
         )
-        return Entry((step,), tuple([(0, n) for n in range(len(sigs))]), sigs)
+        return CallPlan((step,), tuple([(0, n) for n in range(len(sigs))]), sigs)
 
     def _made(
         self,
         name: str,
-        entry: Entry,
+        entry: CallPlan,
         made: list[ExportedTensor],
         outs: list[str],
         given: Any,
@@ -311,7 +315,7 @@ class Replay:
     ) -> None:
         """New tensors, or views of the first that is given."""
         tracker = self.tracker
-        source: Value | None = given[0] if given else None
+        source: TracedTensor | None = given[0] if given else None
         view = source is not None and (name in VIEWS or (name in MAYBE and source.sig.contiguous))
         if view and not entry.steps and entry.results == (0,):
             values[outs[0]] = source  # the same numbers under another name
@@ -328,11 +332,11 @@ class Replay:
     def _written(
         self,
         name: str,
-        draft: Draft,
+        draft: Lowering,
         results: Any,
         made: list[ExportedTensor],
         outs: list[str],
-        given: list[Value],
+        given: list[TracedTensor],
         values: Values,
     ) -> None:
         """What works in place: all that look at the first tensor see its new contents."""
@@ -404,13 +408,13 @@ class Replay:
         )
 
 
-def _printed(place: Place) -> str:
+def _printed(place: ModuleInfo) -> str:
     """Class of a module; "" where its node tells that."""
     kind = place.module.kind.rpartition(".")[2] or "Module"
     return "" if place.printed and kind in PRINTED else kind
 
 
-def _kind(place: Place) -> str:
+def _kind(place: ModuleInfo) -> str:
     """Class of a module, with its package unless that is torch.nn."""
     kind: str = place.module.kind
     return kind.rpartition(".")[2] if kind.startswith("torch.nn.") else kind or "Module"

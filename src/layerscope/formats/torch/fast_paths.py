@@ -19,7 +19,7 @@ def _after(x: Any, arrays: Args, told: Args) -> Args:
     return (x, *arrays, *told)
 
 
-class Leaf:
+class FastPath:
     """How a type of module is answered. `arguments` None: not with what this one is told."""
 
     __slots__ = ("arguments", "buffers", "gist", "in_place", "keeps", "operator", "params", "told")
@@ -121,62 +121,64 @@ MAY_BE_IN_PLACE = frozenset((
 KEEPS = frozenset((*MAY_BE_IN_PLACE, "sigmoid", "tanh", "gelu", "batch_norm"))
 CONV = "weight bias"
 WINDOW = "kernel_size stride padding"
-LEAVES: dict[str, Leaf] = {
+FAST_PATHS: dict[str, FastPath] = {
     **{
-        f"Conv{n}d": Leaf(
+        f"Conv{n}d": FastPath(
             f"conv{n}d", "padding_mode stride padding dilation groups", CONV,
             arguments=_conv, gist=_conv_gist,
         )
         for n in (1, 2, 3)
     },
     **{
-        f"ConvTranspose{n}d": Leaf(
+        f"ConvTranspose{n}d": FastPath(
             f"conv_transpose{n}d", "stride padding output_padding groups dilation", CONV
         )
         for n in (1, 2, 3)
     },
-    "Linear": Leaf("linear", "", CONV, gist=_linear_gist),
+    "Linear": FastPath("linear", "", CONV, gist=_linear_gist),
     **{
-        f"BatchNorm{n}d": Leaf(
+        f"BatchNorm{n}d": FastPath(
             "batch_norm", "training momentum eps", CONV, "running_mean running_var", _batch_norm(n)
         )
         for n in (1, 2, 3)
     },
-    "LayerNorm": Leaf("layer_norm", "normalized_shape eps", CONV, arguments=_shaped),
-    "GroupNorm": Leaf("group_norm", "num_groups eps", CONV, arguments=_shaped),
-    "Embedding": Leaf("embedding", "max_norm sparse", "weight", arguments=_embedding),
+    "LayerNorm": FastPath("layer_norm", "normalized_shape eps", CONV, arguments=_shaped),
+    "GroupNorm": FastPath("group_norm", "num_groups eps", CONV, arguments=_shaped),
+    "Embedding": FastPath("embedding", "max_norm sparse", "weight", arguments=_embedding),
     **{
-        f"MaxPool{n}d": Leaf(
+        f"MaxPool{n}d": FastPath(
             f"max_pool{n}d", f"return_indices {WINDOW} dilation ceil_mode", arguments=_max_pool
         )
         for n in (1, 2, 3)
     },
-    "AvgPool1d": Leaf("avg_pool1d", f"{WINDOW} ceil_mode count_include_pad"),
+    "AvgPool1d": FastPath("avg_pool1d", f"{WINDOW} ceil_mode count_include_pad"),
     **{
-        f"AvgPool{n}d": Leaf(
+        f"AvgPool{n}d": FastPath(
             f"avg_pool{n}d", f"divisor_override {WINDOW} ceil_mode count_include_pad",
             arguments=_avg_pool,
         )
         for n in (2, 3)
     },
     **{
-        f"AdaptiveAvgPool{n}d": Leaf(f"adaptive_avg_pool{n}d", "output_size", arguments=_adaptive)
+        f"AdaptiveAvgPool{n}d": FastPath(
+            f"adaptive_avg_pool{n}d", "output_size", arguments=_adaptive
+        )
         for n in (1, 2, 3)
     },
-    "ReLU": Leaf("relu"),
-    "ReLU6": Leaf("hardtanh", "min_val max_val"),
-    "Hardtanh": Leaf("hardtanh", "min_val max_val"),
-    "SiLU": Leaf("silu"),
-    "Hardswish": Leaf("hardswish"),
-    "Hardsigmoid": Leaf("hardsigmoid"),
-    "LeakyReLU": Leaf("leaky_relu", "negative_slope"),
-    "ELU": Leaf("elu", "alpha"),
-    "Mish": Leaf("mish"),
-    "Sigmoid": Leaf("sigmoid"),
-    "Tanh": Leaf("tanh"),
-    "GELU": Leaf("gelu", "approximate"),
-    "Softmax": Leaf("softmax", "dim", arguments=_softmax),
-    "Dropout": Leaf("dropout", "p training"),
+    "ReLU": FastPath("relu"),
+    "ReLU6": FastPath("hardtanh", "min_val max_val"),
+    "Hardtanh": FastPath("hardtanh", "min_val max_val"),
+    "SiLU": FastPath("silu"),
+    "Hardswish": FastPath("hardswish"),
+    "Hardsigmoid": FastPath("hardsigmoid"),
+    "LeakyReLU": FastPath("leaky_relu", "negative_slope"),
+    "ELU": FastPath("elu", "alpha"),
+    "Mish": FastPath("mish"),
+    "Sigmoid": FastPath("sigmoid"),
+    "Tanh": FastPath("tanh"),
+    "GELU": FastPath("gelu", "approximate"),
+    "Softmax": FastPath("softmax", "dim", arguments=_softmax),
+    "Dropout": FastPath("dropout", "p training"),
 }  # fmt: skip
 
 
@@ -187,11 +189,11 @@ PRINTED = frozenset((
 ))  # fmt: skip
 
 
-def exact_leaves(torch: Any) -> dict[Any, Leaf]:
+def exact_fast_paths(torch: Any) -> dict[Any, FastPath]:
     """The types themselves, but for those whose forward somebody has put another in place of."""
     found = {}
     home = torch.nn.Module.__module__.partition(".")[0] + ".nn."
-    for name, leaf in LEAVES.items():
+    for name, leaf in FAST_PATHS.items():
         kind = getattr(torch.nn, name, None)
         if kind is not None and kind.forward.__module__.startswith(home):
             found[kind] = leaf

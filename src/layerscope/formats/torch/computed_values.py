@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.formats.torch.calls import Info, NoKernel
-from layerscope.formats.torch.values import NO_VALUES, Value
+from layerscope.formats.torch.tensors import NO_VALUES, TracedTensor
 from layerscope.formats.torch.views import Views
 
 # Arguments, by position, whose values decide the sizes of an operator's results.
@@ -30,7 +30,7 @@ class Write(Struct, frozen=True, gc=False):
     """A call that wrote into a tensor whose values are known."""
 
     moment: int
-    target: Value
+    target: TracedTensor
     func: Any
     args: Any
     kwargs: Any
@@ -74,7 +74,7 @@ class KnownValues(Views):
             return type(arg)([self._numbers(each, assumed, moment) for each in arg])
         return self._cpu if isinstance(arg, self.torch.device) else arg
 
-    def _values_of(self, value: Value, assumed: dict[str, None], moment: int) -> Any:
+    def _values_of(self, value: TracedTensor, assumed: dict[str, None], moment: int) -> Any:
         """The values that a tensor has after the writes of so many moments."""
         if value.tensor.device != self._meta:
             if not self.real and value.sig.kind == "param":
@@ -96,7 +96,7 @@ class KnownValues(Views):
         assumed |= value.assumed or {}
         return value.twin
 
-    def _computed(self, value: Value, assumed: dict[str, None], source: Any = None) -> Any:
+    def _computed(self, value: TracedTensor, assumed: dict[str, None], source: Any = None) -> Any:
         """The call that made a tensor, on real values; of a view, on those of its source."""
         recipe = value.drawn if value.recipe == "random" else value.recipe
         if not isinstance(recipe, tuple):
@@ -112,7 +112,7 @@ class KnownValues(Views):
         return made if place is None else made[place]
 
     def _written_values(
-        self, root: Value, writes: Sequence[Write], assumed: dict[str, None]
+        self, root: TracedTensor, writes: Sequence[Write], assumed: dict[str, None]
     ) -> Any:
         """The values of a tensor after the first of its writes; the last answer is kept."""
         applied, base, inner = self.tracker.written.get(root, (0, None, {}))
@@ -129,13 +129,13 @@ class KnownValues(Views):
         assumed |= inner
         return base
 
-    def _view_of(self, value: Value, base: Any, assumed: dict[str, None]) -> Any:
+    def _view_of(self, value: TracedTensor, base: Any, assumed: dict[str, None]) -> Any:
         """A view taken again, of other values of what holds its storage."""
         if value.parent is None:
             return base
         return self._computed(value, assumed, self._view_of(value.parent, base, assumed))
 
-    def can_follow_write(self, given: Sequence[Value]) -> bool:
+    def can_follow_write(self, given: Sequence[TracedTensor]) -> bool:
         """Whether what is written, and what it is written into, is known."""
         target = given[0]
         if target.tensor.device != self._meta:
@@ -146,13 +146,13 @@ class KnownValues(Views):
             target = target.parent
         return target.known and all(value.known for value in given)
 
-    def follow_write(self, target: Value, func: Any, args: Any, kwargs: Any) -> None:
+    def follow_write(self, target: TracedTensor, func: Any, args: Any, kwargs: Any) -> None:
         """Keep a write for when the values are read."""
         writes = self.tracker.writes.setdefault(target.root, [])
         writes.append(Write(self.moment, target, func, args, kwargs))
         self.moment += 1
 
-    def _unset(self, value: Value) -> Unset:
+    def _unset(self, value: TracedTensor) -> Unset:
         """The error that says which values are missing."""
         if value.recipe == "random":
             return Unset("random numbers")

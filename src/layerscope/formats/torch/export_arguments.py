@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.errors import FormatError, ShapeError
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
-from layerscope.formats.torch.exported import FLOATS, FORMS, KINDS, Flow, Named, Sizes
-from layerscope.formats.torch.values import Value
+from layerscope.formats.torch.export_schema import FLOATS, FORMS, KINDS, Flow, Named, Sizes
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
+from layerscope.formats.torch.tensors import TracedTensor
 
 # Given by name alone, in files that do not say how an argument is given.
 BY_NAME = frozenset((
@@ -15,7 +15,7 @@ BY_NAME = frozenset((
     "enable_gqa", "rounding_mode", "approximate", "output_size", "implicit",
 ))  # fmt: skip
 REFUSED = (
-    NoWords, Refused, ShapeError, TypeError, ValueError, ArithmeticError, LookupError,
+    Unsupported, Refused, ShapeError, TypeError, ValueError, ArithmeticError, LookupError,
     AttributeError, RuntimeError,
 )  # fmt: skip
 Values = dict[str, Any]  # by name in the file: what a tensor is here, or a number
@@ -28,7 +28,7 @@ class Arguments:
         self.path, self.flow, self.sizes = path, flow, sizes
 
     def of(
-        self, inputs: list[Named], given: list[Value], values: Values
+        self, inputs: list[Named], given: list[TracedTensor], values: Values
     ) -> tuple[list[Any], dict[str, Any]]:
         """Arguments with values in place of names; tensors are collected on the way."""
         args: list[Any] = []
@@ -41,7 +41,7 @@ class Arguments:
                 args.append(told)
         return args, named
 
-    def told(self, arg: Any, given: list[Value], values: Values) -> Any:
+    def told(self, arg: Any, given: list[TracedTensor], values: Values) -> Any:
         """One argument, in the types that our words take."""
         kind, told = next(iter(arg.items()), ("", None)) if isinstance(arg, dict) else ("", arg)
         if kind in ("as_tensor", "as_tensors", "as_optional_tensors", "as_optional_tensor",
@@ -65,7 +65,7 @@ class Arguments:
             return FLOATS.get(told)
         return told
 
-    def _tensors(self, told: Any, given: list[Value], values: Values) -> Any:
+    def _tensors(self, told: Any, given: list[TracedTensor], values: Values) -> Any:
         if isinstance(told, list):
             return [self._tensors(each, given, values) for each in told]
         if not isinstance(told, dict):
@@ -86,7 +86,7 @@ class Arguments:
             found = values.get(name)
             if found is None and name in self.flow.sym_int_values:
                 found = self.sizes.number(self.flow.sym_int_values[name], name)
-            return None if isinstance(found, Value) else found
+            return None if isinstance(found, TracedTensor) else found
         return next(iter(told.values()), None)
 
     def name(self, arg: Any, what: str) -> str:
@@ -96,24 +96,26 @@ class Arguments:
             raise FormatError(f"{self.path}: a {what} without a name, expected a tensor's")
         return name
 
-    def value(self, name: str, values: Values) -> Value:
+    def value(self, name: str, values: Values) -> TracedTensor:
         """The tensor of that name; raises where nothing makes it."""
         found = values.get(name)
-        if not isinstance(found, Value):
+        if not isinstance(found, TracedTensor):
             raise FormatError(f"{self.path}: tensor {name!r} is read and nothing makes it")
         return found
 
 
 def translated(
-    words: Any, draft: Draft, args: list[Any], named: dict[str, Any], given: list[Value]
-) -> list[Ref] | None:
+    words: Any, draft: Lowering, args: list[Any], named: dict[str, Any], given: list[TracedTensor]
+) -> list[TensorRef] | None:
     """What a call makes in our words, None where there are none."""
     places = iter(range(len(given)))
 
     def refer(arg: Any) -> Any:
-        if isinstance(arg, Value):
+        if isinstance(arg, TracedTensor):
             sig = arg.sig
-            return Ref(sig.shape, sig.name, next(places), sig.kind != "", sig.kind == "buffer")
+            return TensorRef(
+                sig.shape, sig.name, next(places), sig.kind != "", sig.kind == "buffer"
+            )
         if isinstance(arg, list):
             return [refer(each) for each in arg]
         return arg
@@ -125,10 +127,10 @@ def translated(
     except (*REFUSED, StopIteration):
         return None
     results = list(made) if isinstance(made, (list, tuple)) else [made]
-    return results if all(isinstance(ref, Ref) for ref in results) else None
+    return results if all(isinstance(ref, TensorRef) for ref in results) else None
 
 
-def counted(name: str, args: list[Any], named: Any, given: list[Value], outs: int) -> bool:
+def counted(name: str, args: list[Any], named: Any, given: list[TracedTensor], outs: int) -> bool:
     """Whether a cut makes as many pieces as the file has names for: others are not begun."""
     if name not in ("unbind", "split", "unsafe_split", "chunk", "unsafe_chunk", "tensor_split"):
         return True

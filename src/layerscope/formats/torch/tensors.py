@@ -13,7 +13,7 @@ NO_STRIDES: Shape = (-1,)  # stands for those of a sparse layout
 NO_VALUES = "no values"  # the recipe of an input that is given by its shape alone
 
 
-class Sig:
+class TensorMeta:
     """Shape, layout and number type; tensors alike in these share one, told apart by identity."""
 
     __slots__ = (
@@ -32,14 +32,14 @@ class Sig:
         self.blank: Any = None  # a tensor of it without numbers, to make others of
 
 
-class Value(Struct, gc=False, eq=False):
+class TracedTensor(Struct, gc=False, eq=False):
     """A tensor of the run. Those of a run are let go together: see `Tracker.forget`."""
 
     tensor: Any
     name: str
-    sig: Sig
+    sig: TensorMeta
     plain: bool = True  # its name may be read as it stands
-    parent: Value | None = None  # what it is a view of
+    parent: TracedTensor | None = None  # what it is a view of
     remake: Any = None  # and how: entry, what is given and which result; or what tells these
     place: Any = None  # the module that took the view
     version: int = 0
@@ -65,7 +65,7 @@ class Value(Struct, gc=False, eq=False):
         return self.fixed and (self.parent is None or self.version == self.root.version)
 
     @property
-    def root(self) -> Value:
+    def root(self) -> TracedTensor:
         """What holds the storage."""
         value = self
         while value.parent is not None:
@@ -73,4 +73,4 @@ class Value(Struct, gc=False, eq=False):
         return value
 
 
-__all__ = ["NO_STRIDES", "NO_VALUES", "Sig", "Value", "dense"]
+__all__ = ["NO_STRIDES", "NO_VALUES", "TensorMeta", "TracedTensor", "dense"]

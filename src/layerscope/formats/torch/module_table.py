@@ -14,7 +14,7 @@ HOLDS = ("_modules", "_parameters", "_buffers")
 NO_STORAGE = (NotImplementedError, RuntimeError, ValueError)  # of lazy ones, and of wrappers
 
 
-class Place(Struct, gc=False, eq=False):
+class ModuleInfo(Struct, gc=False, eq=False):
     """A module of the model: where it stands, and how often it was called."""
 
     module: Any
@@ -30,7 +30,7 @@ class Place(Struct, gc=False, eq=False):
     prefix: str = ""  # of the paths of what is in it
     scope: tuple[str, ...] = ()  # of what is in it
 
-    def opened(self) -> Place:
+    def opened(self) -> ModuleInfo:
         """With its prefix and scope, which are told when it is entered: most are never."""
         if self.path and not self.scope:
             own = self.path[sum([len(each) + 1 for each in self.outer]) :]
@@ -38,7 +38,7 @@ class Place(Struct, gc=False, eq=False):
         return self
 
 
-class Held:
+class ParamTable:
     """Parameters and buffers by identity; those that share their numbers share a name."""
 
     def __init__(self, storage_of: Callable[[Any], int] = id) -> None:
@@ -103,7 +103,7 @@ class Held:
         return False
 
 
-class Places(dict[int, Place]):
+class ModuleTable(dict[int, ModuleInfo]):
     """Every module by identity, in the order of declaration; a shared one under its first path.
 
     What they hold is found on the way.
@@ -113,7 +113,7 @@ class Places(dict[int, Place]):
         super().__init__()
         # a storage that Python has seen is an object more, for as long as its tensor lives
         address = getattr(torch._C, "_storage_address", None)
-        self.held = Held(address or (lambda tensor: tensor.untyped_storage()._cdata))
+        self.held = ParamTable(address or (lambda tensor: tensor.untyped_storage()._cdata))
         self._leaves = leaves
         self._shared = False
         self._root = model
@@ -121,7 +121,7 @@ class Places(dict[int, Place]):
         self._buffers: set[str] = set()
         held, leaf = _held(model), leaves.get(type(model))
         below = held["_modules"]
-        self[id(model)] = Place(model, type(model), "", (), not below, leaf, model.__dict__)
+        self[id(model)] = ModuleInfo(model, type(model), "", (), not below, leaf, model.__dict__)
         self._arrays |= {own: each for own, each in held["_parameters"].items() if each is not None}
         self._hold_buffers(held["_buffers"], "")
         try:
@@ -144,7 +144,7 @@ class Places(dict[int, Place]):
             if "_modules" not in held:
                 held = _held(child)
             path, below, params = prefix + name, held["_modules"], held["_parameters"]
-            self[known] = Place(child, kind, path, outer, not below, leaf_of(kind), own)
+            self[known] = ModuleInfo(child, kind, path, outer, not below, leaf_of(kind), own)
             if params:
                 start = path + "."
                 for own, array in params.items():

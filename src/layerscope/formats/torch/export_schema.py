@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from layerscope.errors import FormatError
 from layerscope.formats.torch.stored import check_elements, check_sizes, short
-from layerscope.formats.torch.values import dense
+from layerscope.formats.torch.tensors import dense
 from layerscope.graph.types import Shape
 from layerscope.limits import ARRAY_RANK
 
