@@ -9,8 +9,8 @@ import pytest
 
 from layerscope.analysis.shapes import infer
 from layerscope.errors import ModelError
-from layerscope.formats.torch.calls import CONTIGUOUS_RESULT
 from layerscope.formats.torch.capture import capture
+from layerscope.formats.torch.plans import CONTIGUOUS_RESULT
 from layerscope.formats.torch.strides import (
     BY_ELEMENT,
     VIEWS,
@@ -18,7 +18,8 @@ from layerscope.formats.torch.strides import (
     joined_stride,
     view_layouts,
 )
-from layerscope.formats.torch.tensors import TensorMeta, dense
+from layerscope.formats.torch.tensors import TensorMeta
+from layerscope.ops.strides import dense
 from tests.torch_nets import Doing, Painted, nn, torch
 
 TWO = ("add", "sub", "mul", "div", "pow", "maximum", "minimum")

@@ -72,8 +72,8 @@ def detector_row(row: Row) -> str:
     home = torchvision_models(torch).detection
     with torch.device("meta"):
         model = getattr(home, row["builder"])(weights=None, weights_backbone=None)
-    held = ModuleTable(torch, model, {}).held
-    params = sum(t.numel() for t in held.tensors.values() if id(t) not in held.buffers)
+    table = ModuleTable(torch, model, {}).params
+    params = sum(t.numel() for t in table.tensors.values() if id(t) not in table.buffers)
     if not row["builder"].startswith("ssd") and not row["builder"].endswith("_v2"):
         norms = [n for n in model.backbone.modules() if isinstance(n, torch.nn.BatchNorm2d)]
         params -= sum(2 * norm.num_features for norm in norms)

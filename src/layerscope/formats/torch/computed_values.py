@@ -1,15 +1,24 @@
-"""Values that a model reads, computed where neither weights nor unknown inputs play a part."""
+"""Values of meta tensors, computed when the model reads them.
+
+The call that makes a tensor is kept with it (`Recompute`) and run on real tensors only on demand:
+most masks are never read. Values can be computed where neither parameters nor unknown inputs take
+part. In-place writes are kept in order: a tensor computed from another uses the values that this
+one had at the time of the call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from layerscope.formats.torch.capture_state import Capture, NoKernel
+from layerscope.formats.torch.op_calls import OpCall
+from layerscope.formats.torch.tensors import TracedTensor
+from layerscope.formats.torch.torch_types import Arg, Kwargs, Result
+from layerscope.formats.torch.tracking import Write
 
-from layerscope.formats.torch.calls import Info, NoKernel
-from layerscope.formats.torch.tensors import NO_VALUES, TracedTensor
-from layerscope.formats.torch.views import Views
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Arguments, by position, whose values decide the sizes of an operator's results.
 DECIDING = {
@@ -21,189 +30,201 @@ DECIDING = {
 ON_CPU = {"_pack_padded_sequence": 1, "_pad_packed_sequence": 1}  # results that stay real tensors
 ASSUMED = "given without values, taken as zeros where the model takes a decision by them"
 
-
-class Unset(Exception):
-    """Values that cannot be had without weights or inputs; the text says whose."""
+Names = dict[str, None]  # of inputs that were taken as zeros
 
 
-class Write(Struct, frozen=True, gc=False):
-    """A call that wrote into a tensor whose values are known."""
-
-    moment: int
-    target: TracedTensor
-    func: Any
-    args: Any
-    kwargs: Any
+class NoValues(Exception):
+    """Values that depend on parameters or on inputs without values; the text says which."""
 
 
-class KnownValues(Views):
-    """How a tensor came about is kept until a model reads its values, and computed then.
+def on_read(run: Capture, call: OpCall) -> Result:
+    """Handle an operator that returns a value to Python: `item`, `equal` …"""
+    info, args = call.info, call.args
+    assumed: Names = {}
+    try:
+        with run.torch.no_grad():
+            operands = values_in(run, args[:2], assumed, run.writes)
+            found = info.func(*[_as_tensor(run, x) for x in operands], *args[2:], **call.kwargs)
+    except NoValues as gap:
+        raise run.needs_values(info, f"reads {gap}") from None
+    except Exception as error:
+        raise run.needs_values(info, f"fails: {error}") from error
+    if assumed and type(found) is not bool:  # a number may become a size
+        raise run.needs_values(info, f"reads a number of {_inputs(assumed)}")
+    for name in assumed:
+        run.notes.setdefault(name, f"{name}: {ASSUMED} ({info.full}{run.in_module()})")
+    return found
 
-    What is written in place is kept in order: a tensor computed from another has the values that
-    this one had at that moment.
+
+def _as_tensor(run: Capture, arg: Arg) -> Arg:
+    """PyTorch passes a Python number for a tensor that holds one."""
+    return run.torch.tensor(arg) if isinstance(arg, (bool, int, float)) else arg
+
+
+def values_in(run: Capture, arg: Arg, assumed: Names, writes: int) -> Arg:
+    """An argument with the values of its tensors, after so many writes.
+
+    The names of inputs that are taken as zeros are added to `assumed`.
     """
+    if isinstance(arg, run.torch.Tensor):
+        return _values_of(run, run.tracker.lookup(arg), assumed, writes)
+    if isinstance(arg, (list, tuple)):
+        return type(arg)([values_in(run, each, assumed, writes) for each in arg])
+    return run.cpu if isinstance(arg, run.torch.device) else arg
 
-    moment = 0  # writes into known tensors so far
 
-    def _look(self, info: Info, args: Any, kwargs: Any) -> Any:
-        """A value the model reads."""
-        assumed: dict[str, None] = {}
-        try:
-            with self.torch.no_grad():
-                first, rest = self._numbers(args[:2], assumed, self.moment), args[2:]
-                found = info.func(*[self._tensor(each) for each in first], *rest, **kwargs)
-        except Unset as gap:
-            raise self.needs_numbers(info, f"reads {gap}") from None
-        except Exception as error:
-            raise self.needs_numbers(info, f"fails: {error}") from error
-        if assumed and type(found) is not bool:  # a number may become a size
-            raise self.needs_numbers(info, f"reads a number of {_inputs(assumed)}")
-        for name in assumed:
-            self.notes.setdefault(name, f"{name}: {ASSUMED} ({info.full}{self.where()})")
-        return found
+def _named_values(run: Capture, kwargs: Kwargs, assumed: Names, writes: int) -> Kwargs:
+    return {name: values_in(run, arg, assumed, writes) for name, arg in kwargs.items()}
 
-    def _tensor(self, arg: Any) -> Any:
-        """A number that PyTorch handed over in place of the tensor it holds."""
-        return self.torch.tensor(arg) if isinstance(arg, (bool, int, float)) else arg
 
-    def _numbers(self, arg: Any, assumed: dict[str, None], moment: int) -> Any:
-        """Arguments with the values of their tensors; inputs taken as zeros are added by name."""
-        if isinstance(arg, self.torch.Tensor):
-            return self._values_of(self.tracker.value(arg), assumed, moment)
-        if isinstance(arg, (list, tuple)):
-            return type(arg)([self._numbers(each, assumed, moment) for each in arg])
-        return self._cpu if isinstance(arg, self.torch.device) else arg
+def _values_of(run: Capture, traced: TracedTensor, assumed: Names, writes: int) -> Tensor:
+    """The values of a tensor after so many writes."""
+    if traced.tensor.device != run.meta_device:
+        if not run.real and traced.meta.kind == "param":
+            raise NoValues(f"the parameter {traced.name}")
+        return traced.tensor
+    root = traced.root
+    if not traced.computable or not root.computable:
+        raise _no_values(run, traced)
+    before = [write for write in run.tracker.writes.get(root, ()) if write.index < writes]
+    if before:
+        return _view_of(run, traced, _written_values(run, root, before, assumed), assumed)
+    if traced.no_values:
+        assumed[traced.name] = None
+        return run.torch.zeros(traced.meta.shape, dtype=traced.meta.dtype)
+    if traced.values is None:
+        inner: Names = {}
+        traced.values = _compute(run, traced, inner)
+        traced.assumed = inner
+    assumed |= traced.assumed or {}
+    return traced.values
 
-    def _values_of(self, value: TracedTensor, assumed: dict[str, None], moment: int) -> Any:
-        """The values that a tensor has after the writes of so many moments."""
-        if value.tensor.device != self._meta:
-            if not self.real and value.sig.kind == "param":
-                raise Unset(f"the parameter {value.name}")
-            return value.tensor
-        root = value.root
-        if not value.known or not root.known:
-            raise self._unset(value)
-        writes = [w for w in self.tracker.writes.get(root, ()) if w.moment < moment]
-        if writes:
-            return self._view_of(value, self._written_values(root, writes, assumed), assumed)
-        if value.recipe == NO_VALUES:
-            assumed[value.name] = None
-            return self.torch.zeros(value.sig.shape, dtype=value.sig.dtype)
-        if value.twin is None:
-            inner: dict[str, None] = {}
-            value.twin = self._computed(value, inner)
-            value.assumed = inner
-        assumed |= value.assumed or {}
-        return value.twin
 
-    def _computed(self, value: TracedTensor, assumed: dict[str, None], source: Any = None) -> Any:
-        """The call that made a tensor, on real values; of a view, on those of its source."""
-        recipe = value.drawn if value.recipe == "random" else value.recipe
-        if not isinstance(recipe, tuple):
-            raise self._unset(value)
-        func, args, kwargs, place, moment = recipe
-        named = {k: self._numbers(v, assumed, moment) for k, v in kwargs.items()}
-        if "device" in named:
-            named["device"] = self._cpu
-        if source is None:
-            made = func(*self._numbers(args, assumed, moment), **named)
-        else:
-            made = func(source, *self._numbers(args[1:], assumed, moment), **named)
-        return made if place is None else made[place]
+def _compute(
+    run: Capture, traced: TracedTensor, assumed: Names, source: Tensor | None = None
+) -> Tensor:
+    """Run the call that makes a tensor; for a view, on `source` in place of its first argument."""
+    call = traced.recompute
+    if call is None:
+        raise _no_values(run, traced)
+    named = _named_values(run, call.kwargs, assumed, call.writes)
+    if "device" in named:
+        named["device"] = run.cpu
+    if source is None:
+        out = call.func(*values_in(run, call.args, assumed, call.writes), **named)
+    else:
+        out = call.func(source, *values_in(run, call.args[1:], assumed, call.writes), **named)
+    return out if call.output is None else out[call.output]
 
-    def _written_values(
-        self, root: TracedTensor, writes: Sequence[Write], assumed: dict[str, None]
-    ) -> Any:
-        """The values of a tensor after the first of its writes; the last answer is kept."""
-        applied, base, inner = self.tracker.written.get(root, (0, None, {}))
-        if base is None or applied > len(writes):
-            inner = {}
-            base = self._values_of(root, inner, writes[0].moment).clone()
-            applied = 0
-        for write in writes[applied:]:
-            target = self._view_of(write.target, base, inner)
-            rest = self._numbers(write.args[1:], inner, write.moment)
-            named = {k: self._numbers(v, inner, write.moment) for k, v in write.kwargs.items()}
-            write.func(target, *rest, **named)
-        self.tracker.written[root] = (len(writes), base, inner)
-        assumed |= inner
+
+def _written_values(
+    run: Capture, root: TracedTensor, writes: Sequence[Write], assumed: Names
+) -> Tensor:
+    """The values of a tensor after these writes; the last result is cached."""
+    applied, base, inner = run.tracker.written.get(root, (0, None, {}))
+    if base is None or applied > len(writes):
+        inner = {}
+        base = _values_of(run, root, inner, writes[0].index).clone()
+        applied = 0
+    for write in writes[applied:]:
+        target = _view_of(run, write.target, base, inner)
+        rest = values_in(run, write.args[1:], inner, write.index)
+        write.func(target, *rest, **_named_values(run, write.kwargs, inner, write.index))
+    run.tracker.written[root] = (len(writes), base, inner)
+    assumed |= inner
+    return base
+
+
+def _view_of(run: Capture, traced: TracedTensor, base: Tensor, assumed: Names) -> Tensor:
+    """A view taken again, of other values of the tensor that owns the storage."""
+    if traced.parent is None:
         return base
+    return _compute(run, traced, assumed, _view_of(run, traced.parent, base, assumed))
 
-    def _view_of(self, value: TracedTensor, base: Any, assumed: dict[str, None]) -> Any:
-        """A view taken again, of other values of what holds its storage."""
-        if value.parent is None:
-            return base
-        return self._computed(value, assumed, self._view_of(value.parent, base, assumed))
 
-    def can_follow_write(self, given: Sequence[TracedTensor]) -> bool:
-        """Whether what is written, and what it is written into, is known."""
-        target = given[0]
-        if target.tensor.device != self._meta:
+def _no_values(run: Capture, traced: TracedTensor) -> NoValues:
+    """The error that says which values are missing."""
+    if traced.random:
+        return NoValues("random numbers")
+    node = next((n for n in reversed(run.tracker.nodes) if traced.name in n.outputs), None)
+    if node is not None and node.op != "constant":
+        return NoValues(f"the result of {node.source.op if node.source else node.op}")
+    if node is None and traced.name:
+        return NoValues(traced.name)
+    return NoValues("a tensor that the forward makes on the device of its inputs")
+
+
+# Writes into computable tensors
+
+
+def can_follow_write(run: Capture, given: Sequence[TracedTensor]) -> bool:
+    """Whether the values that are written, and the tensor that they go into, are computable."""
+    target = given[0]
+    if target.tensor.device != run.meta_device:
+        return False
+    while target.parent is not None:
+        if target.recompute is None:
             return False
-        while target.parent is not None:
-            if not isinstance(target.recipe, tuple) and not target.drawn:
-                return False
-            target = target.parent
-        return target.known and all(value.known for value in given)
-
-    def follow_write(self, target: TracedTensor, func: Any, args: Any, kwargs: Any) -> None:
-        """Keep a write for when the values are read."""
-        writes = self.tracker.writes.setdefault(target.root, [])
-        writes.append(Write(self.moment, target, func, args, kwargs))
-        self.moment += 1
-
-    def _unset(self, value: TracedTensor) -> Unset:
-        """The error that says which values are missing."""
-        if value.recipe == "random":
-            return Unset("random numbers")
-        maker = next((n for n in reversed(self.tracker.nodes) if value.name in n.outputs), None)
-        if maker is not None and maker.op != "constant":
-            return Unset(f"the result of {maker.source.op if maker.source else maker.op}")
-        if maker is None and value.name:
-            return Unset(value.name)
-        return Unset("a tensor that the forward makes on the device of its inputs")
-
-    # Sizes that depend on values
-
-    def sized(self, info: Info, func: Any, args: Any, kwargs: Any) -> Any:
-        """Results of an operator whose sizes depend on values, where these are known."""
-        deciding = DECIDING.get(info.name)
-        if deciding is None or kwargs.get("out") is not None:
-            return None
-        if info.name == "repeat_interleave" and len(args) > 1:
-            deciding = (1,)
-        assumed: dict[str, None] = {}
-        try:
-            with self.torch.no_grad():
-                real = [
-                    self._numbers(arg, assumed, self.moment) if n in deciding else self._zeros(arg)
-                    for n, arg in enumerate(args)
-                ]
-                outs = func(*real, **kwargs)
-        except Unset as gap:
-            why = f"makes a tensor whose size depends on {gap}"
-            raise self.needs_numbers(info, why, NoKernel) from None
-        if assumed:
-            why = f"makes a tensor whose size depends on {_inputs(assumed)}"
-            raise self.needs_numbers(info, why, NoKernel)
-        self.by_values = True
-        if not isinstance(outs, (list, tuple)):
-            return self.empty(self.tracker.sig(outs))
-        kept = ON_CPU.get(info.name)
-        return type(outs)([
-            out if n == kept else self.empty(self.tracker.sig(out)) for n, out in enumerate(outs)
-        ])  # fmt: skip
-
-    def _zeros(self, arg: Any) -> Any:
-        """Arguments with zeros that take no memory in place of tensors."""
-        if isinstance(arg, self.torch.Tensor):
-            sig = self.tracker.value(arg).sig
-            return self.torch.zeros((), dtype=sig.dtype).expand(sig.shape)
-        if isinstance(arg, (list, tuple)):
-            return type(arg)([self._zeros(each) for each in arg])
-        return arg
+        target = target.parent
+    return target.computable and all(traced.computable for traced in given)
 
 
-def _inputs(names: dict[str, None]) -> str:
+def follow_write(run: Capture, call: OpCall) -> None:
+    """Keep a write for when the values are read."""
+    target = call.given[0]
+    writes = run.tracker.writes.setdefault(target.root, [])
+    writes.append(Write(run.writes, target, call.func, call.args, call.kwargs))
+    run.writes += 1
+
+
+# Sizes that depend on values
+
+
+def run_with_known_sizes(run: Capture, call: OpCall) -> Result:
+    """Results of an operator whose sizes depend on computable values; None for any other.
+
+    Raises NoKernel if the values are not computable.
+    """
+    info, args, kwargs = call.info, call.args, call.kwargs
+    deciding = DECIDING.get(info.name)
+    if deciding is None or kwargs.get("out") is not None:
+        return None
+    if info.name == "repeat_interleave" and len(args) > 1:
+        deciding = (1,)
+    assumed: Names = {}
+    try:
+        with run.torch.no_grad():
+            real = [
+                values_in(run, arg, assumed, run.writes) if n in deciding else _zeros(run, arg)
+                for n, arg in enumerate(args)
+            ]
+            outs = call.func(*real, **kwargs)
+    except NoValues as gap:
+        why = f"makes a tensor whose size depends on {gap}"
+        raise run.needs_values(info, why, NoKernel) from None
+    if assumed:
+        why = f"makes a tensor whose size depends on {_inputs(assumed)}"
+        raise run.needs_values(info, why, NoKernel)
+    run.sized_by_values = True
+    meta_of = run.tracker.meta
+    if not isinstance(outs, (list, tuple)):
+        return run.empty(meta_of(outs))
+    real_output = ON_CPU.get(info.name)
+    return type(outs)([
+        out if n == real_output else run.empty(meta_of(out)) for n, out in enumerate(outs)
+    ])  # fmt: skip
+
+
+def _zeros(run: Capture, arg: Arg) -> Arg:
+    """An argument with zeros in place of tensors; expanded, so that they take no memory."""
+    if isinstance(arg, run.torch.Tensor):
+        meta = run.tracker.lookup(arg).meta
+        return run.torch.zeros((), dtype=meta.dtype).expand(meta.shape)
+    if isinstance(arg, (list, tuple)):
+        return type(arg)([_zeros(run, each) for each in arg])
+    return arg
+
+
+def _inputs(names: Names) -> str:
     listed = ", ".join(names)
     return f"{listed}, {'inputs' if len(names) > 1 else 'an input'} given without values"

@@ -1,7 +1,7 @@
-"""An exported program walked through, each of its calls put in our words.
+"""A Graph from a program of torch.export: its calls are converted one after the other.
 
-What the file says of a tensor is the truth of its shape: a call whose words make another one, or
-that has none, stays unknown under its own name.
+Shapes in the file are trusted: a call whose converter infers another shape, or that has none,
+becomes an unknown node under its own name.
 """
 
 from __future__ import annotations
@@ -9,34 +9,45 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from layerscope.errors import FormatError
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.declared import declared
-from layerscope.formats.torch.capture import floating_of, left_out
 from layerscope.formats.torch.dtypes import name_of
-from layerscope.formats.torch.export_arguments import Arguments, Values, counted, translated
+from layerscope.formats.torch.export_arguments import (
+    ArgumentReader,
+    Values,
+    convert_exported,
+    makes_as_many,
+)
+from layerscope.formats.torch.export_modules import (
+    ModuleStack,
+    class_name,
+    module_line,
+    modules_in,
+)
 from layerscope.formats.torch.export_schema import (
-    Call,
+    ExportedCall,
+    ExportedGraph,
     ExportedTensor,
-    Flow,
-    Module,
-    Sizes,
+    GraphModule,
+    Payload,
+    SizeReader,
     names_in,
-    stack_of,
     symbol_in,
 )
-from layerscope.formats.torch.fast_paths import PRINTED
-from layerscope.formats.torch.lowering import Lowering, PlannedNode
-from layerscope.formats.torch.module_table import ModuleInfo, ParamTable
+from layerscope.formats.torch.graph_assembly import floating_of, unused_note, unused_params
+from layerscope.formats.torch.lowering import CallPlan, Lowering, PlannedNode, TensorRef
+from layerscope.formats.torch.module_table import ParamTable
 from layerscope.formats.torch.stored import check_name
-from layerscope.formats.torch.tensors import TensorMeta, TracedTensor
-from layerscope.formats.torch.tracking import CallPlan, Tracker
+from layerscope.formats.torch.tensors import TensorMeta, TracedTensor, ViewCall
+from layerscope.formats.torch.tracking import Tracker
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Graph, Param, Role, Source, Tensor
+from layerscope.graph.types import Graph, Source, Tensor
 from layerscope.limits import CALL_NODES
 
-# Another look at the same numbers: what is written into one is written into the other.
+# Operators whose results are views: a write into one is a write into the other.
 VIEWS = frozenset((
     "view", "view_as", "unflatten", "unsqueeze", "squeeze", "permute", "transpose", "swapaxes",
     "swapdims", "t", "numpy_T", "mT", "adjoint", "mH", "matrix_H", "movedim", "moveaxis", "expand",
@@ -44,182 +55,134 @@ VIEWS = frozenset((
     "tensor_split", "unbind", "detach", "alias", "unfold", "lift_fresh", "diagonal", "as_strided",
     "view_as_real", "view_as_complex",
 ))  # fmt: skip
-MAYBE = frozenset(("reshape", "flatten", "contiguous", "reshape_as", "ravel", "to"))
-# Of these the first result is the operation's; the others are for training.
-FIRST = tuple(
+MAYBE_VIEWS = frozenset(("reshape", "flatten", "contiguous", "reshape_as", "ravel", "to"))
+# Operators whose first result is that of the layer; the others are for training.
+FIRST_RESULT = tuple(
     f"torch.ops.aten.{name}."
     for name in TABLE
     if name.startswith(("native_", "_native_", "_scaled_dot_product_", "max_pool"))
 )
-FREE_CALLS = 100  # calls that a small program is taken to have besides
+FREE_CALLS = 100  # added to the calls of a program, so that the limit spares small ones
 INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast", "hints_wrapper")
 
 
-class _Children:
-    """Stands for a module of PyTorch: its class and the names of what is in it."""
+class ConvertedCall(Struct, gc=False):
+    """One call of the program: the operator, its tensors, and the tensors that it makes."""
 
-    def __init__(self) -> None:
-        self._modules: dict[str, None] = {}
-        self.kind = ""
+    name: str  # in the table of converters
+    namespace: str
+    in_place: bool
+    source: Source
+    given: list[TracedTensor]
+    outs: list[str]  # names in the file
+    tensors: list[ExportedTensor]  # the results
 
 
-class Replay:
-    """One program on its way to be a graph."""
+class ProgramReader:
+    """Converts one program."""
 
-    def __init__(self, path: str, program: Module, stored: dict[str, Any]) -> None:
+    def __init__(self, path: str, program: GraphModule, stored: dict[str, Payload]) -> None:
         self.path, self.program, self.stored = path, program, stored
-        self.sizes = Sizes(path)
-        self.arguments = Arguments(path, program.graph, self.sizes)
-        self.modules = self._modules()
-        self.held = ParamTable()
-        self.tracker = Tracker({}, self.held)
-        self.open: list[tuple[str, ModuleInfo, int, int]] = []  # modules around the call at hand
+        self.sizes = SizeReader(path)
+        self.arguments = ArgumentReader(path, program.graph, self.sizes)
+        self.params = ParamTable()
+        self.tracker = Tracker({}, self.params)
+        self.modules = modules_in(path, program)
+        self.stack = ModuleStack(self.modules, self.tracker)
         self.floating = "fp32"
         self.calls = 0
 
     def graph(self) -> Graph:
-        """All of it."""
-        flow = self.program.graph
-        values = self._given(flow)
-        self.floating = floating_of(self.held)
-        self._walk(flow, values)
-        self._leave(0)
-        return self._assembled(self._outputs(flow, values))
-
-    # Modules
-
-    def _modules(self) -> dict[str, ModuleInfo]:
-        """Every module that the file knows of, by path."""
-        found: dict[str, ModuleInfo] = {}
-
-        def add(path: str, kind: str = "") -> None:
-            if path not in found:
-                check_name(self.path, path)
-                outer, _, own = path.rpartition(".")
-                if path:
-                    add(outer)
-                    found[outer].module._modules[own] = None
-                    found[outer].childless = False
-                around = tuple(path.split(".")[:-1])
-                found[path] = ModuleInfo(_Children(), None, path, around, True)
-            if kind:
-                found[path].module.kind = kind
-
-        add("")
-        for called in self.program.module_call_graph:
-            add(called.fqn.partition("@")[0])
-        for call in self.program.graph.nodes:
-            for _, path, kind in stack_of(call):
-                add(path, kind)
-        for spec in self.program.signature.input_specs:
-            for kind in ("parameter", "buffer"):
-                name = spec.get(kind, {}).get(f"{kind}_name")
-                if isinstance(name, str):
-                    add(name.rpartition(".")[0])
-        return found
-
-    def _enter(self, call: Call) -> None:
-        """Close the modules that this call is not in, and open those that it is in."""
-        stack = [each for each in stack_of(call) if each[1] in self.modules]
-        same = 0
-        while (
-            same < min(len(stack), len(self.open))
-            and self.open[same][0] == stack[same][0]
-            and self.open[same][1].path == stack[same][1]
-        ):
-            same += 1
-        self._leave(same)
-        tracker = self.tracker
-        for key, path, _ in stack[same:]:
-            place = self.modules[path].opened()
-            self.open.append((key, place, len(tracker.nodes), len(tracker.log)))
-        tracker.place = self.open[-1][1] if self.open else None
-
-    def _leave(self, depth: int) -> None:
-        while len(self.open) > depth:
-            _, place, before, mark = self.open.pop()
-            if place.childless and self.tracker.settle(place, before, mark):
-                place.printed = True
+        """Convert the program."""
+        graph = self.program.graph
+        values = self._inputs(graph)
+        self.floating = floating_of(self.params)
+        self._convert_calls(graph, values)
+        self.stack.leave()
+        return self._assemble(self._outputs(graph, values))
 
     # Inputs and outputs
 
-    def _given(self, flow: Flow) -> Values:
-        """Inputs of the network and arrays of the model."""
+    def _inputs(self, graph: ExportedGraph) -> Values:
+        """Inputs of the network, parameters and buffers, by their names in the file."""
         values: Values = {}
         shared: dict[Any, str] = {}
         for spec in self.program.signature.input_specs:
-            kind, told = next(iter(spec.items()), ("", {}))
+            kind, fields = next(iter(spec.items()), ("", {}))
             if kind in ("parameter", "buffer", "tensor_constant"):
-                arg = told.get("arg")
+                arg = fields.get("arg")
                 name = self.arguments.name(arg, kind)
-                full = told.get(f"{kind}_name")
+                full = fields.get(f"{kind}_name")
                 if not isinstance(full, str):
                     raise FormatError(f"{self.path}: {name}: a {kind} without its name")
                 check_name(self.path, full)
-                values[name] = self._array(flow, name, full, kind, shared)
+                tensor = self.sizes.tensor(name, graph.tensor_values)
+                values[name] = self._stored(tensor, full, kind, shared)
             elif kind == "user_input":
-                arg = told.get("arg")
+                arg = fields.get("arg")
                 for name in names_in(arg) if isinstance(arg, dict) else []:
-                    tensor = self.sizes.tensor(name, flow.tensor_values)
-                    values[name] = self._declared(tensor, name)
+                    tensor = self.sizes.tensor(name, graph.tensor_values)
+                    values[name] = self._declare(tensor, name)
         if not self.tracker.inputs:
             raise FormatError(f"{self.path}: a program that takes no tensor")
         return values
 
-    def _declared(self, tensor: ExportedTensor, name: str) -> TracedTensor:
-        made = self.tracker.register(tensor, name, self._sig(tensor))
+    def _declare(self, tensor: ExportedTensor, name: str) -> TracedTensor:
+        traced = self.tracker.register(tensor, name, self._meta(tensor))
         self.tracker.names.add(name)
         self.tracker.inputs.append(Tensor(name, tensor.shape, name_of(tensor.dtype)))
-        return made
+        return traced
 
-    def _array(
-        self, flow: Flow, name: str, full: str, kind: str, shared: dict[Any, str]
+    def _stored(
+        self, tensor: ExportedTensor, full: str, kind: str, shared: dict[Any, str]
     ) -> TracedTensor:
-        tensor = self.sizes.tensor(name, flow.tensor_values)
+        """A parameter, buffer or constant; those in one storage have the name of the first."""
         if kind == "tensor_constant":
-            made = self.tracker.register(tensor, "", self._sig(tensor), plain=False)
-            made.fixed = True
-            return made
+            return self._constant(tensor)
         payload = self.stored.get(full)
         first = full
         if payload is not None:
             offset = (payload.tensor_meta or {}).get("storage_offset")
             first = shared.setdefault((payload.path_name, str(offset), tensor.shape), full)
-        self.held.names[id(tensor)] = first
-        self.held.tensors.setdefault(first, tensor)
-        if kind == "buffer":
-            self.held.buffers.add(id(tensor))
-        sig = self._sig(tensor, "param" if kind == "parameter" else kind)
-        return self.tracker.register(tensor, first, sig, plain=False)
+        self.params.add_alias(tensor, first, buffer=kind == "buffer")
+        self.params.tensors.setdefault(first, tensor)
+        meta = self._meta(tensor, "param" if kind == "parameter" else kind)
+        return self.tracker.register(tensor, first, meta, plain=False)
 
-    def _outputs(self, flow: Flow, values: Values) -> tuple[str, ...]:
+    def _constant(self, tensor: ExportedTensor, random: bool = False) -> TracedTensor:
+        traced = self.tracker.register(tensor, "", self._meta(tensor), plain=False)
+        traced.is_const = True
+        traced.random = random
+        return traced
+
+    def _outputs(self, graph: ExportedGraph, values: Values) -> tuple[str, ...]:
         specs = [spec["user_output"] for spec in self.program.signature.output_specs
                  if "user_output" in spec]  # fmt: skip
-        args = [spec.get("arg") for spec in specs] or flow.outputs
+        args = [spec.get("arg") for spec in specs] or graph.outputs
         found: dict[str, None] = {}
         for arg in args:
             for name in names_in(arg) if isinstance(arg, dict) else []:
-                value = self.arguments.value(name, values)
-                if not value.constant:
-                    found[self.tracker.read(value)] = None
+                traced = self.arguments.tensor(name, values)
+                if not traced.still_const:
+                    found[self.tracker.read(traced)] = None
         return tuple(found)
 
-    def _sig(self, tensor: ExportedTensor, kind: str = "") -> TensorMeta:
-        return self.tracker.sig_of(tensor.shape, tensor.strides, tensor.dtype, kind)
+    def _meta(self, tensor: ExportedTensor, kind: str = "") -> TensorMeta:
+        return self.tracker.meta_of(tensor.shape, tensor.strides, tensor.dtype, kind)
 
     # Calls
 
-    def _walk(self, flow: Flow, values: Values) -> None:
-        read = {name for call in flow.nodes for each in call.inputs for name in names_in(each.arg)}
-        read |= {name for arg in flow.outputs for name in names_in(arg)}
-        for call in flow.nodes:
-            self._enter(call)
+    def _convert_calls(self, graph: ExportedGraph, values: Values) -> None:
+        read = {name for call in graph.nodes for each in call.inputs for name in names_in(each.arg)}
+        read |= {name for arg in graph.outputs for name in names_in(arg)}
+        for call in graph.nodes:
+            self.stack.enter(call)
             outs = [name for arg in call.outputs for name in names_in(arg)]
-            while len(outs) > 1 and outs[-1] not in read and call.target.startswith(FIRST):
-                outs.pop()  # statistics and indices that nobody asks for
+            while len(outs) > 1 and outs[-1] not in read and call.target.startswith(FIRST_RESULT):
+                outs.pop()  # statistics and indices that no call reads
             self.calls += 1
             if outs:
-                self._call(call, outs, flow, values)
+                self._call(call, outs, graph, values)
             if len(self.tracker.nodes) > CALL_NODES.most * (FREE_CALLS + self.calls):
                 raise FormatError(
                     f"{self.path}: {call.target}: {len(self.tracker.nodes):,} nodes of "
@@ -228,10 +191,13 @@ class Replay:
                 )
             for arg in call.outputs:
                 name = symbol_in(arg)
-                if name in flow.sym_int_values:
-                    values[name] = self.sizes.number(flow.sym_int_values[name], name)
+                if name in graph.sym_int_values:
+                    values[name] = self.sizes.number(graph.sym_int_values[name], name)
 
-    def _call(self, call: Call, outs: list[str], flow: Flow, values: Values) -> None:
+    def _call(
+        self, call: ExportedCall, outs: list[str], graph: ExportedGraph, values: Values
+    ) -> None:
+        """Convert one call; its results are added to `values`."""
         full = call.target.removeprefix("torch.ops.")
         space, _, rest = full.partition(".")
         packet = rest.partition(".")[0]
@@ -239,182 +205,177 @@ class Replay:
         if space == "higher_order" and packet in INLINED and len(inner) == 1:
             self._inline(call, inner[0], outs, values)
             return
-        known = space in ("aten", "torchvision")
-        in_place = known and packet.endswith("_") and not packet.endswith("__")
-        name = packet[:-1] if in_place else packet
-        made = [self.sizes.tensor(out, flow.tensor_values) for out in outs]
-        given: list[TracedTensor] = []
-        args, named = self.arguments.of(call.inputs, given, values)
-        if space == "aten" and not in_place and name in CONSTANTS | DRAWN:
-            for out, tensor in zip(outs, made, strict=True):
-                values[out] = self._fixed(tensor, "random" if name in DRAWN else None)
+        has_converters = space in ("aten", "torchvision")
+        in_place = has_converters and packet.endswith("_") and not packet.endswith("__")
+        converted = ConvertedCall(
+            name=packet[:-1] if in_place else packet,
+            namespace=space,
+            in_place=in_place,
+            source=Source(op=f"{space}.{packet}" if packet else full),
+            given=[],
+            outs=outs,
+            tensors=[self.sizes.tensor(out, graph.tensor_values) for out in outs],
+        )
+        args, kwargs = self.arguments.read_all(call.inputs, converted.given, values)
+        if self._is_constant(converted, values):
             return
-        if given and all(value.constant for value in given):
-            drawn = any(value.recipe == "random" for value in given)
-            for out, tensor in zip(outs, made, strict=True):
-                values[out] = self._fixed(tensor, "random" if drawn else None)
-            if in_place:
-                values[outs[0]] = given[0]
-            return
-        source = Source(op=f"{space}.{packet}" if packet else full)
-        words = TABLE.get(name) if known else None
-        draft = Lowering(source, self.tracker.same, self.floating)
-        draft.in_place = in_place
+        name, given = converted.name, converted.given
+        convert = TABLE.get(name) if has_converters else None
+        lowering = Lowering(converted.source, self.tracker.attr_cache, self.floating)
+        lowering.in_place = in_place
         results = None
-        if words is not None and counted(name, args, named, given, len(outs)):
-            results = translated(words, draft, args, named, given)
+        if convert is not None and makes_as_many(name, args, kwargs, given, len(outs)):
+            results = convert_exported(convert, lowering, args, kwargs)
         if in_place and given:
-            self._written(name, draft, results, made, outs, given, values)
-            return
-        sigs = tuple([self._sig(tensor) for tensor in made])
-        entry = self._entry(draft, results, sigs, given)
-        if not entry.results:
-            for out, tensor in zip(outs, made, strict=True):
-                values[out] = self._fixed(tensor, None)
-            return
-        self._made(name, entry, made, outs, given, values)
+            self._write(converted, lowering, results, values)
+        else:
+            self._compute(converted, lowering, results, values)
 
-    def _fixed(self, tensor: ExportedTensor, recipe: str | None) -> TracedTensor:
-        made = self.tracker.register(tensor, "", self._sig(tensor), plain=False)
-        made.fixed = True
-        made.recipe = recipe
-        return made
+    def _is_constant(self, call: ConvertedCall, values: Values) -> bool:
+        """Whether the results are constants, which need no nodes; they are then in `values`."""
+        given, random = call.given, False
+        if call.namespace == "aten" and not call.in_place and call.name in CONSTANTS | DRAWN:
+            random = call.name in DRAWN
+        elif given and all(traced.still_const for traced in given):
+            random = any(traced.random for traced in given)
+        else:
+            return False
+        for out, tensor in zip(call.outs, call.tensors, strict=True):
+            values[out] = self._constant(tensor, random)
+        if call.in_place:
+            values[call.outs[0]] = given[0]
+        return True
 
-    def _entry(
-        self, draft: Lowering, results: Any, sigs: tuple[TensorMeta, ...], given: Any
+    def _plan(
+        self,
+        lowering: Lowering,
+        results: list[TensorRef] | None,
+        metas: tuple[TensorMeta, ...],
+        given: list[TracedTensor],
     ) -> CallPlan:
-        """Steps whose results have the shapes that the file tells, else one unknown step."""
+        """Nodes whose results have the shapes in the file, else one unknown node."""
         if results is not None:
-            results = results[: len(sigs)]
-            if [ref.shape for ref in results] == [sig.shape for sig in sigs]:
-                cast = [draft.cast(ref, sig.name) for ref, sig in zip(results, sigs, strict=True)]
-                return CallPlan(tuple(draft.steps), tuple([ref.value_id for ref in cast]), sigs)
-        if all(0 in sig.shape for sig in sigs):
-            return CallPlan((), (), sigs)
-        shapes, dtypes = tuple([s.shape for s in sigs]), tuple([s.name for s in sigs])
-        space, _, name = draft.source.op.partition(".")
-        made, told = at.DeclaredOutputs(shapes, dtypes), at.Opaque(shapes, dtypes)
+            results = results[: len(metas)]
+            if [ref.shape for ref in results] == [meta.shape for meta in metas]:
+                pairs = zip(results, metas, strict=True)
+                return lowering.plan([lowering.cast(ref, meta.name) for ref, meta in pairs], metas)
+        if all(0 in meta.shape for meta in metas):
+            return CallPlan((), (), metas)
+        shapes, dtypes = tuple([m.shape for m in metas]), tuple([m.name for m in metas])
+        space, _, name = lowering.source.op.partition(".")
+        outputs, opaque = at.DeclaredOutputs(shapes, dtypes), at.Opaque(shapes, dtypes)
         op = ""
         # a converter that refuses says that arguments are wrong, unless a tensor is one of them
         if space == "aten" and (name not in TABLE or len(given) > 1):
-            op = declared(name, [value.sig.shape for value in given], made)
-        places = tuple(range(len(given)))
-        step = PlannedNode(
-            op or draft.source.op, places, made if op else told, (), len(sigs), draft.source
-        )
-        return CallPlan((step,), tuple([(0, n) for n in range(len(sigs))]), sigs)
+            op = declared(name, [traced.meta.shape for traced in given], outputs)
+        inputs = tuple(range(len(given)))
+        node = PlannedNode(
+            op or lowering.source.op, inputs, outputs if op else opaque, (), len(metas),
+            lowering.source,
+        )  # fmt: skip
+        return CallPlan((node,), tuple([(0, n) for n in range(len(metas))]), metas)
 
-    def _made(
+    def _compute(
         self,
-        name: str,
-        entry: CallPlan,
-        made: list[ExportedTensor],
-        outs: list[str],
-        given: Any,
+        call: ConvertedCall,
+        lowering: Lowering,
+        results: list[TensorRef] | None,
         values: Values,
     ) -> None:
-        """New tensors, or views of the first that is given."""
-        tracker = self.tracker
-        source: TracedTensor | None = given[0] if given else None
-        view = source is not None and (name in VIEWS or (name in MAYBE and source.sig.contiguous))
-        if view and not entry.steps and entry.results == (0,):
-            values[outs[0]] = source  # the same numbers under another name
+        """Add new tensors, or views of the first tensor of the call."""
+        tracker, name, given = self.tracker, call.name, call.given
+        metas = tuple([self._meta(tensor) for tensor in call.tensors])
+        plan = self._plan(lowering, results, metas, given)
+        if not plan.results:
+            for out, tensor in zip(call.outs, call.tensors, strict=True):
+                values[out] = self._constant(tensor)
             return
-        names = tracker.emit(entry, given)
-        for n, (out, tensor) in enumerate(zip(outs, made, strict=True)):
-            value = values[out] = tracker.register(tensor, names[n], entry.outs[n])
-            if view and source is not None:
-                value.parent, value.remake = source, (entry, given, n)
-                value.place = tracker.place
-                value.version = source.root.version
-                value.plain = False
+        source: TracedTensor | None = given[0] if given else None
+        is_view = source is not None and (
+            name in VIEWS or (name in MAYBE_VIEWS and source.meta.contiguous)
+        )
+        if is_view and not plan.nodes and plan.results == (0,):
+            values[call.outs[0]] = source  # the same tensor under another name
+            return
+        names = tracker.emit(plan, given)
+        for n, (out, tensor) in enumerate(zip(call.outs, call.tensors, strict=True)):
+            traced = values[out] = tracker.register(tensor, names[n], plan.outs[n])
+            if is_view and source is not None:
+                traced.parent, traced.view_call = source, ViewCall(plan, given, n)
+                traced.module = tracker.module
+                traced.version = source.root.version
+                traced.plain = False
 
-    def _written(
+    def _write(
         self,
-        name: str,
-        draft: Lowering,
-        results: Any,
-        made: list[ExportedTensor],
-        outs: list[str],
-        given: list[TracedTensor],
+        call: ConvertedCall,
+        lowering: Lowering,
+        results: list[TensorRef] | None,
         values: Values,
     ) -> None:
-        """What works in place: all that look at the first tensor see its new contents."""
-        target = given[0]
-        values[outs[0]] = target
-        if target.sig.kind == "buffer" and made[0].shape in ((), (1,)):
-            return  # a counter of the model's own, such as batches seen
-        if name in DRAWN:
-            told = at.DeclaredOutputs((target.sig.shape,), (target.sig.name,))
-            results = [draft.add("random", at=told)]
-        entry = self._entry(draft, results, (target.sig,), given)
-        if entry.results:
-            self.tracker.write(target, self.tracker.emit(entry, given)[0])
+        """Write into the first tensor: all views of it have the new contents."""
+        target = call.given[0]
+        values[call.outs[0]] = target
+        if target.meta.kind == "buffer" and call.tensors[0].shape in ((), (1,)):
+            return  # a counter such as num_batches_tracked
+        if call.name in DRAWN:
+            outputs = at.DeclaredOutputs((target.meta.shape,), (target.meta.name,))
+            results = [lowering.add("random", at=outputs)]
+        plan = self._plan(lowering, results, (target.meta,), call.given)
+        if plan.results:
+            self.tracker.write(target, self.tracker.emit(plan, call.given)[0])
 
-    def _inline(self, call: Call, told: Any, outs: list[str], values: Values) -> None:
-        """A part of the program that is run as it stands, under another setting."""
+    def _inline(
+        self, call: ExportedCall, subgraph: dict[str, Any], outs: list[str], values: Values
+    ) -> None:
+        """Convert a part of the program that runs under another setting, such as no_grad."""
         try:
-            flow = msgspec.convert(told["graph"], Flow)
+            graph = msgspec.convert(subgraph["graph"], ExportedGraph)
         except (msgspec.ValidationError, LookupError, TypeError) as error:
             raise FormatError(f"{self.path}: {call.target}: {error}") from None
         start = 1 + next(n for n, each in enumerate(call.inputs) if "as_graph" in each.arg)
         inner: Values = {}
         args = [each.arg for each in call.inputs[start:]]
-        for own, arg in zip(flow.inputs, args, strict=False):
+        for own, arg in zip(graph.inputs, args, strict=False):
             for name, outer in zip(names_in(own), names_in(arg), strict=False):
-                inner[name] = self.arguments.value(outer, values)
+                inner[name] = self.arguments.tensor(outer, values)
             symbol = symbol_in(own)
             if symbol:
-                inner[symbol] = self.arguments.told(arg, [], values)
-        self._walk(flow, inner)
-        made = [name for arg in flow.outputs for name in names_in(arg)]
-        if len(made) != len(outs):
-            raise FormatError(f"{self.path}: {call.target}: {len(made)} tensors for {len(outs)}")
-        for out, name in zip(outs, made, strict=True):
-            values[out] = self.arguments.value(name, inner)
+                inner[symbol] = self.arguments.read(arg, [], values)
+        self._convert_calls(graph, inner)
+        names = [name for arg in graph.outputs for name in names_in(arg)]
+        if len(names) != len(outs):
+            raise FormatError(f"{self.path}: {call.target}: {len(names)} tensors for {len(outs)}")
+        for out, name in zip(outs, names, strict=True):
+            values[out] = self.arguments.tensor(name, inner)
 
     # The graph
 
-    def _assembled(self, outputs: tuple[str, ...]) -> Graph:
-        tracker, held = self.tracker, self.held
-        unused, frozen = [], []
-        for name, tensor in held.tensors.items():
-            if id(tensor) in held.buffers:
-                continue
-            if not tensor.requires_grad:
-                frozen.append(name)
-            if name not in tracker.used:
-                role: Role = "bias" if name.endswith("bias") else "weight"
-                unused.append(Param(name, tensor.shape, role, name_of(tensor.dtype), name))
+    def _assemble(self, outputs: tuple[str, ...]) -> Graph:
+        tracker, params = self.tracker, self.params
+        frozen = [
+            name
+            for name, tensor in params.tensors.items()
+            if id(tensor) not in params.buffers and not tensor.requires_grad
+        ]
+        unused = unused_params(params, tracker.used)
         notes = []
         if self.sizes.open:
             sizes = ", ".join(f"{name}={size}" for name, size in list(self.sizes.open.items())[:5])
             notes.append(f"sizes that the program leaves open are its example's: {sizes}")
         if unused:
-            notes.append(left_out(unused, sum(param.elements for param in unused)))
+            notes.append(unused_note(unused))
         return Graph(
             name=self.path.replace("\\", "/").rpartition("/")[2],
             inputs=tuple(tracker.inputs),
             nodes=tuple(tracker.nodes),
             outputs=outputs,
             params=tuple(tracker.params.values()),
-            modules={path: _printed(place) for path, place in self.modules.items()},
-            kinds={path: _kind(place) for path, place in self.modules.items()},
+            modules={path: module_line(info) for path, info in self.modules.items()},
+            kinds={path: class_name(info) for path, info in self.modules.items()},
             dtype=self.floating,
             notes=tuple(notes),
             unused=tuple(unused),
             all_params=True,
             frozen=frozenset(frozen),
         )
-
-
-def _printed(place: ModuleInfo) -> str:
-    """Class of a module; "" where its node tells that."""
-    kind = place.module.kind.rpartition(".")[2] or "Module"
-    return "" if place.printed and kind in PRINTED else kind
-
-
-def _kind(place: ModuleInfo) -> str:
-    """Class of a module, with its package unless that is torch.nn."""
-    kind: str = place.module.kind
-    return kind.rpartition(".")[2] if kind.startswith("torch.nn.") else kind or "Module"

@@ -1,149 +1,162 @@
-"""Modules that are one operation, and the call each of them makes.
+"""Modules that are one operation, captured from their attributes without running them.
 
-A module of exactly such a type, without hooks or a forward of its own, is answered without entering
-PyTorch. Of each: the operator, the attributes that it is told by, the arrays it holds, and how
-these make up the arguments of the operator.
+A module of exactly such a class, without hooks or a forward of its own, needs no call of PyTorch.
+For each class: the operator, the attributes and parameters that it passes, and how these become
+the arguments of the operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Args = tuple[Any, ...]
+from layerscope.formats.torch.torch_types import Args, Torch
+
+if TYPE_CHECKING:
+    from layerscope.formats.torch.lowering import TensorRef
+    from layerscope.formats.torch.tensors import TensorMeta
+
+    Input = TensorRef | TensorMeta
+
+# (input, parameters, attributes) -> arguments of the operator; None: the module must be run
 Arguments = Callable[[Any, Args, Args], Args | None]
 
 
-def _after(x: Any, arrays: Args, told: Args) -> Args:
-    return (x, *arrays, *told)
+def _after(x: Input, params: Args, attrs: Args) -> Args:
+    return (x, *params, *attrs)
 
 
 class FastPath:
-    """How a type of module is answered. `arguments` None: not with what this one is told."""
+    """How a class of modules is captured."""
 
-    __slots__ = ("arguments", "buffers", "gist", "in_place", "keeps", "operator", "params", "told")
+    __slots__ = (
+        "arguments", "attrs", "buffers", "in_place", "keeps_shape", "operator", "params",
+        "shape_key",
+    )  # fmt: skip
 
     def __init__(
         self,
         operator: str,
-        told: str = "",
+        attrs: str = "",
         params: str = "",
-        buffers: str = "",
+        *,
         arguments: Arguments = _after,
-        gist: Arguments | None = None,
+        shape_key: Arguments | None = None,
     ) -> None:
         self.operator = operator
-        self.told = _all_of(told)
-        self.params = _all_of(params)
-        self.buffers = _all_of(buffers)
+        self.attrs = _getter(attrs)
+        self.params = _getter(params)
+        self.buffers = _getter(BUFFERS.get(operator, ""))
         self.arguments = arguments
-        self.gist = gist  # all that its step and its result depend on, of what it is given
-        self.in_place = operator in MAY_BE_IN_PLACE  # has an `inplace` that must be looked at
-        self.keeps = operator in KEEPS
+        self.shape_key = shape_key  # the parts of its shapes that its node and result depend on
+        self.in_place = operator in MAY_BE_IN_PLACE  # has an attribute `inplace`
+        self.keeps_shape = operator in KEEPS_SHAPE
 
 
-def _all_of(names: str) -> Callable[[Any], Args] | None:
-    """What fetches all these at once; None for none."""
+def _getter(names: str) -> Callable[[Mapping[str, Any]], Args] | None:
+    """A function that gets all of these items at once; None for none."""
     each = names.split()
     if len(each) == 1:
         [one] = each
         return lambda source: (source[one],)
-    found: Callable[[Any], Args] | None = itemgetter(*each) if each else None
-    return found
+    getter: Callable[[Mapping[str, Any]], Args] | None = itemgetter(*each) if each else None
+    return getter
 
 
-def _conv(x: Any, arrays: Args, told: Args) -> Args | None:
-    mode, *rest = told
-    return (x, *arrays, *rest) if mode == "zeros" else None
+def _conv(x: Input, params: Args, attrs: Args) -> Args | None:
+    mode, *rest = attrs
+    return (x, *params, *rest) if mode == "zeros" else None
 
 
-def _conv_gist(x: Any, arrays: Args, told: Args) -> Args | None:
-    """All but the channels that it reads, which must be those that it has weights for."""
-    size, weight = x.shape, arrays[0].shape
-    if told[-1] != 1 or len(size) != len(weight) or size[1] != weight[1]:
+def _conv_shape_key(x: Input, params: Args, attrs: Args) -> Args | None:
+    """All sizes but the input channels, which must be those of the weight."""
+    size, weight = x.shape, params[0].shape
+    if attrs[-1] != 1 or len(size) != len(weight) or size[1] != weight[1]:
         return None
     return (size[0], size[2:], weight[0], weight[2:])
 
 
-def _linear_gist(x: Any, arrays: Args, told: Args) -> Args | None:
-    weight = arrays[0].shape
+def _linear_shape_key(x: Input, params: Args, attrs: Args) -> Args | None:
+    weight = params[0].shape
     return (x.shape[:-1], weight[0]) if len(weight) == 2 and x.shape[-1:] == weight[1:] else None
 
 
 def _batch_norm(rank: int) -> Arguments:
     axes = (2, 3) if rank == 1 else (rank + 2,)
 
-    def arguments(x: Any, arrays: Args, told: Args) -> Args | None:
-        # its statistics are counted in another way, or not kept, or it is refused
-        if told[1] is None or arrays[2] is None or len(x.shape) not in axes:
+    def arguments(x: Input, params: Args, attrs: Args) -> Args | None:
+        # without momentum or statistics it is counted otherwise; of another rank it is refused
+        if attrs[1] is None or params[2] is None or len(x.shape) not in axes:
             return None
-        return (x, *arrays, *told)
+        return (x, *params, *attrs)
 
     return arguments
 
 
-def _shaped(x: Any, arrays: Args, told: Args) -> Args:
-    """What is told first stands before the arrays, the rest behind them."""
-    return (x, told[0], *arrays, *told[1:])
+def _shaped(x: Input, params: Args, attrs: Args) -> Args:
+    """The first attribute before the parameters, the others after them."""
+    return (x, attrs[0], *params, *attrs[1:])
 
 
-def _max_pool(x: Any, arrays: Args, told: Args) -> Args | None:
-    indices, *rest = told
+def _max_pool(x: Input, params: Args, attrs: Args) -> Args | None:
+    indices, *rest = attrs
     return None if indices else (x, *rest)
 
 
-def _avg_pool(x: Any, arrays: Args, told: Args) -> Args | None:
-    divisor, *rest = told
+def _avg_pool(x: Input, params: Args, attrs: Args) -> Args | None:
+    divisor, *rest = attrs
     return (x, *rest) if divisor is None else None
 
 
-def _adaptive(x: Any, arrays: Args, told: Args) -> Args | None:
-    size = told[0]
+def _adaptive(x: Input, params: Args, attrs: Args) -> Args | None:
+    size = attrs[0]
     if size is None or (not isinstance(size, int) and None in size):
         return None
     return (x, size)
 
 
-def _softmax(x: Any, arrays: Args, told: Args) -> Args | None:
-    return None if told[0] is None else (x, *told)
+def _softmax(x: Input, params: Args, attrs: Args) -> Args | None:
+    return None if attrs[0] is None else (x, *attrs)
 
 
-def _embedding(x: Any, arrays: Args, told: Args) -> Args | None:
-    longest, sparse = told
-    return (*arrays, x) if longest is None and not sparse else None
+def _embedding(x: Input, params: Args, attrs: Args) -> Args | None:
+    longest, sparse = attrs
+    return (*params, x) if longest is None and not sparse else None
 
 
 MAY_BE_IN_PLACE = frozenset((
     "relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "leaky_relu", "elu", "mish", "dropout",
 ))  # fmt: skip
-# Args alike they are the same step on any shape of the same rank, and make a tensor of that shape.
-KEEPS = frozenset((*MAY_BE_IN_PLACE, "sigmoid", "tanh", "gelu", "batch_norm"))
-CONV = "weight bias"
+# With equal attributes they have the same node for any shape of one rank, and return that shape.
+KEEPS_SHAPE = frozenset((*MAY_BE_IN_PLACE, "sigmoid", "tanh", "gelu", "batch_norm"))
+WEIGHT_BIAS = "weight bias"
+BUFFERS = {"batch_norm": "running_mean running_var"}  # passed after the parameters
 WINDOW = "kernel_size stride padding"
 FAST_PATHS: dict[str, FastPath] = {
     **{
         f"Conv{n}d": FastPath(
-            f"conv{n}d", "padding_mode stride padding dilation groups", CONV,
-            arguments=_conv, gist=_conv_gist,
+            f"conv{n}d", "padding_mode stride padding dilation groups", WEIGHT_BIAS,
+            arguments=_conv, shape_key=_conv_shape_key,
         )
         for n in (1, 2, 3)
     },
     **{
         f"ConvTranspose{n}d": FastPath(
-            f"conv_transpose{n}d", "stride padding output_padding groups dilation", CONV
+            f"conv_transpose{n}d", "stride padding output_padding groups dilation", WEIGHT_BIAS
         )
         for n in (1, 2, 3)
     },
-    "Linear": FastPath("linear", "", CONV, gist=_linear_gist),
+    "Linear": FastPath("linear", "", WEIGHT_BIAS, shape_key=_linear_shape_key),
     **{
         f"BatchNorm{n}d": FastPath(
-            "batch_norm", "training momentum eps", CONV, "running_mean running_var", _batch_norm(n)
+            "batch_norm", "training momentum eps", WEIGHT_BIAS,
+            arguments=_batch_norm(n),
         )
         for n in (1, 2, 3)
     },
-    "LayerNorm": FastPath("layer_norm", "normalized_shape eps", CONV, arguments=_shaped),
-    "GroupNorm": FastPath("group_norm", "num_groups eps", CONV, arguments=_shaped),
+    "LayerNorm": FastPath("layer_norm", "normalized_shape eps", WEIGHT_BIAS, arguments=_shaped),
+    "GroupNorm": FastPath("group_norm", "num_groups eps", WEIGHT_BIAS, arguments=_shaped),
     "Embedding": FastPath("embedding", "max_norm sparse", "weight", arguments=_embedding),
     **{
         f"MaxPool{n}d": FastPath(
@@ -182,19 +195,19 @@ FAST_PATHS: dict[str, FastPath] = {
 }  # fmt: skip
 
 
-# Types whose line of a module print their node tells as well.
+# Classes whose line in a printed model can be restored from their node.
 PRINTED = frozenset((
     "Conv1d", "Conv2d", "Conv3d", "Linear", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
     "LayerNorm", "MaxPool2d", "ReLU", "ReLU6", "SiLU", "Sigmoid", "GELU", "Dropout", "Hardswish",
 ))  # fmt: skip
 
 
-def exact_fast_paths(torch: Any) -> dict[Any, FastPath]:
-    """The types themselves, but for those whose forward somebody has put another in place of."""
-    found = {}
+def fast_paths(torch: Torch) -> dict[type, FastPath]:
+    """Fast paths by class, without classes whose forward somebody has replaced."""
+    found: dict[type, FastPath] = {}
     home = torch.nn.Module.__module__.partition(".")[0] + ".nn."
-    for name, leaf in FAST_PATHS.items():
-        kind = getattr(torch.nn, name, None)
-        if kind is not None and kind.forward.__module__.startswith(home):
-            found[kind] = leaf
+    for name, path in FAST_PATHS.items():
+        cls = getattr(torch.nn, name, None)
+        if cls is not None and cls.forward.__module__.startswith(home):
+            found[cls] = path
     return found

@@ -1,35 +1,44 @@
-"""One call of PyTorch put in our words: a few steps of ours, their shapes known at once."""
+"""One operator call of PyTorch as nodes of the graph.
+
+A converter (aten/) takes a `Lowering` and the arguments of the call, with a `TensorRef` for each
+tensor, and adds nodes to it. Shapes are inferred at once. The result is kept as a `CallPlan`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
+from layerscope.formats.torch.torch_types import Arg
 from layerscope.graph.attributes import Cast, Concat
 from layerscope.graph.types import Param, Role, Shape, Source
 from layerscope.ops import SPECS, Call
 from layerscope.ops.calls import infer_call, params_of
 from layerscope.ops.spec import out_dtype
 
-ValueId = int | tuple[int, int]  # the n-th tensor of the call, or a step and which of its outputs
+if TYPE_CHECKING:
+    from layerscope.formats.torch.caches import AttrCache
+    from layerscope.formats.torch.tensors import TensorMeta
+
+ValueId = int | tuple[int, int]  # the n-th tensor of the call, or (node, output) of its plan
+Converter = Callable[..., Any]  # (lowering, *args, **kwargs) -> TensorRef or a list of them
 
 
 class TensorRef(Struct, frozen=True, gc=False):
-    """A tensor of a call: given, or made by a step."""
+    """A tensor in a converter: an argument of the call, or the output of a planned node."""
 
     shape: Shape
     dtype: str
     value_id: ValueId
     stored: bool = False  # a parameter or buffer of the model
     buffer: bool = False
-    scales: tuple[tuple[str, TensorRef], ...] | None = (
-        None  # of an array that a module keeps packed
-    )
-    stored_dtype: str = ""  # of an array that autocast casts; "": as `dtype`
+    # scales and zero points of an array that a quantized module keeps packed
+    scales: tuple[tuple[str, TensorRef], ...] | None = None
+    stored_dtype: str = ""  # dtype of a parameter before autocast casts it; "": same as `dtype`
 
     @property
     def rank(self) -> int:
@@ -38,90 +47,110 @@ class TensorRef(Struct, frozen=True, gc=False):
 
 
 class PlannedNode(Struct, frozen=True, gc=False):
-    """One node to be: what it reads, and the arrays it holds, by the names of its rule."""
+    """A node without names: its inputs and parameters are numbered by the tensors of the call."""
 
     op: str
     inputs: tuple[ValueId, ...]
     attributes: Any
-    holds: tuple[tuple[str, int], ...]  # name in the rule, n-th tensor of the call
+    holds: tuple[tuple[str, int], ...]  # parameters: name in the op's spec, n-th tensor of the call
     outputs: int
     source: Source | None
-    params: tuple[Param, ...] | None = None  # arrays in types of their own; None: as the rule says
+    params: tuple[Param, ...] | None = None  # with dtypes of their own; None: as the spec says
+
+
+class CallPlan(Struct, frozen=True, gc=False):
+    """The nodes of a call, and which of their outputs are its results."""
+
+    nodes: tuple[PlannedNode, ...]
+    results: tuple[Any, ...]  # the `ValueId` of each
+    outs: tuple[TensorMeta, ...]
+    form: Any = None  # None for a single tensor, else list or tuple
+    # How the results of a view are stored: "view" in the storage of the input, "copy" in their own,
+    # "itself" if the input is returned. "" if only a run can say.
+    alias: str = ""
+
+
+FIRST_OUTPUT = ((0, 0),)  # the results of most plans: the first output of the first node
 
 
 class Unsupported(Exception):
-    """A call that our ops do not cover; it stays unknown under its own name."""
+    """A call that no op covers. It becomes an unknown node under the operator's name."""
 
 
 class Refused(Exception):
-    """A call that PyTorch refuses with numbers, and not without."""
+    """A call that PyTorch refuses on real tensors, but not on the meta device."""
 
 
 class Lowering:
-    """Steps of one call, in order; attributes that are same_dtypes are one value."""
+    """Collects the nodes of one call, in order. Equal attributes become one object."""
 
-    def __init__(self, source: Source, same: dict[Any, Any], floating: str) -> None:
-        self.steps: list[PlannedNode] = []
+    def __init__(self, source: Source, attr_cache: AttrCache, floating: str) -> None:
+        self.nodes: list[PlannedNode] = []
         self.source = source
         self.in_place = False
         self.training = False  # the model is in train mode
-        self._same = same
-        self.floating = floating
+        self._attr_cache = attr_cache
+        self.floating = floating  # float dtype of the model
 
     def add(
         self,
         op: str,
         *inputs: TensorRef,
-        at: Any = None,
+        at: object = None,
         holds: Mapping[str, TensorRef] | None = None,
         bare: bool = False,
     ) -> TensorRef:
-        """A step with one output."""
+        """Add a node with one output."""
         return self.several(op, *inputs, at=at, holds=holds, bare=bare)[0]
 
     def several(
         self,
         op: str,
         *inputs: TensorRef,
-        at: Any = None,
+        at: object = None,
         holds: Mapping[str, TensorRef] | None = None,
         bare: bool = False,
     ) -> tuple[TensorRef, ...]:
-        """A step with as many outputs as its rule tells; a bare one has no arrays at all."""
-        rule = SPECS.get(op)
-        if rule is None:
+        """Add a node with as many outputs as its shape rule infers.
+
+        `at` has its attributes, `holds` its parameters. A bare node has no parameters at all.
+        """
+        spec = SPECS.get(op)
+        if spec is None:
             raise Unsupported(op)
         if at is not None:
-            at = self._same.setdefault((type(at), at), at)
+            at = self._attr_cache.setdefault((type(at), at), at)
         call = infer_call(op, at, tuple([ref.shape for ref in inputs]))
         shapes = call.outputs
         if holds and not bare:
-            _need_fit(op, call, holds, inputs[0].dtype if inputs else "")
-        held = []
+            _check_param_shapes(op, call, holds, inputs[0].dtype if inputs else "")
+        sources: list[tuple[str, int]] = []
         params: tuple[Param, ...] | None = () if bare else None
         for name, ref in (holds or {}).items():
             if not ref.stored or not isinstance(ref.value_id, int):
                 raise Unsupported(f"{op} with a computed {name}")
-            held.append((name, ref.value_id))
+            sources.append((name, ref.value_id))
             if ref.scales is not None:
                 params = (*(params or ()), *packed(op, name, ref))
-                held += [(own, s.value_id) for own, s in ref.scales if isinstance(s.value_id, int)]
-        n = len(self.steps)
-        kinds = [ref.dtype for ref in inputs[:2]]
+                sources += [
+                    (own, s.value_id) for own, s in ref.scales if isinstance(s.value_id, int)
+                ]
+        n = len(self.nodes)
+        dtypes = [ref.dtype for ref in inputs[:2]]
         outs = tuple(
             [
-                TensorRef(shape, out_dtype(rule.out_dtypes, k, at, kinds, self.floating), (n, k))
+                TensorRef(shape, out_dtype(spec.out_dtypes, k, at, dtypes, self.floating), (n, k))
                 for k, shape in enumerate(shapes)
             ]
         )
         if holds and params is None:
-            params = _own_types(op, call, holds, outs[0].dtype)
-        self.steps.append(
+            params = _stored_dtypes(op, call, holds, outs[0].dtype)
+        self.nodes.append(
             PlannedNode(
                 op,
                 tuple([ref.value_id for ref in inputs]),
                 at,
-                tuple(held),
+                tuple(sources),
                 len(shapes),
                 self.source,
                 params,
@@ -130,9 +159,9 @@ class Lowering:
         return outs
 
     def with_param_inputs(
-        self, op: str, x: TensorRef, at: Any, arrays: Mapping[str, TensorRef | None]
+        self, op: str, x: TensorRef, at: object, arrays: Mapping[str, TensorRef | None]
     ) -> TensorRef:
-        """A step that holds its arrays, or reads them where they are worked out on the way."""
+        """Add a node whose arrays are parameters, or inputs if the forward computes any of them."""
         given = {name: ref for name, ref in arrays.items() if ref is not None}
         learned = [ref for name, ref in given.items() if not name.startswith("running_")]
         if all(ref.stored for ref in given.values()) and not any(ref.buffer for ref in learned):
@@ -140,20 +169,31 @@ class Lowering:
         return self.add(op, x, *given.values(), at=at)
 
     def cast(self, x: TensorRef, dtype: str) -> TensorRef:
-        """The same numbers in another type."""
+        """Cast to a dtype; no node if it is the tensor's own."""
         return x if x.dtype == dtype else self.add("cast", x, at=Cast(dtype))
 
     def concat(self, parts: list[TensorRef], axis: int) -> TensorRef:
-        """Parts joined, empty ones left out as PyTorch does."""
+        """Concatenate, without empty parts, as PyTorch does."""
         full = [part for part in parts if 0 not in part.shape] or parts[:1]
         if len(full) == 1:
             return self.add("identity", full[0])
         return self.add("concat", *full, at=Concat(axis))
 
+    def plan(
+        self,
+        results: list[TensorRef],
+        metas: tuple[TensorMeta, ...],
+        form: type | None = None,
+        alias: str = "",
+    ) -> CallPlan:
+        """The nodes added so far, with these of their outputs as results."""
+        ids = tuple([ref.value_id for ref in results])
+        return CallPlan(tuple(self.nodes), ids, metas, form, alias)
 
-def _need_fit(op: str, call: Call, holds: Mapping[str, TensorRef], dtype: str) -> None:
-    """Raise where an array has another shape than the rule has for it: PyTorch refuses those."""
-    for param in params_of(op, call, dtype):  # as they are asked for again when costs are told
+
+def _check_param_shapes(op: str, call: Call, holds: Mapping[str, TensorRef], dtype: str) -> None:
+    """Raise if a parameter has another shape than the op's spec: PyTorch refuses those calls."""
+    for param in params_of(op, call, dtype):  # cached under this dtype: costs need them again
         ref = holds.get(param.name)
         if ref is not None and ref.shape != param.shape:
             raise Unsupported(
@@ -161,42 +201,47 @@ def _need_fit(op: str, call: Call, holds: Mapping[str, TensorRef], dtype: str) -
             )
 
 
-def _own_types(
+def _stored_dtypes(
     op: str, call: Call, holds: Mapping[str, TensorRef], dtype: str
 ) -> tuple[Param, ...] | None:
-    """Arrays in the dtypes they are stored in; None where that is the output's."""
-    kept = {name: ref.stored_dtype or ref.dtype for name, ref in holds.items()}
-    if {*kept.values()} == {dtype}:
+    """Parameters in the dtypes that they are stored in; None if that is the output's."""
+    stored = {name: ref.stored_dtype or ref.dtype for name, ref in holds.items()}
+    if {*stored.values()} == {dtype}:
         return None
     params = params_of(op, call, dtype)
-    return tuple([replace(param, dtype=kept[param.name]) for param in params if param.name in kept])
+    return tuple([
+        replace(param, dtype=stored[param.name]) for param in params if param.name in stored
+    ])  # fmt: skip
 
 
 def axis(dim: int, rank: int) -> int:
-    """An axis counted from the front, refused where there is none: PyTorch may not look."""
+    """An axis counted from the front; raises if out of range, which PyTorch may not check."""
     if not -rank <= dim < rank:
         raise Refused(f"axis {dim} of a tensor with {rank} axes")
     return dim % rank
 
 
-def same_dtypes(words: Any, first: int | None = None) -> Any:
-    """Words of a product that PyTorch refuses of numbers of several types, `first` tensors told."""
+def same_dtypes(convert: Converter, first: int | None = None) -> Converter:
+    """A converter that refuses operands of several dtypes, as PyTorch does for products.
 
-    def translate(d: Lowering, *told: Any, **named: Any) -> Any:
-        kinds: dict[str, None] = {}
-        for arg in (*told, *named.values()) if first is None else told[:first]:
+    With `first`, only so many of the arguments are operands.
+    """
+
+    def converter(d: Lowering, *args: Arg, **kwargs: Arg) -> Arg:
+        dtypes: dict[str, None] = {}
+        for arg in (*args, *kwargs.values()) if first is None else args[:first]:
             for each in arg if isinstance(arg, list) else (arg,):
                 if isinstance(each, TensorRef):
-                    kinds[each.dtype] = None
-        if len(kinds) > 1:
-            raise Refused(f"numbers of {' and '.join(kinds)} in one product")
-        return words(d, *told, **named)
+                    dtypes[each.dtype] = None
+        if len(dtypes) > 1:
+            raise Refused(f"numbers of {' and '.join(dtypes)} in one product")
+        return convert(d, *args, **kwargs)
 
-    return translate
+    return converter
 
 
 def packed(op: str, name: str, ref: TensorRef) -> tuple[Param, ...]:
-    """An array in the number type it is kept in, and the scales it is to be read by."""
+    """A quantized array in the dtype that it is stored in, with its scales and zero points."""
     role: Role = "bias" if name.startswith("bias") else "weight"
     if op == "select":
         role = "embedding"
@@ -205,19 +250,7 @@ def packed(op: str, name: str, ref: TensorRef) -> tuple[Param, ...]:
     return tuple([Param(own, each.shape, what, each.dtype) for own, each, what in arrays])
 
 
-def fits(refs: list[TensorRef], outs: list[tuple[Shape, str]]) -> bool:
-    """Whether what the steps make has the shapes that PyTorch makes."""
-    return [ref.shape for ref in refs] == [shape for shape, _ in outs]
-
-
 __all__ = [
-    "Lowering",
-    "PlannedNode",
-    "ShapeError",
-    "TensorRef",
-    "Unsupported",
-    "ValueId",
-    "axis",
-    "fits",
-    "same_dtypes",
-]
+    "CallPlan", "Converter", "Lowering", "PlannedNode", "Refused", "ShapeError", "TensorRef",
+    "Unsupported", "ValueId", "axis", "same_dtypes",
+]  # fmt: skip

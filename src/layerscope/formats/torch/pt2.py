@@ -14,7 +14,7 @@ from layerscope.errors import FormatError, GraphError, UsageError
 from layerscope.formats import Options
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.dtypes import name_of
-from layerscope.formats.torch.export_schema import Meta, Payload, Payloads, Program, Sizes
+from layerscope.formats.torch.export_schema import Meta, Payload, Payloads, Program, SizeReader
 from layerscope.formats.torch.stored import check_name, short
 from layerscope.graph.types import Graph, storage_bytes
 from layerscope.limits import JSON_BYTES, plain
@@ -35,7 +35,7 @@ def recognise(head: bytes) -> bool:
 def read(path: str, options: Options) -> Graph:
     """The network of an exported program."""
     from layerscope.formats.torch.exported_program import (
-        Replay,
+        ProgramReader,
     )  # here, as each reader is asked of each file
 
     with opened(path, "the zip archive that torch.export.save writes") as archive:
@@ -46,7 +46,7 @@ def read(path: str, options: Options) -> Graph:
         if len(places) == 1:
             stored = _payloads(archive, places[0])
     try:
-        graph = Replay(path, program.graph_module, stored).graph()
+        graph = ProgramReader(path, program.graph_module, stored).graph()
     except RecursionError:
         raise FormatError(f"{path}: graphs in graphs, too deep") from None
     except GraphError as error:
@@ -84,7 +84,7 @@ def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
     if archive.read(name, JSON_BYTES).count(b'"path_name"') != len(found):
         raise FormatError(f"{archive.path}: {name}: an array that stands there twice")
     folder = name.removesuffix("model_weights_config.json")
-    sizes = Sizes(archive.path)
+    sizes = SizeReader(archive.path)
     for array, payload in found.items():
         where = f"{archive.path}: {short(array)}"
         check_name(archive.path, array)

@@ -1,63 +1,64 @@
-"""How results stand in storage, by sizes and strides alone, so that PyTorch need not be asked.
+"""Strides of results, inferred from the shapes and strides of the inputs without running PyTorch.
 
-Each answers with sizes and strides of every result, or with None where it is not sure.
+Each rule returns shape and strides of every result, or None where only PyTorch can say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from layerscope.formats.torch.tensors import TensorMeta, dense
+from layerscope.formats.torch.tensors import TensorMeta
+from layerscope.formats.torch.torch_types import Args, Kwargs
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.strides import restride
+from layerscope.ops.strides import dense, restride
 
 
 class Layout(NamedTuple):
-    """Sizes and strides of a result."""
+    """Shape and strides of a result."""
 
     shape: Shape
     stride: Shape
-    copied: bool = False  # into storage of its own, because no strides would do
+    copied: bool = False  # into storage of its own, because no strides give the shape
 
 
 Layouts = list[Layout] | None
 
 
-def _sizes(x: TensorMeta, size: Any) -> Shape | None:
-    """A new shape with its -1 worked out."""
+def _sizes(x: TensorMeta, size: Sequence[int]) -> Shape | None:
+    """A new shape with -1 replaced."""
     if not isinstance(size, (list, tuple)):
         return None
     sizes = list(size)
     count = elements(x.shape)
     if -1 in sizes:
-        known = -elements(tuple(sizes))
-        if known < 1 or count % known:
+        others = -elements(tuple(sizes))
+        if others < 1 or count % others:
             return None
-        sizes[sizes.index(-1)] = count // known
-    made = tuple(sizes)
-    return made if min(made, default=1) > 0 and elements(made) == count else None
+        sizes[sizes.index(-1)] = count // others
+    shape = tuple(sizes)
+    return shape if min(shape, default=1) > 0 and elements(shape) == count else None
 
 
-def _restride(x: TensorMeta, made: Shape) -> Shape | None:
-    """Strides by which the same storage has another shape; None where no strides do."""
+def _restride(x: TensorMeta, shape: Shape) -> Shape | None:
+    """Strides by which the same storage has another shape; None if there are none."""
     if x.contiguous:
-        return dense(made)
-    return restride(x.shape, x.stride, made)
+        return dense(shape)
+    return restride(x.shape, x.stride, shape)
 
 
 def _view(x: TensorMeta, size: Sequence[int]) -> Layouts:
-    made = _sizes(x, size)
-    stride = None if made is None else _restride(x, made)
-    return None if made is None or stride is None else [Layout(made, stride)]
+    shape = _sizes(x, size)
+    stride = None if shape is None else _restride(x, shape)
+    return None if shape is None or stride is None else [Layout(shape, stride)]
 
 
 def _reshape(x: TensorMeta, size: Sequence[int]) -> Layouts:
-    made = _sizes(x, size)
-    if made is None:
+    shape = _sizes(x, size)
+    if shape is None:
         return None
-    stride = _restride(x, made)
-    return [Layout(made, dense(made), True) if stride is None else Layout(made, stride)]
+    stride = _restride(x, shape)
+    return [Layout(shape, dense(shape), True) if stride is None else Layout(shape, stride)]
 
 
 def _flatten(x: TensorMeta, start_dim: int = 0, end_dim: int = -1) -> Layouts:
@@ -69,7 +70,7 @@ def _flatten(x: TensorMeta, start_dim: int = 0, end_dim: int = -1) -> Layouts:
 
 def _contiguous(x: TensorMeta) -> Layouts:
     if _restride(x, (elements(x.shape),)) == (1,):
-        return None  # it is itself
+        return None  # PyTorch returns the input itself
     return [Layout(x.shape, dense(x.shape), True)]
 
 
@@ -177,7 +178,7 @@ def _expand(x: TensorMeta, size: Sequence[int], implicit: bool = False) -> Layou
         if wanted < 1 and (wanted != -1 or n < lead):
             return None
         if n < lead and wanted == 1:
-            return None  # its stride is nobody's business
+            return None  # a new axis of size 1: PyTorch chooses its stride
         if n >= lead and wanted not in (own, -1):
             if own != 1:
                 return None
@@ -212,28 +213,28 @@ VIEWS: dict[str, Callable[..., Layouts]] = {
     "detach": _same,
     "alias": _same,
 }
-# Worked out number by number: the order of axes in storage is that of what is given.
+# Elementwise operators: the axes of the result are stored in the order of the input's.
 BY_ELEMENT = frozenset((
     "add", "sub", "mul", "div", "relu", "gelu", "silu", "sigmoid", "tanh", "hardswish",
     "hardsigmoid", "hardtanh", "exp", "neg", "pow", "sqrt", "rsqrt", "abs", "maximum", "minimum",
 ))  # fmt: skip
 
 
-def view_layouts(name: str, x: TensorMeta, args: Any, kwargs: Any) -> Layouts:
-    """Of the results of a view, of sizes above zero."""
-    told = VIEWS.get(name)
-    if told is None or 0 in x.shape:
+def view_layouts(name: str, x: TensorMeta, args: Args, kwargs: Kwargs) -> Layouts:
+    """Shapes and strides of the results of a view, for sizes above zero."""
+    rule = VIEWS.get(name)
+    if rule is None or 0 in x.shape:
         return None
     try:
-        return told(x, *args, **kwargs)
-    except TypeError:  # told in a way that has another name
+        return rule(x, *args, **kwargs)
+    except TypeError:  # an overload with other arguments
         return None
 
 
 def element_stride(shape: Shape, given: Sequence[TensorMeta]) -> Shape | None:
-    """Strides of what is worked out number by number: axes stand as in the first that has them all.
+    """Strides of an elementwise result: axes in the order of the first input with all of them.
 
-    Axes of one are nowhere; what is told of them is not what PyTorch would say, and harms nobody.
+    Strides of axes of size 1 may differ from PyTorch's; no element depends on them.
     """
     first = next((sig for sig in given if sig.shape), None)
     if first is None or first.shape != shape or 0 in shape:
@@ -245,14 +246,14 @@ def element_stride(shape: Shape, given: Sequence[TensorMeta]) -> Shape | None:
     order = sorted(long, key=lambda n: -first.stride[n])
     if order == long:
         return dense(shape)
-    made = [elements(shape)] * len(shape)
+    strides = [elements(shape)] * len(shape)
     for axis, step in zip(order, dense(tuple([shape[n] for n in order])), strict=True):
-        made[axis] = step
-    return tuple(made)
+        strides[axis] = step
+    return tuple(strides)
 
 
 def joined_stride(shape: Shape, given: Sequence[TensorMeta]) -> Shape | None:
-    """Strides of parts joined: dense, unless all have their channels last."""
+    """Strides of a concatenation: contiguous, unless all inputs are channels-last."""
     for sig in given:
         size, stride = sig.shape, sig.stride
         if len(size) not in (4, 5) or (size[1] > 1 < size[-1] and stride[1] > stride[-1]):
@@ -265,7 +266,7 @@ def _axis(dim: int, rank: int) -> int | None:
 
 
 def _without(x: TensorMeta, axis: int) -> Layout:
-    """Sizes and strides but for one axis."""
+    """Shape and strides without one axis."""
     return Layout(
         (*x.shape[:axis], *x.shape[axis + 1 :]),
         (*x.stride[:axis], *x.stride[axis + 1 :]),

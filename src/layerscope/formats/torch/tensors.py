@@ -1,76 +1,101 @@
-"""What is known of a tensor while a model runs: its name in the graph, its layout, its origin."""
+"""Tensors of a forward: shape, strides and dtype, and the name and origin of each."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from layerscope.formats.torch.torch_types import Args, Kwargs
 from layerscope.graph.types import Shape
 from layerscope.ops.strides import dense
 
-NO_STRIDES: Shape = (-1,)  # stands for those of a sparse layout
-NO_VALUES = "no values"  # the recipe of an input that is given by its shape alone
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+    from torch._ops import OpOverload
+
+    from layerscope.formats.torch.lowering import CallPlan
+    from layerscope.formats.torch.module_table import ModuleInfo
+
+NO_STRIDES: Shape = (-1,)  # the strides of a tensor with a sparse layout
 
 
 class TensorMeta:
-    """Shape, layout and number type; tensors alike in these share one, told apart by identity."""
+    """Shape, strides and dtype. Tensors with equal ones share one object, compared by identity."""
 
     __slots__ = (
         "blank", "contiguous", "dtype", "kind", "name", "shape", "sparse", "stored_dtype", "stride"
     )  # fmt: skip
 
-    def __init__(self, shape: Shape, stride: Shape, dtype: Any, kind: str, name: str) -> None:
+    def __init__(self, shape: Shape, stride: Shape, dtype: dtype, kind: str, name: str) -> None:
         self.shape = shape
         self.stride = stride
         self.dtype = dtype
-        self.kind = kind  # "param" and "buffer" are held by the model, "" is all else
-        self.name = name  # of the number type, in our words
+        self.kind = kind  # "param" and "buffer" for those of the model, "" for all others
+        self.name = name  # layerscope's name of the dtype: fp32
         self.contiguous = stride == dense(shape)
         self.sparse = stride == NO_STRIDES
-        self.stored_dtype = ""  # of an array of the model that autocast casts; "": as `name`
-        self.blank: Any = None  # a tensor of it without numbers, to make others of
+        self.stored_dtype = ""  # dtype of a param before autocast casts it; "": same as `name`
+        self.blank: Tensor | None = None  # an empty meta tensor; detach() of it makes others
+
+
+class Recompute(Struct, frozen=True, gc=False, eq=False):
+    """The call that computes the values of a tensor, run only if the model reads them."""
+
+    func: OpOverload
+    args: Args
+    kwargs: Kwargs
+    output: int | None = None  # index of the tensor in the results; None for a single result
+    writes: int = 0  # in-place writes before the call; later ones do not change its inputs
+
+
+class ViewCall(Struct, frozen=True, gc=False, eq=False):
+    """The call that takes a view: its nodes, its tensors, and which of its results this is."""
+
+    plan: CallPlan
+    given: list[TracedTensor]
+    output: int
 
 
 class TracedTensor(Struct, gc=False, eq=False):
-    """A tensor of the run. Those of a run are let go together: see `Tracker.forget`."""
+    """A tensor of the forward. All of a run are freed together: see `Tracker.clear`."""
 
-    tensor: Any
-    name: str
-    sig: TensorMeta
-    plain: bool = True  # its name may be read as it stands
-    parent: TracedTensor | None = None  # what it is a view of
-    remake: Any = None  # and how: entry, what is given and which result; or what tells these
-    place: Any = None  # the module that took the view
-    version: int = 0
-    was_read: bool = False  # of a view: by a node
-    twin: Any = None  # on the meta device, where the tensor itself is not
-    known: bool = False  # its numbers can be worked out without the model's weights
-    recipe: Any = None
-    drawn: Any = None  # the recipe of random numbers, whose `recipe` says that they are
-    assumed: dict[str, None] | None = None  # inputs taken as zeros in its values
-    fixed: bool = False  # made of constants alone
-
-    @property
-    def made(self) -> tuple[Any, Any, int]:
-        """The call that makes a view, what it is given, and which of its results this is."""
-        if not isinstance(self.remake, tuple):
-            self.remake = self.remake()
-        found: tuple[Any, Any, int] = self.remake
-        return found
+    tensor: Tensor
+    name: str  # in the graph
+    meta: TensorMeta
+    plain: bool = True  # the name is current; else `Tracker.read` returns the name
+    parent: TracedTensor | None = None  # the tensor that this is a view of
+    view_call: ViewCall | Callable[[], ViewCall] | None = None  # of a view; a function if lazy
+    module: ModuleInfo | None = None  # the module that took the view
+    version: int = 0  # of the storage, when the name was set
+    was_read: bool = False  # whether a node reads this view
+    meta_copy: Tensor | None = None  # an empty copy on the meta device, of a tensor elsewhere
+    values: Tensor | None = None  # the computed values of a meta tensor
+    computable: bool = False  # the values depend on no parameter and no unknown input
+    recompute: Recompute | None = None
+    random: bool = False  # a random generator makes the values
+    no_values: bool = False  # an input of which only the shape is given
+    assumed: dict[str, None] | None = None  # inputs that were taken as zeros in `values`
+    is_const: bool = False  # computed from constants alone
 
     @property
-    def constant(self) -> bool:
-        """OutDtype of constants alone, and nothing else was written into it since."""
-        return self.fixed and (self.parent is None or self.version == self.root.version)
+    def viewed_by(self) -> ViewCall:
+        """The call that takes this view."""
+        if not isinstance(self.view_call, ViewCall):
+            assert self.view_call is not None
+            self.view_call = self.view_call()
+        return self.view_call
+
+    @property
+    def still_const(self) -> bool:
+        """Computed from constants alone, and nothing else was written into its storage since."""
+        return self.is_const and (self.parent is None or self.version == self.root.version)
 
     @property
     def root(self) -> TracedTensor:
-        """What holds the storage."""
-        value = self
-        while value.parent is not None:
-            value = value.parent
-        return value
-
-
-__all__ = ["NO_STRIDES", "NO_VALUES", "TensorMeta", "TracedTensor", "dense"]
+        """The tensor that owns the storage."""
+        traced = self
+        while traced.parent is not None:
+            traced = traced.parent
+        return traced
