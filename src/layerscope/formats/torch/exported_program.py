@@ -38,6 +38,7 @@ from layerscope.formats.torch.export_schema import (
     symbol_in,
 )
 from layerscope.formats.torch.graph_assembly import floating_of, unused_note, unused_params
+from layerscope.formats.torch.inplace_writes import write
 from layerscope.formats.torch.lowering import CallPlan, Lowering, PlannedNode, TensorRef
 from layerscope.formats.torch.module_table import ParamTable
 from layerscope.formats.torch.stored import check_name
@@ -323,7 +324,7 @@ class ProgramReader:
             results = [lowering.add("random", at=outputs)]
         plan = self._plan(lowering, results, (target.meta,), call.given)
         if plan.results:
-            self.tracker.write(target, self.tracker.emit(plan, call.given)[0])
+            write(self.tracker, target, self.tracker.emit(plan, call.given)[0])
 
     def _inline(
         self, call: ExportedCall, subgraph: dict[str, Any], outs: list[str], values: Values

@@ -12,6 +12,7 @@ from layerscope.formats.torch.aten import TABLE
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.failures import shapes_in
 from layerscope.formats.torch.fast_paths import FastPath
+from layerscope.formats.torch.inplace_writes import write
 from layerscope.formats.torch.lowering import CallPlan, Lowering, Refused, TensorRef, Unsupported
 from layerscope.formats.torch.meta_runs import on_meta
 from layerscope.formats.torch.module_table import ModuleInfo
@@ -151,7 +152,7 @@ class ModuleCalls:
         source = traced.name if traced.plain else tracker.read(traced)
         [name] = tracker.emit_module(info, plan.nodes[0], (source,), params)
         if in_place:
-            tracker.write(traced, name)
+            write(tracker, traced, name)
             return x
         return self._new_tensor(name, plan.outs[0])
 

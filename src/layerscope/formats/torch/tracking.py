@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from layerscope.formats.torch.caches import CACHES
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.grads import Grads
-from layerscope.formats.torch.lowering import FIRST_OUTPUT, CallPlan, PlannedNode, ValueId
+from layerscope.formats.torch.lowering import FIRST_OUTPUT, CallPlan, PlannedNode
 from layerscope.formats.torch.module_table import ModuleInfo, ParamTable
 from layerscope.formats.torch.tensors import NO_STRIDES, TensorMeta, TracedTensor
 from layerscope.formats.torch.torch_types import Args, Kwargs
-from layerscope.graph.attributes import Cast, DeclaredOutputs, Permute, Reshape, Slice
-from layerscope.graph.types import Node, Param, Role, Shape, elements
+from layerscope.graph.attributes import Cast, DeclaredOutputs
+from layerscope.graph.types import Node, Param, Role, Shape
 from layerscope.graph.types import Tensor as GraphTensor
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Tracker:
 
     def _cast(self, traced: TracedTensor) -> str:
         """The name of a parameter after a cast, which is a node of its own."""
-        traced.name = self._single("cast", (self._param(traced),), Cast(traced.meta.name))
+        traced.name = self.add_node("cast", (self._param(traced),), Cast(traced.meta.name))
         traced.plain = True
         self.log.append(traced)
         return traced.name
@@ -354,74 +354,11 @@ class Tracker:
             traced.name = renamed.get(traced.name, traced.name)
         self.grads.renamed(renamed)
 
-    # In-place writes
-
-    def write(self, traced: TracedTensor, name: str) -> None:
-        """A tensor has new contents under a new name, and so has each tensor it is a view of."""
-        root = traced.root
-        child = traced
-        before = []
-        while child.parent is not None:
-            child = child.parent
-            before.append(self.read(child))
-        root.version += 1
-        self._set_contents(traced, name, root)
-        child = traced
-        for old in before:
-            parent = child.parent
-            assert parent is not None
-            self._set_contents(parent, self._insert(parent, child, old), root)
-            child = parent
-
-    def _set_contents(self, traced: TracedTensor, name: str, root: TracedTensor) -> None:
-        traced.name = name
-        traced.version = root.version
-        traced.computable = traced.is_const = False
-        traced.plain = traced.parent is None
-        self.log.append(traced)
-
-    def _insert(self, parent: TracedTensor, child: TracedTensor, before: str) -> str:
-        """The name of a tensor after a view of it was written; `before` is its name until then."""
-        call = child.viewed_by
-        nodes = call.plan.nodes
-        if not nodes:
-            return child.name
-        shape = parent.meta.shape
-        first, name = nodes[0], child.name
-        whole = elements(shape) == elements(child.meta.shape)
-        if len(nodes) == 1 and whole and first.op in ("reshape", "flatten"):
-            return self._single("reshape", (name,), Reshape(shape))
-        if len(nodes) == 1 and first.op == "permute":
-            order = first.attributes.order
-            inverse = tuple([order.index(n) for n in range(len(order))])
-            return self._single("permute", (name,), Permute(inverse))
-        cut = _slice_of(first, shape, call.plan.results[call.output])
-        if cut is None or any(node.op != "reshape" for node in nodes[1:]):
-            return self._single("insert", (before, name), None)  # at positions by strides
-        if len(nodes) > 1:
-            full = list(shape)
-            full[cut.axes[0]] = len(range(cut.starts[0], cut.ends[0], cut.steps[0]))
-            name = self._single("reshape", (name,), Reshape(tuple(full)))
-        return self._single("insert", (before, name), cut)
-
-    def _single(self, op: str, inputs: tuple[str, ...], attributes: object) -> str:
+    def add_node(self, op: str, inputs: tuple[str, ...], attributes: object) -> str:
+        """Add a node that belongs to no operator call; the name of its output."""
         if attributes is not None:
             attributes = self.intern(attributes)
         return self._node(PlannedNode(op, (), attributes, (), 1, None), inputs)[0]
-
-
-def _slice_of(node: PlannedNode, shape: Shape, result: ValueId) -> Slice | None:
-    """The slice of a tensor that a view is, if it was sliced or split along one axis."""
-    if node.op == "slice":
-        whole: Slice = node.attributes
-        return whole
-    if node.op != "split" or isinstance(result, int) or result[0] != 0:
-        return None
-    attributes, piece = node.attributes, result[1]
-    axis = attributes.axis
-    sizes = attributes.sizes or (shape[axis] // attributes.parts,) * attributes.parts
-    start = sum(sizes[:piece])
-    return Slice((axis,), (start,), (start + sizes[piece],), (1,))
 
 
 def _role(name: str) -> Role:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layerscope.formats.torch.aten import DRAWN, TABLE
 from layerscope.formats.torch.capture_state import Capture, DataDependent
 from layerscope.formats.torch.computed_values import can_follow_write, follow_write
+from layerscope.formats.torch.inplace_writes import write
 from layerscope.formats.torch.lowering import CallPlan, TensorRef
 from layerscope.formats.torch.meta_runs import decompose, run_on_meta, with_own_storage
 from layerscope.formats.torch.op_calls import OpCall
@@ -54,7 +55,7 @@ def on_write(run: Capture, call: OpCall) -> Result:
         run.plans[call.key] = plan
     name = run.tracker.emit(plan, given)[0]
     computable = info.name not in DRAWN and not run.real and can_follow_write(run, given)
-    run.tracker.write(target, name)
+    write(run.tracker, target, name)
     if computable:
         follow_write(run, call)
         written: TracedTensor | None = target
@@ -88,7 +89,7 @@ def _on_inplace_view(run: Capture, call: OpCall) -> Result:
         ref = TensorRef(before.shape, before.name, 0, before.kind != "")
         result = convert(lowering, ref, *call.args[1:], **call.kwargs)
         plan = lowering.plan([result], (target.meta,))
-        tracker.write(target, tracker.emit(plan, call.given)[0])
+        write(tracker, target, tracker.emit(plan, call.given)[0])
     return outs
 
 
@@ -114,14 +115,14 @@ def _on_out(run: Capture, call: OpCall) -> Result:
                     target.resize_(out.shape)
             traced = tracker.lookup(target)
             traced.meta = tracker.meta(target, traced.meta.kind)
-            tracker.write(traced, name)
+            write(tracker, traced, name)
         return targets[0] if len(targets) == 1 else type(outs)(targets)
     metas = tuple([tracker.meta(out) for out in tensors])
     for out, name, meta in zip(
         tensors, tracker.emit(unknown_plan(run, call, metas), call.given), metas, strict=True
     ):
         if id(out) in tracker.traced:
-            tracker.write(tracker.traced[id(out)], name)
+            write(tracker, tracker.traced[id(out)], name)
         else:
             tracker.register(out, name, meta)
     return outs
