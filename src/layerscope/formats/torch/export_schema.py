@@ -92,7 +92,7 @@ class GraphModule(Struct, frozen=True):
     module_call_graph: list[CalledModule] = []
 
 
-class Program(Struct, frozen=True):
+class ExportedProgram(Struct, frozen=True):
     """The whole of the JSON."""
 
     graph_module: GraphModule

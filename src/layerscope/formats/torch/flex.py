@@ -29,7 +29,7 @@ LOCK = Lock()
 Function = Callable[..., Result]
 
 
-class State:
+class FlexCalls:
     """The replacement of each capturing thread, and the original function."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class State:
         return self.original(*args, **kwargs)
 
 
-STATE = State()
+STATE = FlexCalls()
 
 
 def raised_in(error: BaseException) -> bool:

@@ -14,7 +14,13 @@ from layerscope.errors import FormatError, GraphError, UsageError
 from layerscope.formats import Options
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.dtypes import name_of
-from layerscope.formats.torch.export_schema import Meta, Payload, Payloads, Program, SizeReader
+from layerscope.formats.torch.export_schema import (
+    ExportedProgram,
+    Meta,
+    Payload,
+    Payloads,
+    SizeReader,
+)
 from layerscope.formats.torch.stored import check_name, short
 from layerscope.graph.types import Graph, storage_bytes
 from layerscope.limits import JSON_BYTES, plain
@@ -40,7 +46,7 @@ def read(path: str, options: Options) -> Graph:
 
     with opened(path, "the zip archive that torch.export.save writes") as archive:
         members = archive.members
-        program = _decoded(archive, _model(path, list(members)), Program)
+        program = _decoded(archive, _model(path, list(members)), ExportedProgram)
         places = [name for name in members if name.endswith("/model_weights_config.json")]
         stored: dict[str, Payload] = {}
         if len(places) == 1:
