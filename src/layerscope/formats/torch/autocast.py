@@ -143,8 +143,8 @@ class Autocast:
         if key not in self._plans:
             self._plans[key] = self._plan(UncastCall(func, args, kwargs, given))
         plan = self._plans[key]
-        is_cast = func.overloadpacket in cast_operators(self.torch)
-        if run.real and given and given[0].meta.kind and is_cast:
+        reads_param = run.real and given and given[0].meta.kind
+        if reads_param and func.overloadpacket in cast_operators(self.torch):
             # PyTorch casts real tensors itself; the cast of a parameter is part of its layer
             self._note(dtype)
             return self._cast(given[0], _target_dtype(self.torch, args, kwargs))

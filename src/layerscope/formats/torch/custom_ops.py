@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.lowering import CallPlan, PlannedNode
 from layerscope.formats.torch.op_calls import OpCall
-from layerscope.formats.torch.torch_types import Arg, Result, Rule
+from layerscope.formats.torch.torch_types import Arg, Args, Kwargs, Result
 from layerscope.graph.attributes import CustomCost, Opaque
 from layerscope.graph.types import Shape, Source
 from layerscope.ops.strides import dense
@@ -17,13 +17,16 @@ from layerscope.ops.strides import dense
 if TYPE_CHECKING:
     from torch import Tensor
 
+# counts the operations of a call, given its arguments and results
+CallRule = Callable[[Args, Kwargs, Result], Any]
 
-def find_rule(run: Capture, call: OpCall) -> Rule | None:
+
+def find_rule(run: Capture, call: OpCall) -> CallRule | None:
     """The cost function of an operator: the user's, or one registered with PyTorch's counter."""
     info = call.info
     for name in (info.full, info.full.replace(".", "::"), info.name):
-        if name in run.rules:
-            rule = run.rules[name]
+        rule = run.rules.get(name)
+        if rule is not None:
             return lambda args, kwargs, outs: rule(
                 *_shapes(run, args),
                 out_shape=_out_shapes(outs),
@@ -38,7 +41,7 @@ def find_rule(run: Capture, call: OpCall) -> Rule | None:
 
 
 def custom_plan(
-    run: Capture, call: OpCall, rule: Rule, outs: Result
+    run: Capture, call: OpCall, rule: CallRule, outs: Result
 ) -> tuple[CallPlan, list[Tensor]]:
     """A node with the counts that a rule returns, and the results as a list."""
     many = isinstance(outs, (list, tuple))
