@@ -240,9 +240,9 @@ def broken(change: str) -> Program:
     values, nodes = graph["tensor_values"], graph["nodes"]
     if change == "nothing makes it":
         nodes[2]["inputs"][0]["arg"] = name("elsewhere")
-    elif change == "no sizes are told":
+    elif change == "no sizes for this tensor":
         del values["f"]
-    elif change == "unknown number type":
+    elif change == "unknown dtype":
         values["c"]["dtype"] = 99
     elif change == "a size of -1":
         values["c"]["sizes"][1] = {"as_int": -1}
@@ -259,7 +259,7 @@ def broken(change: str) -> Program:
 
 @pytest.mark.parametrize(
     "change",
-    ["nothing makes it", "no sizes are told", "unknown number type", "a size of -1",
+    ["nothing makes it", "no sizes for this tensor", "unknown dtype", "a size of -1",
      "a size of None", "takes no tensor", "without its name", "a parameter without a name"],
 )  # fmt: skip
 def test_broken_program(tmp_path: Path, change: str) -> None:

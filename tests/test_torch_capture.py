@@ -521,7 +521,7 @@ def test_a_capture_is_freed_as_soon_as_it_is_done(make: Callable[[], Any]) -> No
     capture(model, (x,))
 
     def alive() -> int:
-        return sum(type(each).__name__ == "Recorder" for each in gc.get_objects())
+        return sum(type(each).__name__ == "Capture" for each in gc.get_objects())
 
     gc.collect()
     gc.disable()

@@ -9,9 +9,9 @@ import pytest
 
 import layerscope
 from layerscope.analysis.autograd import UNCHECKED_OPERATORS, kept
+from layerscope.formats.torch import plans
 from layerscope.formats.torch.aten import TABLE
-from layerscope.formats.torch.calls import Caller
-from layerscope.formats.torch.tracking import INTERNED, Interned
+from layerscope.formats.torch.caches import CACHES, CaptureCaches
 from tests.torch_more_cases import MORE
 from tests.torch_nets import f, saved_bytes, torch
 
@@ -645,14 +645,14 @@ def test_one_call_keeps_what_autograd_keeps(case: str) -> None:
 def test_every_operator_is_compared_or_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     """A converter that nobody compares with autograd is not called exact."""
     seen: set[str] = set()
-    translate = Caller._translate
+    lowering_for = plans.lowering_for
 
-    def spy(self: Any, info: Any, *args: Any) -> Any:
+    def spy(run: Any, info: Any) -> Any:
         seen.add(info.name)
-        return translate(self, info, *args)
+        return lowering_for(run, info)
 
-    monkeypatch.setattr(Caller, "_translate", spy)
+    monkeypatch.setattr(plans, "lowering_for", spy)
     for run, specs in CASES.values():
-        INTERNED[0] = Interned()
+        CACHES[0] = CaptureCaches()
         layerscope.analyze(Call(run).train(), input_data=[tensor(each) for each in specs])
     assert TABLE.keys() - seen - UNCHECKED_OPERATORS - RECURRENT == UNREACHED

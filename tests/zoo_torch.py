@@ -64,7 +64,7 @@ PAIR = (1, 3, 512, 512)  # of both frames: the size that gives the figures of bo
 def detector_row(row: Row) -> str:
     import layerscope
     from layerscope.formats.torch.capture import capture, the_torch
-    from layerscope.formats.torch.places import Places
+    from layerscope.formats.torch.module_table import ModuleTable
     from layerscope.formats.torch.specs import torchvision_models
     from tests.torch_nets import DetectorParts
 
@@ -72,8 +72,8 @@ def detector_row(row: Row) -> str:
     home = torchvision_models(torch).detection
     with torch.device("meta"):
         model = getattr(home, row["builder"])(weights=None, weights_backbone=None)
-    held = Places(torch, model, {}).held
-    params = sum(t.numel() for t in held.tensors.values() if id(t) not in held.buffers)
+    table = ModuleTable(torch, model, {}).params
+    params = sum(t.numel() for t in table.tensors.values() if id(t) not in table.buffers)
     if not row["builder"].startswith("ssd") and not row["builder"].endswith("_v2"):
         norms = [n for n in model.backbone.modules() if isinstance(n, torch.nn.BatchNorm2d)]
         params -= sum(2 * norm.num_features for norm in norms)

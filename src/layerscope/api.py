@@ -179,7 +179,7 @@ def _captured(network: Any, input: Any, batch: int | None, options: dict[str, An
     if isinstance(network, str):
         network = find(network)
     if not isinstance(network, NamedModel):
-        from layerscope.formats.torch.live import graph_of
+        from layerscope.formats.torch.frontend import graph_of
 
         return graph_of(network, input=input, batch=batch, **options)
     length = {name: options.pop(name) for name in ("tokens", "decode")}

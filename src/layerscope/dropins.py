@@ -93,7 +93,7 @@ def _in_mode(model: Any, mode: str | None) -> Any:
         raise UnknownName("mode", str(mode), ("train", "eval", "same"))
     if mode in (None, "same"):
         return model
-    from layerscope.formats.torch.live import InMode
+    from layerscope.formats.torch.frontend import InMode
 
     return InMode(model, str(mode))
 

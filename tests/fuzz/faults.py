@@ -126,16 +126,16 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "pt2": (
         Fault(
-            "a tensor whose sizes are not told", "formats/torch/exported.py",
+            "a tensor whose sizes are not told", "formats/torch/export_schema.py",
             "        meta = metas.get(name)\n", "        meta = metas[name]\n",
         ),
         Fault(
-            "a parameter without its name", "formats/torch/replay.py",
+            "a parameter without its name", "formats/torch/exported_program.py",
             "                if not isinstance(full, str):\n                    raise FormatError("
             'f"{self.path}: {name}: a {kind} without its name")\n', "",
         ),
         Fault(
-            "sizes that are no sizes", "formats/torch/exported.py",
+            "sizes that are no sizes", "formats/torch/export_schema.py",
             'return check_sizes(f"{self.path}: {short(name)}", (size,))[0]', "return size",
         ),
     ),

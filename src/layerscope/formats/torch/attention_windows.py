@@ -1,22 +1,26 @@
-"""Windows of attention in models of transformers: which keys a layer lets a query see.
+"""Sliding windows of attention in models of transformers: the keys that a query may see.
 
-PyTorch computes the scores of all pairs and masks those outside. The windows are noted so that a
-report can tell what they leave.
+PyTorch computes the scores of all pairs and masks those outside the window. The windows are noted
+so that a report can say what a kernel with windows would compute.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layerscope.graph.types import KeyWindow
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+    from transformers import PretrainedConfig
 
 SLIDING = ("sliding_attention", "hybrid_sliding", "reference_sliding_attention", "local")
 CHUNKED = "chunked_attention"
 WHOLE = ("full_attention", "hybrid", "attention", "global")
 UNKNOWN = ("compressed_sparse_attention", "heavily_compressed_attention", "indexed_attention")
 SIZES = ("sliding_window", "attention_chunk_size", "attention_layers")  # of configurations
-# what the file of a model imports if its masks have windows, whatever its configuration says
+# imported by the source file of a model that masks by windows, whatever its configuration says
 MASKS = (
     "create_sliding_window_causal_mask",
     "create_bidirectional_sliding_window_mask",
@@ -24,8 +28,8 @@ MASKS = (
 )
 
 
-def attention_windows(model: Any) -> dict[str, KeyWindow | None]:
-    """Windows by the path of the attention module; None for one that sees all keys.
+def attention_windows(model: Module) -> dict[str, KeyWindow | None]:
+    """Windows by the path of the attention module; None for one without a window.
 
     Empty where no module of the model has a window.
     """
@@ -40,14 +44,14 @@ def attention_windows(model: Any) -> dict[str, KeyWindow | None]:
     return found if any(found.values()) else {}
 
 
-def _may_have_windows(config: Any) -> bool:
-    """Whether a configuration, or one of a part of the model in it, has the size of a window."""
+def _may_have_windows(config: PretrainedConfig) -> bool:
+    """Whether a configuration, or that of a part of the model, has the size of a window."""
     parts = [value for value in vars(config).values() if hasattr(value, "model_type")]
     return any(getattr(each, name, None) for each in (config, *parts) for name in SIZES)
 
 
-def other_masks(model: Any) -> str:
-    """A note on layers whose attention leaves out keys in a way that is not known here."""
+def other_masks(model: Module) -> str:
+    """A note on layers whose attention skips keys in a way that is not supported."""
     config: Any = getattr(model, "config", None)
     if not hasattr(config, "get_text_config"):
         return ""
@@ -58,11 +62,11 @@ def other_masks(model: Any) -> str:
     return f"layers of {listed}: attention is counted over all the pairs that PyTorch computes"
 
 
-def _window(module: Any, config: Any) -> KeyWindow | None:
+def _window(module: Module, config: PretrainedConfig) -> KeyWindow | None:
     kinds: Any = getattr(config, "layer_types", None) or getattr(config, "attention_layers", ())
     index: Any = getattr(module, "layer_idx", getattr(module, "layer_id", None))
-    known = isinstance(index, int) and 0 <= index < len(kinds or ())
-    kind = str(kinds[index]) if known else ""
+    is_listed = isinstance(index, int) and 0 <= index < len(kinds or ())
+    kind = str(kinds[index]) if is_listed else ""
     if kind == "local":  # GPT-Neo, whose mask is a buffer
         return KeyWindow(before=config.window_size - 1)
     home = vars(sys.modules[type(module).__module__])
@@ -71,7 +75,7 @@ def _window(module: Any, config: Any) -> KeyWindow | None:
     if kind == CHUNKED:
         size = getattr(config, "attention_chunk_size", None)
         return KeyWindow(chunk=size) if size else None
-    # Where no layer is called sliding, a window is one of all layers.
+    # If no layer is listed as sliding, all layers have the window.
     if kind and kind not in SLIDING and (kind not in WHOLE or set(kinds) & {*SLIDING}):
         return None
     size = getattr(module, "sliding_window", getattr(config, "sliding_window", None))

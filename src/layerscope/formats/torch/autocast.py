@@ -1,14 +1,14 @@
 """Autocast: the casts that PyTorch makes before an operator, for tensors on the meta device.
 
 PyTorch casts tensors of the device that autocast is on for, and never those on the meta device.
-So a model that runs under autocast is run with its arrays on the meta device too, and its casts are
-made here. Which casts an operator gets is PyTorch's answer: its autocast kernel is called on
+So a model that runs under autocast is run with its parameters on the meta device too, and the casts
+are made here. Which casts an operator gets is PyTorch's answer: its autocast kernel is called on
 stand-ins, tensors without storage that report the model's device, and what it does to them is done
 to the traced tensors. Whether autocast is on is asked at every call; PyTorch keeps that per thread.
-With real numbers PyTorch makes the casts itself, and those of arrays are recognised.
+On real tensors PyTorch makes the casts itself, and those of parameters are recognised.
 
-Activations are cast in rows of their own. An array that a layer holds is cast as part of the layer:
-the layer reads it as it is stored.
+Casts of activations are nodes of their own. The cast of a parameter is part of the layer that has
+it: the layer reads it as it is stored.
 """
 
 from __future__ import annotations
@@ -16,38 +16,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from layerscope.formats.torch.calls import INFOS
+from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.dtypes import name_of
-from layerscope.formats.torch.mode import Recorder
+from layerscope.formats.torch.op_calls import cache_key, named_key, op_info
 from layerscope.formats.torch.shadows import Rerun
-from layerscope.formats.torch.values import Sig, Value
+from layerscope.formats.torch.tensors import TensorMeta, TracedTensor
+from layerscope.formats.torch.torch_types import Arg, Args, Dispatch, Kwargs, Result, Torch
+from layerscope.formats.torch.view_calls import cast_param
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+    from torch._ops import OpOverload
 
 DEVICES = ("cpu", "cuda", "xpu", "mps")
 
 
 class Slot(NamedTuple):
-    """The n-th tensor of a call, in this dtype; None: as it is."""
+    """The n-th tensor of a call, in this dtype; None: its own."""
 
     n: int
-    dtype: Any
+    dtype: dtype | None
 
 
-class Plan(NamedTuple):
+class CastCall(NamedTuple):
     """The call that autocast makes of a call, with slots in place of tensors."""
 
-    func: Any
-    args: Any
-    kwargs: Any
-    result: Any = None  # dtype that the result is cast back to
+    func: OpOverload
+    args: Args
+    kwargs: Kwargs
+    result: dtype | None = None  # dtype that the result is cast back to
 
 
-class Made(NamedTuple):
-    """What a composite operator makes, and how many casts there are inside it."""
+class Composite(NamedTuple):
+    """Dtypes of the results of a composite operator, and how many casts there are inside it."""
 
     dtypes: tuple[Any, ...]
     casts: int
+
+
+class UncastCall(NamedTuple):
+    """A call before its casts, and its tensors."""
+
+    func: OpOverload
+    args: Args
+    kwargs: Kwargs
+    given: list[TracedTensor]
 
 
 class FinalCall(Exception):
@@ -55,18 +70,21 @@ class FinalCall(Exception):
 
 
 class Autocast:
-    """Makes the casts of autocast while the context lasts, and leaves its state as it was."""
+    """Makes the casts of autocast while the context lasts, and restores its state."""
 
-    def __init__(self, torch: Any, recorder: Recorder, device: Callable[[], str]) -> None:
+    def __init__(
+        self, torch: Torch, run: Capture, dispatch: Dispatch, device: Callable[[], str]
+    ) -> None:
         self.torch = torch
-        self.recorder = recorder
+        self.run = run
+        self.dispatch = dispatch
         self._find_device = device  # type of the model's device, "" for the meta device
         self._device: str | None = None
         self.starts_enabled = False
-        self.arrays_on_meta: Any = None  # None: the model's arrays are where they are
+        self.arrays_on_meta = False  # the model's parameters were copied to the meta device
         self.notes: dict[str, None] = {}
-        self._weights: dict[int, tuple[Any, Any]] = {}  # by identity, as PyTorch's cache
-        self._plans: dict[Any, Plan | None] = {}
+        self._casts: dict[int, tuple[Tensor, Tensor]] = {}  # of parameters, as PyTorch's cache
+        self._plans: dict[Any, CastCall | None] = {}
         self._before: list[tuple[Any, ...]] = []
         self._keeps_casts = True
         self._on = ""  # device type that casts are made for now
@@ -81,18 +99,18 @@ class Autocast:
             self._before.append((torch.set_autocast_dtype, device, dtype))
         self._before.append((torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled()))
         self._keeps_casts = torch.is_autocast_cache_enabled()
-        # it is shared by all threads, and what is cast here has no numbers
+        # all threads share it, and casts made here have no values
         torch.set_autocast_cache_enabled(False)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for put, *state in self._before:
-            put(*state)
-        self._weights.clear()
+        for setter, *state in self._before:
+            setter(*state)
+        self._casts.clear()
         self._plans.clear()
 
     def nested(self) -> bool:
-        """Whether a context of autocast is around, be it on or off."""
+        """Whether the call is inside an autocast context, enabled or not."""
         level = self.torch.autocast_increment_nesting()
         self.torch.autocast_decrement_nesting()
         return bool(level > 1)
@@ -107,50 +125,50 @@ class Autocast:
 
     # Calls
 
-    def call(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """One call of the dispatcher while autocast may be on."""
-        recorder = self.recorder
+    def call(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Result:
+        """Dispatch one call while autocast may be on."""
+        run, dispatch = self.run, self.dispatch
         with self.torch._C._RestorePythonTLSSnapshot():  # below the dispatcher it is always off
             self._on = self._casts_for()
         if not self._on:
-            if self._weights and not self.nested():
-                self._weights.clear()  # as PyTorch does where no autocast is left
-            return recorder.dispatch(func, args, kwargs)
-        if self.arrays_on_meta is None and not recorder.real:
+            if self._casts and not self.nested():
+                self._casts.clear()  # as PyTorch does at the end of the outermost context
+            return dispatch(func, args, kwargs)
+        if not self.arrays_on_meta and not run.real:
             raise Rerun("meta_arrays")
-        given: list[Value] = []
+        given: list[TracedTensor] = []
         dtype = self.torch.get_autocast_dtype(self._on)
-        key = (func, recorder.key_of(args, kwargs, given), self._on, dtype)
+        own_key = cache_key(run, args, given), named_key(run, kwargs, given) if kwargs else None
+        key = (func, own_key, self._on, dtype)
         if key not in self._plans:
-            self._plans[key] = self._plan(func, args, kwargs, given)
+            self._plans[key] = self._plan(UncastCall(func, args, kwargs, given))
         plan = self._plans[key]
-        if (
-            recorder.real
-            and given
-            and given[0].sig.kind
-            and func.overloadpacket in casts(self.torch)
-        ):
-            # PyTorch casts what has numbers itself, an array of the model as part of its layer
-            self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
+        reads_param = run.real and given and given[0].meta.kind
+        if reads_param and func.overloadpacket in cast_operators(self.torch):
+            # PyTorch casts real tensors itself; the cast of a parameter is part of its layer
+            self._note(dtype)
             return self._cast(given[0], _target_dtype(self.torch, args, kwargs))
         if plan is None:
-            return recorder.dispatch(func, args, kwargs)
+            return dispatch(func, args, kwargs)
 
-        def fill(slot: Slot) -> Any:
-            value = given[slot.n]
-            return value.tensor if slot.dtype is None else self._cast(value, slot.dtype)
+        def fill(slot: Slot) -> Tensor:
+            traced = given[slot.n]
+            return traced.tensor if slot.dtype is None else self._cast(traced, slot.dtype)
 
         new_args, new_kwargs = _replaced((plan.args, plan.kwargs), Slot, fill)
-        self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
-        out = recorder.dispatch(plan.func, new_args, new_kwargs)
+        self._note(dtype)
+        out = dispatch(plan.func, new_args, new_kwargs)
         if plan.result is not None:
-            out = recorder.dispatch(self.torch.ops.aten.to.dtype, (out, plan.result), {})
+            out = dispatch(self.torch.ops.aten.to.dtype, (out, plan.result), {})
         return out
 
-    def _cast(self, value: Value, dtype: Any) -> Any:
-        if not value.sig.kind:
-            return self.recorder.dispatch(self.torch.ops.aten.to.dtype, (value.tensor, dtype), {})
-        tensor = value.tensor
+    def _note(self, dtype: dtype) -> None:
+        self.notes[f"under autocast to {name_of(dtype)}, as on {self._on}"] = None
+
+    def _cast(self, traced: TracedTensor, dtype: dtype) -> Tensor:
+        tensor = traced.tensor
+        if not traced.meta.kind:
+            return self.dispatch(self.torch.ops.aten.to.dtype, (tensor, dtype), {})
         keeps = (
             tensor.requires_grad
             and tensor.is_leaf
@@ -158,47 +176,44 @@ class Autocast:
             and dtype is self.torch.get_autocast_dtype(self._on)
             and self._keeps_casts
         )
-        found = self._weights.get(id(tensor)) if keeps else None
+        found = self._casts.get(id(tensor)) if keeps else None
         if found is None:
-            found = (tensor, self.recorder.cast_array(value, dtype))
+            found = (tensor, cast_param(self.run, traced, dtype))
             if keeps:
-                self._weights[id(tensor)] = found
+                self._casts[id(tensor)] = found
         return found[1]
 
     # What PyTorch does under autocast
 
-    def _plan(self, func: Any, args: Any, kwargs: Any, given: list[Value]) -> Plan | None:
-        """The call with casts; None where there are none."""
-        recorder = self.recorder
-        info = INFOS.get(id(func))
-        if info is None:
-            info = INFOS.setdefault(id(func), recorder.inform(func))
-        if not any(value.sig.dtype.is_floating_point for value in given):
+    def _plan(self, call: UncastCall) -> CastCall | None:
+        """The call with casts; None if there are none."""
+        if not any(traced.meta.dtype.is_floating_point for traced in call.given):
             return None
-        if func.name() in with_kernels(self.torch, self._on):
-            return self._of_kernel(func, args, kwargs, given)
-        if info.kind == "new" and recorder.is_composite(func):
-            return self._of_composite(func, args, kwargs, given)
+        if call.func.name() in with_kernels(self.torch, self._on):
+            return self._of_kernel(call)
+        if op_info(call.func).kind == "compute" and self.run.is_composite(call.func):
+            return self._of_composite(call)
         return None
 
-    def _of_kernel(self, func: Any, args: Any, kwargs: Any, given: list[Value]) -> Plan | None:
-        torch = self.torch
+    def _of_kernel(self, call: UncastCall) -> CastCall | None:
+        """The call that the autocast kernel of an operator makes."""
+        torch, given = self.torch, call.given
         casts = (torch.ops.aten.to.dtype, torch.ops.aten._to_copy.default)
         final: list[Any] = []
 
-        def dispatch(inner: Any, inner_args: Any, inner_kwargs: Any) -> Any:
-            x: Any = inner_args[0] if inner_args else None
-            if inner in casts:
-                dtype = inner_kwargs["dtype"] if "dtype" in inner_kwargs else inner_args[1]
-                return stand_in(torch, x.sig, dtype, self._on, (x.n, dispatch))
-            final[:] = [inner, inner_args, inner_kwargs]
-            if inner.namespace == "aten":
+        def dispatch(func: OpOverload, args: Args, kwargs: Kwargs) -> Result:
+            x: Any = args[0] if args else None
+            if func in casts:
+                dtype = kwargs["dtype"] if "dtype" in kwargs else args[1]
+                return stand_in(torch, x.traced_meta, dtype, self._on, (x.n, dispatch))
+            final[:] = [func, args, kwargs]
+            if func.namespace == "aten":
                 raise FinalCall
-            return x  # kernels of others may cast what they make
+            return x  # kernels of other libraries may cast their result
 
-        made = None
+        out = None
         try:
-            made = self._rehearse(func, args, kwargs, given, dispatch)
+            out = self._rehearse(call, dispatch)
         except FinalCall:
             pass
         except RuntimeError:
@@ -209,90 +224,86 @@ class Autocast:
         last, last_args, last_kwargs = final
 
         def slot(x: Any) -> Slot:
-            return Slot(x.n, None if x.dtype is given[x.n].sig.dtype else x.dtype)
+            return Slot(x.n, None if x.dtype is given[x.n].meta.dtype else x.dtype)
 
-        kind = stand_in_class(torch)
+        cls = stand_in_class(torch)
         back = None
-        if isinstance(made, kind) and isinstance(last_args[0], kind):
-            back = made.dtype if made.dtype is not last_args[0].dtype else None
-        new_args, new_kwargs = _replaced((last_args, last_kwargs), kind, slot)
-        return Plan(last, new_args, new_kwargs, back)
+        if isinstance(out, cls) and isinstance(last_args[0], cls):
+            back = out.dtype if out.dtype is not last_args[0].dtype else None
+        new_args, new_kwargs = _replaced((last_args, last_kwargs), cls, slot)
+        return CastCall(last, new_args, new_kwargs, back)
 
-    def _of_composite(self, func: Any, args: Any, kwargs: Any, given: list[Value]) -> Plan | None:
-        """Of an operator without an autocast kernel that is made of others which have one.
+    def _of_composite(self, call: UncastCall) -> CastCall | None:
+        """The call of an operator that has no autocast kernel, but is made of others that have.
 
-        Where all it makes has the lower dtype, all it reads is cast; it stays one row.
+        If all its results have the lower dtype, all its inputs are cast; it stays one node.
         """
-        on = self._made(func, args, kwargs, given, on=True)
-        off = self._made(func, args, kwargs, given, on=False)
+        on = self._composite(call, on=True)
+        off = self._composite(call, on=False)
         lower = self.torch.get_autocast_dtype(self._on)
         if on is None or on == off:
-            return None  # without casts, or refused: the call itself will say so
+            return None  # without casts, or refused: the call itself will raise the error
         if {*on.dtypes} != {lower}:
             self.notes[
-                f"{func.overloadpacket} is one row, and computes in {name_of(lower)} inside"
+                f"{call.func.overloadpacket} is one row, and computes in {name_of(lower)} inside"
             ] = None
             return None
-        numbers = iter(range(len(given)))
+        numbers = iter(range(len(call.given)))
 
-        def slot(_: Any) -> Slot:
+        def slot(_: Tensor) -> Slot:
             n = next(numbers)
-            dtype = given[n].sig.dtype
+            dtype = call.given[n].meta.dtype
             casts = dtype.is_floating_point and dtype not in (lower, self.torch.float64)
             return Slot(n, lower if casts else None)
 
-        new_args, new_kwargs = _replaced((args, kwargs), self.torch.Tensor, slot)
-        return Plan(func, new_args, new_kwargs)
+        new_args, new_kwargs = _replaced((call.args, call.kwargs), self.torch.Tensor, slot)
+        return CastCall(call.func, new_args, new_kwargs)
 
-    def _made(
-        self, func: Any, args: Any, kwargs: Any, given: list[Value], *, on: bool
-    ) -> Made | None:
-        """What a composite operator makes; None where it cannot be run on stand-ins."""
-        torch, sig_of = self.torch, self.recorder.tracker.sig
-        kind = stand_in_class(torch)
+    def _composite(self, call: UncastCall, *, on: bool) -> Composite | None:
+        """Dtypes and casts of a composite operator; None if it cannot be run on stand-ins."""
+        torch, meta_of = self.torch, self.run.tracker.meta
+        cls = stand_in_class(torch)
         casts = 0
 
-        def dispatch(inner: Any, inner_args: Any, inner_kwargs: Any) -> Any:
+        def dispatch(func: OpOverload, args: Args, kwargs: Kwargs) -> Result:
             nonlocal casts
-            casts += inner is torch.ops.aten._to_copy.default
-            bare, named = _replaced((inner_args, inner_kwargs), kind, lambda x: x.meta)
+            casts += func is torch.ops.aten._to_copy.default
+            bare, named = _replaced((args, kwargs), cls, lambda x: x.on_meta)
             named.pop("device", None)
-            return _replaced(inner(*bare, **named), torch.Tensor, wrap)
+            return _replaced(func(*bare, **named), torch.Tensor, wrap)
 
-        def wrap(x: Any) -> Any:
-            return stand_in(torch, sig_of(x), x.dtype, self._on, (-1, dispatch))
+        def wrap(x: Tensor) -> Tensor:
+            return stand_in(torch, meta_of(x), x.dtype, self._on, (-1, dispatch))
 
         try:
             with torch.inference_mode(False), torch.no_grad():
-                out = self._rehearse(func, args, kwargs, given, dispatch, on=on)
-        except Exception:  # it needs numbers, or PyTorch refuses it
+                out = self._rehearse(call, dispatch, on=on)
+        except Exception:  # it needs values, or PyTorch refuses it
             return None
         dtypes: list[Any] = []
-        _replaced(out, kind, lambda x: dtypes.append(x.dtype))
-        return Made(tuple(dtypes), casts)
+        _replaced(out, cls, lambda x: dtypes.append(x.dtype))
+        return Composite(tuple(dtypes), casts)
 
-    def _rehearse(
-        self, func: Any, args: Any, kwargs: Any, given: list[Value], dispatch: Any, on: bool = True
-    ) -> Any:
+    def _rehearse(self, call: UncastCall, dispatch: Dispatch, on: bool = True) -> Result:
         """The call on stand-ins, with PyTorch's own casts."""
         torch = self.torch
-        values = iter(enumerate(given))
+        tensors = iter(enumerate(call.given))
 
-        def change(_: Any) -> Any:
-            n, value = next(values)
-            return stand_in(torch, value.sig, value.sig.dtype, self._on, (n, dispatch))
+        def change(_: Tensor) -> Tensor:
+            n, traced = next(tensors)
+            return stand_in(torch, traced.meta, traced.meta.dtype, self._on, (n, dispatch))
 
-        new_args, new_kwargs = _replaced((args, kwargs), torch.Tensor, change)
-        put, enabled = torch.set_autocast_enabled, torch.is_autocast_enabled(self._on)
-        put(self._on, on)
+        new_args, new_kwargs = _replaced((call.args, call.kwargs), torch.Tensor, change)
+        set_enabled, enabled = torch.set_autocast_enabled, torch.is_autocast_enabled(self._on)
+        set_enabled(self._on, on)
         try:
-            return func(*new_args, **new_kwargs)
+            return call.func(*new_args, **new_kwargs)
         finally:
-            put(self._on, enabled)
+            set_enabled(self._on, enabled)
 
 
-def _replaced(arg: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """A nest of arguments with another value in place of every one of this type."""
+def _replaced(arg: Arg, kind: type, change: Callable[[Any], object]) -> Arg:
+    """A nest of arguments with every value of a type replaced."""
     if isinstance(arg, kind):
         return change(arg)
     if isinstance(arg, dict):
@@ -303,7 +314,7 @@ def _replaced(arg: Any, kind: type, change: Callable[[Any], Any]) -> Any:
 
 
 @cache
-def with_autocast(torch: Any) -> tuple[str, ...]:
+def with_autocast(torch: Torch) -> tuple[str, ...]:
     """Device types that this PyTorch has autocast for."""
     found = []
     for device in DEVICES:
@@ -313,12 +324,12 @@ def with_autocast(torch: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def casts(torch: Any) -> tuple[Any, Any]:
+def cast_operators(torch: Torch) -> tuple[OpOverload, OpOverload]:
     """Operators that PyTorch casts with."""
     return torch.ops.aten.to, torch.ops.aten._to_copy
 
 
-def _target_dtype(torch: Any, args: Any, kwargs: Any) -> Any:
+def _target_dtype(torch: Torch, args: Args, kwargs: Kwargs) -> dtype:
     """The dtype that a tensor is cast to; its own if none is given."""
     given = [*args[1:], *kwargs.values()]
     found = [each for each in given if isinstance(each, torch.dtype)]
@@ -326,31 +337,36 @@ def _target_dtype(torch: Any, args: Any, kwargs: Any) -> Any:
 
 
 @cache
-def with_kernels(torch: Any, device: str) -> frozenset[str]:
+def with_kernels(torch: Torch, device: str) -> frozenset[str]:
     """Names of the operators that PyTorch has autocast kernels for."""
     key = f"Autocast{device.upper()}"
     return frozenset(torch._C._dispatch_get_registrations_for_dispatch_key(key))
 
 
 @cache
-def stand_in_class(torch: Any) -> Any:
-    """The class of tensors that report a device, have no storage, and name every call on them."""
+def stand_in_class(torch: Torch) -> Any:
+    """The class of tensors without storage that report a device and pass on every call on them."""
 
-    def dispatch(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def dispatch(
+        cls: Any, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> Result:
         first: list[Any] = []
-        _replaced((args, kwargs or {}), made, first.append)
+        _replaced((args, kwargs or {}), stand_ins, first.append)
         return first[0].dispatch(func, args, kwargs or {})
 
-    made: Any = type("StandIn", (torch.Tensor,), {"__torch_dispatch__": classmethod(dispatch)})
-    return made
+    attrs = {"__torch_dispatch__": classmethod(dispatch)}
+    stand_ins: Any = type("StandIn", (torch.Tensor,), attrs)
+    return stand_ins
 
 
-def stand_in(torch: Any, sig: Sig, dtype: Any, device: str, way: tuple[int, Any]) -> Any:
-    """A tensor of this shape, dtype and device; `way` has its number and what handles its calls."""
-    kind = stand_in_class(torch)
-    made = torch.Tensor._make_wrapper_subclass(
-        kind, sig.shape, strides=sig.stride, dtype=dtype, device=torch.device(device)
-    )
-    made.sig, (made.n, made.dispatch) = sig, way
-    made.meta = torch.empty_strided(sig.shape, sig.stride, dtype=dtype, device="meta")
-    return made
+def stand_in(
+    torch: Torch, meta: TensorMeta, dtype: dtype, device: str, handler: tuple[int, Dispatch]
+) -> Tensor:
+    """A tensor of this shape, dtype and device; `handler` is its number and its dispatcher."""
+    out = torch.Tensor._make_wrapper_subclass(
+        stand_in_class(torch), meta.shape, strides=meta.stride, dtype=dtype,
+        device=torch.device(device),
+    )  # fmt: skip
+    out.traced_meta, (out.n, out.dispatch) = meta, handler
+    out.on_meta = torch.empty_strided(meta.shape, meta.stride, dtype=dtype, device="meta")
+    return out

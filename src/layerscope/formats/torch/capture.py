@@ -1,12 +1,12 @@
-"""A live module as a Graph: its forward run without numbers, every operator a node."""
+"""A live module as a Graph: its forward runs on the meta device, and every operator is a node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, nullcontext, suppress
-from functools import cache
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import cache, partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,135 +14,150 @@ from msgspec.structs import replace
 from layerscope.errors import MissingExtra, ModelError, UsageError
 from layerscope.formats.torch import flex
 from layerscope.formats.torch.autocast import Autocast
-from layerscope.formats.torch.calls import DataDependent, NoKernel, forget, shapes_in
-from layerscope.formats.torch.dtypes import FLOATS, name_of
-from layerscope.formats.torch.failures import lack_of_numbers, model_error, needs_autograd
+from layerscope.formats.torch.caches import trim_caches
+from layerscope.formats.torch.capture_state import Capture, DataDependent, NoKernel
+from layerscope.formats.torch.custom_ops import unknown_tensor
+from layerscope.formats.torch.dispatch import dispatcher
+from layerscope.formats.torch.failures import (
+    forward_error,
+    lack_of_values,
+    needs_autograd,
+    shapes_in,
+)
+from layerscope.formats.torch.fast_paths import fast_paths
 from layerscope.formats.torch.grads import CHANNELS_LAST, STRIDED, Grads, strided_kernels
+from layerscope.formats.torch.graph_assembly import assemble, floating_of
 from layerscope.formats.torch.inputs import has_arrays, map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.lazy import Uninitialized, initialized, is_lazy
-from layerscope.formats.torch.leaves import PRINTED, exact_leaves
 from layerscope.formats.torch.literals import kept_literals
-from layerscope.formats.torch.mode import Recorder
-from layerscope.formats.torch.modules import Calls, watched
-from layerscope.formats.torch.own_thread import no_modes, same_random_states
-from layerscope.formats.torch.packed import hold_packed
-from layerscope.formats.torch.places import Held, Place, Places
+from layerscope.formats.torch.module_table import ModuleInfo, ModuleTable
+from layerscope.formats.torch.modules import ModuleCalls, has_global_hooks
+from layerscope.formats.torch.restore import no_modes, restored_random_states
 from layerscope.formats.torch.shadows import Rerun, Shadows
-from layerscope.formats.torch.tensor_copies import Copies, MetaCopies
+from layerscope.formats.torch.tensor_copies import MetaCopies, TensorCopies
+from layerscope.formats.torch.tensors import Recompute
+from layerscope.formats.torch.torch_types import Arg, Args, Kwargs, Result, Rule, Torch
 from layerscope.formats.torch.tracking import Tracker
-from layerscope.formats.torch.values import NO_VALUES
-from layerscope.graph.types import Graph, Param, Role
+from layerscope.graph.types import Graph, Shape
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch._ops import OpOverload
+    from torch.nn import Module
+
+LAZY = "lazy modules were initialized on a copy; the model itself is as it was"
 
 
-def the_torch() -> Any:
+def the_torch() -> Torch:
     """PyTorch, or an error that says how to get it."""
     try:
         import torch
     except ImportError:
         raise MissingExtra("a PyTorch model", "torch") from None
-    return torch
+    module: Torch = torch
+    return module
 
 
 class InMode(Struct, frozen=True):
-    """A module that is looked at in train or eval mode; it stays in the mode that it is in."""
+    """A module to capture in train or eval mode; its own mode does not change."""
 
-    model: Any
+    model: Module
     mode: str  # train | eval
 
 
+class CaptureOptions(Struct, frozen=True):
+    """How a model is captured."""
+
+    name: str = ""  # of the graph; "": the class of the model
+    shortcuts: bool = True  # use fast paths and cached plans; off only in tests
+    rules: Mapping[str, Rule] = {}  # cost functions of the user's, by operator
+    mode: str | None = None  # train, eval, or the mode that the model is in
+
+
 def capture(
-    model: Any,
-    args: tuple[Any, ...] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    model: Module,
+    args: Args = (),
+    kwargs: Mapping[str, Arg] | None = None,
     *,
     name: str = "",
     shortcuts: bool = True,
-    rules: Mapping[str, Any] | None = None,
+    rules: Mapping[str, Rule] | None = None,
     real: bool = True,
     mode: str | None = None,
 ) -> Graph:
-    """The graph of one forward. No number is computed unless the model needs numbers.
+    """The graph of one forward. Values are computed only if the model needs them.
 
-    With `real=False` a model that does is refused. `mode` is train, eval, or as the model is.
+    With `real=False` such a model is refused. `mode` is train, eval, or None for the model's own.
     """
     torch = the_torch()
     model = getattr(model, "_orig_mod", model)
-    if isinstance(model, torch.jit.ScriptModule):  # a traced one holds what it runs
+    if isinstance(model, torch.jit.ScriptModule):  # of a traced module: the one that it runs
         model = model.__dict__.get("_actual_script_module", model)
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
-    run = Run(torch, model, args, dict(kwargs or {}), name, shortcuts, dict(rules or {}))
-    run.mode = mode
+    options = CaptureOptions(name, shortcuts, dict(rules or {}), mode)
+    call = ModelCall(torch, model, args, dict(kwargs or {}), options)
     try:
-        return run.graph(real=False)
+        return call.graph(real=False)
     except Uninitialized:
         ready = initialized(torch, model, args, kwargs or {})
         graph = capture(
-            ready, args, kwargs, name=run.name, shortcuts=shortcuts, rules=rules, real=real,
+            ready, args, kwargs, name=call.name, shortcuts=shortcuts, rules=rules, real=real,
             mode=mode,
         )  # fmt: skip
         return replace(graph, notes=(*graph.notes, LAZY))
-    except DataDependent as found:
-        reason = str(found).splitlines()[0]
+    except DataDependent as error:
+        reason = str(error).splitlines()[0]
         why = f"the model looks at numbers ({reason})"
         note = f"computed with real numbers, because the model looks at them ({reason})"
-        if isinstance(found, NoKernel):
+        if isinstance(error, NoKernel):
             why = f"the model needs numbers ({reason})"
             note = f"computed with real numbers: {reason}"
     except ModelError as error:
-        reason = lack_of_numbers(error)
+        reason = lack_of_values(error)
         if not reason:
             raise
         why = f"the model needs numbers ({reason})"
         note = f"computed with real numbers: {reason}"
     if any(tensor.is_meta for tensor in (*model.parameters(), *model.buffers())):
         raise ModelError(
-            f"{run.name}: {why}, which one on the meta device has none of; "
+            f"{call.name}: {why}, which one on the meta device has none of; "
             "build it on a real device"
         )
     if not real:
-        raise ModelError(f"{run.name}: {why}, and real=False rules out to compute any")
+        raise ModelError(f"{call.name}: {why}, and real=False rules out to compute any")
     try:
-        graph = run.graph(real=True)
+        graph = call.graph(real=True)
     except DataDependent as again:
-        raise ModelError(f"{run.name}: {' '.join(str(again).split())[:400]}") from again
+        raise ModelError(f"{call.name}: {' '.join(str(again).split())[:400]}") from again
     return replace(graph, notes=(*graph.notes, note))
 
 
-LAZY = "lazy modules were initialized on a copy; the model itself is as it was"
-
-
-class Run:
-    """One model on one set of arguments."""
+class ModelCall:
+    """One model and the arguments of its forward."""
 
     def __init__(
-        self,
-        torch: Any,
-        model: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        name: str,
-        shortcuts: bool,
-        rules: dict[str, Any],
+        self, torch: Torch, model: Module, args: Args, kwargs: Kwargs, options: CaptureOptions
     ) -> None:
         self.torch, self.model, self.args, self.kwargs = torch, model, args, kwargs
-        self.name = name or getattr(model, "original_name", "") or type(model).__name__
-        self.shortcuts = shortcuts
-        self.rules = rules
-        self.mode: str | None = None  # train, eval, or as the model is
-        self.again: set[str] = set()  # what runs before this one turned out to need
+        self.options = options
+        self.name = options.name or getattr(model, "original_name", "") or type(model).__name__
+        self.again: set[str] = set()  # what earlier runs turned out to need: see `Rerun`
+        self.modules: ModuleTable  # of the run at hand
 
     @property
     def training(self) -> bool:
-        """Whether the model is looked at in train mode."""
-        return bool(self.model.training) if self.mode is None else self.mode == "train"
+        """Whether the model is captured in train mode."""
+        mode = self.options.mode
+        return bool(self.model.training) if mode is None else mode == "train"
 
     def graph(self, *, real: bool) -> Graph:
-        """Run the forward and put the graph together, of the model as it was before."""
+        """Run the forward, again if it needs another option, and assemble the graph."""
         with no_modes(self.torch):
             while True:
                 try:
-                    return self._assembled(*self._ran(real=real))
+                    run, outputs, notes = self._run(real=real)
+                    return assemble(self.name, run, outputs, notes)
                 except Rerun as found:
                     self.again.add(found.option)
                 except DataDependent as found:
@@ -152,141 +167,128 @@ class Run:
                 except ModelError as error:
                     if not needs_autograd(error) or "autograd" in self.again:
                         raise
-                    # saved by an `autograd.Function` or a checkpoint, which needs gradients
+                    # an `autograd.Function` or a checkpoint saves tensors, which needs gradients
                     tried = not self.training or "no_grad_mode" in self.again
                     self.again.add("autograd" if tried else "no_grad_mode")
 
-    def _ran(self, *, real: bool) -> tuple[Recorder, tuple[str, ...], tuple[str, ...]]:
-        """What one forward leaves: records, names of its outputs, and what there is to say."""
+    def _run(self, *, real: bool) -> tuple[Capture, tuple[str, ...], tuple[str, ...]]:
+        """Run the forward once: its state, names of its outputs, and notes."""
         torch = self.torch
         inference = "autograd" not in self.again  # a forward that differentiates needs more
         grad_mode = not inference or "no_grad_mode" not in self.again
         with ExitStack() as stack:
-            forget()
-            places = self.places = Places(torch, self.model, exact_leaves(torch))
-            if is_lazy(torch, places.held.tensors):
+            trim_caches()
+            modules = self.modules = ModuleTable(torch, self.model, fast_paths(torch))
+            params = modules.params
+            if is_lazy(torch, params.tensors):
                 raise Uninitialized
-            short = self.shortcuts and not real and inference and not watched(torch)
+            short = (
+                self.options.shortcuts and not real and inference and not has_global_hooks(torch)
+            )
             grads = Grads(training=self.training, grad_mode=grad_mode)
-            tracker = Tracker(places, places.held, grads)
-            floating = floating_of(places.held)
-            if grads.training and strided_kernels(places.held):
+            tracker = Tracker(modules, params, grads)
+            if grads.training and strided_kernels(params):
                 grads.notes.append(CHANNELS_LAST)
-            recorder = Recorder(torch, tracker, real=real, floating=floating, rules=self.rules)
-            recorder.shortcuts = self.shortcuts
-            stack.enter_context(same_random_states(torch))
-            autocast = stack.enter_context(Autocast(torch, recorder, self._device))
-            copies = None
+            rules, floating = self.options.rules, floating_of(params)
+            run = Capture(torch, tracker, real=real, floating=floating, rules=rules)
+            run.shortcuts = self.options.shortcuts
+            stack.enter_context(restored_random_states(torch))
+            call = dispatcher(run)
+            autocast = stack.enter_context(Autocast(torch, run, call, self._device))
+            copies: TensorCopies | None = None
             if real or not inference:
-                copies = Copies(torch, tracker, recorder.unwatched)
+                copies = TensorCopies(torch, tracker, run.unwatched)
                 copies.parameters = not inference
             elif autocast.starts_enabled or "meta_arrays" in self.again:
-                copies = MetaCopies(torch, tracker, recorder.unwatched)
-                recorder.as_meta = autocast.arrays_on_meta = copies
-            shadows = Shadows(torch, places, "own_hooks" in self.again, copies)
-            calls = stack.enter_context(Calls(torch, recorder, shadows, short=short))
+                copies = run.as_meta = MetaCopies(torch, tracker, run.unwatched)
+                autocast.arrays_on_meta = True
+            shadows = Shadows(torch, modules, "own_hooks" in self.again, copies)
+            calls = stack.enter_context(ModuleCalls(torch, run, shadows, short=short))
             self._set_mode(shadows)
-            said: dict[str, None] = {}
+            flex_notes: dict[str, None] = {}
             if real or "flex" in self.again:
-                stack.enter_context(flex.answered(torch, recorder.unknown, said.setdefault))
+                unknown = partial(unknown_tensor, run)
+                stack.enter_context(flex.answered(torch, unknown, flex_notes.setdefault))
             if inference:
                 stack.enter_context(torch.inference_mode())
-            if grads.training and grad_mode:  # parts under no_grad can be told apart
+            if grads.training and grad_mode:  # so that parts under no_grad can be seen
                 stack.enter_context(torch.enable_grad())
             if isinstance(self.model, torch.jit.ScriptModule):
                 stack.enter_context(torch.jit.optimized_execution(False))
-            args, kwargs = self._given(tracker, real)
-            recorder.mode = _recording()()
-            recorder.mode.call, recorder.mode.cast = recorder.dispatch, autocast.call
-            recorder.mode.casts = autocast.starts_enabled
+            args, kwargs = self._inputs(tracker, real)
+            run.mode = _dispatch_mode()()
+            run.mode.call, run.mode.cast = call, autocast.call
+            run.mode.casts = autocast.starts_enabled
             try:
-                with recorder.mode, self._literals(recorder):
-                    result = calls.start(self.model, args, kwargs)
-                outputs = self._outputs(tracker, result)
-                if recorder.asked is not None:  # the model caught it, and did something else
-                    raise recorder.asked
-            except DataDependent:
-                raise
-            except Exception as error:
-                if "flex" not in self.again and flex.raised_in(error):
-                    raise Rerun("flex") from None
-                if recorder.asked is not None:
-                    raise recorder.asked from error
-                failed = self._told(error, *calls.where(error))
-                for note in recorder.notes.values():
-                    failed.add_note(note)
-                raise failed  # noqa: B904  # it has the cause of the model's own
+                outputs = self._forward(run, calls, args, kwargs)
             finally:
-                recorder.mode = recorder.as_meta = None  # they hold each other, and all else
-                tracker.forget()
-            return recorder, outputs, (*autocast.notes, *said, *recorder.notes.values())
+                run.mode = run.as_meta = None  # each refers to the other, and to all tensors
+                tracker.clear()
+            return run, outputs, (*autocast.notes, *flex_notes, *run.notes.values())
 
-    def _literals(self, recorder: Recorder) -> Any:
-        return kept_literals(self.torch, recorder) if "literals" in self.again else nullcontext()
+    def _forward(
+        self, run: Capture, calls: ModuleCalls, args: Args, kwargs: Kwargs
+    ) -> tuple[str, ...]:
+        """Call the model; the names of its outputs. Errors say in which module they were raised."""
+        try:
+            with run.mode, self._literals(run):
+                result = calls.start(self.model, args, kwargs)
+            outputs = self._outputs(run.tracker, result)
+            if run.raised is not None:  # the model caught it, and did something else
+                raise run.raised
+            return outputs
+        except DataDependent:
+            raise
+        except Exception as error:
+            if "flex" not in self.again and flex.raised_in(error):
+                raise Rerun("flex") from None
+            if run.raised is not None:
+                raise run.raised from error
+            failed = self._error(error, *calls.where(error))
+            for note in run.notes.values():
+                failed.add_note(note)
+            raise failed  # noqa: B904  # it has the cause of the model's own
+
+    def _literals(self, run: Capture) -> AbstractContextManager[object]:
+        return kept_literals(self.torch, run) if "literals" in self.again else nullcontext()
 
     def _set_mode(self, shadows: Shadows) -> None:
-        """Put the shadows in train or eval mode, where the model is in another."""
-        if self.mode is None:
+        """Put the shadows in train or eval mode, if the model is in another."""
+        if self.options.mode is None:
             return
-        if any(place.held.get("training") != self.training for place in self.places.values()):
+        if any(info.attrs.get("training") != self.training for info in self.modules.values()):
             shadows.of(self.model).train(self.training)
 
     def _device(self) -> str:
         """Type of the device that the model or its inputs are on; "" for the meta device."""
         given = [tensor for _, tensor in tensors_in((self.args, self.kwargs), self.torch)]
-        for tensor in chain(self.places.held.tensors.values(), given):
+        for tensor in chain(self.modules.params.tensors.values(), given):
             if not tensor.is_meta:
                 return str(tensor.device.type)
         return ""
 
-    def _given(self, tracker: Tracker, real: bool) -> tuple[Any, Any]:
-        """The arguments as the run takes them, each tensor an input of the graph."""
+    # Inputs and outputs
+
+    def _inputs(self, tracker: Tracker, real: bool) -> tuple[Args, Kwargs]:
+        """The arguments of the run, each tensor declared as an input of the graph."""
         torch = self.torch
-        made: dict[int, Any] = {}
+        copies: dict[int, Tensor] = {}  # by identity of the original
 
-        def change(tensor: Any) -> Any:
-            if id(tensor) not in made:
-                if tensor.is_nested:
-                    raise UsageError(
-                        f"{self.name}: an input is a nested tensor, which has no single shape; "
-                        "give a padded tensor, or a PackedSequence"
-                    )
-                if tensor.is_quantized and not real:
-                    raise NoKernel("an input is quantised")
-                if tensor.layout is not torch.strided and not real:
-                    raise NoKernel("an input has a sparse layout")
-                if real:
-                    copy = tensor
-                    if tensor.is_meta:
-                        copy = torch.zeros(tensor.shape, dtype=tensor.dtype)
-                    made[id(tensor)] = copy.detach().clone()
-                else:
-                    made[id(tensor)] = torch.empty_strided(
-                        tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta"
-                    )
-            return made[id(tensor)]
+        def copy(tensor: Tensor) -> Tensor:
+            if id(tensor) not in copies:
+                copies[id(tensor)] = self._copy_of_input(tensor, real)
+            return copies[id(tensor)]
 
-        args = map_tensors(tuple(self.args), torch, change)
-        kwargs = map_tensors(self.kwargs, torch, change)
-        seen: set[int] = set()
-        originals = {id(new): old for old, new in _pairs(self, made)}
+        args = map_tensors(tuple(self.args), torch, copy)
+        kwargs = map_tensors(self.kwargs, torch, copy)
+        given = [tensor for _, tensor in tensors_in((self.args, self.kwargs), torch)]
+        originals = {id(copies[id(each)]): each for each in given if id(each) in copies}
+        declared: set[int] = set()
         for name, tensor in named_inputs(self.model, args, kwargs, torch):
-            if id(tensor) not in seen:
-                seen.add(id(tensor))
-                value = tracker.declare(tensor, name)
-                original = originals.get(id(tensor))
-                if original is not None and original.requires_grad:
-                    tracker.grads.inputs.add(value.name)
-                if not value.sig.contiguous:
-                    tracker.grads.notes.append(f"{value.name}: {STRIDED}")
-                if original is not None and original.device.type == "cpu":
-                    value.known, value.twin = True, None
-                    value.recipe = (lambda kept: kept, (original,), {}, None, 0)
-                elif original is not None and original.is_meta and not real:
-                    value.known, value.recipe = True, NO_VALUES
-                elif tensor.device.type == "cpu":  # lengths of a PackedSequence
-                    value.known = True
-        if not seen:
+            if id(tensor) not in declared:
+                declared.add(id(tensor))
+                _declare_input(tracker, name, tensor, originals.get(id(tensor)), real)
+        if not declared:
             found = "no tensor is given"
             if has_arrays((self.args, self.kwargs)):
                 found = "NumPy arrays are given, and no tensor; make one by torch.from_numpy(array)"
@@ -295,24 +297,46 @@ class Run:
             )
         return args, kwargs
 
-    def _outputs(self, tracker: Tracker, result: Any) -> tuple[str, ...]:
+    def _copy_of_input(self, tensor: Tensor, real: bool) -> Tensor:
+        """A tensor on the meta device, or with values if the model runs on real tensors."""
+        torch = self.torch
+        if tensor.is_nested:
+            raise UsageError(
+                f"{self.name}: an input is a nested tensor, which has no single shape; "
+                "give a padded tensor, or a PackedSequence"
+            )
+        if tensor.is_quantized and not real:
+            raise NoKernel("an input is quantised")
+        if tensor.layout is not torch.strided and not real:
+            raise NoKernel("an input has a sparse layout")
+        if not real:
+            return torch.empty_strided(
+                tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta"
+            )
+        if tensor.is_meta:
+            tensor = torch.zeros(tensor.shape, dtype=tensor.dtype)
+        return tensor.detach().clone()
+
+    def _outputs(self, tracker: Tracker, result: Result) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for _, tensor in tensors_in(result, self.torch):
-            if id(tensor) in tracker.values:
-                found[tracker.read(tracker.values[id(tensor)])] = None
+            if id(tensor) in tracker.traced:
+                found[tracker.read(tracker.traced[id(tensor)])] = None
         return tuple(found)
 
-    def _told(self, error: Exception, place: Place | None, shapes: Any) -> ModelError:
-        """What went wrong in the forward, and where."""
+    def _error(
+        self, error: Exception, module: ModuleInfo | None, shapes: list[tuple[Shape, str]]
+    ) -> ModelError:
+        """An exception of the forward, with the module that raised it and the shapes it took."""
         if not shapes:
             shapes = shapes_in((self.args, self.kwargs), self.torch)
         where = self.name
-        if place is not None and place.path:
-            where += f": {place.path}"
-        if place is not None:
-            where += f" ({type(place.module).__name__})"
+        if module is not None and module.path:
+            where += f": {module.path}"
+        if module is not None:
+            where += f" ({type(module.module).__name__})"
         given = ", ".join(
-            f"{'x'.join(map(str, shape)) or 'a number'} {kind}" for shape, kind in shapes
+            f"{'x'.join(map(str, shape)) or 'a number'} {dtype}" for shape, dtype in shapes
         )
         hint = ""
         if isinstance(error, TypeError) and "forward()" in str(error):
@@ -320,108 +344,51 @@ class Run:
         elif "find engine" in str(error):
             engines = ", ".join(self.torch.backends.quantized.supported_engines) or "none at all"
             hint = f"; set torch.backends.quantized.engine; this PyTorch has {engines}"
-        return model_error(error, f"in {where} on {given or 'no tensor'}{hint}")
-
-    def _assembled(
-        self, recorder: Recorder, outputs: tuple[str, ...], notes: tuple[str, ...]
-    ) -> Graph:
-        tracker = recorder.tracker
-        held, used = tracker.held, tracker.used
-        places: Iterable[Place] = tracker.places.values()
-        kinds = {kind: _kind(kind) for kind in {place.kind for place in places}}
-        if hold_packed(kinds):
-            boxes = recorder.packs.look()
-            places = [place for place in places if place.path not in boxes]
-        unused = []
-        for name in [name for name in held.tensors if name not in used]:
-            tensor = held.tensors[name]
-            if id(tensor) not in held.buffers:
-                role: Role = "bias" if name.endswith("bias") else "weight"
-                unused.append(Param(name, tuple(tensor.shape), role, name_of(tensor.dtype), name))
-        if unused:
-            count = sum(param.elements for param in unused)
-            notes = (*notes, left_out(unused, count))
-        told = {kind for kind in kinds if kind.__name__ in PRINTED}
-        return Graph(
-            name=self.name,
-            inputs=tuple(tracker.inputs),
-            nodes=tuple(tracker.nodes),
-            outputs=outputs,
-            params=tuple(tracker.params.values()),
-            modules={
-                place.path: "" if place.printed and place.kind in told else _printed(place)
-                for place in places
-            },
-            kinds={place.path: kinds[place.kind] for place in places},
-            module_uses=self.places.several(),
-            dtype=recorder.floating,
-            notes=notes,
-            unused=tuple(unused),
-            all_params=True,
-            frozen=frozenset(held.frozen),
-            autograd=tracker.grads.found(tracker.nodes, bool(self.torch._C._get_mkldnn_enabled())),
-            own_layout=tracker.own_types,
-        )
+        return forward_error(error, f"in {where} on {given or 'no tensor'}{hint}")
 
 
-def _pairs(run: Run, made: dict[int, Any]) -> list[tuple[Any, Any]]:
-    given = [t for _, t in tensors_in((run.args, run.kwargs), run.torch)]
-    return [(tensor, made[id(tensor)]) for tensor in given if id(tensor) in made]
-
-
-def left_out(unused: list[Param], count: int) -> str:
-    """What is said of parameters that no node uses."""
-    names = ", ".join(param.name for param in unused[:3])
-    more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
-    return f"{count:,} parameters that this forward does not use: {names}{more}"
-
-
-def _printed(place: Place) -> str:
-    """What a module print says of a module whose node does not tell that."""
-    if place.childless:
-        with suppress(Exception):  # a print of its own may ask for numbers
-            return repr(place.module)
-    return str(place.kind.__name__)
-
-
-def _kind(kind: Any) -> str:
-    """A class of modules, with its package unless that is torch.nn."""
-    if kind.__module__.startswith("torch.nn."):
-        return str(kind.__name__)
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def floating_of(held: Held) -> str:
-    """Number type of the model: that of its first array of floats."""
-    for tensor in held.tensors.values():
-        kind = name_of(tensor.dtype)
-        if kind in FLOATS:
-            return kind
-    return "fp32"
+def _declare_input(
+    tracker: Tracker, name: str, tensor: Tensor, original: Tensor | None, real: bool
+) -> None:
+    """Declare an input of the graph, with its values if it was given any."""
+    traced = tracker.declare(tensor, name)
+    if original is not None and original.requires_grad:
+        tracker.grads.inputs.add(traced.name)
+    if not traced.meta.contiguous:
+        tracker.grads.notes.append(f"{traced.name}: {STRIDED}")
+    if original is not None and original.device.type == "cpu":
+        traced.computable = True
+        traced.recompute = Recompute(lambda values: values, (original,), {})
+    elif original is not None and original.is_meta and not real:
+        traced.computable = traced.no_values = True
+    elif tensor.device.type == "cpu":  # lengths of a PackedSequence
+        traced.computable = True
 
 
 @cache
-def _recording() -> Any:
-    """The class of what hands every call of the dispatcher to a recorder."""
+def _dispatch_mode() -> Any:
+    """The class of the dispatch mode, which passes every call to a dispatcher."""
     import torch
     from torch import autocast_decrement_nesting, autocast_increment_nesting
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    def dispatch(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        # whether autocast is on cannot be seen from here at once, whether a context is around can
+    def dispatch(
+        self: Any, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> Result:
+        # Whether autocast is on cannot be asked here, but whether there is a context of it.
         around = autocast_increment_nesting() > 1
         autocast_decrement_nesting()
         return (self.cast if around or self.casts else self.call)(func, args, kwargs or {})
 
-    # Nothing is compiled here, and asking the compiler to keep out would load it: a second.
-    # Where torch.cond and its like have loaded it, its frame hook leaves this code alone.
+    # Nothing is compiled here. `torch._disable_dynamo` would load the compiler: that is a second.
+    # Where torch.cond or others have loaded it, its frame hook must skip this code.
     frames = torch._C._dynamo.eval_frame
     if hasattr(frames, "_FrameExecStrategy"):
         skip = frames._FrameAction.SKIP
         frames.set_code_exec_strategy(dispatch.__code__, frames._FrameExecStrategy(skip, skip))
-    told = {
+    attrs = {
         "__torch_dispatch__": dispatch,
         "_should_skip_dynamo": classmethod(lambda cls: False),
         "supports_higher_order_operators": True,
     }
-    return type("Recording", (TorchDispatchMode,), told)
+    return type("CaptureMode", (TorchDispatchMode,), attrs)

@@ -1,17 +1,19 @@
-"""Exceptions of a model's forward: of its own type and ours, with the module they come from."""
+"""Exceptions of a model's forward: raised as both their own type and ModelError."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
 from types import MemberDescriptorType
-from typing import Any
 
 from layerscope.errors import ModelError
-from layerscope.formats.torch.draft import Refused
+from layerscope.formats.torch.dtypes import name_of
+from layerscope.formats.torch.lowering import Refused
+from layerscope.formats.torch.torch_types import Arg, Torch
+from layerscope.graph.types import Shape
 
-# What PyTorch says where Python asks a tensor without numbers for some, and no operator is called.
-LACKS_NUMBERS = re.compile(
+# What PyTorch says where Python code reads values of a meta tensor without calling an operator.
+LACKS_VALUES = re.compile(
     r"\bmeta\b|unallocated storage|Tensor\.__format__|do not have strides|fake impl"
     r"|unsupported scalarType",
     re.IGNORECASE,
@@ -24,60 +26,60 @@ NAMES = {
 }  # fmt: skip
 
 
-def model_error(error: Exception, where: str) -> ModelError:
-    """A ModelError that is of the model's exception type as well, where Python allows it.
+def forward_error(error: Exception, where: str) -> ModelError:
+    """An exception of a forward as a subclass of both its type and ModelError, if Python allows it.
 
-    The text begins with that of the exception; arguments, attributes and traceback are its own.
+    The text begins with that of the exception. Arguments, attributes and traceback are the same.
     """
     kind = type(error)
-    if kind is Refused:  # what PyTorch says itself where it has numbers
+    if kind is Refused:  # on real tensors PyTorch raises a RuntimeError
         error = RuntimeError(*error.args).with_traceback(error.__traceback__)
         kind = RuntimeError
     text = f"{str(error) or kind.__name__}; {where}"
-    made = None if isinstance(error, ModelError) else _of_both(error, kind)
-    if made is None:
-        made = ModelError(text)
-        made.__cause__ = error
+    new = None if isinstance(error, ModelError) else _of_both(error, kind)
+    if new is None:
+        new = ModelError(text)
+        new.__cause__ = error
     else:
-        made.__cause__, made.__context__ = error.__cause__, error.__context__
-        made.__suppress_context__ = error.__suppress_context__
-    made.text, made.raised = text, kind.__name__
-    return made.with_traceback(error.__traceback__)
+        new.__cause__, new.__context__ = error.__cause__, error.__context__
+        new.__suppress_context__ = error.__suppress_context__
+    new.text, new.raised = text, kind.__name__
+    return new.with_traceback(error.__traceback__)
 
 
 def _of_both(error: Exception, kind: type[Exception]) -> ModelError | None:
     own = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__reduce__": _reduce}
     try:
         both = type(kind.__name__, (ModelError, kind), own)
-        made: ModelError = kind.__new__(both, *error.args)
+        new: ModelError = kind.__new__(both, *error.args)
     except TypeError:  # a layout, metaclass or constructor of its own
         return None
-    made.args = error.args
-    made.__dict__.update(vars(error))
+    new.args = error.args
+    new.__dict__.update(vars(error))
     for base in kind.__mro__:
         for name, slot in vars(base).items():
             if isinstance(slot, MemberDescriptorType):
                 with suppress(AttributeError, TypeError):
-                    setattr(made, name, getattr(error, name))
-    return made
+                    setattr(new, name, getattr(error, name))
+    return new
 
 
-def _reduce(self: ModelError) -> tuple[Any, ...]:
-    """Pickled as a plain ModelError: the class was made for one exception."""
+def _reduce(self: ModelError) -> tuple[object, ...]:
+    """Pickle as a plain ModelError: the class exists for this one exception."""
     return _plain, (str(self), self.raised)
 
 
 def _plain(text: str, raised: str) -> ModelError:
-    made = ModelError(text)
-    made.text, made.raised = text, raised
-    return made
+    new = ModelError(text)
+    new.text, new.raised = text, raised
+    return new
 
 
-def lack_of_numbers(error: Exception) -> str:
-    """What asked for numbers where a run without any failed for that alone; "" if it did not."""
+def lack_of_values(error: Exception) -> str:
+    """What read values of a meta tensor, if a forward failed for that reason; else ""."""
     text = str(error).rpartition("; in ")[0] or str(error)
     text = text.replace("device='meta'", "")  # of a tensor that the model's own message prints
-    if not LACKS_NUMBERS.search(text):
+    if not LACKS_VALUES.search(text):
         return ""
     first = text.strip().splitlines()[0]
     for part, name in NAMES.items():
@@ -89,3 +91,14 @@ def lack_of_numbers(error: Exception) -> str:
 def needs_autograd(error: Exception) -> bool:
     """Whether a forward failed because it computes gradients itself."""
     return AUTOGRAD.search(str(error)) is not None
+
+
+def shapes_in(arg: Arg, torch: Torch) -> list[tuple[Shape, str]]:
+    """Shapes and dtypes of all tensors in a nest of arguments."""
+    if isinstance(arg, torch.Tensor):
+        return [(tuple(arg.shape), name_of(arg.dtype))]
+    if isinstance(arg, dict):
+        arg = list(arg.values())
+    if isinstance(arg, (list, tuple)):
+        return [shape for each in arg for shape in shapes_in(each, torch)]
+    return []

@@ -1,13 +1,14 @@
-"""What the run of a module shows of training: modes, parts without gradients, copies."""
+"""What a run shows of training: train mode, parts without gradients, copies that autograd saves."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import FrameType
 
-from layerscope.formats.torch.places import Held
-from layerscope.formats.torch.values import Value
+from layerscope.formats.torch.module_table import ParamTable
+from layerscope.formats.torch.tensors import TracedTensor
+from layerscope.formats.torch.torch_types import Torch
 from layerscope.graph.types import Autograd, Constant, Node
 from layerscope.ops.torch_strides import dense, storage_elements
 
@@ -17,24 +18,24 @@ CHANNELS_LAST = "weights are not contiguous; which layers then copy is not follo
 
 
 class Grads:
-    """Collects it while a model runs; nodes by index, because they may still be renamed."""
+    """Collects what autograd needs while a model runs; nodes by index, as they may be renamed."""
 
     def __init__(self, *, training: bool = False, grad_mode: bool = True) -> None:
         self.training = training  # the model is in train mode
         self.grad_mode = grad_mode  # gradients are on, so that parts under no_grad are seen
         self.contiguous: set[str] = set()  # tensors read through `contiguous()`
-        self.also_read: set[str] = set()  # and of these, those that may be read as they are, too
-        self._copied: list[Value] = []
+        self.also_read: set[str] = set()  # of these, those that may be read directly as well
+        self._copied: list[TracedTensor] = []
         self.detached: set[str] = set()  # tensors read through `detach()`
         self.inputs: set[str] = set()  # inputs that require a gradient
         self.no_grad: set[int] = set()  # nodes that ran without gradients
         self.custom: set[int] = set()  # nodes that ran in an `autograd.Function`
         self.hooked: set[int] = set()  # nodes that ran under hooks of saved tensors
         self.constants: dict[str, Constant] = {}
-        self._storages: dict[tuple[str, int], str] = {}  # by what holds it: its first constant
+        self._storages: dict[tuple[str, int], str] = {}  # the first constant in each storage
         self.notes: list[str] = [] if grad_mode else [NO_GRAD_MODE]
 
-    def copy(self, source: Value, name: str, was_read: bool) -> None:
+    def copy(self, source: TracedTensor, name: str, was_read: bool) -> None:
         """A tensor is read through `contiguous()`, under the name that it has itself."""
         self.contiguous.add(name)
         if source.parent is None or was_read:
@@ -43,47 +44,47 @@ class Grads:
         self._copied.append(source)
 
     def renamed(self, names: Mapping[str, str]) -> None:
-        """Tensors have other names."""
+        """Replace names of tensors, given new names by old ones."""
         for read in (self.contiguous, self.also_read, self.detached):
             for old in read & names.keys():
                 read.remove(old)
                 read.add(names[old])
 
-    def constant(self, value: Value) -> None:
-        """A constant is read: views of one storage are kept as that storage."""
-        root = value.root
-        tensor, sig = root.tensor, root.sig
-        key: tuple[str, int] = ("value", id(root))  # values live as long as the run
-        if sig.sparse:
-            held = tensor._nnz() * sig.dtype.itemsize
-            self.constants[value.name] = Constant(value.name, held, dense(sig.shape))
+    def constant(self, traced: TracedTensor) -> None:
+        """A node reads a constant: note its storage, which views of it share."""
+        root = traced.root
+        tensor, meta = root.tensor, root.meta
+        key: tuple[str, int] = ("tensor", id(root))  # records live as long as the run
+        if meta.sparse:
+            size = tensor._nnz() * meta.dtype.itemsize
+            self.constants[traced.name] = Constant(traced.name, size, dense(meta.shape))
             return
-        held = storage_elements(sig.shape, sig.stride) * sig.dtype.itemsize
+        size = storage_elements(meta.shape, meta.stride) * meta.dtype.itemsize
         if not tensor.is_meta:
             storage = tensor.untyped_storage()
-            key, held = ("storage", storage.data_ptr()), storage.nbytes()
-        first = self._storages.setdefault(key, value.name)
-        if tensor.requires_grad:  # a parameter that is not the model's
-            self.inputs.add(value.name)
-        self.constants[value.name] = Constant(first, held, value.sig.stride)
+            key, size = ("storage", storage.data_ptr()), storage.nbytes()
+        first = self._storages.setdefault(key, traced.name)
+        if tensor.requires_grad:  # a parameter that no module has
+            self.inputs.add(traced.name)
+        self.constants[traced.name] = Constant(first, size, traced.meta.stride)
 
-    def mark(self, torch: Any, made: range) -> None:
-        """Nodes that were just added keep nothing, or what somebody chooses."""
+    def mark(self, torch: Torch, nodes: range) -> None:
+        """Mark nodes for which autograd saves nothing, or what a Function or hook decides."""
         around = _around(torch)
         if torch.is_grad_enabled() or around == "checkpoint":
-            self.hooked.update(made)
+            self.hooked.update(nodes)
         elif around == "function":
-            self.custom.update(made)
+            self.custom.update(nodes)
         elif self.grad_mode:
-            self.no_grad.update(made)
+            self.no_grad.update(nodes)
 
     def found(self, nodes: Sequence[Node], onednn: bool) -> Autograd:
-        """All of it."""
+        """Everything collected, with names in place of indices."""
 
         def names(marked: set[int]) -> frozenset[str]:
             return frozenset([nodes[n].name for n in marked])
 
-        also = self.also_read.union([value.name for value in self._copied if value.was_read])
+        also = self.also_read.union([traced.name for traced in self._copied if traced.was_read])
         return Autograd(
             training=self.training,
             onednn=onednn,
@@ -99,8 +100,8 @@ class Grads:
         )
 
 
-def plain_grad(torch: Any, grads: Grads) -> Callable[[], bool]:
-    """What says whether autograd saves what it saves by itself; always so in eval mode."""
+def plain_grad(torch: Torch, grads: Grads) -> Callable[[], bool]:
+    """A function that says whether autograd saves what it saves by default; always in eval mode."""
     if not grads.training:
         return lambda: True
     if not grads.grad_mode:
@@ -112,17 +113,17 @@ def plain_grad(torch: Any, grads: Grads) -> Callable[[], bool]:
     return lambda: enabled() and hooks(True) is None
 
 
-def strided_kernels(held: Held) -> bool:
+def strided_kernels(params: ParamTable) -> bool:
     """Whether kernels are stored with their channels last."""
-    return any(t.dim() > 3 and not t.is_contiguous() for t in held.tensors.values())
+    return any(t.dim() > 3 and not t.is_contiguous() for t in params.tensors.values())
 
 
-def _around(torch: Any) -> str:
+def _around(torch: Torch) -> str:
     """Whether the caller is the forward of an `autograd.Function`, or a checkpoint."""
     apply = torch.autograd.Function.apply.__code__
     checkpoint = sys.modules.get("torch.utils.checkpoint")
     file = "" if checkpoint is None else checkpoint.__file__
-    frame: Any = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code is apply:
             return "function"

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layerscope.errors import ModelError
-from layerscope.formats.torch.calls import DataDependent
+from layerscope.formats.torch.capture_state import DataDependent
 from layerscope.formats.torch.inputs import map_tensors
-from layerscope.formats.torch.own_thread import same_random_states
+from layerscope.formats.torch.restore import restored_random_states
+from layerscope.formats.torch.torch_types import Arg, Args, Torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 
 class Uninitialized(DataDependent):
-    """A model has parameters without shapes."""
+    """A model has parameters without a shape."""
 
 
-def is_lazy(torch: Any, arrays: Mapping[str, Any]) -> bool:
-    """Whether any of a model's arrays has no shape yet."""
+def is_lazy(torch: Torch, arrays: Mapping[str, Tensor]) -> bool:
+    """Whether any parameter or buffer has no shape yet."""
     kinds = {*map(type, arrays.values())}
     lazy = torch.nn.parameter
     return lazy.UninitializedParameter in kinds or lazy.UninitializedBuffer in kinds
 
 
-def initialized(torch: Any, model: Any, args: Any, kwargs: Any) -> Any:
+def initialized(torch: Torch, model: Module, args: Args, kwargs: Mapping[str, Arg]) -> Module:
     """A copy of a model, called once on zeros so that all parameters have their shapes.
 
-    Parameters that have theirs are shared with the model, everything else is the copy's own.
+    Parameters that have a shape are shared with the model, everything else is copied.
     """
     memo: dict[int, Any] = {}
     devices = set()
@@ -38,16 +43,16 @@ def initialized(torch: Any, model: Any, args: Any, kwargs: Any) -> Any:
             memo[id(array)] = array
     device = devices.pop() if len(devices) == 1 else torch.device("cpu")
 
-    def zeros(tensor: Any) -> Any:
+    def zeros(tensor: Tensor) -> Tensor:
         return torch.zeros(tensor.shape, dtype=tensor.dtype, device=device)
 
     try:
-        made = copy.deepcopy(model, memo)
-        with torch.no_grad(), same_random_states(torch):
-            made(*map_tensors(tuple(args), torch, zeros), **map_tensors(kwargs, torch, zeros))
+        ready = copy.deepcopy(model, memo)
+        with torch.no_grad(), restored_random_states(torch):
+            ready(*map_tensors(tuple(args), torch, zeros), **map_tensors(kwargs, torch, zeros))
     except Exception as error:
         raise ModelError(
             f"{type(model).__name__}: lazy modules cannot be initialized on a copy "
             f"({type(error).__name__}: {error}); call the model once before"
         ) from error
-    return made
+    return ready

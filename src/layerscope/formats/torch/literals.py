@@ -2,48 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from layerscope.formats.torch.mode import Recorder
+from layerscope.formats.torch.capture_state import Capture
+from layerscope.formats.torch.torch_types import Arg, Args, Kwargs, Result, Torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-def kept_literals(torch: Any, recorder: Recorder) -> Any:
-    """A context in which values that the forward writes out are known.
+def kept_literals(torch: Torch, run: Capture) -> AbstractContextManager[object]:
+    """A context that keeps the values of tensors that the forward makes of Python numbers.
 
-    Every function of PyTorch is looked at for that, so that it is entered only where a forward
-    turned out to read such a value.
+    It looks at every function of PyTorch, so it is entered only if an earlier run of the forward
+    read such a value.
     """
-    return _mode_type(torch)(torch, recorder)
+    mode: AbstractContextManager[object] = _mode_class(torch)(torch, run)
+    return mode
 
 
 @cache
-def _mode_type(torch: Any) -> Any:
+def _mode_class(torch: Torch) -> Any:
+    # position of the data argument
     makers = {torch.tensor: 0, torch.as_tensor: 0, torch.asarray: 0, torch.Tensor.new_tensor: 1}
 
-    class Literals(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
-        def __init__(self, torch: Any, recorder: Recorder) -> None:
+    class Literals(torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined]
+        def __init__(self, torch: Torch, run: Capture) -> None:
             super().__init__()
-            self.torch, self.recorder = torch, recorder
+            self.torch, self.run = torch, run
 
         def __torch_function__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+            self,
+            func: Callable[..., Result],
+            types: object,
+            args: Args = (),
+            kwargs: Kwargs | None = None,
+        ) -> Result:
             out = func(*args, **(kwargs or {}))
-            place = makers.get(func)
-            if place is not None and out.is_meta:
-                data = args[place] if len(args) > place else (kwargs or {}).get("data")
+            position = makers.get(func)
+            if position is not None and out.is_meta:
+                data = args[position] if len(args) > position else (kwargs or {}).get("data")
                 if not isinstance(data, self.torch.Tensor):
                     self._keep(out, data)
             return out
 
-        def _keep(self, out: Any, data: Any) -> None:
+        def _keep(self, out: Tensor, data: Arg) -> None:
             try:
-                with self.recorder.unwatched():
+                with self.run.unwatched():
                     real = self.torch.tensor(data, dtype=out.dtype, device="cpu")
             except (TypeError, ValueError, RuntimeError):  # a list with tensors in it
                 return
-            value = self.recorder.tracker.value(out)
-            value.parent, value.known, value.twin = None, True, real
+            traced = self.run.tracker.lookup(out)
+            traced.parent, traced.computable, traced.values = None, True, real
 
     return Literals

@@ -1,53 +1,74 @@
-"""Calls of modules: known ones are answered without entering PyTorch, others run in their scope."""
+"""Calls of modules: each runs in its scope, or is captured by a fast path without a run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layerscope.errors import ShapeError
 from layerscope.formats.torch.aten import TABLE
-from layerscope.formats.torch.calls import FRESH, shapes_in
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
-from layerscope.formats.torch.layouts import BY_ELEMENT, element_stride
-from layerscope.formats.torch.leaves import Leaf
-from layerscope.formats.torch.mode import Recorder
-from layerscope.formats.torch.own_thread import pass_through
-from layerscope.formats.torch.places import Place
+from layerscope.formats.torch.capture_state import Capture
+from layerscope.formats.torch.failures import shapes_in
+from layerscope.formats.torch.fast_paths import FastPath
+from layerscope.formats.torch.inplace_writes import write
+from layerscope.formats.torch.lowering import CallPlan, Lowering, Refused, TensorRef, Unsupported
+from layerscope.formats.torch.meta_runs import on_meta
+from layerscope.formats.torch.module_table import ModuleInfo
+from layerscope.formats.torch.plans import (
+    CONTIGUOUS_RESULT,
+    contiguous_metas,
+    has_one_float_dtype,
+)
+from layerscope.formats.torch.restore import pass_through
 from layerscope.formats.torch.shadows import Shadows
-from layerscope.formats.torch.tracking import Entry
-from layerscope.formats.torch.values import Sig, Value
-from layerscope.graph.types import Source
+from layerscope.formats.torch.strides import BY_ELEMENT, element_stride
+from layerscope.formats.torch.tensors import TensorMeta, TracedTensor
+from layerscope.formats.torch.torch_types import Arg, Args, Attrs, Kwargs, Result, Torch
+from layerscope.graph.types import Shape, Source
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 TRACKERS = ("ModuleTracker", "ModTracker")  # of torch.utils and torch.distributed
-NO_ENTRY = Entry((), (), ())  # of a module that must be entered
+MUST_RUN = CallPlan((), (), ())  # of a module that no fast path takes
 
 
-class Calls:
-    """Calls of modules while the context lasts: shadows of them are run, in this thread alone.
+class ModuleCall(NamedTuple):
+    """A call of a module by its fast path, on an input of this shape, strides and dtype."""
 
-    With `short`, modules that are one operation are not run.
+    fast_path: FastPath
+    meta: TensorMeta
+    arrays: Args  # parameters and buffers, None where the module has none
+    attrs: Args
+    in_place: bool
+
+
+class ModuleCalls:
+    """Handles calls of modules while the context lasts, in this thread alone.
+
+    Shadows run in place of the modules. With `short`, modules with a fast path are not run.
     """
 
-    def __init__(self, torch: Any, recorder: Recorder, shadows: Shadows, *, short: bool) -> None:
+    def __init__(self, torch: Torch, run: Capture, shadows: Shadows, *, short: bool) -> None:
         self.torch = torch
-        self.recorder = recorder
-        self.tracker = recorder.tracker
+        self.run = run
+        self.tracker = run.tracker
         self.shadows = shadows
-        self._memo, self._names = recorder.memo, recorder.tracker.held.names
         self.short = short
-        self._failed: tuple[BaseException, Place, Any] | None = None
-        self._steps: dict[Any, Entry] = {}
-        row = torch.nn.Sequential
-        self._row = (row.forward, row.__iter__)
-        if not row.forward.__module__.startswith("torch.nn."):  # somebody's own
-            self._row = (None, None)
-        same = torch.nn.Identity
-        self._same = same if same.forward.__module__.startswith("torch.nn.") else None
+        self._plans, self._names = run.plans, run.tracker.param_table.names
+        self._failed: tuple[BaseException, ModuleInfo, list[tuple[Shape, str]]] | None = None
+        self._reused: dict[Any, CallPlan] = {}  # plans for other shapes or channels
+        sequential, identity = torch.nn.Sequential, torch.nn.Identity
+        self._sequential = (sequential.forward, sequential.__iter__)
+        if not sequential.forward.__module__.startswith("torch.nn."):  # replaced by somebody
+            self._sequential = (None, None)
+        self._identity = identity if identity.forward.__module__.startswith("torch.nn.") else None
         self._call: Any = None
 
-    def __enter__(self) -> Calls:
+    def __enter__(self) -> ModuleCalls:
         self._call = self.shadows.call = self._handler()
         return self
 
@@ -55,184 +76,192 @@ class Calls:
         self._call = self._failed = None
         self.shadows.close()
 
-    def start(self, model: Any, args: Any, kwargs: Any) -> Any:
+    def start(self, model: Module, args: Args, kwargs: Kwargs) -> Result:
         """Call the model itself."""
-        place = self.tracker.places[id(model)]
-        if place.kind.__call__ is not self.torch.nn.Module.__call__:  # it has its own
+        info = self.tracker.modules[id(model)]
+        if info.cls.__call__ is not self.torch.nn.Module.__call__:  # it has its own
             return self.shadows.of(model)(*args, **kwargs)
-        return self._call(place, *args, **kwargs)
+        return self._call(info, *args, **kwargs)
 
-    def _handler(self) -> Any:
-        """What is called in place of a module; one frame of Python, because models are deep."""
-        owner, torch, tracker = get_ident(), self.torch, self.tracker
-        values, nodes, log = tracker.values, tracker.nodes, tracker.log
-        plain_grad, casting = self.recorder.plain_grad, torch._C._is_any_autocast_enabled
+    def _handler(self) -> Callable[..., Result]:
+        """The function that is called for a module; one Python frame, because models are deep."""
+        owner, torch, tracker, run = get_ident(), self.torch, self.tracker, self.run
+        traced_by_id, nodes, log = tracker.traced, tracker.nodes, tracker.log
+        plain_grad, autocasting = run.plain_grad, torch._C._is_any_autocast_enabled
         call_impl = torch.nn.Module._call_impl
-        global_hooks = watched(torch)
-        attention = _with_fast_path(torch) if self.recorder.real else ()
-        shortens, same, answer = self.short, self._same, self.answer
+        global_hooks = has_global_hooks(torch)
+        attention = _attention_classes(torch) if run.real else ()
+        shortens, identity, by_fast_path = self.short, self._identity, self._by_fast_path
 
-        def call(place: Place, *args: Any, **kwargs: Any) -> Any:
+        def call(info: ModuleInfo, *args: Arg, **kwargs: Arg) -> Result:
             if get_ident() != owner:
-                return place.shadow._call_impl(*args, **kwargs)
+                return info.shadow._call_impl(*args, **kwargs)
             short = shortens and len(args) == 1 and not kwargs and plain_grad()
-            if casting():
-                short, self.recorder.mode.casts = False, True
-            if short and place.path:
-                if place.kind is same and not _hooked(place.held):
+            if autocasting():
+                short, run.mode.casts = False, True
+            if short and info.path:
+                if info.cls is identity and not _is_hooked(info.attrs):
                     return args[0]
-                if place.leaf is not None:
-                    value = values.get(id(args[0]))
-                    if value is not None:
-                        made = answer(place, args[0], value)
-                        if made is not None:
-                            return made
-            outer, tracker.place = tracker.place, place.opened()
+                if info.fast_path is not None:
+                    traced = traced_by_id.get(id(args[0]))
+                    if traced is not None:
+                        out = by_fast_path(info, args[0], traced)
+                        if out is not None:
+                            return out
+            outer, tracker.module = tracker.module, info.opened()
             before, mark = len(nodes), len(log)
             try:
-                if short and self._is_row(place):
-                    return self._through(place, args[0])
-                shadow = place.shadow or self.shadows.make(place)
+                if short and self._is_plain_sequential(info):
+                    return self._run_sequential(info, args[0])
+                shadow = info.shadow or self.shadows.make(info)
                 if attention and isinstance(shadow, attention):
                     with pass_through(torch):
                         result = shadow._call_impl(*args, **kwargs)
-                elif (
-                    global_hooks or _has_hooks(place.held) or place.kind._call_impl is not call_impl
-                ):
+                elif global_hooks or _has_hooks(info.attrs) or info.cls._call_impl is not call_impl:
                     result = shadow._call_impl(*args, **kwargs)
                 else:
                     result = shadow.forward(*args, **kwargs)
             except BaseException as error:
                 if self._failed is None or self._failed[0] is not error:
-                    self._failed = (error, place, shapes_in((args, kwargs), torch))
+                    self._failed = (error, info, shapes_in((args, kwargs), torch))
                 raise
             finally:
-                tracker.place = outer
-            if place.childless and tracker.settle(place, before, mark):
-                place.printed = place.leaf is not None
+                tracker.module = outer
+            if info.childless and tracker.name_by_module(info, before, mark):
+                info.printed = info.fast_path is not None
             return result
 
         return call
 
-    def where(self, error: BaseException) -> tuple[Place | None, Any]:
-        """The innermost module that an error came out of, and shapes of what it was given."""
-        failed, self._failed = self._failed, None  # which holds all that the error came through
+    def where(self, error: BaseException) -> tuple[ModuleInfo | None, list[tuple[Shape, str]]]:
+        """The innermost module that raised an error, and the shapes and dtypes of its inputs."""
+        failed, self._failed = self._failed, None  # the traceback refers to all tensors
         return failed[1:] if failed is not None and failed[0] is error else (None, [])
 
     # Modules that are one operation
 
-    def answer(self, place: Place, x: Any, value: Value) -> Any:
-        """What a module that is one operation makes, without entering PyTorch; None: it must be."""
-        found = self._found(place, value.sig)
+    def _by_fast_path(self, info: ModuleInfo, x: Tensor, traced: TracedTensor) -> Tensor | None:
+        """The result of a module by its fast path; None if it must be run."""
+        found = self._find_plan(info, traced.meta)
         if found is None:
             return None
-        entry, stored, in_place = found
-        if in_place and value.parent is not None:
+        plan, params, in_place = found
+        if in_place and traced.parent is not None:
             return None
         tracker = self.tracker
-        source = value.name if value.plain else tracker.read(value)
-        [name] = tracker.emit_leaf(place, entry.steps[0], (source,), stored)
+        source = traced.name if traced.plain else tracker.read(traced)
+        [name] = tracker.emit_module(info, plan.nodes[0], (source,), params)
         if in_place:
-            tracker.write(value, name)
+            write(tracker, traced, name)
             return x
-        return self._tensor(name, entry.outs[0])
+        return self._new_tensor(name, plan.outs[0])
 
-    def _found(self, place: Place, sig: Sig) -> tuple[Entry, list[Any], bool] | None:
-        """What the call of a leaf amounts to, names of its arrays, and whether it is in place."""
-        leaf = place.leaf
-        held = place.held
-        if (
-            held["_forward_hooks"]
-            or held["_forward_pre_hooks"]
-            or held["_backward_hooks"]
-            or held["_backward_pre_hooks"]
-            or "forward" in held
+    def _find_plan(
+        self, info: ModuleInfo, meta: TensorMeta
+    ) -> tuple[CallPlan, list[Any], bool] | None:
+        """The plan of a module, names of its parameters, and whether it works in place.
+
+        None if it must be run.
+        """
+        path, attrs = info.fast_path, info.attrs
+        if path is None or (
+            attrs["_forward_hooks"]
+            or attrs["_forward_pre_hooks"]
+            or attrs["_backward_hooks"]
+            or attrs["_backward_pre_hooks"]
+            or "forward" in attrs
         ):
             return None
-        arrays: tuple[Any, ...] = ()
-        stored: list[Any] = []
+        arrays: Args = ()
+        params: list[Any] = []
         try:
-            told = leaf.told(held) if leaf.told is not None else ()
-            in_place = leaf.in_place and held["inplace"]
-            key: Any = (place.kind, sig, told, in_place)
-            if leaf.params is not None:
-                arrays = leaf.params(held["_parameters"])
-                if leaf.buffers is not None:
-                    arrays += leaf.buffers(held["_buffers"])
+            options = path.attrs(attrs) if path.attrs is not None else ()
+            in_place = path.in_place and attrs["inplace"]
+            key: Any = (info.cls, meta, options, in_place)
+            if path.params is not None:
+                arrays = path.params(attrs["_parameters"])
+                if path.buffers is not None:
+                    arrays += path.buffers(attrs["_buffers"])
                 names = self._names
                 for array in arrays:
-                    stored.append(names.get(id(array)))
+                    params.append(names.get(id(array)))
                     key = (key, None) if array is None else (key, array.shape, array.dtype)
-            entry = self._memo.get(key)
-        except (KeyError, TypeError):  # not made as others of its type, or told by what has no hash
+            plan = self._plans.get(key)
+        except (KeyError, TypeError):  # attributes are missing, or cannot be hashed
             return None
-        if entry is None:
-            make = self._entry
-            if sig.contiguous and not sig.kind:
-                make = self._kept if leaf.keeps else self._gist if leaf.gist else make
-            entry = self._memo[key] = make(leaf, sig, arrays, told, in_place) or NO_ENTRY
-        if entry is NO_ENTRY:
+        if plan is None:
+            call = ModuleCall(path, meta, arrays, options, in_place)
+            plan = self._plans[key] = self._plan(call) or MUST_RUN
+        if plan is MUST_RUN:
             return None
-        if None in stored:
-            for _, n in entry.steps[0].holds:
-                if stored[n] is None:
-                    return None  # put in place of the model's own while it ran
-        return entry, stored, in_place
+        if None in params:
+            for _, n in plan.nodes[0].holds:
+                if params[n] is None:
+                    return None  # the forward replaced a parameter
+        return plan, params, in_place
 
-    def _tensor(self, name: str, sig: Sig) -> Any:
-        """A tensor that the model is handed."""
-        out = self.recorder.unseen(sig)
-        self.tracker.register(out, name, sig)
+    def _new_tensor(self, name: str, meta: TensorMeta) -> Tensor:
+        """A tensor for the model's own code."""
+        out = self.run.empty_undispatched(meta)
+        self.tracker.register(out, name, meta)
         return out
 
-    def _kept(
-        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
-    ) -> Entry | None:
-        """As `_entry`, from that of a module told alike, on another shape of the same rank."""
-        buffers = self.tracker.held.buffers
-        held = tuple([a is not None and (a.dtype, id(a) in buffers) for a in arrays])
-        channels = sig.shape[1:2]
-        for array in arrays:
+    # Plans of fast paths
+
+    def _plan(self, call: ModuleCall) -> CallPlan | None:
+        """The plan of a fast path; None if the module must be run."""
+        if call.meta.contiguous and not call.meta.kind:
+            if call.fast_path.keeps_shape:
+                return self._plan_by_rank(call)
+            if call.fast_path.shape_key:
+                return self._plan_by_shape_key(call)
+        return self._new_plan(call)
+
+    def _plan_by_rank(self, call: ModuleCall) -> CallPlan | None:
+        """The plan of a module with equal attributes on another shape of the same rank."""
+        meta = call.meta
+        channels = meta.shape[1:2]
+        for array in call.arrays:
             if array is not None and array.shape != channels:
-                return self._entry(leaf, sig, arrays, told, in_place)
-        key = (leaf, told, in_place, sig.dtype, len(sig.shape), held)
-        known = self._steps.get(key)
-        if known is not None:
-            return Entry(known.steps, known.results, (sig,))
-        entry = self._entry(leaf, sig, arrays, told, in_place)
-        if entry is not None and entry.outs[0] is sig:
-            self._steps[key] = entry
-        return entry
+                return self._new_plan(call)
+        buffers = self.tracker.param_table.buffers
+        dtypes = tuple([a is not None and (a.dtype, id(a) in buffers) for a in call.arrays])
+        key = (call.fast_path, call.attrs, call.in_place, meta.dtype, len(meta.shape), dtypes)
+        plan = self._reused.get(key)
+        if plan is not None:
+            return CallPlan(plan.nodes, plan.results, (meta,))
+        plan = self._new_plan(call)
+        if plan is not None and plan.outs[0] is meta:
+            self._reused[key] = plan
+        return plan
 
-    def _gist(
-        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
-    ) -> Entry | None:
-        """As `_entry`, from that of a module told alike that reads another number of channels."""
-        buffers, names = self.tracker.held.buffers, self.tracker.held.names
-        weight, bias = arrays
-        gist = (
-            leaf.gist(sig, arrays, told) if leaf.gist is not None and weight is not None else None
-        )
-        if gist is None or (bias is not None and bias.shape != weight.shape[:1]):
-            return self._entry(leaf, sig, arrays, told, in_place)
-        held = tuple([
-            a is not None and (a.dtype, id(a) in buffers, id(a) in names) for a in arrays
+    def _plan_by_shape_key(self, call: ModuleCall) -> CallPlan | None:
+        """The plan of a module with equal attributes and another number of input channels."""
+        path, meta = call.fast_path, call.meta
+        buffers, names = self.tracker.param_table.buffers, self.tracker.param_table.names
+        weight, bias = call.arrays
+        shape_key = None
+        if path.shape_key is not None and weight is not None:
+            shape_key = path.shape_key(meta, call.arrays, call.attrs)
+        if shape_key is None or (bias is not None and bias.shape != weight.shape[:1]):
+            return self._new_plan(call)
+        dtypes = tuple([
+            a is not None and (a.dtype, id(a) in buffers, id(a) in names) for a in call.arrays
         ])  # fmt: skip
-        key = (leaf, told, sig.dtype, held, gist)
-        known = self._steps.get(key)
-        if known is None:
-            known = self._entry(leaf, sig, arrays, told, in_place)
-            if known is not None:
-                self._steps[key] = known
-        return known
+        key = (path, call.attrs, meta.dtype, dtypes, shape_key)
+        plan = self._reused.get(key)
+        if plan is None:
+            plan = self._new_plan(call)
+            if plan is not None:
+                self._reused[key] = plan
+        return plan
 
-    def _entry(
-        self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any, in_place: bool
-    ) -> Entry | None:
-        recorder, tracker = self.recorder, self.tracker
-        names, buffers = tracker.held.names, tracker.held.buffers
-        given = [sig]
-        refs: list[Ref | None] = []
+    def _new_plan(self, call: ModuleCall) -> CallPlan | None:
+        """Call the converter of the module's operator; None if PyTorch must be asked."""
+        run, tracker, (path, meta, arrays, attrs, in_place) = self.run, self.tracker, call
+        names, buffers = tracker.param_table.names, tracker.param_table.buffers
+        given = [meta]
+        refs: list[TensorRef | None] = []
         for n, array in enumerate(arrays):
             if array is None:
                 refs.append(None)
@@ -240,122 +269,123 @@ class Calls:
             if id(array) not in names:
                 return None
             buffer = id(array) in buffers
-            held = tracker.sig(array, "buffer" if buffer else "param")
-            given.append(held)
-            refs.append(Ref(held.shape, held.name, n, True, buffer))
-        if not recorder.usual(leaf.operator, given):
+            array_meta = tracker.meta(array, "buffer" if buffer else "param")
+            given.append(array_meta)
+            refs.append(TensorRef(array_meta.shape, array_meta.name, n, True, buffer))
+        if not has_one_float_dtype(run, path.operator, given):
             return None
-        # places count arrays here; the one tensor that is read is told apart
-        x = Ref(sig.shape, sig.name, -1, sig.kind != "")
-        source = Source(op=f"aten.{leaf.operator}{'_' if in_place else ''}")
-        draft = Draft(source, tracker.same, recorder.floating)
-        draft.in_place = in_place
-        draft.training = tracker.grads.training
-        arguments = leaf.arguments(x, tuple(refs), told)
+        # ids count the parameters, as in emit_module; the one input is -1
+        x = TensorRef(meta.shape, meta.name, -1, meta.kind != "")
+        source = Source(op=f"aten.{path.operator}{'_' if in_place else ''}")
+        lowering = Lowering(source, tracker.attr_cache, run.floating)
+        lowering.in_place = in_place
+        lowering.training = tracker.grads.training
+        arguments = path.arguments(x, tuple(refs), attrs)
         if arguments is None:
             return None
         try:
-            made = TABLE[leaf.operator](draft, *arguments)
-        except (NoWords, Refused, ShapeError, TypeError, ValueError, IndexError):
+            result = TABLE[path.operator](lowering, *arguments)
+        except (Unsupported, Refused, ShapeError, TypeError, ValueError, IndexError):
             return None
-        alike = all(held.name == made.dtype for held in given[1:])
-        if len(draft.steps) != 1 or draft.steps[0].inputs != (-1,) or not alike:
+        same_dtype = all(each.name == result.dtype for each in given[1:])
+        if len(lowering.nodes) != 1 or lowering.nodes[0].inputs != (-1,) or not same_dtype:
             return None
-        out: Sig | None = sig
-        if not in_place and (sig.contiguous or leaf.operator in FRESH):
-            [out] = recorder.sigs_of([made], given)
+        out: TensorMeta | None = meta
+        if not in_place and (meta.contiguous or path.operator in CONTIGUOUS_RESULT):
+            [out] = contiguous_metas(run, [result], given)
         elif not in_place:
-            out = self._layout(leaf, sig, arrays, told)
-        if out is None or out.shape != made.shape or out.name != made.dtype:
+            out = self._strided_result(call)
+        if out is None or out.shape != result.shape or out.name != result.dtype:
             return None
-        return Entry(tuple(draft.steps), (made.place,), (out,))
+        return lowering.plan([result], (out,))
 
-    def _layout(self, leaf: Leaf, sig: Sig, arrays: tuple[Any, ...], told: Any) -> Sig | None:
-        """What is made of an input that does not stand one behind the other; PyTorch is asked."""
-        if leaf.operator in BY_ELEMENT:
-            stride = element_stride(sig.shape, [sig])
+    def _strided_result(self, call: ModuleCall) -> TensorMeta | None:
+        """The result for an input that is not contiguous, by a rule or a run on the meta device."""
+        run, (path, meta, arrays, attrs, _) = self.run, call
+        if path.operator in BY_ELEMENT:
+            stride = element_stride(meta.shape, [meta])
             if stride is not None:
-                return self.tracker.sig_of(sig.shape, stride, sig.dtype)
-        func = getattr(self.torch.ops.aten, leaf.operator)
-        extra: tuple[bool, ...] = (False,) if leaf.operator == "batch_norm" else ()
-        with self.recorder.unwatched():
-            x = self.recorder.empty(sig)
-            metas = tuple([None if a is None else self.recorder.on_meta(a) for a in arrays])
-            args = (*(leaf.arguments(x, metas, told) or ()), *extra)
+                return self.tracker.meta_of(meta.shape, stride, meta.dtype)
+        func = getattr(self.torch.ops.aten, path.operator)
+        extra: tuple[bool, ...] = (False,) if path.operator == "batch_norm" else ()
+        with run.unwatched():
+            x = run.empty(meta)
+            metas = tuple([None if a is None else on_meta(run, a) for a in arrays])
+            args = (*(path.arguments(x, metas, attrs) or ()), *extra)
             try:
-                out = func(x, approximate=told[0]) if leaf.operator == "gelu" else func(*args)
-            except RuntimeError:  # told in another way than its operator takes it
+                out = func(x, approximate=attrs[0]) if path.operator == "gelu" else func(*args)
+            except RuntimeError:  # the operator does not take the module's attributes as they are
                 return None
-            return self.tracker.sig(out)
+            return self.tracker.meta(out)
 
-    # Modules that call others one after the other
+    # Sequential
 
-    def _is_row(self, place: Place) -> bool:
-        """Whether a module does nothing but hand what it is given through its children."""
-        kind = place.kind
+    def _is_plain_sequential(self, info: ModuleInfo) -> bool:
+        """Whether a module only calls its children one after the other."""
+        cls = info.cls
         return (
-            issubclass(kind, self.torch.nn.Sequential)
-            and kind.forward is self._row[0]
-            and kind.__iter__ is self._row[1]
-            and not _hooked(place.held)
+            issubclass(cls, self.torch.nn.Sequential)
+            and cls.forward is self._sequential[0]
+            and cls.__iter__ is self._sequential[1]
+            and not _is_hooked(info.attrs)
         )
 
-    def _through(self, row: Place, x: Any) -> Any:
-        """As `Sequential.forward`; a tensor that only leaves hand on is never made."""
+    def _run_sequential(self, sequential: ModuleInfo, x: Arg) -> Result:
+        """As `Sequential.forward`, without tensors between modules that have a fast path."""
         tracker = self.tracker
-        places, values, shadows = tracker.places, tracker.values, self.shadows
+        modules, traced_by_id, shadows = tracker.modules, tracker.traced, self.shadows
         plain_call = self.torch.nn.Module.__call__
-        read: tuple[str, ...] = ()
-        sig: Sig | None = None  # of what stands under that name and was not made yet
-        for module in [*dict.values(row.held["_modules"])]:
-            place = places.get(id(module)) or shadows.by_shadow.get(id(module))
-            if place is not None and place.leaf is not None:
-                value = values.get(id(x)) if sig is None else None
-                seen = sig if value is None else value.sig
-                found = None if seen is None else self._found(place, seen)
-                if found is not None and not (found[2] and sig is None):
-                    if value is not None:
-                        read = (value.name if value.plain else tracker.read(value),)
-                    read = tracker.emit_leaf(place, found[0].steps[0], read, found[1])
-                    sig = found[0].outs[0]
+        inputs: tuple[str, ...] = ()  # name of the input of the next module
+        meta: TensorMeta | None = None  # of that input, while there is no tensor of it
+        for module in [*dict.values(sequential.attrs["_modules"])]:
+            info = modules.get(id(module)) or shadows.by_shadow.get(id(module))
+            if info is not None and info.fast_path is not None:
+                traced = traced_by_id.get(id(x)) if meta is None else None
+                x_meta = meta if traced is None else traced.meta
+                found = None if x_meta is None else self._find_plan(info, x_meta)
+                if found is not None and not (found[2] and meta is None):
+                    if traced is not None:
+                        inputs = (traced.name if traced.plain else tracker.read(traced),)
+                    inputs = tracker.emit_module(info, found[0].nodes[0], inputs, found[1])
+                    meta = found[0].outs[0]
                     continue
-            elif place is not None and place.kind is self._same and not _hooked(place.held):
+            elif info is not None and info.cls is self._identity and not _is_hooked(info.attrs):
                 continue
-            if sig is not None:
-                x, sig = self._tensor(read[0], sig), None
-            if place is not None and place.kind.__call__ is plain_call:
-                x = self._call(place, x)
+            if meta is not None:
+                x, meta = self._new_tensor(inputs[0], meta), None
+            if info is not None and info.cls.__call__ is plain_call:
+                x = self._call(info, x)
             else:
                 x = shadows.of(module)(x)
-        return x if sig is None else self._tensor(read[0], sig)
+        return x if meta is None else self._new_tensor(inputs[0], meta)
 
 
-def _has_hooks(held: dict[str, Any]) -> bool:
+def _has_hooks(attrs: Attrs) -> bool:
     """Whether a module has hooks of its own."""
     return bool(
-        held["_forward_hooks"]
-        or held["_forward_pre_hooks"]
-        or held["_backward_hooks"]
-        or held["_backward_pre_hooks"]
+        attrs["_forward_hooks"]
+        or attrs["_forward_pre_hooks"]
+        or attrs["_backward_hooks"]
+        or attrs["_backward_pre_hooks"]
     )
 
 
-def _hooked(held: dict[str, Any]) -> bool:
+def _is_hooked(attrs: Attrs) -> bool:
     """Whether a module has hooks, or a forward of its own."""
-    return "forward" in held or _has_hooks(held)
+    return "forward" in attrs or _has_hooks(attrs)
 
 
 @cache
-def _with_fast_path(torch: Any) -> tuple[Any, ...]:
-    """Classes that may run attention as one operator, which nothing is known of."""
+def _attention_classes(torch: Torch) -> tuple[Any, ...]:
+    """Classes that may run attention as one fused operator, which has no converter."""
     nn = torch.nn
     return (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 
 
-def watched(torch: Any) -> bool:
-    """Whether somebody's hooks look at the calls of all modules.
+def has_global_hooks(torch: Torch) -> bool:
+    """Whether there are hooks on all modules, other than those of PyTorch's own counters.
 
-    Those of PyTorch's own counter only ask which module runs; a capture is no call of the user's.
+    Those only note which module runs, and a capture is no call of the user's.
     """
     home = torch.nn.modules.module
     tables = (

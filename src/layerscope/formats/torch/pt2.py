@@ -15,7 +15,13 @@ from layerscope.formats import ReadOptions
 from layerscope.formats.documents import check_unique_keys
 from layerscope.formats.torch.archive import Archive, opened
 from layerscope.formats.torch.dtypes import name_of
-from layerscope.formats.torch.exported import Meta, Payload, Payloads, Program, Sizes
+from layerscope.formats.torch.export_schema import (
+    ExportedProgram,
+    Meta,
+    Payload,
+    Payloads,
+    SizeReader,
+)
 from layerscope.formats.torch.stored import check_name, short
 from layerscope.graph.types import Graph, storage_bytes
 from layerscope.limits import JSON_BYTES, plain
@@ -35,17 +41,19 @@ def recognise(head: bytes) -> bool:
 
 def read(path: str, options: ReadOptions) -> Graph:
     """The network of an exported program."""
-    from layerscope.formats.torch.replay import Replay  # here, as each reader is asked of each file
+    from layerscope.formats.torch.exported_program import (
+        ProgramReader,
+    )  # here, as each reader is asked of each file
 
     with opened(path, "the zip archive that torch.export.save writes") as archive:
         members = archive.members
-        program = _decoded(archive, _model(path, list(members)), Program)
+        program = _decoded(archive, _model(path, list(members)), ExportedProgram)
         places = [name for name in members if name.endswith("/model_weights_config.json")]
         stored: dict[str, Payload] = {}
         if len(places) == 1:
             stored = _payloads(archive, places[0])
     try:
-        graph = Replay(path, program.graph_module, stored).graph()
+        graph = ProgramReader(path, program.graph_module, stored).graph()
     except RecursionError:
         raise FormatError(f"{path}: graphs in graphs, too deep") from None
     except GraphError as error:
@@ -83,7 +91,7 @@ def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
     """Where the arrays of a model are stored, each inside its member of the archive."""
     found = _decoded(archive, name, Payloads).config
     folder = name.removesuffix("model_weights_config.json")
-    sizes = Sizes(archive.path)
+    sizes = SizeReader(archive.path)
     for array, payload in found.items():
         where = f"{archive.path}: {short(array)}"
         check_name(archive.path, array)

@@ -1,53 +1,62 @@
-"""Copies of a model's tensors for its shadows, where those of the model itself must not be used."""
+"""Copies of a model's tensors for its shadows, where the model's own must not be used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
+from layerscope.formats.torch.tensors import Recompute
+from layerscope.formats.torch.torch_types import Torch
 from layerscope.formats.torch.tracking import Tracker
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-class Copies:
-    """Copies the buffers and bare tensors of a model: a run with real numbers may write to them."""
 
-    def __init__(self, torch: Any, tracker: Tracker, unwatched: Callable[[], Any]) -> None:
+class TensorCopies:
+    """Copies buffers and tensor attributes of a model: a run on real tensors may write to them."""
+
+    def __init__(
+        self,
+        torch: Torch,
+        tracker: Tracker,
+        unwatched: Callable[[], AbstractContextManager[object]],
+    ) -> None:
         self.torch, self.tracker, self.unwatched = torch, tracker, unwatched
-        self.parameters = False  # whether parameters are others too, with gradients of their own
-        self._made: dict[int, tuple[Any, Any]] = {}  # by identity, with the original
+        self.parameters = False  # copy parameters too, so that they have gradients of their own
+        self._copies: dict[int, tuple[Tensor, Tensor]] = {}  # by identity, with the original
 
-    def __call__(self, tensor: Any) -> Any:
-        """The copy of a tensor; one for all who hold it."""
-        if id(tensor) not in self._made:
+    def __call__(self, tensor: Tensor) -> Tensor:
+        """The copy of a tensor, the same for every module that has the tensor."""
+        if id(tensor) not in self._copies:
             with self.unwatched(), self.torch.inference_mode(False), self.torch.no_grad():
-                copy = self._copied(tensor)
-            self._made[id(tensor)] = (tensor, copy)
+                copy = self._copy(tensor)
+            self._copies[id(tensor)] = (tensor, copy)
             if copy is not tensor:
-                self._made[id(copy)] = (copy, copy)
+                self._copies[id(copy)] = (copy, copy)
                 self._register(tensor, copy)
-        return self._made[id(tensor)][1]
+        return self._copies[id(tensor)][1]
 
-    def _copied(self, tensor: Any) -> Any:
+    def _copy(self, tensor: Tensor) -> Tensor:
         if isinstance(tensor, self.torch.nn.Parameter):
             if not self.parameters:
                 return tensor
             return self.torch.nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
         return tensor.detach().clone()
 
-    def _register(self, tensor: Any, copy: Any) -> None:
-        """An array of the model has the name of the original."""
-        held = self.tracker.held
-        name = held.names.get(id(tensor))
+    def _register(self, tensor: Tensor, copy: Tensor) -> None:
+        """Give the copy of a parameter or buffer the name of the original."""
+        params = self.tracker.param_table
+        name = params.names.get(id(tensor))
         if name is not None:
-            held.names[id(copy)] = name
-            if id(tensor) in held.buffers:
-                held.buffers.add(id(copy))
+            params.add_alias(copy, name, buffer=id(tensor) in params.buffers)
 
 
-class MetaCopies(Copies):
+class MetaCopies(TensorCopies):
     """Copies all tensors of a model to the meta device."""
 
-    def _copied(self, tensor: Any) -> Any:
+    def _copy(self, tensor: Tensor) -> Tensor:
         torch = self.torch
         if tensor.is_meta or tensor.is_quantized or tensor.layout is not torch.strided:
             return tensor
@@ -58,13 +67,13 @@ class MetaCopies(Copies):
             return torch.nn.Parameter(copy, requires_grad=tensor.requires_grad)
         return copy
 
-    def _register(self, tensor: Any, copy: Any) -> None:
+    def _register(self, tensor: Tensor, copy: Tensor) -> None:
         super()._register(tensor, copy)
-        value = self.tracker.value(copy)
-        if tensor.device.type == "cpu" and value.sig.kind != "param":
-            value.known = True
-            value.recipe = (_itself, (tensor,), {}, None)
+        traced = self.tracker.lookup(copy)
+        if tensor.device.type == "cpu" and traced.meta.kind != "param":
+            traced.computable = True
+            traced.recompute = Recompute(_itself, (tensor,), {})
 
 
-def _itself(tensor: Any) -> Any:
+def _itself(tensor: Tensor) -> Tensor:
     return tensor

@@ -1,315 +1,311 @@
-"""The graph as it comes about: names, nodes, scopes, views, arrays and what is written in place."""
+"""The graph while the forward runs: names of tensors, nodes, scopes, views, parameters, writes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from layerscope.formats.torch.draft import Step
+from layerscope.formats.torch.caches import CACHES
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.grads import Grads
-from layerscope.formats.torch.places import Held, Place
-from layerscope.formats.torch.values import NO_STRIDES, Sig, Value
-from layerscope.graph.attributes import Cast, DeclaredOutputs, Permute, Reshape, Slice
-from layerscope.graph.types import Node, Param, Role, Shape, Tensor, elements
+from layerscope.formats.torch.lowering import FIRST_OUTPUT, CallPlan, PlannedNode
+from layerscope.formats.torch.module_table import ModuleInfo, ParamTable
+from layerscope.formats.torch.tensors import NO_STRIDES, TensorMeta, TracedTensor
+from layerscope.formats.torch.torch_types import Args, Kwargs
+from layerscope.graph.attributes import Cast, DeclaredOutputs
+from layerscope.graph.types import Node, Param, Role, Shape
+from layerscope.graph.types import Tensor as GraphTensor
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+    from torch._ops import OpOverload
+
+NO_INPUTS = ("constant", "random")  # ops that read nothing
+T = TypeVar("T")
 
 
-class Interned:
-    """Equal values are one value, from one model to the next; a run keeps those it began with.
+class Write(Struct, frozen=True, gc=False):
+    """A call that wrote into a computable tensor."""
 
-    Threads share them: entries are only added, each in one step. A full table is replaced, not
-    emptied, because other runs go on with it.
-    """
-
-    def __init__(self) -> None:
-        self.attributes: dict[Any, Any] = {}
-        self.sigs: dict[Any, Sig] = {}
-        self.memo: dict[tuple[str, bool], dict[Any, Entry]] = {}  # by the model's dtype and mode
-
-
-MADE_OF_NOTHING = ("constant", "random")
-FIRST = ((0, 0),)  # the result of most calls: what their first step makes first
-
-
-class Entry(Struct, frozen=True, gc=False):
-    """What a call amounts to: its steps, and which of their tensors are its results."""
-
-    steps: tuple[Step, ...]
-    results: tuple[Any, ...]  # places
-    outs: tuple[Sig, ...]
-    form: Any = None  # None for a single tensor, else list or tuple
-    way: str = ""  # how a view is had, see Views; "" where it must be run to know
-
-
-INTERNED = [Interned()]  # the one that new runs begin with
+    index: int  # of all writes of the run
+    target: TracedTensor
+    func: OpOverload
+    args: Args
+    kwargs: Kwargs
 
 
 class Tracker:
-    """Collects nodes while a model runs."""
+    """Collects nodes and tensors while a model runs."""
 
-    def __init__(self, places: Mapping[int, Place], held: Held, grads: Grads | None = None) -> None:
-        self.places = places
-        self.held = held
+    def __init__(
+        self, modules: Mapping[int, ModuleInfo], param_table: ParamTable, grads: Grads | None = None
+    ) -> None:
+        self.modules = modules  # by identity
+        self.param_table = param_table
         self.grads = grads or Grads()
-        self.values: dict[int, Value] = {}
-        self.log: list[Value] = []  # every value that got a name, in order; keeps tensors alive
-        self.writes: dict[
-            Value, list[Any]
-        ] = {}  # known values written in place, by what holds them
-        self.written: dict[Value, Any] = {}  # how many of these were applied, and to which numbers
+        self.traced: dict[int, TracedTensor] = {}  # by identity of the tensor
+        self.log: list[TracedTensor] = []  # all that got a name, in order; keeps tensors alive
+        self.writes: dict[TracedTensor, list[Write]] = {}  # by the tensor that owns the storage
+        # of `writes`: how many were applied, to which values, and inputs taken as zeros in these
+        self.written: dict[TracedTensor, tuple[int, Any, dict[str, None]]] = {}
         self.nodes: list[Node] = []
-        self.inputs: list[Tensor] = []
-        self.params: dict[str, Param] = {}
-        self.used: set[str] = set()  # arrays that a node holds or reads
-        self.names: set[str] = set()
-        self.interned = INTERNED[0]
-        self.same = self.interned.attributes
-        self.place: Place | None = None
-        self.leaf: Place | None = None  # the module that is the operation at hand
-        self.lost_values = False  # whether PyTorch made a tensor of Python numbers, on meta
-        self.own_types = False  # whether a node has arrays of other types than its rule tells
-        self._counts: dict[str, int] = {}
-        self._sigs = self.interned.sigs
+        self.inputs: list[GraphTensor] = []
+        self.params: dict[str, Param] = {}  # parameters that nodes read as inputs
+        self.used: set[str] = set()  # parameters that a node has or reads
+        self.names: set[str] = set()  # of nodes, inputs and parameters
+        self.caches = CACHES[0]
+        self.attr_cache = self.caches.attributes
+        self.module: ModuleInfo | None = None  # the one that is running
+        self.lost_values = False  # PyTorch made a meta tensor of Python numbers, without them
+        self.own_types = False  # a node has parameters of other dtypes than its spec says
+        self._counts: dict[str, int] = {}  # nodes so far, by the start of their names
+        self._metas = self.caches.metas
 
-    def forget(self) -> None:
-        """Let go of tensors, and of those who know how to make them."""
-        self.values.clear()
+    def clear(self) -> None:
+        """Free all tensors. They refer to each other, so the garbage collector would have to."""
+        self.traced.clear()
         self.log.clear()
         self.writes.clear()
         self.written.clear()
 
+    def intern(self, attributes: T) -> T:
+        """The one object of all equal attributes."""
+        found: T = self.attr_cache.setdefault((type(attributes), attributes), attributes)
+        return found
+
     # Tensors
 
-    def sig(self, tensor: Any, kind: str = "") -> Sig:
-        """The one value for all tensors of this shape, layout and number type."""
+    def meta(self, tensor: Tensor, kind: str = "") -> TensorMeta:
+        """The one object for all tensors of this shape, strides and dtype."""
         try:
             stride = NO_STRIDES if tensor.is_sparse else tensor.stride()
         except RuntimeError:  # of sparse rows, columns or blocks
             stride = NO_STRIDES
-        return self.sig_of(tuple(tensor.shape), stride, tensor.dtype, kind)
+        return self.meta_of(tuple(tensor.shape), stride, tensor.dtype, kind)
 
-    def sig_of(self, shape: Shape, stride: Shape, dtype: Any, kind: str = "") -> Sig:
-        """As `sig`, of its parts."""
+    def meta_of(self, shape: Shape, stride: Shape, dtype: dtype, kind: str = "") -> TensorMeta:
+        """As `meta`, by its parts."""
         key = (shape, stride, dtype, kind)
-        found = self._sigs.get(key)
+        found = self._metas.get(key)
         if found is None:
-            found = self._sigs.setdefault(key, Sig(shape, stride, dtype, kind, name_of(dtype)))
+            found = self._metas.setdefault(
+                key, TensorMeta(shape, stride, dtype, kind, name_of(dtype))
+            )
         return found
 
-    def cast_sig(self, sig: Sig, dtype: Any) -> Sig:
-        """An array of the model in another dtype than it is stored in."""
-        key = (sig, dtype)
-        found = self._sigs.get(key)
+    def cast_meta(self, meta: TensorMeta, dtype: dtype) -> TensorMeta:
+        """A parameter in another dtype than it is stored in."""
+        key = (meta, dtype)
+        found = self._metas.get(key)
         if found is None:
-            made = Sig(sig.shape, sig.stride, dtype, sig.kind, name_of(dtype))
-            made.stored_dtype = sig.stored_dtype or sig.name
-            found = self._sigs.setdefault(key, made)
+            cast = TensorMeta(meta.shape, meta.stride, dtype, meta.kind, name_of(dtype))
+            cast.stored_dtype = meta.stored_dtype or meta.name
+            found = self._metas.setdefault(key, cast)
         return found
 
-    def value(self, tensor: Any) -> Value:
-        """What is known of a tensor; one never seen is an array of the model, or a constant."""
-        found = self.values.get(id(tensor))
+    def lookup(self, tensor: Tensor) -> TracedTensor:
+        """The record of a tensor; one not seen before is a parameter, or a constant."""
+        found = self.traced.get(id(tensor))
         if found is not None:
             return found
-        name = self.held.names.get(id(tensor))
+        name = self.param_table.names.get(id(tensor))
         if name is not None:
-            kind = "buffer" if id(tensor) in self.held.buffers else "param"
-            found = Value(tensor, name, self.sig(tensor, kind))
-            found.known = kind == "buffer" and tensor.device.type == "cpu"
+            kind = "buffer" if id(tensor) in self.param_table.buffers else "param"
+            found = TracedTensor(tensor, name, self.meta(tensor, kind))
+            found.computable = kind == "buffer" and tensor.device.type == "cpu"
         else:
-            found = Value(tensor, "", self.sig(tensor))
-            found.known = tensor.device.type == "cpu"
+            found = TracedTensor(tensor, "", self.meta(tensor))
+            found.computable = tensor.device.type == "cpu"
             self.lost_values = self.lost_values or tensor.is_meta
-            found.fixed = True
+            found.is_const = True
         found.plain = False
-        self.values[id(tensor)] = found
+        self.traced[id(tensor)] = found
         self.log.append(found)
         return found
 
-    def register(self, tensor: Any, name: str, sig: Sig, *, plain: bool = True) -> Value:
-        """A tensor that was just made."""
-        made = Value(tensor, name, sig)
+    def register(
+        self, tensor: Tensor, name: str, meta: TensorMeta, *, plain: bool = True
+    ) -> TracedTensor:
+        """Add a new tensor."""
+        traced = TracedTensor(tensor, name, meta)
         if not plain:
-            made.plain = False
-        self.values[id(tensor)] = made
-        self.log.append(made)
-        return made
+            traced.plain = False
+        self.traced[id(tensor)] = traced
+        self.log.append(traced)
+        return traced
 
-    def declare(self, tensor: Any, name: str) -> Value:
-        """An input of the network."""
+    def declare(self, tensor: Tensor, name: str) -> TracedTensor:
+        """Add an input of the network."""
         free = name
         count = 0
         while free in self.names:
             count += 1
             free = f"{name}_{count}"
         self.names.add(free)
-        sig = self.sig(tensor)
-        self.inputs.append(Tensor(free, sig.shape, sig.name))
-        return self.register(tensor, free, sig)
+        meta = self.meta(tensor)
+        self.inputs.append(GraphTensor(free, meta.shape, meta.name))
+        return self.register(tensor, free, meta)
 
     # Names of tensors
 
-    def read(self, value: Any) -> str:
-        """The name a node reads; arrays are declared, constants made, stale views taken anew."""
-        if type(value) is not Value:
-            value = self.value(value)
-        if value.plain:
-            return str(value.name)
-        if value.parent is not None and not value.constant:
-            root = value.root
-            if value.version != root.version:
-                entry, given, place = value.made
-                around = self.place, self.leaf
-                self.place, self.leaf = value.place, None  # it belongs where it was taken
-                value.name = self.emit(entry, given)[place]
-                self.place, self.leaf = around
-                value.version = root.version
-            value.was_read = True
-            return str(value.name)
-        if value.sig.stored_dtype:
-            return self._cast(value)
-        if value.sig.kind:
-            return self._stored(value)
-        op = value.recipe if isinstance(value.recipe, str) else "constant"
-        told = DeclaredOutputs((value.sig.shape,), (value.sig.name,))
-        told = self.same.setdefault((DeclaredOutputs, told), told)
-        around = self.place, self.leaf
-        self.place = self.leaf = None  # it belongs to no module
-        [value.name] = self._node(Step(op, (), told, (), 1, None), ())
-        self.place, self.leaf = around
-        if self.grads.training:
-            self.grads.constant(value)
-        value.plain = value.parent is None
-        value.fixed = False
-        return str(value.name)
+    def read(self, traced: TracedTensor) -> str:
+        """The name that a node reads.
 
-    def _stored(self, value: Value) -> str:
-        name, sig = value.name, value.sig
+        Parameters are declared, constants become nodes, and a view of a tensor that was written
+        since is taken again.
+        """
+        if traced.plain:
+            return traced.name
+        if traced.parent is not None and not traced.still_const:
+            root = traced.root
+            if traced.version != root.version:
+                call = traced.viewed_by
+                running = self.module
+                self.module = traced.module  # its nodes belong to the module that took the view
+                traced.name = self.emit(call.plan, call.given)[call.output]
+                self.module = running
+                traced.version = root.version
+            traced.was_read = True
+            return traced.name
+        if traced.meta.stored_dtype:
+            return self._cast(traced)
+        if traced.meta.kind:
+            return self._param(traced)
+        op = "random" if traced.random else "constant"
+        attributes = self.intern(DeclaredOutputs((traced.meta.shape,), (traced.meta.name,)))
+        running = self.module
+        self.module = None  # a constant belongs to no module
+        [traced.name] = self._node(PlannedNode(op, (), attributes, (), 1, None), ())
+        self.module = running
+        if self.grads.training:
+            self.grads.constant(traced)
+        traced.plain = traced.parent is None
+        traced.is_const = False
+        return traced.name
+
+    def _param(self, traced: TracedTensor) -> str:
+        """The name of a parameter that a node reads as an input."""
+        name, meta = traced.name, traced.meta
         self.used.add(name)
         if name not in self.params:
             while name in self.names:
                 name = f"{name}_"
             self.names.add(name)
-            role: Role = "statistic" if sig.kind == "buffer" else _role(name)
-            dtype = sig.stored_dtype or sig.name
-            self.params[value.name] = Param(name, sig.shape, role, dtype, value.name)
-        return self.params[value.name].name
+            role: Role = "statistic" if meta.kind == "buffer" else _role(name)
+            dtype = meta.stored_dtype or meta.name
+            self.params[traced.name] = Param(name, meta.shape, role, dtype, traced.name)
+        return self.params[traced.name].name
 
-    def _cast(self, value: Value) -> str:
-        """The name of an array of the model after a cast, which is a row of its own."""
-        value.name = self._single("cast", (self._stored(value),), Cast(value.sig.name))
-        value.plain = True
-        self.log.append(value)
-        return value.name
+    def _cast(self, traced: TracedTensor) -> str:
+        """The name of a parameter after a cast, which is a node of its own."""
+        traced.name = self.add_node("cast", (self._param(traced),), Cast(traced.meta.name))
+        traced.plain = True
+        self.log.append(traced)
+        return traced.name
 
     # Nodes
 
-    def emit(self, entry: Entry, given: list[Any]) -> Sequence[str]:
-        """Add the nodes of a call; names of its results."""
-        steps, read = entry.steps, self.read
-        if len(steps) == 1:  # most calls, which need no list of steps before
-            [step] = steps
-            places: Any = step.inputs  # a first step reads only what the call is given
-            inputs = [each.name if (each := given[p]).plain else read(each) for p in places]
-            made = self._node(step, tuple(inputs), given)
-            if entry.results == FIRST:
-                return made
-            return [read(given[p]) if isinstance(p, int) else made[p[1]] for p in entry.results]
+    def emit(self, plan: CallPlan, given: Sequence[TracedTensor]) -> Sequence[str]:
+        """Add the nodes of a call; the names of its results."""
+        nodes, read = plan.nodes, self.read
+        if len(nodes) == 1:  # most calls, which need no list of earlier nodes
+            [node] = nodes
+            ids: Any = node.inputs  # of tensors of the call: there is no node before
+            inputs = [t.name if (t := given[n]).plain else read(t) for n in ids]
+            outs = self._node(node, tuple(inputs), given)
+            if plan.results == FIRST_OUTPUT:
+                return outs
+            return [read(given[n]) if isinstance(n, int) else outs[n[1]] for n in plan.results]
         before: list[tuple[str, ...]] = []
-        for step in steps:
+        for node in nodes:
             inputs = [
-                read(given[p]) if isinstance(p, int) else before[p[0]][p[1]] for p in step.inputs
+                read(given[n]) if isinstance(n, int) else before[n[0]][n[1]] for n in node.inputs
             ]
-            before.append(self._node(step, tuple(inputs), given))
-        return [read(given[p]) if isinstance(p, int) else before[p[0]][p[1]] for p in entry.results]
+            before.append(self._node(node, tuple(inputs), given))
+        return [read(given[n]) if isinstance(n, int) else before[n[0]][n[1]] for n in plan.results]
 
-    def emit_leaf(
-        self, place: Place, step: Step, read: tuple[str, ...], stored: list[Any]
+    def emit_module(
+        self, module: ModuleInfo, node: PlannedNode, inputs: tuple[str, ...], params: list[Any]
     ) -> tuple[str, ...]:
-        """As `emit`, of a module that is one step, of one tensor and arrays stored as told."""
-        name = path = place.path
+        """Add the node of a module that is one operation; `params` are the names of its arrays."""
+        name = path = module.path
         names = self.names
-        if place.calls or name in names:
-            name = self._again(name)
-        place.calls += 1
-        place.printed = True
+        if module.calls or name in names:
+            name = self._name_again(name)
+        module.calls += 1
+        module.printed = True
         names.add(name)
         ties = None
-        for own, n in step.holds:
-            full = stored[n]
+        for own, n in node.holds:
+            full = params[n]
             self.used.add(full)
             if full != f"{name}.{own}":
                 ties = ties or {}
                 ties[own] = full
-        made = (name,)
+        outs = (name,)
         self.nodes.append(
             Node(
-                name, step.op, read, made, step.attributes, None, place.outer, path, ties,
-                step.source,
+                name, node.op, inputs, outs, node.attributes, None, module.outer, path, ties,
+                node.source,
             )
         )  # fmt: skip
-        return made
+        return outs
 
-    def _node(self, step: Step, inputs: tuple[str, ...], given: Any = ()) -> tuple[str, ...]:
-        """Add one node; names of what it makes."""
-        leaf, op, outputs, holds = self.leaf, step.op, step.outputs, step.holds
-        names = self.names
-        if leaf is not None:
-            name = leaf.path
-            if leaf.calls or name in names:
-                name = self._again(name)
-            leaf.calls += 1
-            scope, module = leaf.outer, leaf.path
-        else:
-            place = self.place
-            key, scope, module = op, (), ""
-            if place is not None:
-                key, scope = place.prefix + op, place.scope
-            counts = self._counts
-            count = counts.get(key, 0) + 1
+    def _node(
+        self, node: PlannedNode, inputs: tuple[str, ...], given: Sequence[TracedTensor] = ()
+    ) -> tuple[str, ...]:
+        """Add one node; the names of its outputs."""
+        op, outputs, holds, names, module = (
+            node.op, node.outputs, node.holds, self.names, self.module
+        )  # fmt: skip
+        key, scope = (op, ()) if module is None else (module.prefix + op, module.scope)
+        counts = self._counts
+        count = counts.get(key, 0) + 1
+        name = f"{key}{count}"
+        while name in names:
+            count += 1
             name = f"{key}{count}"
-            while name in names:
-                count += 1
-                name = f"{key}{count}"
-            counts[key] = count
+        counts[key] = count
         names.add(name)
         ties = self._ties(name, holds, given) if holds else None
-        made = (name,) if outputs == 1 else tuple([f"{name}:{n}" for n in range(outputs)])
+        outs = (name,) if outputs == 1 else tuple([f"{name}:{n}" for n in range(outputs)])
         self.nodes.append(
-            Node(name, op, inputs, made, step.attributes, None, scope, module, ties, step.source)
+            Node(name, op, inputs, outs, node.attributes, None, scope, "", ties, node.source)
         )
-        if step.params is not None:
-            self._typed(step, given)
-        return made
+        if node.params is not None:
+            self._set_params(node, given)
+        return outs
 
-    def _typed(self, step: Step, given: list[Any]) -> None:
-        """The node just added has the arrays of its step, not those of its rule."""
+    def _set_params(self, node: PlannedNode, given: Sequence[TracedTensor]) -> None:
+        """Give the node just added the parameters of its plan, in place of those of its spec."""
         self.own_types = True
-        places = dict(step.holds)
-        names = self.held.names
+        sources = dict(node.holds)
+        names = self.param_table.names
         params = [
-            replace(param, storage=names[id(given[places[param.name]].tensor)])
-            for param in step.params or ()
+            replace(param, storage=names[id(given[sources[param.name]].tensor)])
+            for param in node.params or ()
         ]
         self.nodes[-1] = replace(self.nodes[-1], params=tuple(params), ties=None)
 
-    def _ties(self, name: str, holds: Any, given: Any) -> dict[str, str] | None:
-        """Where arrays are stored, unless that is the node's own name and theirs."""
-        names, used = self.held.names, self.used
+    def _ties(
+        self, name: str, holds: tuple[tuple[str, int], ...], given: Sequence[TracedTensor]
+    ) -> dict[str, str] | None:
+        """Storage names of parameters, but for those that are the node's name and their own."""
+        names, used = self.param_table.names, self.used
         ties = None
-        for own, place in holds:
-            array = given[place]
-            stored = names[id(array.tensor if type(array) is Value else array)]
+        for own, n in holds:
+            stored = names[id(given[n].tensor)]
             if stored != f"{name}.{own}":
                 ties = ties or {}
                 ties[own] = stored
             used.add(stored)
         return ties
 
-    def _again(self, path: str) -> str:
+    def _name_again(self, path: str) -> str:
+        """A name for another call of a module."""
         count = self._counts.get(path, 0)
         while True:
             count += 1
@@ -317,114 +313,52 @@ class Tracker:
                 self._counts[path] = count
                 return f"{path}_{count}"
 
-    def settle(self, place: Place, before: int, mark: int) -> bool:
-        """A module without children that made one node, constants apart, is that node."""
-        depth = len(place.scope)
-        made = [
+    def name_by_module(self, module: ModuleInfo, before: int, mark: int) -> bool:
+        """Give the node of a module without children the module's name.
+
+        Only if there is one node, constants apart, since `before` nodes; `mark` is the length that
+        the log had then.
+        """
+        depth = len(module.scope)
+        own = [
             n
             for n, node in enumerate(self.nodes[before:], before)
-            if node.op not in MADE_OF_NOTHING and node.scope[:depth] == place.scope
+            if node.op not in NO_INPUTS and node.scope[:depth] == module.scope
         ]
-        if len(made) != 1 or not place.path:
+        if len(own) != 1 or not module.path:
             return False
-        self._rename(made[0], place, mark)
+        self._rename(own[0], module, mark)
         return True
 
-    def _rename(self, index: int, place: Place, mark: int) -> None:
+    def _rename(self, index: int, module: ModuleInfo, mark: int) -> None:
         node = self.nodes[index]
-        name = place.path
-        if place.calls or name in self.names:
-            name = self._again(name)
-        place.calls += 1
+        name = module.path
+        if module.calls or name in self.names:
+            name = self._name_again(name)
+        module.calls += 1
         self.names.discard(node.name)
-        key = place.prefix + node.op
+        key = module.prefix + node.op
         if self._counts.get(key, 0) > 0:
             self._counts[key] -= 1
         self.names.add(name)
         count = len(node.outputs)
-        made = (name,) if count == 1 else tuple([f"{name}:{n}" for n in range(count)])
-        renamed = dict(zip(node.outputs, made, strict=True))
+        outs = (name,) if count == 1 else tuple([f"{name}:{n}" for n in range(count)])
+        renamed = dict(zip(node.outputs, outs, strict=True))
         ties = node.ties
         if ties:
             ties = {own: full for own, full in ties.items() if full != f"{name}.{own}"} or None
         self.nodes[index] = replace(
-            node, name=name, outputs=made, scope=place.outer, module=place.path, ties=ties
+            node, name=name, outputs=outs, scope=module.outer, module=module.path, ties=ties
         )
-        for value in self.log[mark:]:
-            value.name = renamed.get(value.name, value.name)
+        for traced in self.log[mark:]:
+            traced.name = renamed.get(traced.name, traced.name)
         self.grads.renamed(renamed)
 
-    # What is written in place
-
-    def write(self, value: Value, name: str) -> None:
-        """A tensor has new contents, and so has all it is a view of."""
-        root = value.root
-        child = value
-        before = []
-        while child.parent is not None:
-            child = child.parent
-            before.append(self.read(child))
-        root.version += 1
-        self._written(value, name, root)
-        child = value
-        for old in before:
-            parent = child.parent
-            assert parent is not None
-            self._written(parent, self._back(parent, child, old), root)
-            child = parent
-
-    def _written(self, value: Value, name: str, root: Value) -> None:
-        value.name = name
-        value.version = root.version
-        value.known = value.fixed = False
-        value.plain = value.parent is None
-        self.log.append(value)
-
-    def _back(self, parent: Value, child: Value, before: str) -> str:
-        """The name of what a view is of, after the view was written."""
-        entry, _, place = child.made
-        steps: tuple[Step, ...] = entry.steps
-        if not steps:
-            return child.name
-        shape = parent.sig.shape
-        first, name = steps[0], child.name
-        whole = elements(shape) == elements(child.sig.shape)
-        if len(steps) == 1 and whole and first.op in ("reshape", "flatten"):
-            return self._single("reshape", (name,), Reshape(shape))
-        if len(steps) == 1 and first.op == "permute":
-            order = first.attributes.order
-            back = tuple([order.index(n) for n in range(len(order))])
-            return self._single("permute", (name,), Permute(back))
-        cut = _cut(first, shape, entry.results[place])
-        if cut is None or any(step.op != "reshape" for step in steps[1:]):
-            return self._single("insert", (before, name), None)  # where strides of a view decide
-        if len(steps) > 1:
-            room = list(shape)
-            room[cut.axes[0]] = len(range(cut.starts[0], cut.ends[0], cut.steps[0]))
-            name = self._single("reshape", (name,), Reshape(tuple(room)))
-        return self._single("insert", (before, name), cut)
-
-    def _single(self, op: str, inputs: tuple[str, ...], told: Any) -> str:
-        if told is not None:
-            told = self.same.setdefault((type(told), told), told)
-        return self._node(Step(op, (), told, (), 1, None), inputs)[0]
-
-
-def _cut(step: Step, shape: Shape, place: Any) -> Slice | None:
-    """Where in the whole a view stands that was cut out of it along one axis."""
-    if step.op == "slice":
-        whole: Slice = step.attributes
-        return whole
-    if step.op != "split":
-        return None
-    told = step.attributes
-    axis = told.axis
-    sizes = told.sizes or (shape[axis] // told.parts,) * told.parts
-    piece = place[1] if place[0] == 0 else None
-    if piece is None:
-        return None
-    start = sum(sizes[:piece])
-    return Slice((axis,), (start,), (start + sizes[piece],), (1,))
+    def add_node(self, op: str, inputs: tuple[str, ...], attributes: object) -> str:
+        """Add a node that belongs to no operator call; the name of its output."""
+        if attributes is not None:
+            attributes = self.intern(attributes)
+        return self._node(PlannedNode(op, (), attributes, (), 1, None), inputs)[0]
 
 
 def _role(name: str) -> Role:

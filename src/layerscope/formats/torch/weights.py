@@ -1,4 +1,4 @@
-"""Arrays without a network: what a file of weights tells, and no more."""
+"""A file of weights as a Graph: parameters by module, without operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def parameters_only(path: str, arrays: list[Stored], note: str = NOTE) -> Graph:
-    """A graph whose nodes hold the arrays of a file, one node a module; what they do is unknown."""
+    """A graph with one node for each module, which has the parameters of the file and no op."""
     if not arrays:
         raise FormatError(f"{path}: no arrays in it")
     modules: dict[str, list[Param]] = {}

@@ -1,14 +1,14 @@
 """Converters of ATen operators to ops: one table by operator name, without namespace and overload.
 
 A converter is called as `converter(d, *args, **kwargs)` with the arguments that PyTorch passes to
-the operator, tensors as Ref. It adds nodes to `d` and returns the outputs in the order of the
+the operator, tensors as TensorRef. It adds nodes to `d` and returns the outputs in the order of the
 schema; by-products that only the gradient needs may be left out (declared_outputs.BY_PRODUCTS).
 
 To add one, write a function whose parameters have the names in the operator's schema
 (`torch.ops.aten.addmm.default._schema`) into the file of the family of the op that it emits, and
-name it in the TABLE of that file. Raise NoWords for a call that no op covers: it is recorded under
-the operator's own name, without costs. Raise Refused for a call that PyTorch rejects with real
-tensors, but not on the meta device.
+name it in the TABLE of that file. Raise Unsupported for a call that no op covers: it is recorded
+under the operator's own name, without costs. Raise Refused for a call that PyTorch rejects with
+real tensors, but not on the meta device.
 """
 
 from __future__ import annotations

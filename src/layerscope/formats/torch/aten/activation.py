@@ -6,8 +6,8 @@ from layerscope.formats.torch.aten.control import scalar_constant
 from layerscope.formats.torch.aten.layout import reshape
 from layerscope.formats.torch.aten.promotion import require_integers, to_floating
 from layerscope.formats.torch.aten.signatures import DType, OneOutput, Operand
-from layerscope.formats.torch.draft import Draft, Ref, axis
 from layerscope.formats.torch.dtypes import INEXACT, name_of
+from layerscope.formats.torch.lowering import Lowering, TensorRef, axis
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source, elements
 from layerscope.ops.spec import axis_of
@@ -27,7 +27,7 @@ FLOAT_RESULTS = (
 def unary(op: str) -> OneOutput:
     """A converter to `op`; scalar arguments (a slope, a threshold) become its attributes."""
 
-    def convert(d: Draft, self: Ref, *scalars: object, **_: object) -> Ref:
+    def convert(d: Lowering, self: TensorRef, *scalars: object, **_: object) -> TensorRef:
         if op == "bitwise_not":
             require_integers(self)
         x = to_floating(d, self) if op in FLOAT_RESULTS else self
@@ -47,34 +47,38 @@ def _activation(op: str, constants: list[float], in_place: bool) -> at.Activatio
     return at.Activation(values[0], values[1] if len(values) > 1 else None, in_place)
 
 
-def gelu(d: Draft, self: Ref, approximate: str = "none") -> Ref:
+def gelu(d: Lowering, self: TensorRef, approximate: str = "none") -> TensorRef:
     op = "gelu_tanh" if approximate == "tanh" else "gelu"
     return d.add(op, self, at=at.Activation(in_place=d.in_place))
 
 
-def hardtanh(d: Draft, self: Ref, min_val: float = -1.0, max_val: float = 1.0) -> Ref:
+def hardtanh(
+    d: Lowering, self: TensorRef, min_val: float = -1.0, max_val: float = 1.0
+) -> TensorRef:
     op = "relu6" if (min_val, max_val) == (0, 6) else "clip"
     return d.add(op, self, at=at.Activation(in_place=d.in_place))
 
 
-def clamp(d: Draft, self: Ref, min: Operand | None = None, max: Operand | None = None) -> Ref:
+def clamp(
+    d: Lowering, self: TensorRef, min: Operand | None = None, max: Operand | None = None
+) -> TensorRef:
     """One `clip` for two scalar bounds, else `max` and `min`, each with its bound."""
-    if not any(each is None or isinstance(each, Ref) for each in (min, max)):
+    if not any(each is None or isinstance(each, TensorRef) for each in (min, max)):
         return d.add("clip", self, at=at.Activation(in_place=d.in_place))
     x = self
     for op, bound in (("max", min), ("min", max)):
         if bound is not None:
             if x is not self:
                 d.source = Source(op=f"{d.source.op}.second")
-            x = d.add(op, x, *([bound] if isinstance(bound, Ref) else []))
+            x = d.add(op, x, *([bound] if isinstance(bound, TensorRef) else []))
     return x
 
 
-def clamp_max(d: Draft, self: Ref, max: Operand) -> Ref:
+def clamp_max(d: Lowering, self: TensorRef, max: Operand) -> TensorRef:
     return clamp(d, self, None, max)
 
 
-def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
+def prelu(d: Lowering, self: TensorRef, weight: TensorRef) -> TensorRef:
     if not weight.rank or not self.rank:
         return prelu_kernel(d, self, weight)
     attrs = at.PReLU(shared=elements(weight.shape) == 1)
@@ -83,7 +87,7 @@ def prelu(d: Draft, self: Ref, weight: Ref) -> Ref:
     return d.add("prelu", self, weight, at=attrs)
 
 
-def prelu_kernel(d: Draft, self: Ref, weight: Ref) -> Ref:
+def prelu_kernel(d: Lowering, self: TensorRef, weight: TensorRef) -> TensorRef:
     """As `prelu`; the slopes have the rank of the input, with every axis but one of size 1."""
     row = (elements(weight.shape),)
     x = self if self.rank else reshape(d, self, (1,))
@@ -91,20 +95,20 @@ def prelu_kernel(d: Draft, self: Ref, weight: Ref) -> Ref:
     return reshape(d, y, self.shape)
 
 
-def glu(d: Draft, self: Ref, dim: int = -1) -> Ref:
+def glu(d: Lowering, self: TensorRef, dim: int = -1) -> TensorRef:
     """One half times the sigmoid of the other."""
     a, b = d.several("split", self, at=at.Split(axis_of(dim, self.rank), parts=2))
     return d.add("mul", a, d.add("sigmoid", b))
 
 
 def rrelu(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     lower: float = 0.125,
     upper: float = 1 / 3,
     training: bool = False,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     """Random slopes in training, else the mean of both bounds."""
     if not training:
         return d.add("leaky_relu", self, at=at.Activation((lower + upper) / 2, None, d.in_place))
@@ -113,17 +117,17 @@ def rrelu(
     return d.add("where", d.add("compare", self), self, d.add("mul", self, slopes))
 
 
-def is_infinite(d: Draft, self: Ref) -> Ref:
+def is_infinite(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("is_inf", self)
 
 
 def nan_to_num(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     nan: float | None = None,
     posinf: float | None = None,
     neginf: float | None = None,
-) -> Ref:
+) -> TensorRef:
     """NaN replaced by a scalar, then infinities clipped to the largest finite values."""
     if not self.dtype.startswith(INEXACT):
         return d.add("identity", self)
@@ -135,8 +139,8 @@ def softmax(op: str) -> OneOutput:
     """A converter to `softmax` or `log_softmax`; a dtype casts the input first."""
 
     def convert(
-        d: Draft, self: Ref, dim: int, *options: object, dtype: DType = None, **_: object
-    ) -> Ref:
+        d: Lowering, self: TensorRef, dim: int, *options: object, dtype: DType = None, **_: object
+    ) -> TensorRef:
         given = next((each for each in (*options, dtype) if str(each).startswith("torch.")), None)
         axis(dim, max(self.rank, 1))
         x = self if given is None else d.cast(self, name_of(given))

@@ -5,26 +5,26 @@ from __future__ import annotations
 from layerscope.formats.torch.aten.layout import broadcast_to, reshape
 from layerscope.formats.torch.aten.linear import linear
 from layerscope.formats.torch.aten.signatures import Converter
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
-from layerscope.formats.torch.draft import alike as one_dtype
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
+from layerscope.formats.torch.lowering import same_dtypes as one_dtype
 from layerscope.graph import attributes as at
 
 
 def scaled_dot_product_attention(
-    d: Draft,
-    query: Ref,
-    key: Ref,
-    value: Ref,
-    attn_mask: Ref | None = None,
+    d: Lowering,
+    query: TensorRef,
+    key: TensorRef,
+    value: TensorRef,
+    attn_mask: TensorRef | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Ref:
+) -> TensorRef:
     """On N x heads x T x size; axes before the last three are one batch, missing ones are 1."""
     if min(query.rank, key.rank, value.rank) < 2:
-        raise NoWords("attention of tensors of rank 1")
+        raise Unsupported("attention of tensors of rank 1")
     rank = max(query.rank, key.rank, value.rank)
     lead = query.shape[:-2]
     q, k, v = (_to_rank_4(d, ref) for ref in (query, key, value))
@@ -46,7 +46,9 @@ def scaled_dot_product_attention(
     return y if rank == 4 else reshape(d, y, (*lead, *y.shape[-2:]))
 
 
-def _has_fused_kernel(qkv: tuple[Ref, Ref, Ref], attn_mask: Ref | None, enable_gqa: bool) -> bool:
+def _has_fused_kernel(
+    qkv: tuple[TensorRef, TensorRef, TensorRef], attn_mask: TensorRef | None, enable_gqa: bool
+) -> bool:
     """Whether PyTorch runs one kernel; otherwise it composes attention from single operators."""
     query, key, _ = qkv
     if {ref.rank for ref in qkv} != {4} or len({ref.shape[-1] for ref in qkv}) != 1:
@@ -58,7 +60,7 @@ def _has_fused_kernel(qkv: tuple[Ref, Ref, Ref], attn_mask: Ref | None, enable_g
     return attn_mask is None or (attn_mask.rank in (2, 4) and not attn_mask.stored)
 
 
-def _to_rank_4(d: Draft, ref: Ref) -> Ref:
+def _to_rank_4(d: Lowering, ref: TensorRef) -> TensorRef:
     if ref.rank == 4:
         return ref
     if ref.rank < 4:
@@ -69,46 +71,48 @@ def _to_rank_4(d: Draft, ref: Ref) -> Ref:
 
 
 def fused_attention(
-    d: Draft,
-    query: Ref,
-    key: Ref,
-    value: Ref,
+    d: Lowering,
+    query: TensorRef,
+    key: TensorRef,
+    value: TensorRef,
     *args: object,
-    attn_bias: Ref | None = None,
+    attn_bias: TensorRef | None = None,
     is_causal: bool = False,
     **_: object,
-) -> Ref:
+) -> TensorRef:
     """A fused kernel called by its own name; only its first output is converted.
 
     Kernels differ in the order of their arguments: the mask is the one tensor among them, and
     `True` stands for is_causal.
     """
-    mask = next((ref for ref in args if isinstance(ref, Ref)), attn_bias)
+    mask = next((ref for ref in args if isinstance(ref, TensorRef)), attn_bias)
     causal = any(each is True for each in args) or bool(is_causal)
     return scaled_dot_product_attention(d, query, key, value, mask, 0.0, causal)
 
 
 def native_multi_head_attention(
-    d: Draft,
-    query: Ref,
-    key: Ref,
-    value: Ref,
+    d: Lowering,
+    query: TensorRef,
+    key: TensorRef,
+    value: TensorRef,
     embed_dim: int,
     num_head: int,
-    qkv_weight: Ref,
-    qkv_bias: Ref | None,
-    proj_weight: Ref,
-    proj_bias: Ref | None,
-    mask: Ref | None = None,
+    qkv_weight: TensorRef,
+    qkv_bias: TensorRef | None,
+    proj_weight: TensorRef,
+    proj_bias: TensorRef | None,
+    mask: TensorRef | None = None,
     need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
-) -> Ref:
+) -> TensorRef:
     """The fast path of nn.MultiheadAttention: one product for q, k and v, attention, projection."""
     qkv = linear(d, query, qkv_weight, qkv_bias)
     parts = d.several("split", qkv, at=at.Split(2, parts=3))
     if mask is not None or need_weights:
-        raise NoWords("the fast path of MultiheadAttention with a mask or with weights returned")
+        raise Unsupported(
+            "the fast path of MultiheadAttention with a mask or with weights returned"
+        )
     y = d.add("attention", *parts, at=at.Attention(num_head))
     return linear(d, y, proj_weight, proj_bias)
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from layerscope.formats.torch.aten.signatures import Converter, Operand
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 
 
-def constant(d: Draft, shape: Shape, dtype: str) -> Ref:
+def constant(d: Lowering, shape: Shape, dtype: str) -> TensorRef:
     """A constant tensor; its values are not recorded."""
     return d.add("constant", at=at.DeclaredOutputs((shape,), (dtype,)))
 
 
-def scalar_constant(d: Draft, dtype: str) -> Ref:
+def scalar_constant(d: Lowering, dtype: str) -> TensorRef:
     """A constant of rank 0."""
     return constant(d, (), dtype)
 
 
-def fill(d: Draft, self: Ref, value: Operand = 0) -> Ref:
-    if isinstance(value, Ref) and value.rank:
-        raise NoWords("a fill value that is not a scalar")
+def fill(d: Lowering, self: TensorRef, value: Operand = 0) -> TensorRef:
+    if isinstance(value, TensorRef) and value.rank:
+        raise Unsupported("a fill value that is not a scalar")
     return constant(d, self.shape, self.dtype)
 
 

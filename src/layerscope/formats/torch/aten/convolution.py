@@ -8,8 +8,8 @@ from functools import lru_cache
 from layerscope.formats.torch.aten.control import constant
 from layerscope.formats.torch.aten.layout import permute, reshape
 from layerscope.formats.torch.aten.signatures import IntOrInts, OneOutput
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
-from layerscope.formats.torch.draft import alike as one_dtype
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
+from layerscope.formats.torch.lowering import same_dtypes as one_dtype
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, Source, elements
 
@@ -34,31 +34,31 @@ def _window(kernel: Shape, stride: Shape, pads: at.Pads, dilation: Shape) -> at.
     return at.Window(kernel, stride, pads, dilation)
 
 
-def add_batch_axis(d: Draft, x: Ref, rank: int) -> Ref:
+def add_batch_axis(d: Lowering, x: TensorRef, rank: int) -> TensorRef:
     """The input with a batch axis, which PyTorch lets callers leave out."""
     return x if x.rank == rank + 2 else reshape(d, x, (1, *x.shape))
 
 
-def drop_batch_axis(d: Draft, y: Ref, x: Ref, rank: int) -> Ref:
+def drop_batch_axis(d: Lowering, y: TensorRef, x: TensorRef, rank: int) -> TensorRef:
     """The output without a batch axis if the input `x` had none."""
     return y if x.rank == rank + 2 else reshape(d, y, y.shape[1:])
 
 
 def conv(
-    d: Draft,
-    input: Ref,
-    weight: Ref,
-    bias: Ref | None = None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef,
+    bias: TensorRef | None = None,
     stride: IntOrInts = 1,
     padding: IntOrInts | str = 0,
     dilation: IntOrInts = 1,
     groups: int = 1,
-) -> Ref:
+) -> TensorRef:
     kernel = weight.shape[2:]
     rank = len(kernel)
     x = add_batch_axis(d, input, rank)
     if x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
-        raise NoWords("the channels of input, weight and groups do not agree")
+        raise Unsupported("the channels of input, weight and groups do not agree")
     dilations = per_axis(dilation, rank)
     if isinstance(padding, str):
         d.source = Source(op=f"{d.source.op}{STRING_PADDING}")
@@ -75,16 +75,16 @@ def conv(
 
 
 def conv_transpose(
-    d: Draft,
-    input: Ref,
-    weight: Ref,
-    bias: Ref | None = None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef,
+    bias: TensorRef | None = None,
     stride: IntOrInts = 1,
     padding: IntOrInts = 0,
     output_padding: IntOrInts = 0,
     groups: int = 1,
     dilation: IntOrInts = 1,
-) -> Ref:
+) -> TensorRef:
     kernel = weight.shape[2:]
     rank = len(kernel)
     x = add_batch_axis(d, input, rank)
@@ -102,10 +102,10 @@ def conv_transpose(
 
 
 def convolution(
-    d: Draft,
-    input: Ref,
-    weight: Ref,
-    bias: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef,
+    bias: TensorRef | None,
     stride: IntOrInts,
     padding: IntOrInts,
     dilation: IntOrInts,
@@ -113,7 +113,7 @@ def convolution(
     output_padding: IntOrInts,
     groups: int,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     if transposed:
         return conv_transpose(
             d, input, weight, bias, stride, padding, output_padding, groups, dilation
@@ -121,7 +121,9 @@ def convolution(
     return conv(d, input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv_tbc(d: Draft, self: Ref, weight: Ref, bias: Ref, pad: int = 0) -> Ref:
+def conv_tbc(
+    d: Lowering, self: TensorRef, weight: TensorRef, bias: TensorRef, pad: int = 0
+) -> TensorRef:
     """A convolution of T x N x C along the first axis."""
     x = permute(d, self, (1, 2, 0))
     kernel = permute(d, weight, (2, 1, 0))
@@ -131,13 +133,13 @@ def conv_tbc(d: Draft, self: Ref, weight: Ref, bias: Ref, pad: int = 0) -> Ref:
 
 
 def im2col(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     kernel_size: IntOrInts,
     dilation: IntOrInts,
     padding: IntOrInts,
     stride: IntOrInts,
-) -> Ref:
+) -> TensorRef:
     x = add_batch_axis(d, self, 2)
     window = at.Window(
         per_axis(kernel_size, 2), per_axis(stride, 2), symmetric_pads(padding, 2),
@@ -149,14 +151,14 @@ def im2col(
 
 
 def col2im(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     output_size: Sequence[int],
     kernel_size: IntOrInts,
     dilation: IntOrInts,
     padding: IntOrInts,
     stride: IntOrInts,
-) -> Ref:
+) -> TensorRef:
     """Each element of a column is added to the pixel it came from: a scatter into zeros."""
     x = self if self.rank == 3 else reshape(d, self, (1, *self.shape))
     kernel, starts = per_axis(kernel_size, 2), per_axis(padding, 2)
@@ -165,7 +167,7 @@ def col2im(
     )
     taps = elements(kernel)
     if x.shape[2] != elements(window.slide(tuple(output_size))) or x.shape[1] % taps:
-        raise NoWords("columns of an image of another size")
+        raise Unsupported("columns of an image of another size")
     batch, channels = x.shape[0], x.shape[1] // taps
     padded = [size + 2 * pad for size, pad in zip(output_size, starts, strict=True)]
     updates = reshape(d, x, (batch, channels, taps * x.shape[2]))

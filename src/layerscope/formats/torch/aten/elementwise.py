@@ -11,8 +11,8 @@ from layerscope.formats.torch.aten.promotion import (
     to_floating,
 )
 from layerscope.formats.torch.aten.signatures import Converter, OneOutput, Operand, Scalar
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.dtypes import FLOATS, INEXACT
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
 from layerscope.ops.complex_arithmetic import is_complex
@@ -25,16 +25,20 @@ MOST_GAMMAS = 64  # logarithms of one mvlgamma, each a step of its own
 def binary(op: str) -> OneOutput:
     """A converter to `op`; the result has the promoted dtype."""
 
-    def convert(d: Draft, self: Operand, other: Operand, *, alpha: Scalar = 1, **_: object) -> Ref:
-        tensors = [ref for ref in (self, other) if isinstance(ref, Ref)]
-        if alpha != 1 and isinstance(other, Ref) and tensors:
+    def convert(
+        d: Lowering, self: Operand, other: Operand, *, alpha: Scalar = 1, **_: object
+    ) -> TensorRef:
+        tensors = [ref for ref in (self, other) if isinstance(ref, TensorRef)]
+        if alpha != 1 and isinstance(other, TensorRef) and tensors:
             tensors[-1] = d.add("mul", tensors[-1])
-        return _add_binary(d, op, tensors, [c for c in (self, other) if not isinstance(c, Ref)])
+        return _add_binary(
+            d, op, tensors, [c for c in (self, other) if not isinstance(c, TensorRef)]
+        )
 
     return convert
 
 
-def _add_binary(d: Draft, op: str, tensors: list[Ref], scalars: list[Scalar]) -> Ref:
+def _add_binary(d: Lowering, op: str, tensors: list[TensorRef], scalars: list[Scalar]) -> TensorRef:
     if op == "bitwise":
         require_integers(*tensors)
     dtype = tensors[0].dtype
@@ -57,16 +61,18 @@ def _add_binary(d: Draft, op: str, tensors: list[Ref], scalars: list[Scalar]) ->
     return d.add(op, *tensors)
 
 
-def rsub(d: Draft, self: Ref, other: Operand, alpha: Scalar = 1) -> Ref:
+def rsub(d: Lowering, self: TensorRef, other: Operand, alpha: Scalar = 1) -> TensorRef:
     return binary("sub")(d, other, self)
 
 
-def div(d: Draft, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Ref:
+def div(
+    d: Lowering, self: Operand, other: Operand, *, rounding_mode: str | None = None
+) -> TensorRef:
     return binary("floor_div" if rounding_mode else "div")(d, self, other)
 
 
-def pow_(d: Draft, self: Operand, exponent: Operand) -> Ref:
-    if isinstance(self, Ref) and not isinstance(exponent, Ref):
+def pow_(d: Lowering, self: Operand, exponent: Operand) -> TensorRef:
+    if isinstance(self, TensorRef) and not isinstance(exponent, TensorRef):
         if isinstance(exponent, int) and exponent < 0 and not self.dtype.startswith(INEXACT):
             raise Refused(f"{self.dtype} to a negative power")
         if exponent == 2:
@@ -77,28 +83,34 @@ def pow_(d: Draft, self: Operand, exponent: Operand) -> Ref:
             return d.add("rsqrt", self)
         if exponent == 1:
             return d.add("identity", self)
-    if not isinstance(self, Ref):
+    if not isinstance(self, TensorRef):
         d.source = Source(op=f"{d.source.op}.Scalar")
     return binary("pow")(d, self, exponent)
 
 
-def addcmul(d: Draft, self: Ref, tensor1: Ref, tensor2: Ref, *, value: Scalar = 1) -> Ref:
+def addcmul(
+    d: Lowering, self: TensorRef, tensor1: TensorRef, tensor2: TensorRef, *, value: Scalar = 1
+) -> TensorRef:
     product = d.add("mul", tensor1, tensor2)
     return d.add("add", self, product if value == 1 else d.add("mul", product))
 
 
-def addcdiv(d: Draft, self: Ref, tensor1: Ref, tensor2: Ref, *, value: Scalar = 1) -> Ref:
+def addcdiv(
+    d: Lowering, self: TensorRef, tensor1: TensorRef, tensor2: TensorRef, *, value: Scalar = 1
+) -> TensorRef:
     quotient = d.add("div", tensor1, tensor2)
     return d.add("add", self, quotient if value == 1 else d.add("mul", quotient))
 
 
-def lerp(d: Draft, self: Ref, end: Ref, weight: Operand) -> Ref:
+def lerp(d: Lowering, self: TensorRef, end: TensorRef, weight: Operand) -> TensorRef:
     """Start + weight · (end − start)."""
     gap = d.add("sub", end, self)
-    return d.add("add", self, d.add("mul", gap, *([weight] if isinstance(weight, Ref) else [])))
+    return d.add(
+        "add", self, d.add("mul", gap, *([weight] if isinstance(weight, TensorRef) else []))
+    )
 
 
-def cross(d: Draft, self: Ref, other: Ref, *, dim: int = -1) -> Ref:
+def cross(d: Lowering, self: TensorRef, other: TensorRef, *, dim: int = -1) -> TensorRef:
     """Two products and their difference for each of three components."""
     return d.add("sub", d.add("mul", self, other), d.add("mul", self, other))
 
@@ -106,13 +118,13 @@ def cross(d: Draft, self: Ref, other: Ref, *, dim: int = -1) -> Ref:
 # Complex numbers
 
 
-def polar(d: Draft, abs: Ref, angle: Ref) -> Ref:
+def polar(d: Lowering, abs: TensorRef, angle: TensorRef) -> TensorRef:
     """The absolute value times cosine and sine of the angle."""
     parts = [d.add("mul", abs, d.add(op, angle)) for op in ("cos", "sin")]
     return d.add("complex", *parts)
 
 
-def angle(d: Draft, self: Ref) -> Ref:
+def angle(d: Lowering, self: TensorRef) -> TensorRef:
     """For real numbers 0 or π, by their sign."""
     if is_complex(self.dtype):
         return d.add("atan2", part(d, self), part(d, self))
@@ -125,53 +137,53 @@ def angle(d: Draft, self: Ref) -> Ref:
 # Special functions
 
 
-def _float_binary(d: Draft, op: str, a: Operand, b: Operand) -> Ref:
+def _float_binary(d: Lowering, op: str, a: Operand, b: Operand) -> TensorRef:
     """An op of two operands, integer tensors cast to floats."""
-    operands = [to_floating(d, each) if isinstance(each, Ref) else each for each in (a, b)]
+    operands = [to_floating(d, each) if isinstance(each, TensorRef) else each for each in (a, b)]
     return binary(op)(d, *operands)
 
 
-def special(d: Draft, *args: object, **_: object) -> Ref:
+def special(d: Lowering, *args: object, **_: object) -> TensorRef:
     """One `exp` per element; scalars such as an order are constants."""
-    refs = [each for each in args if isinstance(each, Ref)]
+    refs = [each for each in args if isinstance(each, TensorRef)]
     if len(refs) == 1:
         return d.add("special", to_floating(d, refs[0]))
     return _float_binary(d, "special", *refs[:2])
 
 
-def polygamma(d: Draft, n: int, self: Ref) -> Ref:
+def polygamma(d: Lowering, n: int, self: TensorRef) -> TensorRef:
     return special(d, self)
 
 
-def scale_by_constant(d: Draft, self: Ref) -> Ref:
+def scale_by_constant(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("mul", to_floating(d, self))
 
 
-def frac(d: Draft, self: Ref) -> Ref:
+def frac(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("sub", self, d.add("floor", self))
 
 
-def frexp(d: Draft, self: Ref) -> list[Ref]:
+def frexp(d: Lowering, self: TensorRef) -> list[TensorRef]:
     """Mantissa and exponent, by one bitwise operation."""
     mantissa = d.add("bitwise", self)
     return [mantissa, d.cast(mantissa, "int32")]
 
 
-def ldexp(d: Draft, self: Ref, other: Ref) -> Ref:
+def ldexp(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     return _float_binary(d, "mul", self, d.add("pow", to_floating(d, other)))
 
 
-def float_bits(d: Draft, self: Operand, other: Operand) -> Ref:
+def float_bits(d: Lowering, self: Operand, other: Operand) -> TensorRef:
     """A bitwise operation on floats, such as taking the sign bit of the other."""
-    operands = [to_floating(d, each) for each in (self, other) if isinstance(each, Ref)]
+    operands = [to_floating(d, each) for each in (self, other) if isinstance(each, TensorRef)]
     return d.add("bitwise", *operands)
 
 
-def heaviside(d: Draft, self: Ref, values: Ref) -> Ref:
+def heaviside(d: Lowering, self: TensorRef, values: TensorRef) -> TensorRef:
     return d.add("where", d.add("compare", self), values, scalar_constant(d, values.dtype))
 
 
-def logaddexp(d: Draft, self: Ref, other: Ref) -> Ref:
+def logaddexp(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     """max(a, b) + log(1 + exp(−|a − b|))"""
     gap = d.add("neg", d.add("abs", _float_binary(d, "sub", self, other), at=at.Activation()))
     rest = d.add("log1p", d.add("exp", gap))
@@ -181,11 +193,11 @@ def logaddexp(d: Draft, self: Ref, other: Ref) -> Ref:
 def xlogy(op: str) -> OneOutput:
     """A converter of x · log y, with 0 where x is 0."""
 
-    def convert(d: Draft, self: Operand, other: Operand) -> Ref:
-        if not isinstance(other, Ref):
+    def convert(d: Lowering, self: Operand, other: Operand) -> TensorRef:
+        if not isinstance(other, TensorRef):
             return _float_binary(d, "mul", self, other)  # the logarithm of a scalar is a constant
         product = _float_binary(d, "mul", self, d.add(op, to_floating(d, other)))
-        if not isinstance(self, Ref):
+        if not isinstance(self, TensorRef):
             return product
         is_zero = d.add("compare", self)
         return d.add("where", is_zero, scalar_constant(d, product.dtype), product)
@@ -193,19 +205,19 @@ def xlogy(op: str) -> OneOutput:
     return convert
 
 
-def entropy(d: Draft, self: Ref) -> Ref:
+def entropy(d: Lowering, self: TensorRef) -> TensorRef:
     """−x · log x"""
     x = to_floating(d, self)
     y = d.add("neg", d.add("mul", x, d.add("log", x)))
     return d.add("where", d.add("compare", x), y, scalar_constant(d, y.dtype))
 
 
-def hypot(d: Draft, self: Ref, other: Ref) -> Ref:
+def hypot(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     squares = [d.add("square", each) for each in (self, other)]
     return d.add("sqrt", _float_binary(d, "add", *squares))
 
 
-def logit(d: Draft, self: Ref, eps: float | None = None) -> Ref:
+def logit(d: Lowering, self: TensorRef, eps: float | None = None) -> TensorRef:
     """log(x / (1 − x)), x clipped to [eps, 1 − eps]"""
     x = to_floating(d, self)
     if eps is not None:
@@ -214,21 +226,21 @@ def logit(d: Draft, self: Ref, eps: float | None = None) -> Ref:
     return d.add("log", d.add("div", x, d.add("sub", x)))
 
 
-def sinc(d: Draft, self: Ref) -> Ref:
+def sinc(d: Lowering, self: TensorRef) -> TensorRef:
     """sin(πx) / πx, and 1 where x is 0"""
     x = d.add("mul", to_floating(d, self))
     y = d.add("div", d.add("sin", x), x)
     return d.add("where", d.add("compare", x), scalar_constant(d, y.dtype), y)
 
 
-def signbit(d: Draft, self: Ref) -> Ref:
+def signbit(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("compare", self)
 
 
-def mvlgamma(d: Draft, self: Ref, p: int) -> Ref:
+def mvlgamma(d: Lowering, self: TensorRef, p: int) -> TensorRef:
     """The sum of lgamma(x − j/2) for j from 0 to p − 1, plus a constant."""
     if p > MOST_GAMMAS:
-        raise NoWords(f"mvlgamma of {p} logarithms, more than {MOST_GAMMAS}")
+        raise Unsupported(f"mvlgamma of {p} logarithms, more than {MOST_GAMMAS}")
     x = to_floating(d, self)
     total = d.add("special", d.add("sub", x))
     for _ in range(1, p):

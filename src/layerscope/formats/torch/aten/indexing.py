@@ -11,13 +11,13 @@ from layerscope.formats.torch.aten.layout import broadcast_to, permute, reshape
 from layerscope.formats.torch.aten.promotion import promote_types
 from layerscope.formats.torch.aten.signatures import OneOutput, Operand, Scalar
 from layerscope.formats.torch.aten.slice_concat import slice_
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.spec import axis_of, broadcast
 
 INDEX_DTYPES = frozenset(("int64", "int32"))
-Indices = Sequence[Ref | None]  # one for each axis; None takes all of it
+Indices = Sequence[TensorRef | None]  # one for each axis; None takes all of it
 Reduction = Literal["", "mul", "mean", "max", "min"]
 REDUCTIONS: dict[str, Reduction] = {
     "add": "", "sum": "", "multiply": "mul", "prod": "mul", "mean": "mean", "amax": "max",
@@ -25,7 +25,7 @@ REDUCTIONS: dict[str, Reduction] = {
 }  # fmt: skip
 
 
-def require_index(*indices: Ref) -> None:
+def require_index(*indices: TensorRef) -> None:
     """Raise for an index that is not of integers; meta kernels may not check it."""
     for ref in indices:
         if ref.dtype not in INDEX_DTYPES and 0 not in ref.shape:
@@ -35,14 +35,14 @@ def require_index(*indices: Ref) -> None:
 # Reads
 
 
-def embedding(d: Draft, weight: Ref, indices: Ref, *_: object) -> Ref:
+def embedding(d: Lowering, weight: TensorRef, indices: TensorRef, *_: object) -> TensorRef:
     require_index(indices)
     if weight.stored and weight.dtype == d.floating:
         return d.add("embedding", indices, at=at.Embedding(*weight.shape), holds={"weight": weight})
     return d.add("gather", weight, indices, at=at.Gather(0))
 
 
-def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
+def index_select(d: Lowering, self: TensorRef, dim: int, index: TensorRef) -> TensorRef:
     if not self.rank:
         return reshape(d, index_select(d, reshape(d, self, (1,)), 0, index), ())
     if index.rank > 1:
@@ -51,24 +51,28 @@ def index_select(d: Draft, self: Ref, dim: int, index: Ref) -> Ref:
     return d.add("gather", self, index, at=at.Gather(axis_of(dim, max(self.rank, 1))))
 
 
-def gather(d: Draft, self: Ref, dim: int, index: Ref, *, sparse_grad: bool = False) -> Ref:
+def gather(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, *, sparse_grad: bool = False
+) -> TensorRef:
     require_index(index)
     return d.add("gather", self, index, at=at.Gather(axis_of(dim, self.rank), elements=True))
 
 
-def take_along_dim(d: Draft, self: Ref, indices: Ref, dim: int | None = None) -> Ref:
+def take_along_dim(
+    d: Lowering, self: TensorRef, indices: TensorRef, dim: int | None = None
+) -> TensorRef:
     if dim is None:
-        raise NoWords("indices into the flattened tensor")
+        raise Unsupported("indices into the flattened tensor")
     return gather(d, self, dim, indices)
 
 
-def take(d: Draft, self: Ref, index: Ref) -> Ref:
+def take(d: Lowering, self: TensorRef, index: TensorRef) -> TensorRef:
     """By indices into the flattened tensor."""
     require_index(index)
     return d.add("gather", reshape(d, self, (elements(self.shape),)), index, at=at.Gather(0))
 
 
-def index(d: Draft, self: Ref, indices: Indices) -> Ref:
+def index(d: Lowering, self: TensorRef, indices: Indices) -> TensorRef:
     """By index tensors: along one axis a `gather` of slices, along several a `gather_nd`."""
     axes, tensors = _index_tensors(indices)
     if len(tensors) == 1:
@@ -85,23 +89,23 @@ def index(d: Draft, self: Ref, indices: Indices) -> Ref:
     return permute(d, y, order)
 
 
-def _index_tensors(indices: Indices) -> tuple[list[int], list[Ref]]:
+def _index_tensors(indices: Indices) -> tuple[list[int], list[TensorRef]]:
     """The axes that have an index tensor, and the tensors; masks have no converter."""
     axes = [axis for axis, ref in enumerate(indices) if ref is not None]
     tensors = [ref for ref in indices if ref is not None]
     if any(ref.dtype in ("bool", "uint8") for ref in tensors):
-        raise NoWords("indices that depend on data")
+        raise Unsupported("indices that depend on data")
     require_index(*tensors)
     return axes, tensors
 
 
-def _index_columns(d: Draft, tensors: list[Ref]) -> tuple[Shape, list[Ref]]:
+def _index_columns(d: Lowering, tensors: list[TensorRef]) -> tuple[Shape, list[TensorRef]]:
     """The common shape of index tensors, and each as a column of the index of `gather_nd`."""
     shape = broadcast(tuple(ref.shape for ref in tensors))
     return shape, [reshape(d, broadcast_to(d, ref, shape), (*shape, 1)) for ref in tensors]
 
 
-def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
+def unfold(d: Lowering, self: TensorRef, dimension: int, size: int, step: int) -> TensorRef:
     """Windows along one axis as a new last axis; windows that do not overlap are a reshape."""
     if not self.rank:
         return reshape(d, self, (1,))
@@ -117,15 +121,17 @@ def unfold(d: Draft, self: Ref, dimension: int, size: int, step: int) -> Ref:
     return permute(d, windows, (*order, axis + 1))
 
 
-def roll(d: Draft, self: Ref, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) -> Ref:
+def roll(
+    d: Lowering, self: TensorRef, shifts: int | Sequence[int], dims: int | Sequence[int] = ()
+) -> TensorRef:
     for axis in (dims,) if isinstance(dims, int) else dims:
         axis_of(axis, self.rank)
     return d.add("roll", self)
 
 
-def one_hot(d: Draft, self: Ref, num_classes: int = -1) -> Ref:
+def one_hot(d: Lowering, self: TensorRef, num_classes: int = -1) -> TensorRef:
     if num_classes < 1:
-        raise NoWords("a number of classes that depends on data")
+        raise Unsupported("a number of classes that depends on data")
     require_index(self)
     return d.add("one_hot", self, at=at.OneHot(num_classes, -1, "int64"))
 
@@ -134,29 +140,29 @@ def one_hot(d: Draft, self: Ref, num_classes: int = -1) -> Ref:
 
 
 def where(
-    d: Draft, condition: Ref, self: Operand | None = None, other: Operand | None = None
-) -> Ref:
+    d: Lowering, condition: TensorRef, self: Operand | None = None, other: Operand | None = None
+) -> TensorRef:
     if self is None:
-        raise NoWords("indices that depend on data")
+        raise Unsupported("indices that depend on data")
     if condition.dtype not in ("bool", "uint8"):
         raise Refused(f"a condition of {condition.dtype}")
-    dtypes = [ref.dtype for ref in (self, other) if isinstance(ref, Ref)]
+    dtypes = [ref.dtype for ref in (self, other) if isinstance(ref, TensorRef)]
     dtype = dtypes[0] if dtypes else d.floating
     if len(dtypes) == 2 and dtypes[0] != dtypes[1]:
         dtype = promote_types(*dtypes)
     choices = [
-        d.cast(each, dtype) if isinstance(each, Ref) else scalar_constant(d, dtype)
+        d.cast(each, dtype) if isinstance(each, TensorRef) else scalar_constant(d, dtype)
         for each in (self, other)
     ]
     return d.add("where", condition, *choices)
 
 
-def masked_fill(d: Draft, self: Ref, mask: Ref, value: Operand) -> Ref:
+def masked_fill(d: Lowering, self: TensorRef, mask: TensorRef, value: Operand) -> TensorRef:
     if mask.dtype != "bool":
         raise Refused(f"a mask of {mask.dtype}")
-    if isinstance(value, Ref):
+    if isinstance(value, TensorRef):
         if value.rank:
-            raise NoWords("a fill value that is not a scalar")
+            raise Unsupported("a fill value that is not a scalar")
         filler = d.cast(value, self.dtype)
     else:
         filler = scalar_constant(d, self.dtype)
@@ -167,13 +173,13 @@ def masked_fill(d: Draft, self: Ref, mask: Ref, value: Operand) -> Ref:
 
 
 def index_put(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     indices: Indices,
-    values: Ref,
+    values: TensorRef,
     accumulate: bool = False,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     """A mask with one value is a `where`; index tensors of the first axes a `scatter_nd`."""
     tensors = [ref for ref in indices if ref is not None]
     if len(tensors) == 1 and tensors[0].dtype == "bool" and elements(values.shape) == 1:
@@ -183,7 +189,7 @@ def index_put(
             return d.add("where", reshape(d, mask, shape), reshape(d, values, ()), self)
     axes, tensors = _index_tensors(indices)
     if axes != list(range(len(axes))):
-        raise NoWords("an index of other than the first axes")
+        raise Unsupported("an index of other than the first axes")
     shape, columns = _index_columns(d, tensors)
     joined = d.concat(columns, len(shape)) if len(columns) > 1 else columns[0]
     updates = broadcast_to(d, values, (*shape, *self.shape[len(axes) :]))
@@ -191,21 +197,21 @@ def index_put(
 
 
 def scatter(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     dim: int,
-    index: Ref,
+    index: TensorRef,
     src: Operand = 0,
     *,
     reduce: str = "",
     value: Scalar = 0,
-) -> Ref:
+) -> TensorRef:
     require_index(index)
     if not self.rank:
-        row = src if not isinstance(src, Ref) else reshape(d, src, (1,))
+        row = src if not isinstance(src, TensorRef) else reshape(d, src, (1,))
         one = scatter(d, reshape(d, self, (1,)), 0, reshape(d, index, (1,)), row, reduce=reduce)
         return reshape(d, one, ())
-    if not isinstance(src, Ref):
+    if not isinstance(src, TensorRef):
         updates = constant(d, index.shape, self.dtype)
     elif src.shape != index.shape:  # a view of as many elements as there are indices
         axes = tuple(range(src.rank))
@@ -218,46 +224,62 @@ def scatter(
     return d.add("scatter", self, index, updates, at=attrs)
 
 
-def scatter_add(d: Draft, self: Ref, dim: int, index: Ref, src: Ref) -> Ref:
+def scatter_add(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, src: TensorRef
+) -> TensorRef:
     return scatter(d, self, dim, index, src, reduce="add")
 
 
 def scatter_reduce(
-    d: Draft, self: Ref, dim: int, index: Ref, src: Ref, reduce: str, *, include_self: bool = True
-) -> Ref:
+    d: Lowering,
+    self: TensorRef,
+    dim: int,
+    index: TensorRef,
+    src: TensorRef,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> TensorRef:
     return scatter(d, self, dim, index, src, reduce=reduce)
 
 
-def _for_all_axes(d: Draft, axis: int, index: Ref, updates: Ref) -> Ref:
+def _for_all_axes(d: Lowering, axis: int, index: TensorRef, updates: TensorRef) -> TensorRef:
     """An index along one axis expanded to the shape of the updates."""
     shape = [1] * updates.rank
     shape[axis] = elements(index.shape)
     return broadcast_to(d, reshape(d, index, shape), updates.shape)
 
 
-def _of_rank_0(d: Draft, converter: OneOutput, tensors: tuple[Ref, Ref, Ref], *args: object) -> Ref:
+def _of_rank_0(
+    d: Lowering,
+    converter: OneOutput,
+    tensors: tuple[TensorRef, TensorRef, TensorRef],
+    *args: object,
+) -> TensorRef:
     """The converter on self, index and source of rank 0, each as a vector of one element."""
     self, index, source = [reshape(d, each, (1,)) for each in tensors]
     return reshape(d, converter(d, self, 0, index, source, *args), ())
 
 
 def index_reduce(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     dim: int,
-    index: Ref,
-    source: Ref,
+    index: TensorRef,
+    source: TensorRef,
     reduce: str,
     *,
     include_self: bool = True,
-) -> Ref:
+) -> TensorRef:
     if not self.rank:
         return _of_rank_0(d, index_reduce, (self, index, source), reduce)
     axis = axis_of(dim, self.rank)
     return scatter(d, self, axis, _for_all_axes(d, axis, index, source), source, reduce=reduce)
 
 
-def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Operand) -> Ref:
+def index_fill(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, value: Operand
+) -> TensorRef:
     require_index(index)
     if not self.rank:
         return reshape(d, index_fill(d, reshape(d, self, (1,)), 0, index, value), ())
@@ -267,7 +289,15 @@ def index_fill(d: Draft, self: Ref, dim: int, index: Ref, value: Operand) -> Ref
     return scatter(d, self, axis, _for_all_axes(d, axis, index, filled), filled)
 
 
-def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: Scalar = 1) -> Ref:
+def index_add(
+    d: Lowering,
+    self: TensorRef,
+    dim: int,
+    index: TensorRef,
+    source: TensorRef,
+    *,
+    alpha: Scalar = 1,
+) -> TensorRef:
     require_index(index)
     if not self.rank:
         return _of_rank_0(d, index_add, (self, index, source))
@@ -280,7 +310,9 @@ def index_add(d: Draft, self: Ref, dim: int, index: Ref, source: Ref, *, alpha: 
     return d.add("scatter_nd", self, column, source, at=at.Scatter(0, True))
 
 
-def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
+def index_copy(
+    d: Lowering, self: TensorRef, dim: int, index: TensorRef, source: TensorRef
+) -> TensorRef:
     require_index(index)
     if not self.rank:
         return _of_rank_0(d, index_copy, (self, index, source))
@@ -294,7 +326,9 @@ def index_copy(d: Draft, self: Ref, dim: int, index: Ref, source: Ref) -> Ref:
     return d.add("scatter_nd", self, column, source, at=at.Scatter(0))
 
 
-def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) -> Ref:
+def put(
+    d: Lowering, self: TensorRef, index: TensorRef, source: TensorRef, accumulate: bool = False
+) -> TensorRef:
     """By indices into the flattened tensor."""
     require_index(index)
     count = (elements(index.shape),)
@@ -305,8 +339,8 @@ def put(d: Draft, self: Ref, index: Ref, source: Ref, accumulate: bool = False) 
 
 
 def unfold_backward(
-    d: Draft, grad_in: Ref, input_sizes: Sequence[int], dim: int, size: int, step: int
-) -> Ref:
+    d: Lowering, grad_in: TensorRef, input_sizes: Sequence[int], dim: int, size: int, step: int
+) -> TensorRef:
     """Each element of a window is added to the element it came from."""
     shape = tuple(input_sizes)
     count = math.prod(grad_in.shape)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from layerscope.formats.torch.aten.signatures import Converter, DType, IntOrInts, OneOutput, Scalar
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
 from layerscope.formats.torch.dtypes import name_of
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import DTYPE_BITS, Source, elements
 from layerscope.ops.complex_arithmetic import is_complex
@@ -19,7 +19,7 @@ PAD_MODES: dict[str, PadMode] = {"reflect": "reflect", "replicate": "edge", "cir
 # Shapes
 
 
-def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
+def reshape(d: Lowering, self: TensorRef, shape: Sequence[int]) -> TensorRef:
     """The tensor itself if it has the shape already; -1 is inferred."""
     sizes = list(shape)
     if -1 in sizes:
@@ -29,21 +29,23 @@ def reshape(d: Draft, self: Ref, shape: Sequence[int]) -> Ref:
     if new_shape == self.shape:
         return self
     if 0 in new_shape:
-        raise NoWords("a reshape to an empty tensor")
+        raise Unsupported("a reshape to an empty tensor")
     return d.add("reshape", self, at=at.Reshape(new_shape))
 
 
-def reshape_alias(d: Draft, self: Ref, size: Sequence[int], stride: Sequence[int]) -> Ref:
+def reshape_alias(
+    d: Lowering, self: TensorRef, size: Sequence[int], stride: Sequence[int]
+) -> TensorRef:
     return reshape(d, self, size)
 
 
-def view(d: Draft, self: Ref, size: Sequence[int] | DType) -> Ref:
+def view(d: Lowering, self: TensorRef, size: Sequence[int] | DType) -> TensorRef:
     if not isinstance(size, (list, tuple)):  # the overload view.dtype
         return _view_dtype(d, self, name_of(size))
     return reshape(d, self, size)
 
 
-def _view_dtype(d: Draft, self: Ref, dtype: str) -> Ref:
+def _view_dtype(d: Lowering, self: TensorRef, dtype: str) -> TensorRef:
     """The same bytes in another dtype; its size changes the last axis."""
     old, new = DTYPE_BITS[self.dtype], DTYPE_BITS[dtype]
     if self.rank and old != new:
@@ -53,15 +55,17 @@ def _view_dtype(d: Draft, self: Ref, dtype: str) -> Ref:
     return d.add("view", self, at=at.DeclaredOutputs((shape,), (dtype,)))
 
 
-def view_as(d: Draft, self: Ref, other: Ref) -> Ref:
+def view_as(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     return reshape(d, self, other.shape)
 
 
-def ravel(d: Draft, self: Ref) -> Ref:
+def ravel(d: Lowering, self: TensorRef) -> TensorRef:
     return reshape(d, self, (-1,))
 
 
-def flatten(d: Draft, self: Ref, start_dim: int = 0, end_dim: int = -1, *_: object) -> Ref:
+def flatten(
+    d: Lowering, self: TensorRef, start_dim: int = 0, end_dim: int = -1, *_: object
+) -> TensorRef:
     if not self.shape:
         return reshape(d, self, (1,))
     start, end = start_dim % self.rank, end_dim % self.rank
@@ -70,7 +74,9 @@ def flatten(d: Draft, self: Ref, start_dim: int = 0, end_dim: int = -1, *_: obje
     return d.add("flatten", self, at=at.Flatten(start_dim, end_dim))
 
 
-def unflatten(d: Draft, self: Ref, dim: int, sizes: Sequence[int], *_: object) -> Ref:
+def unflatten(
+    d: Lowering, self: TensorRef, dim: int, sizes: Sequence[int], *_: object
+) -> TensorRef:
     axis = dim % self.rank
     inner = list(sizes)
     if -1 in inner:
@@ -78,12 +84,12 @@ def unflatten(d: Draft, self: Ref, dim: int, sizes: Sequence[int], *_: object) -
     return reshape(d, self, (*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
 
 
-def unsqueeze(d: Draft, self: Ref, dim: int) -> Ref:
+def unsqueeze(d: Lowering, self: TensorRef, dim: int) -> TensorRef:
     axis = dim % (self.rank + 1)
     return reshape(d, self, (*self.shape[:axis], 1, *self.shape[axis:]))
 
 
-def squeeze(d: Draft, self: Ref, dim: IntOrInts | None = None) -> Ref:
+def squeeze(d: Lowering, self: TensorRef, dim: IntOrInts | None = None) -> TensorRef:
     if not self.shape:
         return self
     if dim is None:
@@ -96,7 +102,7 @@ def squeeze(d: Draft, self: Ref, dim: IntOrInts | None = None) -> Ref:
 # Axis order
 
 
-def permute(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+def permute(d: Lowering, self: TensorRef, dims: Sequence[int]) -> TensorRef:
     """A `reshape` where only axes of size 1 move, else a `permute`."""
     order = tuple(n % self.rank for n in dims) if self.rank else ()
     if order == tuple(range(self.rank)):
@@ -107,7 +113,7 @@ def permute(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
     return d.add("permute", self, at=at.Permute(order))
 
 
-def transpose(d: Draft, self: Ref, dim0: int, dim1: int) -> Ref:
+def transpose(d: Lowering, self: TensorRef, dim0: int, dim1: int) -> TensorRef:
     if not self.rank:
         return self
     order = list(range(self.rank))
@@ -115,19 +121,19 @@ def transpose(d: Draft, self: Ref, dim0: int, dim1: int) -> Ref:
     return permute(d, self, order)
 
 
-def t(d: Draft, self: Ref) -> Ref:
+def t(d: Lowering, self: TensorRef) -> TensorRef:
     return self if self.rank < 2 else transpose(d, self, 0, 1)
 
 
-def matrix_transpose(d: Draft, self: Ref) -> Ref:
+def matrix_transpose(d: Lowering, self: TensorRef) -> TensorRef:
     return transpose(d, self, -2, -1)
 
 
-def numpy_transpose(d: Draft, self: Ref) -> Ref:
+def numpy_transpose(d: Lowering, self: TensorRef) -> TensorRef:
     return permute(d, self, tuple(reversed(range(self.rank))))
 
 
-def movedim(d: Draft, self: Ref, source: IntOrInts, destination: IntOrInts) -> Ref:
+def movedim(d: Lowering, self: TensorRef, source: IntOrInts, destination: IntOrInts) -> TensorRef:
     sources = [source] if isinstance(source, int) else list(source)
     targets = [destination] if isinstance(destination, int) else list(destination)
     sources = [n % self.rank for n in sources]
@@ -139,11 +145,11 @@ def movedim(d: Draft, self: Ref, source: IntOrInts, destination: IntOrInts) -> R
     return permute(d, self, [next(rest) if n is None else n for n in order])
 
 
-def flip(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+def flip(d: Lowering, self: TensorRef, dims: Sequence[int]) -> TensorRef:
     return d.add("flip", self, at=at.Flip(tuple(axis_of(n, self.rank) for n in dims)))
 
 
-def rot90(d: Draft, self: Ref, k: int = 1, dims: Sequence[int] = (0, 1)) -> Ref:
+def rot90(d: Lowering, self: TensorRef, k: int = 1, dims: Sequence[int] = (0, 1)) -> TensorRef:
     """One turn by 90 degrees flips one axis and swaps both."""
     one, two = [axis_of(n, self.rank) for n in dims]
     turns = k % 4
@@ -154,16 +160,16 @@ def rot90(d: Draft, self: Ref, k: int = 1, dims: Sequence[int] = (0, 1)) -> Ref:
     return transpose(d, flip(d, self, (two if turns == 1 else one,)), one, two)
 
 
-def channel_shuffle(d: Draft, self: Ref, groups: int) -> Ref:
+def channel_shuffle(d: Lowering, self: TensorRef, groups: int) -> TensorRef:
     if self.rank < 3:
-        raise NoWords(f"channel shuffle of a tensor of rank {self.rank}")
+        raise Unsupported(f"channel shuffle of a tensor of rank {self.rank}")
     return d.add("channel_shuffle", self, at=at.ChannelShuffle(groups))
 
 
 # Repetition, padding
 
 
-def broadcast_to(d: Draft, self: Ref, size: Sequence[int]) -> Ref:
+def broadcast_to(d: Lowering, self: TensorRef, size: Sequence[int]) -> TensorRef:
     lead = len(size) - self.rank
     wanted = tuple(
         (self.shape[n - lead] if n >= lead else 1) if s == -1 else s for n, s in enumerate(size)
@@ -175,36 +181,38 @@ def broadcast_to(d: Draft, self: Ref, size: Sequence[int]) -> Ref:
     return d.add("expand", self, at=at.Expand(wanted))
 
 
-def expand(d: Draft, self: Ref, size: Sequence[int], *, implicit: bool = False) -> Ref:
+def expand(
+    d: Lowering, self: TensorRef, size: Sequence[int], *, implicit: bool = False
+) -> TensorRef:
     return broadcast_to(d, self, size)
 
 
-def expand_as(d: Draft, self: Ref, other: Ref) -> Ref:
+def expand_as(d: Lowering, self: TensorRef, other: TensorRef) -> TensorRef:
     return broadcast_to(d, self, other.shape)
 
 
-def repeat(d: Draft, self: Ref, repeats: Sequence[int]) -> Ref:
+def repeat(d: Lowering, self: TensorRef, repeats: Sequence[int]) -> TensorRef:
     x = reshape(d, self, (1,) * (len(repeats) - self.rank) + self.shape)
     if all(n == 1 for n in repeats):
         return x
     return d.add("repeat", x, at=at.Repeat(tuple(repeats)))
 
 
-def tile(d: Draft, self: Ref, dims: Sequence[int]) -> Ref:
+def tile(d: Lowering, self: TensorRef, dims: Sequence[int]) -> TensorRef:
     return repeat(d, self, (1,) * (self.rank - len(dims)) + tuple(dims))
 
 
 def repeat_interleave(
-    d: Draft,
-    self: Ref,
-    repeats: int | Ref,
+    d: Lowering,
+    self: TensorRef,
+    repeats: int | TensorRef,
     dim: int | None = None,
     *,
     output_size: int | None = None,
-) -> Ref:
+) -> TensorRef:
     """An expand along a new axis behind `dim`, then both are joined."""
     if not isinstance(repeats, int):
-        raise NoWords("repeats that depend on data")
+        raise Unsupported("repeats that depend on data")
     x = self if dim is not None else reshape(d, self, (-1,))
     axis = axis_of(dim or 0, max(x.rank, 1))
     if repeats == 1:
@@ -215,38 +223,40 @@ def repeat_interleave(
 
 
 def pad(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     pad: Sequence[int],
     mode: str = "constant",
     value: Scalar | None = None,
-) -> Ref:
+) -> TensorRef:
     pairs = [(0, 0)] * self.rank
     if len(pad) % 2 or len(pad) > 2 * self.rank:
-        raise NoWords(f"{len(pad)} pads for a tensor of rank {self.rank}")
+        raise Unsupported(f"{len(pad)} pads for a tensor of rank {self.rank}")
     for n in range(len(pad) // 2):
         pairs[self.rank - 1 - n] = (pad[2 * n], pad[2 * n + 1])
     if not any(map(any, pairs)):
         return d.add("identity", self)
     filling: PadMode = PAD_MODES.get(mode, "constant") if isinstance(mode, str) else "constant"
     if filling != "constant" and self.rank - len(pad) // 2 not in (1, 2):
-        raise NoWords(f"{mode} padding of batch or channels")
+        raise Unsupported(f"{mode} padding of batch or channels")
     room = [size - max(pair) for pair, size in zip(pairs, self.shape, strict=True) if any(pair)]
     if filling == "reflect" and min(room) < 1:
-        raise NoWords("reflection padding as large as the input")
+        raise Unsupported("reflection padding as large as the input")
     if mode == "circular":
         d.source = Source(op=f"{d.source.op}.circular")
     return d.add("pad", self, at=at.Pad(tuple(pairs), filling))
 
 
-def constant_pad(d: Draft, self: Ref, padding: Sequence[int], value: Scalar = 0) -> Ref:
+def constant_pad(
+    d: Lowering, self: TensorRef, padding: Sequence[int], value: Scalar = 0
+) -> TensorRef:
     return pad(d, self, padding)
 
 
 def pad_with(mode: str) -> OneOutput:
     """A converter of padding in one mode."""
 
-    def convert(d: Draft, self: Ref, padding: Sequence[int]) -> Ref:
+    def convert(d: Lowering, self: TensorRef, padding: Sequence[int]) -> TensorRef:
         return pad(d, self, padding, mode)
 
     return convert
@@ -255,16 +265,16 @@ def pad_with(mode: str) -> OneOutput:
 # Views, copies
 
 
-def alias(d: Draft, self: Ref, *_: object, **__: object) -> Ref:
+def alias(d: Lowering, self: TensorRef, *_: object, **__: object) -> TensorRef:
     """The same tensor, no node: memory formats and autograd flags are not recorded."""
     return self
 
 
-def clone(d: Draft, self: Ref, *_: object, **__: object) -> Ref:
+def clone(d: Lowering, self: TensorRef, *_: object, **__: object) -> TensorRef:
     return d.add("identity", self)
 
 
-def copy(d: Draft, self: Ref, src: Ref, non_blocking: bool = False) -> Ref:
+def copy(d: Lowering, self: TensorRef, src: TensorRef, non_blocking: bool = False) -> TensorRef:
     """`src` in the dtype and shape of `self`."""
     y = broadcast_to(d, d.cast(src, self.dtype), self.shape)
     return y if y is not src else d.add("identity", src)
@@ -273,17 +283,19 @@ def copy(d: Draft, self: Ref, src: Ref, non_blocking: bool = False) -> Ref:
 def copy_of(converter: OneOutput) -> OneOutput:
     """A converter of the `_copy` variant of a view operator."""
 
-    def convert(d: Draft, *args: object, **kwargs: object) -> Ref:
+    def convert(d: Lowering, *args: object, **kwargs: object) -> TensorRef:
         return d.add("identity", converter(d, *args, **kwargs))
 
     return convert
 
 
-def as_strided(d: Draft, self: Ref, size: Sequence[int], *_: object) -> Ref:
+def as_strided(d: Lowering, self: TensorRef, size: Sequence[int], *_: object) -> TensorRef:
     return d.add("view", self, at=at.DeclaredOutputs((tuple(size),), (self.dtype,)))
 
 
-def diagonal(d: Draft, self: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:
+def diagonal(
+    d: Lowering, self: TensorRef, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> TensorRef:
     axes = [axis_of(n, self.rank) for n in (dim1, dim2)]
     rows, columns = [self.shape[n] for n in axes]
     size = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
@@ -291,15 +303,15 @@ def diagonal(d: Draft, self: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1)
     return as_strided(d, self, (*rest, max(size, 0)))
 
 
-def triangle(d: Draft, self: Ref, diagonal: int = 0) -> Ref:
+def triangle(d: Lowering, self: TensorRef, diagonal: int = 0) -> TensorRef:
     return d.add("trilu", self)
 
 
-def dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
+def dropout(d: Lowering, input: TensorRef, p: float = 0.5, train: bool = True) -> TensorRef:
     return d.add("dropout", input, at=at.Dropout(p, d.in_place, d.training and not train))
 
 
-def feature_dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) -> Ref:
+def feature_dropout(d: Lowering, input: TensorRef, p: float = 0.5, train: bool = True) -> TensorRef:
     attrs = at.Dropout(p, d.in_place, d.training and not train, channels=True)
     return d.add("dropout", input, at=attrs)
 
@@ -307,28 +319,28 @@ def feature_dropout(d: Draft, input: Ref, p: float = 0.5, train: bool = True) ->
 # Complex numbers
 
 
-def part(d: Draft, x: Ref) -> Ref:
+def part(d: Lowering, x: TensorRef) -> TensorRef:
     """The real or the imaginary part of a complex tensor, a view."""
     return d.add("view", x, at=at.DeclaredOutputs((x.shape,), (REAL_PARTS[x.dtype],)))
 
 
-def real(d: Draft, self: Ref) -> Ref:
+def real(d: Lowering, self: TensorRef) -> TensorRef:
     return part(d, self) if is_complex(self.dtype) else self
 
 
-def imag(d: Draft, self: Ref) -> Ref:
+def imag(d: Lowering, self: TensorRef) -> TensorRef:
     if not is_complex(self.dtype):
         raise Refused(f"the imaginary part of {self.dtype}")
     return part(d, self)
 
 
-def complex_(d: Draft, real: Ref, imag: Ref) -> Ref:
+def complex_(d: Lowering, real: TensorRef, imag: TensorRef) -> TensorRef:
     if real.dtype != imag.dtype:
         raise Refused(f"complex numbers of mixed dtypes {real.dtype} and {imag.dtype}")
     return d.add("complex", real, imag)
 
 
-def conj_physical(d: Draft, self: Ref) -> Ref:
+def conj_physical(d: Lowering, self: TensorRef) -> TensorRef:
     """The imaginary part negated."""
     if not is_complex(self.dtype):
         return d.add("identity", self)

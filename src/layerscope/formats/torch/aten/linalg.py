@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.formats.torch.aten.control import constant, scalar_constant
 from layerscope.formats.torch.aten.layout import transpose
 from layerscope.formats.torch.aten.signatures import Converter
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 from layerscope.ops.spec import broadcast
@@ -15,53 +15,61 @@ def _outputs(*shapes: Shape, dtype: str) -> at.DeclaredOutputs:
     return at.DeclaredOutputs(shapes, (dtype,) * len(shapes))
 
 
-def _solution_shape(matrix: Ref, right: Ref) -> Shape:
+def _solution_shape(matrix: TensorRef, right: TensorRef) -> Shape:
     """The shape of the solution for a right-hand side, batch axes broadcast."""
     return (*broadcast((matrix.shape[:-2], right.shape[:-2])), *right.shape[-2:])
 
 
-def det(d: Draft, self: Ref) -> Ref:
+def det(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("det", self)
 
 
-def lu_solve(d: Draft, lu: Ref, pivots: Ref, b: Ref, *, left: bool = True, **_: object) -> Ref:
+def lu_solve(
+    d: Lowering, lu: TensorRef, pivots: TensorRef, b: TensorRef, *, left: bool = True, **_: object
+) -> TensorRef:
     right = b if left else transpose(d, b, -2, -1)
     attrs = _outputs(_solution_shape(lu, right), dtype=b.dtype)
     x = d.add("lu_solve", lu, right, at=attrs)
     return x if left else transpose(d, x, -2, -1)
 
 
-def ldl_solve(d: Draft, ld: Ref, pivots: Ref, b: Ref, **_: object) -> Ref:
+def ldl_solve(
+    d: Lowering, ld: TensorRef, pivots: TensorRef, b: TensorRef, **_: object
+) -> TensorRef:
     return d.add("lu_solve", ld, b, at=_outputs(_solution_shape(ld, b), dtype=b.dtype))
 
 
-def cholesky_solve(d: Draft, self: Ref, input2: Ref, upper: bool = False) -> Ref:
+def cholesky_solve(
+    d: Lowering, self: TensorRef, input2: TensorRef, upper: bool = False
+) -> TensorRef:
     attrs = _outputs(_solution_shape(input2, self), dtype=self.dtype)
     return d.add("cholesky_solve", input2, self, at=attrs)
 
 
-def cholesky_inverse(d: Draft, self: Ref, upper: bool = False) -> Ref:
+def cholesky_inverse(d: Lowering, self: TensorRef, upper: bool = False) -> TensorRef:
     eye = constant(d, self.shape, self.dtype)
     return d.add("cholesky_solve", self, eye, at=_outputs(self.shape, dtype=self.dtype))
 
 
-def triangular_solve(d: Draft, self: Ref, a: Ref, *_: object, **__: object) -> list[Ref]:
+def triangular_solve(
+    d: Lowering, self: TensorRef, a: TensorRef, *_: object, **__: object
+) -> list[TensorRef]:
     attrs = _outputs(_solution_shape(a, self), dtype=self.dtype)
     x = d.add("triangular_solve", a, self, at=attrs)
     return [x, d.add("identity", a)]
 
 
 def lu_unpack(
-    d: Draft,
-    lu_data: Ref,
-    lu_pivots: Ref,
+    d: Lowering,
+    lu_data: TensorRef,
+    lu_pivots: TensorRef,
     unpack_data: bool = True,
     unpack_pivots: bool = True,
-) -> list[Ref]:
+) -> list[TensorRef]:
     """The permutation as a matrix, and both triangles cut to their sizes."""
     *batch, m, n = lu_data.shape
     if not (unpack_data and unpack_pivots):
-        raise NoWords("only a part of a factorization unpacked")
+        raise Unsupported("only a part of a factorization unpacked")
     least = min(m, n)
     permutation = d.add("one_hot", lu_pivots, at=at.OneHot(m, -1, lu_data.dtype))
     square = (*batch, m, m)
@@ -75,7 +83,7 @@ def lu_unpack(
     return [permutation, *triangles]
 
 
-def pinv(d: Draft, self: Ref, *_: object, **__: object) -> Ref:
+def pinv(d: Lowering, self: TensorRef, *_: object, **__: object) -> TensorRef:
     """V · S⁻¹ · Uᵀ by a singular value decomposition, small singular values left out."""
     *batch, m, n = self.shape
     k = min(m, n)
@@ -88,7 +96,9 @@ def pinv(d: Draft, self: Ref, *_: object, **__: object) -> Ref:
     return d.add("matmul", right, transpose(d, u, -2, -1))
 
 
-def ormqr(d: Draft, self: Ref, input2: Ref, input3: Ref, *_: object, **__: object) -> Ref:
+def ormqr(
+    d: Lowering, self: TensorRef, input2: TensorRef, input3: TensorRef, *_: object, **__: object
+) -> TensorRef:
     """Householder reflections applied to the columns of a matrix."""
     attrs = _outputs(input3.shape, dtype=self.dtype)
     return d.add("householder_product", input3, input2, at=attrs)

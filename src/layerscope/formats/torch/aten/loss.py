@@ -6,57 +6,63 @@ from collections.abc import Sequence
 
 from layerscope.formats.torch.aten.layout import reshape
 from layerscope.formats.torch.aten.signatures import OneOutput, Scalar
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, Source
 
 NONE, MEAN, SUM = 0, 1, 2  # at::Reduction
 
 
-def reduced(d: Draft, x: Ref, reduction: int) -> Ref:
+def reduced(d: Lowering, x: TensorRef, reduction: int) -> TensorRef:
     """All elements, their mean or their sum."""
     if reduction == NONE or not x.rank:
         return x
     return d.add("reduce_mean" if reduction == MEAN else "reduce_sum", x, at=at.Reduce())
 
 
-def mse_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def mse_loss(d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN) -> TensorRef:
     if reduction == MEAN and self.shape == target.shape:
         return d.add("mse_loss", self, target)
     return reduced(d, d.add("square", d.add("sub", self, target)), reduction)
 
 
-def l1_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def l1_loss(d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN) -> TensorRef:
     if reduction == MEAN and self.shape == target.shape:
         return d.add("l1_loss", self, target)
     return reduced(d, d.add("abs", d.add("sub", self, target)), reduction)
 
 
 def smooth_l1_loss(
-    d: Draft, self: Ref, target: Ref, reduction: int = MEAN, beta: float = 1.0
-) -> Ref:
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN, beta: float = 1.0
+) -> TensorRef:
     return reduced(d, d.add("smooth_l1", self, target), reduction)
 
 
-def huber_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN, delta: float = 1.0) -> Ref:
+def huber_loss(
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN, delta: float = 1.0
+) -> TensorRef:
     return reduced(d, d.add("huber", self, target), reduction)
 
 
 def binary_cross_entropy(
-    d: Draft, self: Ref, target: Ref, weight: Ref | None = None, reduction: int = MEAN
-) -> Ref:
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
+    reduction: int = MEAN,
+) -> TensorRef:
     losses = d.add("binary_cross_entropy", self, target)
     return reduced(d, losses if weight is None else d.add("mul", losses, weight), reduction)
 
 
 def binary_cross_entropy_with_logits(
-    d: Draft,
-    self: Ref,
-    target: Ref,
-    weight: Ref | None = None,
-    pos_weight: Ref | None = None,
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
+    pos_weight: TensorRef | None = None,
     reduction: int = MEAN,
-) -> Ref:
+) -> TensorRef:
     """(1 − t)·x − w·log σ(x), w = 1 + (p − 1)·t for a weight p of positive examples."""
     if pos_weight is not None or weight is not None:
         d.source = Source(op=f"{d.source.op}.weight")
@@ -68,21 +74,23 @@ def binary_cross_entropy_with_logits(
     return reduced(d, losses if weight is None else d.add("mul", losses, weight), reduction)
 
 
-def soft_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def soft_margin_loss(
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN
+) -> TensorRef:
     """log(1 + exp(−t·x))"""
     power = d.add("exp", d.add("mul", d.add("neg", target), self))
     return reduced(d, d.add("log1p", power), reduction)
 
 
 def multi_margin_loss(
-    d: Draft,
-    self: Ref,
-    target: Ref,
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
     p: Scalar = 1,
     margin: Scalar = 1,
-    weight: Ref | None = None,
+    weight: TensorRef | None = None,
     reduction: int = MEAN,
-) -> Ref:
+) -> TensorRef:
     """The mean of max(0, margin − x[label] + x[class]) ** p over classes, the label included."""
     rows, classes = (1, 1, *self.shape)[-2:]
     x, labels = reshape(d, self, (rows, classes)), reshape(d, target, (rows, 1))
@@ -97,7 +105,9 @@ def multi_margin_loss(
     return reduced(d, reshape(d, means, target.shape), reduction)
 
 
-def multilabel_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = MEAN) -> Ref:
+def multilabel_margin_loss(
+    d: Lowering, self: TensorRef, target: TensorRef, reduction: int = MEAN
+) -> TensorRef:
     """Every label compared with every other class; the count assumes the most pairs."""
     rows, classes = (1, 1, *self.shape)[-2:]
     pairs = rows * (classes // 2) * (classes - classes // 2)
@@ -111,18 +121,18 @@ def multilabel_margin_loss(d: Draft, self: Ref, target: Ref, reduction: int = ME
 
 
 def ctc_loss(
-    d: Draft,
-    log_probs: Ref,
-    targets: Ref,
-    input_lengths: Ref | Sequence[int],
-    target_lengths: Ref | Sequence[int],
+    d: Lowering,
+    log_probs: TensorRef,
+    targets: TensorRef,
+    input_lengths: TensorRef | Sequence[int],
+    target_lengths: TensorRef | Sequence[int],
     *_: object,
     **__: object,
-) -> Ref:
+) -> TensorRef:
     """The forward algorithm: each state of a step is computed from three of the step before."""
     steps = log_probs.shape[0]
     rows = log_probs.shape[1] if log_probs.rank == 3 else 1
-    if not isinstance(target_lengths, Ref):
+    if not isinstance(target_lengths, TensorRef):
         states = sum([2 * length + 1 for length in target_lengths])
     elif targets.rank == 2:
         states = rows * (2 * targets.shape[1] + 1)
@@ -138,17 +148,19 @@ def ctc_loss(
 
 
 def cross_entropy_loss(
-    d: Draft,
-    self: Ref,
-    target: Ref,
-    weight: Ref | None = None,
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
     reduction: int = MEAN,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
-) -> Ref:
+) -> TensorRef:
     """The mean over class labels; PyTorch composes other forms of log_softmax and nll_loss."""
     if target.shape == self.shape or weight is not None or reduction != MEAN:
-        raise NoWords("cross entropy with probabilities, weights or another reduction than mean")
+        raise Unsupported(
+            "cross entropy with probabilities, weights or another reduction than mean"
+        )
     if label_smoothing:
         d.source = Source(op=f"{d.source.op}.smoothed")
     axis = 0 if self.rank == 1 else 1
@@ -156,13 +168,13 @@ def cross_entropy_loss(
 
 
 def nll_loss(
-    d: Draft,
-    self: Ref,
-    target: Ref,
-    weight: Ref | None = None,
+    d: Lowering,
+    self: TensorRef,
+    target: TensorRef,
+    weight: TensorRef | None = None,
     reduction: int = MEAN,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     """Minus the log-probability of each label, times the weight of its class."""
     axis = 0 if self.rank == 1 else 1
     if reduction == MEAN and weight is None:

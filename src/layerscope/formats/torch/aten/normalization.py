@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layerscope.formats.torch.aten.signatures import OneOutput
-from layerscope.formats.torch.draft import Draft, NoWords, Ref, Refused
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
 
 
-def _require_one_dtype(x: Ref, *params: Ref | None) -> None:
+def _require_one_dtype(x: TensorRef, *params: TensorRef | None) -> None:
     """Raise for mixed dtypes, which PyTorch rejects; fp16 and bf16 may have fp32 parameters."""
     dtypes = {ref.dtype for ref in params if ref is not None}
     if dtypes - {x.dtype} and not (dtypes == {"fp32"} and x.dtype in ("fp16", "bf16")):
         raise Refused(f"a norm of mixed dtypes {' and '.join([x.dtype, *sorted(dtypes)])}")
 
 
-def _require_last_axes(x: Ref, shape: Sequence[int]) -> None:
+def _require_last_axes(x: TensorRef, shape: Sequence[int]) -> None:
     if not shape or x.shape[-len(shape) :] != tuple(shape):
-        raise NoWords("normalized_shape differs from the last axes of the input")
+        raise Unsupported("normalized_shape differs from the last axes of the input")
 
 
 def batch_norm(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
-    running_mean: Ref | None,
-    running_var: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
+    running_mean: TensorRef | None,
+    running_var: TensorRef | None,
     training: bool,
     momentum: float,
     eps: float,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     """By running statistics; without them, by the statistics of each channel of the input."""
     _require_one_dtype(input, weight, bias, running_mean, running_var)
     if running_mean is None or running_var is None:
@@ -42,25 +42,27 @@ def batch_norm(
     scaled = weight is not None or not affine
     attrs = at.BatchNorm(affine, eps, momentum, scaled, d.training and not training)
     if affine and bias is None:
-        raise NoWords("a batch norm with a weight and no bias")
+        raise Unsupported("a batch norm with a weight and no bias")
     params = {"weight": weight, "bias": bias, "running_mean": running_mean}
     return d.with_param_inputs("batch_norm", input, attrs, {**params, "running_var": running_var})
 
 
 def batch_norm_no_training(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
-    running_mean: Ref,
-    running_var: Ref,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
+    running_mean: TensorRef,
+    running_var: TensorRef,
     momentum: float,
     eps: float,
-) -> Ref:
+) -> TensorRef:
     return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
-def _by_batch_statistics(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None, eps: float) -> Ref:
+def _by_batch_statistics(
+    d: Lowering, x: TensorRef, weight: TensorRef | None, bias: TensorRef | None, eps: float
+) -> TensorRef:
     """A layer norm of C x N x ..., which has the elements of one channel in each row."""
     order = (1, 0, *range(2, x.rank))
     channels_first = d.add("permute", x, at=at.Permute(order))
@@ -68,7 +70,9 @@ def _by_batch_statistics(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None,
     return _affine(d, d.add("permute", y, at=at.Permute(order)), weight, bias)
 
 
-def _affine(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None) -> Ref:
+def _affine(
+    d: Lowering, x: TensorRef, weight: TensorRef | None, bias: TensorRef | None
+) -> TensorRef:
     """The scale and shift per channel as nodes of their own."""
     if weight is not None:
         attrs = at.Scale(bias=bias is not None)
@@ -84,17 +88,17 @@ def _affine(d: Draft, x: Ref, weight: Ref | None, bias: Ref | None) -> Ref:
 
 
 def instance_norm(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
-    running_mean: Ref | None,
-    running_var: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
+    running_mean: TensorRef | None,
+    running_var: TensorRef | None,
     use_input_stats: bool,
     momentum: float,
     eps: float,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     if not use_input_stats:
         return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
@@ -104,14 +108,14 @@ def instance_norm(
 
 
 def layer_norm(
-    d: Draft,
-    input: Ref,
+    d: Lowering,
+    input: TensorRef,
     normalized_shape: Sequence[int],
-    weight: Ref | None = None,
-    bias: Ref | None = None,
+    weight: TensorRef | None = None,
+    bias: TensorRef | None = None,
     eps: float = 1e-5,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     _require_last_axes(input, normalized_shape)
     _require_one_dtype(input, weight, bias)
     first = -len(normalized_shape)
@@ -123,14 +127,14 @@ def layer_norm(
 
 
 def group_norm(
-    d: Draft,
-    input: Ref,
+    d: Lowering,
+    input: TensorRef,
     num_groups: int,
-    weight: Ref | None = None,
-    bias: Ref | None = None,
+    weight: TensorRef | None = None,
+    bias: TensorRef | None = None,
     eps: float = 1e-5,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     _require_one_dtype(input, weight, bias)
     num_groups = int(num_groups)  # a module may store a numpy integer
     if weight is not None and bias is None:
@@ -141,26 +145,26 @@ def group_norm(
 
 
 def native_group_norm(
-    d: Draft,
-    input: Ref,
-    weight: Ref | None,
-    bias: Ref | None,
+    d: Lowering,
+    input: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
     n: int,
     c: int,
     hxw: int,
     group: int,
     eps: float,
-) -> Ref:
+) -> TensorRef:
     return group_norm(d, input, group, weight, bias, eps)
 
 
 def rms_norm(
-    d: Draft,
-    input: Ref,
+    d: Lowering,
+    input: TensorRef,
     normalized_shape: Sequence[int],
-    weight: Ref | None = None,
+    weight: TensorRef | None = None,
     eps: float | None = None,
-) -> Ref:
+) -> TensorRef:
     _require_last_axes(input, normalized_shape)
     attrs = at.RMSNorm(-len(normalized_shape), weight is not None, eps or 1e-6)
     return d.with_param_inputs("rms_norm", input, attrs, {"weight": weight})

@@ -9,7 +9,7 @@ from layerscope.formats.torch.aten.convolution import (
     symmetric_pads,
 )
 from layerscope.formats.torch.aten.signatures import Converter, IntOrInts, OneOutput
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
 
@@ -31,15 +31,15 @@ def max_pool(rank: int) -> OneOutput:
     """A converter of `max_pool1d`, `max_pool2d` or `max_pool3d`."""
 
     def convert(
-        d: Draft,
-        self: Ref,
+        d: Lowering,
+        self: TensorRef,
         kernel_size: IntOrInts,
         stride: IntOrInts | None = None,
         padding: IntOrInts = 0,
         dilation: IntOrInts = 1,
         ceil_mode: bool = False,
         *_: object,
-    ) -> Ref:
+    ) -> TensorRef:
         kernel = per_axis(kernel_size, rank)
         window = _window(kernel, stride, padding, dilation, ceil_mode)
         y = d.add("max_pool", add_batch_axis(d, self, rank), at=at.Pool(window))
@@ -52,14 +52,14 @@ def max_pool_with_indices(rank: int) -> Converter:
     """As `max_pool`, with the index of each maximum as a second output."""
 
     def convert(
-        d: Draft,
-        self: Ref,
+        d: Lowering,
+        self: TensorRef,
         kernel_size: IntOrInts,
         stride: IntOrInts | None = None,
         padding: IntOrInts = 0,
         dilation: IntOrInts = 1,
         ceil_mode: bool = False,
-    ) -> list[Ref]:
+    ) -> list[TensorRef]:
         kernel = per_axis(kernel_size, rank)
         window = _window(kernel, stride, padding, dilation, ceil_mode)
         x = add_batch_axis(d, self, rank)
@@ -73,15 +73,15 @@ def avg_pool(rank: int) -> OneOutput:
     """A converter of `avg_pool1d`, `avg_pool2d` or `avg_pool3d`."""
 
     def convert(
-        d: Draft,
-        self: Ref,
+        d: Lowering,
+        self: TensorRef,
         kernel_size: IntOrInts,
         stride: IntOrInts | None = None,
         padding: IntOrInts = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         *_: object,
-    ) -> Ref:
+    ) -> TensorRef:
         kernel = per_axis(kernel_size, rank)
         window = _window(kernel, stride, padding, 1, ceil_mode)
         attrs = at.Pool(window, bool(count_include_pad))
@@ -92,20 +92,20 @@ def avg_pool(rank: int) -> OneOutput:
 
 
 def _adaptive_input(
-    d: Draft, x: Ref, output_size: IntOrInts, rank: int
-) -> tuple[Ref, tuple[int, ...]]:
+    d: Lowering, x: TensorRef, output_size: IntOrInts, rank: int
+) -> tuple[TensorRef, tuple[int, ...]]:
     """The input with a batch axis, and the output size for each spatial axis."""
     if x.rank - rank not in (1, 2):
-        raise NoWords(f"pooling along {rank} axes of a tensor of rank {x.rank}")
+        raise Unsupported(f"pooling along {rank} axes of a tensor of rank {x.rank}")
     if not isinstance(output_size, int) and len(output_size) != rank:
-        raise NoWords(f"{len(output_size)} output sizes for {rank} axes")
+        raise Unsupported(f"{len(output_size)} output sizes for {rank} axes")
     return add_batch_axis(d, x, rank), per_axis(output_size, rank)
 
 
 def adaptive_avg_pool(rank: int) -> OneOutput:
     """A converter of `adaptive_avg_pool1d`, `adaptive_avg_pool2d` or `adaptive_avg_pool3d`."""
 
-    def convert(d: Draft, self: Ref, output_size: IntOrInts) -> Ref:
+    def convert(d: Lowering, self: TensorRef, output_size: IntOrInts) -> TensorRef:
         x, sizes = _adaptive_input(d, self, output_size, rank)
         y = d.add("adaptive_avg_pool", x, at=at.AdaptivePool(sizes))
         return drop_batch_axis(d, y, self, rank)
@@ -116,7 +116,7 @@ def adaptive_avg_pool(rank: int) -> OneOutput:
 def adaptive_max_pool(rank: int) -> Converter:
     """As `adaptive_avg_pool`, with the index of each maximum as a second output."""
 
-    def convert(d: Draft, self: Ref, output_size: IntOrInts) -> list[Ref]:
+    def convert(d: Lowering, self: TensorRef, output_size: IntOrInts) -> list[TensorRef]:
         x, sizes = _adaptive_input(d, self, output_size, rank)
         outputs = d.several("adaptive_max_pool", x, at=at.AdaptivePool(sizes, indices=True))
         return [drop_batch_axis(d, y, self, rank) for y in outputs]
@@ -125,8 +125,8 @@ def adaptive_max_pool(rank: int) -> Converter:
 
 
 def fractional_max_pool(
-    d: Draft, self: Ref, kernel_size: IntOrInts, output_size: IntOrInts, *_: object
-) -> Ref:
+    d: Lowering, self: TensorRef, kernel_size: IntOrInts, output_size: IntOrInts, *_: object
+) -> TensorRef:
     """The maximum of each of `output_size` windows at random positions."""
     rank = len(output_size) if isinstance(output_size, (list, tuple)) else self.rank - 2
     kernel, sizes = per_axis(kernel_size, rank), per_axis(output_size, rank)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layerscope.formats.torch.draft import Draft, Ref, Refused
 from layerscope.formats.torch.dtypes import FLOATS, INEXACT
+from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef
 
 ORDER = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "fp8", "fp16", "bf16", "fp32", "fp64",
@@ -26,7 +26,7 @@ def category(dtype: str) -> int:
     return 3 if dtype.startswith("complex") else 2 if dtype in FLOATS else dtype != "bool"
 
 
-def result_type(a: Ref, b: Ref) -> str:
+def result_type(a: TensorRef, b: TensorRef) -> str:
     """The dtype of a result of two tensors.
 
     A tensor of rank 0 does not promote one of higher rank that has the same or a higher category.
@@ -40,12 +40,12 @@ def result_type(a: Ref, b: Ref) -> str:
     return promote_types(a.dtype, b.dtype)
 
 
-def to_floating(d: Draft, x: Ref) -> Ref:
+def to_floating(d: Lowering, x: TensorRef) -> TensorRef:
     """Integers cast to the default float dtype; floats and complex numbers as they are."""
     return x if x.dtype.startswith(INEXACT) else d.cast(x, d.floating)
 
 
-def require_integers(*inputs: Ref) -> None:
+def require_integers(*inputs: TensorRef) -> None:
     """Raise for floats and complex numbers, on which PyTorch has no bitwise operators."""
     for ref in inputs:
         if ref.dtype.startswith(INEXACT):

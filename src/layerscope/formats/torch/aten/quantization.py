@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from layerscope.formats.torch.aten.signatures import DType, OneOutput
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import FLOATS, name_of
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 
 NOT_DTYPES = ("torch.strided", "torch.preserve", "torch.contig", "torch.channels")
@@ -12,10 +12,12 @@ NOT_DTYPES = ("torch.strided", "torch.preserve", "torch.contig", "torch.channels
 # Casts
 
 
-def to(d: Draft, self: Ref, *options: object, dtype: DType = None, **_: object) -> Ref:
+def to(
+    d: Lowering, self: TensorRef, *options: object, dtype: DType = None, **_: object
+) -> TensorRef:
     """A cast where a dtype or another tensor is given; devices and layouts change nothing."""
     for option in (*options, dtype):
-        if isinstance(option, Ref):
+        if isinstance(option, TensorRef):
             return d.cast(self, option.dtype)
         text = str(option)
         if text.startswith("torch.") and not text.startswith(NOT_DTYPES):
@@ -26,7 +28,7 @@ def to(d: Draft, self: Ref, *options: object, dtype: DType = None, **_: object) 
 def cast_to(dtype: str) -> OneOutput:
     """A converter of a cast to one dtype, such as `Tensor.float`."""
 
-    def convert(d: Draft, self: Ref, *_: object) -> Ref:
+    def convert(d: Lowering, self: TensorRef, *_: object) -> TensorRef:
         return d.cast(self, dtype)
 
     return convert
@@ -35,14 +37,14 @@ def cast_to(dtype: str) -> OneOutput:
 # Quantize, dequantize
 
 
-def quantized(d: Draft, x: Ref, dtype: str, relu: bool = False) -> Ref:
+def quantized(d: Lowering, x: TensorRef, dtype: str, relu: bool = False) -> TensorRef:
     """A quantize after a fused ReLU; scale and zero point are scalars, not parameters."""
     if relu:
         x = d.add("relu", x, at=at.Activation())
     return d.add("quantize", x, at=at.Quantize(dtype), bare=True)
 
 
-def dequantized(d: Draft, x: Ref) -> Ref:
+def dequantized(d: Lowering, x: TensorRef) -> TensorRef:
     """The tensor as floats; no node if it is of floats already."""
     if x.dtype in FLOATS:
         return x
@@ -50,18 +52,24 @@ def dequantized(d: Draft, x: Ref) -> Ref:
 
 
 def quantize_per_tensor(
-    d: Draft, self: Ref, scale: float | Ref, zero_point: int | Ref, dtype: DType
-) -> Ref:
+    d: Lowering,
+    self: TensorRef,
+    scale: float | TensorRef,
+    zero_point: int | TensorRef,
+    dtype: DType,
+) -> TensorRef:
     return quantized(d, self, name_of(dtype))
 
 
 def quantize_per_channel(
-    d: Draft, self: Ref, scales: Ref, zero_points: Ref, axis: int, dtype: DType
-) -> Ref:
+    d: Lowering, self: TensorRef, scales: TensorRef, zero_points: TensorRef, axis: int, dtype: DType
+) -> TensorRef:
     return d.add("quantize", self, at=at.Quantize(name_of(dtype), per_channel=True), bare=True)
 
 
-def quantize_per_tensor_dynamic(d: Draft, self: Ref, dtype: DType, reduce_range: bool) -> Ref:
+def quantize_per_tensor_dynamic(
+    d: Lowering, self: TensorRef, dtype: DType, reduce_range: bool
+) -> TensorRef:
     """Scale and zero point are computed from the minimum and maximum, then it is quantized."""
     low = d.add("reduce_min", self, at=at.Reduce())
     high = d.add("reduce_max", self, at=at.Reduce())
@@ -71,13 +79,13 @@ def quantize_per_tensor_dynamic(d: Draft, self: Ref, dtype: DType, reduce_range:
     return quantized(d, self, kind)
 
 
-def dequantize(d: Draft, self: Ref | list[Ref]) -> Ref:
-    if not isinstance(self, Ref):
-        raise NoWords("several tensors dequantized at once")
+def dequantize(d: Lowering, self: TensorRef | list[TensorRef]) -> TensorRef:
+    if not isinstance(self, TensorRef):
+        raise Unsupported("several tensors dequantized at once")
     return dequantized(d, self) if self.dtype not in FLOATS else d.add("identity", self)
 
 
-def int_repr(d: Draft, self: Ref) -> Ref:
+def int_repr(d: Lowering, self: TensorRef) -> TensorRef:
     return d.add("identity", self)
 
 

@@ -24,13 +24,13 @@ from layerscope.formats.torch.aten.recurrent import recurrent as float_recurrent
 from layerscope.formats.torch.aten.reduction import MEAN
 from layerscope.formats.torch.aten.resize import upsample
 from layerscope.formats.torch.aten.signatures import Converter, OneOutput, Operand
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
 from layerscope.formats.torch.dtypes import FLOATS
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.formats.torch.packed import SCALES, Pack
 from layerscope.graph import attributes as at
 
 
-def _by_range(d: Draft, x: Ref) -> Ref:
+def _by_range(d: Lowering, x: TensorRef) -> TensorRef:
     """Quantized by the minimum and maximum of the tensor."""
     d.add("reduce_min", x, at=at.Reduce())
     d.add("reduce_max", x, at=at.Reduce())
@@ -40,7 +40,7 @@ def _by_range(d: Draft, x: Ref) -> Ref:
 def after_dequantize(converter: OneOutput) -> OneOutput:
     """The converter between a dequantize and a quantize."""
 
-    def convert(d: Draft, x: Ref, *args: object, **kwargs: object) -> Ref:
+    def convert(d: Lowering, x: TensorRef, *args: object, **kwargs: object) -> TensorRef:
         return quantized(d, converter(d, dequantized(d, x), *args, **kwargs), x.dtype)
 
     return convert
@@ -49,7 +49,7 @@ def after_dequantize(converter: OneOutput) -> OneOutput:
 def then_quantized(converter: OneOutput) -> OneOutput:
     """The converter on the quantized tensor, its output quantized again."""
 
-    def convert(d: Draft, x: Ref, *args: object, **kwargs: object) -> Ref:
+    def convert(d: Lowering, x: TensorRef, *args: object, **kwargs: object) -> TensorRef:
         return quantized(d, converter(d, x, *args, **kwargs), x.dtype)
 
     return convert
@@ -58,28 +58,30 @@ def then_quantized(converter: OneOutput) -> OneOutput:
 # Products with packed parameters
 
 
-def _params(pack: Pack | None, names: Sequence[str]) -> list[Ref | None]:
+def _params(pack: Pack | None, names: Sequence[str]) -> list[TensorRef | None]:
     """The parameters of a packed object, each with its scale and zero point."""
     if not isinstance(pack, Pack):
-        raise NoWords("packed parameters that no module of the model has")
-    found: list[Ref | None] = []
+        raise Unsupported("packed parameters that no module of the model has")
+    found: list[TensorRef | None] = []
     for name in names:
         ref = pack.arrays.get(name)
         scales = [(own, pack.arrays[own]) for own in (f"{name}{end}" for end in SCALES)
                   if own in pack.arrays]  # fmt: skip
-        found.append(ref and Ref(ref.shape, ref.dtype, ref.place, True, scales=tuple(scales)))
+        found.append(
+            ref and TensorRef(ref.shape, ref.dtype, ref.value_id, True, scales=tuple(scales))
+        )
     return found
 
 
-def _conv(d: Draft, x: Ref, pack: Pack | None, rank: int, transposed: bool) -> Ref:
+def _conv(d: Lowering, x: TensorRef, pack: Pack | None, rank: int, transposed: bool) -> TensorRef:
     weight, bias = _params(pack, ("weight", "bias"))
     assert weight is not None
     assert pack is not None
     if weight.rank == rank + 3:  # conv1d weights are packed as images of one row
         shape = (*weight.shape[:2], *weight.shape[3:])
-        weight = Ref(shape, weight.dtype, weight.place, True, scales=weight.scales)
-    stride, padding, dilation, output_padding = (sizes[-rank:] for sizes in pack.told[:4])
-    groups = pack.told[4]
+        weight = TensorRef(shape, weight.dtype, weight.value_id, True, scales=weight.scales)
+    stride, padding, dilation, output_padding = (sizes[-rank:] for sizes in pack.conv_args[:4])
+    groups = pack.conv_args[4]
     if transposed:
         return convolution.conv_transpose(
             d, x, weight, bias, stride, padding, output_padding, groups, dilation
@@ -90,7 +92,7 @@ def _conv(d: Draft, x: Ref, pack: Pack | None, rank: int, transposed: bool) -> R
 def conv(rank: int, *, relu: bool = False, transposed: bool = False) -> OneOutput:
     """A converter of a convolution with a fused ReLU, its output quantized."""
 
-    def convert(d: Draft, x: Ref, pack: Pack | None, *_: object) -> Ref:
+    def convert(d: Lowering, x: TensorRef, pack: Pack | None, *_: object) -> TensorRef:
         return quantized(d, _conv(d, x, pack, rank, transposed), x.dtype, relu)
 
     return convert
@@ -99,13 +101,15 @@ def conv(rank: int, *, relu: bool = False, transposed: bool = False) -> OneOutpu
 def conv_dynamic(rank: int, *, transposed: bool = False) -> OneOutput:
     """A converter of a convolution whose float input is quantized by its range."""
 
-    def convert(d: Draft, x: Ref, pack: Pack | None, reduce_range: bool = False) -> Ref:
+    def convert(
+        d: Lowering, x: TensorRef, pack: Pack | None, reduce_range: bool = False
+    ) -> TensorRef:
         return dequantized(d, _conv(d, _by_range(d, x), pack, rank, transposed))
 
     return convert
 
 
-def _linear(d: Draft, x: Ref, pack: Pack | None) -> Ref:
+def _linear(d: Lowering, x: TensorRef, pack: Pack | None) -> TensorRef:
     weight, bias = _params(pack, ("weight", "bias"))
     assert weight is not None
     return linear.linear(d, x, weight, bias)
@@ -115,8 +119,13 @@ def quantized_linear(then: str = "") -> OneOutput:
     """A converter of a linear layer with a fused activation, its output quantized."""
 
     def convert(
-        d: Draft, x: Ref, pack: Pack | None, scale: float, zero_point: int, *scalars: object
-    ) -> Ref:
+        d: Lowering,
+        x: TensorRef,
+        pack: Pack | None,
+        scale: float,
+        zero_point: int,
+        *scalars: object,
+    ) -> TensorRef:
         y = _linear(d, x, pack)
         if then and then != "relu":
             y = activation.unary(then)(d, dequantized(d, y), *scalars)
@@ -128,7 +137,9 @@ def quantized_linear(then: str = "") -> OneOutput:
 def linear_dynamic(*, relu: bool = False) -> OneOutput:
     """A converter of a linear layer whose float input is quantized by its range."""
 
-    def convert(d: Draft, x: Ref, pack: Pack | None, reduce_range: bool = False) -> Ref:
+    def convert(
+        d: Lowering, x: TensorRef, pack: Pack | None, reduce_range: bool = False
+    ) -> TensorRef:
         y = dequantized(d, _linear(d, _by_range(d, x), pack))
         return d.add("relu", y, at=at.Activation()) if relu else y
 
@@ -138,14 +149,14 @@ def linear_dynamic(*, relu: bool = False) -> OneOutput:
 def linear_dynamic_fp16(*, relu: bool = False) -> OneOutput:
     """A converter of a linear layer with fp16 weights; nothing is quantized."""
 
-    def convert(d: Draft, x: Ref, pack: Pack | None) -> Ref:
+    def convert(d: Lowering, x: TensorRef, pack: Pack | None) -> TensorRef:
         y = _linear(d, x, pack)
         return d.add("relu", y, at=at.Activation()) if relu else y
 
     return convert
 
 
-def embedding(d: Draft, pack: Pack | None, indices: Ref, *_: object) -> Ref:
+def embedding(d: Lowering, pack: Pack | None, indices: TensorRef, *_: object) -> TensorRef:
     """Rows of a quantized table, dequantized by the scale of each."""
     [table] = _params(pack, ("weight",))
     assert table is not None
@@ -160,16 +171,16 @@ def recurrent(op: str) -> Converter:
     """
 
     def convert(
-        d: Draft,
-        input: Ref,
+        d: Lowering,
+        input: TensorRef,
         hx: State,
         params: Sequence[Pack],
         has_biases: bool,
         *options: object,
         **_: object,
-    ) -> Ref | list[Ref]:
-        if isinstance(params, Ref):  # of a packed sequence: data, batch_sizes, hx, params
-            raise NoWords("a packed sequence")
+    ) -> TensorRef | list[TensorRef]:
+        if isinstance(params, TensorRef):  # of a packed sequence: data, batch_sizes, hx, params
+            raise Unsupported("a packed sequence")
         names = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bool(has_biases)
         flat = [ref for pack in params for ref in _params(pack, names)]
         return float_recurrent(op)(d, input, hx, flat, has_biases, *options)
@@ -183,22 +194,22 @@ def recurrent(op: str) -> Converter:
 def binary(op: str, *, relu: bool = False) -> OneOutput:
     """A converter of `add` or `mul` with a fused ReLU; one operand may be a scalar."""
 
-    def convert(d: Draft, a: Operand, b: Operand, *_: object) -> Ref:
-        tensors = [ref for ref in (a, b) if isinstance(ref, Ref)]
+    def convert(d: Lowering, a: Operand, b: Operand, *_: object) -> TensorRef:
+        tensors = [ref for ref in (a, b) if isinstance(ref, TensorRef)]
         dtype = next(ref.dtype for ref in tensors if ref.dtype not in FLOATS)
         return quantized(d, d.add(op, *[dequantized(d, ref) for ref in tensors]), dtype, relu)
 
     return convert
 
 
-def matmul(d: Draft, a: Ref, b: Ref, *_: object) -> Ref:
+def matmul(d: Lowering, a: TensorRef, b: TensorRef, *_: object) -> TensorRef:
     return quantized(d, d.add("matmul", a, b), a.dtype)
 
 
 def cat(*, relu: bool = False) -> OneOutput:
     """A converter of `cat` with a fused ReLU."""
 
-    def convert(d: Draft, tensors: list[Ref], dim: int, *_: object) -> Ref:
+    def convert(d: Lowering, tensors: list[TensorRef], dim: int, *_: object) -> TensorRef:
         return quantized(d, d.concat(tensors, dim), tensors[0].dtype, relu)
 
     return convert
@@ -208,13 +219,13 @@ def unary(op: str) -> OneOutput:
     """A converter that ignores the scale and zero point of the output."""
     float_unary = activation.unary(op)
 
-    def convert(d: Draft, x: Ref, *_: object, **__: object) -> Ref:
+    def convert(d: Lowering, x: TensorRef, *_: object, **__: object) -> TensorRef:
         return quantized(d, float_unary(d, dequantized(d, x)), x.dtype)
 
     return convert
 
 
-def leaky_relu(d: Draft, x: Ref, negative_slope: float, *_: object) -> Ref:
+def leaky_relu(d: Lowering, x: TensorRef, negative_slope: float, *_: object) -> TensorRef:
     y = activation.unary("leaky_relu")(d, dequantized(d, x), negative_slope)
     return quantized(d, y, x.dtype)
 
@@ -223,24 +234,24 @@ def elu(op: str) -> OneOutput:
     """A converter of `elu` or `celu`."""
 
     def convert(
-        d: Draft, x: Ref, scale: float, zero_point: int, alpha: float = 1, *_: object
-    ) -> Ref:
+        d: Lowering, x: TensorRef, scale: float, zero_point: int, alpha: float = 1, *_: object
+    ) -> TensorRef:
         return quantized(d, activation.unary(op)(d, dequantized(d, x), alpha), x.dtype)
 
     return convert
 
 
-def softmax(d: Draft, x: Ref, dim: int, *_: object) -> Ref:
+def softmax(d: Lowering, x: TensorRef, dim: int, *_: object) -> TensorRef:
     return quantized(d, d.add("softmax", dequantized(d, x), at=at.Softmax(dim)), x.dtype)
 
 
-def relu6(d: Draft, x: Ref, inplace: bool = False) -> Ref:
+def relu6(d: Lowering, x: TensorRef, inplace: bool = False) -> TensorRef:
     return d.add("relu6", x, at=at.Activation(in_place=inplace))
 
 
 def dropout(
-    d: Draft, x: Ref, scale: float, zero_point: int, p: float = 0.5, train: bool = True
-) -> Ref:
+    d: Lowering, x: TensorRef, scale: float, zero_point: int, p: float = 0.5, train: bool = True
+) -> TensorRef:
     return float_dropout(d, x, p, train)
 
 
@@ -251,15 +262,15 @@ def batch_norm(*, relu: bool = False) -> OneOutput:
     """A converter of a batch norm with a fused ReLU."""
 
     def convert(
-        d: Draft,
-        x: Ref,
-        weight: Ref | None,
-        bias: Ref | None,
-        mean: Ref,
-        var: Ref,
+        d: Lowering,
+        x: TensorRef,
+        weight: TensorRef | None,
+        bias: TensorRef | None,
+        mean: TensorRef,
+        var: TensorRef,
         eps: float,
         *_: object,
-    ) -> Ref:
+    ) -> TensorRef:
         wide = dequantized(d, x)
         y = normalization.batch_norm(d, wide, weight, bias, mean, var, False, 0.1, eps)
         return quantized(d, y, x.dtype, relu)
@@ -268,35 +279,40 @@ def batch_norm(*, relu: bool = False) -> OneOutput:
 
 
 def layer_norm(
-    d: Draft,
-    x: Ref,
+    d: Lowering,
+    x: TensorRef,
     normalized_shape: Sequence[int],
-    weight: Ref | None,
-    bias: Ref | None,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
     eps: float,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     wide = dequantized(d, x)
     y = normalization.layer_norm(d, wide, normalized_shape, weight, bias, eps)
     return quantized(d, y, x.dtype)
 
 
 def group_norm(
-    d: Draft,
-    x: Ref,
+    d: Lowering,
+    x: TensorRef,
     num_groups: int,
-    weight: Ref | None,
-    bias: Ref | None,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
     eps: float,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     y = normalization.group_norm(d, dequantized(d, x), num_groups, weight, bias, eps)
     return quantized(d, y, x.dtype)
 
 
 def instance_norm(
-    d: Draft, x: Ref, weight: Ref | None, bias: Ref | None, eps: float, *_: object
-) -> Ref:
+    d: Lowering,
+    x: TensorRef,
+    weight: TensorRef | None,
+    bias: TensorRef | None,
+    eps: float,
+    *_: object,
+) -> TensorRef:
     wide = dequantized(d, x)
     y = normalization.instance_norm(d, wide, weight, bias, None, None, True, 0.1, eps)
     return quantized(d, y, x.dtype)

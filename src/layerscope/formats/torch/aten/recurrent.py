@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from layerscope.formats.torch.aten.layout import reshape
 from layerscope.formats.torch.aten.signatures import Converter
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
-from layerscope.formats.torch.draft import alike as one_dtype
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
+from layerscope.formats.torch.lowering import same_dtypes as one_dtype
 from layerscope.graph import attributes as at
 
 GATES = {"rnn": 1, "lstm": 4, "gru": 3}
-State = Ref | Sequence[Ref]  # hidden state; an LSTM has a cell state besides
+State = TensorRef | Sequence[TensorRef]  # hidden state; an LSTM has a cell state besides
 
 
 def recurrent(op: str, activation: str = "tanh") -> Converter:
     """A converter of a whole sequence, all layers and directions in one node."""
 
     def convert(
-        d: Draft,
-        input: Ref,
+        d: Lowering,
+        input: TensorRef,
         hx: State,
-        params: Sequence[Ref],
+        params: Sequence[TensorRef],
         has_biases: bool,
         num_layers: int,
         dropout: float,
@@ -29,11 +29,11 @@ def recurrent(op: str, activation: str = "tanh") -> Converter:
         bidirectional: bool,
         batch_first: bool,
         *_: object,
-    ) -> list[Ref]:
+    ) -> list[TensorRef]:
         if input.rank not in (2, 3):
-            raise NoWords(f"a sequence of rank {input.rank}")
-        if isinstance(params, Ref):  # of a packed sequence: data, batch_sizes, hx, params
-            raise NoWords("a packed sequence")
+            raise Unsupported(f"a sequence of rank {input.rank}")
+        if isinstance(params, TensorRef):  # of a packed sequence: data, batch_sizes, hx, params
+            raise Unsupported("a packed sequence")
         hidden = params[0].shape[0] // GATES[op]
         directions = 2 if bidirectional else 1
         per_cell = len(params) // (num_layers * directions)
@@ -67,16 +67,16 @@ def cell(op: str) -> Converter:
     """A converter of one time step, as a sequence of length 1."""
 
     def convert(
-        d: Draft,
-        input: Ref,
+        d: Lowering,
+        input: TensorRef,
         hx: State,
-        w_ih: Ref,
-        w_hh: Ref,
-        b_ih: Ref | None = None,
-        b_hh: Ref | None = None,
-    ) -> Ref | list[Ref]:
+        w_ih: TensorRef,
+        w_hh: TensorRef,
+        b_ih: TensorRef | None = None,
+        b_hh: TensorRef | None = None,
+    ) -> TensorRef | list[TensorRef]:
         if any(not ref.stored for ref in (w_ih, w_hh)):
-            raise NoWords("a cell with computed weights")
+            raise Unsupported("a cell with computed weights")
         params = {"weight_ih_l0": w_ih, "weight_hh_l0": w_hh}
         if b_ih is not None and b_hh is not None:
             params |= {"bias_ih_l0": b_ih, "bias_hh_l0": b_hh}

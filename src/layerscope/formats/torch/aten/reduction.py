@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from layerscope.formats.torch.aten.control import scalar_constant
 from layerscope.formats.torch.aten.signatures import Converter, Dims, DType, OneOutput, Scalar
-from layerscope.formats.torch.draft import Draft, Ref
 from layerscope.formats.torch.dtypes import INEXACT, name_of
+from layerscope.formats.torch.lowering import Lowering, TensorRef
 from layerscope.graph import attributes as at
 
 INFINITIES = (float("inf"), float("-inf"))
 
 
-def reduce_axes(d: Draft, op: str, x: Ref, dim: Dims, keepdim: bool) -> Ref:
+def reduce_axes(d: Lowering, op: str, x: TensorRef, dim: Dims, keepdim: bool) -> TensorRef:
     """A reduction of the axes, or of all; nothing to do for a tensor of rank 0."""
     if not x.rank:
         return d.add("identity", x)
@@ -26,8 +26,13 @@ def reduction(op: str) -> OneOutput:
     """A converter to `op`; sums and products of integers are computed as int64."""
 
     def convert(
-        d: Draft, self: Ref, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None
-    ) -> Ref:
+        d: Lowering,
+        self: TensorRef,
+        dim: Dims = None,
+        keepdim: bool = False,
+        *,
+        dtype: DType = None,
+    ) -> TensorRef:
         x = self if dtype is None else d.cast(self, name_of(dtype))
         if (
             op in ("reduce_sum", "reduce_prod")
@@ -44,9 +49,9 @@ def extreme(reduce_op: str, index_op: str, binary_op: str) -> Converter:
     """A converter of `max` or `min`: of all elements, along an axis, or of two tensors."""
 
     def convert(
-        d: Draft, self: Ref, dim: int | Ref | None = None, keepdim: bool = False
-    ) -> Ref | list[Ref]:
-        if isinstance(dim, Ref):  # the overload max.other
+        d: Lowering, self: TensorRef, dim: int | TensorRef | None = None, keepdim: bool = False
+    ) -> TensorRef | list[TensorRef]:
+        if isinstance(dim, TensorRef):  # the overload max.other
             return d.add(binary_op, self, dim)
         if dim is None:
             return reduce_axes(d, reduce_op, self, None, False)
@@ -62,13 +67,13 @@ def variance(op: str) -> OneOutput:
     """
 
     def convert(
-        d: Draft,
-        self: Ref,
+        d: Lowering,
+        self: TensorRef,
         dim: Dims = None,
         *options: object,
         keepdim: bool = False,
         **_: object,
-    ) -> Ref:
+    ) -> TensorRef:
         if isinstance(dim, bool):
             return reduce_axes(d, op, self, None, False)
         keep = bool(keepdim)
@@ -80,27 +85,39 @@ def variance(op: str) -> OneOutput:
 
 
 def var_mean(
-    d: Draft, self: Ref, dim: Dims = None, *options: object, keepdim: bool = False, **_: object
-) -> list[Ref]:
+    d: Lowering,
+    self: TensorRef,
+    dim: Dims = None,
+    *options: object,
+    keepdim: bool = False,
+    **_: object,
+) -> list[TensorRef]:
     keep = bool(keepdim) or (len(options) > 1 and options[-1] is True)
     axes = None if isinstance(dim, bool) else dim
     return [reduce_axes(d, op, self, axes, keep) for op in ("reduce_var", "reduce_mean")]
 
 
 def std_mean(
-    d: Draft, self: Ref, dim: Dims = None, *options: object, keepdim: bool = False, **_: object
-) -> list[Ref]:
+    d: Lowering,
+    self: TensorRef,
+    dim: Dims = None,
+    *options: object,
+    keepdim: bool = False,
+    **_: object,
+) -> list[TensorRef]:
     var, mean = var_mean(d, self, dim, *options, keepdim=keepdim)
     return [d.add("sqrt", var), mean]
 
 
-def aminmax(d: Draft, self: Ref, *, dim: Dims = None, keepdim: bool = False) -> list[Ref]:
+def aminmax(
+    d: Lowering, self: TensorRef, *, dim: Dims = None, keepdim: bool = False
+) -> list[TensorRef]:
     return [reduce_axes(d, op, self, dim, keepdim) for op in ("reduce_min", "reduce_max")]
 
 
 def nansum(
-    d: Draft, self: Ref, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None
-) -> Ref:
+    d: Lowering, self: TensorRef, dim: Dims = None, keepdim: bool = False, *, dtype: DType = None
+) -> TensorRef:
     """NaN counts as zero."""
     x = self
     if x.dtype.startswith(INEXACT):
@@ -109,13 +126,13 @@ def nansum(
     return reduction("reduce_sum")(d, x, dim, keepdim, dtype=dtype)
 
 
-def trace(d: Draft, self: Ref) -> Ref:
+def trace(d: Lowering, self: TensorRef) -> TensorRef:
     """The sum of the diagonal, which is a view."""
     diagonal = d.add("view", self, at=at.DeclaredOutputs(((min(self.shape),),), (self.dtype,)))
     return reduction("reduce_sum")(d, diagonal)
 
 
-def count_nonzero(d: Draft, self: Ref, dim: Dims = None) -> Ref:
+def count_nonzero(d: Lowering, self: TensorRef, dim: Dims = None) -> TensorRef:
     nonzero = d.cast(d.add("compare", self), "int64")
     return reduce_axes(d, "reduce_sum", nonzero, dim, False)
 
@@ -124,14 +141,14 @@ def count_nonzero(d: Draft, self: Ref, dim: Dims = None) -> Ref:
 
 
 def vector_norm(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     ord: Scalar = 2,
     dim: Dims = None,
     keepdim: bool = False,
     *,
     dtype: DType = None,
-) -> Ref:
+) -> TensorRef:
     x = self if dtype is None else d.cast(self, name_of(dtype))
     if ord in INFINITIES:
         op = "reduce_max" if ord == INFINITIES[0] else "reduce_min"
@@ -145,22 +162,22 @@ def vector_norm(
 
 
 def norm(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     p: Scalar | None = 2,
     dim: Dims = None,
     keepdim: bool = False,
     *,
     dtype: DType = None,
-) -> Ref:
+) -> TensorRef:
     return vector_norm(d, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
-def dist(d: Draft, self: Ref, other: Ref, p: Scalar = 2) -> Ref:
+def dist(d: Lowering, self: TensorRef, other: TensorRef, p: Scalar = 2) -> TensorRef:
     return vector_norm(d, d.add("sub", self, other), p)
 
 
-def renorm(d: Draft, self: Ref, p: Scalar, dim: int, maxnorm: Scalar) -> Ref:
+def renorm(d: Lowering, self: TensorRef, p: Scalar, dim: int, maxnorm: Scalar) -> TensorRef:
     """Every slice scaled down to a norm of at most maxnorm."""
     others = [n for n in range(self.rank) if n != dim % self.rank]
     norms = vector_norm(d, self, p, others, True)
@@ -169,14 +186,16 @@ def renorm(d: Draft, self: Ref, p: Scalar, dim: int, maxnorm: Scalar) -> Ref:
     return d.add("mul", self, d.add("where", d.add("compare", norms), scale, one))
 
 
-def weight_norm(d: Draft, v: Ref, g: Ref, dim: int = 0) -> list[Ref]:
+def weight_norm(d: Lowering, v: TensorRef, g: TensorRef, dim: int = 0) -> list[TensorRef]:
     """V · g / |v|, one norm for each slice."""
     axes = tuple([n for n in range(v.rank) if n != dim])
     norms = d.add("reduce_l2", v, at=at.Reduce(axes, keep=True))
     return [d.add("mul", v, d.add("div", g, norms)), norms]
 
 
-def cosine_similarity(d: Draft, x1: Ref, x2: Ref, dim: int = 1, eps: float = 1e-8) -> Ref:
+def cosine_similarity(
+    d: Lowering, x1: TensorRef, x2: TensorRef, dim: int = 1, eps: float = 1e-8
+) -> TensorRef:
     """The sum of products divided by the product of both norms, which is at least eps."""
     dots = reduce_axes(d, "reduce_sum", d.add("mul", x1, x2), dim, False)
     norms = d.add("mul", *[reduce_axes(d, "reduce_l2", x, dim, False) for x in (x1, x2)])

@@ -8,7 +8,7 @@ from typing import Literal
 from layerscope.formats.torch.aten.convolution import add_batch_axis, drop_batch_axis
 from layerscope.formats.torch.aten.layout import reshape
 from layerscope.formats.torch.aten.signatures import OneOutput
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 
 Mode = Literal["nearest", "bilinear", "bicubic"]
@@ -23,14 +23,14 @@ def upsample(mode: Mode) -> OneOutput:
     """
 
     def convert(
-        d: Draft,
-        self: Ref,
+        d: Lowering,
+        self: TensorRef,
         output_size: Sequence[int] | None = None,
         *options: object,
         align_corners: bool = False,
         scale_factors: Sequence[float] | None = None,
         **_: object,
-    ) -> Ref:
+    ) -> TensorRef:
         rest = list(options)
         align = False
         if mode != "nearest":
@@ -44,7 +44,7 @@ def upsample(mode: Mode) -> OneOutput:
             pairs = zip(self.shape[2:], factors, strict=True)
             sizes = tuple(int(size * factor) for size, factor in pairs)
         else:
-            raise NoWords("neither an output size nor scale factors")
+            raise Unsupported("neither an output size nor scale factors")
         assert len(sizes) == self.rank - 2
         return d.add("resize", self, at=at.Resize(mode, size=sizes, align_corners=align))
 
@@ -52,33 +52,42 @@ def upsample(mode: Mode) -> OneOutput:
 
 
 def grid_sample(
-    d: Draft, input: Ref, grid: Ref, interpolation_mode: int = 0, *_: object, **__: object
-) -> Ref:
+    d: Lowering,
+    input: TensorRef,
+    grid: TensorRef,
+    interpolation_mode: int = 0,
+    *_: object,
+    **__: object,
+) -> TensorRef:
     return d.add("grid_sample", input, grid, at=at.GridSample(GRID_MODES[interpolation_mode]))
 
 
-def affine_grid(d: Draft, theta: Ref, size: Sequence[int], align_corners: bool) -> Ref:
+def affine_grid(
+    d: Lowering, theta: TensorRef, size: Sequence[int], align_corners: bool
+) -> TensorRef:
     return d.add("affine_grid", theta, at=at.AffineGrid(tuple(size), align_corners))
 
 
-def max_unpool(d: Draft, self: Ref, indices: Ref, output_size: Sequence[int], *_: object) -> Ref:
+def max_unpool(
+    d: Lowering, self: TensorRef, indices: TensorRef, output_size: Sequence[int], *_: object
+) -> TensorRef:
     sizes = tuple(output_size)
     x, index = (add_batch_axis(d, each, len(sizes)) for each in (self, indices))
     y = d.add("unpool", x, index, at=at.Unpool(size=sizes))
     return drop_batch_axis(d, y, self, len(sizes))
 
 
-def pixel_shuffle(d: Draft, self: Ref, upscale_factor: int) -> Ref:
+def pixel_shuffle(d: Lowering, self: TensorRef, upscale_factor: int) -> TensorRef:
     return _shuffle(d, self, at.PixelShuffle(upscale_factor))
 
 
-def pixel_unshuffle(d: Draft, self: Ref, downscale_factor: int) -> Ref:
+def pixel_unshuffle(d: Lowering, self: TensorRef, downscale_factor: int) -> TensorRef:
     return _shuffle(d, self, at.PixelShuffle(downscale_factor, inverse=True))
 
 
-def _shuffle(d: Draft, x: Ref, attrs: at.PixelShuffle) -> Ref:
+def _shuffle(d: Lowering, x: TensorRef, attrs: at.PixelShuffle) -> TensorRef:
     if x.rank not in (3, 4):
-        raise NoWords(f"pixel shuffle of a tensor of rank {x.rank}")
+        raise Unsupported(f"pixel shuffle of a tensor of rank {x.rank}")
     y = d.add("pixel_shuffle", add_batch_axis(d, x, 2), at=attrs)
     return y if x.rank == 4 else reshape(d, y, y.shape[1:])
 

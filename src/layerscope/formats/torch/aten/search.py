@@ -10,8 +10,8 @@ from layerscope.formats.torch.aten.layout import reshape
 from layerscope.formats.torch.aten.linear import euclidean_dist
 from layerscope.formats.torch.aten.reduction import reduce_axes
 from layerscope.formats.torch.aten.signatures import Converter, DType, OneOutput, Operand
-from layerscope.formats.torch.draft import Draft, Ref, axis
 from layerscope.formats.torch.dtypes import INEXACT, name_of
+from layerscope.formats.torch.lowering import Lowering, TensorRef, axis
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source, elements
 
@@ -21,11 +21,13 @@ BAG_MODES: tuple[Literal["sum", "mean", "max"], ...] = ("sum", "mean", "max")
 # Order statistics
 
 
-def topk(d: Draft, self: Ref, k: int, dim: int = -1, *_: object) -> list[Ref]:
+def topk(d: Lowering, self: TensorRef, k: int, dim: int = -1, *_: object) -> list[TensorRef]:
     return list(d.several("top_k", self, at=at.TopK(k, dim)))
 
 
-def sort(d: Draft, self: Ref, *options: object, dim: int | None = None, **_: object) -> list[Ref]:
+def sort(
+    d: Lowering, self: TensorRef, *options: object, dim: int | None = None, **_: object
+) -> list[TensorRef]:
     """A `top_k` with k the size of the axis.
 
     Positional options are dim and descending; the overload `stable` has stable in front of them.
@@ -36,11 +38,15 @@ def sort(d: Draft, self: Ref, *options: object, dim: int | None = None, **_: obj
     return list(d.several("top_k", self, at=at.TopK(self.shape[along], along)))
 
 
-def argsort(d: Draft, self: Ref, *options: object, dim: int | None = None, **_: object) -> Ref:
+def argsort(
+    d: Lowering, self: TensorRef, *options: object, dim: int | None = None, **_: object
+) -> TensorRef:
     return sort(d, self, *options, dim=dim)[1]
 
 
-def kthvalue(d: Draft, self: Ref, k: int, dim: int = -1, keepdim: bool = False) -> list[Ref]:
+def kthvalue(
+    d: Lowering, self: TensorRef, k: int, dim: int = -1, keepdim: bool = False
+) -> list[TensorRef]:
     """The last of the k smallest values and its index."""
     if not self.rank:
         return [d.add("identity", self), constant(d, (), "int64")]
@@ -51,13 +57,15 @@ def kthvalue(d: Draft, self: Ref, k: int, dim: int = -1, keepdim: bool = False) 
     return outputs if keepdim else _drop_axis(d, outputs, self, along)
 
 
-def _drop_axis(d: Draft, outputs: list[Ref], x: Ref, axis: int) -> list[Ref]:
+def _drop_axis(d: Lowering, outputs: list[TensorRef], x: TensorRef, axis: int) -> list[TensorRef]:
     """Outputs without the axis along which `x` was reduced to size 1."""
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     return [d.add("reshape", each, at=at.Reshape(shape)) for each in outputs]
 
 
-def median(d: Draft, self: Ref, dim: int | None = None, keepdim: bool = False) -> Ref | list[Ref]:
+def median(
+    d: Lowering, self: TensorRef, dim: int | None = None, keepdim: bool = False
+) -> TensorRef | list[TensorRef]:
     """The k-th smallest value, k half of all rounded up."""
     if dim is None:
         d.source = Source(op=f"{d.source.op}.all")
@@ -67,7 +75,7 @@ def median(d: Draft, self: Ref, dim: int | None = None, keepdim: bool = False) -
     return kthvalue(d, self, (size + 1) // 2, dim, keepdim)
 
 
-def mode(d: Draft, self: Ref, dim: int = -1, keepdim: bool = False) -> list[Ref]:
+def mode(d: Lowering, self: TensorRef, dim: int = -1, keepdim: bool = False) -> list[TensorRef]:
     """Sorted values are compared with their neighbours; the longest run of equal ones wins."""
     if not self.rank:
         return kthvalue(d, self, 1, dim, keepdim)
@@ -79,11 +87,11 @@ def mode(d: Draft, self: Ref, dim: int = -1, keepdim: bool = False) -> list[Ref]
     return outputs if keepdim else _drop_axis(d, outputs, self, along)
 
 
-def isin(d: Draft, elements_: Operand, test_elements: Operand, **_: object) -> Ref:
+def isin(d: Lowering, elements_: Operand, test_elements: Operand, **_: object) -> TensorRef:
     """Every element compared with all test elements if these are few, else both are sorted."""
-    if not isinstance(elements_, Ref) or not isinstance(test_elements, Ref):
-        tensor = elements_ if isinstance(elements_, Ref) else test_elements
-        return d.add("compare", *([tensor] if isinstance(tensor, Ref) else []))
+    if not isinstance(elements_, TensorRef) or not isinstance(test_elements, TensorRef):
+        tensor = elements_ if isinstance(elements_, TensorRef) else test_elements
+        return d.add("compare", *([tensor] if isinstance(tensor, TensorRef) else []))
     count, tests = elements(elements_.shape), elements(test_elements.shape)
     flat = reshape(d, test_elements, (tests,))
     if tests < 10 * count**0.145:
@@ -98,15 +106,15 @@ def isin(d: Draft, elements_: Operand, test_elements: Operand, **_: object) -> R
 
 
 def bucketize(
-    d: Draft, self: Operand, boundaries: Ref, *, out_int32: bool = False, **_: object
-) -> Ref:
+    d: Lowering, self: Operand, boundaries: TensorRef, *, out_int32: bool = False, **_: object
+) -> TensorRef:
     dtype = "int32" if out_int32 else "int64"
-    if not isinstance(self, Ref):
+    if not isinstance(self, TensorRef):
         return d.add("searchsorted", boundaries, at=at.DeclaredOutputs(((),), (dtype,)))
     return d.add("searchsorted", boundaries, self, at=at.DeclaredOutputs((self.shape,), (dtype,)))
 
 
-def histc(d: Draft, self: Ref, bins: int = 100, *_: object, **__: object) -> Ref:
+def histc(d: Lowering, self: TensorRef, bins: int = 100, *_: object, **__: object) -> TensorRef:
     """One multiplication per element finds its bin, one addition counts it."""
     size = elements(self.shape)
     attrs = at.CustomCost(((bins,),), (self.dtype,), add=size, mul=size)
@@ -119,7 +127,7 @@ def histc(d: Draft, self: Ref, bins: int = 100, *_: object, **__: object) -> Ref
 def cumulative(op: str) -> OneOutput:
     """A converter of `cumsum` or `cumprod`; integers are summed as int64."""
 
-    def convert(d: Draft, self: Ref, dim: int, *, dtype: DType = None) -> Ref:
+    def convert(d: Lowering, self: TensorRef, dim: int, *, dtype: DType = None) -> TensorRef:
         kind = name_of(dtype) if dtype is not None else self.dtype
         if dtype is None and not kind.startswith(INEXACT):
             kind = "int64"
@@ -132,7 +140,7 @@ def cumulative(op: str) -> OneOutput:
 def cumulative_extreme(op: str) -> Converter:
     """A converter of `cummax` or `cummin`: values and indices."""
 
-    def convert(d: Draft, self: Ref, dim: int) -> list[Ref]:
+    def convert(d: Lowering, self: TensorRef, dim: int) -> list[TensorRef]:
         if not self.rank:
             return kthvalue(d, self, 1, dim)
         return list(d.several(op, self, at=at.CumSum(dim)))
@@ -140,7 +148,7 @@ def cumulative_extreme(op: str) -> Converter:
     return convert
 
 
-def logcumsumexp(d: Draft, self: Ref, dim: int) -> Ref:
+def logcumsumexp(d: Lowering, self: TensorRef, dim: int) -> TensorRef:
     """The log of the cumulative sum of exp(x − m), plus m, the cumulative maximum."""
     if not self.rank:
         return d.add("identity", self)
@@ -152,7 +160,9 @@ def logcumsumexp(d: Draft, self: Ref, dim: int) -> Ref:
 # Distances
 
 
-def cdist(d: Draft, x1: Ref, x2: Ref, p: float = 2.0, compute_mode: int | None = None) -> Ref:
+def cdist(
+    d: Lowering, x1: TensorRef, x2: TensorRef, p: float = 2.0, compute_mode: int | None = None
+) -> TensorRef:
     by_product = compute_mode == 1 or (
         compute_mode in (None, 0) and max(x1.shape[-2], x2.shape[-2]) > MM_ROWS
     )
@@ -161,7 +171,7 @@ def cdist(d: Draft, x1: Ref, x2: Ref, p: float = 2.0, compute_mode: int | None =
     return d.add("cdist", x1, x2, at=at.Distance(float(p)))
 
 
-def pdist(d: Draft, self: Ref, p: float = 2.0) -> Ref:
+def pdist(d: Lowering, self: TensorRef, p: float = 2.0) -> TensorRef:
     return d.add("cdist", self, at=at.Distance(float(p)))
 
 
@@ -169,17 +179,17 @@ def pdist(d: Draft, self: Ref, p: float = 2.0) -> Ref:
 
 
 def embedding_bag(
-    d: Draft,
-    weight: Ref,
-    indices: Ref,
-    offsets: Ref,
+    d: Lowering,
+    weight: TensorRef,
+    indices: TensorRef,
+    offsets: TensorRef,
     scale_grad_by_freq: bool = False,
     mode: int = 0,
     sparse: bool = False,
-    per_sample_weights: Ref | None = None,
+    per_sample_weights: TensorRef | None = None,
     include_last_offset: bool = False,
     *_: object,
-) -> Ref:
+) -> TensorRef:
     """The sum, mean or maximum of the rows of each bag."""
     require_index(indices, offsets)
     bags = offsets.shape[0] - bool(include_last_offset)
@@ -190,7 +200,9 @@ def embedding_bag(
     return d.add("embedding_bag", *inputs, at=attrs, holds={"weight": weight})
 
 
-def _computed_bags(d: Draft, rows: Ref, attrs: at.EmbeddingBag, inputs: list[Ref]) -> Ref:
+def _computed_bags(
+    d: Lowering, rows: TensorRef, attrs: at.EmbeddingBag, inputs: list[TensorRef]
+) -> TensorRef:
     """The rows of a computed table, combined by bag."""
     count, outputs = elements(rows.shape), attrs.bags * attrs.features
     combined = max(count - outputs, 0)

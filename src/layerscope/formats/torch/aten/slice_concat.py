@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from layerscope.formats.torch.aten.control import constant
 from layerscope.formats.torch.aten.layout import reshape, unsqueeze
 from layerscope.formats.torch.aten.signatures import Converter, IntOrInts
-from layerscope.formats.torch.draft import Draft, NoWords, Ref
+from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.ops.spec import axis_of
 
 
 def slice_(
-    d: Draft,
-    self: Ref,
+    d: Lowering,
+    self: TensorRef,
     dim: int = 0,
     start: int | None = None,
     end: int | None = None,
     step: int = 1,
-) -> Ref:
+) -> TensorRef:
     size = self.shape[dim]
     taken = range(*slice(start, end, step).indices(size))
     if len(taken) == size:
         return self
     if not taken:
-        raise NoWords("an empty slice")
+        raise Unsupported("an empty slice")
     return d.add("slice", self, at=_slice_of(taken, dim % self.rank, step))
 
 
@@ -34,14 +34,16 @@ def _slice_of(indices: range, axis: int, step: int) -> at.Slice:
     return at.Slice((axis,), (indices[0],), (indices[-1] + 1,), (step,))
 
 
-def narrow(d: Draft, self: Ref, dim: int, start: int | Ref, length: int) -> Ref:
+def narrow(
+    d: Lowering, self: TensorRef, dim: int, start: int | TensorRef, length: int
+) -> TensorRef:
     if not isinstance(start, int):
-        raise NoWords("a start that depends on data")
+        raise Unsupported("a start that depends on data")
     start = start % self.shape[dim] if start < 0 else start
     return slice_(d, self, dim, start, start + length)
 
 
-def select(d: Draft, self: Ref, dim: int, index: int) -> Ref:
+def select(d: Lowering, self: TensorRef, dim: int, index: int) -> TensorRef:
     axis = dim % self.rank
     start = index % self.shape[axis]
     row = slice_(d, self, axis, start, start + 1)
@@ -49,35 +51,37 @@ def select(d: Draft, self: Ref, dim: int, index: int) -> Ref:
 
 
 def slice_scatter(
-    d: Draft,
-    self: Ref,
-    src: Ref,
+    d: Lowering,
+    self: TensorRef,
+    src: TensorRef,
     dim: int = 0,
     start: int | None = None,
     end: int | None = None,
     step: int = 1,
-) -> Ref:
+) -> TensorRef:
     """A copy of `self` with `src` written into a slice."""
     taken = range(*slice(start, end, step).indices(self.shape[dim]))
     if not taken:
-        raise NoWords("an empty slice")
+        raise Unsupported("an empty slice")
     attrs = _slice_of(taken, dim % self.rank, step)
     return d.add("insert", self, d.cast(src, self.dtype), at=attrs)
 
 
-def select_scatter(d: Draft, self: Ref, src: Ref, dim: int, index: int) -> Ref:
+def select_scatter(d: Lowering, self: TensorRef, src: TensorRef, dim: int, index: int) -> TensorRef:
     axis = dim % self.rank
     start = index % self.shape[axis]
     row = reshape(d, src, (*self.shape[:axis], 1, *self.shape[axis + 1 :]))
     return slice_scatter(d, self, row, axis, start, start + 1)
 
 
-def view_scatter(d: Draft, self: Ref, src: Ref, *_: object, **__: object) -> Ref:
+def view_scatter(
+    d: Lowering, self: TensorRef, src: TensorRef, *_: object, **__: object
+) -> TensorRef:
     """A copy of `self` with `src` written into a diagonal or a strided view."""
     return d.add("insert", d.add("identity", self), d.cast(src, self.dtype))
 
 
-def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
+def block_diag(d: Lowering, tensors: Sequence[TensorRef]) -> TensorRef:
     """Matrices written into zeros."""
     sides = [(1, *part.shape)[-2:] if part.rank else (1, 1) for part in tensors]
     shape = (sum([rows for rows, _ in sides]), sum([columns for _, columns in sides]))
@@ -88,7 +92,9 @@ def block_diag(d: Draft, tensors: Sequence[Ref]) -> Ref:
     return whole
 
 
-def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ref:
+def diag_embed(
+    d: Lowering, self: TensorRef, offset: int = 0, dim1: int = -2, dim2: int = -1
+) -> TensorRef:
     """Rows written into zeros as diagonals."""
     size = self.shape[-1] + abs(offset)
     shape = list(self.shape[:-1])
@@ -97,7 +103,7 @@ def diag_embed(d: Draft, self: Ref, offset: int = 0, dim1: int = -2, dim2: int =
     return d.add("insert", constant(d, tuple(shape), self.dtype), self)
 
 
-def _split(d: Draft, self: Ref, sizes: Sequence[int], dim: int) -> list[Ref]:
+def _split(d: Lowering, self: TensorRef, sizes: Sequence[int], dim: int) -> list[TensorRef]:
     if len(sizes) == 1:
         return [self]
     if 0 in sizes:
@@ -105,14 +111,16 @@ def _split(d: Draft, self: Ref, sizes: Sequence[int], dim: int) -> list[Ref]:
     return list(d.several("split", self, at=at.Split(dim % self.rank, tuple(sizes))))
 
 
-def _split_with_empty(d: Draft, self: Ref, sizes: Sequence[int], axis: int) -> list[Ref]:
+def _split_with_empty(
+    d: Lowering, self: TensorRef, sizes: Sequence[int], axis: int
+) -> list[TensorRef]:
     """Pieces of size 0 are constants, the others come from a split."""
     full = iter(_split(d, self, [size for size in sizes if size], axis))
     empty = (*self.shape[:axis], 0, *self.shape[axis + 1 :])
     return [next(full) if size else constant(d, empty, self.dtype) for size in sizes]
 
 
-def split(d: Draft, self: Ref, split_size: IntOrInts, dim: int = 0) -> list[Ref]:
+def split(d: Lowering, self: TensorRef, split_size: IntOrInts, dim: int = 0) -> list[TensorRef]:
     if not isinstance(split_size, int):
         return _split(d, self, split_size, dim)
     whole = self.shape[dim]
@@ -120,37 +128,37 @@ def split(d: Draft, self: Ref, split_size: IntOrInts, dim: int = 0) -> list[Ref]
     return _split(d, self, sizes, dim)
 
 
-def chunk(d: Draft, self: Ref, chunks: int, dim: int = 0) -> list[Ref]:
+def chunk(d: Lowering, self: TensorRef, chunks: int, dim: int = 0) -> list[TensorRef]:
     return split(d, self, -(-self.shape[dim] // chunks), dim)
 
 
 def tensor_split(
-    d: Draft, self: Ref, indices_or_sections: IntOrInts | Ref, dim: int = 0
-) -> list[Ref]:
+    d: Lowering, self: TensorRef, indices_or_sections: IntOrInts | TensorRef, dim: int = 0
+) -> list[TensorRef]:
     whole = self.shape[dim]
     if isinstance(indices_or_sections, int):
         small, larger = divmod(whole, indices_or_sections)
         sizes = [small + (n < larger) for n in range(indices_or_sections)]
         return _split(d, self, sizes, dim)
-    if isinstance(indices_or_sections, Ref):
-        raise NoWords("indices that depend on data")
+    if isinstance(indices_or_sections, TensorRef):
+        raise Unsupported("indices that depend on data")
     ends = [0, *indices_or_sections, whole]
     return _split(d, self, [b - a for a, b in itertools.pairwise(ends)], dim)
 
 
-def unbind(d: Draft, self: Ref, dim: int = 0) -> list[Ref]:
+def unbind(d: Lowering, self: TensorRef, dim: int = 0) -> list[TensorRef]:
     axis = dim % self.rank
     shape = (*self.shape[:axis], *self.shape[axis + 1 :])
     pieces = _split(d, self, [1] * self.shape[axis], axis)
     return [reshape(d, piece, shape) for piece in pieces]
 
 
-def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
+def cat(d: Lowering, tensors: Sequence[TensorRef], dim: int = 0) -> TensorRef:
     parts = tensors
     if any(0 in part.shape for part in tensors):  # PyTorch leaves them out
         parts = [part for part in tensors if 0 not in part.shape]
     if not parts:
-        raise NoWords("a concatenation of empty tensors")
+        raise Unsupported("a concatenation of empty tensors")
     if len(parts) == 1:
         return d.add("identity", parts[0])
     dtypes = {part.dtype for part in parts}
@@ -160,7 +168,7 @@ def cat(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
     return d.add("concat", *parts, at=at.Concat(axis_of(dim, parts[0].rank)))
 
 
-def stack(d: Draft, tensors: Sequence[Ref], dim: int = 0) -> Ref:
+def stack(d: Lowering, tensors: Sequence[TensorRef], dim: int = 0) -> TensorRef:
     axis = axis_of(dim, tensors[0].rank + 1)
     return cat(d, [unsqueeze(d, part, axis) for part in tensors], axis)
 

@@ -1,4 +1,4 @@
-"""What PyTorch keeps per thread, set aside while a model is captured, and random states."""
+"""State of the thread and of the process that a capture restores: modes and random states."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import random
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
+from layerscope.formats.torch.torch_types import Args, Kwargs, Result, Torch
+
 
 @contextmanager
-def no_modes(torch: Any) -> Iterator[None]:
+def no_modes(torch: Torch) -> Iterator[None]:
     """Set aside the dispatch and function modes of this thread, such as FlopCounterMode.
 
-    They would see the calls of a capture, which are no calls of the user's.
+    They would record the operators of a capture, which the user did not call.
     """
     c = torch._C
     dispatch: list[Any] = []
@@ -36,31 +38,32 @@ def no_modes(torch: Any) -> Iterator[None]:
 
 
 @contextmanager
-def same_random_states(torch: Any) -> Iterator[None]:
-    """Put random states back that the model's own code changes.
+def restored_random_states(torch: Torch) -> Iterator[None]:
+    """Restore the random states of PyTorch, Python and NumPy, which a forward may change.
 
-    Not while there are other threads, which may have drawn in between: they would draw the same
+    Not while there are other threads: one that used a generator meanwhile would get the same
     numbers again.
     """
     if threading.active_count() > 1:
         yield
         return
     of_torch, of_python = torch.get_rng_state(), random.getstate()
-    numpy = NumpyState()
+    numpy = NumpySnapshot()
     try:
         yield
     finally:
         if threading.active_count() == 1:
-            torch.set_rng_state(of_torch)  # in a tenth of the time of a comparison
+            torch.set_rng_state(of_torch)  # a comparison takes ten times as long
             random.setstate(of_python)
-            numpy.put_back()
+            numpy.restore()
 
 
-class NumpyState:
-    """The state of NumPy's global generator, if NumPy is loaded. It takes long to read and write.
+class NumpySnapshot:
+    """The state of NumPy's global generator, if NumPy is loaded. It is slow to read and write.
 
-    Whether it changed is seen in memory: a Mersenne Twister is 624 words and a position. A normal
-    number kept for the next call is no part of it; without one, none can come without the rest.
+    Whether it changed is read from memory: the state of a Mersenne Twister is 624 words and a
+    position. The cached normal number (`has_gauss`) is not part of it, so that a state that has one
+    is always restored.
     """
 
     SIZE = 625 * 4
@@ -72,27 +75,30 @@ class NumpyState:
             self._before = numpy.get_state(legacy=False)
             if self._before["bit_generator"] == "MT19937" and not self._before["has_gauss"]:
                 self._generator = getattr(numpy, "get_bit_generator", lambda: None)()
-        self._memory = self._look()
+        self._memory = self._take()
 
-    def _look(self) -> bytes | None:
+    def _take(self) -> bytes | None:
         if self._generator is None:
             return None
         return ctypes.string_at(self._generator.ctypes.state_address, self.SIZE)
 
-    def put_back(self) -> None:
-        """Write the state where it may have changed."""
-        if self._numpy is not None and (self._memory is None or self._look() != self._memory):
+    def restore(self) -> None:
+        """Write the state back if it may have changed."""
+        if self._numpy is not None and (self._memory is None or self._take() != self._memory):
             self._numpy.set_state(self._before)
 
 
-def pass_through(torch: Any) -> Any:
-    """A function mode that does nothing. While there is one, attention takes no fast path."""
-    return _pass_through(torch)()
+def pass_through(torch: Torch) -> AbstractContextManager[object]:
+    """A function mode that does nothing. Inside one, PyTorch's attention takes no fast path."""
+    mode: AbstractContextManager[object] = _pass_through(torch)()
+    return mode
 
 
 @cache
-def _pass_through(torch: Any) -> Any:
-    def function(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _pass_through(torch: Torch) -> Any:
+    def function(
+        self: object, func: Any, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> Result:
         return func(*args, **(kwargs or {}))
 
     return type(

@@ -1,43 +1,51 @@
-"""A live module and what it is called with, in all the ways people say it, as a Graph."""
+"""A live module and its inputs, given as sizes, tensors or named arguments, as a Graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layerscope.errors import ModelError, UsageError
 from layerscope.formats.torch.capture import InMode, the_torch
 from layerscope.formats.torch.decoding import capture_tokens, with_tokens
 from layerscope.formats.torch.dtypes import torch_dtype
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
-from layerscope.formats.torch.places import too_deep
+from layerscope.formats.torch.module_table import too_deep
+from layerscope.formats.torch.torch_types import Arg, Args, Kwargs, Rule, Torch
 from layerscope.graph.types import Graph
+
+if TYPE_CHECKING:
+    from torch import Tensor, dtype
+    from torch.nn import Module
 
 __all__ = ["InMode", "graph_of"]
 
+Sizes = Any  # (1, 3, 224, 224), a list of such sizes, or a dict of named ones
+Dtypes = Any  # a dtype or its name, or a list of these
+
 
 def graph_of(
-    model: Any,
+    model: Module | InMode,
     *,
-    input: Any = None,
-    input_size: Any = None,
-    input_data: Any = None,
-    dtypes: Any = None,
+    input: Sizes | None = None,
+    input_size: Sizes | None = None,
+    input_data: Arg = None,
+    dtypes: Dtypes = None,
     batch: int | None = None,
-    rules: Mapping[str, Any] | None = None,
+    rules: Mapping[str, Rule] | None = None,
     name: str = "",
     shortcuts: bool = True,
-    device: Any = None,
+    device: object = None,
     real: bool = True,
     tokens: int | None = None,
     decode: int | None = None,
-    **forward: Any,
+    **forward: Arg,
 ) -> Graph:
-    """The graph of a module on inputs of these sizes, or on these very arguments.
+    """The graph of a module on inputs of these sizes, or on these arguments.
 
-    `input_data` is one tensor, a row of arguments, or a dict of named ones; what else is told goes
-    to the forward by name. `device` is taken and makes no difference. With `real=False` a model
-    that cannot be followed without numbers is refused, else it is run with real ones.
+    `input_data` is one tensor, a sequence of arguments, or a dict of named ones; other keyword
+    arguments go to the forward. `device` is accepted and ignored. A model whose control flow
+    depends on values is run on real tensors, or refused with `real=False`.
     """
     torch = the_torch()
     mode = None
@@ -53,22 +61,22 @@ def graph_of(
     if sizes is not None:
         given = from_sizes(torch, _with_batch(sizes, batch), dtypes or _default(torch, model))
     else:
-        given = _arguments(torch, input_data)
+        given = _arguments(input_data)
         if batch is not None:
             raise UsageError("batch goes with input_size; input_data has its own")
         if dtypes:
-            kinds = dtypes if isinstance(dtypes, (list, tuple)) else [dtypes]
-            each = iter([*kinds, *[None] * 99])
+            listed = dtypes if isinstance(dtypes, (list, tuple)) else [dtypes]
+            each = iter([*listed, *[None] * 99])
             given = map_tensors(given, torch, lambda t: _typed(torch, t, next(each)))
     if tokens is not None:
         given = with_tokens(given, tokens, name or type(model).__name__)
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
-    how = {"shortcuts": shortcuts, "rules": rules, "real": real, "mode": mode}
-    return capture_tokens(model, args, {**kwargs, **forward}, decode, name, **how)
+    options = {"shortcuts": shortcuts, "rules": rules, "real": real, "mode": mode}
+    return capture_tokens(model, args, {**kwargs, **forward}, decode, name, **options)
 
 
-def _default(torch: Any, model: Any) -> Any:
-    """Number type of inputs told by their size: that of the weights, ids for embeddings."""
+def _default(torch: Torch, model: Module) -> dtype | None:
+    """Dtype of inputs given by their size: that of the weights, int64 for embeddings."""
     try:
         first = next((p for p in model.parameters() if p.is_floating_point()), None)
     except RecursionError:
@@ -83,13 +91,13 @@ def _default(torch: Any, model: Any) -> Any:
     return first.dtype if first is not None else None
 
 
-def _typed(torch: Any, tensor: Any, kind: Any) -> Any:
-    if kind is None:
+def _typed(torch: Torch, tensor: Tensor, dtype: dtype | str | None) -> Tensor:
+    if dtype is None:
         return tensor
-    return torch.empty(tensor.shape, dtype=torch_dtype(torch, kind), device="meta")
+    return torch.empty(tensor.shape, dtype=torch_dtype(torch, dtype), device="meta")
 
 
-def _with_batch(sizes: Any, batch: int | None) -> Any:
+def _with_batch(sizes: Sizes, batch: int | None) -> Sizes:
     if batch is None:
         return sizes
     if batch < 1:
@@ -101,7 +109,7 @@ def _with_batch(sizes: Any, batch: int | None) -> Any:
     return (batch, *sizes[1:])
 
 
-def _arguments(torch: Any, data: Any) -> tuple[Any, ...] | dict[str, Any]:
+def _arguments(data: Arg) -> Args | Kwargs:
     if isinstance(data, (list, tuple)) and not hasattr(data, "_fields"):
         return tuple(data)
     return dict(data) if isinstance(data, Mapping) else (data,)

@@ -1,6 +1,6 @@
-"""What a file of torch.export says of a program: its calls, its arrays, the sizes of its tensors.
+"""The JSON of a torch.export file: calls, parameters, and the sizes of tensors.
 
-Of the schema of PyTorch (torch/_export/serde/schema.py) these are the parts that are looked at.
+These are the parts of PyTorch's schema (torch/_export/serde/schema.py) that are read.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from layerscope.errors import FormatError
 from layerscope.formats.torch.stored import check_elements, check_sizes, short
-from layerscope.formats.torch.values import dense
 from layerscope.graph.types import Shape
 from layerscope.limits import ARRAY_RANK
+from layerscope.ops.torch_strides import dense
 
 KINDS = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
@@ -26,11 +26,11 @@ FORMS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "
 FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
 SYMBOL = re.compile(r"Symbol\('(\w+)'")
 
-Arg = dict[str, Any]  # one key, which says what the value is: {"as_int": 3}
+Arg = dict[str, Any]  # an argument; its one key is the type of the value: {"as_int": 3}
 
 
 class Meta(Struct, frozen=True):
-    """Of a tensor: number type and sizes."""
+    """Dtype and sizes of a tensor."""
 
     dtype: int
     sizes: list[Arg]
@@ -39,67 +39,67 @@ class Meta(Struct, frozen=True):
 
 
 class Named(Struct, frozen=True):
-    """An argument; `kind` is 1 by place and 2 by name, None in old files."""
+    """An argument; `kind` is 1 for a positional and 2 for a keyword one, None in old files."""
 
     name: str
     arg: Arg
     kind: int | None = None
 
 
-class About(Struct, frozen=True):
-    """Where a call stands: `key,path,class` of each module around it, apart by semicolons."""
+class CallMetadata(Struct, frozen=True):
+    """The modules around a call, as `key,path,class` separated by semicolons."""
 
     nn_module_stack: str = ""
 
 
-class Call(Struct, frozen=True):
+class ExportedCall(Struct, frozen=True):
     """One call of an operator."""
 
     target: str
     inputs: list[Named]
     outputs: list[Arg]
-    metadata: About = About()
+    metadata: CallMetadata = CallMetadata()
 
 
-class Flow(Struct, frozen=True):
-    """Calls in order, and what is known of the tensors between them."""
+class ExportedGraph(Struct, frozen=True):
+    """Calls in order, and the sizes of the tensors between them."""
 
     inputs: list[Arg]
     outputs: list[Arg]
-    nodes: list[Call]
+    nodes: list[ExportedCall]
     tensor_values: dict[str, Meta]
     sym_int_values: dict[str, Arg] = {}
 
 
 class Signature(Struct, frozen=True):
-    """What the inputs and outputs of the flow are to the model."""
+    """The role of each input and output of the graph: parameter, buffer, user input …"""
 
     input_specs: list[dict[str, dict[str, Any]]]
     output_specs: list[dict[str, dict[str, Any]]] = []
 
 
-class Called(Struct, frozen=True):
-    """A module of the model."""
+class CalledModule(Struct, frozen=True):
+    """A module of the model, by its path."""
 
     fqn: str
 
 
-class Module(Struct, frozen=True):
+class GraphModule(Struct, frozen=True):
     """The program itself."""
 
-    graph: Flow
+    graph: ExportedGraph
     signature: Signature
-    module_call_graph: list[Called] = []
+    module_call_graph: list[CalledModule] = []
 
 
-class Program(Struct, frozen=True):
+class ExportedProgram(Struct, frozen=True):
     """The whole of the JSON."""
 
-    graph_module: Module
+    graph_module: GraphModule
 
 
 class Payload(Struct, frozen=True):
-    """Where an array of the model is stored, and how it lies there."""
+    """The file in the archive that has a parameter, and its layout there."""
 
     path_name: str
     tensor_meta: dict[str, Any] | None = None
@@ -107,13 +107,13 @@ class Payload(Struct, frozen=True):
 
 
 class Payloads(Struct, frozen=True):
-    """Arrays of the model by name."""
+    """Parameters and buffers by name."""
 
     config: dict[str, Payload]
 
 
 class ExportedTensor:
-    """A tensor that the file describes; stands for one of PyTorch's."""
+    """A tensor that the file describes, in place of a `torch.Tensor`."""
 
     __slots__ = ("dtype", "requires_grad", "shape", "strides")
 
@@ -122,21 +122,21 @@ class ExportedTensor:
         self.requires_grad = requires_grad
 
 
-class Sizes:
-    """Reads sizes; those that are open are the example's, where the file keeps it."""
+class SizeReader:
+    """Reads sizes. A symbolic one is that of the example input, if the file has it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.open: dict[str, int] = {}  # symbol -> size in the example
 
     def tensor(self, name: str, metas: dict[str, Meta]) -> ExportedTensor:
-        """What the file says of a tensor."""
+        """The tensor of that name; raises if the file has no sizes for it."""
         meta = metas.get(name)
         if meta is None:
-            raise FormatError(f"{self.path}: {name}: no sizes are told of this tensor")
+            raise FormatError(f"{self.path}: {name}: no sizes for this tensor")
         kind = KINDS.get(meta.dtype)
         if kind is None:
-            raise FormatError(f"{self.path}: {name}: unknown number type {meta.dtype}")
+            raise FormatError(f"{self.path}: {name}: unknown dtype {meta.dtype}")
         if len(meta.sizes) > ARRAY_RANK.most:
             ARRAY_RANK.check(len(meta.sizes), f"{self.path}: {short(name)}")
         shape = tuple([self.size(size, name) for size in meta.sizes])
@@ -149,20 +149,21 @@ class Sizes:
             strides = dense(shape)
         return ExportedTensor(shape, strides, f"torch.{kind}", meta.requires_grad)
 
-    def size(self, told: Any, name: str) -> int:
+    def size(self, arg: object, name: str) -> int:
         """One size of a tensor."""
-        size = told.get("as_int") if isinstance(told, dict) else None
-        if size is None and isinstance(told, dict):
-            size = self._hint(told.get("as_expr"), name)
+        size = arg.get("as_int") if isinstance(arg, dict) else None
+        if size is None and isinstance(arg, dict):
+            size = self._hint(arg.get("as_expr"), name)
         return check_sizes(f"{self.path}: {short(name)}", (size,))[0]
 
-    def number(self, told: Any, name: str) -> Any:
-        """A whole number that the program works out, such as a size that it asks for."""
-        if isinstance(told, dict) and "as_expr" in told:
-            return self._hint(told["as_expr"], name)
-        return told.get("as_int") if isinstance(told, dict) else None
+    def number(self, arg: object, name: str) -> int | None:
+        """An int that the program computes, such as `x.size(0)`."""
+        if isinstance(arg, dict) and "as_expr" in arg:
+            return self._hint(arg["as_expr"], name)
+        return arg.get("as_int") if isinstance(arg, dict) else None
 
-    def _hint(self, expression: Any, name: str) -> Any:
+    def _hint(self, expression: object, name: str) -> int | None:
+        """The example value of a symbolic expression."""
         if not isinstance(expression, dict):
             return None
         text = str(expression.get("expr_str", "?"))
@@ -180,8 +181,8 @@ class Sizes:
         return size
 
 
-def stack_of(call: Call) -> list[tuple[str, str, str]]:
-    """Modules around a call, outermost first: what tells the call of it, path, class."""
+def stack_of(call: ExportedCall) -> list[tuple[str, str, str]]:
+    """Modules around a call, outermost first: key of the module call, path, class."""
     found = []
     for each in call.metadata.nn_module_stack.split(";"):
         key, _, rest = each.partition(",")
@@ -192,19 +193,19 @@ def stack_of(call: Call) -> list[tuple[str, str, str]]:
     return found
 
 
-def symbol_in(arg: Any) -> str:
-    """Name of a whole number that the program works out, "" for all else."""
-    told = arg.get("as_sym_int")
-    name = told.get("as_name") if isinstance(told, dict) else None
+def symbol_in(arg: Arg) -> str:
+    """The name of an int that the program computes; "" for any other argument."""
+    symbol = arg.get("as_sym_int")
+    name = symbol.get("as_name") if isinstance(symbol, dict) else None
     return name if isinstance(name, str) else ""
 
 
-def names_in(arg: Any) -> list[str]:
+def names_in(arg: Arg) -> list[str]:
     """Names of the tensors of an argument, in order."""
     found = []
     for kind in ("as_tensor", "as_tensors", "as_optional_tensors", "as_optional_tensor"):
-        told = arg.get(kind, ())
-        for each in told if isinstance(told, list) else [told]:
+        tensors = arg.get(kind, ())
+        for each in tensors if isinstance(tensors, list) else [tensors]:
             each = each.get("as_tensor", each) if isinstance(each, dict) else {}
             name = each.get("name") if isinstance(each, dict) else None
             if isinstance(name, str):

@@ -1,89 +1,90 @@
-"""How results stand in storage, by sizes and strides alone, so that PyTorch need not be asked.
+"""Strides of results, inferred from the shapes and strides of the inputs without running PyTorch.
 
-Each answers with sizes and strides of every result, or with None where it is not sure.
+Each rule returns shape and strides of every result, or None where only PyTorch can say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from layerscope.formats.torch.values import Sig, dense
+from layerscope.formats.torch.tensors import TensorMeta
+from layerscope.formats.torch.torch_types import Args, Kwargs
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.torch_strides import restride
+from layerscope.ops.torch_strides import dense, restride
 
 
 class Layout(NamedTuple):
-    """Sizes and strides of a result."""
+    """Shape and strides of a result."""
 
     shape: Shape
     stride: Shape
-    copied: bool = False  # into storage of its own, because no strides would do
+    copied: bool = False  # into storage of its own, because no strides give the shape
 
 
 Layouts = list[Layout] | None
 
 
-def _sizes(x: Sig, size: Any) -> Shape | None:
-    """A new shape with its -1 worked out."""
+def _sizes(x: TensorMeta, size: Sequence[int]) -> Shape | None:
+    """A new shape with -1 replaced."""
     if not isinstance(size, (list, tuple)):
         return None
     sizes = list(size)
     count = elements(x.shape)
     if -1 in sizes:
-        known = -elements(tuple(sizes))
-        if known < 1 or count % known:
+        others = -elements(tuple(sizes))
+        if others < 1 or count % others:
             return None
-        sizes[sizes.index(-1)] = count // known
-    made = tuple(sizes)
-    return made if min(made, default=1) > 0 and elements(made) == count else None
+        sizes[sizes.index(-1)] = count // others
+    shape = tuple(sizes)
+    return shape if min(shape, default=1) > 0 and elements(shape) == count else None
 
 
-def _restride(x: Sig, made: Shape) -> Shape | None:
-    """Strides by which the same storage has another shape; None where no strides do."""
+def _restride(x: TensorMeta, shape: Shape) -> Shape | None:
+    """Strides by which the same storage has another shape; None if there are none."""
     if x.contiguous:
-        return dense(made)
-    return restride(x.shape, x.stride, made)
+        return dense(shape)
+    return restride(x.shape, x.stride, shape)
 
 
-def _view(x: Sig, size: Sequence[int]) -> Layouts:
-    made = _sizes(x, size)
-    stride = None if made is None else _restride(x, made)
-    return None if made is None or stride is None else [Layout(made, stride)]
+def _view(x: TensorMeta, size: Sequence[int]) -> Layouts:
+    shape = _sizes(x, size)
+    stride = None if shape is None else _restride(x, shape)
+    return None if shape is None or stride is None else [Layout(shape, stride)]
 
 
-def _reshape(x: Sig, size: Sequence[int]) -> Layouts:
-    made = _sizes(x, size)
-    if made is None:
+def _reshape(x: TensorMeta, size: Sequence[int]) -> Layouts:
+    shape = _sizes(x, size)
+    if shape is None:
         return None
-    stride = _restride(x, made)
-    return [Layout(made, dense(made), True) if stride is None else Layout(made, stride)]
+    stride = _restride(x, shape)
+    return [Layout(shape, dense(shape), True) if stride is None else Layout(shape, stride)]
 
 
-def _flatten(x: Sig, start_dim: int = 0, end_dim: int = -1) -> Layouts:
+def _flatten(x: TensorMeta, start_dim: int = 0, end_dim: int = -1) -> Layouts:
     start, end = _axis(start_dim, len(x.shape)), _axis(end_dim, len(x.shape))
     if start is None or end is None or start >= end:
         return None
     return _reshape(x, (*x.shape[:start], elements(x.shape[start : end + 1]), *x.shape[end + 1 :]))
 
 
-def _contiguous(x: Sig) -> Layouts:
+def _contiguous(x: TensorMeta) -> Layouts:
     if _restride(x, (elements(x.shape),)) == (1,):
-        return None  # it is itself
+        return None  # PyTorch returns the input itself
     return [Layout(x.shape, dense(x.shape), True)]
 
 
-def _unflatten(x: Sig, dim: int, sizes: Sequence[int]) -> Layouts:
+def _unflatten(x: TensorMeta, dim: int, sizes: Sequence[int]) -> Layouts:
     axis = _axis(dim, len(x.shape))
     if axis is None:
         return None
-    inner = _sizes(Sig(x.shape[axis : axis + 1], (1,), None, "", ""), sizes)
+    inner = _sizes(TensorMeta(x.shape[axis : axis + 1], (1,), None, "", ""), sizes)
     if inner is None:
         return None
     return _view(x, (*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
 
 
-def _permute(x: Sig, dims: Sequence[int]) -> Layouts:
+def _permute(x: TensorMeta, dims: Sequence[int]) -> Layouts:
     rank = len(x.shape)
     order = [dim + rank if dim < 0 else dim for dim in dims]
     if sorted(order) != list(range(rank)):
@@ -91,7 +92,7 @@ def _permute(x: Sig, dims: Sequence[int]) -> Layouts:
     return [Layout(tuple([x.shape[n] for n in order]), tuple([x.stride[n] for n in order]))]
 
 
-def _transpose(x: Sig, dim0: int, dim1: int) -> Layouts:
+def _transpose(x: TensorMeta, dim0: int, dim1: int) -> Layouts:
     one, two = _axis(dim0, len(x.shape)), _axis(dim1, len(x.shape))
     if one is None or two is None:
         return None
@@ -101,11 +102,11 @@ def _transpose(x: Sig, dim0: int, dim1: int) -> Layouts:
     return [Layout(tuple(shape), tuple(stride))]
 
 
-def _turn(x: Sig) -> Layouts:
+def _turn(x: TensorMeta) -> Layouts:
     return _transpose(x, 0, 1) if len(x.shape) == 2 else None
 
 
-def _unsqueeze(x: Sig, dim: int) -> Layouts:
+def _unsqueeze(x: TensorMeta, dim: int) -> Layouts:
     shape, stride = x.shape, x.stride
     axis = _axis(dim, len(shape) + 1)
     if axis is None:
@@ -114,27 +115,27 @@ def _unsqueeze(x: Sig, dim: int) -> Layouts:
     return [Layout((*shape[:axis], 1, *shape[axis:]), (*stride[:axis], step, *stride[axis:]))]
 
 
-def _squeeze(x: Sig, dim: int) -> Layouts:
+def _squeeze(x: TensorMeta, dim: int) -> Layouts:
     axis = _axis(dim, len(x.shape)) if isinstance(dim, int) else None
     if axis is None:
         return None
     return [_without(x, axis) if x.shape[axis] == 1 else Layout(x.shape, x.stride)]
 
 
-def _select(x: Sig, dim: int, index: int) -> Layouts:
+def _select(x: TensorMeta, dim: int, index: int) -> Layouts:
     axis = _axis(dim, len(x.shape))
     if axis is None or not isinstance(index, int) or not -x.shape[axis] <= index < x.shape[axis]:
         return None
     return [_without(x, axis)]
 
 
-def _unbind(x: Sig, dim: int = 0) -> Layouts:
+def _unbind(x: TensorMeta, dim: int = 0) -> Layouts:
     axis = _axis(dim, len(x.shape))
     return None if axis is None else [_without(x, axis)] * x.shape[axis]
 
 
 def _slice(
-    x: Sig, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    x: TensorMeta, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Layouts:
     axis = _axis(dim, len(x.shape))
     if axis is None or step < 1:
@@ -144,7 +145,7 @@ def _slice(
     return [Layout((*x.shape[:axis], size, *x.shape[axis + 1 :]), stride)] if size else None
 
 
-def _split(x: Sig, split_size: int, dim: int = 0) -> Layouts:
+def _split(x: TensorMeta, split_size: int, dim: int = 0) -> Layouts:
     axis = _axis(dim, len(x.shape))
     if axis is None or not isinstance(split_size, int) or split_size < 1:
         return None
@@ -152,7 +153,7 @@ def _split(x: Sig, split_size: int, dim: int = 0) -> Layouts:
     return _split_sizes(x, [*[split_size] * count, *([rest] if rest else [])], dim)
 
 
-def _split_sizes(x: Sig, split_sizes: Sequence[int], dim: int = 0) -> Layouts:
+def _split_sizes(x: TensorMeta, split_sizes: Sequence[int], dim: int = 0) -> Layouts:
     axis = _axis(dim, len(x.shape))
     if axis is None or min(split_sizes, default=0) < 1 or sum(split_sizes) != x.shape[axis]:
         return None
@@ -160,14 +161,14 @@ def _split_sizes(x: Sig, split_sizes: Sequence[int], dim: int = 0) -> Layouts:
     return [Layout((*before, size, *after), x.stride) for size in split_sizes]
 
 
-def _chunk(x: Sig, chunks: int, dim: int = 0) -> Layouts:
+def _chunk(x: TensorMeta, chunks: int, dim: int = 0) -> Layouts:
     axis = _axis(dim, len(x.shape))
     if axis is None or chunks < 1:
         return None
     return _split(x, -(-x.shape[axis] // chunks), dim)
 
 
-def _expand(x: Sig, size: Sequence[int], implicit: bool = False) -> Layouts:
+def _expand(x: TensorMeta, size: Sequence[int], implicit: bool = False) -> Layouts:
     lead = len(size) - len(x.shape)
     if lead < 0:
         return None
@@ -177,7 +178,7 @@ def _expand(x: Sig, size: Sequence[int], implicit: bool = False) -> Layouts:
         if wanted < 1 and (wanted != -1 or n < lead):
             return None
         if n < lead and wanted == 1:
-            return None  # its stride is nobody's business
+            return None  # a new axis of size 1: PyTorch chooses its stride
         if n >= lead and wanted not in (own, -1):
             if own != 1:
                 return None
@@ -187,7 +188,7 @@ def _expand(x: Sig, size: Sequence[int], implicit: bool = False) -> Layouts:
     return [Layout(tuple(shape), tuple(stride))]
 
 
-def _same(x: Sig) -> Layouts:
+def _same(x: TensorMeta) -> Layouts:
     return [Layout(x.shape, x.stride)]
 
 
@@ -212,28 +213,28 @@ VIEWS: dict[str, Callable[..., Layouts]] = {
     "detach": _same,
     "alias": _same,
 }
-# Worked out number by number: the order of axes in storage is that of what is given.
+# Elementwise operators: the axes of the result are stored in the order of the input's.
 BY_ELEMENT = frozenset((
     "add", "sub", "mul", "div", "relu", "gelu", "silu", "sigmoid", "tanh", "hardswish",
     "hardsigmoid", "hardtanh", "exp", "neg", "pow", "sqrt", "rsqrt", "abs", "maximum", "minimum",
 ))  # fmt: skip
 
 
-def view_layouts(name: str, x: Sig, args: Any, kwargs: Any) -> Layouts:
-    """Of the results of a view, of sizes above zero."""
-    told = VIEWS.get(name)
-    if told is None or 0 in x.shape:
+def view_layouts(name: str, x: TensorMeta, args: Args, kwargs: Kwargs) -> Layouts:
+    """Shapes and strides of the results of a view, for sizes above zero."""
+    rule = VIEWS.get(name)
+    if rule is None or 0 in x.shape:
         return None
     try:
-        return told(x, *args, **kwargs)
-    except TypeError:  # told in a way that has another name
+        return rule(x, *args, **kwargs)
+    except TypeError:  # an overload with other arguments
         return None
 
 
-def element_stride(shape: Shape, given: Sequence[Sig]) -> Shape | None:
-    """Strides of what is worked out number by number: axes stand as in the first that has them all.
+def element_stride(shape: Shape, given: Sequence[TensorMeta]) -> Shape | None:
+    """Strides of an elementwise result: axes in the order of the first input with all of them.
 
-    Axes of one are nowhere; what is told of them is not what PyTorch would say, and harms nobody.
+    Strides of axes of size 1 may differ from PyTorch's; no element depends on them.
     """
     first = next((sig for sig in given if sig.shape), None)
     if first is None or first.shape != shape or 0 in shape:
@@ -245,14 +246,14 @@ def element_stride(shape: Shape, given: Sequence[Sig]) -> Shape | None:
     order = sorted(long, key=lambda n: -first.stride[n])
     if order == long:
         return dense(shape)
-    made = [elements(shape)] * len(shape)
+    strides = [elements(shape)] * len(shape)
     for axis, step in zip(order, dense(tuple([shape[n] for n in order])), strict=True):
-        made[axis] = step
-    return tuple(made)
+        strides[axis] = step
+    return tuple(strides)
 
 
-def joined_stride(shape: Shape, given: Sequence[Sig]) -> Shape | None:
-    """Strides of parts joined: dense, unless all have their channels last."""
+def joined_stride(shape: Shape, given: Sequence[TensorMeta]) -> Shape | None:
+    """Strides of a concatenation: contiguous, unless all inputs are channels-last."""
     for sig in given:
         size, stride = sig.shape, sig.stride
         if len(size) not in (4, 5) or (size[1] > 1 < size[-1] and stride[1] > stride[-1]):
@@ -264,8 +265,8 @@ def _axis(dim: int, rank: int) -> int | None:
     return dim % rank if -rank <= dim < rank else None
 
 
-def _without(x: Sig, axis: int) -> Layout:
-    """Sizes and strides but for one axis."""
+def _without(x: TensorMeta, axis: int) -> Layout:
+    """Shape and strides without one axis."""
     return Layout(
         (*x.shape[:axis], *x.shape[axis + 1 :]),
         (*x.stride[:axis], *x.stride[axis + 1 :]),

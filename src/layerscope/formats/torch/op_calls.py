@@ -1,0 +1,158 @@
+"""One call of an operator: what its schema says, its arguments, and a key to look it up by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from layerscope.formats.torch.aten import CONSTANTS, RANDOM, TABLE
+from layerscope.formats.torch.aten.quantized_operators import ATEN_QUANTIZED_ONLY, QUANTIZED
+from layerscope.formats.torch.caches import OPERATORS
+from layerscope.formats.torch.capture_state import Capture
+from layerscope.formats.torch.lowering import Converter
+from layerscope.formats.torch.tensors import TracedTensor
+from layerscope.formats.torch.torch_types import Arg, Args, Key, Kwargs
+from layerscope.graph.types import Source
+
+if TYPE_CHECKING:
+    from torch._ops import OpOverload
+
+IN_PLACE_OPERATORS = frozenset(
+    ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
+)  # of Python
+READS = frozenset(("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose"))
+# Overloads that take a tensor as a number: they are decomposed, and PyTorch's own steps read it. So
+# are overloads named "data", of recurrent networks on packed sequences.
+DECOMPOSED = frozenset((("narrow", "Tensor"), ("tensor_split", "tensor_indices_or_sections")))
+INTS = frozenset((int,))  # types in a list of sizes or axes
+
+
+class OpInfo(Struct, frozen=True, eq=False):
+    """What the schema of an operator says, the same for all its calls."""
+
+    func: OpOverload  # a reference, so that no other object gets its id
+    name: str  # in the table of converters: without overload and without a trailing underscore
+    full: str  # with its namespace: aten.add_
+    source: Source
+    convert: Converter | None  # makes nodes of a call; None: unsupported
+    kind: str  # compute | view | write | constant | random | read | higher_order
+    in_place: bool
+    quantized: bool = False  # works on quantized tensors, which the meta device has not
+    others: int = 0  # results beside the first
+
+
+class OpCall(Struct, gc=False, eq=False):
+    """One call of an operator."""
+
+    info: OpInfo
+    func: OpOverload
+    args: Args
+    kwargs: Kwargs
+    given: list[TracedTensor]  # its tensors, in order
+    key: Key  # operator and arguments, with a `TensorMeta` for each tensor
+
+
+def op_info(func: OpOverload) -> OpInfo:
+    """The `OpInfo` of an operator, cached."""
+    info = OPERATORS.get(id(func))
+    if info is None:
+        info = OPERATORS.setdefault(id(func), _read_schema(func))
+    return info
+
+
+def _read_schema(func: OpOverload) -> OpInfo:
+    schema = getattr(func, "_schema", None)
+    if schema is None:  # torch.cond and others that take functions
+        full = f"higher_order.{func.name()}"
+        return OpInfo(func, func.name(), full, Source(op=full), None, "higher_order", False)
+    full = schema.name.replace("::", ".")
+    space, _, packet = full.partition(".")
+    writes = schema.is_mutable
+    in_place = packet.endswith("_") and not packet.endswith("__") and writes
+    name = packet[:-1] if in_place else packet
+    if writes and packet in IN_PLACE_OPERATORS:
+        in_place, name = True, packet.replace("__i", "__")
+    kind = "compute"
+    if writes:
+        kind = "write"
+    elif any(ret.alias_info is not None for ret in schema.returns):
+        kind = "view"
+    if space == "aten" and not writes:
+        if name in CONSTANTS:
+            kind = "constant"
+        elif name in RANDOM:
+            kind = "random"
+        elif name in READS:
+            kind = "read"
+    convert = TABLE.get(name) if space in ("aten", "torchvision") else None
+    if (name, func._overloadname) in DECOMPOSED or func._overloadname == "data":
+        convert = None
+    quantized = space == "quantized" or (space == "aten" and name in ATEN_QUANTIZED_ONLY)
+    if quantized:
+        convert = QUANTIZED.get(name)
+    others = len(schema.returns) - 1
+    return OpInfo(func, name, full, Source(op=full), convert, kind, in_place, quantized, others)
+
+
+# Keys
+
+
+def cache_key(run: Capture, args: Iterable[Arg], given: list[TracedTensor]) -> Key:
+    """Arguments as a hashable key; their tensors are appended to `given`."""
+    parts: list[object] = []
+    tensor_types, traced_by_id = run.tensor_types, run.tracker.traced
+    for arg in args:
+        kind = type(arg)
+        if kind in tensor_types:
+            traced = traced_by_id.get(id(arg)) or run.tracker.lookup(arg)
+            given.append(traced)
+            parts.append(traced.meta)
+        elif kind is int or arg is None or kind is str:
+            parts.append(arg)
+        elif kind is float or kind is bool:
+            parts.append((kind, arg))  # 1, 1.0 and True are equal, but make other dtypes
+        elif kind is list or kind is tuple:
+            parts.append(_list_key(run, arg, given))
+        elif isinstance(arg, run.torch.Tensor):  # of a subclass
+            given.append(run.tracker.lookup(arg))
+            parts.append(given[-1].meta)
+        elif isinstance(arg, (list, tuple)):
+            parts.append(_list_key(run, arg, given))
+        elif kind is run.torch.ScriptObject:
+            parts.append(_packed_key(run, arg, given))
+        else:
+            try:
+                hash(arg)
+                parts.append(arg)
+            except TypeError:
+                parts.append(object())
+    return tuple(parts)
+
+
+def named_key(run: Capture, kwargs: Kwargs, given: list[TracedTensor]) -> Key:
+    """As `cache_key`, of named arguments."""
+    return (tuple(kwargs), cache_key(run, kwargs.values(), given))
+
+
+def _list_key(run: Capture, items: Sequence[Arg], given: list[TracedTensor]) -> Key:
+    types = {*map(type, items)}
+    if types <= INTS:
+        return tuple(items)
+    if not types <= run.tensor_types:
+        return cache_key(run, items, given)
+    traced_by_id, lookup = run.tracker.traced, run.tracker.lookup
+    tensors = [traced_by_id.get(id(item)) or lookup(item) for item in items]
+    given += tensors
+    return tuple([traced.meta for traced in tensors])
+
+
+def _packed_key(run: Capture, packed: Arg, given: list[TracedTensor]) -> object:
+    """The key of a packed object of a quantized module: its arrays are tensors of the call."""
+    pack = run.packs.of(packed)
+    if pack is None:
+        return object()
+    arrays = [run.tracker.lookup(array) for array in pack.arrays.values()]
+    given += arrays
+    return (pack.conv_args, *pack.arrays, *[traced.meta for traced in arrays])
