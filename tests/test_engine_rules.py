@@ -11,9 +11,9 @@ import pytest
 
 from layerscope.api import analyze, measure
 from layerscope.engines.mapping import Mapped, map_operators
+from layerscope.engines.onnx_nodes import Program, program_of
 from layerscope.engines.onnxruntime import optimised_model
-from layerscope.engines.program import Program, program_of
-from layerscope.engines.subject import subject_of
+from layerscope.engines.workload import subject_of
 from layerscope.graph import Graph
 from layerscope.lower.onnx import lower
 from layerscope.prediction import microbenchmarks

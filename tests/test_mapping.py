@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from layerscope.engines.mapping import Mapped, map_operators, owners_of
-from layerscope.engines.planning import Held, plan
-from layerscope.engines.profile import Event, _Raw, located, profile_of
-from layerscope.engines.program import Operator, Program
+from layerscope.engines.memory_plan import Held, plan
+from layerscope.engines.onnx_nodes import Operator, Program
+from layerscope.engines.onnxruntime_profile import Event, _Raw, located, profile_of
 
 NCHWC = "com.microsoft.nchwc"
 

@@ -15,10 +15,10 @@ from layerscope.analysis.shapes import infer
 from layerscope.api import analyze, measure
 from layerscope.cli import run as command
 from layerscope.engines import onnxruntime as engine
+from layerscope.engines.attribution import account
 from layerscope.engines.clock import Sample, contention, middle, spread
 from layerscope.engines.measuring import difference
-from layerscope.engines.rows import account
-from layerscope.engines.subject import Options, subject_of
+from layerscope.engines.workload import Options, subject_of
 from layerscope.errors import EngineError, MissingExtra, UsageError
 from layerscope.export.run_json import read_json, write_json
 from layerscope.graph.serialize import from_plain, to_plain

@@ -13,11 +13,11 @@ import pytest
 
 from layerscope import Builder
 from layerscope.api import analyze
-from layerscope.engines import native as library
 from layerscope.engines import onnxruntime as engine
-from layerscope.engines import stamps
-from layerscope.engines.stamps import DOMAIN, Stamped, in_order, order, stamped
-from layerscope.engines.subject import Options, Subject, feeds, subject_of
+from layerscope.engines import onnxruntime_c_api as library
+from layerscope.engines import onnxruntime_stamps as stamps
+from layerscope.engines.onnxruntime_stamps import DOMAIN, Stamped, in_order, order, stamped
+from layerscope.engines.workload import Options, Subject, feeds, subject_of
 from layerscope.errors import EngineError
 from layerscope.report.measurement import Run
 

@@ -298,7 +298,7 @@ def _check_numbers(counts: Mapping[str, Any], sizes: Any) -> None:
 
 def _captured(network: Any, input: Any, batch: int | None, options: dict[str, Any]) -> Graph:
     """The graph of a live module or of a model by name."""
-    from layerscope.formats.torch.specs import NamedModel, Wanted, find
+    from layerscope.formats.torch.model_names import InputOptions, NamedModel, find
 
     if isinstance(network, str):
         network = find(network)
@@ -310,7 +310,7 @@ def _captured(network: Any, input: Any, batch: int | None, options: dict[str, An
     other = next(iter(options), None)
     if other is not None:
         raise UsageError(f"{other} is of networks in files, {network.spec} is a model by name")
-    return network.graph(Wanted(_shapes_of(input), batch, **length))
+    return network.graph(InputOptions(_shapes_of(input), batch, **length))
 
 
 def _inferred(network: str, graph: Graph) -> Shapes:
@@ -375,7 +375,7 @@ def fit(
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
     source: Any = network
     if _is_model(network):
-        from layerscope.formats.torch.specs import find
+        from layerscope.formats.torch.model_names import find
 
         source = find(str(network))  # built once, captured for every batch
     elif isinstance(network, str) and not _binds(network):

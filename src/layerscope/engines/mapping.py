@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from layerscope.engines.program import Operator, Program
+from layerscope.engines.onnx_nodes import Operator, Program
 
 # Operators that only change how a tensor lies in memory; rows of their own if the source has none.
 LAYOUTS = frozenset({"ReorderInput", "ReorderOutput", "Reorder", "Transpose"})

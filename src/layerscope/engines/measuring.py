@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from layerscope.engines import ENGINES, Progress, engine, quiet
 from layerscope.engines.machine import known_machine, raised, threads_of
-from layerscope.engines.subject import LEAST_RUNS, Fusion, Options, Subject, subject_of
+from layerscope.engines.workload import LEAST_RUNS, Fusion, Options, Subject, subject_of
 from layerscope.errors import EngineError, LayerscopeError, MissingExtra, UnknownName, UsageError
 from layerscope.graph.serialize import to_plain
 from layerscope.interrupts import acknowledge, scratch_folder

@@ -13,15 +13,15 @@ from msgspec import Struct
 
 from layerscope.engines import Progress, quiet
 from layerscope.engines.affinity import pinned, worker_places
+from layerscope.engines.attribution import Parts, account
 from layerscope.engines.clock import Clock, Sample
 from layerscope.engines.mapping import Mapped, map_operators
-from layerscope.engines.native import native
-from layerscope.engines.planning import Held, plan
-from layerscope.engines.profile import Event, located, read_profile
-from layerscope.engines.program import Program, program_of
-from layerscope.engines.rows import Parts, account
-from layerscope.engines.stamps import Stamped
-from layerscope.engines.subject import WARM_UPS, Options, Subject, feeds, first_line
+from layerscope.engines.memory_plan import Held, plan
+from layerscope.engines.onnx_nodes import Program, program_of
+from layerscope.engines.onnxruntime_c_api import native
+from layerscope.engines.onnxruntime_profile import Event, located, read_profile
+from layerscope.engines.onnxruntime_stamps import Stamped
+from layerscope.engines.workload import WARM_UPS, Options, Subject, feeds, first_line
 from layerscope.errors import EngineError, MissingExtra
 from layerscope.interrupts import acknowledge, scratch_folder
 from layerscope.report.measurement import MemoryUse, Run, Timer

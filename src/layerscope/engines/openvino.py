@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.engines import Progress, quiet
+from layerscope.engines.attribution import Parts, account
 from layerscope.engines.clock import Clock, Sample
 from layerscope.engines.mapping import map_operators
-from layerscope.engines.program import Operator, Program
-from layerscope.engines.rows import Parts, account
-from layerscope.engines.subject import KINDS, WARM_UPS, Options, Subject, feeds, first_line
+from layerscope.engines.onnx_nodes import Operator, Program
+from layerscope.engines.workload import KINDS, WARM_UPS, Options, Subject, feeds, first_line
 from layerscope.errors import EngineError, MissingExtra
 from layerscope.interrupts import acknowledge
 from layerscope.report.measurement import MemoryUse, Run, Timer

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from layerscope.engines import engine
-from layerscope.engines.subject import Options, subject_of
+from layerscope.engines.workload import Options, subject_of
 from layerscope.interrupts import scratch_folder
 from layerscope.prediction.engine_rules import EngineRules
 from layerscope.prediction.fusing import rows_of

@@ -1,7 +1,7 @@
-"""Exported programs of PyTorch, which torch.export.save writes; needs no PyTorch.
+"""Exported programs of PyTorch (.pt2), written by torch.export.save; needs no PyTorch.
 
-A .pt2 file is a zip archive whose members stand in it as they are. Of them the JSON of the program
-and that of its weights' places are read, nothing else; and nothing is executed.
+A .pt2 file is a zip archive with uncompressed members. Only the JSON of the program and of the
+weight locations is read; no code is executed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import msgspec
 
 from layerscope.errors import FormatError, GraphError, UsageError
 from layerscope.formats import Options
-from layerscope.formats.torch.archive import Archive, opened
+from layerscope.formats.torch.checkpoints.stored_array import check_name, short
+from layerscope.formats.torch.checkpoints.zip_archive import ZipArchive, open_archive
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.exported import Meta, Payload, Payloads, Program, Sizes
-from layerscope.formats.torch.stored import check_name, short
 from layerscope.graph.types import Graph, storage_bytes
 from layerscope.limits import JSON_BYTES, plain
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def recognise(head: bytes) -> bool:
-    """A zip archive that begins with a member of an exported program."""
+    """Whether a file is a zip archive that begins with a member of an exported program."""
     if head[:4] != b"PK\x03\x04":
         return False
     name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
@@ -34,15 +34,17 @@ def recognise(head: bytes) -> bool:
 
 def read(path: str, options: Options) -> Graph:
     """The network of an exported program."""
-    from layerscope.formats.torch.replay import Replay  # here, as each reader is asked of each file
+    from layerscope.formats.torch.replay import (
+        Replay,
+    )  # here: pt2 is imported to recognise any file
 
-    with opened(path, "the zip archive that torch.export.save writes") as archive:
+    with open_archive(path, "the zip archive that torch.export.save writes") as archive:
         members = archive.members
         program = _decoded(archive, _model(path, list(members)), Program)
-        places = [name for name in members if name.endswith("/model_weights_config.json")]
+        configs = [name for name in members if name.endswith("/model_weights_config.json")]
         stored: dict[str, Payload] = {}
-        if len(places) == 1:
-            stored = _payloads(archive, places[0])
+        if len(configs) == 1:
+            stored = _payloads(archive, configs[0])
     try:
         graph = Replay(path, program.graph_module, stored).graph()
     except RecursionError:
@@ -54,7 +56,7 @@ def read(path: str, options: Options) -> Graph:
 
 
 def _model(path: str, names: list[str]) -> str:
-    """The member that is the program."""
+    """Name of the member that contains the program."""
     found = [
         name
         for name in names
@@ -63,12 +65,12 @@ def _model(path: str, names: list[str]) -> str:
     ]
     usual = [name for name in found if name.endswith(("models/model.json", OLD))]
     if len(usual) != 1 and len(found) != 1:
-        told = f"programs {', '.join(found[:5])}" if found else "no program"
-        raise FormatError(f"{path}: {told} in it, expected one models/model.json")
+        listed = f"programs {', '.join(found[:5])}" if found else "no program"
+        raise FormatError(f"{path}: {listed} in it, expected one models/model.json")
     return (usual if len(usual) == 1 else found)[0]
 
 
-def _decoded(archive: Archive, name: str, kind: type[T]) -> T:
+def _decoded(archive: ZipArchive, name: str, kind: type[T]) -> T:
     data = archive.read(name, JSON_BYTES)
     try:
         return msgspec.json.decode(data, type=kind)
@@ -76,11 +78,11 @@ def _decoded(archive: Archive, name: str, kind: type[T]) -> T:
         raise FormatError(f"{archive.path}: {name}: {error}") from None
 
 
-def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
-    """Where the arrays of a model are stored, each inside its member of the archive."""
+def _payloads(archive: ZipArchive, name: str) -> dict[str, Payload]:
+    """Locations of the stored arrays; raise if one exceeds its member of the archive."""
     found = _decoded(archive, name, Payloads).config
     if archive.read(name, JSON_BYTES).count(b'"path_name"') != len(found):
-        raise FormatError(f"{archive.path}: {name}: an array that stands there twice")
+        raise FormatError(f"{archive.path}: {name}: an array that occurs twice")
     folder = name.removesuffix("model_weights_config.json")
     sizes = Sizes(archive.path)
     for array, payload in found.items():
@@ -108,9 +110,9 @@ def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
 
 
 def _same_inputs(path: str, graph: Graph, options: Options) -> None:
-    """A program is of the sizes it was exported with: others are refused."""
+    """Raise for input sizes other than those the program was exported with."""
     if options.dims:
-        raise UsageError(f"{path}: an exported program has its sizes; export it with others")
+        raise UsageError(f"{path}: an exported program has fixed sizes; export it with others")
     own = {tensor.name: tensor.shape or () for tensor in graph.inputs}
     wanted = {name or graph.inputs[0].name: tuple(s) for name, s in options.inputs.items()}
     for name, shape in wanted.items():
@@ -124,5 +126,5 @@ def _same_inputs(path: str, graph: Graph, options: Options) -> None:
 
 
 def _other(path: str, name: str, own: tuple[int, ...], asked: str) -> str:
-    told = "x".join(map(str, own))
-    return f"{path}: exported for {name} of {told}, not {asked}; export it with other sizes"
+    shape = "x".join(map(str, own))
+    return f"{path}: exported for {name} of {shape}, not {asked}; export it with other sizes"

@@ -15,6 +15,7 @@ from layerscope.formats.torch.arguments import Arguments, Values, counted, trans
 from layerscope.formats.torch.aten import CONSTANTS, DRAWN, TABLE
 from layerscope.formats.torch.aten.declared import declared
 from layerscope.formats.torch.capture import floating_of, left_out
+from layerscope.formats.torch.checkpoints.stored_array import check_name
 from layerscope.formats.torch.draft import Draft, Step
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.exported import (
@@ -29,7 +30,6 @@ from layerscope.formats.torch.exported import (
 )
 from layerscope.formats.torch.leaves import PRINTED
 from layerscope.formats.torch.places import Held, Place
-from layerscope.formats.torch.stored import check_name
 from layerscope.formats.torch.tracking import Entry, Tracker
 from layerscope.formats.torch.values import Sig, Value
 from layerscope.graph import attributes as at

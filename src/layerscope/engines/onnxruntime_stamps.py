@@ -19,8 +19,8 @@ from itertools import pairwise
 from time import perf_counter_ns
 from typing import Any
 
-from layerscope.engines.native import VERSION, Session, native
-from layerscope.engines.profile import read_order
+from layerscope.engines.onnxruntime_c_api import VERSION, Session, native
+from layerscope.engines.onnxruntime_profile import read_order
 from layerscope.errors import EngineError
 from layerscope.interrupts import defer_in, scratch_folder
 

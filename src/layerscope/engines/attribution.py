@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from layerscope.engines.clock import Sample, contention, middle, spread
 from layerscope.engines.mapping import Group, Mapped
-from layerscope.engines.program import Program
-from layerscope.engines.subject import Options
+from layerscope.engines.onnx_nodes import Program
+from layerscope.engines.workload import Options
 from layerscope.report import Report
 from layerscope.report.measurement import Energy, Kind, LayerTime, Run, Timing
 

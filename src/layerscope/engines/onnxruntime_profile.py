@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from layerscope.engines.program import Operator
+from layerscope.engines.onnx_nodes import Operator
 
 END = "_kernel_time"
 HOLDERS = ("If", "Loop", "Scan")  # what runs inside them is in their time

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from layerscope.engines.program import Program, program_of
+from layerscope.engines.onnx_nodes import Program, program_of
 from layerscope.errors import EngineError, MissingExtra
 from layerscope.formats.inside import inside
 from layerscope.report import Report

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from layerscope.engines.program import Program
+from layerscope.engines.onnx_nodes import Program
 
 ALIASES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
 # Which input an operator's first output may overwrite, the first that is free; () for any of them.
