@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from layerscope.api import analyze, measure
-from layerscope.engines.mapping import Mapped, map_operators
-from layerscope.engines.onnx_nodes import Program, program_of
-from layerscope.engines.onnxruntime import optimised_model
-from layerscope.engines.workload import subject_of
+from layerscope.engines.mapping import LayerMapping, map_nodes
+from layerscope.engines.onnx_nodes import EngineGraph, engine_graph
+from layerscope.engines.onnxruntime_sessions import optimised_model
+from layerscope.engines.workload import prepare_workload
 from layerscope.graph import Graph
 from layerscope.lower.onnx import lower
 from layerscope.prediction import microbenchmarks
@@ -60,16 +60,16 @@ def test_the_rules_that_tests_assume_are_those_of_the_engine() -> None:
 
 
 @cache
-def ran(name: str, way: str) -> tuple[Report, Program, Mapped]:
+def ran(name: str, way: str) -> tuple[Report, EngineGraph, LayerMapping]:
     """The report of a network, what the engine makes of it, and how its operators map."""
     from tempfile import TemporaryDirectory
 
     report = analyze(name)
     with TemporaryDirectory() as folder:
-        subject = subject_of(report, folder)
-        assert isinstance(subject.model, bytes)
-        engine = program_of(optimised_model(subject.model, WAYS[way]))
-    return report, engine, map_operators(subject.program, subject.owners, engine)
+        workload = prepare_workload(report, folder)
+        assert isinstance(workload.model, bytes)
+        engine = engine_graph(optimised_model(workload.model, WAYS[way]))
+    return report, engine, map_nodes(workload.graph, workload.owners, engine)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -85,8 +85,8 @@ def test_layouts_change_where_the_engine_changes_them(name: str, way: str) -> No
     reordered: list[str] = []
     in_blocks: set[str] = set()
     for group in mapped.groups:
-        operators = [engine.operators[index] for index in group.operators]
-        if operators[0].kind.startswith("Reorder"):
+        operators = [engine.nodes[index] for index in group.nodes]
+        if operators[0].op_type.startswith("Reorder"):
             reordered += [row_of.get(layer, layer) for layer in group.layers[:1]]
         elif any(operator.domain.endswith("nchwc") for operator in operators):
             in_blocks |= {row_of.get(layer, layer) for layer in group.layers}
@@ -122,7 +122,7 @@ def test_rows_are_fused_as_the_engine_measures_them() -> None:
 
 def test_the_engine_shuffles_channels_in_one_exchange() -> None:
     report, engine, _ = ran("shufflenet_v2_x1_0", "as it is")
-    found = [operator.kind for operator in engine.operators]
+    found = [operator.op_type for operator in engine.nodes]
     rows = [row for row in rows_of(report, rules("as it is")) if row[0].op == "permute"]
     assert found.count("Transpose") == len(rows) == 16
 

@@ -103,7 +103,7 @@ def test_an_array_that_cannot_be_is_refused(
          '"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', "a occurs twice"),
         ('{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},'
          '"\\u0061":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}', "a occurs twice"),
-        ('{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}', "dtype occurs twice"),
+        ('{"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}', "dtype occurs"),
         ('{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},'
          '"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}', "from 1 on belong to a too"),
         ('{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},'
@@ -180,7 +180,7 @@ def test_links_out_of_the_folder_of_an_index(tmp_path: Path) -> None:
 @pytest.mark.parametrize("location", ["../x", "{}/x", "sub/../../x"])
 def test_external_data_of_onnx_is_not_linked_out_of_a_folder(tmp_path: Path, location: str) -> None:
     onnx = pytest.importorskip("onnx")
-    from layerscope.engines.workload import _named
+    from layerscope.engines.workload import _with_unique_names
 
     array = onnx.TensorProto(name="w", data_type=1, dims=[4], data_location=1)
     array.external_data.add(key="location", value=location.format(tmp_path))
@@ -192,7 +192,7 @@ def test_external_data_of_onnx_is_not_linked_out_of_a_folder(tmp_path: Path, loc
     (folder / "net.onnx").write_bytes(model.SerializeToString())
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(FormatError, match="expected one in its own folder"):
-        _named(str(folder / "net.onnx"), str(folder))
+        _with_unique_names(str(folder / "net.onnx"), str(folder))
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -25,6 +25,8 @@ from layerscope.report.training import Fit
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
+    from layerscope.engines import Progress
+    from layerscope.engines.measuring import MeasureRequest
     from layerscope.export.comparison import Comparison
     from layerscope.export.explanation import Explanation
     from layerscope.report.measurement import Measurement
@@ -468,7 +470,7 @@ def measure(
     runs: int = 10,
     fusion: str = "on",
     power: float | None = None,
-    progress: Any = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Measurement:
     """Times of a network's layers on an engine (`all`: on every one installed), beside the roofs.
@@ -476,15 +478,28 @@ def measure(
     `fusion` is on, off or both; `power` are watts that are assumed. Other options are those of
     `analyze`. A run that ends early is kept and marked.
     """
-    from layerscope.engines.measuring import measure as measured
+    from layerscope.engines.measuring import MeasureRequest
 
-    told: dict[str, Any] = {"threads": threads, "runs": runs, "fusion": fusion, "power": power}
+    request = MeasureRequest(engine, threads, runs, fusion, power)
+    return measure_with_report(network, request, progress, **options)[1]
+
+
+def measure_with_report(
+    network: str | Graph,
+    request: MeasureRequest,
+    progress: Progress | None = None,
+    **options: Any,
+) -> tuple[Report, Measurement]:
+    """The measurement of a network, and the report of it; options are those of `analyze`."""
+    from layerscope.engines.measuring import NetworkSource
+    from layerscope.engines.measuring import measure as measure_report
+
     path = network if isinstance(network, str) and network.lower().endswith(".onnx") else None
     started = monotonic()
-    found = analyze(network, **options)
-    loaded = monotonic() - started
-    need_operations(found, "measure")
-    return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)
+    report = analyze(network, **options)
+    source = NetworkSource(path, monotonic() - started)
+    need_operations(report, "measure")
+    return report, measure_report(report, request, source, progress)
 
 
 def predict(

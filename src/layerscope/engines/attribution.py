@@ -1,62 +1,67 @@
-"""Rows that add up: times of an engine's operators as times of source layers."""
+"""Attribute the times of an engine's nodes to source layers, in rows that add up to the run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
 
 from msgspec import Struct
 
-from layerscope.engines.clock import Sample, contention, middle, spread
-from layerscope.engines.mapping import Group, Mapped
-from layerscope.engines.onnx_nodes import Program
-from layerscope.engines.workload import Options
-from layerscope.report import Report
-from layerscope.report.measurement import Energy, Kind, LayerTime, Run, Timing
+from layerscope.engines.clock import RunSample, contention, middle, spread
+from layerscope.engines.mapping import Group, LayerMapping
+from layerscope.engines.onnx_nodes import EngineGraph
+from layerscope.engines.workload import MeasureOptions
+from layerscope.report.measurement import Energy, Kind, LayerTime, MemoryUse, Run, Timer, Timing
 
-SHOWN = 4  # names of layers in a row before the rest is counted
+SHOWN = 4  # names of layers in a row; further ones are only counted
 BUSY = 1.05
 
 
-class Parts(Struct, frozen=True):
-    """What an engine hands over: per run, seconds by operator, and the clock's samples."""
+class EngineTimes(Struct, frozen=True):
+    """Per run: seconds by index of the node, and the clock's sample."""
 
-    mapped: Mapped
-    program: Program
-    times: Sequence[Mapping[int, float]]
-    samples: Sequence[Sample]
-    unprofiled: Sequence[Sample] = ()
+    mapping: LayerMapping
+    graph: EngineGraph
+    seconds: Sequence[Mapping[int, float]]  # index -1: nodes that are not found in the graph
+    samples: Sequence[RunSample]
+    unprofiled: Sequence[RunSample] = ()
 
 
-def account(
-    engine: str, version: str, options: Options, parts: Parts, report: Report, **more: Any
-) -> Run:
-    """The run whose end-to-end time is the median, as rows; what they do not explain is one too."""
-    chosen = middle(parts.samples)
-    sample = parts.samples[chosen]
-    named = {group: _name(group, parts.program) for group in parts.mapped.groups}
-    rows = [_row(group, name, parts, chosen) for group, name in named.items()]
+class RunInfo(Struct, frozen=True):
+    """What a run has besides times; a `code` other than 0 says that it ended early."""
+
+    engine: str
+    version: str
+    memory: MemoryUse
+    timers: Sequence[Timer] = ()
+    notes: Sequence[str] = ()
+    complete: bool = True
+    code: int = 0
+
+
+def attribute_times(times: EngineTimes, options: MeasureOptions, info: RunInfo) -> Run:
+    """Rows of the run with the median end-to-end time; the last row is the unattributed rest."""
+    chosen = middle(times.samples)
+    sample = times.samples[chosen]
+    rows = [_row(group, times, chosen) for group in times.mapping.groups]
     attributed = sum(row.time_s for row in rows if row.kind == "layer")
     layout = sum(row.time_s for row in rows if row.kind == "layout")
-    lost = [
-        s.wall_s - sum(t for at, t in times.items() if at >= 0 and at in _known(parts))
-        for s, times in zip(parts.samples, parts.times, strict=True)
-    ]
+    rest = sample.wall_s - attributed - layout
+    rests = _unattributed(times)
     rows.append(
         LayerTime(
-            "unattributed", "unattributed", (), sample.wall_s - attributed - layout,
-            min(lost), median(lost), runs_s=tuple(lost),
+            "unattributed", "unattributed", (), rest, min(rests), median(rests),
+            runs_s=tuple(rests),
         )
     )  # fmt: skip
-    walls = [s.wall_s for s in parts.samples]
-    plain = [s.wall_s for s in parts.unprofiled]
-    busy = contention([*parts.samples, *parts.unprofiled], options.threads)
+    walls = [s.wall_s for s in times.samples]
+    plain = [s.wall_s for s in times.unprofiled]
+    busy = contention([*times.samples, *times.unprofiled], options.threads)
     timing = Timing(
         end_to_end_s=sample.wall_s,
         attributed_s=attributed,
         layout_s=layout,
-        unattributed_s=sample.wall_s - attributed - layout,
+        unattributed_s=rest,
         min_s=min(walls),
         median_s=median(walls),
         spread=spread(walls),
@@ -68,7 +73,7 @@ def account(
         runs_s=tuple(walls),
         unprofiled_s=tuple(plain),
     )
-    notes = tuple(more.pop("notes", ()))
+    notes = tuple(info.notes)
     if busy > BUSY:
         notes += (
             f"contention {busy:.2f}: other programs took the CPU for {busy - 1:.0%} of the time "
@@ -78,53 +83,67 @@ def account(
     if options.power_w:
         energy = Energy(options.power_w * sample.wall_s, options.power_w, "assumed")
     return Run(
-        engine=engine,
-        engine_version=version,
+        engine=info.engine,
+        engine_version=info.version,
         threads=options.threads,
         fusion=options.fusion,
         timing=timing,
         rows=tuple(rows),
-        removed=parts.mapped.removed,
+        removed=times.mapping.removed,
+        memory=info.memory,
+        timers=tuple(info.timers),
         notes=notes,
-        energy=more.pop("energy", None) or energy,
-        **more,
+        energy=energy,
+        complete=info.complete,
+        code=info.code,
     )
 
 
 def _overhead(profiled: Sequence[float], plain: Sequence[float]) -> float | None:
-    """How much longer profiled runs take: the median over pairs, which run one after the other."""
+    """How much longer profiled runs take: the median over pairs of consecutive runs."""
     if not plain:
         return None
     return median(a / b for a, b in zip(profiled, plain, strict=False)) - 1
 
 
-def _known(parts: Parts) -> set[int]:
-    return {at for group in parts.mapped.groups if group.layers for at in group.operators}
+def _unattributed(times: EngineTimes) -> list[float]:
+    """Seconds of each run that no node with layers explains."""
+    explained = {
+        index
+        for group in times.mapping.groups
+        if group.layers
+        for index in group.nodes
+        if index >= 0
+    }
+    return [
+        sample.wall_s - sum(t for index, t in seconds.items() if index in explained)
+        for sample, seconds in zip(times.samples, times.seconds, strict=True)
+    ]
 
 
-def _row(group: Group, name: str, parts: Parts, chosen: int) -> LayerTime:
-    times = [sum(run.get(at, 0.0) for at in group.operators) for run in parts.times]
-    operators = [parts.program.operators[at] for at in group.operators]
+def _row(group: Group, times: EngineTimes, chosen: int) -> LayerTime:
+    seconds = [sum(run.get(index, 0.0) for index in group.nodes) for run in times.seconds]
+    nodes = [times.graph.nodes[index] for index in group.nodes]
     kind: Kind = "layout" if group.layout else "layer" if group.layers else "unattributed"
     return LayerTime(
-        name,
+        _row_name(group, times.graph),
         kind,
         group.layers,
-        times[chosen],
-        min(times),
-        median(times),
-        tuple(op.name for op in operators),
-        tuple(dict.fromkeys(op.kind for op in operators)),
-        tuple(times),
+        seconds[chosen],
+        min(seconds),
+        median(seconds),
+        tuple(node.name for node in nodes),
+        tuple(dict.fromkeys(node.op_type for node in nodes)),
+        tuple(seconds),
     )
 
 
-def _name(group: Group, program: Program) -> str:
-    first = program.operators[group.operators[0]]
+def _row_name(group: Group, graph: EngineGraph) -> str:
+    first = graph.nodes[group.nodes[0]]
     if group.layout:
-        return f"{' '.join(group.shown) or 'input'} {first.kind}"
+        return f"{' '.join(group.shown) or 'input'} {first.op_type}"
     if not group.layers:
-        return f"unattributed {first.name or first.kind}"
+        return f"unattributed {first.name or first.op_type}"
     text = " + ".join(group.shown[:SHOWN])
     rest = len(group.shown) - SHOWN
     return f"{text} + {rest} more" if rest > 0 else text

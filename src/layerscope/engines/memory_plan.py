@@ -1,20 +1,21 @@
-"""Activation memory of an engine's own operators, by liveness: what fusing leaves of the source's.
+"""Peak activation memory of the graph that an engine runs, by liveness.
 
-Modelled on onnxruntime's planner: outputs of views share their input, outputs that may overwrite an
-input do so where nobody reads it later, and a dead buffer is taken again for one of the same size.
-The network's inputs are the caller's and not counted.
+Modelled on onnxruntime's memory planner: the output of a view shares its input's buffer, an
+elementwise output overwrites an input that no later node reads, and a freed buffer is reused for a
+tensor of the same shape. The network's inputs belong to the caller and are not counted.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from layerscope.engines.onnx_nodes import Program
+from layerscope.engines.onnx_nodes import EngineGraph, EngineNode
 
-ALIASES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
-# Which input an operator's first output may overwrite, the first that is free; () for any of them.
+VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"})
+# Inputs that an operator's first output may overwrite, in order of preference.
 OVERWRITES: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(
         ("Relu", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "Clip", "Softplus", "HardSigmoid",
@@ -27,86 +28,111 @@ OVERWRITES: Mapping[str, tuple[int, ...]] = {
 }  # fmt: skip
 
 
-class Held(Struct, frozen=True):
-    """How a tensor is held: buffers are taken again for tensors of the same shape only."""
+class TensorSize(Struct, frozen=True):
+    """Shape and bytes of a tensor; a buffer is reused only for a tensor equal in both."""
 
     shape: tuple[int, ...]
     bytes: int
 
 
-NOTHING = Held((), 0)
+EMPTY = TensorSize((), 0)
 
 
-class Plan(Struct, frozen=True):
-    """Bytes held while each operator runs, in order, and the most of them."""
+class MemoryPlan(Struct, frozen=True):
+    """Bytes allocated while each node runs, in order of execution."""
 
     alive_bytes: tuple[int, ...]
 
     @property
     def peak_bytes(self) -> int:
-        """The most that is held at once."""
+        """The most bytes allocated at once."""
         return max(self.alive_bytes, default=0)
 
 
-def plan(program: Program, order: Sequence[int], held_as: Mapping[str, Held]) -> Plan:
-    """Follow buffers through the operators in the order in which they run."""
-    uses: dict[str, int] = {}
-    for op in program.operators:
-        for name in op.inputs:
-            uses[name] = uses.get(name, 0) + 1
-    for name in program.outputs:
-        uses[name] = uses.get(name, 0) + 1
-    held: dict[str, int] = {}  # tensor -> buffer
-    left: list[int] = []  # uses of each buffer to come
-    size: list[Held] = []
-    born: list[int] = []
-    died: list[int] = []
-    free: list[int] = []  # dead buffers, the latest first
-    for at, index in enumerate(order):
-        op = program.operators[index]
-        mine = OVERWRITES.get(op.kind, ())
-        if len(mine) == 2 and any(name in program.stored for name in op.inputs):
-            mine = ()  # as seen of onnxruntime: a sum with a stored array is made anew
-        for position, name in enumerate(op.outputs):
-            if not name:
-                continue
-            wanted = held_as.get(name, NOTHING)
-            buffer = None
-            source = op.inputs[0] if op.inputs else ""
-            if position == 0 and op.kind in ALIASES and source in held:
-                buffer = held[source]
-            elif position == 0:
-                for n in mine:
-                    given = op.inputs[n] if n < len(op.inputs) else ""
-                    free_now = given in held and left[held[given]] == 1
-                    if free_now and size[held[given]] == wanted:
-                        buffer = held[given]
-                        break
-            if buffer is None and name not in program.outputs:
-                again = next((b for b in free if size[b] == wanted), None)
-                if again is not None:
-                    free.remove(again)
-                    buffer = again
+def plan_memory(
+    graph: EngineGraph, order: Sequence[int], sizes: Mapping[str, TensorSize]
+) -> MemoryPlan:
+    """Assign buffers to the outputs of nodes that run in that order."""
+    buffers = _Buffers(graph)
+    for step, index in enumerate(order):
+        node = graph.nodes[index]
+        for position, name in enumerate(node.outputs):
+            if name:
+                size = sizes.get(name, EMPTY)
+                shared = buffers.shared(node, size) if position == 0 else None
+                buffers.assign(name, size, shared, step)
+        buffers.release(node, step)
+    return buffers.plan(len(order))
+
+
+class _Buffer:
+    """Memory of one size, from the first step in which it is used to the last."""
+
+    __slots__ = ("first", "last", "reads_left", "size")
+
+    def __init__(self, size: TensorSize, step: int) -> None:
+        self.size, self.first, self.last = size, step, step
+        self.reads_left = 0
+
+
+class _Buffers:
+    """Buffers allocated so far, and the buffer of each tensor."""
+
+    def __init__(self, graph: EngineGraph) -> None:
+        self._graph = graph
+        self._reads = Counter(name for node in graph.nodes for name in node.inputs)
+        self._reads.update(graph.outputs)
+        self._all: list[_Buffer] = []
+        self._of: dict[str, _Buffer] = {}
+        self._free: list[_Buffer] = []  # the latest first
+
+    def shared(self, node: EngineNode, size: TensorSize) -> _Buffer | None:
+        """The buffer of an input that the first output of a node shares or overwrites."""
+        source = node.inputs[0] if node.inputs else ""
+        if node.op_type in VIEWS and source in self._of:
+            return self._of[source]
+        candidates = OVERWRITES.get(node.op_type, ())
+        initializers = self._graph.initializers
+        if len(candidates) == 2 and any(name in initializers for name in node.inputs):
+            return None  # onnxruntime allocates the sum of a tensor and an initializer anew
+        for position in candidates:
+            buffer = self._of.get(node.inputs[position] if position < len(node.inputs) else "")
+            if buffer is not None and buffer.reads_left == 1 and buffer.size == size:
+                return buffer
+        return None
+
+    def assign(self, name: str, size: TensorSize, shared: _Buffer | None, step: int) -> None:
+        """Give a tensor the shared buffer, else a free one of its size, else a new one."""
+        buffer = shared
+        if buffer is None and name not in self._graph.outputs:
+            buffer = next((each for each in self._free if each.size == size), None)
+            if buffer is not None:
+                self._free.remove(buffer)
+        if buffer is None:
+            buffer = _Buffer(size, step)
+            self._all.append(buffer)
+        self._of[name] = buffer
+        buffer.reads_left += self._reads[name]
+        buffer.last = step
+
+    def release(self, node: EngineNode, step: int) -> None:
+        """Free the buffers of inputs that no later node reads."""
+        for name in node.inputs:
+            buffer = self._of.get(name)
             if buffer is None:
-                buffer = len(size)
-                size.append(wanted)
-                born.append(at)
-                died.append(at)
-                left.append(0)
-            held[name] = buffer
-            left[buffer] += uses.get(name, 0)
-            died[buffer] = at
-        for name in op.inputs:
-            if name in held:
-                left[held[name]] -= 1
-                died[held[name]] = max(died[held[name]], at)
-                if not left[held[name]] and held[name] not in free:
-                    free.insert(0, held[name])
-    for name in program.outputs:
-        if name in held:
-            died[held[name]] = len(order)
-    alive = [0] * (len(order) + 1)
-    for each, first, last in zip(size, born, died, strict=True):
-        for at in range(first, min(last, len(order) - 1) + 1):
-            alive[at] += each.bytes
-    return Plan(tuple(alive[: len(order)]))
+                continue
+            buffer.reads_left -= 1
+            buffer.last = max(buffer.last, step)
+            if not buffer.reads_left and buffer not in self._free:
+                self._free.insert(0, buffer)
+
+    def plan(self, steps: int) -> MemoryPlan:
+        """Bytes of all buffers alive in each step; outputs stay alive to the end."""
+        for name in self._graph.outputs:
+            if name in self._of:
+                self._of[name].last = steps
+        alive = [0] * steps
+        for buffer in self._all:
+            for step in range(buffer.first, min(buffer.last, steps - 1) + 1):
+                alive[step] += buffer.size.bytes
+        return MemoryPlan(tuple(alive))

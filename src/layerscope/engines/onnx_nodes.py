@@ -1,16 +1,25 @@
-"""Operators of an ONNX model as plain records: what mapping needs to see of it."""
+"""Nodes of an ONNX model as plain records, and their attributes by type.
+
+Both the model that an engine is given and the model that its optimiser writes are read into these.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
+if TYPE_CHECKING:
+    from onnx import AttributeProto, ModelProto, NodeProto
 
-class Operator(Struct, frozen=True):
-    """One node of a model; `activation` is what it was told to apply to its result."""
+    from layerscope.engines import Array
 
-    kind: str
+
+class EngineNode(Struct, frozen=True):
+    """One node of a model; `activation` is one fused into it, as of FusedConv."""
+
+    op_type: str
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -18,22 +27,22 @@ class Operator(Struct, frozen=True):
     activation: str = ""
 
 
-class Program(Struct, frozen=True):
-    """A model's operators in order, its inputs and what it has stored."""
+class EngineGraph(Struct, frozen=True):
+    """Nodes of a model in order, its inputs, initializers and outputs."""
 
-    operators: tuple[Operator, ...]
+    nodes: tuple[EngineNode, ...]
     inputs: tuple[str, ...]
-    stored: frozenset[str]
+    initializers: frozenset[str]
     outputs: tuple[str, ...] = ()
 
 
-def program_of(model: Any) -> Program:
-    """The operators of an onnx.ModelProto."""
+def engine_graph(model: ModelProto) -> EngineGraph:
+    """Read the nodes of an ONNX model."""
     graph = model.graph
-    stored = frozenset(each.name for each in graph.initializer)
-    return Program(
+    initializers = frozenset(each.name for each in graph.initializer)
+    return EngineGraph(
         tuple(
-            Operator(
+            EngineNode(
                 node.op_type,
                 node.name,
                 tuple(node.input),
@@ -43,7 +52,51 @@ def program_of(model: Any) -> Program:
             )
             for node in graph.node
         ),
-        tuple(each.name for each in graph.input if each.name not in stored),
-        stored,
+        tuple(each.name for each in graph.input if each.name not in initializers),
+        initializers,
         tuple(each.name for each in graph.output),
     )
+
+
+class NodeAttributes:
+    """Attributes of an ONNX node, read by type, and its number of outputs."""
+
+    def __init__(self, values: Mapping[str, object], outputs: int = 1) -> None:
+        self._values, self.outputs = values, outputs
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An attribute of type INT."""
+        return cast(int, self._values.get(name, default))
+
+    def number(self, name: str, default: float) -> float:
+        """An attribute of type FLOAT."""
+        return cast(float, self._values.get(name, default))
+
+    def text(self, name: str, default: str = "") -> str:
+        """An attribute of type STRING."""
+        return cast(str, self._values.get(name, default))
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> list[int]:
+        """An attribute of type INTS."""
+        return list(cast("Sequence[int]", self._values.get(name, default)))
+
+    def array(self, name: str) -> Array:
+        """An attribute of type TENSOR."""
+        return cast("Array", self._values[name])
+
+
+def node_attributes(node: NodeProto) -> NodeAttributes:
+    """Read the attributes of an ONNX node."""
+    values = {each.name: _attribute_value(each) for each in node.attribute}
+    return NodeAttributes(values, sum(map(bool, node.output)))
+
+
+def _attribute_value(attribute: AttributeProto) -> object:
+    from onnx import helper, numpy_helper
+
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode()
+    if hasattr(value, "data_type"):
+        return numpy_helper.to_array(value)
+    return value

@@ -1,72 +1,104 @@
-"""What is measured: a report, the model an engine runs for it, and something to feed to it."""
+"""What an engine is given to measure: the model of a report, and random inputs."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct
 
-from layerscope.engines.onnx_nodes import Program, program_of
+from layerscope.engines.onnx_nodes import EngineGraph, engine_graph
 from layerscope.errors import EngineError, MissingExtra
 from layerscope.formats.inside import inside
 from layerscope.report import Report
 
-KINDS = {
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto
+
+    from layerscope.engines import Arrays
+
+# Types of inputs as onnxruntime names them -> dtypes of NumPy.
+NUMPY_DTYPES = {
     "tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64",
     "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16",
     "tensor(int8)": "int8", "tensor(uint8)": "uint8", "tensor(bool)": "bool",
 }  # fmt: skip
+TENSOR_TYPES = {dtype: tensor_type for tensor_type, dtype in NUMPY_DTYPES.items()}
 WARM_UPS = 3
 LEAST_RUNS = 10
-
+INLINE_SHARE = 0.95  # of the bytes that fit into one file, for weights; the rest for the graph
 
 Fusion = Literal["on", "off"]
 
 
-class Options(Struct, frozen=True):
-    """How to measure."""
+class MeasureOptions(Struct, frozen=True):
+    """How an engine measures a workload."""
 
     threads: int
     runs: int = LEAST_RUNS
     fusion: Fusion = "on"
     power_w: float | None = None
     memory: bool = True
-    paired: bool = True  # with an unprofiled run after each profiled one
+    paired: bool = True  # an unprofiled run after each profiled one
 
 
-class Subject(Struct, frozen=True):
-    """A model in memory or in a file; `owners` are the layers of the program's operators."""
+class Workload(Struct, frozen=True):
+    """A report and its ONNX model, as bytes or as a path; `owners` are the layers of its nodes."""
 
     report: Report
     model: bytes | str
-    program: Program
+    graph: EngineGraph
     owners: tuple[str, ...]
 
 
-def subject_of(report: Report, folder: str, path: str | None = None) -> Subject:
-    """The model of a report: the file it was read from, else the graph lowered to one."""
+class InputInfo(Protocol):
+    """Name, shape and type of an input, as onnxruntime's sessions describe it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the input."""
+
+    @property
+    def shape(self) -> Sequence[int | str | None]:
+        """Sizes; a dynamic size is a name or None."""
+
+    @property
+    def type(self) -> str:
+        """One of NUMPY_DTYPES, or a type that cannot be measured."""
+
+
+class ModelInput(Struct, frozen=True):
+    """An input of an engine other than onnxruntime, in onnxruntime's words."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+
+
+def prepare_workload(report: Report, folder: str, path: str | None = None) -> Workload:
+    """Take the ONNX file that a report was read from, else lower its graph to ONNX."""
     from layerscope.engines.mapping import owners_of
 
     model: bytes | str
     if path is not None:
-        model, proto = _named(path, folder)
+        model, proto = _with_unique_names(path, folder)
     else:
         model, proto = _lowered(report, folder)
-    program = program_of(proto)
-    makers = {name: node.name for node in report.graph.nodes for name in node.outputs}
-    owners = owners_of(program, makers, [node.name for node in report.graph.nodes])
-    return Subject(report, model, program, tuple(owners))
+    graph = engine_graph(proto)
+    producers = {name: node.name for node in report.graph.nodes for name in node.outputs}
+    owners = owners_of(graph, producers, [node.name for node in report.graph.nodes])
+    return Workload(report, model, graph, tuple(owners))
 
 
-def _lowered(report: Report, folder: str) -> tuple[bytes | str, Any]:
+def _lowered(report: Report, folder: str) -> tuple[bytes | str, ModelProto]:
     try:
         import onnx
     except ImportError:
         raise MissingExtra("writing the model", "onnx") from None
     from layerscope.lower.onnx import INLINE_BYTES, lower, save
 
-    if report.totals.param_bytes > INLINE_BYTES * 0.95:
+    if report.totals.param_bytes > INLINE_BYTES * INLINE_SHARE:
         path = os.path.join(folder, "model.onnx")
         save(path, report.graph, report.shapes, report.costs)
         return path, onnx.load(path, load_external_data=False)
@@ -74,8 +106,11 @@ def _lowered(report: Report, folder: str) -> tuple[bytes | str, Any]:
     return proto.SerializeToString(), proto
 
 
-def _named(path: str, folder: str) -> tuple[bytes | str, Any]:
-    """A file as it is, but every operator with a name of its own, by which its time is known."""
+def _with_unique_names(path: str, folder: str) -> tuple[str, ModelProto]:
+    """Load a file; if nodes lack names of their own, write a copy of it that has them.
+
+    Engines report times by the names of nodes.
+    """
     import onnx
 
     try:
@@ -88,8 +123,16 @@ def _named(path: str, folder: str) -> tuple[bytes | str, Any]:
     for n, node in enumerate(proto.graph.node):
         if not node.name or names.count(node.name) > 1:
             node.name = f"{node.name or node.op_type}#{n}"
+    _link_external_data(path, folder, proto.graph)
+    renamed = os.path.join(folder, "named.onnx")
+    onnx.save(proto, renamed)
+    return renamed, proto
+
+
+def _link_external_data(path: str, folder: str, graph: GraphProto) -> None:
+    """Link the files of external weights into the folder that the copy is written to."""
     beside = os.path.join(os.path.dirname(os.path.abspath(path)), "")
-    for tensor in proto.graph.initializer:  # weights of a file beside it are found from here too
+    for tensor in graph.initializer:
         for entry in tensor.external_data:
             if entry.key == "location":
                 inside(path, entry.value)
@@ -97,36 +140,33 @@ def _named(path: str, folder: str) -> tuple[bytes | str, Any]:
                 if not os.path.exists(link):
                     os.makedirs(os.path.dirname(link), exist_ok=True)
                     os.symlink(beside + entry.value, link)
-    renamed = os.path.join(folder, "named.onnx")
-    onnx.save(proto, renamed)
-    return renamed, proto
 
 
-def feeds(asked: list[Any], report: Report, seed: int = 0) -> dict[str, Any]:
-    """Random numbers for the inputs of an onnxruntime session, indices within their tables."""
+def random_inputs(inputs: Iterable[InputInfo], report: Report, seed: int = 0) -> Arrays:
+    """Random values for inputs; indices stay within the tables that they select from."""
     import numpy
 
     from layerscope.lower.weights import rows_of
 
     source = numpy.random.default_rng(seed)
     shapes = {tensor.name: tensor.shape for tensor in report.inputs}
-    made = {}
-    for each in asked:
+    arrays: Arrays = {}
+    for each in inputs:
         shape = shapes.get(each.name) or tuple(
             size if isinstance(size, int) else 1 for size in each.shape
         )
-        if each.type not in KINDS:
-            raise EngineError(f"input {each.name} is a {each.type}, which is not fed")
-        kind = numpy.dtype(KINDS[each.type])
-        if kind.kind == "f":
-            made[each.name] = source.uniform(-1, 1, shape).astype(kind)
+        if each.type not in NUMPY_DTYPES:
+            raise EngineError(f"input {each.name} is a {each.type}, which cannot be measured")
+        dtype = numpy.dtype(NUMPY_DTYPES[each.type])
+        if dtype.kind == "f":
+            arrays[each.name] = source.uniform(-1, 1, shape).astype(dtype)
         else:
             rows = rows_of(report.graph, each.name)
-            made[each.name] = source.integers(0, max(rows, 1), shape).astype(kind)
-    return made
+            arrays[each.name] = source.integers(0, max(rows, 1), shape).astype(dtype)
+    return arrays
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an engine says, shortened."""
+    """The first line of an engine's error message, shortened."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:300]

@@ -18,7 +18,7 @@ from layerscope.conventions import convention
 from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
 from layerscope.engines.cache import forget, keep, load
-from layerscope.engines.machine import caches, identity, known_machine, roofs_now, threads_of
+from layerscope.engines.machine import cached_machine, caches, identity, roofs_now, threads_of
 from layerscope.graph import Graph
 from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
 from layerscope.prediction.floors import Limits
@@ -81,7 +81,7 @@ def engine_rules(name: str) -> EngineRules:
     """What an engine does on this processor, where it writes the graph that it runs."""
     if name != "onnxruntime":
         return NO_RULES
-    from layerscope.engines.onnxruntime import optimised_model
+    from layerscope.engines.onnxruntime_sessions import optimised_model
     from layerscope.lower.onnx import lower
 
     def optimise(graph: Graph) -> Any:
@@ -93,7 +93,7 @@ def engine_rules(name: str) -> EngineRules:
 
 def limits_of(machines: Sequence[Machine], threads: int, samples: Sequence[Sample]) -> Limits:
     """The highest rates that were measured here; without a known cache, memory has no limit."""
-    kept = known_machine()
+    kept = cached_machine()
     machines = [*machines, kept] if kept else machines
     peaks = [peak.flops.best for each in machines if (peak := each.peak("fp32", threads))]
     drams = [dram.rate.best for each in machines if (dram := each.level("DRAM", threads))]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from layerscope.engines import engine
-from layerscope.engines.workload import Options, subject_of
+from layerscope.engines.workload import MeasureOptions, prepare_workload
 from layerscope.interrupts import scratch_folder
 from layerscope.prediction.engine_rules import EngineRules
 from layerscope.prediction.fusing import rows_of
@@ -28,9 +28,9 @@ RowTimes = dict[tuple[str, ...], float]  # seconds of a row by its layers
 def run_once(report: Report, name: str, threads: int) -> Run:
     """Some repeats of a network on an engine."""
     with scratch_folder() as folder:
-        subject = subject_of(report, folder)
-        options = Options(threads, RUNS, memory=False, paired=False)
-        run: Run = engine(name).measure(subject, options)[0]
+        workload = prepare_workload(report, folder)
+        options = MeasureOptions(threads, RUNS, memory=False, paired=False)
+        run, _ = engine(name).measure(workload, options)
     if run.code == 130:  # a cut-off run is no sample
         raise KeyboardInterrupt
     return run
