@@ -66,12 +66,12 @@ def _calibrated(threads: int | None, again: bool) -> str:
     """Calibrate, unless it was done before, and tell how far guesses were off."""
     from layerscope.cli.progress import bar
     from layerscope.engines.machine import threads_of
-    from layerscope.prediction.calibration import calibrate, known
+    from layerscope.prediction.calibration import cached_calibration, calibrate
 
     threads = threads_of(threads)
     show = bar()
     try:
-        found = (None if again else known("onnxruntime", threads)) or calibrate(
+        found = (None if again else cached_calibration("onnxruntime", threads)) or calibrate(
             "onnxruntime", threads, show
         )
     finally:
