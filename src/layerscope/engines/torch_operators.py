@@ -1,7 +1,7 @@
 """Table of ONNX operators as PyTorch calls.
 
-CALLS and REFUSED together have every operator that lowering emits; tests/test_torch_operators.py
-checks that, and compares the results of the calls with onnxruntime's.
+CALLS and REFUSED together have every operator that lowering emits: tests/test_operator_table.py
+checks that. tests/test_torch_operators.py compares the results of the calls with onnxruntime's.
 """
 
 from __future__ import annotations
