@@ -13,7 +13,7 @@ from statistics import median
 
 import layerscope
 from layerscope.api import measure
-from layerscope.engines.machine import known_machine, measure_machine
+from layerscope.engines.machine import cached_machine, measure_machine
 from layerscope.report.measurement import Run
 
 NETWORKS = (("nin-nopad", 5, 0.97, 0.05), ("vgg16", 1, 0.97, 0.05), ("resnet50", 1, 0.97, 0.05),
@@ -31,7 +31,7 @@ def one_to_one(report: layerscope.Report, run: Run) -> bool:
 
 
 def main() -> None:
-    machine = known_machine() or measure_machine()
+    machine = cached_machine() or measure_machine()
     tries = int(sys.argv[1]) if len(sys.argv) > 1 else TRIES
     print(
         f"{'network':<16}{'attributed':>11}{'overhead':>10}{'pairs':>8}{'rows/whole':>12}"

@@ -13,7 +13,7 @@ from statistics import median
 
 from layerscope.engines.affinity import pinned
 from layerscope.engines.machine import cores
-from layerscope.prediction.calibration import Calibration, calibrate, known, report_of
+from layerscope.prediction.calibration import Calibration, cached_calibration, calibrate, report_of
 from layerscope.prediction.floors import Floors
 from layerscope.prediction.row_times import end_to_end, row_times, run_once
 from layerscope.prediction.this_machine import guesses, overhead
@@ -29,7 +29,7 @@ LIGHT = ("mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "squeezenet1_1
 def main() -> None:
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else cores()
     passes = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    found = known("onnxruntime", threads) or calibrate("onnxruntime", threads)
+    found = cached_calibration("onnxruntime", threads) or calibrate("onnxruntime", threads)
     print(
         f"{len(found.samples)} samples in {found.seconds:.0f} s, contention {found.contention:.2f}"
     )

@@ -21,7 +21,7 @@ def record(name: str, size: int) -> dict[str, Any]:
     import torch
 
     from layerscope.formats.torch.capture import capture
-    from layerscope.formats.torch.specs import torchvision_models
+    from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 
     torchvision_models(torch)  # timm imports it, and a build of it without operators fails
     import timm

@@ -134,7 +134,7 @@ NEEDS = {"ptflops-aten": "ptflops", "flop_counter": "torch"}
 
 
 def _vision(torch: Any) -> Any:
-    from layerscope.formats.torch.specs import torchvision_models
+    from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 
     return torchvision_models(torch)
 

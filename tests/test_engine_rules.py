@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from layerscope.api import analyze, measure
-from layerscope.engines.mapping import Mapped, map_operators
-from layerscope.engines.onnxruntime import optimised_model
-from layerscope.engines.program import Program, program_of
-from layerscope.engines.subject import subject_of
+from layerscope.engines.mapping import LayerMapping, map_nodes
+from layerscope.engines.onnx_nodes import EngineGraph, engine_graph
+from layerscope.engines.onnxruntime_sessions import optimised_model
+from layerscope.engines.workload import prepare_workload
 from layerscope.graph import Graph
 from layerscope.lower.onnx import lower
 from layerscope.prediction import microbenchmarks
 from layerscope.prediction.calibration import engine_rules, report_of
 from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
-from layerscope.prediction.fusing import rows_of
+from layerscope.prediction.fusion import fused_rows
 from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.row_features import reorder_of
 from layerscope.report import Report
@@ -60,16 +60,16 @@ def test_the_rules_that_tests_assume_are_those_of_the_engine() -> None:
 
 
 @cache
-def ran(name: str, way: str) -> tuple[Report, Program, Mapped]:
+def ran(name: str, way: str) -> tuple[Report, EngineGraph, LayerMapping]:
     """The report of a network, what the engine makes of it, and how its operators map."""
     from tempfile import TemporaryDirectory
 
     report = analyze(name)
     with TemporaryDirectory() as folder:
-        subject = subject_of(report, folder)
-        assert isinstance(subject.model, bytes)
-        engine = program_of(optimised_model(subject.model, WAYS[way]))
-    return report, engine, map_operators(subject.program, subject.owners, engine)
+        workload = prepare_workload(report, folder)
+        assert isinstance(workload.model, bytes)
+        engine = engine_graph(optimised_model(workload.model, WAYS[way]))
+    return report, engine, map_nodes(workload.graph, workload.owners, engine)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -77,7 +77,7 @@ def ran(name: str, way: str) -> tuple[Report, Program, Mapped]:
 def test_layouts_change_where_the_engine_changes_them(name: str, way: str) -> None:
     """Against the graph that ONNX Runtime writes: rows in blocks, and what is reordered."""
     report, engine, mapped = ran(name, way)
-    rows = rows_of(report, rules(way))
+    rows = fused_rows(report, rules(way))
     row_of = {layer.name: row[0].name for row in rows for layer in row}
     for group in mapped.groups:  # what is dropped belongs to the row that the engine has it in
         for layer in group.layers if not group.layout else ():
@@ -85,8 +85,8 @@ def test_layouts_change_where_the_engine_changes_them(name: str, way: str) -> No
     reordered: list[str] = []
     in_blocks: set[str] = set()
     for group in mapped.groups:
-        operators = [engine.operators[index] for index in group.operators]
-        if operators[0].kind.startswith("Reorder"):
+        operators = [engine.nodes[index] for index in group.nodes]
+        if operators[0].op_type.startswith("Reorder"):
             reordered += [row_of.get(layer, layer) for layer in group.layers[:1]]
         elif any(operator.domain.endswith("nchwc") for operator in operators):
             in_blocks |= {row_of.get(layer, layer) for layer in group.layers}
@@ -101,7 +101,7 @@ def test_layouts_change_where_the_engine_changes_them(name: str, way: str) -> No
 @pytest.mark.parametrize("name", NETWORKS)
 def test_convolutions_are_fused_as_the_engine_does(name: str, way: str) -> None:
     report, _, mapped = ran(name, way)
-    rows = {row[0].name: {layer.name for layer in row} for row in rows_of(report, rules(way))}
+    rows = {row[0].name: {layer.name for layer in row} for row in fused_rows(report, rules(way))}
     groups = [set(group.layers) for group in mapped.groups if not group.layout]
     dropped = {layer.name for layer in report.layers if layer.op in ("dropout", "identity")}
     for first, layers in rows.items():
@@ -112,7 +112,7 @@ def test_convolutions_are_fused_as_the_engine_does(name: str, way: str) -> None:
 
 def test_rows_are_fused_as_the_engine_measures_them() -> None:
     report = analyze(residual())
-    rows = {tuple(layer.name for layer in row) for row in rows_of(report, rules("as it is"))}
+    rows = {tuple(layer.name for layer in row) for row in fused_rows(report, rules("as it is"))}
     run = measure(residual(), threads=1).runs[0]
     measured = {
         row.layers for row in run.rows if row.kind == "layer" and row.layers != ("flatten",)
@@ -122,8 +122,8 @@ def test_rows_are_fused_as_the_engine_measures_them() -> None:
 
 def test_the_engine_shuffles_channels_in_one_exchange() -> None:
     report, engine, _ = ran("shufflenet_v2_x1_0", "as it is")
-    found = [operator.kind for operator in engine.operators]
-    rows = [row for row in rows_of(report, rules("as it is")) if row[0].op == "permute"]
+    found = [operator.op_type for operator in engine.nodes]
+    rows = [row for row in fused_rows(report, rules("as it is")) if row[0].op == "permute"]
     assert found.count("Transpose") == len(rows) == 16
 
 
@@ -239,7 +239,7 @@ def test_layouts_follow_blocks_of_any_size(name: str, block: int) -> None:
 
 def test_without_blocks_nothing_is_reordered() -> None:
     report = analyze("efficientnet_b0")
-    found = layouts_of(report, rows_of(report, NO_BLOCKS), NO_BLOCKS)
+    found = layouts_of(report, fused_rows(report, NO_BLOCKS), NO_BLOCKS)
     assert not found.blocked
     assert not found.reordered
     assert found.filled("features.0.0", 30) == 30
@@ -259,9 +259,9 @@ def test_micro_networks_have_channels_of_every_kind(
     kinds: set[str] = set()
     reorders: set[tuple[float, ...]] = set()
     for report in networks(chosen):
-        layouts = layouts_of(report, rows_of(report, chosen), chosen)
+        layouts = layouts_of(report, fused_rows(report, chosen), chosen)
         for name, moved in layouts.reordered.items():
-            reorders.add(reorder_of(moved, name in layouts.blocked).place[1:])
+            reorders.add(reorder_of(moved, name in layouts.blocked).coordinates[1:])
         for layer in report.layers:
             if layer.op != "conv" or layer.call is None:
                 continue

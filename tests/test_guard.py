@@ -161,9 +161,11 @@ USER_CODE = {
 def test_user_code_that_fails_is_one_line(
     source: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from layerscope.formats.torch import specs
+    from layerscope.formats.torch.model_names import python_code
 
-    monkeypatch.setattr(specs, "the_torch", lambda: None)  # the file fails before it is needed
+    monkeypatch.setattr(
+        python_code, "the_torch", lambda: None
+    )  # the file fails before it is needed
     file = tmp_path / "mine.py"
     file.write_text(f"import sys\n{source}\n")
     code, says = USER_CODE[source]

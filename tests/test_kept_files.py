@@ -32,7 +32,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A kept run, with limits of a machine in it."""
     path = tmp_path_factory.mktemp("run") / "run.json"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("layerscope.engines.measuring.known_machine", lambda: MACHINE)
+        patch.setattr("layerscope.engines.measuring.cached_machine", lambda: MACHINE)
         patch.setattr("layerscope.engines.measuring.above", lambda *args: [])
         assert run(["measure", "lenet5", "--power", "5", "-o", str(path)]) == 0
     found: dict[str, Any] = json.loads(path.read_text())

@@ -13,7 +13,7 @@ from layerscope.engines import machine as engine
 from layerscope.engines import measuring
 from layerscope.engines.accelerators import ACCELERATORS, machine_of
 from layerscope.engines.cache import folder, keep, load
-from layerscope.engines.measuring import measure
+from layerscope.engines.measuring import MeasureRequest, NetworkSource, measure
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 from layerscope.report.timed import Moved, Roofline
 
@@ -41,10 +41,10 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_machine_is_measured_and_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    assert engine.known_machine() is None
+    assert engine.cached_machine() is None
     assert command(["machine", "--as", "json"]) == 0
     found = msgspec.json.decode(capsys.readouterr().out, type=Machine)
-    assert found == engine.known_machine()
+    assert found == engine.cached_machine()
     assert {peak.dtype for peak in found.peaks} >= {"fp32", "fp64"}
     assert {level.name for level in found.levels} >= {"DRAM"}
     for one in (*(p.flops for p in found.peaks), *(v.rate for v in found.levels)):
@@ -129,9 +129,9 @@ def test_a_roof_that_rows_break_through_is_measured_again() -> None:
         (Level("L2", 1, 1 << 20, rate(1.0)), Level("DRAM", 1, 0, rate(1e15))),
     )  # fmt: skip
     keep("machine", engine.identity(), low)
-    found = measure(analyze("lenet5"), threads=1).machine
+    found = measure(analyze("lenet5"), MeasureRequest(threads=1), NetworkSource()).machine
     assert found is not None
-    assert found == engine.known_machine()
+    assert found == engine.cached_machine()
     peaks = {(peak.dtype, peak.threads): peak.flops.best for peak in found.peaks}
     assert peaks["fp32", 1] > 1e6
     assert peaks["fp64", 1] == 7.0  # of no use here, and left alone
@@ -145,7 +145,7 @@ def test_rows_above_a_roof_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     low = Machine(engine.identity(), 1, (Peak("fp32", 1, rate(1.0), "us"),), ())
     keep("machine", engine.identity(), low)
     monkeypatch.setattr(measuring, "raised", lambda machine, threads, dtype: machine)
-    run = measure(analyze("lenet5"), threads=1).runs[0]
+    run = measure(analyze("lenet5"), MeasureRequest(threads=1), NetworkSource()).runs[0]
     assert any("above a roof" in note and "machine --again" in note for note in run.notes)
 
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from layerscope.engines.mapping import Mapped, map_operators, owners_of
-from layerscope.engines.planning import Held, plan
-from layerscope.engines.profile import Event, _Raw, located, profile_of
-from layerscope.engines.program import Operator, Program
+from layerscope.engines.mapping import LayerMapping, map_nodes, owners_of
+from layerscope.engines.memory_plan import TensorSize, plan_memory
+from layerscope.engines.onnx_nodes import EngineGraph, EngineNode
+from layerscope.engines.onnxruntime_profile import Event, TraceEvent, node_indices, profile_of
 
 NCHWC = "com.microsoft.nchwc"
 
 
-def op(kind: str, name: str, inputs: str, outputs: str, **more: str) -> Operator:
-    return Operator(kind, name, tuple(inputs.split()), tuple(outputs.split()), **more)
+def op(kind: str, name: str, inputs: str, outputs: str, **more: str) -> EngineNode:
+    return EngineNode(kind, name, tuple(inputs.split()), tuple(outputs.split()), **more)
 
 
-def program(*operators: Operator, stored: str = "", outputs: str = "") -> Program:
-    return Program(operators, ("data",), frozenset(stored.split()), tuple(outputs.split()))
+def program(*operators: EngineNode, stored: str = "", outputs: str = "") -> EngineGraph:
+    return EngineGraph(operators, ("data",), frozenset(stored.split()), tuple(outputs.split()))
 
 
-def mapped(source: Program, engine: Program) -> Mapped:
-    return map_operators(source, [each.name for each in source.operators], engine)
+def mapped(source: EngineGraph, engine: EngineGraph) -> LayerMapping:
+    return map_nodes(source, [each.name for each in source.nodes], engine)
 
 
-def names(found: Mapped) -> list[str]:
+def names(found: LayerMapping) -> list[str]:
     return [("layout " if group.layout else "") + "+".join(group.shown) for group in found.groups]
 
 
@@ -44,7 +44,7 @@ BLOCK = program(
 
 def test_nothing_changed_is_one_row_a_layer() -> None:
     found = mapped(BLOCK, BLOCK)
-    assert names(found) == [each.name for each in BLOCK.operators]
+    assert names(found) == [each.name for each in BLOCK.nodes]
     assert found.removed == ()
 
 
@@ -66,7 +66,7 @@ def test_fused_and_renamed_in_blocks_of_channels() -> None:
 
 def test_a_dropped_layer_has_no_row_and_no_name_in_one() -> None:
     engine = program(
-        *BLOCK.operators[:8], op("Flatten", "flat", "conv3", "flat"), stored="w1 w2 w3 w4 g b m v"
+        *BLOCK.nodes[:8], op("Flatten", "flat", "conv3", "flat"), stored="w1 w2 w3 w4 g b m v"
     )
     found = mapped(BLOCK, engine)
     assert names(found)[-1] == "flat"
@@ -92,8 +92,8 @@ def test_a_product_and_its_bias_are_one_layer_with_reshapes_around_it() -> None:
         op("Gelu", "gelu", "fc", "gelu"),
         stored="s fc/transpose fc.bias",
     )
-    found = map_operators(source, owners, engine)
-    rows = {group.layers: len(group.operators) for group in found.groups}
+    found = map_nodes(source, owners, engine)
+    rows = {group.layers: len(group.nodes) for group in found.groups}
     assert set(rows) == {("ln",), ("fc",), ("gelu",)}
     assert rows["fc",] >= 2
 
@@ -136,9 +136,9 @@ def test_fused_by_name_only() -> None:
 
 
 def test_what_nobody_knows_is_a_group_without_layers() -> None:
-    engine = program(op("Mystery", "mystery", "nowhere", "nothing"), *BLOCK.operators)
+    engine = program(op("Mystery", "mystery", "nowhere", "nothing"), *BLOCK.nodes)
     groups = [group for group in mapped(BLOCK, engine).groups if not group.layers]
-    assert [engine.operators[group.operators[0]].name for group in groups] == ["mystery"]
+    assert [engine.nodes[group.nodes[0]].name for group in groups] == ["mystery"]
 
 
 def test_folded_arrays_are_removed_layers() -> None:
@@ -162,19 +162,19 @@ def test_liveness_overwrites_reuses_and_shares() -> None:
         stored="w s",
         outputs="f",
     )
-    size = {name: Held((4, 5), 80) for name in "abcdef"}
-    size["d"] = Held((20,), 80)
+    size = {name: TensorSize((4, 5), 80) for name in "abcdef"}
+    size["d"] = TensorSize((20,), 80)
     # a=b held for f; c=d; e anew; f overwrites e, b dead after it
-    assert plan(chain, range(6), size).alive_bytes == (80, 80, 160, 160, 240, 160)
+    assert plan_memory(chain, range(6), size).alive_bytes == (80, 80, 160, 160, 240, 160)
 
 
 def test_a_profile_is_cut_into_runs_and_counts_nothing_twice() -> None:
-    def event(name: str, ts: int, dur: int, kind: str = "Conv") -> _Raw:
-        return _Raw(f"{name}_kernel_time", ts, dur, "Node", {"op_name": kind})
+    def event(name: str, ts: int, dur: int, kind: str = "Conv") -> TraceEvent:
+        return TraceEvent(f"{name}_kernel_time", ts, dur, "Node", {"op_name": kind})
 
     found = profile_of([
-        _Raw("model_run", 0, 100, "Session"), event("a", 1, 40), event("if", 41, 50, "If"),
-        event("inside", 42, 30), _Raw("model_run", 200, 90, "Session"), event("a", 201, 60),
+        TraceEvent("model_run", 0, 100, "Session"), event("a", 1, 40), event("if", 41, 50, "If"),
+        event("inside", 42, 30), TraceEvent("model_run", 200, 90, "Session"), event("a", 201, 60),
         event("a", 300, 7),
     ])  # fmt: skip
     assert [[each.node for each in run] for run in found.runs] == [["a", "if"], ["a"], ["a"]]
@@ -186,4 +186,4 @@ def test_operators_without_a_name_are_found_by_kind_and_order() -> None:
     events = [Event(name, kind, 0.0, 0, 0, 0)
               for name, kind in (("Relu_7", "Relu"), ("c", "Conv"), ("Relu_9", "Relu"),
                                  ("Odd_3", "Odd"))]  # fmt: skip
-    assert located(events, operators) == [0, 1, 2, None]
+    assert node_indices(events, operators) == [0, 1, 2, None]

@@ -15,10 +15,10 @@ from layerscope.analysis.shapes import infer
 from layerscope.api import analyze, measure
 from layerscope.cli import run as command
 from layerscope.engines import onnxruntime as engine
-from layerscope.engines.clock import Sample, contention, middle, spread
+from layerscope.engines.attribution import attribute_times
+from layerscope.engines.clock import RunSample, contention, middle, spread
 from layerscope.engines.measuring import difference
-from layerscope.engines.rows import account
-from layerscope.engines.subject import Options, subject_of
+from layerscope.engines.workload import MeasureOptions, prepare_workload
 from layerscope.errors import EngineError, MissingExtra, UsageError
 from layerscope.export.run_json import read_json, write_json
 from layerscope.graph.serialize import from_plain, to_plain
@@ -216,16 +216,16 @@ def test_of_several_engines_those_there_are_kept(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_model_that_is_refused_is_told_in_one_line(tmp_path: Path) -> None:
-    subject = subject_of(analyze(residual()), str(tmp_path))
-    broken = msgspec.structs.replace(subject, model=b"no model")
+    workload = prepare_workload(analyze(residual()), str(tmp_path))
+    broken = msgspec.structs.replace(workload, model=b"no model")
     with pytest.raises(EngineError, match="residual: onnxruntime refuses it"):
-        engine.measure(broken, Options(threads=1))
+        engine.measure(broken, MeasureOptions(threads=1))
 
 
 class Failing:
     """Something with times that ends as it is told in its n-th run."""
 
-    def __init__(self, timed: engine.Timed, error: BaseException, runs: int) -> None:
+    def __init__(self, timed: engine.TimedSession, error: BaseException, runs: int) -> None:
         self.timed, self.error, self.left = timed, error, runs
 
     def run(self) -> None:
@@ -241,15 +241,15 @@ class Failing:
 def broken_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: BaseException, runs: int
 ) -> Run:
-    made = engine._ready
+    made = engine._prepare
 
-    def ready(*args: Any) -> engine.Ready:
+    def ready(*args: Any) -> engine.PreparedSession:
         found = made(*args)
-        return msgspec.structs.replace(found, timed=Failing(found.timed, error, runs))
+        return msgspec.structs.replace(found, session=Failing(found.session, error, runs))
 
-    monkeypatch.setattr(engine, "_ready", ready)
-    subject = subject_of(analyze(residual()), str(tmp_path))
-    return engine.measure(subject, Options(threads=1))[0]
+    monkeypatch.setattr(engine, "_prepare", ready)
+    workload = prepare_workload(analyze(residual()), str(tmp_path))
+    return engine.measure(workload, MeasureOptions(threads=1))[0]
 
 
 def test_ctrl_c_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -287,9 +287,9 @@ def test_a_layer_that_fails_is_named(tmp_path: Path) -> None:
         onnx.helper.make_tensor("huge", onnx.TensorProto.INT64, [], [1000])
     )
     model.graph.node.extend([cast, size, more, gather])
-    subject = subject_of(analyze(graph), str(tmp_path))
-    broken = msgspec.structs.replace(subject, model=model.SerializeToString())
-    run, _ = engine.measure(broken, Options(threads=1))
+    workload = prepare_workload(analyze(graph), str(tmp_path))
+    broken = msgspec.structs.replace(workload, model=model.SerializeToString())
+    run, _ = engine.measure(broken, MeasureOptions(threads=1))
     assert not run.complete
     assert run.code == 3
     assert "fails in second" in run.notes[0]
@@ -297,16 +297,16 @@ def test_a_layer_that_fails_is_named(tmp_path: Path) -> None:
 
 
 def test_the_median_of_runs_is_one_of_them() -> None:
-    samples = [Sample(wall, wall, 0.0) for wall in (5.0, 1.0, 3.0, 2.0)]
+    samples = [RunSample(wall, wall, 0.0) for wall in (5.0, 1.0, 3.0, 2.0)]
     assert samples[middle(samples)].wall_s == 2.0
     assert spread([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(2 / 3)
 
 
 def test_contention_is_waiting_over_running() -> None:
-    assert contention([Sample(1.0, 2.0, 0.0)], 2) == 1
-    assert contention([Sample(1.0, 1.0, 1.0)], 2) == 2
-    assert contention([Sample(2.0, 1.0, None)], 1) == 2
-    assert account.__doc__
+    assert contention([RunSample(1.0, 2.0, 0.0)], 2) == 1
+    assert contention([RunSample(1.0, 1.0, 1.0)], 2) == 2
+    assert contention([RunSample(2.0, 1.0, None)], 1) == 2
+    assert attribute_times.__doc__
 
 
 def test_outputs_are_compared_by_their_size() -> None:

@@ -14,14 +14,14 @@ from layerscope.api import analyze, predict
 from layerscope.cli import run as command
 from layerscope.errors import UnknownName, UsageError
 from layerscope.prediction import calibration, microbenchmarks
-from layerscope.prediction.calibration import calibrate, known, report_of
+from layerscope.prediction.calibration import cached_calibration, calibrate, report_of
 from layerscope.prediction.coefficients import FITTED
 from layerscope.prediction.features import amounts, features_of
-from layerscope.prediction.fusing import rows_of, run_of
+from layerscope.prediction.fusion import contiguous_run, fused_rows
 from layerscope.prediction.layout import layouts_of
-from layerscope.prediction.nearest import Roofs, Sample, fit
+from layerscope.prediction.nearest import Roofs, RowSample, fit
 from layerscope.prediction.other_machines import machines, scaled
-from layerscope.prediction.row_features import Work, work_of
+from layerscope.prediction.row_features import RowWork, work_of
 from layerscope.prediction.row_times import (
     around,
     end_to_end,
@@ -38,11 +38,11 @@ ROOFS = Roofs(100e9, 10e9, 1e-6)
 RULES = blocks_of(16)
 
 
-def product(m: float, n: float, efficiency: float, net: int) -> Sample:
+def product(m: float, n: float, efficiency: float, net: int) -> RowSample:
     """A made-up product that reaches a share of the roof."""
     flops = 2 * m * n * 64
-    work = Work("conv", flops, 0.0, 0.0, (log2(m), log2(n)))
-    return Sample(work, flops / ROOFS.flops_s / efficiency, net)
+    work = RowWork("conv", flops, 0.0, 0.0, (log2(m), log2(n)))
+    return RowSample(work, flops / ROOFS.flops_s / efficiency, net)
 
 
 def test_a_local_model_follows_a_smooth_efficiency() -> None:
@@ -68,7 +68,7 @@ def test_an_outlier_moves_it_little() -> None:
 
 def test_a_kind_that_nobody_measured_has_a_wide_band() -> None:
     model = fit([product(2**a, 64, 0.5, net=a) for a in range(4, 12)], ROOFS)
-    seconds, error = model.guess(Work("strange", 1e6, 1e6, 0.0, (1.0,)))
+    seconds, error = model.guess(RowWork("strange", 1e6, 1e6, 0.0, (1.0,)))
     assert seconds > 0
     assert error >= 0.5
 
@@ -95,10 +95,10 @@ def test_axes_exchanged_twice_are_exchanged_once(
     flat = moved.ravel()
     breaks = [n for n in range(1, 60) if flat[n] != flat[n - 1] + 1] + [60]
     if view == (10, 6):  # joins axes: the engine exchanges twice
-        assert len(rows_of(report, RULES)) == 2
+        assert len(fused_rows(report, RULES)) == 2
         return
-    assert len(rows_of(report, RULES)) == 1
-    assert run_of(rows_of(report, RULES)[0]) == min(
+    assert len(fused_rows(report, RULES)) == 1
+    assert contiguous_run(fused_rows(report, RULES)[0]) == min(
         b - a for a, b in zip([0, *breaks[:-1]], breaks, strict=True)
     )
 
@@ -106,27 +106,29 @@ def test_axes_exchanged_twice_are_exchanged_once(
 def test_what_does_not_run_in_blocks_is_judged_by_its_like() -> None:
     """A layer of 58 channels and one of 64 are about the same work, and five times apart."""
     report = analyze("shufflenet_v2_x1_0")
-    layouts = layouts_of(report, rows_of(report, RULES), RULES)
+    layouts = layouts_of(report, fused_rows(report, RULES), RULES)
     readers = readers_of(report)
-    works = {row[0].name: work_of(row, report, readers, layouts) for row in rows_of(report, RULES)}
+    works = {
+        row[0].name: work_of(row, report, readers, layouts) for row in fused_rows(report, RULES)
+    }
     plain, blocked = works["stage2.1.branch2.3"], works["stage3.1.branch2.3"]
     assert plain.kind == blocked.kind == "depthwise"
-    assert plain.place[-1] - blocked.place[-1] >= 4
+    assert plain.coordinates[-1] - blocked.coordinates[-1] >= 4
 
 
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "densenet121"])
 def test_no_layer_is_in_two_rows(name: str) -> None:
     report = analyze(name)
-    names = [layer.name for row in rows_of(report, RULES) for layer in row]
+    names = [layer.name for row in fused_rows(report, RULES) for layer in row]
     assert len(names) == len(set(names))
-    convs = [sum(layer.op == "conv" for layer in row) for row in rows_of(report, RULES)]
+    convs = [sum(layer.op == "conv" for layer in row) for row in fused_rows(report, RULES)]
     assert max(convs) == 1
     assert sum(convs) == sum(layer.op == "conv" for layer in report.layers)
 
 
 def kinds_of(report: Report) -> set[str]:
     """Kinds of the rows of a network, in blocks of 16."""
-    rows, readers = rows_of(report, RULES), readers_of(report)
+    rows, readers = fused_rows(report, RULES), readers_of(report)
     layouts = layouts_of(report, rows, RULES)
     return {work_of(row, report, readers, layouts).kind for row in rows}
 
@@ -158,7 +160,7 @@ def test_calibration_is_kept_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path:
         graph for graph in microbenchmarks.networks(RULES) if graph.name in ("light7_0", "chain7_1")
     ]
     made = calibrate(threads=1, graphs=few)
-    assert known("onnxruntime", 1) == made
+    assert cached_calibration("onnxruntime", 1) == made
     assert made.rules == calibration.engine_rules("onnxruntime")
     assert made.limits.flops_s["fp32"] > 0
     found = predict("resnet18", threads=1)
@@ -182,13 +184,13 @@ def test_a_calibration_of_another_form_is_not_used(
                                    form=calibration.FORM)  # fmt: skip
     key = calibration._key("onnxruntime", 1)
     cache.keep("calibration", key, made)
-    assert known("onnxruntime", 1) == made
+    assert cached_calibration("onnxruntime", 1) == made
     for other in (
         msgspec.structs.replace(made, form=calibration.FORM - 1),
         msgspec.structs.replace(made, engine_version="0"),
     ):
         cache.keep("calibration", key, other)
-        assert known("onnxruntime", 1) is None
+        assert cached_calibration("onnxruntime", 1) is None
 
 
 def test_fitted_rates_are_of_the_kinds_there_are() -> None:

@@ -19,9 +19,9 @@ from layerscope.export.predicted import FORMS, write
 from layerscope.graph import Graph, Node, Tensor
 from layerscope.prediction import this_machine
 from layerscope.prediction.calibration import Calibration
-from layerscope.prediction.nearest import Sample
+from layerscope.prediction.nearest import RowSample
 from layerscope.prediction.other_machines import machines
-from layerscope.prediction.row_features import Work
+from layerscope.prediction.row_features import RowWork
 
 
 def with_mystery(op: str = "mystery") -> Graph:
@@ -45,11 +45,11 @@ def with_mystery(op: str = "mystery") -> Graph:
 def calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A calibration that was never measured."""
     samples = tuple(
-        Sample(Work("linear", 2.0**n, 2.0**n, 0.0, (log2(n), 1.0, 1.0)), n * 1e-5, n)
+        RowSample(RowWork("linear", 2.0**n, 2.0**n, 0.0, (log2(n), 1.0, 1.0)), n * 1e-5, n)
         for n in range(1, 9)
     )
     made = Calibration("cpu", "onnxruntime", "1", 1, samples, 1.0, 1.0, "now", around_s=1e-5)
-    monkeypatch.setattr(this_machine, "known", lambda name, threads: made)
+    monkeypatch.setattr(this_machine, "cached_calibration", lambda name, threads: made)
 
 
 @pytest.mark.parametrize("on", [None, "a100", "rtx4090", "i7-12700h"])

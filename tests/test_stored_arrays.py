@@ -17,8 +17,9 @@ import layerscope
 from layerscope import limits
 from layerscope.errors import FormatError, GraphError, LayerscopeError
 from layerscope.formats import DEFAULTS
-from layerscope.formats.torch import pickled, pt2
-from layerscope.formats.torch import safetensors as reader
+from layerscope.formats.torch import pt2
+from layerscope.formats.torch.checkpoints import safetensors as reader
+from layerscope.formats.torch.checkpoints import torch_save
 from tests.bounded import refused, run_bounded
 from tests.stored_files import (
     archive,
@@ -179,7 +180,7 @@ def test_links_out_of_the_folder_of_an_index(tmp_path: Path) -> None:
 @pytest.mark.parametrize("location", ["../x", "{}/x", "sub/../../x"])
 def test_external_data_of_onnx_is_not_linked_out_of_a_folder(tmp_path: Path, location: str) -> None:
     onnx = pytest.importorskip("onnx")
-    from layerscope.engines.subject import _named
+    from layerscope.engines.workload import _with_unique_names
 
     array = onnx.TensorProto(name="w", data_type=1, dims=[4], data_location=1)
     array.external_data.add(key="location", value=location.format(tmp_path))
@@ -191,7 +192,7 @@ def test_external_data_of_onnx_is_not_linked_out_of_a_folder(tmp_path: Path, loc
     (folder / "net.onnx").write_bytes(model.SerializeToString())
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(FormatError, match="expected one in its own folder"):
-        _named(str(folder / "net.onnx"), str(folder))
+        _with_unique_names(str(folder / "net.onnx"), str(folder))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -330,7 +331,7 @@ def test_archives_of_other_kinds(tmp_path: Path, member: str, message: str) -> N
     with zipfile.ZipFile(path, "w") as file:
         file.writestr(f"net/{member}", b"x")
     with pytest.raises(FormatError, match=message):
-        pickled.read(str(path), DEFAULTS)
+        torch_save.read(str(path), DEFAULTS)
 
 
 # -- hostile files, within 1 GB and 10 s
@@ -360,7 +361,7 @@ def pickles() -> dict[str, tuple[bytes, str]]:
             b"](" + b"N" * 100_000 + b"eq\x00"
             + imported("collections", "OrderedDict") + b"q\x01(h\x00tq\x020"
             + b"h\x01h\x02R0" * 100_000,
-            "a dict of what is no pair",
+            "a dict item that is no pair",
         ),
         "arguments for many calls": (
             imported("builtins", "set") + b"q\x01(" + b"N" * 100_000 + b"tq\x020"
@@ -654,8 +655,8 @@ def exported_program(path: Path) -> str:
     "name, make, read",
     [
         ("net.safetensors", lambda path: safetensors(path, ARRAYS), reader.read),
-        ("net.pt", lambda path: saved(path, SHAPES), pickled.read),
-        ("old.pt", lambda path: legacy(path, SHAPES), pickled.read),
+        ("net.pt", lambda path: saved(path, SHAPES), torch_save.read),
+        ("old.pt", lambda path: legacy(path, SHAPES), torch_save.read),
         ("net.pt2", exported_program, pt2.read),
     ],
 )
@@ -681,7 +682,7 @@ def test_programs_of_pickles_of_any_bytes(tmp_path: Path) -> None:
     path = tmp_path / "net.pt"
     for seed in range(1000):
         archive(path, mutated(program, seed), {str(n): 64 for n in range(3)})
-        assert "\n" not in "".join(refusal(pickled.read, path))
+        assert "\n" not in "".join(refusal(torch_save.read, path))
 
 
 def test_every_limit_is_in_the_docs() -> None:

@@ -175,7 +175,7 @@ def test_an_encoder_does_not_decode(kind: str) -> None:
 
 
 def test_true_reasons_why_a_model_does_not_decode() -> None:
-    with pytest.raises(UsageError, match="Tied keeps one is not known: it is no model of transf"):
+    with pytest.raises(UsageError, match="Tied has none that is supported: it is no model of tr"):
         layerscope.analyze(Tied(), input_data=ids(1, 4), decode=5)
     with pytest.raises(UsageError, match=r"takes no cache \(none of past_key_values, "):
         layerscope.analyze(cut("openai-gpt"), input_data={"input_ids": ids(1, 4)}, decode=5)

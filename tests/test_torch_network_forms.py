@@ -44,8 +44,8 @@ def test_a_form_in_a_command(
         ("{folder}/my_file.py:x", 2, "it has nn, Net, make_model, ready"),
         ("{folder}/my_fil.py:make_model", 3, "did you mean {folder}/my_file.py?"),
         ("torch.nn:Linear", 3, "cannot be built: TypeError"),
-        ("torch.nn:functional", 3, "expected a module or what makes one"),
-        ("torch:no_grad", 3, "made a no_grad, expected a torch.nn.Module"),
+        ("torch.nn:functional", 3, "expected a torch.nn.Module or a function that returns one"),
+        ("torch:no_grad", 3, "returned a no_grad, expected a torch.nn.Module"),
     ],
 )
 def test_wrong_names(

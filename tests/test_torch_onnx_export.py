@@ -21,10 +21,10 @@ onnx = pytest.importorskip("onnx")
 from torch import nn  # noqa: E402, TID251
 
 import layerscope  # noqa: E402
-from layerscope.formats.torch.specs import torchvision_models  # noqa: E402
+from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models  # noqa: E402
 
 try:
-    VISION = torchvision_models(torch)
+    VISION: Any = torchvision_models(torch)
 except ImportError:
     VISION = None
 TIMM = find_spec("timm") is not None and VISION is not None

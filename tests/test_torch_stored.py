@@ -130,8 +130,8 @@ def config(tmp_path: Path, settings: Any) -> str:
         ({"architectures": "LlamaModel"}, "no list of names"),
         ({"model_type": 3}, "model_type is no text"),
         ({"model_type": ["llama"]}, "model_type is no text"),
-        ({"model_type": "mine", "auto_map": {"AutoModel": "x.Y"}}, "code of its own"),
-        ({"attn_implementation": "someone/kernel"}, "code of others"),
+        ({"model_type": "mine", "auto_map": {"AutoModel": "x.Y"}}, "needs remote code"),
+        ({"attn_implementation": "someone/kernel"}, "is remote code"),
         ({"max_position_embeddings": -1}, "max_position_embeddings -1, expected"),
     ],
 )

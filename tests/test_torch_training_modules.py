@@ -14,7 +14,7 @@ import pytest
 import layerscope
 from layerscope.analysis.training import Training
 from layerscope.errors import MissingExtra
-from layerscope.formats.torch.specs import torchvision_models
+from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from tests.torch_nets import saved_bytes, torch
 
 checkpoint: Any = pytest.importorskip("torch.utils.checkpoint").checkpoint

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import layerscope
-from layerscope.formats.torch.specs import torchvision_models
+from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from tests.torch_nets import on, torch
 
 transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")

@@ -11,7 +11,7 @@ import pytest
 import layerscope
 from layerscope.cli import run
 from layerscope.errors import MissingOperator
-from layerscope.formats.torch.specs import find
+from layerscope.formats.torch.model_names import find
 from tests.torch_nets import DetectorParts, torch, vision
 
 pytestmark = pytest.mark.filterwarnings("ignore")

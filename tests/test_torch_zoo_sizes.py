@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import layerscope  # noqa: E402
-from layerscope.formats.torch.specs import torchvision_models  # noqa: E402
+from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models  # noqa: E402
 
 try:
     VISION = torchvision_models(torch)

@@ -10,7 +10,7 @@ import pytest
 import layerscope
 from layerscope.analysis.training import kept
 from layerscope.errors import MissingExtra
-from layerscope.formats.torch.specs import torchvision_models
+from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from layerscope.graph import attributes as at
 from layerscope.ops import SPECS, Call
 from tests.torch_nets import saved_bytes, torch

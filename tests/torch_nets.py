@@ -16,7 +16,7 @@ def vision() -> Any:
     """torchvision's models."""
     if find_spec("torchvision") is None:
         pytest.skip("torchvision is not installed: make test-torch")
-    from layerscope.formats.torch.specs import torchvision_models
+    from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 
     return torchvision_models(torch)
 

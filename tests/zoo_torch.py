@@ -64,8 +64,8 @@ PAIR = (1, 3, 512, 512)  # of both frames: the size that gives the figures of bo
 def detector_row(row: Row) -> str:
     import layerscope
     from layerscope.formats.torch.capture import capture, the_torch
+    from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
     from layerscope.formats.torch.module_table import ModuleTable
-    from layerscope.formats.torch.specs import torchvision_models
     from tests.torch_nets import DetectorParts
 
     torch = the_torch()
@@ -100,7 +100,7 @@ def torchvision_row(row: Row) -> str:
     """Empty if all figures are the published ones, else what differs."""
     import layerscope
     from layerscope.formats.torch.capture import capture, the_torch
-    from layerscope.formats.torch.specs import torchvision_models
+    from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 
     if row["task"] == "detection":
         return detector_row(row)
@@ -161,7 +161,7 @@ def torchvision_row(row: Row) -> str:
 def timm_row(row: Row) -> str:
     import layerscope
     from layerscope.formats.torch.capture import capture, the_torch
-    from layerscope.formats.torch.specs import torchvision_models
+    from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 
     torch = the_torch()
     torchvision_models(torch)

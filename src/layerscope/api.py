@@ -24,6 +24,8 @@ from layerscope.report.types import Report
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
+    from layerscope.engines import Progress
+    from layerscope.engines.measuring import MeasureRequest
     from layerscope.report.compare import Comparison
     from layerscope.report.explain import Explanation
     from layerscope.report.measurement import Measurement
@@ -174,7 +176,7 @@ def _check_numbers(counts: Mapping[str, Any], sizes: Any) -> None:
 
 def _captured(network: Any, input: Any, batch: int | None, options: dict[str, Any]) -> Graph:
     """The graph of a live module or of a model by name."""
-    from layerscope.formats.torch.specs import NamedModel, Wanted, find
+    from layerscope.formats.torch.model_names import InputOptions, NamedModel, find
 
     if isinstance(network, str):
         network = find(network)
@@ -186,7 +188,7 @@ def _captured(network: Any, input: Any, batch: int | None, options: dict[str, An
     other = next(iter(options), None)
     if other is not None:
         raise UsageError(f"{other} is of networks in files, {network.spec} is a model by name")
-    return network.graph(Wanted(_shapes_of(input), batch, **length))
+    return network.graph(InputOptions(_shapes_of(input), batch, **length))
 
 
 def _inferred(network: str, graph: Graph) -> Shapes:
@@ -251,7 +253,7 @@ def fit(
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
     source: Any = network
     if _is_model(network):
-        from layerscope.formats.torch.specs import find
+        from layerscope.formats.torch.model_names import find
 
         source = find(str(network))  # built once, captured for every batch
     elif isinstance(network, str) and not _binds(network):
@@ -339,7 +341,7 @@ def measure(
     runs: int = 10,
     fusion: str = "on",
     power: float | None = None,
-    progress: Any = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Measurement:
     """Times of a network's layers on an engine (`all`: on every one installed), beside the roofs.
@@ -347,15 +349,28 @@ def measure(
     `fusion` is on, off or both; `power` are watts that are assumed. Other options are those of
     `analyze`. A run that ends early is kept and marked.
     """
-    from layerscope.engines.measuring import measure as measured
+    from layerscope.engines.measuring import MeasureRequest
 
-    told: dict[str, Any] = {"threads": threads, "runs": runs, "fusion": fusion, "power": power}
+    request = MeasureRequest(engine, threads, runs, fusion, power)
+    return measure_with_report(network, request, progress, **options)[1]
+
+
+def measure_with_report(
+    network: str | Graph,
+    request: MeasureRequest,
+    progress: Progress | None = None,
+    **options: Any,
+) -> tuple[Report, Measurement]:
+    """The measurement of a network, and the report of it; options are those of `analyze`."""
+    from layerscope.engines.measuring import NetworkSource
+    from layerscope.engines.measuring import measure as measure_report
+
     path = network if isinstance(network, str) and network.lower().endswith(".onnx") else None
     started = monotonic()
-    found = analyze(network, **options)
-    loaded = monotonic() - started
-    need_operations(found, "measure")
-    return measured(found, engine, path=path, loaded_s=loaded, progress=progress, **told)
+    report = analyze(network, **options)
+    source = NetworkSource(path, monotonic() - started)
+    need_operations(report, "measure")
+    return report, measure_report(report, request, source, progress)
 
 
 def predict(

@@ -81,23 +81,23 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "safetensors": (
         Fault(
-            "offsets beyond the end of the file", "formats/torch/stored.py",
+            "offsets beyond the end of the file", "formats/torch/checkpoints/stored_array.py",
             "if not 0 <= span.begin <= span.end <= size:", "if not 0 <= span.begin <= span.end:",
         ),
         Fault(
-            "two arrays over the same bytes", "formats/torch/stored.py",
+            "two arrays over the same bytes", "formats/torch/checkpoints/stored_array.py",
             "if span.begin < before.end and span.end > span.begin:",
             "if span.begin < before.begin and span.end > span.begin:",
         ),
         Fault(
-            "an entry without offsets", "formats/torch/safetensors.py",
+            "an entry without offsets", "formats/torch/checkpoints/safetensors.py",
             "if dtype is None or entry.shape is None or entry.data_offsets is None:",
             "if dtype is None or entry.shape is None:",
         ),
     ),
     "pickle": (
         Fault(
-            "a tensor of what is no storage", "formats/torch/pickled_arrays.py",
+            "a tensor of what is no storage", "formats/torch/checkpoints/pickled_tensors.py",
             "if len(args) < 4 or not isinstance(args[0], Storage):", "if len(args) < 4:",
         ),
         Fault(
@@ -105,22 +105,23 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "        if not isinstance(key, SCALARS):\n            key = Key()\n", "",
         ),
         Fault(
-            "an old file that is cut short, read for ever", "formats/torch/pickled.py",
+            "an old file that is cut short, read for ever",
+            "formats/torch/checkpoints/torch_save.py",
             "            if most >= whole:\n", "            if most > whole:\n",
         ),
     ),
     "zip": (
         Fault(
-            "compressed data that is damaged", "formats/torch/archive.py",
+            "compressed data that is damaged", "formats/torch/checkpoints/zip_archive.py",
             "OverflowError, struct.error, zlib.error,", "OverflowError, struct.error,",
         ),
         Fault(
-            "a member compressed in another way", "formats/torch/archive.py",
+            "a member compressed in another way", "formats/torch/checkpoints/zip_archive.py",
             "        elif info.compress_type != zipfile.ZIP_STORED:\n",
             "        elif info.compress_type < zipfile.ZIP_STORED:\n",
         ),
         Fault(
-            "a storage that is not in the archive", "formats/torch/pickled.py",
+            "a storage that is not in the archive", "formats/torch/checkpoints/torch_save.py",
             "count = -1 if info is None else info.file_size", "count = info.file_size",
         ),
     ),
@@ -156,17 +157,17 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "hf_config": (
         Fault(
-            "a model_type that is no text", "formats/torch/hugging_face.py",
+            "a model_type that is no text", "formats/torch/model_names/hugging_face.py",
             '    if not isinstance(settings["model_type"], str):\n'
             '        raise FormatError(f"{path}: model_type is no text; {wanted}")\n', "",
         ),
         Fault(
-            "JSON nested too deeply", "formats/torch/hugging_face.py",
+            "JSON nested too deeply", "formats/torch/model_names/hugging_face.py",
             "    except RecursionError:\n"
             '        raise FormatError(f"{path}: nested too deep; {wanted}") from None\n', "",
         ),
         Fault(
-            "a size of the input below 1", "formats/torch/hugging_face.py",
+            "a size of the input below 1", "formats/torch/model_names/hugging_face.py",
             "if type(value) is not int or not 1 <= value <= MOST_INPUT:",
             "if type(value) is not int or value > MOST_INPUT:",
         ),

@@ -26,7 +26,9 @@ from layerscope.export import run_json
 from layerscope.formats import DEFAULTS, ReadOptions, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
-from layerscope.formats.torch import hugging_face, pickled, pt2, safetensors
+from layerscope.formats.torch import pt2
+from layerscope.formats.torch.checkpoints import safetensors, torch_save
+from layerscope.formats.torch.model_names import hugging_face
 from layerscope.graph.serialize import from_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
@@ -77,7 +79,7 @@ def fuzz_safetensors(data: bytes) -> None:
     safetensors.recognise(data)
 
     def read(path: str) -> None:
-        arrays = safetensors.stored_arrays(path)
+        arrays = safetensors.safetensors_arrays(path)
         sizes = [_count(array.shape, array.dtype) for array in arrays]
         stored = len(data) - 8 - int.from_bytes(data[:8], "little")
         assert sum(sizes) <= stored, "arrays of more bytes than are behind the header"
@@ -89,17 +91,17 @@ def fuzz_safetensors(data: bytes) -> None:
 
 def fuzz_pickle(data: bytes) -> None:
     """Read the bytes as a file of torch.save before 1.6, and as the pickle of a later one."""
-    pickled.recognise(data)
-    _read(data, ".pt", lambda path: analyze(pickled.read(path, DEFAULTS)))
+    torch_save.recognise(data)
+    _read(data, ".pt", lambda path: analyze(torch_save.read(path, DEFAULTS)))
     members = {"a/data.pkl": data, **{f"a/data/{key}": bytes(n) for key, n in STORAGES.items()}}
-    _read(zipped(members), ".pt", lambda path: analyze(pickled.read(path, DEFAULTS)))
+    _read(zipped(members), ".pt", lambda path: analyze(torch_save.read(path, DEFAULTS)))
 
 
 def fuzz_zip(data: bytes) -> None:
     """Read the bytes as an archive of torch.save and as one of torch.export.save."""
-    pickled.recognise(data)
+    torch_save.recognise(data)
     pt2.recognise(data)
-    _read(data, ".pt", lambda path: analyze(pickled.read(path, DEFAULTS)))
+    _read(data, ".pt", lambda path: analyze(torch_save.read(path, DEFAULTS)))
     _read(data, ".pt2", lambda path: analyze(pt2.read(path, DEFAULTS)))
 
 
@@ -156,7 +158,7 @@ def fuzz_hf_config(data: bytes) -> None:
             with contextlib.suppress(LayerscopeError):
                 config = _namespace(settings)
                 hugging_face._check_config(path, config, SimpleNamespace)
-                shapes = hugging_face._usual_inputs(path, _Model(main), config)
+                shapes = hugging_face._default_inputs(path, _Model(main), config)
                 sizes = [size for shape in shapes.values() for size in shape]
                 assert all(type(size) is int and 0 < size <= MOST_SIZE for size in sizes), shapes
 

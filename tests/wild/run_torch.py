@@ -46,7 +46,7 @@ def module_of(package: str) -> Any:
     """The list of a package's models and how they are built."""
     import torch
 
-    from layerscope.formats.torch.specs import torchvision_models
+    from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("YOLO_VERBOSE", "false")

@@ -37,7 +37,7 @@ def command(form: str, output: str | None, **options: Any) -> None:
     """Measure peak FLOP/s of products by number type and threads, and bandwidth of each memory."""
     from layerscope.cli.progress import bar
     from layerscope.engines.accelerators import machine_of
-    from layerscope.engines.machine import known_machine, measure_machine
+    from layerscope.engines.machine import cached_machine, measure_machine
     from layerscope.escaping import json_text
 
     again, on, listed = options["again"], options["on"], options["listed"]
@@ -55,7 +55,7 @@ def command(form: str, output: str | None, **options: Any) -> None:
     else:
         show = bar()
         try:
-            found = (None if again else known_machine()) or measure_machine(show)
+            found = (None if again else cached_machine()) or measure_machine(show)
         finally:
             show("", 1, 1)
     deliver(_text(found, bool(output)) if form == "text" else json_text(found), output, form)
@@ -66,12 +66,12 @@ def _calibrated(threads: int | None, again: bool) -> str:
     """Calibrate, unless it was done before, and tell how far guesses were off."""
     from layerscope.cli.progress import bar
     from layerscope.engines.machine import threads_of
-    from layerscope.prediction.calibration import calibrate, known
+    from layerscope.prediction.calibration import cached_calibration, calibrate
 
     threads = threads_of(threads)
     show = bar()
     try:
-        found = (None if again else known("onnxruntime", threads)) or calibrate(
+        found = (None if again else cached_calibration("onnxruntime", threads)) or calibrate(
             "onnxruntime", threads, show
         )
     finally:

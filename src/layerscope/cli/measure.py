@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from layerscope.cli.network import (
     NETWORK,
@@ -18,6 +19,10 @@ from layerscope.cli.network import (
 )
 from layerscope.cli.output import deliver, tell_of_caches, terminal, wrapped
 from layerscope.errors import LayerscopeError, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from layerscope.report import Report
+    from layerscope.report.measurement import Measurement
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
 KNOWN = ("text", "markdown", "csv", "json", "boda")
@@ -77,22 +82,25 @@ class Interrupted(LayerscopeError):
 )
 def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
     """Time every layer of NET on an engine: source layers, layout changes, the rest as a row."""
-    from layerscope.api import measure
+    from layerscope.api import measure_with_report
     from layerscope.cli.progress import bar
+    from layerscope.engines.measuring import MeasureRequest
 
     if form is not None and form not in KNOWN:
         raise UnknownName("form", form, KNOWN, f"; known: {', '.join(KNOWN)}")
     _check(form, options)
     show = bar()
     try:
-        found = measure(
+        report, found = measure_with_report(
             network,
-            engine=options["engine"],
-            threads=options["threads"],
-            runs=options["runs"],
-            fusion=options["fusion"],
-            power=options["power"],
-            progress=show,
+            MeasureRequest(
+                options["engine"],
+                options["threads"],
+                options["runs"],
+                options["fusion"],
+                options["power"],
+            ),
+            show,
             input=parse_shapes(options["inputs"]),
             batch=options["batch"],
             dtype=options["dtype"],
@@ -102,15 +110,17 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         show("", 1, 1)
     to_keep = output is not None and os.path.splitext(output)[1].lower() == ".json"
     if to_keep and form in (None, "json"):
-        deliver(_render(found, "json", options, to_file=True), output, "json")
+        deliver(_render(found, report, "json", options, to_file=True), output, "json")
         if form is None:
-            deliver(_render(found, "text", options, to_file=False), None)
+            deliver(_render(found, report, "text", options, to_file=False), None)
     elif to_keep:
-        deliver(_render(found, "json", options, to_file=True), output, "json")
-        deliver(_render(found, form or "text", options, to_file=False), None, form or "text")
+        deliver(_render(found, report, "json", options, to_file=True), output, "json")
+        deliver(
+            _render(found, report, form or "text", options, to_file=False), None, form or "text"
+        )
     else:
         form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-        deliver(_render(found, form, options, to_file=bool(output)), output, form)
+        deliver(_render(found, report, form, options, to_file=bool(output)), output, form)
     tell_of_caches()
     _leave(found)
 
@@ -122,7 +132,7 @@ def _check(form: str | None, options: dict[str, Any]) -> None:
         raise UsageError(f"--top {options['top']}, expected at least 1")
 
 
-def _leave(found: Any) -> None:
+def _leave(found: Measurement) -> None:
     """Raise what ended a run early, after everything there was has been printed."""
     for run in found.runs:
         if run.code == 130:
@@ -131,7 +141,7 @@ def _leave(found: Any) -> None:
             raise LayerscopeError(f"{run.engine}: {run.notes[0]}")
 
 
-def kept(path: str) -> Any:
+def kept(path: str) -> Measurement:
     """The measurement in a file."""
     from layerscope.export.run_json import read_file
 
@@ -156,23 +166,25 @@ def show_again(path: str, form: str | None, output: str | None, options: dict[st
     _check(form, told)
     if options.get("sort") not in (None, "time"):
         raise UsageError(f"--sort {options['sort']}: rows of a run are sorted by time")
+    from layerscope.api import analyze
     from layerscope.export.run_json import reading
+    from layerscope.graph.serialize import from_plain
 
     with reading(path):
-        text = _render(found, form, told, to_file=bool(output))
+        report = analyze(from_plain(found.graph))
+        text = _render(found, report, form, told, to_file=bool(output))
     deliver(text, output, form)
 
 
-def _render(found: Any, form: str, options: dict[str, Any], *, to_file: bool) -> str:
-    from layerscope.api import analyze
-    from layerscope.graph.serialize import from_plain
-
-    like = "boda" if form == "boda" else "exact"
-    report = analyze(from_plain(found.graph), like=like)
+def _render(
+    found: Measurement, report: Report, form: str, options: dict[str, Any], *, to_file: bool
+) -> str:
     if form == "boda":
+        from layerscope.conventions import convention
         from layerscope.notations.boda import write as write_boda
 
-        texts = [write_boda(report, options.get("parts"), run=run) for run in found.runs]
+        counted = replace(report, convention=convention("boda"))
+        texts = [write_boda(counted, options.get("parts"), run=run) for run in found.runs]
         return "\n".join(texts)
     from layerscope.export.measured import write
 

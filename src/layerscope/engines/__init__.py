@@ -1,39 +1,59 @@
-"""Engines that run networks. One file an engine; this is the table of them."""
+"""Engines that run networks. One file per engine; this is the table of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from msgspec import Struct
 
 from layerscope.errors import UnknownName
 
+if TYPE_CHECKING:
+    import numpy
+
+    from layerscope.engines.workload import MeasureOptions, Workload
+    from layerscope.report.measurement import Run
+
+    Array = numpy.ndarray[Any, Any]
+    Arrays = dict[str, Array]  # inputs or outputs of a model by name
+
 
 class Engine(Struct, frozen=True):
-    """Where an engine's file is, what it imports, and the extra that installs that."""
+    """File of an engine in this folder, the extra that installs it, and a description."""
 
     module: str
     extra: str
     says: str
 
 
-# Each has measure(subject, options, progress) -> (Run, outputs) and version().
 ENGINES = {
     "onnxruntime": Engine("onnxruntime", "onnxruntime", "ONNX Runtime, all optimisations"),
     "openvino": Engine("openvino", "openvino", "OpenVINO's CPU plugin"),
     "torch": Engine("torch", "torch", "PyTorch, eager, an operator at a time"),
 }
-Progress = Callable[[str, int, int], None]  # what is done, how far, of how many
+Progress = Callable[[str, int, int], None]  # the current step, its number, the number of steps
 
 
 def quiet(what: str, done: int, of: int) -> None:
-    """Progress that nobody sees."""
+    """Progress that is not shown."""
 
 
-def engine(name: str) -> Any:
-    """The module of the engine of that name."""
+class EngineModule(Protocol):
+    """Functions that the file of an engine defines."""
+
+    def version(self) -> str:
+        """Version of the installed engine."""
+
+    def measure(
+        self, workload: Workload, options: MeasureOptions, progress: Progress = quiet
+    ) -> tuple[Run, Arrays]:
+        """Times of all layers, and the outputs of the last run by name."""
+
+
+def engine(name: str) -> EngineModule:
+    """Import the engine of that name."""
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES, f"; known: {', '.join(ENGINES)}")
-    return import_module(f"layerscope.engines.{ENGINES[name].module}")
+    return cast(EngineModule, import_module(f"layerscope.engines.{ENGINES[name].module}"))

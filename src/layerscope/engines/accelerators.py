@@ -1,7 +1,7 @@
-"""Known accelerators by their data sheets: dense peaks by number type, bandwidth, last cache.
+"""Accelerators by their data sheets: dense peaks by dtype, bandwidth, last-level cache.
 
-TFLOP/s are without sparsity; those of GPUs in fp16 and bf16 are of tensor cores with fp32 sums
-where the sheet tells (GeForce cards do those at half the rate of fp16 sums).
+TFLOP/s are without sparsity. Those of GPUs in fp16 and bf16 are of tensor cores with fp32
+accumulation where the sheet states it (GeForce cards do that at half the rate of fp16).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from layerscope.report.measurement import Level, Machine, Peak, Rate
 
 
 class Accelerator(Struct, frozen=True):
-    """A data sheet: TFLOP/s (TOP/s of int8) by number type, GB/s, MB of the last cache, watts."""
+    """A data sheet: TFLOP/s (TOP/s of int8) by dtype, GB/s, MB of last-level cache, watts."""
 
     says: str
     tflops: dict[str, float]
@@ -49,10 +49,10 @@ ACCELERATORS = {
 
 
 def machine_of(name: str) -> Machine:
-    """The roofs of a known accelerator, as its data sheet states them."""
+    """The limits of an accelerator as its data sheet states them."""
     if name not in ACCELERATORS:
-        known = ", ".join(ACCELERATORS)
-        raise UnknownName("machine", name, ACCELERATORS, f"; known: this, {known}")
+        names = ", ".join(ACCELERATORS)
+        raise UnknownName("machine", name, ACCELERATORS, f"; known: this, {names}")
     sheet = ACCELERATORS[name]
     peaks = tuple(
         Peak(dtype, 1, Rate(value * 1e12, value * 1e12, 0), "data sheet")

@@ -1,4 +1,4 @@
-"""A CPU a thread: a scheduler that puts two threads of one run on one CPU doubles its time."""
+"""Pin one thread per CPU: two threads of one run on the same CPU would double its time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_pinned: list[list[int]] = []  # what the calling thread might use before it was pinned
+_pinned: list[list[int]] = []  # CPUs of the calling thread before it was pinned
 
 
 def cpus() -> list[int]:
-    """CPUs this process may use; none where the system does not tell."""
+    """CPUs this process may use; empty if the system does not report them."""
     if _pinned:
         return _pinned[0]
     try:
@@ -21,7 +21,7 @@ def cpus() -> list[int]:
 
 @contextmanager
 def pinned(threads: int) -> Iterator[None]:
-    """Keep the calling thread on the first CPU while others of this process use the next ones."""
+    """Pin the calling thread to the first CPU; worker threads use the next ones."""
     mine = cpus()
     if not 1 <= threads <= len(mine):
         yield
@@ -35,10 +35,10 @@ def pinned(threads: int) -> Iterator[None]:
         os.sched_setaffinity(0, mine)
 
 
-def worker_places(threads: int) -> dict[str, str]:
-    """What to tell onnxruntime for its further threads to go to the next CPUs, one on each."""
+def worker_affinities(threads: int) -> dict[str, str]:
+    """Session options of onnxruntime that pin each worker thread to one of the next CPUs."""
     mine = cpus()
     if not 1 < threads <= len(mine):
         return {}
-    places = ";".join(str(cpu + 1) for cpu in mine[1:threads])  # it counts from 1
-    return {"session.intra_op_thread_affinities": places}
+    affinities = ";".join(str(cpu + 1) for cpu in mine[1:threads])  # onnxruntime counts from 1
+    return {"session.intra_op_thread_affinities": affinities}

@@ -1,4 +1,4 @@
-"""Small files that are kept for this user between calls, by the identity of the processor."""
+"""Files of cached measurements for this user, one per kind and processor."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from layerscope.report.quantities import check_stored
 
 T = TypeVar("T")
 
-CACHE_BYTES = 1 << 26  # of a file that is kept
+CACHE_BYTES = 1 << 26  # of a cached file
 remarks: dict[str, str] = {}  # path -> why it was ignored or not written
 
 
 def folder() -> str:
-    """Where the system wants caches of this user; LAYERSCOPE_CACHE is another place."""
-    told = os.environ.get("LAYERSCOPE_CACHE")
-    if told:
-        return told
+    """The system's cache folder of this user, or LAYERSCOPE_CACHE."""
+    chosen = os.environ.get("LAYERSCOPE_CACHE")
+    if chosen:
+        return chosen
     if sys.platform == "darwin":
         return os.path.expanduser("~/Library/Caches/layerscope")
     if sys.platform == "win32":
         return os.path.join(os.environ.get("LOCALAPPDATA", os.path.expanduser("~")), "layerscope")
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if base.startswith("~"):  # nobody knows the home of this user: nothing is kept
+    if base.startswith("~"):  # this user has no home folder: nothing is cached
         base = os.devnull
     return os.path.join(base, "layerscope")
 
 
 def path_of(kind: str, identity: str) -> str:
-    """The file of that kind for a processor."""
+    """Path of the file of that kind for a processor."""
     word = re.sub("[^a-z0-9]+", "-", identity.lower()).strip("-")[:40]
     digest = sha256(identity.encode()).hexdigest()[:10]
     return os.path.join(folder(), f"{kind}-{word}-{digest}.json")
 
 
 def load(kind: str, identity: str, type: type[T]) -> T | None:
-    """What was kept, None if nothing was or it is damaged, of which a remark is left."""
+    """The cached value; None if there is none, or if it is damaged, which leaves a remark."""
     path = path_of(kind, identity)
     if not os.path.isfile(path):
         return None
@@ -61,12 +61,12 @@ def load(kind: str, identity: str, type: type[T]) -> T | None:
 
 
 def forget(kind: str, identity: str, why: str) -> None:
-    """Leave the remark that a file is ignored."""
+    """Add the remark that a cached file is ignored."""
     remarks[path_of(kind, identity)] = f"ignored, it is of another version or damaged: {why}"
 
 
 def keep(kind: str, identity: str, value: object) -> str | None:
-    """Keep a value; the file, or None where none can be written, of which a remark is left."""
+    """Cache a value and return its path; None if it cannot be written, which leaves a remark."""
     path = path_of(kind, identity)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -79,7 +79,7 @@ def keep(kind: str, identity: str, value: object) -> str | None:
 
 
 def take_remarks() -> list[str]:
-    """What there is to say of files that were ignored or not written; each is said once."""
+    """Remarks on files that were ignored or not written; each is returned once."""
     found = [f"{path}: {remark}" for path, remark in remarks.items()]
     remarks.clear()
     return found

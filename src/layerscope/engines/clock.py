@@ -10,8 +10,8 @@ from statistics import median, quantiles
 from msgspec import Struct
 
 
-class Sample(Struct, frozen=True):
-    """Seconds of one run; `waited_s` is None where the kernel does not tell."""
+class RunSample(Struct, frozen=True):
+    """Seconds of one run; `waited_s` is None if the kernel does not report it."""
 
     wall_s: float
     cpu_s: float
@@ -19,20 +19,20 @@ class Sample(Struct, frozen=True):
 
 
 class Clock:
-    """Started before a run and stopped after it."""
+    """Wall and CPU time since it was created."""
 
     def __init__(self) -> None:
         self._waited = waited_s()
         self._cpu = time.process_time()
         self._wall = time.perf_counter()
 
-    def stop(self) -> Sample:
-        """What has passed since."""
+    def stop(self) -> RunSample:
+        """Seconds since the clock was created."""
         wall = time.perf_counter() - self._wall
         cpu = time.process_time() - self._cpu
         now = waited_s()
         waited = None if now is None or self._waited is None else max(now - self._waited, 0.0)
-        return Sample(wall, cpu, waited)
+        return RunSample(wall, cpu, waited)
 
 
 def waited_s() -> float | None:
@@ -47,29 +47,29 @@ def waited_s() -> float | None:
     return total / 1e9
 
 
-def contention(samples: Sequence[Sample], threads: int) -> float:
-    """1 where every thread had a CPU whenever it wanted one; 2 where it waited as long as it ran.
+def contention(samples: Sequence[RunSample], threads: int) -> float:
+    """1 if every thread always had a CPU; 2 if threads waited for one as long as they ran.
 
-    Where the kernel does not tell how long threads waited: wall time of all against CPU time.
+    If the kernel does not report waiting, it is the wall time of all threads over their CPU time.
     """
     cpu = sum(sample.cpu_s for sample in samples)
     if cpu <= 0:
         return 1.0
     waits = [sample.waited_s for sample in samples]
-    known = [wait for wait in waits if wait is not None]
-    if len(known) == len(waits):
-        return 1 + sum(known) / cpu
+    reported = [wait for wait in waits if wait is not None]
+    if len(reported) == len(waits):
+        return 1 + sum(reported) / cpu
     return max(1.0, sum(sample.wall_s for sample in samples) * threads / cpu)
 
 
-def middle(samples: Sequence[Sample]) -> int:
-    """Which sample has the median wall time (the lower one of two)."""
+def middle(samples: Sequence[RunSample]) -> int:
+    """Index of the sample with the median wall time (the lower of two)."""
     order = sorted(range(len(samples)), key=lambda n: samples[n].wall_s)
     return order[(len(order) - 1) // 2]
 
 
 def spread(times: Sequence[float]) -> float:
-    """Distance of the quartiles over the median."""
+    """Interquartile range over the median."""
     if len(times) < 2 or not (mid := median(times)):
         return 0.0
     first, _, third = quantiles(times, n=4, method="inclusive")

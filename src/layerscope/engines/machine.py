@@ -1,4 +1,7 @@
-"""Roofs of this machine: matrix products by number type and threads, bandwidth of each memory."""
+"""Limits of this machine (roofs of the roofline model).
+
+Peak rates of matrix products by dtype and threads, and the bandwidth of each memory level.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,27 @@ from datetime import UTC, datetime
 from functools import partial
 from statistics import median
 from threading import Barrier, BrokenBarrierError, Thread
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
 from layerscope.engines import Progress, quiet
-from layerscope.engines.affinity import cpus, pinned, worker_places
+from layerscope.engines.affinity import cpus, pinned, worker_affinities
 from layerscope.engines.cache import forget, keep, load
 from layerscope.errors import UsageError
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 
+if TYPE_CHECKING:
+    from layerscope.engines import Array
+
+T = TypeVar("T")
 PRODUCTS = ((384, 384, 384), (768, 768, 768), (1536, 1536, 1536), (3136, 256, 2304))  # M, N, K
 SECONDS = 0.4  # of each measurement
-ROUNDS = 3  # of all measurements: a machine that others use too is slower for seconds at a time
+ROUNDS = 3  # of all measurements: a shared machine is slower for seconds at a time
 DTYPES = ("fp32", "fp64", "int8")
 MOST_THREADS = 1024
 LEAST = 5  # runs of each at least
-MOST_BUFFER = 1 << 30  # bytes of a buffer that is to lie in DRAM
+MOST_BUFFER = 1 << 30  # bytes of a buffer that must not fit into a cache
 
 
 def cores() -> int:
@@ -35,20 +42,20 @@ def cores() -> int:
     return len(cpus()) or os.cpu_count() or 1
 
 
-def threads_of(asked: int | None) -> int:
-    """Threads to run on: as many as asked for, else one a CPU."""
-    if asked is not None and not 1 <= asked <= MOST_THREADS:
-        raise UsageError(f"--threads {asked}, expected 1 to {MOST_THREADS:,}")
-    return cores() if asked is None else asked
+def threads_of(requested: int | None) -> int:
+    """Threads to run on: as many as requested, else one per CPU."""
+    if requested is not None and not 1 <= requested <= MOST_THREADS:
+        raise UsageError(f"--threads {requested}, expected 1 to {MOST_THREADS:,}")
+    return cores() if requested is None else requested
 
 
 def identity() -> str:
-    """The processor's name, how many of its CPUs there are, and its widest instructions."""
+    """Name of the processor, number of CPUs, and widest vector instructions."""
     return f"{cpu_name()}, {cores()} CPUs{_instructions()}"
 
 
 def cpu_name() -> str:
-    """What the processor calls itself."""
+    """Name and model number of the processor."""
     name = _cpuinfo("model name") or platform.processor() or platform.machine()
     model = _cpuinfo("model")
     return f"{' '.join(name.split())} model {model}" if model else " ".join(name.split())
@@ -70,7 +77,7 @@ def _cpuinfo(key: str) -> str:
 
 
 def caches() -> dict[str, int]:
-    """Bytes of L2 of one CPU and of the shared L3, where the system tells."""
+    """Bytes of each cache level by name (L1, L2, L3), as far as the system reports them."""
     found: dict[str, int] = {}
     base = "/sys/devices/system/cpu/cpu0/cache"
     with suppress(OSError):
@@ -90,8 +97,8 @@ def _read(path: str) -> str:
         return file.read().strip()
 
 
-def known_machine() -> Machine | None:
-    """The roofs that were measured here before."""
+def cached_machine() -> Machine | None:
+    """Limits measured earlier on this processor, None without any."""
     found = load("machine", identity(), Machine)
     if found is None:
         return None
@@ -103,17 +110,17 @@ def known_machine() -> Machine | None:
 
 
 def measure_machine(progress: Progress = quiet) -> Machine:
-    """Measure the roofs, and keep them for this processor."""
+    """Measure the limits, and cache them for this processor."""
     return _kept(_measured(sorted({1, cores()}), DTYPES, ROUNDS, progress))
 
 
 def roofs_now(threads: int, dtype: str = "fp32") -> Machine:
-    """The roofs for so many threads, measured once; nothing is kept."""
+    """Measure the limits once for that number of threads, without caching them."""
     return _measured([threads], (dtype,), 1, quiet)
 
 
 def raised(machine: Machine, threads: int, dtype: str, progress: Progress = quiet) -> Machine:
-    """The same roofs, those for so many threads measured again: the higher of both is kept."""
+    """Measure the limits for that number of threads again and keep the higher ones."""
     found = _measured([threads], (dtype,), 1, progress)
     return _kept(replace(_higher(machine, found), measured=found.measured))
 
@@ -144,11 +151,11 @@ def _measured(
 
 
 def _higher(first: Machine, second: Machine) -> Machine:
-    """Of each roof the higher one: nothing makes a machine faster than it is."""
+    """The higher of each limit: a measurement is never too fast."""
     peaks = {(each.dtype, each.threads): each for each in first.peaks}
     for peak in second.peaks:
-        known = peaks.get((peak.dtype, peak.threads))
-        if known is None or peak.flops.best > known.flops.best:
+        earlier = peaks.get((peak.dtype, peak.threads))
+        if earlier is None or peak.flops.best > earlier.flops.best:
             peaks[peak.dtype, peak.threads] = peak
     levels = {(each.name, each.threads): each for each in first.levels}
     for level in second.levels:
@@ -182,12 +189,12 @@ def _levels(counts: list[int]) -> Iterator[Job]:
 
 
 def _peak(dtype: str, threads: int) -> Peak | None:
-    """The quickest of a few products in onnxruntime; None where it has none in that type."""
+    """The fastest of a few matrix products in onnxruntime; None if it has none in that dtype."""
     rates: dict[tuple[int, int, int], Rate] = {}
     for size in PRODUCTS:
         try:
             run = product_of(dtype, threads, size)
-        except Exception:  # an engine without a product in that type
+        except Exception:  # no kernel for that dtype
             return None
         m, n, k = size
         with pinned(threads):
@@ -196,23 +203,23 @@ def _peak(dtype: str, threads: int) -> Peak | None:
     return Peak(dtype, threads, best, "onnxruntime")
 
 
-def product_of(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable[[], Any]:
-    """Run a product of a moving matrix with a stored one, as networks have it."""
+def product_of(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable[[], object]:
+    """A function that multiplies an input matrix with a constant one."""
     import numpy
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
     m, n, k = size
     source = numpy.random.default_rng(0)
-    kinds: dict[str, tuple[int, Any, str]] = {
+    kinds: dict[str, tuple[int, type[numpy.generic], str]] = {
         "fp32": (TensorProto.FLOAT, numpy.float32, "MatMul"),
         "fp64": (TensorProto.DOUBLE, numpy.float64, "MatMul"),
         "int8": (TensorProto.UINT8, numpy.uint8, "MatMulInteger"),
     }
-    kind, made, op = kinds[dtype]
+    kind, numpy_type, op = kinds[dtype]
     result = TensorProto.INT32 if dtype == "int8" else kind
-    given = (source.random((m, k)) * 100).astype(made)
-    stored = (source.random((k, n)) * 100).astype(numpy.int8 if dtype == "int8" else made)
+    given = (source.random((m, k)) * 100).astype(numpy_type)
+    stored = (source.random((k, n)) * 100).astype(numpy.int8 if dtype == "int8" else numpy_type)
     graph = helper.make_graph(
         [helper.make_node(op, ["x", "w"], ["y"])],
         "product",
@@ -224,9 +231,9 @@ def product_of(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
-    # What is timed next would find the CPU taken by threads that wait for more products.
+    # Threads that wait by spinning would take the CPU from the next measurement.
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    for key, value in worker_places(threads).items():
+    for key, value in worker_affinities(threads).items():
         options.add_session_config_entry(key, value)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
@@ -236,13 +243,13 @@ def product_of(dtype: str, threads: int, size: tuple[int, int, int]) -> Callable
 
 
 def _level(name: str, threads: int, sizes: dict[str, int]) -> Level | None:
-    """Bytes a second of copies within that memory, or of reading it, whichever are more."""
+    """Bytes per second of copies within that memory level or of reads, whichever are higher."""
     import numpy
 
     if name == "DRAM":
         each = min(max(sizes.get("L3", 64 << 20), 64 << 20), MOST_BUFFER // 2)
     elif name == "L3":
-        # Past the L2 of all threads, and well within what others leave of the L3.
+        # More than the L2 of all threads, and well within the share of the L3.
         each = min(max(2 * sizes.get("L2", 1 << 20), 4 << 20), sizes["L3"] // (3 * threads))
     else:
         each = sizes["L2"] // 4
@@ -252,24 +259,24 @@ def _level(name: str, threads: int, sizes: dict[str, int]) -> Level | None:
     ]
     repeats = 1 if name == "DRAM" else max(1, (32 << 20) // each)
 
-    def copy(pair: tuple[Any, Any]) -> None:
+    def copy(pair: tuple[Array, Array]) -> None:
         for _ in range(repeats):
             numpy.copyto(pair[0], pair[1])
 
-    def read(pair: tuple[Any, Any]) -> None:
+    def read(pair: tuple[Array, Array]) -> None:
         for _ in range(repeats):
             numpy.maximum.reduce(pair[0])
 
     moved = each * repeats * threads
     rates = (
-        _rate(_together(copy, pairs), 2 * moved, SECONDS / 2),
-        _rate(_together(read, pairs), moved, SECONDS / 2),
+        _rate(_in_threads(copy, pairs), 2 * moved, SECONDS / 2),
+        _rate(_in_threads(read, pairs), moved, SECONDS / 2),
     )
     return Level(name, threads, sizes.get(name, 0), max(rates, key=lambda rate: rate.best))
 
 
-def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], float]:
-    """Work on all parts at once, a thread each; gives the seconds between first and last."""
+def _in_threads(work: Callable[[T], None], parts: list[T]) -> Callable[[], float]:
+    """A function that works on all parts at once, a thread each, and returns the seconds."""
 
     def run() -> float:
         if len(parts) == 1:
@@ -277,12 +284,12 @@ def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], flo
             work(parts[0])
             return time.perf_counter() - started
         gate = Barrier(len(parts) + 1)
-        threads = [Thread(target=_through, args=(gate, work, part)) for part in parts]
+        threads = [Thread(target=_wait_and_work, args=(gate, work, part)) for part in parts]
         try:
             for thread in threads:
                 thread.start()
             gate.wait()
-        except BaseException:  # Ctrl-C: the others would wait at the gate for good
+        except BaseException:  # Ctrl-C: the others would wait at the barrier forever
             gate.abort()
             raise
         started = time.perf_counter()
@@ -293,20 +300,23 @@ def _together(work: Callable[[Any], None], parts: list[Any]) -> Callable[[], flo
     return run
 
 
-def _through(gate: Barrier, work: Callable[[Any], None], part: Any) -> None:
+def _wait_and_work(gate: Barrier, work: Callable[[T], None], part: T) -> None:
     with suppress(BrokenBarrierError):
         gate.wait()
         work(part)
 
 
-def _rate(run: Callable[[], Any], amount: float, seconds: float) -> Rate:
-    """Amount a second over as many runs as the seconds hold."""
+def _rate(run: Callable[[], object], amount: float, seconds: float) -> Rate:
+    """Amount per second over as many runs as fit into the seconds.
+
+    A run that returns a float has measured its own seconds.
+    """
     run()
     rates: list[float] = []
     until = time.perf_counter() + seconds
     while len(rates) < LEAST or time.perf_counter() < until:
         started = time.perf_counter()
-        told = run()
-        passed = told if isinstance(told, float) else time.perf_counter() - started
+        result = run()
+        passed = result if isinstance(result, float) else time.perf_counter() - started
         rates.append(amount / passed)
     return Rate(max(rates), median(rates), len(rates))

@@ -1,17 +1,24 @@
-"""One or several engines on one network: what each gives, kept together."""
+"""Measure one network on one or several engines."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.engines import ENGINES, Progress, engine, quiet
-from layerscope.engines.machine import known_machine, raised, threads_of
-from layerscope.engines.subject import LEAST_RUNS, Fusion, Options, Subject, subject_of
+from layerscope.engines.machine import cached_machine, raised, threads_of
+from layerscope.engines.workload import (
+    LEAST_RUNS,
+    Fusion,
+    MeasureOptions,
+    Workload,
+    prepare_workload,
+)
 from layerscope.errors import EngineError, LayerscopeError, MissingExtra, UnknownName, UsageError
 from layerscope.graph.serialize import to_plain
 from layerscope.interrupts import acknowledge, scratch_folder
@@ -20,58 +27,76 @@ from layerscope.report.measurement import Energy, Machine, Measurement, Run, Tim
 from layerscope.report.timed import timed
 from layerscope.version import __version__
 
+if TYPE_CHECKING:
+    from layerscope.engines import Arrays
+
 FUSIONS: dict[str, tuple[Fusion, ...]] = {"on": ("on",), "off": ("off",), "both": ("on", "off")}
-MOST_RUNS = 10_000  # the times of all layers in every run are kept
-SLACK = 0.05  # by which a row may be above a roof: both were measured
+MOST_RUNS = 10_000  # the times of all layers in every run are stored
+SLACK = 0.05  # by which a row may exceed a limit of the machine: both are measured
 TOLERANCE = 1e-3  # of the largest output: engines sum in different orders
+
+
+class MeasureRequest(Struct, frozen=True):
+    """Engines to measure on, and how."""
+
+    engines: str = "onnxruntime"  # names separated by commas, or `all`
+    threads: int | None = None  # None: one per CPU
+    runs: int = LEAST_RUNS
+    fusion: str = "on"  # on, off or both
+    power_w: float | None = None
+
+    def tasks(self) -> list[tuple[str, MeasureOptions]]:
+        """Engines and their options; raise for an option that is not possible."""
+        names = list(ENGINES) if self.engines == "all" else self.engines.split(",")
+        for name in names:
+            if name not in ENGINES:
+                raise UnknownName("engine", name, ENGINES, f"; known: {', '.join(ENGINES)}, all")
+        if self.fusion not in FUSIONS:
+            raise UnknownName("fusion", self.fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
+        if not LEAST_RUNS <= self.runs <= MOST_RUNS:
+            raise UsageError(f"--runs {self.runs}, expected {LEAST_RUNS} to {MOST_RUNS:,}")
+        threads = threads_of(self.threads)
+        if self.power_w is not None and self.power_w <= 0:
+            raise UsageError(f"--power {self.power_w}, expected watts")
+        return [
+            (name, MeasureOptions(threads, self.runs, fusion, self.power_w))
+            for name in names
+            for fusion in FUSIONS[self.fusion]
+        ]
+
+
+class NetworkSource(Struct, frozen=True):
+    """The ONNX file that a report was read from, if any, and the seconds that took."""
+
+    path: str | None = None
+    load_s: float = 0.0
 
 
 def measure(
     report: Report,
-    name: str = "onnxruntime",
-    *,
-    threads: int | None = None,
-    runs: int = LEAST_RUNS,
-    fusion: str = "on",
-    power: float | None = None,
-    path: str | None = None,
-    loaded_s: float = 0.0,
+    request: MeasureRequest,
+    source: NetworkSource,
     progress: Progress | None = None,
 ) -> Measurement:
-    """Measure a report's network on that engine, or on `all` that are installed."""
-    names = list(ENGINES) if name == "all" else name.split(",")
-    for each in names:
-        if each not in ENGINES:
-            known = ", ".join(ENGINES)
-            raise UnknownName("engine", each, ENGINES, f"; known: {known}, all")
-    if fusion not in FUSIONS:
-        raise UnknownName("fusion", fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
-    if not LEAST_RUNS <= runs <= MOST_RUNS:
-        raise UsageError(f"--runs {runs}, expected {LEAST_RUNS} to {MOST_RUNS:,}")
-    threads = threads_of(threads)
-    if power is not None and power <= 0:
-        raise UsageError(f"--power {power}, expected watts")
-    for each in names if len(names) == 1 else ():
-        engine(each).version()  # raise for one that is missing before anything is written
+    """Measure a report's network on the requested engines."""
+    tasks = request.tasks()
+    names = {name for name, _ in tasks}
+    if len(names) == 1:
+        engine(names.pop()).version()  # raises for a missing engine before anything is written
     with scratch_folder() as folder:
         started = time.perf_counter()
-        subject = subject_of(report, folder, path)
+        workload = prepare_workload(report, folder, source.path)
         before = (
-            Timer("load", 1, loaded_s),
+            Timer("load", 1, source.load_s),
             Timer("lower", 1, time.perf_counter() - started),
         )
-        tasks = [
-            (each, Options(threads, runs, kind, power))
-            for each in names
-            for kind in FUSIONS[fusion]
-        ]
-        found, failures = _run_all(subject, tasks, progress or quiet)
+        found, failures = _run_all(workload, tasks, progress or quiet)
     if not found:
         raise EngineError("; ".join(failures) or f"{report.name}: no engine ran it")
-    machine = known_machine()
+    machine = cached_machine()
     whole = all(run.code != 130 for run in found)  # after Ctrl-C nothing more is measured
     if machine is not None and whole and any(above(report, run, machine) for run in found):
-        machine = raised(machine, threads, report.float_dtype)
+        machine = raised(machine, tasks[0][1].threads, report.float_dtype)
         found = [_noted(report, run, machine) for run in found]
     return Measurement(
         network=report.name,
@@ -87,7 +112,7 @@ def measure(
 
 
 def above(report: Report, run: Run, machine: Machine) -> list[str]:
-    """Rows that are quicker than a roof allows, which then was measured too low."""
+    """Rows that are faster than a limit allows, so that the limit was measured too low."""
     return [
         each.row.name
         for each in timed(report, run, machine)
@@ -107,16 +132,16 @@ def _noted(report: Report, run: Run, machine: Machine) -> Run:
 
 
 def _run_all(
-    subject: Subject, tasks: Sequence[tuple[str, Options]], progress: Progress
+    workload: Workload, tasks: Sequence[tuple[str, MeasureOptions]], progress: Progress
 ) -> tuple[list[Run], list[str]]:
-    """Every engine's run; one that fails is told of, and the others are kept."""
+    """The run of every engine; an engine that fails becomes a failure, the others are kept."""
     found: list[Run] = []
     failures: list[str] = []
-    first: dict[str, Any] = {}
+    reference: Arrays = {}  # outputs of the first engine
     for name, options in tasks:
-        meter = _Meter()
+        meter = _EnergyMeter()
         try:
-            run, outputs = engine(name).measure(subject, options, progress)
+            run, outputs = engine(name).measure(workload, options, progress)
         except KeyboardInterrupt:
             acknowledge()
             if not found:
@@ -129,40 +154,51 @@ def _run_all(
                 raise
             failures.append(f"{name}: {error}")
             continue
-        joules = meter.joules()
-        if meter.locked and options.power_w is None:
-            note = "the processor's energy counter may not be read by this user; --power W assumes"
-            run = replace(run, notes=(*run.notes, note))
-        if joules is not None and options.power_w is None:
-            watts = joules / meter.seconds
-            energy = Energy(watts * run.timing.end_to_end_s, watts, "rapl, mean while measuring")
-            run = replace(run, energy=energy)
-        if first:
-            run = replace(run, difference=difference(first, outputs))
-            if run.difference is not None and run.difference > TOLERANCE:
-                note = f"outputs differ by {run.difference:.1e} of their size: more than rounding"
-                run = replace(run, notes=(*run.notes, note))
+        if options.power_w is None:
+            run = _with_energy(run, meter)
+        if reference:
+            run = _compared(run, reference, outputs)
         elif outputs:
-            first = outputs
+            reference = outputs
         found.append(run)
         if run.code == 130:
             break
     return found, failures
 
 
-def difference(first: dict[str, Any], second: dict[str, Any]) -> float | None:
-    """The largest distance of two engines' outputs, over the largest output.
+def _with_energy(run: Run, meter: _EnergyMeter) -> Run:
+    joules = meter.joules()
+    if meter.locked:
+        note = "the processor's energy counter may not be read by this user; --power W assumes"
+        run = replace(run, notes=(*run.notes, note))
+    if joules is None:
+        return run
+    watts = joules / meter.seconds
+    energy = Energy(watts * run.timing.end_to_end_s, watts, "rapl, mean while measuring")
+    return replace(run, energy=energy)
 
-    It is infinite where only one of them is not a number, or infinite.
+
+def _compared(run: Run, reference: Arrays, outputs: Arrays) -> Run:
+    run = replace(run, difference=difference(reference, outputs))
+    if run.difference is not None and run.difference > TOLERANCE:
+        note = f"outputs differ by {run.difference:.1e} of their size: more than rounding"
+        run = replace(run, notes=(*run.notes, note))
+    return run
+
+
+def difference(first: Arrays, second: Arrays) -> float | None:
+    """The largest difference of two engines' outputs, over the largest output.
+
+    It is infinite where only one of two elements is NaN or infinite.
     """
     import numpy
 
     worst = None
-    for name, mine in first.items():
+    for name, expected in first.items():
         other = second.get(name)
-        if other is None or other.shape != mine.shape or not mine.size:
+        if other is None or other.shape != expected.shape or not expected.size:
             continue
-        a, b = mine.astype(numpy.float64), other.astype(numpy.float64)
+        a, b = expected.astype(numpy.float64), other.astype(numpy.float64)
         finite = numpy.isfinite(a) & numpy.isfinite(b)
         if not numpy.array_equal(a[~finite], b[~finite], equal_nan=True):
             return float("inf")
@@ -172,19 +208,19 @@ def difference(first: dict[str, Any], second: dict[str, Any]) -> float | None:
     return worst
 
 
-class _Meter:
-    """Joules from the processor's own counter, where this user may read it."""
+class _EnergyMeter:
+    """Joules from the processor's energy counter (RAPL), if this user may read it."""
 
     PATH = "/sys/class/powercap/intel-rapl:0/energy_uj"
 
     def __init__(self) -> None:
-        self.locked = False  # a counter is there, and not for this user
+        self.locked = False  # there is a counter that this user may not read
         self._before = self._read()
         self._started = time.perf_counter()
         self.seconds = 0.0
 
     def joules(self) -> float | None:
-        """What passed since; None without a counter, or when it went round."""
+        """Joules since the meter was created; None without a counter, or if it overflowed."""
         after = self._read()
         self.seconds = time.perf_counter() - self._started
         if self._before is None or after is None or after < self._before:

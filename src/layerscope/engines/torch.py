@@ -1,7 +1,7 @@
-"""PyTorch, eager: the lowered network an operator at a time, tensors freed after their last reader.
+"""PyTorch, eager: the lowered model one operator at a time; tensors are freed after their last use.
 
-oneDNN tells of the layout changes inside its convolutions when it is asked to be verbose, in a run
-apart; they are rows of their own, taken out of the layer's time in the same proportion.
+oneDNN logs the layout changes (reorders) inside its convolutions in verbose mode. A separate run
+reads that log. Reorders become rows of their own, and the layer's time is reduced in proportion.
 """
 
 from __future__ import annotations
@@ -9,321 +9,337 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryFile
-from typing import Any
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from layerscope.engines import Progress, quiet
-from layerscope.engines.clock import Clock, Sample
-from layerscope.engines.mapping import Group, Mapped
-from layerscope.engines.program import Operator, Program
-from layerscope.engines.rows import Parts, account
-from layerscope.engines.subject import KINDS, WARM_UPS, Options, Subject, feeds, first_line
-from layerscope.engines.torch_operators import OPERATORS
+from layerscope.engines.attribution import EngineTimes, RunInfo, attribute_times
+from layerscope.engines.clock import Clock, RunSample
+from layerscope.engines.mapping import Group, LayerMapping
+from layerscope.engines.onnx_nodes import (
+    EngineGraph,
+    EngineNode,
+    NodeAttributes,
+    node_attributes,
+)
+from layerscope.engines.torch_calls import TorchCall
+from layerscope.engines.torch_operators import CALLS, refusal
+from layerscope.engines.workload import (
+    TENSOR_TYPES,
+    WARM_UPS,
+    MeasureOptions,
+    ModelInput,
+    Workload,
+    first_line,
+    random_inputs,
+)
 from layerscope.errors import EngineError, MissingExtra
 from layerscope.interrupts import acknowledge
 from layerscope.report.measurement import MemoryUse, Run, Timer
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, ValueInfoProto
+    from torch import Tensor
+
+    from layerscope.engines import Arrays
+
+    Tensors = dict[str, Tensor]
+
 
 def version() -> str:
-    """Of the installed engine."""
+    """Version of the installed engine."""
     return str(_module().__version__)
 
 
-def _module() -> Any:
+def _module() -> ModuleType:
     try:
         import torch
     except ImportError:
         raise MissingExtra("measuring with torch", "torch") from None
-    return torch
+    module: ModuleType = torch
+    return module
 
 
 def measure(
-    subject: Subject, options: Options, progress: Progress = quiet
-) -> tuple[Run, dict[str, Any]]:
+    workload: Workload, options: MeasureOptions, progress: Progress = quiet
+) -> tuple[Run, Arrays]:
     """Times of all layers, and the outputs of the last run by name."""
-    torch = _module()
+    import onnx
+
+    torch, report = _module(), workload.report
     steps = 1 + WARM_UPS + options.runs
     progress("load", 0, steps)
     started = Clock()
-    network = _Network(subject)
+    source = workload.model
+    proto = onnx.load(source) if isinstance(source, str) else onnx.load_from_string(source)
+    model = TorchModel(proto, report.name)
     timers = [Timer("load_weights", 1, started.stop().wall_s)]
-    given = network.feed()
+    arrays = random_inputs(model.inputs, report)
+    inputs = {name: torch.from_numpy(array) for name, array in arrays.items()}
     before = torch.get_num_threads()
     torch.set_num_threads(options.threads)
-    samples: list[Sample] = []
-    plain: list[Sample] = []
+    samples: list[RunSample] = []
+    plain: list[RunSample] = []
     times: list[list[float]] = []
     note, code = "", 0
-    made: dict[str, Any] = {}
+    tensors: Tensors = {}
+    reorders: dict[int, float] = {}
+    peak: int | None = None
     try:
         with torch.inference_mode():
             for n in range(WARM_UPS + options.runs):
                 progress("warm up" if n < WARM_UPS else "run", 1 + n, steps)
                 spent: list[float] = []
                 clock = Clock()
-                made = network.run(given, spent)
+                tensors = model.run(inputs, spent)
                 passed = clock.stop()
                 clock = Clock()
-                network.run(given)
+                model.run(inputs)
                 if n >= WARM_UPS:
                     plain.append(clock.stop())
                     samples.append(passed)
                     times.append(spent)
-            reorders = network.reorders(given)
-            held = network.peak(given)
+            reorders = model.reorder_shares(inputs)
+            peak = model.peak_bytes(inputs)
     except KeyboardInterrupt:
         acknowledge()
         if not plain:
             raise
         note, code = f"interrupted after {len(plain)} of {options.runs} runs", 130
-        reorders, held = {}, None
+        reorders, peak = {}, None
     finally:
         torch.set_num_threads(before)
     progress("done", steps, steps)
     timers.append(Timer("run", len(samples), sum(sample.wall_s for sample in samples)))
-    program, mapped, columns = _accounted(network, subject, times, reorders)
-    predicted = network.planned() if held is not None else None
-    run = account(
-        "torch",
-        version(),
-        options,
-        Parts(mapped, program, columns, samples, plain),
-        subject.report,
-        memory=MemoryUse(held, predicted, subject.report.memory.peak_bytes),
-        timers=tuple(timers),
+    graph, mapping, seconds = _by_layer(model, workload, times, reorders)
+    predicted = _predicted_peak(workload) if peak is not None else None
+    info = RunInfo(
+        engine="torch",
+        version=version(),
+        memory=MemoryUse(peak, predicted, report.memory.peak_bytes),
+        timers=timers,
         notes=((note,) if note else ()) + ("torch runs every operator apart, fusing none",),
         complete=not note,
         code=code,
     )
-    outputs = {name: made[name].numpy() for name in subject.program.outputs if name in made}
+    run = attribute_times(EngineTimes(mapping, graph, seconds, samples, plain), options, info)
+    outputs = {name: tensors[name].numpy() for name in workload.graph.outputs if name in tensors}
     return run, outputs
 
 
-class _Network:
-    """A model's operators bound to PyTorch calls, and its arrays."""
+class _Step(NamedTuple):
+    """One node that runs: its call, and the tensors that are not read after it."""
 
-    def __init__(self, subject: Subject) -> None:
-        import onnx
+    call: TorchCall
+    attrs: NodeAttributes
+    inputs: list[str]
+    outputs: list[str]
+    free: list[str]
+
+
+class TorchModel:
+    """An ONNX model whose nodes are PyTorch calls; nodes that depend on no input are folded."""
+
+    def __init__(self, proto: ModelProto, name: str) -> None:
         from onnx import numpy_helper
 
-        torch = _module()
-        self.torch, self.subject = torch, subject
-        model = subject.model
-        proto = onnx.load(model) if isinstance(model, str) else onnx.load_from_string(model)
-        self.stored: dict[str, Any] = {
-            each.name: torch.from_numpy(numpy_helper.to_array(each).copy())
+        self.torch, self.name = _module(), name
+        self.constants: Tensors = {
+            each.name: self.torch.from_numpy(numpy_helper.to_array(each).copy())
             for each in proto.graph.initializer
         }
-        self.steps: list[tuple[Any, dict[str, Any], list[str], list[str], list[str]]] = []
-        self.places: list[int] = []  # of each step in the subject's program
-        self.asked = [_Asked(each) for each in proto.graph.input if each.name not in self.stored]
-        last: dict[str, int] = {}
+        self.inputs = [
+            _model_input(each) for each in proto.graph.input if each.name not in self.constants
+        ]
+        self.steps: list[_Step] = []
+        self.node_indices: list[int] = []  # of each step, in the graph of the model
+        last = {name: n for n, node in enumerate(proto.graph.node) for name in node.input}
+        outputs = {each.name for each in proto.graph.output}
+        variable = {each.name for each in self.inputs}
         for n, node in enumerate(proto.graph.node):
-            for name in node.input:
-                last[name] = n
-        kept = {each.name for each in proto.graph.output}
-        moving = {each.name for each in self.asked}
-        for n, node in enumerate(proto.graph.node):
-            told = {each.name: _value(each) for each in node.attribute}
-            names = list(node.input)
-            if node.op_type in ("Constant", "ConstantOfShape") or not moving & set(names):
-                self._fold(node.op_type, told, names, list(node.output))
+            if not variable & set(node.input):
+                self._fold(node)
                 continue
-            moving.update(node.output)
-            call = self._call(node.op_type, node.name)
-            done = [name for name in set(names) if last[name] == n and name not in kept]
-            free = [name for name in done if name in moving]
-            self.steps.append((call, told, names, list(node.output), free))
-            self.places.append(n)
+            variable.update(node.output)
+            done = [name for name in set(node.input) if last[name] == n and name not in outputs]
+            free = [name for name in done if name in variable]
+            call, attrs = self._call(node), node_attributes(node)
+            self.steps.append(_Step(call, attrs, list(node.input), list(node.output), free))
+            self.node_indices.append(n)
 
-    def _call(self, kind: str, name: str) -> Any:
-        if kind not in OPERATORS:
+    def _call(self, node: NodeProto) -> TorchCall:
+        if node.op_type not in CALLS:
             raise EngineError(
-                f"{self.subject.report.name}: torch refuses it: no call for {kind} of {name}"
+                f"{self.name}: torch refuses {node.op_type} of {node.name}: {refusal(node.op_type)}"
             )
-        return OPERATORS[kind]
+        return CALLS[node.op_type]
 
-    def _fold(self, kind: str, told: dict[str, Any], inputs: list[str], outputs: list[str]) -> None:
-        """Compute what depends on no input once."""
-        torch = self.torch
-        if kind == "Constant":
-            self.stored[outputs[0]] = torch.from_numpy(told["value"].copy())
-            return
-        args = [self.stored[name] for name in inputs]
-        if kind == "ConstantOfShape":
-            value = torch.from_numpy(told["value"].copy())
-            self.stored[outputs[0]] = value.expand(args[0].tolist()).clone()
-            return
-        made = self._call(kind, outputs[0])(torch, told, *args)
-        for name, value in zip(outputs, (made,) if torch.is_tensor(made) else made, strict=False):
-            self.stored[name] = value.contiguous()
-
-    def feed(self) -> dict[str, Any]:
-        made = feeds(self.asked, self.subject.report)
-        return {name: self.torch.from_numpy(array) for name, array in made.items()}
+    def _fold(self, node: NodeProto) -> None:
+        """Compute the outputs of a node that depends on no input, once."""
+        args = [self.constants[name] if name else None for name in node.input]
+        result = self._call(node)(self.torch, node_attributes(node), *args)
+        results = (result,) if self.torch.is_tensor(result) else result
+        for name, value in zip(node.output, results, strict=False):
+            self.constants[name] = value.contiguous()
 
     def run(
-        self, given: dict[str, Any], spent: list[float] | None = None, watch: Any = None
-    ) -> dict[str, Any]:
-        """Every operator in order; with `spent`, the seconds of each."""
-        held = dict(given)
-        stored, torch = self.stored, self.torch
-        for call, told, names, outputs, free in self.steps:
+        self,
+        inputs: Tensors,
+        spent: list[float] | None = None,
+        watch: Callable[[Tensors], None] | None = None,
+    ) -> Tensors:
+        """Run every node in order and return the tensors that are left.
+
+        `spent` receives the seconds of each node; `watch` is called with the tensors alive after
+        each.
+        """
+        alive = dict(inputs)
+        constants, torch = self.constants, self.torch
+        for call, attrs, names, outputs, free in self.steps:
             args = [
-                None if not name else held[name] if name in held else stored[name] for name in names
+                None if not name else alive[name] if name in alive else constants[name]
+                for name in names
             ]
             started = time.perf_counter()
             try:
-                made = call(torch, told, *args)
-            except (RuntimeError, NotImplementedError, TypeError) as error:
-                where = outputs[0]
+                result = call(torch, attrs, *args)
+            except (RuntimeError, NotImplementedError, TypeError, IndexError) as error:
                 raise EngineError(
-                    f"{self.subject.report.name}: torch fails in {where}: {first_line(error)}"
+                    f"{self.name}: torch fails in {outputs[0]}: {first_line(error)}"
                 ) from None
             if spent is not None:
                 spent.append(time.perf_counter() - started)
-            if torch.is_tensor(made):
-                held[outputs[0]] = made
+            if torch.is_tensor(result):
+                alive[outputs[0]] = result
             else:
-                held.update(zip(outputs, made, strict=False))
-            del made, args
+                alive.update(zip(outputs, result, strict=False))
+            del result, args
             if watch is not None:
-                watch(held)
+                watch(alive)
             for name in free:
-                held.pop(name, None)
-        return held
+                alive.pop(name, None)
+        return alive
 
-    def peak(self, given: dict[str, Any]) -> int:
-        """Bytes of all storages alive at once at most, inputs aside."""
+    def peak_bytes(self, inputs: Tensors) -> int:
+        """Peak bytes of all storages alive at once, without those of inputs and constants."""
         most = 0
-        own = {tensor.untyped_storage().data_ptr() for tensor in given.values()}
-        own |= {tensor.untyped_storage().data_ptr() for tensor in self.stored.values()}
+        own = {tensor.untyped_storage().data_ptr() for tensor in inputs.values()}
+        own |= {tensor.untyped_storage().data_ptr() for tensor in self.constants.values()}
 
-        def watch(held: dict[str, Any]) -> None:
+        def watch(tensors: Tensors) -> None:
             nonlocal most
             alive = {}
-            for tensor in held.values():
+            for tensor in tensors.values():
                 storage = tensor.untyped_storage()
                 if storage.data_ptr() not in own:
                     alive[storage.data_ptr()] = storage.nbytes()
             most = max(most, sum(alive.values()))
 
-        self.run(given, watch=watch)
+        self.run(inputs, watch=watch)
         return most
 
-    def planned(self) -> int | None:
-        """The peak that liveness says, views sharing and nothing overwritten."""
-        report = self.subject.report
-        return None if report.coverage.unknown else report.memory.peak_bytes - self._inputs_held()
-
-    def _inputs_held(self) -> int:
-        """Bytes of inputs that are counted at the source's peak."""
-        names = {tensor.name for tensor in self.subject.report.inputs}
-        return sum(size for name, size in self.subject.report.memory.peak_alive if name in names)
-
-    def reorders(self, given: dict[str, Any]) -> dict[int, float]:
-        """Share of each step's time that oneDNN spends in reorders, told by a verbose run."""
+    def reorder_shares(self, inputs: Tensors) -> dict[int, float]:
+        """Share of each step's time that oneDNN spends in reorders, from a verbose run."""
         backends = self.torch.backends.mkldnn
         if not backends.is_available() or not hasattr(backends, "verbose"):
             return {}
         found: dict[int, float] = {}
-        with _captured() as text:
-            marks: list[int] = []
+        with _captured_output() as log:
+            ends: list[int] = []
             spent: list[float] = []
             with backends.verbose(backends.VERBOSE_ON):
-                self.run(given, spent, watch=lambda held: marks.append(text.tell_end()))
-            lines = text.lines()
-        for step, (begin, end) in enumerate(zip([0, *marks[:-1]], marks, strict=True)):
-            seconds = sum(ms for at, ms in lines if begin <= at < end) / 1e3
+                self.run(inputs, spent, watch=lambda _: ends.append(log.size()))
+            reorders = log.reorders()
+        for step, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            seconds = sum(ms for offset, ms in reorders if begin <= offset < end) / 1e3
             if seconds and spent[step]:
                 found[step] = min(seconds / spent[step], 1.0)
         return found
 
 
-class _Captured:
-    """What C libraries write to the standard output meanwhile."""
+def _predicted_peak(workload: Workload) -> int | None:
+    """The peak by liveness without inputs: views share storage, nothing is overwritten."""
+    report = workload.report
+    if report.coverage.unknown:
+        return None
+    names = {tensor.name for tensor in report.inputs}
+    inputs = sum(size for name, size in report.memory.peak_alive if name in names)
+    return report.memory.peak_bytes - inputs
 
-    def __init__(self, file: Any) -> None:
+
+class _VerboseLog:
+    """Standard output of C libraries while it is captured."""
+
+    def __init__(self, file: IO[bytes]) -> None:
         self.file = file
 
-    def tell_end(self) -> int:
+    def size(self) -> int:
         """Bytes written so far."""
         return int(os.fstat(self.file.fileno()).st_size)
 
-    def lines(self) -> list[tuple[int, float]]:
-        """Where each reorder stands, and its milliseconds."""
+    def reorders(self) -> list[tuple[int, float]]:
+        """Byte offset and milliseconds of each reorder of oneDNN."""
         self.file.seek(0)
-        found, at = [], 0
+        found, offset = [], 0
         for line in self.file:
             fields = line.decode("ascii", "replace").strip().split(",")
             if "reorder" in fields and "exec" in fields:
                 try:
-                    found.append((at, float(fields[-1])))
+                    found.append((offset, float(fields[-1])))
                 except ValueError:
                     continue
-            at += len(line)
+            offset += len(line)
         return found
 
 
 @contextmanager
-def _captured() -> Iterator[_Captured]:
+def _captured_output() -> Iterator[_VerboseLog]:
     sys.stdout.flush()
-    kept = os.dup(1)
+    original = os.dup(1)
     with TemporaryFile() as file:
         os.dup2(file.fileno(), 1)
         try:
-            yield _Captured(file)
+            yield _VerboseLog(file)
         finally:
-            os.dup2(kept, 1)
-            os.close(kept)
+            os.dup2(original, 1)
+            os.close(original)
 
 
-class _Asked:
-    """An input of an ONNX model as onnxruntime would tell of it."""
+def _model_input(value: ValueInfoProto) -> ModelInput:
+    from onnx import helper
 
-    def __init__(self, value: Any) -> None:
-        from onnx import helper
-
-        self.name = value.name
-        kind = value.type.tensor_type
-        self.shape = [dim.dim_value or 1 for dim in kind.shape.dim]
-        kinds = {value: key for key, value in KINDS.items()}
-        self.type = kinds.get(str(helper.tensor_dtype_to_np_dtype(kind.elem_type)), "")
+    tensor = value.type.tensor_type
+    dtype = str(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    shape = tuple(dim.dim_value or 1 for dim in tensor.shape.dim)
+    return ModelInput(value.name, shape, TENSOR_TYPES.get(dtype, ""))
 
 
-def _value(attribute: Any) -> Any:
-    from onnx import helper, numpy_helper
-
-    value = helper.get_attribute_value(attribute)
-    if isinstance(value, bytes):
-        return value.decode()
-    if hasattr(value, "data_type"):
-        return numpy_helper.to_array(value)
-    return value
-
-
-def _accounted(
-    network: _Network, subject: Subject, times: list[list[float]], reorders: dict[int, float]
-) -> tuple[Program, Mapped, list[dict[int, float]]]:
-    """Steps by layer, with what oneDNN reorders as layout rows."""
-    operators = [subject.program.operators[n] for n in network.places]
-    owners = [subject.owners[n] for n in network.places]
-    groups: dict[str, list[int]] = {}
+def _by_layer(
+    model: TorchModel,
+    workload: Workload,
+    times: Sequence[Sequence[float]],
+    reorders: Mapping[int, float],
+) -> tuple[EngineGraph, LayerMapping, list[dict[int, float]]]:
+    """Group steps by layer, and split the reorders of oneDNN off as layout rows."""
+    nodes = [workload.graph.nodes[n] for n in model.node_indices]
+    owners = [workload.owners[n] for n in model.node_indices]
+    steps_of: dict[str, list[int]] = {}
     for step, owner in enumerate(owners):
-        groups.setdefault(owner, []).append(step)
-    found = [Group((owner,) if owner else (), (owner,), tuple(s)) for owner, s in groups.items()]
-    columns = [dict(enumerate(run)) for run in times]
+        steps_of.setdefault(owner, []).append(step)
+    groups = [Group((owner,) if owner else (), (owner,), tuple(s)) for owner, s in steps_of.items()]
+    seconds = [dict(enumerate(run)) for run in times]
     for step, share in reorders.items():
-        at = len(operators)
-        operators.append(Operator("Reorder", f"{owners[step]} reorders", (), ()))
-        found.append(Group((owners[step],), (owners[step],), (at,), True))
-        for column in columns:
-            column[at] = column[step] * share
-            column[step] *= 1 - share
-    run = set(owners)
-    removed = tuple(dict.fromkeys(owner for owner in subject.owners if owner and owner not in run))
-    source = subject.program
-    program = Program(tuple(operators), source.inputs, source.stored, source.outputs)
-    return program, Mapped(tuple(found), removed, {}), columns
+        index = len(nodes)
+        nodes.append(EngineNode("Reorder", f"{owners[step]} reorders", (), ()))
+        groups.append(Group((owners[step],), (owners[step],), (index,), True))
+        for run in seconds:
+            run[index] = run[step] * share
+            run[step] *= 1 - share
+    timed = set(owners)
+    removed = tuple(dict.fromkeys(each for each in workload.owners if each and each not in timed))
+    source = workload.graph
+    graph = EngineGraph(tuple(nodes), source.inputs, source.initializers, source.outputs)
+    return graph, LayerMapping(tuple(groups), removed, {}), seconds

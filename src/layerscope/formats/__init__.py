@@ -49,12 +49,17 @@ FORMATS = (
     Format("onnx", "onnx", (".onnx",), "ONNX models", binds=True),
     Format(
         "safetensors",
-        "torch.safetensors",
+        "torch.checkpoints.safetensors",
         (".safetensors", ".safetensors.index.json"),
         "weights of PyTorch models",
     ),
     Format("pt2", "torch.pt2", (".pt2",), "exported programs of PyTorch", binds=True),
-    Format("pickle", "torch.pickled", (".pt", ".pth", ".bin", ".ckpt"), "what torch.save wrote"),
+    Format(
+        "pickle",
+        "torch.checkpoints.torch_save",
+        (".pt", ".pth", ".bin", ".ckpt"),
+        "what torch.save wrote",
+    ),
 )
 WEAK = [
     kind for kind in FORMATS if kind.name == "caffemodel"
@@ -165,9 +170,9 @@ def near_files(path: str) -> str:
 def read(path: str, options: ReadOptions = DEFAULTS) -> Graph:
     """The network in a file, whose format is recognised by its first bytes, else by its suffix."""
     if names_a_model(path):
-        from layerscope.formats.torch import specs
+        from layerscope.formats.torch import model_names
 
-        return specs.read(path, options.inputs, options.batch)
+        return model_names.read(path, options.inputs, options.batch)
     head = _head(path)
     document = documents.kind_of(path, head)
     if document is not None and document != "index":

@@ -1,4 +1,4 @@
-"""Micro-benchmarks of this machine, once, kept for its processor and engine."""
+"""Calibrate this machine: run micro-benchmarks once and cache them per processor and engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,56 +18,59 @@ from layerscope.conventions import convention
 from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
 from layerscope.engines.cache import forget, keep, load
-from layerscope.engines.machine import caches, identity, known_machine, roofs_now, threads_of
+from layerscope.engines.machine import cached_machine, caches, identity, roofs_now, threads_of
 from layerscope.graph import Graph
 from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
 from layerscope.prediction.floors import Limits
 from layerscope.prediction.microbenchmarks import networks
-from layerscope.prediction.nearest import Model, Roofs, Sample, fit
+from layerscope.prediction.nearest import NearestModel, Roofs, RowSample, fit
 from layerscope.prediction.row_times import around, run_once, together, works_of
 from layerscope.report import Report
 from layerscope.report.measurement import Machine, Run
 from layerscope.version import __version__
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 SECONDS = 240.0  # after which no further micro-network is begun
-PASSES = 5  # far apart, because a machine may be slow for a while
+PASSES = 5  # over all micro-networks, because a machine may be slow for a while
 START_S = 2e-6
-FORM = 6  # of the file; one of another form is measured again
+FORM = 6  # version of the file; another version is measured again
 
 NO_LIMITS = Limits({}, 1.0)
 
 
 class Calibration(Struct, frozen=True):
-    """Everything that was measured: work and seconds."""
+    """Everything that was measured, as it is cached in a file."""
 
     cpu: str
     engine: str
     engine_version: str
     threads: int
-    samples: tuple[Sample, ...]
+    samples: tuple[RowSample, ...]
     contention: float
     seconds: float
     measured: str
-    around_s: float = 0.0  # of a run, before its first row and after its last
-    together: float = 1.0  # a run over the sum of its rows, which are not at their best at once
+    around_s: float = 0.0  # of a run, before its first row and after its last one
+    together: float = 1.0  # seconds of a run over the sum of its rows' minima
     rules: EngineRules = NO_RULES  # of the engine on this processor
     limits: Limits = NO_LIMITS
     form: int = 1
 
-    def model(self) -> Model:
-        """The fitted model; its scale is the best that was seen."""
+    def model(self) -> NearestModel:
+        """Fit the model of row times, relative to the best rates that were measured."""
         return fit(self.samples, roofs_of(self.samples))
 
 
-def roofs_of(samples: Sequence[Sample]) -> Roofs:
-    """The best rates that were seen, of operations and of bytes."""
+def roofs_of(samples: Sequence[RowSample]) -> Roofs:
+    """The highest rates of operations and of bytes among the samples."""
     flops = sorted(s.work.flops / s.time_s for s in samples)
     moved = sorted(s.work.bytes / s.time_s for s in samples)
     return Roofs(flops[int(len(flops) * 0.98)], moved[int(len(moved) * 0.95)], START_S)
 
 
-def known(name: str, threads: int) -> Calibration | None:
-    """What was measured here before with this version of the engine."""
+def cached_calibration(name: str, threads: int) -> Calibration | None:
+    """The calibration made earlier on this processor with this version of the engine."""
     found = load("calibration", _key(name, threads), Calibration)
     if found is None or found.form != FORM or found.engine_version != engine(name).version():
         return None
@@ -78,30 +81,30 @@ def known(name: str, threads: int) -> Calibration | None:
 
 
 def engine_rules(name: str) -> EngineRules:
-    """What an engine does on this processor, where it writes the graph that it runs."""
+    """Layout and fusion rules of an engine, if it can write the graph that it runs."""
     if name != "onnxruntime":
         return NO_RULES
-    from layerscope.engines.onnxruntime import optimised_model
+    from layerscope.engines.onnxruntime_sessions import optimised_model
     from layerscope.lower.onnx import lower
 
-    def optimise(graph: Graph) -> Any:
+    def optimise(graph: Graph) -> ModelProto:
         report = report_of(graph)
         return optimised_model(lower(graph, report.shapes, report.costs).SerializeToString())
 
     return rules_of(optimise)
 
 
-def limits_of(machines: Sequence[Machine], threads: int, samples: Sequence[Sample]) -> Limits:
-    """The highest rates that were measured here; without a known cache, memory has no limit."""
-    kept = known_machine()
+def limits_of(machines: Sequence[Machine], threads: int, samples: Sequence[RowSample]) -> Limits:
+    """The highest rates measured; memory has no limit if the cache size is unknown."""
+    kept = cached_machine()
     machines = [*machines, kept] if kept else machines
     peaks = [peak.flops.best for each in machines if (peak := each.peak("fp32", threads))]
     drams = [dram.rate.best for each in machines if (dram := each.level("DRAM", threads))]
-    held = caches()
+    cache_sizes = caches()
     return Limits(
         flops_s={"fp32": max([*peaks, roofs_of(samples).flops_s])},
         dram_bytes_s=max(drams, default=1.0),
-        cache_bytes=held[max(held)] if held and drams else None,
+        cache_bytes=cache_sizes[max(cache_sizes)] if cache_sizes and drams else None,
     )
 
 
@@ -115,20 +118,20 @@ def calibrate(
     progress: Progress = quiet,
     graphs: Sequence[Graph] | None = None,
 ) -> Calibration:
-    """Run the micro-networks and keep what their layers took."""
+    """Run the micro-networks and cache the times of their rows."""
     threads = threads_of(threads)
     rules = engine_rules(name)
-    made = list(networks(rules)) if graphs is None else list(graphs)
-    reports = list(map(report_of, made))
+    graphs = list(networks(rules) if graphs is None else graphs)
+    reports = list(map(report_of, graphs))
     seen: dict[int, list[Run]] = {}
     busy: list[float] = []
     started = time.perf_counter()
-    steps = len(made) * PASSES
+    steps = len(graphs) * PASSES
     roofs = [roofs_now(threads)]
     with pinned(threads):
         for step in range(steps):
-            n = step % len(made)
-            progress(f"calibrate {made[n].name}", step, steps)
+            n = step % len(graphs)
+            progress(f"calibrate {graphs[n].name}", step, steps)
             if time.perf_counter() - started > SECONDS:
                 break
             run = run_once(reports[n], name, threads)
@@ -137,7 +140,7 @@ def calibrate(
     roofs.append(roofs_now(threads))
     progress("done", steps, steps)
     samples = [
-        Sample(work, seconds, n)
+        RowSample(work, seconds, n)
         for n, runs in seen.items()
         for work, seconds in works_of(reports[n], runs, rules)
     ]
@@ -161,7 +164,7 @@ def calibrate(
 
 
 def report_of(graph: Graph) -> Report:
-    """The exact account of a graph."""
+    """Analyse a graph by the exact convention."""
     shapes = infer(graph)
     return Report(
         graph=graph,

@@ -1,4 +1,4 @@
-"""Rates of machines, written by bench/fit_machines.py: seconds a unit of each kind."""
+"""Fitted rates of machines in seconds per unit, written by bench/fit_machines.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCALED_ERROR = 0.46  # of machines that are scaled by their data sheets
 
 
 class Fitted(Struct, frozen=True):
-    """Rates, and the error that two of three networks left out of the fit lie within."""
+    """Rates, and the relative error that 2/3 of the networks left out of the fit stay within."""
 
     error: float
     dtype: str  # of products

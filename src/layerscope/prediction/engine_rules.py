@@ -1,25 +1,28 @@
-"""What an engine does with layers on this processor, read from the graph it writes.
+"""Layout and fusion rules of an engine on this processor, read from the graphs it writes.
 
-ONNX Runtime holds images in blocks of channels (NCHWc) whose size depends on the vector width of
-the processor, or does not do so at all; what it fuses depends on that too. None of it is assumed:
-small graphs are optimised here, without being run, and looked at.
+ONNX Runtime stores images in blocks of channels (NCHWc) whose size depends on the vector width of
+the processor, or not at all; what it fuses depends on that too. Nothing is assumed: small graphs
+are optimised, without being run, and inspected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import gcd
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from layerscope.builder import Builder
 from layerscope.graph import Graph
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
 Body = Callable[[Builder, str], str]
-Sized = Callable[[Builder, str, int], str]  # of so many channels
-Taker = Literal["", "first operand", "first node"]  # "": the sum is an operator of its own
-Optimise = Callable[[Graph], Any]  # the engine's own graph of a network, an onnx.ModelProto
+SizedBody = Callable[[Builder, str, int], str]  # the last argument is a number of channels
+SumFusion = Literal["", "first operand", "first node"]  # "": the sum is a node of its own
+Optimise = Callable[[Graph], "ModelProto"]  # the engine's optimised model of a graph
 
 ACTIVATIONS = (
     "relu", "relu6", "sigmoid", "tanh", "leaky_relu", "hard_sigmoid", "hard_swish", "silu", "clip",
@@ -32,40 +35,40 @@ POOLS: dict[str, Body] = {
     "global_max_pool": lambda b, x: b.global_pool(x, "max"),
     "adaptive_avg_pool": lambda b, x: b.adaptive_pool(x, 1),
 }
-BLOCKED = ".nchwc"  # ends the domain of operators on blocks
-MOST_BLOCK = 64  # channels: what fills no block of so many is tried up to there
+BLOCKED = ".nchwc"  # suffix of the domain of nodes on blocks
+MOST_BLOCK = 64  # largest block of channels that is expected
 SIDE = 8
 
 
 class EngineRules(Struct, frozen=True):
-    """Blocks of channels and fusing, as an engine does them on one processor.
+    """Blocks of channels and fusion of an engine on one processor.
 
-    Figures that end in `multiple` are what channels must be divisible by to be held in blocks; 0
-    where the engine never does it.
+    Channels must be divisible by the fields that end in `multiple` to be stored in blocks; 0 means
+    never.
     """
 
-    block: int = 0  # channels that are held together; 0: images are never in blocks
-    direct: int = 0  # input channels below which a convolution reads an image that is not in blocks
+    block: int = 0  # channels per block; 0: images are never in blocks
+    direct: int = 0  # with fewer input channels, a convolution reads an image that is not in blocks
     conv_multiple: int = 0  # of input channels
     depthwise_multiple: int = 0
     group_multiple: int = 0  # of channels of a group
     pool_multiple: int = 0
     concat_multiple: int = 0
     pools: tuple[str, ...] = ()  # ops that run in blocks
-    by_element: tuple[str, ...] = ()  # ops that leave blocks as they are
-    after_conv: tuple[str, ...] = ()  # activations that a convolution applies to its result
-    after_linear: tuple[str, ...] = ()  # the same of linear layers on vectors
-    after_linear_3d: tuple[str, ...] = ()  # and on sequences of them
-    sums_in_blocks: Taker = ""  # which of two convolutions adds the other's result to its own
-    sums_plain: Taker = ""  # the same where they do not run in blocks
-    norm_relu: bool = False  # a batch norm on its own applies the relu after it
+    by_element: tuple[str, ...] = ()  # ops that keep the layout of their inputs
+    after_conv: tuple[str, ...] = ()  # activations fused into a convolution
+    after_linear: tuple[str, ...] = ()  # activations fused into linear layers on vectors
+    after_linear_3d: tuple[str, ...] = ()  # and on sequences of vectors
+    sums_in_blocks: SumFusion = ""  # which of two convolutions a sum is fused into
+    sums_plain: SumFusion = ""  # the same for convolutions that are not in blocks
+    norm_relu: bool = False  # whether a relu is fused into a batch norm
 
 
 NO_RULES = EngineRules()
 
 
 def rules_of(optimise: Optimise) -> EngineRules:
-    """The rules of an engine, by what it makes of small graphs."""
+    """Find the rules of an engine from the optimised models of small graphs."""
     fused = _fused(optimise)
     block = _block(optimise)
     if not block:
@@ -79,10 +82,12 @@ def rules_of(optimise: Optimise) -> EngineRules:
         direct=direct,
         conv_multiple=_multiple(c for c in wide if "Conv*" in dense[c - 1]),
         depthwise_multiple=_multiple(
-            _taken(optimise, span, lambda b, x, c: b.conv(x, c, 3, padding=1, groups=c), 1)
+            _blocked_channels(
+                optimise, span, lambda b, x, c: b.conv(x, c, 3, padding=1, groups=c), 1
+            )
         ),
         group_multiple=_multiple(
-            _taken(optimise, span, lambda b, x, c: b.conv(x, 2 * c, 1, groups=2), 2)
+            _blocked_channels(optimise, span, lambda b, x, c: b.conv(x, 2 * c, 1, groups=2), 2)
         ),
         pool_multiple=_multiple(_after_conv(optimise, span, "MaxPool*", _pooled)),
         concat_multiple=_multiple(_after_conv(optimise, span, "Concat", _joined)),
@@ -91,8 +96,8 @@ def rules_of(optimise: Optimise) -> EngineRules:
         after_conv=fused.after_conv,
         after_linear=fused.after_linear,
         after_linear_3d=fused.after_linear_3d,
-        sums_in_blocks=_sum_taker(optimise, 2 * MOST_BLOCK),
-        sums_plain=_sum_taker(optimise, 2 * MOST_BLOCK + 1),
+        sums_in_blocks=_sum_fusion(optimise, 2 * MOST_BLOCK),
+        sums_plain=_sum_fusion(optimise, 2 * MOST_BLOCK + 1),
         norm_relu=fused.norm_relu,
     )
 
@@ -102,7 +107,7 @@ def _activation(op: str) -> Body:
 
 
 def _by_element() -> dict[str, Body]:
-    """Ops on one tensor or on equal ones; a norm is after a relu, so that it is not folded."""
+    """Elementwise ops; the norm follows a relu, so that it is not folded into a convolution."""
     found = {op: _activation(op) for op in ACTIVATIONS}
     found["batch_norm"] = lambda b, x: b.batch_norm(b.relu(x))
     found["add"] = lambda b, x: b.add(b.relu(x), b.activation("sigmoid", x))
@@ -111,7 +116,7 @@ def _by_element() -> dict[str, Body]:
 
 
 def _block(optimise: Optimise) -> int:
-    """Output channels that a convolution to one channel is filled up to."""
+    """Output channels that a convolution with one output channel is padded to."""
     b = Builder("block")
     model = optimise(b.build(b.conv(b.input("x", (1, 3, SIDE, SIDE)), 1, 3, bias=False)))
     for node in model.graph.node:
@@ -121,8 +126,8 @@ def _block(optimise: Optimise) -> int:
     return 0
 
 
-def _sum_taker(optimise: Optimise, channels: int) -> Taker:
-    """Which of two convolutions takes their sum: their kernels differ, so as to tell them apart."""
+def _sum_fusion(optimise: Optimise, channels: int) -> SumFusion:
+    """Which of two convolutions a sum is fused into; their kernel sizes tell them apart."""
     b = Builder("sum")
     x = b.input("x", (1, channels, SIDE, SIDE))
     node, operand = b.conv(x, channels, 3, padding=1), b.conv(x, channels, 1)
@@ -135,7 +140,7 @@ def _sum_taker(optimise: Optimise, channels: int) -> Taker:
 
 
 def _fused(optimise: Optimise) -> EngineRules:
-    """What is fused into what precedes it, whatever the layout."""
+    """Which ops are fused into the preceding one, in any layout."""
     c = 2 * MOST_BLOCK
     image, vector, sequence = (1, c, SIDE, SIDE), (1, c), (1, 5, c)
     after: list[tuple[str, ...]] = []
@@ -158,12 +163,12 @@ def _fused(optimise: Optimise) -> EngineRules:
         after_conv=after[0],
         after_linear=after[1],
         after_linear_3d=after[2],
-        sums_plain=_sum_taker(optimise, c),
+        sums_plain=_sum_fusion(optimise, c),
         norm_relu="Relu" not in norms,
     )
 
 
-def _sized(body: Sized, channels: int) -> Body:
+def _sized(body: SizedBody, channels: int) -> Body:
     return lambda b, x: body(b, x, channels)
 
 
@@ -173,16 +178,16 @@ def _between(product: Body, body: Body) -> Body:
 
 
 def _chains(optimise: Optimise, bodies: Sequence[tuple[int, Body]]) -> list[list[str]]:
-    """Operators of each body on an image of so many channels."""
+    """Op types of each body on an image of that many channels."""
     return _walk(optimise, [((1, c, SIDE, SIDE), body) for c, body in bodies])
 
 
 def _walk(optimise: Optimise, bodies: Sequence[tuple[tuple[int, ...], Body]]) -> list[list[str]]:
-    """Operators from each body's input to its output, all bodies in one graph; * is in blocks."""
+    """Op types from the input to the output of each body, in one graph; * marks blocks."""
     b = Builder("probe")
     outputs = [body(b, b.input(f"in{n}", shape)) for n, (shape, body) in enumerate(bodies)]
     graph = optimise(b.build(*outputs)).graph
-    readers: dict[str, list[Any]] = {}
+    readers: dict[str, list[NodeProto]] = {}
     for node in graph.node:
         for name in node.input:
             readers.setdefault(name, []).append(node)
@@ -201,13 +206,13 @@ def _walk(optimise: Optimise, bodies: Sequence[tuple[tuple[int, ...], Body]]) ->
     return found
 
 
-def _taken(
+def _blocked_channels(
     optimise: Optimise,
     span: Iterable[int],
-    conv: Sized,
+    conv: SizedBody,
     groups: int,
 ) -> list[int]:
-    """Channels of a group at which a convolution runs in blocks."""
+    """Channels per group with which a convolution runs in blocks."""
     tried = [c for c in span if c > 1]
     chains = _chains(optimise, [(c * groups, _sized(conv, c)) for c in tried])
     return [c for c, chain in zip(tried, chains, strict=True) if "Conv*" in chain]
@@ -225,9 +230,9 @@ def _after_conv(
     optimise: Optimise,
     span: Iterable[int],
     op: str,
-    body: Sized,
+    body: SizedBody,
 ) -> list[int]:
-    """Channels at which an operator after a convolution runs before they leave the blocks."""
+    """Channels with which an op after a convolution runs in blocks."""
     tried = list(span)
     chains = _chains(optimise, [(2 * MOST_BLOCK, _sized(body, c)) for c in tried])
     return [
@@ -238,7 +243,7 @@ def _after_conv(
 
 
 def _in_blocks(optimise: Optimise, block: int, bodies: dict[str, Body]) -> list[str]:
-    """Ops between two convolutions that do not take the image out of its blocks."""
+    """Ops between two convolutions that keep the image in blocks."""
     wide = 2 * block
 
     def product(b: Builder, x: str) -> str:
@@ -250,5 +255,5 @@ def _in_blocks(optimise: Optimise, block: int, bodies: dict[str, Body]) -> list[
 
 
 def _multiple(channels: Iterable[int]) -> int:
-    """What all of them are divisible by; 0 for none."""
+    """Greatest common divisor; 0 of none."""
     return gcd(*channels)

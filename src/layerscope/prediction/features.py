@@ -1,4 +1,4 @@
-"""A layer in the few figures that fitted machines go by, and which of their rates apply to it."""
+"""Features of a layer for fitted machines, and the rates that apply to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.types import DTYPE_BITS
 from layerscope.report import Layer
 
-WIDTHS = (32, 64, 128, 256, 512)  # channels from which on products are quicker
+WIDTHS = (32, 64, 128, 256, 512)  # channels from which on products are faster
 SIMPLE = frozenset({"relu", "relu6", "leaky_relu", "hard_sigmoid", "hard_swish", "clip", "prelu"})
 CURVED = frozenset(
     {"silu", "gelu", "gelu_tanh", "sigmoid", "tanh", "softplus", "mish", "exp", "elu", "erf"}
@@ -18,18 +18,18 @@ NORMS = frozenset({"layer_norm", "group_norm", "rms_norm", "instance_norm", "l2_
 FREE = frozenset(
     {"flatten", "reshape", "dropout", "identity", "constant", "expand", "table", "positions"}
 )
-BIG = 25  # positions of a window from which on it is a large one
-PER_BATCH = ("layers", "weights", "once")  # what does not grow with the batch
+BIG = 25  # positions of a large window
+PER_BATCH = ("layers", "weights", "once")  # amounts that do not grow with the batch
 
 
 class Features(Struct, frozen=True):
-    """What a layer computes and moves, activations as if of 4 bytes."""
+    """Operations and bytes of a layer, activations counted with 4 bytes."""
 
     op: str
     macs: int
     act_bytes: int
     weight_bytes: int
-    outputs: int = 0  # of a product: channels made and read, a group; positions of its window
+    outputs: int = 0  # of a product: output and input channels per group; window positions
     inputs: int = 0
     area: int = 1
     groups: int = 1
@@ -37,7 +37,7 @@ class Features(Struct, frozen=True):
 
 
 def features_of(layer: Layer) -> Features:
-    """The features of a layer of a report, whatever its number type."""
+    """Features of a layer, independent of its dtype."""
     cost, gemm = layer.cost, layer.gemm
     weights = sum(param.elements for param in cost.params) * 4
     wide = 32 / DTYPE_BITS.get(layer.outputs[0].dtype, 32)
@@ -54,7 +54,7 @@ def features_of(layer: Layer) -> Features:
 
 
 def amounts(features: Features) -> dict[str, float]:
-    """What of each rate's kind a layer has; empty for what costs nothing."""
+    """Amounts by rate that a layer has; empty for a layer that takes no time."""
     if features.op in FREE:
         return {}
     found: dict[str, float] = {"layers": 1.0, "weights": float(features.weight_bytes)}
@@ -69,7 +69,7 @@ def amounts(features: Features) -> dict[str, float]:
 
 
 def _product(features: Features) -> tuple[str, str] | None:
-    """The kind of a product, and the rate that it runs at."""
+    """Kind of a product and the name of its rate; None for other layers."""
     if features.op == "attention":
         return "attention", "attention"
     if not features.outputs:  # such as recurrent layers, which are many products
@@ -78,13 +78,13 @@ def _product(features: Features) -> tuple[str, str] | None:
         return "matmul", "matmul"
     if features.groups > 1 and features.outputs == 1 and features.inputs == 1:
         return "depthwise", "depthwise large" if features.area >= BIG else "depthwise"
-    narrow = min(features.outputs, features.inputs)
+    width = min(features.outputs, features.inputs)
     if features.groups > 1:
-        return "grouped", "grouped thin" if narrow < WIDTHS[0] else "grouped"
+        return "grouped", "grouped thin" if width < WIDTHS[0] else "grouped"
     kind = "linear" if features.op == "linear" else "conv" if features.area > 1 else "pointwise"
     if kind == "conv" and features.inputs <= 4:
         return "conv", "stem"
-    size = sum(narrow >= width for width in WIDTHS)
+    size = sum(width >= each for each in WIDTHS)
     return kind, f"{kind} {size}"
 
 

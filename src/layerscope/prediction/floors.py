@@ -1,10 +1,10 @@
-"""Times that no run can be below: operations at the peak of their dtype, weights read from DRAM.
+"""Lower bounds of times: operations at the peak of their dtype, weights read from DRAM.
 
-A run reads every stored array that it uses at least once, whatever the batch. From the run before,
-the last-level cache keeps at most as many bytes as it holds; the rest comes from DRAM. The row of
-an embedding reads only what is looked up; the sum counts every array whole, because which rows a
-run looks up is not known beforehand. An array that several layers use counts once; quantized
-arrays count the bytes they are stored in. A cache of keys and values is stored like weights.
+A run reads every stored array that it uses at least once, at any batch size. The last-level cache
+keeps at most its size from the previous run; the rest is read from DRAM. A row of an embedding
+counts the elements that are looked up; the total counts every array whole, as the indices are
+unknown. An array that several layers use counts once; quantized arrays count their stored bytes. A
+cache of keys and values counts like weights.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Limits(Struct, frozen=True):
 
 
 class Floors:
-    """The least seconds of layers of a report, alone, as a fused row and all together."""
+    """Lower bounds in seconds of layers, of fused rows and of the whole network."""
 
     def __init__(self, report: Report, limits: Limits) -> None:
         self._limits = limits
@@ -38,7 +38,7 @@ class Floors:
             layer.name: _compute_s(layer, limits, report.float_dtype) for layer in report.layers
         }
         self._read: dict[str, int] = {}  # stored bytes that a layer reads
-        self._first: dict[str, int] = {}  # those among them that no layer before it has read
+        self._first: dict[str, int] = {}  # those that no earlier layer has read
         counted: dict[str, int] = {}
         for name, storage, size in stored_reads(report):
             self._read[name] = self._read.get(name, 0) + size
@@ -53,10 +53,10 @@ class Floors:
         self._whole = max(whole, self._stored)
 
     def row(self, layers: Iterable[str]) -> float:
-        """The least seconds of layers that run as one.
+        """Lower bound of layers that run as one.
 
-        What a network's arrays exceed the cache by is shared out among the layers by their sizes,
-        so that rows at their floors add up to at least that of the network.
+        The bytes that do not fit into the cache are distributed over the layers by their sizes, so
+        that the bounds of rows add up to at least that of the network.
         """
         names = tuple(layers)
         compute = fsum(self._compute[name] for name in names)
@@ -66,16 +66,16 @@ class Floors:
 
     @property
     def total(self) -> float:
-        """The least seconds of a run."""
+        """Lower bound of a run."""
         beyond = self._whole - self._cache if self._limits.cache_bytes is not None else 0
         return max(fsum(self._compute.values()), beyond / self._limits.dram_bytes_s)
 
 
 def _compute_s(layer: Layer, limits: Limits, dtype: str) -> float:
-    """Seconds of all operations at the highest peak of a dtype that the layer has tensors of.
+    """Seconds of all operations at the highest peak among the dtypes of the layer's tensors.
 
-    Integers that a machine has no peak for, as of indices, are no quicker than the report's dtype
-    where they are no narrower.
+    Dtypes without a peak, such as those of indices, count with the peak of the report's dtype
+    unless they have fewer bits.
     """
     flops = layer.cost.ops.flops
     dtypes = {tensor.dtype for tensor in (*layer.inputs, *layer.outputs)}
@@ -88,7 +88,7 @@ def _compute_s(layer: Layer, limits: Limits, dtype: str) -> float:
 
 
 def stored_reads(report: Report) -> Iterator[tuple[str, str, int]]:
-    """Layer, name of the storage and bytes read, of every stored array that a layer reads."""
+    """Layer, storage and bytes read, for every stored array that a layer reads."""
     given = {param.name for param in report.graph.params}
     for layer in report.layers:
         node, call = layer.node, layer.call
@@ -116,7 +116,7 @@ def stored_reads(report: Report) -> Iterator[tuple[str, str, int]]:
 def rest_of_weights(
     rows: Sequence[LayerGuess], floors: Floors, error: float
 ) -> tuple[LayerGuess, ...]:
-    """A row for what a sum lacks to its floor: weights that no row reads, as of embeddings."""
+    """A row for what the sum lacks to its lower bound, such as weights of embeddings."""
     rest = floors.total - fsum(row.time_s or 0.0 for row in rows)
     if rest <= 0:
         return ()

@@ -1,6 +1,6 @@
-"""Networks made up to be measured: layers of all usual sizes in chains, so that caches are cold.
+"""Micro-networks for calibration: chains of layers of all usual sizes, so that caches are cold.
 
-Nothing here is a network that anybody uses. Sizes are drawn with a fixed seed.
+None of them is a published network. Sizes are random with a fixed seed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from layerscope.graph import Graph
 from layerscope.prediction.engine_rules import EngineRules
 
 CHANNELS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 2048)
-UNEVEN = (18, 30, 42, 50, 58, 90, 122, 150)  # about these many channels that fill no block
+UNEVEN = (18, 30, 42, 50, 58, 90, 122, 150)  # near these, channels that fill no block
 MOST_FLOPS, LEAST_FLOPS = 2.6e9, 2e6
 MOST_WEIGHTS = 12e6  # elements of a layer
 ROWS = 26  # layers of a chain
@@ -35,7 +35,7 @@ VECTORS = ((1024, 1000), (2048, 1000), (512, 1000), (1280, 1000), (4096, 4096), 
 
 
 def networks(rules: EngineRules, seed: int = 1) -> Iterator[Graph]:
-    """All of them, the quick ones between the slow ones; channels are chosen by the engine."""
+    """All micro-networks, fast and slow ones mixed; some channels depend on the engine's blocks."""
     source = Random(seed)
     channels = uneven_channels(rules)
     for repeat in range(5):
@@ -61,8 +61,8 @@ def networks(rules: EngineRules, seed: int = 1) -> Iterator[Graph]:
     yield large()
 
 
-def _ways(source: Random, side: int, batch: int, c: int, kernel: int) -> int:
-    """Channels to go to, such that the layer is neither too long nor too short."""
+def _output_channels(source: Random, side: int, batch: int, c: int, kernel: int) -> int:
+    """Output channels with which the layer is neither too long nor too short."""
     good = []
     for out in CHANNELS:
         flops = 2 * batch * side * side * c * out * kernel * kernel
@@ -80,7 +80,7 @@ def chain(name: str, side: int, source: Random, batch: int) -> Graph:
         kernel = source.choices((1, 3, 5, 7), (46, 46, 5, 3))[0]
         what = source.random()
         stride = 2 if what > 0.94 and side > 7 and n > ROWS // 2 else 1
-        out = _ways(source, side, batch, c, kernel)
+        out = _output_channels(source, side, batch, c, kernel)
         if what < 0.12 and kernel in (1, 3):
             y = b.batch_norm(b.conv(x, c, kernel, padding=kernel // 2))
             x = b.relu(b.add(y, x))
@@ -104,7 +104,7 @@ def chain(name: str, side: int, source: Random, batch: int) -> Graph:
 
 
 def light(name: str, side: int, source: Random) -> Graph:
-    """Inverted bottlenecks: thin, wide, depthwise, thin, with the activations of such networks."""
+    """Inverted bottlenecks (expand, depthwise, project) with the usual activations."""
     b = Builder(name)
     c = source.choice((16, 24, 32) if side > 28 else (40, 64, 96, 160))
     x = b.input("data", (1, c, side, side))
@@ -133,7 +133,7 @@ def light(name: str, side: int, source: Random) -> Graph:
 
 
 def uneven_channels(rules: EngineRules) -> tuple[int, ...]:
-    """Channels that are not held in blocks, and such as are but leave the last one part empty."""
+    """Channels that are not stored in blocks, and some whose last block is partly empty."""
     multiple, block = rules.conv_multiple, rules.block
     if not block:
         return UNEVEN
@@ -143,7 +143,7 @@ def uneven_channels(rules: EngineRules) -> tuple[int, ...]:
 
 
 def uneven(name: str, side: int, source: Random, channels: Sequence[int]) -> Graph:
-    """Convolutions of channels that fill no block, and such as do between them."""
+    """Convolutions with channels that fill no block, and between them some that do."""
     b = Builder(name)
     x = b.input("data", (1, source.choice(channels), side, side))
     for _ in range(6):
@@ -180,7 +180,7 @@ def branches(name: str, side: int, width: int) -> Graph:
 
 
 def shuffled(name: str, side: int, width: int) -> Graph:
-    """Tensors that are copied in pieces or in another order: split, joined, axes exchanged."""
+    """Copies: split, concat and permute."""
     b = Builder(name)
     x = b.relu(b.conv(b.input("data", (1, width, side, side)), width, 1))
     for groups in (2, 4):
@@ -198,7 +198,7 @@ def _act(b: Builder, x: str, kind: str) -> str:
 
 
 def blocks(name: str, tokens: int, width: int, heads: int) -> Graph:
-    """Blocks of a transformer, whose activations do not stay in the smallest caches."""
+    """Transformer blocks, whose activations exceed the smallest caches."""
     b = Builder(name)
     x = b.input("data", (1, tokens, width))
     for _ in range(2):
@@ -214,7 +214,7 @@ def blocks(name: str, tokens: int, width: int, heads: int) -> Graph:
 
 
 def vectors() -> Graph:
-    """Linear layers of one vector, as at the end of a network: they only read their weights."""
+    """Linear layers on one vector, as at the end of a network: reading weights dominates."""
     b = Builder("vectors")
     outs = []
     for n, (given, out) in enumerate(VECTORS):
@@ -224,7 +224,7 @@ def vectors() -> Graph:
 
 
 def stem(name: str, out: int, kernel: int, stride: int, side: int) -> Graph:
-    """A first layer of three channels: its input is cold, and threads have yet to wake up."""
+    """A first layer with three channels: its input is cold, and threads are asleep."""
     b = Builder(name)
     pad = kernel // 2 if stride < kernel else 0
     x = b.conv(b.input("data", (1, 3, side, side)), out, kernel, stride=stride, padding=pad)
@@ -234,7 +234,7 @@ def stem(name: str, out: int, kernel: int, stride: int, side: int) -> Graph:
 
 
 def large() -> Graph:
-    """Wide images with few channels, where a convolution takes longest."""
+    """Large images with few channels, on which convolutions take longest."""
     b = Builder("large")
     x = b.input("data", (1, 32, 224, 224))
     for out, kernel in ((48, 3), (48, 1), (64, 3), (16, 3), (32, 1), (64, 3)):

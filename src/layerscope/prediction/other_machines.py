@@ -1,4 +1,4 @@
-"""Machines that are not here: rates fitted on published speeds, or scaled by data sheets."""
+"""Predict times on other machines: rates fitted to published speeds, or scaled by data sheets."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
 
 NEAREST = "rtx4090-compiled"  # the fitted machine that others are scaled from
-STORED_AS = {"tf32": "fp32"}  # dtypes that only products have
+STORED_AS = {"tf32": "fp32"}  # dtypes of products whose tensors have another
 
 
 def machines() -> tuple[str, ...]:
-    """Names that `--on` takes."""
+    """Names of machines for `--on`."""
     return (*FITTED, *(name for name in ACCELERATORS if name not in FITTED))
 
 
 def sheet_of(name: str) -> Accelerator:
-    """The data sheet of a machine that `--on` takes."""
-    known = machines()
-    if name not in known:
-        raise UnknownName("machine", name, known, f"; known: this, {', '.join(known)}")
+    """The data sheet of a machine."""
+    names = machines()
+    if name not in names:
+        raise UnknownName("machine", name, names, f"; known: this, {', '.join(names)}")
     return ACCELERATORS[name.removesuffix("-compiled")]
 
 
 def fitted_dtype(name: str) -> str:
-    """The dtype of a machine's products where none is asked for: half precision if it has one."""
+    """Default dtype of products on a machine: half precision if it has one."""
     if name in FITTED:
         return FITTED[name].dtype
     peaks = sheet_of(name).tflops
@@ -41,9 +41,10 @@ def fitted_dtype(name: str) -> str:
 
 
 def dtype_on(name: str, asked: str | None, own: str) -> str:
-    """The dtype that a network would run in on a machine; `own` is what its file has.
+    """The dtype that a network runs in on a machine; `own` is the dtype of its file.
 
-    A network in fp32 runs in half precision unless asked otherwise, as the published speeds do.
+    A network in fp32 runs in half precision unless `asked` says otherwise, as for the published
+    speeds.
     """
     peaks = sheet_of(name).tflops
     numeric = {dtype for sheet in ACCELERATORS.values() for dtype in sheet.tflops}
@@ -105,16 +106,16 @@ def _guess(layer: Layer, rates: Mapping[str, float], error: float, floors: Floor
 
 
 def limits_of(sheet: Accelerator, dtype: str) -> Limits:
-    """What a data sheet says is the most; products of fp32 tensors may run in tf32."""
+    """Peaks of a data sheet; products of fp32 tensors may run in tf32."""
     peaks = {kind: value * 1e12 for kind, value in sheet.tflops.items()}
     peaks[STORED_AS.get(dtype, dtype)] = sheet.tflops[dtype] * 1e12
     return Limits(peaks, sheet.gb_s * 1e9, sheet.cache_mb * 1e6)
 
 
 def scaled(name: str, dtype: str) -> dict[str, float]:
-    """Rates in a dtype: products by peaks, bytes by bandwidth and width, starts as they are.
+    """Rates in a dtype: products scale by peak, bytes by bandwidth and width, overheads do not.
 
-    They are scaled from the machine itself where it was fitted, else from the nearest one.
+    They are scaled from the machine itself if it was fitted, else from the nearest one.
     """
     base = name if name in FITTED else NEAREST
     mine, other, fitted = sheet_of(name), sheet_of(base), FITTED[base]

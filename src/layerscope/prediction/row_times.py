@@ -1,9 +1,8 @@
-"""What rows of a network take here: the least of repeats that lie far apart.
+"""Times of rows on this machine: the minimum over repeats that are far apart in time.
 
-A processor that others use too, or that a hypervisor shares out, is slower for seconds at a time.
-The least of many repeats is what comes out again best: between two halves of the repeats of the
-same rows it differs by a third as much as their median, also when that is scaled by how long a
-product took around them.
+A shared or virtual processor is slower for seconds at a time. The minimum over many repeats is the
+most reproducible figure: between two halves of the repeats it differs a third as much as the
+median, even if the median is scaled by the time of a matrix product measured around them.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from collections.abc import Sequence
 from statistics import median
 
 from layerscope.engines import engine
-from layerscope.engines.subject import Options, subject_of
+from layerscope.engines.workload import MeasureOptions, prepare_workload
 from layerscope.interrupts import scratch_folder
 from layerscope.prediction.engine_rules import EngineRules
-from layerscope.prediction.fusing import rows_of
+from layerscope.prediction.fusion import fused_rows
 from layerscope.prediction.layout import layouts_of
-from layerscope.prediction.row_features import Work, reorder_of, work_of
+from layerscope.prediction.row_features import RowWork, reorder_of, work_of
 from layerscope.report import Report
 from layerscope.report.measurement import Run
 
@@ -26,18 +25,18 @@ RowTimes = dict[tuple[str, ...], float]  # seconds of a row by its layers
 
 
 def run_once(report: Report, name: str, threads: int) -> Run:
-    """Some repeats of a network on an engine."""
+    """Run a network a few times on an engine."""
     with scratch_folder() as folder:
-        subject = subject_of(report, folder)
-        options = Options(threads, RUNS, memory=False, paired=False)
-        run: Run = engine(name).measure(subject, options)[0]
-    if run.code == 130:  # a cut-off run is no sample
+        workload = prepare_workload(report, folder)
+        options = MeasureOptions(threads, RUNS, memory=False, paired=False)
+        run, _ = engine(name).measure(workload, options)
+    if run.code == 130:  # an interrupted run is no sample
         raise KeyboardInterrupt
     return run
 
 
 def layers_and_reorders(runs: Sequence[Run]) -> tuple[RowTimes, RowTimes]:
-    """Seconds of layers, and of changes of layout by the layer they are for."""
+    """Seconds of rows, and of layout changes by the layer that they belong to."""
     found: dict[str, RowTimes] = {"layer": {}, "layout": {}}
     for run in runs:
         times: dict[tuple[str, tuple[str, ...]], list[float]] = {}
@@ -53,7 +52,7 @@ def layers_and_reorders(runs: Sequence[Run]) -> tuple[RowTimes, RowTimes]:
 
 
 def row_times(runs: Sequence[Run]) -> RowTimes:
-    """Seconds of every row; a change of layout is with the layer it is for."""
+    """Seconds of every row, layout changes included."""
     layers, reorders = layers_and_reorders(runs)
     spare = {key[0]: seconds for key, seconds in reorders.items()}
     return {
@@ -62,17 +61,17 @@ def row_times(runs: Sequence[Run]) -> RowTimes:
 
 
 def end_to_end(runs: Sequence[Run]) -> float:
-    """Seconds of the quickest repeat."""
+    """Seconds of the fastest run."""
     return min(min(run.timing.runs_s) for run in runs)
 
 
 def around(runs: Sequence[Run]) -> float:
-    """Seconds of a network's runs that are in no row."""
+    """Seconds of a run that are in no row."""
     return max(min(min(run.rows[-1].runs_s) for run in runs), 0.0)
 
 
 def together(networks: Sequence[Sequence[Run]]) -> float:
-    """The quickest repeat over the sum of the quickest rows, which are not all of one repeat."""
+    """Fastest run over the sum of the fastest rows, whose minima come from different runs."""
     ratios = [
         (end_to_end(runs) - around(runs)) / whole
         for runs in networks
@@ -90,11 +89,13 @@ def readers_of(report: Report) -> dict[str, list[str]]:
     return found
 
 
-def works_of(report: Report, runs: Sequence[Run], rules: EngineRules) -> list[tuple[Work, float]]:
-    """Work and time of every row, and of every change of layout that is to be expected."""
+def works_of(
+    report: Report, runs: Sequence[Run], rules: EngineRules
+) -> list[tuple[RowWork, float]]:
+    """The work and seconds of every row, and of every layout change that the rules predict."""
     readers = readers_of(report)
-    layouts = layouts_of(report, rows_of(report, rules), rules)
-    found: list[tuple[Work, float]] = []
+    layouts = layouts_of(report, fused_rows(report, rules), rules)
+    found: list[tuple[RowWork, float]] = []
     times, reorders = layers_and_reorders(runs)
     for key, seconds in times.items():
         layers = [report.by_name[n] for n in key if n in report.by_name]

@@ -1,4 +1,4 @@
-"""A prediction for this machine, from its own micro-benchmarks."""
+"""Predict times on this machine from its own micro-benchmarks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import fsum, sqrt
 
 from layerscope.errors import UsageError
-from layerscope.prediction.calibration import Calibration, known
+from layerscope.prediction.calibration import Calibration, cached_calibration
 from layerscope.prediction.floors import Floors, rest_of_weights
-from layerscope.prediction.fusing import rows_of
+from layerscope.prediction.fusion import fused_rows
 from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.row_features import reorder_of, work_of
 from layerscope.prediction.row_times import readers_of
@@ -16,7 +16,7 @@ from layerscope.report import Report
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
 
-CALIBRATED = ("fp32",)  # dtypes of the micro-networks
+CALIBRATED = ("fp32",)  # dtypes that the micro-benchmarks measure
 
 
 def check_dtype(dtype: str | None) -> None:
@@ -30,7 +30,7 @@ def check_dtype(dtype: str | None) -> None:
 
 def predict_here(report: Report, name: str, threads: int) -> Prediction:
     """Seconds of every row on this machine."""
-    found = known(name, threads)
+    found = cached_calibration(name, threads)
     if found is None:
         raise UsageError(
             f"no calibration of {name} on {threads} threads of this processor; "
@@ -61,17 +61,17 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
 
 
 def guesses(report: Report, found: Calibration, floors: Floors) -> list[LayerGuess]:
-    """A guess a row; that of a change of layout is in the row whose output it is of."""
+    """One guess per row; a layout change counts in the row that produces the tensor."""
     model = found.model()
     readers = readers_of(report)
-    rows = rows_of(report, found.rules)
+    rows = fused_rows(report, found.rules)
     layouts = layouts_of(report, rows, found.rules)
-    made = []
+    rows_guessed = []
     for row in rows:
         names = tuple(layer.name for layer in row)
         if any(layer.status == "unknown" and layer.node.times for layer in row):
             kinds = " + ".join(layer.op for layer in row)
-            made.append(LayerGuess(" + ".join(names), names, kinds, None, None))
+            rows_guessed.append(LayerGuess(" + ".join(names), names, kinds, None, None))
             continue
         work = work_of(row, report, readers, layouts)
         seconds, error = model.guess(work)
@@ -81,8 +81,8 @@ def guesses(report: Report, found: Calibration, floors: Floors) -> list[LayerGue
             error = (seconds * error + more * off) / (seconds + more)
             seconds += more
         seconds = max(seconds, floors.row(names))
-        made.append(LayerGuess(" + ".join(names), names, work.kind, seconds, error))
-    return made
+        rows_guessed.append(LayerGuess(" + ".join(names), names, work.kind, seconds, error))
+    return rows_guessed
 
 
 def overhead(rows: Sequence[LayerGuess], found: Calibration) -> float:
@@ -91,9 +91,9 @@ def overhead(rows: Sequence[LayerGuess], found: Calibration) -> float:
 
 
 def _together(rows: list[LayerGuess], shared: float) -> float:
-    """Errors of rows that go either way, and the one that micro-networks as wholes had."""
-    known_rows = [(row.time_s, row.error) for row in rows if row.time_s and row.error is not None]
-    total = sum(seconds for seconds, _ in known_rows)
-    squares = sum((seconds * error) ** 2 for seconds, error in known_rows)
+    """Relative error of the sum: independent errors of rows, and the error shared by all."""
+    guessed = [(row.time_s, row.error) for row in rows if row.time_s and row.error is not None]
+    total = sum(seconds for seconds, _ in guessed)
+    squares = sum((seconds * error) ** 2 for seconds, error in guessed)
     apart = sqrt(squares) / total if total else 0.0
     return sqrt(apart**2 + shared**2)

@@ -1,10 +1,14 @@
-"""Number types of PyTorch in our words."""
+"""Dtypes of PyTorch and their names in layerscope: torch.float32 is fp32."""
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from layerscope.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
 
 NAMES = {
     "float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16",
@@ -17,13 +21,13 @@ NAMES = {
     "complex32": "complex32", "complex64": "complex64", "complex128": "complex128",
 }  # fmt: skip
 FLOATS = ("fp64", "fp32", "fp16", "bf16", "fp8")
-INEXACT = ("fp", "bf", "complex")  # how the names of types begin that are not of whole numbers
+INEXACT = ("fp", "bf", "complex")  # prefixes of dtypes that are no integers
 
 
-def name_of(dtype: Any) -> str:
-    """Our name of a torch.dtype; one of its own if it has no other."""
-    told = str(dtype).removeprefix("torch.")
-    return NAMES.get(told, told)
+def name_of(dtype: torch.dtype | str) -> str:
+    """Name of a torch.dtype in layerscope; its own name if it has no other."""
+    name = str(dtype).removeprefix("torch.")
+    return NAMES.get(name, name)
 
 
 SHORT = {
@@ -35,21 +39,21 @@ SHORT = {
 }
 
 
-def dtype_name(kind: Any) -> str:
-    """Our name of a dtype given in any way: by PyTorch, NumPy, Python, or as text."""
+def dtype_name(kind: object) -> str:
+    """Name in layerscope of a dtype of PyTorch, NumPy or Python, or of a name of one."""
     text = kind if isinstance(kind, str) else getattr(kind, "name", getattr(kind, "__name__", None))
     text = str(kind if text is None else text).removeprefix("torch.")
     return NAMES.get(SHORT.get(text, text), text)
 
 
-def torch_dtype(torch: Any, kind: Any) -> Any:
-    """The torch.dtype of a dtype given in any way, or an error that names it."""
+def torch_dtype(torch: ModuleType, kind: object) -> torch.dtype | None:
+    """The torch.dtype of a dtype of PyTorch, NumPy or Python, or of its name; None of None."""
     if kind is None or isinstance(kind, torch.dtype):
         return kind
-    if isinstance(kind, type) and kind in (int, float, bool):  # what PyTorch takes them for
+    if isinstance(kind, type) and kind in (int, float, bool):  # as PyTorch maps them
         return {int: torch.int64, float: torch.float64, bool: torch.bool}[kind]
-    ours = dtype_name(kind)
-    for theirs, name in NAMES.items():
-        if name == ours and hasattr(torch, theirs):
-            return getattr(torch, theirs)
+    wanted = dtype_name(kind)
+    for torch_name, name in NAMES.items():
+        if name == wanted and hasattr(torch, torch_name):
+            return getattr(torch, torch_name)
     raise UsageError(f"dtype {kind!r}, expected a torch.dtype or a name such as 'float16'")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from layerscope.formats.torch.checkpoints.stored_array import check_name
 from layerscope.formats.torch.export_schema import ExportedCall, GraphModule, stack_of
 from layerscope.formats.torch.fast_paths import PRINTED
 from layerscope.formats.torch.module_table import ModuleInfo
-from layerscope.formats.torch.stored import check_name
 from layerscope.formats.torch.tracking import Tracker
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import FormatError
-from layerscope.formats.torch.stored import check_elements, check_sizes, short
+from layerscope.formats.torch.checkpoints.stored_array import check_elements, check_sizes, short
 from layerscope.graph.types import Shape
 from layerscope.limits import ARRAY_RANK
 from layerscope.ops.torch_strides import dense

@@ -14,6 +14,7 @@ from msgspec import Struct
 from layerscope.errors import FormatError
 from layerscope.formats.torch.aten import CONSTANTS, RANDOM, TABLE
 from layerscope.formats.torch.aten.declared_outputs import declared_op
+from layerscope.formats.torch.checkpoints.stored_array import check_name
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.export_arguments import (
     ArgumentReader,
@@ -41,7 +42,6 @@ from layerscope.formats.torch.graph_assembly import floating_of, unused_note, un
 from layerscope.formats.torch.inplace_writes import write
 from layerscope.formats.torch.lowering import CallPlan, Lowering, PlannedNode, TensorRef
 from layerscope.formats.torch.module_table import ParamTable
-from layerscope.formats.torch.stored import check_name
 from layerscope.formats.torch.tensors import TensorMeta, TracedTensor, ViewCall
 from layerscope.formats.torch.tracking import Tracker
 from layerscope.graph import attributes as at

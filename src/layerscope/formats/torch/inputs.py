@@ -1,23 +1,29 @@
-"""What a model is called with: shapes into tensors, nests of them, names of inputs."""
+"""Inputs of a model: tensors from shapes, nested containers of tensors, names of inputs."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from operator import index
-from types import FunctionType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from layerscope.errors import UsageError
 from layerscope.formats.torch.dtypes import torch_dtype
 
-Nest = Any
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+Nested = Any  # a tensor, or lists, tuples, mappings and dataclasses of tensors and other values
 
 
-def from_sizes(torch: Any, sizes: Any, dtypes: Any = None) -> tuple[Any, ...] | dict[str, Any]:
-    """Tensors without numbers of these shapes: one, several in a row, or by name."""
-    if hasattr(sizes, "tolist"):  # of an array
+def from_sizes(
+    torch: ModuleType, sizes: Any, dtypes: object = None
+) -> tuple[Tensor, ...] | dict[str, Tensor]:
+    """Meta tensors of these shapes: one shape, a sequence of shapes, or a mapping by name."""
+    if hasattr(sizes, "tolist"):  # a NumPy array
         sizes = sizes.tolist()
     if isinstance(sizes, Mapping):
         kinds = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(sizes, dtypes)
@@ -32,11 +38,11 @@ def from_sizes(torch: Any, sizes: Any, dtypes: Any = None) -> tuple[Any, ...] | 
     return tuple(_empty(torch, size, kind) for size, kind in zip(listed, given, strict=True))
 
 
-def _first(kind: Any) -> Any:
+def _first(kind: object) -> object:
     return kind[0] if isinstance(kind, (list, tuple)) else kind
 
 
-def _empty(torch: Any, size: Any, dtype: Any) -> Any:
+def _empty(torch: ModuleType, size: Iterable[SupportsIndex], dtype: object) -> Tensor:
     try:
         shape = tuple([index(n) for n in size])
     except TypeError:
@@ -47,66 +53,68 @@ def _empty(torch: Any, size: Any, dtype: Any) -> Any:
     return torch.empty(shape, dtype=kind or torch.get_default_dtype(), device="meta")
 
 
-def map_tensors(nest: Nest, torch: Any, change: Callable[[Any], Any]) -> Nest:
-    """The same nest with every tensor changed; what is no container stays as it is."""
-    if isinstance(nest, torch.Tensor):
-        return change(nest)
-    if type(nest) in (list, tuple, set):
-        return type(nest)([map_tensors(each, torch, change) for each in nest])
-    if isinstance(nest, torch.nn.utils.rnn.PackedSequence):
-        orders = map_tensors(nest[2:], torch, change)
-        return type(nest)(change(nest.data), nest.batch_sizes.clone(), *orders)  # read on the CPU
-    if isinstance(nest, Mapping):
-        changed = {key: map_tensors(value, torch, change) for key, value in nest.items()}
-        if type(nest) is dict:
+def map_tensors(nested: Nested, torch: ModuleType, change: Callable[[Tensor], Tensor]) -> Nested:
+    """Copy nested containers with every tensor replaced by `change(tensor)`."""
+    if isinstance(nested, torch.Tensor):
+        return change(nested)
+    if type(nested) in (list, tuple, set):
+        return type(nested)([map_tensors(each, torch, change) for each in nested])
+    if isinstance(nested, torch.nn.utils.rnn.PackedSequence):
+        orders = map_tensors(nested[2:], torch, change)
+        return type(nested)(
+            change(nested.data), nested.batch_sizes.clone(), *orders
+        )  # read on the CPU
+    if isinstance(nested, Mapping):
+        changed = {key: map_tensors(value, torch, change) for key, value in nested.items()}
+        if type(nested) is dict:
             return changed
-        kind: Any = type(nest)
+        kind: Callable[[object], object] = type(nested)
         try:
             return kind(changed)
         except TypeError:
             return changed
-    if isinstance(nest, tuple) and hasattr(nest, "_fields"):
-        return type(nest)(*[map_tensors(each, torch, change) for each in nest])
-    if is_dataclass(nest) and not isinstance(nest, type):
+    if isinstance(nested, tuple) and hasattr(nested, "_fields"):
+        return type(nested)(*[map_tensors(each, torch, change) for each in nested])
+    if is_dataclass(nested) and not isinstance(nested, type):
         return replace(
-            nest,
+            nested,
             **{
-                f.name: map_tensors(getattr(nest, f.name), torch, change)
-                for f in fields(nest)
+                f.name: map_tensors(getattr(nested, f.name), torch, change)
+                for f in fields(nested)
                 if f.init
             },
         )
-    return nest
+    return nested
 
 
-def has_arrays(nest: Nest) -> bool:
-    """Whether NumPy's arrays are among what a model is called with."""
-    if isinstance(nest, Mapping):
-        nest = [*nest.values()]
-    if isinstance(nest, (list, tuple)):
-        return any(has_arrays(each) for each in nest)
-    return type(nest).__module__ == "numpy"
+def has_arrays(nested: Nested) -> bool:
+    """Whether the inputs of a model contain NumPy arrays."""
+    if isinstance(nested, Mapping):
+        nested = [*nested.values()]
+    if isinstance(nested, (list, tuple)):
+        return any(has_arrays(each) for each in nested)
+    return type(nested).__module__ == "numpy"
 
 
-def tensors_in(nest: Nest, torch: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Every tensor in a nest with its path in it."""
-    if isinstance(nest, torch.Tensor):
-        yield name, nest
+def tensors_in(nested: Nested, torch: ModuleType, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Every tensor in nested containers, with its path."""
+    if isinstance(nested, torch.Tensor):
+        yield name, nested
         return
-    pairs: Any = ()
-    if type(nest) in (list, tuple):
-        pairs = enumerate(nest)
-    elif isinstance(nest, Mapping):
-        pairs = nest.items()
-    elif isinstance(nest, tuple) and hasattr(nest, "_fields"):
-        pairs = zip(nest._fields, nest, strict=True)
-    elif isinstance(nest, (list, tuple, set)):
-        pairs = enumerate(nest)
-    elif is_dataclass(nest) and not isinstance(nest, type):
-        pairs = [(f.name, getattr(nest, f.name)) for f in fields(nest)]
-    elif hasattr(nest, "__dict__") and type(nest).__module__ not in ("builtins", "torch"):
-        pairs = [(key, value) for key, value in vars(nest).items() if not key.startswith("__")]
-        if isinstance(nest, (torch.nn.Module, type)):
+    pairs: Iterable[tuple[object, object]] = ()
+    if type(nested) in (list, tuple):
+        pairs = enumerate(nested)
+    elif isinstance(nested, Mapping):
+        pairs = nested.items()
+    elif isinstance(nested, tuple) and hasattr(nested, "_fields"):
+        pairs = zip(nested._fields, nested, strict=True)
+    elif isinstance(nested, (list, tuple, set)):
+        pairs = enumerate(nested)
+    elif is_dataclass(nested) and not isinstance(nested, type):
+        pairs = [(f.name, getattr(nested, f.name)) for f in fields(nested)]
+    elif hasattr(nested, "__dict__") and type(nested).__module__ not in ("builtins", "torch"):
+        pairs = [(key, value) for key, value in vars(nested).items() if not key.startswith("__")]
+        if isinstance(nested, (torch.nn.Module, type)):
             pairs = ()
     for key, value in pairs:
         if isinstance(value, (str, int, float)):
@@ -114,26 +122,28 @@ def tensors_in(nest: Nest, torch: Any, name: str = "") -> Iterator[tuple[str, An
         yield from tensors_in(value, torch, f"{name}.{key}" if name else str(key))
 
 
-def _names(forward: Any) -> Sequence[str]:
-    """Names of the arguments that go by place."""
+def _names(forward: Callable[..., object]) -> Sequence[str]:
+    """Names of the positional parameters."""
     function = getattr(forward, "__func__", None)
-    if type(function) is FunctionType and not vars(function):  # as most are, in a tenth of the time
+    if type(function) is FunctionType and not vars(function):  # the usual case, ten times as fast
         code = function.__code__
         return code.co_varnames[1 : code.co_argcount]
     try:
         return [
             name
-            for name, told in inspect.signature(forward).parameters.items()
-            if told.kind in (told.POSITIONAL_ONLY, told.POSITIONAL_OR_KEYWORD)
+            for name, parameter in inspect.signature(forward).parameters.items()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):
         return ()
 
 
-def named_inputs(model: Any, args: Any, kwargs: Any, torch: Any) -> list[tuple[str, Any]]:
-    """Tensors of the call, named by the parameters of the forward."""
+def named_inputs(
+    model: Module, args: Sequence[Nested], kwargs: Mapping[str, Nested], torch: ModuleType
+) -> list[tuple[str, Tensor]]:
+    """Tensors of a call, named after the parameters of the forward."""
     names = _names(model.forward)
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, Tensor]] = []
     for n, arg in enumerate(args):
         found += tensors_in(arg, torch, names[n] if n < len(names) else f"input{n}")
     for name, arg in kwargs.items():

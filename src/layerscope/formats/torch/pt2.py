@@ -1,7 +1,7 @@
-"""Exported programs of PyTorch, which torch.export.save writes; needs no PyTorch.
+"""Exported programs of PyTorch (.pt2), written by torch.export.save; needs no PyTorch.
 
-A .pt2 file is a zip archive whose members stand in it as they are. Of them the JSON of the program
-and that of its weights' places are read, nothing else; and nothing is executed.
+A .pt2 file is a zip archive with uncompressed members. Only the JSON of the program and of the
+weight locations is read; no code is executed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import msgspec
 from layerscope.errors import FormatError, GraphError, UsageError
 from layerscope.formats import ReadOptions
 from layerscope.formats.documents import check_unique_keys
-from layerscope.formats.torch.archive import Archive, opened
+from layerscope.formats.torch.checkpoints.stored_array import check_name, short
+from layerscope.formats.torch.checkpoints.zip_archive import ZipArchive, open_archive
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.export_schema import (
     ExportedProgram,
@@ -22,7 +23,6 @@ from layerscope.formats.torch.export_schema import (
     Payloads,
     SizeReader,
 )
-from layerscope.formats.torch.stored import check_name, short
 from layerscope.graph.types import Graph, storage_bytes
 from layerscope.limits import JSON_BYTES, plain
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def recognise(head: bytes) -> bool:
-    """A zip archive that begins with a member of an exported program."""
+    """Whether a file is a zip archive that begins with a member of an exported program."""
     if head[:4] != b"PK\x03\x04":
         return False
     name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
@@ -45,13 +45,13 @@ def read(path: str, options: ReadOptions) -> Graph:
         ProgramReader,
     )  # here, as each reader is asked of each file
 
-    with opened(path, "the zip archive that torch.export.save writes") as archive:
+    with open_archive(path, "the zip archive that torch.export.save writes") as archive:
         members = archive.members
         program = _decoded(archive, _model(path, list(members)), ExportedProgram)
-        places = [name for name in members if name.endswith("/model_weights_config.json")]
+        configs = [name for name in members if name.endswith("/model_weights_config.json")]
         stored: dict[str, Payload] = {}
-        if len(places) == 1:
-            stored = _payloads(archive, places[0])
+        if len(configs) == 1:
+            stored = _payloads(archive, configs[0])
     try:
         graph = ProgramReader(path, program.graph_module, stored).graph()
     except RecursionError:
@@ -63,7 +63,7 @@ def read(path: str, options: ReadOptions) -> Graph:
 
 
 def _model(path: str, names: list[str]) -> str:
-    """The member that is the program."""
+    """Name of the member that contains the program."""
     found = [
         name
         for name in names
@@ -72,12 +72,12 @@ def _model(path: str, names: list[str]) -> str:
     ]
     usual = [name for name in found if name.endswith(("models/model.json", OLD))]
     if len(usual) != 1 and len(found) != 1:
-        told = f"programs {', '.join(found[:5])}" if found else "no program"
-        raise FormatError(f"{path}: {told} in it, expected one models/model.json")
+        listed = f"programs {', '.join(found[:5])}" if found else "no program"
+        raise FormatError(f"{path}: {listed} in it, expected one models/model.json")
     return (usual if len(usual) == 1 else found)[0]
 
 
-def _decoded(archive: Archive, name: str, kind: type[T]) -> T:
+def _decoded(archive: ZipArchive, name: str, kind: type[T]) -> T:
     data = archive.read(name, JSON_BYTES)
     try:
         decoded = msgspec.json.decode(data, type=kind)
@@ -87,8 +87,8 @@ def _decoded(archive: Archive, name: str, kind: type[T]) -> T:
     return decoded
 
 
-def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
-    """Where the arrays of a model are stored, each inside its member of the archive."""
+def _payloads(archive: ZipArchive, name: str) -> dict[str, Payload]:
+    """Locations of the stored arrays; raise if one exceeds its member of the archive."""
     found = _decoded(archive, name, Payloads).config
     folder = name.removesuffix("model_weights_config.json")
     sizes = SizeReader(archive.path)
@@ -117,9 +117,9 @@ def _payloads(archive: Archive, name: str) -> dict[str, Payload]:
 
 
 def _same_inputs(path: str, graph: Graph, options: ReadOptions) -> None:
-    """A program is of the sizes it was exported with: others are refused."""
+    """Raise for input sizes other than those the program was exported with."""
     if options.dims:
-        raise UsageError(f"{path}: an exported program has its sizes; export it with others")
+        raise UsageError(f"{path}: an exported program has fixed sizes; export it with others")
     own = {tensor.name: tensor.shape or () for tensor in graph.inputs}
     wanted = {name or graph.inputs[0].name: tuple(s) for name, s in options.inputs.items()}
     for name, shape in wanted.items():
@@ -133,5 +133,5 @@ def _same_inputs(path: str, graph: Graph, options: ReadOptions) -> None:
 
 
 def _other(path: str, name: str, own: tuple[int, ...], asked: str) -> str:
-    told = "x".join(map(str, own))
-    return f"{path}: exported for {name} of {told}, not {asked}; export it with other sizes"
+    shape = "x".join(map(str, own))
+    return f"{path}: exported for {name} of {shape}, not {asked}; export it with other sizes"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from layerscope.errors import FormatError, GraphError
-from layerscope.formats.torch.stored import Stored
+from layerscope.formats.torch.checkpoints.stored_array import StoredArray
 from layerscope.graph.types import Graph, Node, Param, Role, Tensor
 
 NOTE = "a file of weights tells no operations: parameters only"
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-def parameters_only(path: str, arrays: list[Stored], note: str = NOTE) -> Graph:
-    """A graph with one node for each module, which has the parameters of the file and no op."""
+def parameters_only(path: str, arrays: list[StoredArray], note: str = NOTE) -> Graph:
+    """A graph whose nodes hold the arrays of a file, one node a module; what they do is unknown."""
     if not arrays:
         raise FormatError(f"{path}: no arrays in it")
     modules: dict[str, list[Param]] = {}

@@ -1,4 +1,4 @@
-"""Models of transformers from their configuration alone: no weights, no code of others."""
+"""Models of transformers built from a config.json; reads no weights and runs no remote code."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from layerscope.errors import FormatError, MissingExtra, UnknownName, UsageError
+from layerscope.errors import FormatError, MissingExtra, UnknownName
 from layerscope.formats import near_files
 from layerscope.formats.documents import unique_object
 from layerscope.formats.torch.capture import the_torch
-from layerscope.formats.torch.model_bounds import bounded_model
-from layerscope.formats.torch.vision_names import build, torchvision_models
+from layerscope.formats.torch.model_names.building import bounded_model, build
+from layerscope.formats.torch.model_names.torchvision_timm import torchvision_models
 from layerscope.graph.types import Shape
 from layerscope.limits import CONFIG_BYTES, MODEL_LAYERS, MOST_SIZE, NUMBER_DIGITS
 
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+Settings = dict[str, Any]  # the JSON object of a config.json
 LAYERS = re.compile(r"(^|_)(n_?layers?|layers|depth|num_blocks)$")
-MOST_PARTS = 100  # configurations in a configuration
+MOST_PARTS = 100  # nested configurations, such as text_config
 MOST_INPUT = 2**31 - 1
 TOKENS: Shape = (1, 128)
-DECODED: Shape = (1, 16)  # tokens that an encoder-decoder is given to decode
+DECODER_TOKENS: Shape = (1, 16)  # of the decoder of an encoder-decoder
 
 
-def hugging_face_model(path: str) -> tuple[Any, Mapping[str, Shape], tuple[str, ...]]:
-    """The model of a config.json, or of a folder with one; shapes of its inputs, and notes."""
+def hugging_face_model(
+    path: str,
+) -> tuple[PreTrainedModel, Mapping[str, Shape], tuple[str, ...]]:
+    """Build the model of a config.json or of its folder; also its input shapes, and notes."""
     path = os.path.join(path, "config.json") if os.path.isdir(path) else path
     settings = _read(path)
     torch = the_torch()
@@ -41,31 +48,34 @@ def hugging_face_model(path: str) -> tuple[Any, Mapping[str, Shape], tuple[str, 
         raise MissingExtra("a model of transformers", "hf") from None
     kind = settings.pop("model_type")
     if settings.pop("auto_map", None) and kind not in transformers.CONFIG_MAPPING:
-        raise FormatError(f"{path}: {kind} brings code of its own, which is not run")
+        raise FormatError(f"{path}: {kind} needs remote code, which is not run")
     if kind not in transformers.CONFIG_MAPPING:
         raise UnknownName("model_type", kind, list(transformers.CONFIG_MAPPING.keys()))
     config = transformers.CONFIG_MAPPING[kind](**settings)
     _check_config(path, config, transformers.PreTrainedConfig)
     named = next(iter(settings.get("architectures") or ()), "")
     factory = _model_class(path, transformers, config, named) if named else None
-    make = factory or partial(transformers.AutoModel.from_config, trust_remote_code=False)
+    automatic = partial(transformers.AutoModel.from_config, trust_remote_code=False)
+    make: Callable[[PretrainedConfig], PreTrainedModel] = factory or automatic
     model = build(partial(make, config), guard=partial(bounded_model, path))
     notes: tuple[str, ...] = ()
     if named and factory is None:
         version = transformers.__version__
         used = type(model).__name__
         notes = (f"{named} is not in transformers {version}: counted is {used} of {kind}",)
-    return model, _usual_inputs(path, model, config), notes
+    return model, _default_inputs(path, model, config), notes
 
 
-def _model_class(path: str, transformers: Any, config: Any, named: str) -> Any:
-    """The class that `architectures` names, None if transformers has none of that name.
+def _model_class(
+    path: str, transformers: ModuleType, config: PretrainedConfig, named: str
+) -> type[PreTrainedModel] | None:
+    """Return the class that `architectures` names, None if transformers has no such class.
 
-    Only a model of transformers for this very configuration is taken, never another attribute.
+    Only a model class of transformers whose config_class fits is accepted, no other attribute.
     """
     if not named.isidentifier() or not hasattr(transformers, named):
         return None
-    found = getattr(transformers, named)
+    found: type[PreTrainedModel] = getattr(transformers, named)
     own = isinstance(found, type) and found.__module__.startswith("transformers.")
     if not own or not issubclass(found, transformers.PreTrainedModel):
         raise FormatError(
@@ -80,7 +90,7 @@ def _model_class(path: str, transformers: Any, config: Any, named: str) -> Any:
     return found
 
 
-def _read(path: str) -> dict[str, Any]:
+def _read(path: str) -> Settings:
     wanted = "expected the config.json of a model; nothing is downloaded"
 
     def number(digits: str) -> int:
@@ -110,8 +120,8 @@ def _read(path: str) -> dict[str, Any]:
     return settings
 
 
-def _check_settings(path: str, settings: dict[str, Any]) -> None:
-    """Raise for sizes that no model has, and for what would load code of others."""
+def _check_settings(path: str, settings: Settings) -> None:
+    """Raise for sizes that no model has and for remote code; remove `auto_map`, which names it."""
     values: list[tuple[str, Any]] = list(settings.items())
     while values:
         name, value = values.pop()
@@ -126,11 +136,11 @@ def _check_settings(path: str, settings: dict[str, Any]) -> None:
             if LAYERS.search(name):
                 MODEL_LAYERS.check(value, f"{path}: {name[:80]}")
         elif isinstance(value, str) and name.endswith("_implementation") and "/" in value:
-            raise FormatError(f"{path}: {name} {value[:80]} is code of others and is not run")
+            raise FormatError(f"{path}: {name} {value[:80]} is remote code, which is not run")
 
 
-def _check_config(path: str, config: Any, kind: type) -> None:
-    """Raise for a model of too many layers, however its configuration calls them."""
+def _check_config(path: str, config: PretrainedConfig, kind: type) -> None:
+    """Raise for a model of too many layers; config classes map their own name for the number."""
     parts = [config]
     for part in parts:
         layers = getattr(part, "num_hidden_layers", None)
@@ -140,8 +150,8 @@ def _check_config(path: str, config: Any, kind: type) -> None:
             parts += [each for each in vars(part).values() if isinstance(each, kind)]
 
 
-def _size(path: str, name: str, value: Any) -> int:
-    """A size of the input, as the configuration has it."""
+def _size(path: str, name: str, value: object) -> int:
+    """Return a size of the input that the configuration states."""
     if type(value) is not int or not 1 <= value <= MOST_INPUT:  # true is no size
         raise FormatError(
             f"{path}: {name} {str(value)[:80]}, expected a whole number from 1 to {MOST_INPUT:,}"
@@ -149,8 +159,10 @@ def _size(path: str, name: str, value: Any) -> int:
     return value
 
 
-def _usual_inputs(path: str, model: Any, config: Any) -> dict[str, Shape]:
-    """What its forward asks for first: images, sound or tokens, and tokens to decode."""
+def _default_inputs(
+    path: str, model: PreTrainedModel, config: PretrainedConfig
+) -> dict[str, Shape]:
+    """Shapes of images, audio or tokens by the model's main input, and of decoder tokens."""
     names = list(inspect.signature(model.forward).parameters)
     main = getattr(model, "main_input_name", "input_ids")
     text = getattr(config, "text_config", config)
@@ -171,33 +183,5 @@ def _usual_inputs(path: str, model: Any, config: Any) -> dict[str, Shape]:
         most = getattr(text, "max_position_embeddings", None) or TOKENS[1]
         shapes["input_ids"] = (1, min(TOKENS[1], _size(path, "max_position_embeddings", most)))
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in names:
-        shapes["decoder_input_ids"] = DECODED
+        shapes["decoder_input_ids"] = DECODER_TOKENS
     return shapes or {"input_ids": TOKENS}
-
-
-def check_positions(model: Any, tokens: int, name: str) -> None:
-    """Raise where a table of learned positions has fewer rows than there are tokens.
-
-    Tensors without numbers are looked up without a complaint, whatever the size of the table.
-    """
-    torch = the_torch()
-    others: tuple[str, ...] = ()  # parts that read images or sound, not tokens
-    for path, module in model.named_modules():
-        own = path.rpartition(".")[2]
-        if path and "input_ids" not in getattr(module, "main_input_name", "input_ids"):
-            others = (*others, f"{path}.")
-        if not isinstance(module, torch.nn.Embedding) or own not in POSITIONS:
-            continue
-        if path.startswith(others) or "vision" in path:
-            continue
-        first = getattr(module, "offset", None)
-        if first is None:
-            first = 0 if module.padding_idx is None else module.padding_idx + 1
-        rows = module.num_embeddings - int(first)
-        if rows < tokens:
-            raise UsageError(
-                f"{name}: {tokens} tokens, expected at most {rows}, the positions of {path}"
-            )
-
-
-POSITIONS = ("wpe", "position_embeddings", "embed_positions", "position_embedding")

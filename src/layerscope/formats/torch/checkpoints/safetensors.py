@@ -1,11 +1,11 @@
-"""Weights in safetensors files, and indices of weight files: names, shapes, dtypes; no PyTorch."""
+"""Safetensors files and index files (weight_map): names, shapes and dtypes; needs no PyTorch."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import msgspec
 from msgspec import Meta, Struct
@@ -14,16 +14,16 @@ from layerscope.errors import FormatError
 from layerscope.formats import HEAD_BYTES, ReadOptions
 from layerscope.formats.documents import check_unique_keys, is_json, unique_object
 from layerscope.formats.sources import file_inside
-from layerscope.formats.torch.pickled import stored_in
-from layerscope.formats.torch.stored import (
-    Span,
-    Stored,
+from layerscope.formats.torch.checkpoints.stored_array import (
+    ByteSpan,
+    StoredArray,
     array_bytes,
     check_name,
     check_sizes,
     check_spans,
     short,
 )
+from layerscope.formats.torch.checkpoints.torch_save import torch_save_arrays
 from layerscope.formats.torch.weights import parameters_only
 from layerscope.graph.types import Graph
 from layerscope.limits import (
@@ -45,8 +45,8 @@ FIELDS = ("dtype", "shape", "data_offsets")
 Size = Annotated[int, Meta(ge=0, le=MOST_SIZE)]
 
 
-class Entry(Struct, frozen=True, gc=False):
-    """What a header says of one array; the entry of the metadata has none of the fields."""
+class HeaderEntry(Struct, frozen=True, gc=False):
+    """Header fields of one array; the entry of the metadata has none of them."""
 
     dtype: str = ""
     shape: tuple[Size, ...] | None = None
@@ -54,24 +54,24 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 def recognise(head: bytes) -> bool:
-    """Eight bytes of a length, then JSON; or an index of such files."""
+    """Whether a file begins with the header length and JSON, or is an index of weight files."""
     if is_json(head):
         return b'"weight_map"' in head
     return head[8:10] == b'{"' and int.from_bytes(head[:8], "little") <= HEADER_BYTES.most
 
 
 def read(path: str, options: ReadOptions) -> Graph:
-    """The arrays of a file, or of all files that an index names: safetensors or of torch.save."""
+    """Read the arrays of a file, or of all files in an index (safetensors or torch.save)."""
     try:
         with open(path, "rb") as file:
             indexed = is_json(file.read(HEAD_BYTES))
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from None
-    return parameters_only(path, _indexed(path) if indexed else stored_arrays(path))
+    return parameters_only(path, _indexed(path) if indexed else safetensors_arrays(path))
 
 
-def _indexed(path: str) -> list[Stored]:
-    """Arrays of all files of an index; an array in two of them is refused."""
+def _indexed(path: str) -> list[StoredArray]:
+    """Arrays of all files of an index; an array that is in two files is refused."""
     INDEX_BYTES.check(os.path.getsize(path), path)
     try:
         with open(path, "rb") as file:
@@ -85,10 +85,11 @@ def _indexed(path: str) -> list[Stored]:
     check_unique_keys(data, path)
     INDEX_FILES.check(len(files), path)
     first: dict[str, str] = {}  # array -> the file it is in
-    found: list[Stored] = []
+    found: list[StoredArray] = []
     for name in sorted(files):
         each = file_inside(path, name)
-        for array in stored_arrays(each) if name.endswith(".safetensors") else stored_in(each):
+        arrays_of = safetensors_arrays if name.endswith(".safetensors") else torch_save_arrays
+        for array in arrays_of(each):
             if first.setdefault(array.name, name) != name:
                 raise FormatError(
                     f"{path}: {short(array.name)} is both in {first[array.name]} and in {name}"
@@ -97,7 +98,7 @@ def _indexed(path: str) -> list[Stored]:
     return found
 
 
-def stored_arrays(path: str) -> list[Stored]:
+def safetensors_arrays(path: str) -> list[StoredArray]:
     """Names, shapes and dtypes of the arrays in a safetensors file."""
     try:
         with open(path, "rb") as file:
@@ -114,8 +115,8 @@ def stored_arrays(path: str) -> list[Stored]:
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from None
     entries = _entries(path, header)
-    arrays: list[Stored] = []
-    spans: list[Span] = []
+    arrays: list[StoredArray] = []
+    spans: list[ByteSpan] = []
     for name, entry in entries.items():
         dtype = DTYPES.get(entry.dtype)
         if dtype is None or entry.shape is None or entry.data_offsets is None:
@@ -124,21 +125,22 @@ def stored_arrays(path: str) -> list[Stored]:
         begin, end = entry.data_offsets
         if array_bytes(path, entry.shape, dtype) != end - begin:
             _refuse(path, name, entry)
-        arrays.append(Stored(name, entry.shape, dtype))
-        spans.append(Span(begin, end, name))
+        arrays.append(StoredArray(name, entry.shape, dtype))
+        spans.append(ByteSpan(begin, end, name))
     check_spans(path, spans, whole - 8 - size)
     return arrays
 
 
-def _refuse(path: str, name: str, entry: Entry) -> NoReturn:
+def _refuse(path: str, name: str, entry: HeaderEntry) -> NoReturn:
+    """Raise the error that fits an invalid entry."""
     where = f"{path}: {short(name)}"
     for field in FIELDS:
         if getattr(entry, field) in ("", None):
             raise FormatError(f"{where}: no {field}, expected {', '.join(FIELDS)}")
     dtype = DTYPES.get(entry.dtype)
     if dtype is None:
-        known = ", ".join(DTYPES)
-        raise FormatError(f"{where}: unknown dtype {short(entry.dtype)!r}, expected one of {known}")
+        names = ", ".join(DTYPES)
+        raise FormatError(f"{where}: unknown dtype {short(entry.dtype)!r}, expected one of {names}")
     shape, (begin, end) = entry.shape or (), entry.data_offsets or (0, 0)
     count = array_bytes(where, shape, dtype)
     sizes = "x".join(map(str, shape)) or "1"
@@ -148,22 +150,23 @@ def _refuse(path: str, name: str, entry: Entry) -> NoReturn:
     )
 
 
-def _entries(path: str, header: bytes) -> Mapping[str, Entry]:
-    """Entries by name, without the metadata; a name or a field that stands twice is refused."""
+def _entries(path: str, header: bytes) -> Mapping[str, HeaderEntry]:
+    """Entries by name, without the metadata; a name or field that occurs twice is refused."""
     try:
-        entries = msgspec.json.decode(header, type=dict[str, Entry])
+        entries = msgspec.json.decode(header, type=dict[str, HeaderEntry])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _slowly(path, header)
+        return _entries_one_by_one(path, header)
     entries.pop(METADATA, None)
-    # Every entry spells its fields once, so more of them are of an entry that stands twice.
+    # JSON decoding drops duplicate keys. Each entry has every field once, so a higher count of
+    # field names means a duplicate.
     plain = b"\\" not in header and header.count(f'"{METADATA}"'.encode()) < 2
     if plain and all(header.count(f'"{field}"'.encode()) == len(entries) for field in FIELDS):
         return entries
-    return _slowly(path, header)
+    return _entries_one_by_one(path, header)
 
 
-def _slowly(path: str, header: bytes) -> dict[str, Entry]:
-    """The same, key by key, with errors that name the array."""
+def _entries_one_by_one(path: str, header: bytes) -> dict[str, HeaderEntry]:
+    """The same without msgspec, with errors that name the array."""
     where = f"{path}: header"
 
     def number(digits: str) -> int:
@@ -171,35 +174,35 @@ def _slowly(path: str, header: bytes) -> dict[str, Entry]:
         return int(digits)
 
     try:
-        told = json.loads(
+        entries = json.loads(
             header.decode("utf-8"), object_pairs_hook=unique_object(where), parse_int=number
         )
     except RecursionError:
         raise FormatError(f"{where}: nested too deep, expected objects of {FIELDS}") from None
     except ValueError as error:
         raise FormatError(f"{where} is no JSON, expected safetensors: {error}") from None
-    if not isinstance(told, dict):
-        raise FormatError(f"{where} is {_json(told)}, expected an object")
-    told.pop(METADATA, None)
-    return {name: _entry(f"{path}: {short(name)}", entry) for name, entry in told.items()}
+    if not isinstance(entries, dict):
+        raise FormatError(f"{where} is {_json_type(entries)}, expected an object")
+    entries.pop(METADATA, None)
+    return {name: _entry(f"{path}: {short(name)}", entry) for name, entry in entries.items()}
 
 
-def _entry(where: str, told: Any) -> Entry:
-    if not isinstance(told, dict):
-        raise FormatError(f"{where}: an entry without dtype or shape: {_json(told)}")
+def _entry(where: str, value: object) -> HeaderEntry:
+    if not isinstance(value, dict):
+        raise FormatError(f"{where}: an entry without dtype or shape: {_json_type(value)}")
     for field in FIELDS:
-        if field not in told:
+        if field not in value:
             raise FormatError(f"{where}: no {field}, expected {', '.join(FIELDS)}")
-    dtype, shape, offsets = (told[field] for field in FIELDS)
+    dtype, shape, offsets = (value[field] for field in FIELDS)
     if not isinstance(dtype, str):
-        raise FormatError(f"{where}: dtype is {_json(dtype)}, expected a text")
+        raise FormatError(f"{where}: dtype is {_json_type(dtype)}, expected a string")
     if not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
         raise FormatError(f"{where}: expected a list as shape and two numbers as data_offsets")
     begin, end = check_sizes(where, offsets, "data_offsets")
-    return Entry(dtype, check_sizes(where, shape), (begin, end))
+    return HeaderEntry(dtype, check_sizes(where, shape), (begin, end))
 
 
-def _json(told: Any) -> str:
-    """What kind of value JSON has, in its own words."""
+def _json_type(value: object) -> str:
+    """The JSON type of a value."""
     kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
-    return "null" if told is None else kinds.get(type(told), "a number")
+    return "null" if value is None else kinds.get(type(value), "a number")

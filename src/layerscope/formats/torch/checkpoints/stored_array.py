@@ -1,4 +1,4 @@
-"""Arrays that a file stores: one check of names, shapes and spans of bytes for every format."""
+"""Arrays stored in a file: checks of names, shapes and byte ranges, the same for every format."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from layerscope.limits import (
 SHOWN = 80  # characters of a name in an error
 
 
-class Stored(Struct, frozen=True, gc=False):
-    """One array of a file; `storage` is equal for two that share their numbers."""
+class StoredArray(Struct, frozen=True, gc=False):
+    """One array of a file; arrays that share their elements have the same `storage`."""
 
     name: str
     shape: Shape
@@ -30,8 +30,8 @@ class Stored(Struct, frozen=True, gc=False):
     storage: str = ""
 
 
-class Span(Struct, frozen=True, gc=False):
-    """Bytes of a file that belong to one array, from `begin` to before `end`."""
+class ByteSpan(Struct, frozen=True, gc=False):
+    """Bytes of a file that belong to one array: `begin` included, `end` excluded."""
 
     begin: int
     end: int
@@ -39,13 +39,13 @@ class Span(Struct, frozen=True, gc=False):
 
 
 def short(name: str) -> str:
-    """A name as an error prints it: in one line, and not too long."""
+    """A name as errors print it: shortened, and on one line."""
     text = name if len(name) <= SHOWN else f"{name[:SHOWN]}…"
     return text if text.isprintable() else ascii(text)
 
 
 def check_name(path: str, name: str) -> None:
-    """Raise for a name that is too long, or of too many modules."""
+    """Raise for a name that is too long, or nested too deeply."""
     if len(name) > NAME_CHARACTERS.most:
         NAME_CHARACTERS.check(len(name), f"{path}: {short(name)}")
     if name.count(".") >= NAME_DEPTH.most:
@@ -53,7 +53,7 @@ def check_name(path: str, name: str) -> None:
 
 
 def check_sizes(where: str, sizes: Sequence[object], what: str = "size") -> Shape:
-    """The sizes of an array, each a whole number from 0 to 2^63 - 1."""
+    """Check that every size is a whole number from 0 to 2^63 - 1, and return the shape."""
     if len(sizes) > ARRAY_RANK.most:
         ARRAY_RANK.check(len(sizes), where)
     for size in sizes:
@@ -65,7 +65,7 @@ def check_sizes(where: str, sizes: Sequence[object], what: str = "size") -> Shap
 
 
 def check_elements(where: str, shape: Shape) -> int:
-    """The elements of a shape, whose sizes are looked through already."""
+    """Number of elements of a shape whose sizes have been checked."""
     if len(shape) > ARRAY_RANK.most:
         ARRAY_RANK.check(len(shape), where)
     elements = prod(shape)
@@ -75,13 +75,13 @@ def check_elements(where: str, shape: Shape) -> int:
 
 
 def array_bytes(where: str, shape: Shape, dtype: str) -> int:
-    """Bytes of an array, whose sizes are looked through already."""
+    """Bytes of an array whose sizes have been checked."""
     return storage_bytes(check_elements(where, shape), dtype)
 
 
-def check_spans(path: str, spans: Iterable[Span], size: int) -> None:
-    """Raise unless all spans are inside `size` bytes of data and none overlaps another."""
-    before = Span(0, 0, "")
+def check_spans(path: str, spans: Iterable[ByteSpan], size: int) -> None:
+    """Raise unless all spans lie within `size` bytes of data and no two overlap."""
+    before = ByteSpan(0, 0, "")
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):
         if not 0 <= span.begin <= span.end <= size:
             raise FormatError(

@@ -1,8 +1,8 @@
-"""Files that torch.save and torch.jit.save wrote: names and shapes of arrays; nothing is run.
+"""Files of torch.save and torch.jit.save: names and shapes of tensors; no code of theirs is run.
 
-Files of PyTorch 1.6 and later are zip archives with a pickle in them. Older ones are pickles one
-after the other (a magic number, a version, facts of the system, the data, the keys of storages),
-and then the storages.
+Files of PyTorch 1.6 and later are zip archives with a pickle in them. Older files are a sequence of
+pickles (a magic number, a version, system information, the data, the keys of storages), followed
+by the storages.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import BinaryIO
 from layerscope.codecs.pickles import PickleValue, TruncatedPickle, load
 from layerscope.errors import FormatError
 from layerscope.formats import ReadOptions
-from layerscope.formats.torch.archive import Archive, opened
-from layerscope.formats.torch.pickled_arrays import Arrays, collect
-from layerscope.formats.torch.stored import Stored, check_name, short
+from layerscope.formats.torch.checkpoints.pickled_tensors import TensorUnpickler, collect_arrays
+from layerscope.formats.torch.checkpoints.stored_array import StoredArray, check_name, short
+from layerscope.formats.torch.checkpoints.zip_archive import ZipArchive, open_archive
 from layerscope.formats.torch.weights import NOTE, parameters_only
 from layerscope.graph.types import Graph
 from layerscope.limits import PICKLE_BYTES, UNPACKED_PICKLE
@@ -34,7 +34,7 @@ EXPECTED = f"a file of torch.save; {SAVE}"
 
 
 def recognise(head: bytes) -> bool:
-    """A zip archive or a pickle that begins as those of torch.save do."""
+    """Whether a file begins as the zip archives and the pickles of torch.save do."""
     if head[:4] == ZIP:
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
         _, slash, own = name.partition("/")
@@ -43,37 +43,38 @@ def recognise(head: bytes) -> bool:
 
 
 def read(path: str, options: ReadOptions) -> Graph:
-    """The arrays of a state dict, a checkpoint or a TorchScript archive."""
+    """The tensors of a state dict, a checkpoint or a TorchScript archive."""
     arrays, script = _arrays(path)
     return parameters_only(path, arrays, SCRIPT_NOTE if script else NOTE)
 
 
-def stored_in(path: str) -> list[Stored]:
-    """Names, shapes and dtypes of the arrays in a file of torch.save."""
+def torch_save_arrays(path: str) -> list[StoredArray]:
+    """Names, shapes and dtypes of the tensors in a file of torch.save."""
     return _arrays(path)[0]
 
 
-def _arrays(path: str) -> tuple[list[Stored], bool]:
-    """The arrays of a file, and whether it is of TorchScript."""
-    meanings = Arrays(path)
+def _arrays(path: str) -> tuple[list[StoredArray], bool]:
+    """The tensors of a file, and whether it is a TorchScript archive."""
+    unpickler = TensorUnpickler(path)
     try:
         with open(path, "rb") as file:
             head = file.read(512)
             if head[:4] == ZIP:
-                made = _from_zip(path, meanings)
+                root = _from_zip(path, unpickler)
             elif any(magic in head[:40] for magic in MAGICS):
-                made = _from_pickles(path, file, meanings)
+                root = _from_pickles(path, file, unpickler)
             else:
-                raise FormatError(f"{path}: {_what(head)}, expected {EXPECTED}")
+                raise FormatError(f"{path}: {_describe(head)}, expected {EXPECTED}")
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror or error}") from None
-    arrays = collect(path, made)
+    arrays = collect_arrays(path, root)
     for array in arrays:
         check_name(path, array.name)
-    return arrays, meanings.script
+    return arrays, unpickler.script
 
 
-def _what(head: bytes) -> str:
+def _describe(head: bytes) -> str:
+    """What a file is that torch.save did not write."""
     if head[257:262] == TAR:
         return "a tar archive, as PyTorch 0.1 wrote"
     if not head:
@@ -81,23 +82,23 @@ def _what(head: bytes) -> str:
     return "a pickle of other values" if head[:1] == b"\x80" else "neither zip archive nor pickle"
 
 
-def _from_zip(path: str, meanings: Arrays) -> PickleValue:
-    with opened(path, f"the zip archive that torch.save writes; {SAVE}") as archive:
+def _from_zip(path: str, unpickler: TensorUnpickler) -> PickleValue:
+    with open_archive(path, f"the zip archive that torch.save writes; {SAVE}") as archive:
         names = [name for name in archive.members if name.endswith("/data.pkl")]
         if not names:
             raise FormatError(f"{path}: {_inside(archive)}")
         name = min(names, key=len)
         program = archive.read(name, PICKLE_BYTES, UNPACKED_PICKLE)
         try:
-            made, _ = load(program, 0, meanings)
+            root, _ = load(program, 0, unpickler)
         except FormatError as error:
             raise _where(path, error) from None
-        _check_members(archive, name.removesuffix("data.pkl"), meanings)
-    return made
+        _check_members(archive, name.removesuffix("data.pkl"), unpickler)
+    return root
 
 
-def _inside(archive: Archive) -> str:
-    """What an archive without a state dict is, and how to go on."""
+def _inside(archive: ZipArchive) -> str:
+    """What an archive without a state dict is, and what the user can do."""
     ends = {name.partition("/")[2] for name in archive.members}
     if "model.json" in ends:
         return f"a TorchScript archive of PyTorch before 1.4; {SAVE}"
@@ -108,9 +109,9 @@ def _inside(archive: Archive) -> str:
     return f"a zip archive without data.pkl, expected {EXPECTED}"
 
 
-def _check_members(archive: Archive, folder: str, meanings: Arrays) -> None:
-    """Raise where a storage is not in the archive, or has fewer bytes than the pickle says."""
-    for key, storage in meanings.storages.items():
+def _check_members(archive: ZipArchive, folder: str, unpickler: TensorUnpickler) -> None:
+    """Raise if a storage is not in the archive, or has fewer bytes than the pickle declares."""
+    for key, storage in unpickler.storages.items():
         info = archive.members.get(f"{folder}data/{key}")
         count = -1 if info is None else info.file_size
         if count < storage.bytes:
@@ -121,8 +122,8 @@ def _check_members(archive: Archive, folder: str, meanings: Arrays) -> None:
             )
 
 
-def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> PickleValue:
-    """What a file before PyTorch 1.6 holds: as much of it is read as its pickles need."""
+def _from_pickles(path: str, file: BinaryIO, unpickler: TensorUnpickler) -> PickleValue:
+    """The data of a file before PyTorch 1.6; only as much of it is read as its pickles need."""
     whole = os.fstat(file.fileno()).st_size
     most = min(1 << 20, whole)
     while True:
@@ -131,7 +132,7 @@ def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> PickleValue:
         try:
             found, at = [], 0
             for _ in range(5):
-                value, at = load(data, at, meanings)
+                value, at = load(data, at, unpickler)
                 found.append(value)
             break
         except TruncatedPickle as error:
@@ -142,11 +143,11 @@ def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> PickleValue:
             most = min(8 * most, whole, PICKLE_BYTES.most)
         except FormatError as error:
             raise _where(path, error) from None
-    magic, version, _, made, keys = found
+    magic, version, _, root, keys = found
     if magic != MAGIC or version != 1001 or not isinstance(keys, list):
         raise FormatError(f"{path}: version {str(version)[:20]}, expected 1001 of torch.save")
     for key in keys:
-        storage = meanings.storages.get(key) if isinstance(key, str) else None
+        storage = unpickler.storages.get(key) if isinstance(key, str) else None
         if storage is None:
             raise FormatError(f"{path}: storage {str(key)[:80]!r}, which no tensor has")
         file.seek(at)
@@ -157,10 +158,10 @@ def _from_pickles(path: str, file: BinaryIO, meanings: Arrays) -> PickleValue:
                 f"{path}: storage {short(key)}: {count:,} elements up to byte {at:,} of {whole:,}, "
                 f"expected {storage.count:,}; is the file cut short?"
             )
-    missing = meanings.storages.keys() - set(map(str, keys))
+    missing = unpickler.storages.keys() - set(map(str, keys))
     if missing:
         raise FormatError(f"{path}: storage {short(min(missing))} is not in it")
-    return made
+    return root
 
 
 def _where(path: str, error: FormatError) -> FormatError:

@@ -1,4 +1,4 @@
-"""What the pickles of torch.save and torch.jit.save say of arrays, none of which is loaded."""
+"""Unpickle the tensors of torch.save and torch.jit.save as shapes and dtypes; no data is loaded."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from math import prod
 
 from layerscope.codecs.pickles import PickleValue
 from layerscope.errors import FormatError
+from layerscope.formats.torch.checkpoints.stored_array import StoredArray, array_bytes, check_sizes
 from layerscope.formats.torch.dtypes import NAMES
-from layerscope.formats.torch.stored import Stored, array_bytes, check_sizes
 from layerscope.graph.types import DTYPE_BITS, Shape, storage_bytes
 from layerscope.limits import NAME_CHARACTERS, NAME_DEPTH, plain
 
@@ -25,7 +25,7 @@ NUMPY = {
     "c8": "complex64", "c16": "complex128",
 }  # fmt: skip
 TENSORS = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_qtensor")
-# Plain values of other modules: their arguments are looked at for arrays, and no more.
+# Values of other modules: only their arguments are searched for tensors.
 VALUES = {
     "builtins": ("set", "frozenset", "list", "tuple", "int", "float", "str", "bytes", "bytearray",
                  "complex", "slice", "range"),
@@ -39,13 +39,13 @@ VALUES = {
     "torch.nn.parameter": ("Buffer", "Parameter"),
     "torch.torch_version": ("TorchVersion",),
 }  # fmt: skip
-FIRSTS = (("_codecs", "encode"), ("torch", "Size"))  # calls that give what they are given
+FIRSTS = (("_codecs", "encode"), ("torch", "Size"))  # calls that return their first argument
 OBJECTS = {"argparse": ("Namespace",), "types": ("SimpleNamespace",)}
-SCRIPT = "__torch__"  # where the classes of TorchScript are
+SCRIPT = "__torch__"  # package of TorchScript classes
 
 
-class Name:
-    """What a name in a pickle stands for; `kind` says how a call of it is read."""
+class PickledName:
+    """A class or function that a pickle names; `kind` says how a call of it is handled."""
 
     __slots__ = ("dtype", "kind", "name")
 
@@ -53,8 +53,8 @@ class Name:
         self.kind, self.name, self.dtype = kind, name, dtype
 
 
-class Array:
-    """A tensor, or an array of NumPy."""
+class PickledTensor:
+    """Dtype and shape of a tensor or a NumPy array."""
 
     __slots__ = ("dtype", "shape", "storage")
 
@@ -62,8 +62,8 @@ class Array:
         self.dtype, self.shape, self.storage = dtype, shape, storage
 
 
-class Object:
-    """An object whose attributes are looked at for arrays."""
+class PickledObject:
+    """An object whose attributes are searched for tensors."""
 
     __slots__ = ("state",)
 
@@ -72,7 +72,7 @@ class Object:
 
 
 class Storage:
-    """Numbers of one dtype that lie outside of the pickle."""
+    """Elements of one dtype that are stored outside of the pickle."""
 
     __slots__ = ("count", "dtype", "key")
 
@@ -81,23 +81,23 @@ class Storage:
 
     @property
     def bytes(self) -> int:
-        """Bytes that it takes in the file."""
+        """Size in the file."""
         return storage_bytes(self.count, self.dtype)
 
 
-class Arrays:
-    """Meanings of the names that arrays need; all others are refused, as they are code."""
+class TensorUnpickler:
+    """Resolves the names that tensors need; every other name is code and is refused."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.storages: dict[str, Storage] = {}
         self.numpy = 0
-        self.script = False  # classes of TorchScript were met
-        self._names: dict[tuple[str, str], Name] = {}
-        self._pairs: dict[int, list[PickleValue]] = {}  # kept, so that no other has their id
+        self.script = False  # whether TorchScript classes occur
+        self._names: dict[tuple[str, str], PickledName] = {}
+        self._pairs: dict[int, list[PickleValue]] = {}  # kept alive, so that ids stay unique
 
     def find_class(self, module: str, name: str) -> PickleValue:
-        """What stands for an import; a class or function that arrays do not need is refused."""
+        """Resolve an import; a class or function that tensors do not need is refused."""
         module = {"__builtin__": "builtins", "numpy._core.multiarray": "numpy.core.multiarray"}.get(
             module, module
         )
@@ -106,28 +106,28 @@ class Arrays:
             found = self._names[module, name] = self._name(module, name)
         return found
 
-    def _name(self, module: str, name: str) -> Name:
+    def _name(self, module: str, name: str) -> PickledName:
         if module in ("torch", "torch.storage", "torch.cuda") and name in STORAGES:
-            return Name("storage", name, STORAGES[name])
+            return PickledName("storage", name, STORAGES[name])
         if module == "torch" and name in NAMES:
-            return Name("dtype", name, NAMES[name])
+            return PickledName("dtype", name, NAMES[name])
         if module == "torch._utils" and (name in TENSORS or name in REBUILT):
-            return Name("tensor" if name in TENSORS else REBUILT[name], name)
+            return PickledName("tensor" if name in TENSORS else REBUILT[name], name)
         if module == "torch._tensor" and name == "_rebuild_from_type_v2":
-            return Name("typed", name)
+            return PickledName("typed", name)
         if module == "torch.jit._pickle" or (module, name) in FIRSTS:
-            return Name("first", name)
+            return PickledName("first", name)
         if module == "collections" and name in ("OrderedDict", "defaultdict", "Counter"):
-            return Name("dict", name)
+            return PickledName("dict", name)
         if module == "numpy" and name == "dtype":
-            return Name("numpy dtype", name)
+            return PickledName("numpy dtype", name)
         if module == "numpy.core.multiarray" and name == "_reconstruct":
-            return Name("numpy", name)
+            return PickledName("numpy", name)
         if name in VALUES.get(module, ()):
-            return Name("value", name)
+            return PickledName("value", name)
         self.script |= module.partition(".")[0] == SCRIPT
         if module.partition(".")[0] == SCRIPT or name in OBJECTS.get(module, ()):
-            return Name("object", name)
+            return PickledName("object", name)
         raise FormatError(
             f"{self.path}: a pickled model or object: holds {module[:200]}.{name[:200]}, which is "
             "code and is not run; save the state_dict() of the model, or name what makes it: "
@@ -135,9 +135,9 @@ class Arrays:
         )
 
     def call(self, function: PickleValue, args: PickleValue) -> PickleValue:
-        """What stands for the result of a call."""
-        if not isinstance(function, Name) or not isinstance(args, tuple):
-            raise FormatError(f"{self.path}: a call of what is no function")
+        """Handle a call and return what represents its result."""
+        if not isinstance(function, PickledName) or not isinstance(args, tuple):
+            raise FormatError(f"{self.path}: a call of something that is no function")
         kind = function.kind
         if kind == "tensor":
             return self._tensor(function.name, args)
@@ -153,35 +153,36 @@ class Arrays:
             return self._meta(args)
         if kind == "numpy":
             self.numpy += 1
-            return Array("", (), f"numpy {self.numpy}")
+            return PickledTensor("", (), f"numpy {self.numpy}")
         if kind == "numpy dtype":
             text = args[0] if args and isinstance(args[0], str) else ""
-            return Name("dtype", text[:20], NUMPY.get(text.lstrip("<>|="), ""))
+            return PickledName("dtype", text[:20], NUMPY.get(text.lstrip("<>|="), ""))
         if kind == "object":
-            return Object()
+            return PickledObject()
         return [args]  # a plain value
 
     def _makes_tensor(self, function: PickleValue) -> bool:
-        return isinstance(function, Name) and function.kind in ("tensor", "meta", "first")
+        return isinstance(function, PickledName) and function.kind in ("tensor", "meta", "first")
 
-    def build(self, made: PickleValue, state: PickleValue) -> None:
-        """Give an object its attributes, or an array of NumPy its shape and dtype."""
-        if isinstance(made, Object):
-            made.state = state
-        elif isinstance(made, Array) and not made.dtype:  # version, sizes, dtype, order, numbers
+    def build(self, target: PickleValue, state: PickleValue) -> None:
+        """Set the attributes of an object, or the shape and dtype of a NumPy array."""
+        if isinstance(target, PickledObject):
+            target.state = state
+        elif isinstance(target, PickledTensor) and not target.dtype:
+            # The state of a NumPy array is version, shape, dtype, order, data.
             if not isinstance(state, tuple) or len(state) < 3 or not isinstance(state[1], tuple):
-                raise FormatError(f"{self.path}: an array of NumPy without its shape")
-            dtype = state[2].dtype if isinstance(state[2], Name) else ""
-            made.dtype = dtype or "object"
-            made.shape = check_sizes(f"{self.path}: an array of NumPy", state[1])
+                raise FormatError(f"{self.path}: a NumPy array without its shape")
+            dtype = state[2].dtype if isinstance(state[2], PickledName) else ""
+            target.dtype = dtype or "object"
+            target.shape = check_sizes(f"{self.path}: a NumPy array", state[1])
 
     def persistent_load(self, key: PickleValue) -> PickleValue:
-        """The storage that a persistent id names: its class, key, device and count."""
-        if not isinstance(key, tuple) or len(key) < 5 or not isinstance(key[1], Name):
+        """Resolve a persistent id: class, key, device and element count of a storage."""
+        if not isinstance(key, tuple) or len(key) < 5 or not isinstance(key[1], PickledName):
             raise FormatError(f"{self.path}: a storage without class, key and count")
         _, kind, own, _, count = key[:5]
         if not isinstance(own, (str, int)) or kind.kind != "storage":
-            raise FormatError(f"{self.path}: a storage without a key, or of no dtype")
+            raise FormatError(f"{self.path}: a storage without a key or without a dtype")
         where = f"{self.path}: storage {str(own)[:80]}"
         NAME_CHARACTERS.check(len(str(own)), where)
         [count] = check_sizes(where, (count,), "count")
@@ -190,27 +191,29 @@ class Arrays:
             found = self.storages[str(own)] = Storage(str(own), kind.dtype, count)
         elif (found.dtype, found.count) != (kind.dtype, count):
             if found.bytes != storage_bytes(count, kind.dtype):
-                raise FormatError(f"{where}: stands there twice, with different sizes")
+                raise FormatError(f"{where}: occurs twice, with different sizes")
             return Storage(str(own), kind.dtype, count)
         return found
 
     def _dict(self, args: tuple[PickleValue, ...]) -> dict[PickleValue, PickleValue]:
-        """A dict of pairs, as OrderedDict was saved by Python 2."""
-        made: dict[PickleValue, PickleValue] = {}
+        """A dict from a list of pairs, the form in which Python 2 pickled OrderedDict."""
+        result: dict[PickleValue, PickleValue] = {}
         pairs = args[0] if args and isinstance(args[0], list) else []
         if id(pairs) in self._pairs:
             raise FormatError(f"{self.path}: two dicts of one list of pairs")
         self._pairs[id(pairs)] = pairs
         for pair in pairs:
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise FormatError(f"{self.path}: a dict of what is no pair")
-            if not isinstance(pair[0], str) or pair[0] in made:
-                raise FormatError(f"{self.path}: a dict with a key that is twice there, or no text")
-            made[pair[0]] = pair[1]
-        return made
+                raise FormatError(f"{self.path}: a dict item that is no pair")
+            if not isinstance(pair[0], str) or pair[0] in result:
+                raise FormatError(
+                    f"{self.path}: a dict with a key that occurs twice, or is no string"
+                )
+            result[pair[0]] = pair[1]
+        return result
 
-    def _tensor(self, name: str, args: tuple[PickleValue, ...]) -> Array:
-        """Storage, offset, sizes and strides; dtype for storages that have none of their own."""
+    def _tensor(self, name: str, args: tuple[PickleValue, ...]) -> PickledTensor:
+        """A tensor from storage, offset, sizes and strides; _rebuild_tensor_v3 has a dtype too."""
         if len(args) < 4 or not isinstance(args[0], Storage):
             raise FormatError(f"{self.path}: a tensor without storage, offset, size and stride")
         storage, (offset, size, stride) = args[0], args[1:4]
@@ -222,7 +225,7 @@ class Arrays:
         [begin] = check_sizes(where, (offset,), "storage offset")
         dtype, count = storage.dtype, storage.count
         if name == "_rebuild_tensor_v3":
-            if len(args) < 7 or not isinstance(args[6], Name) or args[6].kind != "dtype":
+            if len(args) < 7 or not isinstance(args[6], PickledName) or args[6].kind != "dtype":
                 raise FormatError(f"{where}: no dtype")
             dtype = args[6].dtype
             count = storage.bytes * 8 // DTYPE_BITS[dtype]
@@ -234,16 +237,16 @@ class Arrays:
             if last >= count:
                 found = plain(last)
                 raise FormatError(f"{where}: element {found} is beyond its {count:,}")
-        return Array(dtype, shape, f"{storage.key}:{begin}:{shape}")
+        return PickledTensor(dtype, shape, f"{storage.key}:{begin}:{shape}")
 
-    def _meta(self, args: tuple[PickleValue, ...]) -> Array:
+    def _meta(self, args: tuple[PickleValue, ...]) -> PickledTensor:
         kind, size = args[:2] if len(args) > 1 else (None, None)
-        if not isinstance(kind, Name) or kind.kind != "dtype" or not isinstance(size, tuple):
+        if not isinstance(kind, PickledName) or kind.kind != "dtype" or not isinstance(size, tuple):
             raise FormatError(f"{self.path}: a tensor without dtype and size")
         shape = check_sizes(f"{self.path}: a tensor without storage", size)
         array_bytes(self.path, shape, kind.dtype)
         self.numpy += 1
-        return Array(kind.dtype, shape, f"meta {self.numpy}")
+        return PickledTensor(kind.dtype, shape, f"meta {self.numpy}")
 
 
 REBUILT = {
@@ -252,27 +255,27 @@ REBUILT = {
 }  # fmt: skip
 
 
-def collect(path: str, made: PickleValue) -> list[Stored]:
-    """Arrays in containers of any kind, named by their keys; of what stands twice the first.
+def collect_arrays(path: str, root: PickleValue) -> list[StoredArray]:
+    """Tensors in nested containers, named by their keys joined with dots.
 
-    A container is gone through once, so that the time is that of the objects in the file: what is
-    in it once more has storages that are there already.
+    A container that occurs several times is visited once, under its first name. The time so stays
+    linear in the number of objects; a second visit would find the same storages again.
     """
-    found: list[Stored] = []
+    found: list[StoredArray] = []
     seen: set[int] = set()
     keys: list[str] = []
 
     def visit(value: PickleValue, length: int) -> None:
-        if isinstance(value, Array):
+        if isinstance(value, PickledTensor):
             if length > NAME_CHARACTERS.most:
                 NAME_CHARACTERS.check(length, path)
             name = ".".join(keys) or "tensor"
             if value.dtype not in DTYPE_BITS:
-                raise FormatError(f"{path}: {name}: an array of NumPy of no known dtype")
+                raise FormatError(f"{path}: {name}: a NumPy array of an unknown dtype")
             array_bytes(f"{path}: {name}", value.shape, value.dtype)
-            found.append(Stored(name, value.shape, value.dtype, value.storage))
+            found.append(StoredArray(name, value.shape, value.dtype, value.storage))
             return
-        if isinstance(value, Object):
+        if isinstance(value, PickledObject):
             value = value.state
         if not isinstance(value, (dict, list, tuple)) or id(value) in seen:
             return
@@ -280,10 +283,10 @@ def collect(path: str, made: PickleValue) -> list[Stored]:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         NAME_DEPTH.check(len(keys) + 1, path)
         for key, item in items:
-            if isinstance(item, (Array, Object, dict, list, tuple)):
+            if isinstance(item, (PickledTensor, PickledObject, dict, list, tuple)):
                 keys.append(key if isinstance(key, str) else str(key))
                 visit(item, length + 1 + len(keys[-1]))
                 keys.pop()
 
-    visit(made, 0)
+    visit(root, 0)
     return found
