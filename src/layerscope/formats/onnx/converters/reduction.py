@@ -1,0 +1,56 @@
+"""Reductions, arg max and arg min, cumulative sums and products."""
+
+from __future__ import annotations
+
+from layerscope.formats.onnx.arrays import axes_of
+from layerscope.formats.onnx.converters.activation import UNARY
+from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.graph import attributes as at
+from layerscope.ops.spec import axis_of
+
+KINDS = {
+    "ReduceSum": "reduce_sum", "ReduceMean": "reduce_mean", "ReduceMax": "reduce_max",
+    "ReduceMin": "reduce_min", "ReduceProd": "reduce_prod", "ReduceL1": "reduce_l1",
+    "ReduceL2": "reduce_l2", "ReduceSumSquare": "reduce_sum_square",
+    "ReduceLogSum": "reduce_log_sum", "ReduceLogSumExp": "reduce_log_sum_exp",
+}  # fmt: skip
+ARGS = {"ArgMax": "arg_max", "ArgMin": "arg_min"}
+assert not set(KINDS) & set(UNARY)
+
+
+def reduce(node: OnnxNode) -> None:
+    """A reduction; the axes are an attribute, or an input since opset 13 or 18."""
+    if node.has("axes"):
+        node.need_value("axes")
+    axes = axes_of(node.attrs, [None, node.value("axes")])
+    if not axes and node.int_attr("noop_with_empty_axes"):
+        node.alias(node.input("data"))
+        return
+    attrs = at.Reduce(axes or (), keep=bool(node.int_attr("keepdims", 1)))
+    node.emit(KINDS[node.op], (node.input("data"),), attrs)
+
+
+def arg_reduce(node: OnnxNode) -> None:
+    """ArgMax, ArgMin."""
+    attrs = at.Reduce((node.int_attr("axis"),), keep=bool(node.int_attr("keepdims", 1)))
+    node.emit(ARGS[node.op], (node.input(),), attrs)
+
+
+def cumulate(node: OnnxNode) -> None:
+    """CumSum, CumProd."""
+    x, axes = node.shape("x"), node.value("axis")
+    op = "cum_prod" if node.op == "CumProd" else "cum_sum"
+    if axes is not None:
+        node.emit(op, (node.input("x"),), at.CumSum(axis_of(int(axes.item), len(x))))
+        return
+    longest = x.index(max(x)) if x else 0
+    note = f"a bound: along the longest axis, as {node.unknown_value('axis')}"
+    node.emit(op, (node.input("x"),), at.CumSum(longest), estimate=True, note=note)
+
+
+OPERATORS: OpTable = {
+    **{("", op): Op(reduce, "data axes") for op in KINDS},
+    **{("", op): Op(arg_reduce, "data") for op in ARGS},
+    ("", "CumSum"): Op(cumulate, "x axis"),
+    ("", "CumProd"): Op(cumulate, "x axis"),
+}
