@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.node import OnnxNode
+from layerscope.errors import ShapeError
+from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
 from layerscope.formats.onnx.tensor_info import NeedsValue, TensorInfo
 from layerscope.graph import attributes as at
 
@@ -41,3 +42,95 @@ def unary(node: OnnxNode) -> None:
         beta = node.attrs.get("beta", node.attrs.get("gamma"))
         attributes = at.Activation(node.attrs.get("alpha"), beta)
     node.emit(op, (node.input(),), attributes)
+
+
+def prelu(node: OnnxNode) -> None:
+    """PRelu: a slope for each channel, or one in all."""
+    slope = node.input("slope")
+    if not node.stored("slope") or slope.shape is None:
+        node.emit("prelu", (node.input("X"), slope), at.PReLU(shared=True))
+        return
+    shared = max(slope.shape, default=1) == 1
+    node.emit(
+        "prelu", (node.input("X"),), at.PReLU(shared=True) if shared else at.PReLU(),
+        params=(node.param("slope", "weight", "slope"),),
+    )  # fmt: skip
+
+
+def clip(node: OnnxNode) -> None:
+    """Clip: the bounds are attributes, or inputs since opset 11."""
+    bounds = [node.attrs.get(name) for name in ("min", "max")]
+    for n, name in enumerate(("min", "max")):
+        value = node.value(name)
+        if value is not None and value.values:
+            bounds[n] = value.values[0]
+    if bounds == [0, 6]:
+        node.emit("relu6", (node.input("input"),))
+    else:
+        node.emit("clip", (node.input("input"),), at.Activation(bounds[0], bounds[1]))
+
+
+def gelu(node: OnnxNode) -> None:
+    """Gelu, by the error function or by tanh."""
+    tanh = node.str_attr("approximate", "none") == "tanh" or node.op == "FastGelu"
+    x = node.input()
+    bias = node.optional(1)
+    if bias is not None:  # FastGelu, BiasGelu
+        x = node.emit("add", (x, bias), part="bias", roles="bias")[0]
+    node.emit("gelu_tanh" if tanh else "gelu", (x,))
+
+
+def swish(node: OnnxNode) -> None:
+    """X · sigmoid(x)."""
+    node.emit("silu", (node.input(),))
+
+
+def softmax(node: OnnxNode) -> None:
+    """Softmax, LogSoftmax, Hardmax; before opset 13 over all axes from `axis` on together."""
+    op = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardmax": "hardmax"}[node.op]
+    old = node.opset < 13
+    axis = node.int_attr("axis", 1 if old else -1)
+    rank = len(node.shape())
+    tail = old and axis % max(rank, 1) != rank - 1
+    node.emit(op, (node.input(),), at.Softmax(axis, tail=True) if tail else at.Softmax(axis))
+
+
+def gated(node: OnnxNode) -> None:
+    """SwiGLU: x · sigmoid(alpha · x) of one half, times the other."""
+    x = node.input("A")
+    if node.shape("A") != node.shape("B"):
+        raise ShapeError(f"a gate of {node.shape('A')} for {node.shape('B')}")
+    if node.float_attr("alpha", 1.0) != 1.0:
+        power = node.emit("mul", (x,), part="alpha")[0]
+        power = node.emit("sigmoid", (power,), part="sigmoid")[0]
+        gate = node.emit("mul", (x, power), part="swish")[0]
+    else:
+        gate = node.emit("silu", (x,), part="swish")[0]
+    node.emit("mul", (gate, node.input("B")))
+
+
+def bias_softmax(node: OnnxNode) -> None:
+    """BiasSoftmax: a mask added to scores, then softmax over all axes from `axis` on."""
+    y = node.emit("add", (node.input("data"), node.input("bias")), part="add")[0]
+    rank = len(node.shape("data"))
+    axis = node.int_attr("axis", 1)
+    tail = axis % max(rank, 1) != rank - 1
+    node.emit("softmax", (y,), at.Softmax(axis, tail=tail))
+
+
+OPERATORS: OpTable = {
+    **{("", op): Op(unary, "X") for op in UNARY},
+    ("", "PRelu"): Op(prelu, "X slope"),
+    ("", "Clip"): Op(clip, "input min max"),
+    ("", "Gelu"): Op(gelu, "X"),
+    ("com.microsoft", "Gelu"): Op(gelu, "X"),
+    ("com.microsoft", "FastGelu"): Op(gelu, "X bias"),
+    ("com.microsoft", "BiasGelu"): Op(gelu, "A B"),
+    ("", "Swish"): Op(swish, "X"),
+    ("", "Softmax"): Op(softmax, "input"),
+    ("", "LogSoftmax"): Op(softmax, "input"),
+    ("", "Hardmax"): Op(softmax, "input"),
+    ("", "SwiGLU"): Op(gated, "A B"),
+    ("com.microsoft", "QuickGelu"): Op(unary, "X"),
+    ("com.microsoft", "BiasSoftmax"): Op(bias_softmax, "data bias"),
+}

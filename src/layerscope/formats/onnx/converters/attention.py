@@ -11,9 +11,12 @@ from layerscope.formats.onnx.converters.attention_core import (
     append_cache,
     attend,
     by_heads,
+    cache_length,
+    filled,
     mask_of,
     masks,
     output,
+    past_sides,
     view,
 )
 from layerscope.formats.onnx.converters.normalization import arrays
@@ -24,7 +27,6 @@ from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 
-UNKNOWN_LENGTH = "only the run tells the length of the cache: all of it counted"
 SIDES = ("query", "key", "value")
 PACKED = "sequences counted at the length of the longest"
 
@@ -57,11 +59,11 @@ def projected(node: OnnxNode) -> None:
     past = node.optional("past")
     batch, steps = x.shape[:2]
     share = bool(node.int_attr("past_present_share_buffer"))
-    total, note = _cache_length(node, past, 3, steps, share)
+    total, note = cache_length(node, past, 3, steps, share)
     present = output(node, 1)
     if past is not None or present:
         k, v = by_heads(node, k, heads, "keys"), by_heads(node, v, heads, "values")
-        sides = _past_sides(node, past)
+        sides = past_sides(node, past)
         k = append_cache(node, sides[0], k, total, ("all_keys", ""))
         v = append_cache(node, sides[1], v, total, ("all_values", ""))
         if present:
@@ -97,33 +99,6 @@ def _projection(node: OnnxNode, x: TensorInfo, quantized: bool) -> TensorInfo:
     if node.has("bias") and not stored:
         y = node.emit("add", (y, node.input("bias")), part="bias", roles="bias")[0]
     return y
-
-
-def _past_sides(
-    node: OnnxNode, past: TensorInfo | None
-) -> tuple[TensorInfo | None, TensorInfo | None]:
-    """Keys and values of a cache that has both in one tensor."""
-    if past is None:
-        return None, None
-    shape = past.shape
-    if shape is None or len(shape) != 5 or shape[0] != 2:
-        raise ShapeError(f"a cache of {shape}, expected 2 x N x heads x steps x size")
-    return view(node, past, shape[1:], "past_keys"), view(node, past, shape[1:], "past_values")
-
-
-def _cache_length(
-    node: OnnxNode, past: TensorInfo | None, axis: int, steps: int, share: bool
-) -> tuple[int, str]:
-    """Number of keys, past and new; of a shared buffer, as many as are filled, if that is known."""
-    if past is None or past.shape is None:
-        return steps, ""
-    room = past.shape[axis]
-    if not share:
-        return room + steps, ""
-    value = node.value("past_sequence_length")
-    if value is None:
-        return room, UNKNOWN_LENGTH
-    return min(int(value.item) + steps, room), ""
 
 
 def _split_bias(node: OnnxNode, sizes: Sequence[int]) -> Sequence[TensorInfo | None]:
@@ -168,7 +143,7 @@ def multi_head(node: OnnxNode) -> None:
     share = bool(node.int_attr("past_present_share_buffer")) or (
         node.has("past_sequence_length") and past is not None
     )
-    total, note = _cache_length(node, past, 2, new, share)
+    total, note = cache_length(node, past, 2, new, share)
     if past is not None or output(node, 1) or output(node, 2):
         k, v = by_heads(node, k, heads, "keys"), by_heads(node, v, heads, "values")
         past_value = node.input("past_value") if past is not None else None
@@ -176,7 +151,7 @@ def multi_head(node: OnnxNode) -> None:
         k = append_cache(node, past, k, room, ("all_keys", output(node, 1)))
         v = append_cache(node, past_value, v, room, ("all_values", output(node, 2)))
         if room != total:
-            k, v = _filled(node, k, v, total)
+            k, v = filled(node, k, v, total)
     scores = (batch, heads, steps, total)
     config = AttentionConfig(
         heads, causal=bool(node.int_attr("unidirectional")), scaled=_scaled(node), note=note,
@@ -210,18 +185,6 @@ def _with_biases(node: OnnxNode, qkv: QKV) -> tuple[QKV, bool]:
         if bias is not None and not (across and n):
             sides[n] = node.emit("add", (sides[n], bias), part=f"{SIDES[n]}_bias")[0]
     return QKV(*sides), across
-
-
-def _filled(
-    node: OnnxNode, k: TensorInfo, v: TensorInfo, total: int
-) -> tuple[TensorInfo, TensorInfo]:
-    """The first `total` steps of cache buffers."""
-    assert k.shape is not None
-    assert v.shape is not None
-    return (
-        view(node, k, (*k.shape[:2], total, k.shape[3]), "filled_keys"),
-        view(node, v, (*v.shape[:2], total, v.shape[3]), "filled_values"),
-    )
 
 
 def _width(shape: Shape | None) -> int:
@@ -301,7 +264,7 @@ def grouped(node: OnnxNode) -> None:
     assert k.shape is not None
     total = min(total, k.shape[2])
     if k.shape[2] != total:
-        k, v = _filled(node, k, v, total)
+        k, v = filled(node, k, v, total)
     scores = (batch, heads, steps, total)
     config = AttentionConfig(
         heads, kv_heads, causal=bool(node.int_attr("causal", 1)), scaled=_scaled(node),

@@ -14,6 +14,8 @@ from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 
+UNKNOWN_LENGTH = "only the run tells the length of the cache: all of it counted"
+
 
 class AttentionConfig(Struct, frozen=True):
     """Options of attention."""
@@ -223,3 +225,42 @@ def masks(node: OnnxNode, names: Sequence[str], scores: Shape) -> TensorInfo | N
     if len(found) < 2:
         return found[0] if found else None
     return node.emit("add", found, part="masks")[0]
+
+
+def past_sides(
+    node: OnnxNode, past: TensorInfo | None
+) -> tuple[TensorInfo | None, TensorInfo | None]:
+    """Keys and values of a cache that has both in one tensor."""
+    if past is None:
+        return None, None
+    shape = past.shape
+    if shape is None or len(shape) != 5 or shape[0] != 2:
+        raise ShapeError(f"a cache of {shape}, expected 2 x N x heads x steps x size")
+    return view(node, past, shape[1:], "past_keys"), view(node, past, shape[1:], "past_values")
+
+
+def cache_length(
+    node: OnnxNode, past: TensorInfo | None, axis: int, steps: int, share: bool
+) -> tuple[int, str]:
+    """Number of keys, past and new; of a shared buffer, as many as are filled, if that is known."""
+    if past is None or past.shape is None:
+        return steps, ""
+    room = past.shape[axis]
+    if not share:
+        return room + steps, ""
+    value = node.value("past_sequence_length")
+    if value is None:
+        return room, UNKNOWN_LENGTH
+    return min(int(value.item) + steps, room), ""
+
+
+def filled(
+    node: OnnxNode, k: TensorInfo, v: TensorInfo, total: int
+) -> tuple[TensorInfo, TensorInfo]:
+    """The first `total` steps of cache buffers."""
+    assert k.shape is not None
+    assert v.shape is not None
+    return (
+        view(node, k, (*k.shape[:2], total, k.shape[3]), "filled_keys"),
+        view(node, v, (*v.shape[:2], total, v.shape[3]), "filled_values"),
+    )

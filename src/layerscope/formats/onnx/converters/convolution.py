@@ -8,7 +8,7 @@ from layerscope.formats.onnx.converters.normalization import arrays
 from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
-from layerscope.graph.types import Param
+from layerscope.graph.types import Param, elements
 from layerscope.ops import SPECS, Call
 
 
@@ -135,9 +135,24 @@ def deform_conv(node: OnnxNode) -> None:
     node.emit_custom((node.input("X"), *more, *computed), attrs, params=params)
 
 
+def col2im(node: OnnxNode) -> None:
+    """Col2Im: blocks are added where they overlap."""
+    x = node.shape("input")
+    sizes, block = node.need_value("image_shape").ints(), node.need_value("block_shape").ints()
+    count = elements(block)
+    if len(x) != 3 or count < 1 or x[1] % count:
+        raise ShapeError(f"blocks of {block} in {x}")
+    slides = window(node, block).slide(sizes)
+    if elements(slides) != x[2]:
+        raise ShapeError(f"{x[2]} blocks of {block} over {sizes}, expected {elements(slides)}")
+    y = node.emit("add", (node.input("input"),), part="sums")[0]
+    node.emit_shaped("select", (y,), ((x[0], x[1] // count, *sizes),), (node.dtype("input"),))
+
+
 OPERATORS: OpTable = {
     ("", "Conv"): Op(conv, "X W B"),
     ("", "ConvTranspose"): Op(conv_transpose, "X W B"),
     ("", "DeformConv"): Op(deform_conv, "X W offset B mask"),
     ("com.microsoft", "FusedConv"): Op(fused_conv, "X W B Z"),
+    ("", "Col2Im"): Op(col2im, "input image_shape block_shape"),
 }

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import (
-    SmallArray,
     axes_of,
-    parts,
     reshaped,
-    slices,
     squeezed,
     unsqueezed,
 )
@@ -86,44 +83,6 @@ def identity(node: OnnxNode) -> None:
     node.alias(tensor)
 
 
-def concat(node: OnnxNode) -> None:
-    """Concat; parts without elements are left out, as engines do."""
-    tensors = node.given()
-    kept = [each for each in tensors if each.shape is None or elements(each.shape)] or tensors[:1]
-    node.emit("concat", kept, at.Concat(node.int_attr("axis", 1)))
-
-
-def split(node: OnnxNode) -> None:
-    """Split."""
-    x = node.shape("input")
-    axis = axis_of(node.int_attr("axis"), len(x))
-    sizes = node.need_value("split").ints() if node.has("split") else node.ints_attr("split")
-    count = len(node.outputs)
-    cut = parts(x[axis], sizes, node.int_attr("num_outputs", count))
-    if sum(cut) != x[axis] or min(cut) < 0 or len(cut) != count:
-        raise ShapeError(f"an axis of {x[axis]} cut into {cut}, {count} outputs")
-    node.emit("split", (node.input("input"),), at.Split(axis, cut))
-
-
-def slice_(node: OnnxNode) -> None:
-    """Slice."""
-    x = node.shape("data")
-    more: list[SmallArray | None] = []
-    if "starts" not in node.attrs:  # since opset 10
-        names = ("starts", "ends", "axes", "steps")
-        more = [node.need_value(name) if node.has(name) else None for name in names]
-    axes, starts, ends, steps = slices(node.attrs, more, len(x))
-    axes = tuple(axis_of(axis, len(x)) for axis in axes)
-    shape = list(x)
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        shape[axis] = len(range(shape[axis])[start:end:step])
-    if 0 in shape:  # no elements
-        node.emit_shaped("constant", (), (tuple(shape),), (node.dtype("data"),))
-        return
-    attrs = at.Slice(axes, starts, ends, () if set(steps) == {1} else steps)
-    node.emit("slice", (node.input("data"),), attrs)
-
-
 FILLINGS: dict[str, at.Filling] = {
     "constant": "constant",
     "reflect": "reflect",
@@ -168,12 +127,6 @@ def expand(node: OnnxNode) -> None:
     node.emit("expand", (node.input("input"),), at.Expand(shape))
 
 
-def shuffle(node: OnnxNode) -> None:
-    """DepthToSpace, SpaceToDepth."""
-    attrs = at.PixelShuffle(node.int_attr("blocksize", 1), inverse=node.op == "SpaceToDepth")
-    node.emit("pixel_shuffle", (node.input(),), attrs)
-
-
 def shape_of(node: OnnxNode) -> None:
     """Shape or Size of a tensor whose shape is unknown; others are folded."""
     node.emit_unknown()
@@ -202,6 +155,32 @@ def crop_pad(node: OnnxNode) -> None:
     node.emit("pad", (y,), at.Pad(tuple(pads)))
 
 
+def dropout(node: OnnxNode) -> None:
+    """Dropout, which does nothing at inference; its mask is all ones."""
+    ratio = node.value("ratio")
+    node.mark_constant("training_mode")
+    p = (
+        float(ratio.values[0])
+        if ratio is not None and ratio.values
+        else node.float_attr("ratio", 0.5)
+    )
+    node.emit("dropout", (node.input("data"),), at.Dropout(p), outputs=node.outputs[:1])
+    node.extra_output(1, node.shape("data"), "bool")
+
+
+def reverse(node: OnnxNode) -> None:
+    """ReverseSequence."""
+    node.emit("flip", (node.input("input"),), at.Flip((node.int_attr("time_axis"),)))
+
+
+def expand_dims(node: OnnxNode) -> None:
+    """ExpandDims: one more axis."""
+    x = list(node.shape("X"))
+    axis = axis_of(int(node.need_value("axis").item), len(x) + 1)
+    x.insert(axis, 1)
+    node.emit("reshape", (node.input("X"),), at.Reshape(tuple(x)))
+
+
 OPERATORS: OpTable = {
     ("", "Reshape"): Op(reshape, "data shape"),
     ("", "Flatten"): Op(reshape, "input"),
@@ -209,17 +188,16 @@ OPERATORS: OpTable = {
     ("", "Unsqueeze"): Op(reshape, "data axes"),
     ("", "Transpose"): Op(transpose, "data"),
     ("", "Identity"): Op(identity, "input"),
-    ("", "Concat"): Op(concat, "inputs"),
-    ("", "Split"): Op(split, "input split"),
-    ("", "Slice"): Op(slice_, "data starts ends axes steps"),
     ("", "Pad"): Op(pad, "data pads constant_value axes"),
     ("", "Tile"): Op(tile, "input repeats"),
     ("", "Expand"): Op(expand, "input shape"),
-    ("", "DepthToSpace"): Op(shuffle, "input"),
-    ("", "SpaceToDepth"): Op(shuffle, "input"),
     ("", "Shape"): Op(shape_of, "data"),
     ("", "Size"): Op(shape_of, "data"),
     ("", "Trilu"): Op(trilu, "input k"),
     ("com.microsoft", "Trilu"): Op(trilu, "X k"),
     ("", "CenterCropPad"): Op(crop_pad, "input_data shape"),
+    ("", "Dropout"): Op(dropout, "data ratio training_mode"),
+    ("", "ReverseSequence"): Op(reverse, "input sequence_lens"),
+    ("com.microsoft", "ExpandDims"): Op(expand_dims, "X axis"),
+    ("com.microsoft", "Pad"): Op(pad, "data pads value"),
 }

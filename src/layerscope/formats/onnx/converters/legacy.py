@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.converters.layout import slice_
+from layerscope.formats.onnx.converters.slice_concat import slice_
 from layerscope.formats.onnx.dtypes import DTYPES
 from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
 from layerscope.formats.onnx.tensor_info import NeedsValue

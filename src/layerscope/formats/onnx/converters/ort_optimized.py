@@ -31,15 +31,6 @@ def gemm_gelu(node: OnnxNode) -> None:
     node.emit("gelu_tanh", (y,))
 
 
-def bias_softmax(node: OnnxNode) -> None:
-    """BiasSoftmax: a mask added to scores, then softmax over all axes from `axis` on."""
-    y = node.emit("add", (node.input("data"), node.input("bias")), part="add")[0]
-    rank = len(node.shape("data"))
-    axis = node.int_attr("axis", 1)
-    tail = axis % max(rank, 1) != rank - 1
-    node.emit("softmax", (y,), at.Softmax(axis, tail=tail))
-
-
 def bias_add(node: OnnxNode) -> None:
     """BiasAdd: a bias and a skip connection."""
     node.emit("add", node.given("X", "bias", "skip"), roles="bias")
@@ -186,7 +177,6 @@ def blocked_upsample(node: OnnxNode) -> None:
 OPERATORS: OpTable = {
     ("com.microsoft", "FusedGemm"): Op(fused_gemm, "A B C"),
     ("com.microsoft", "GemmFastGelu"): Op(gemm_gelu, "X W bias"),
-    ("com.microsoft", "BiasSoftmax"): Op(bias_softmax, "data bias"),
     ("com.microsoft", "BiasAdd"): Op(bias_add, "X bias skip"),
     ("com.microsoft", "BiasDropout"): Op(bias_dropout, "data bias residual ratio training_mode"),
     ("com.microsoft", "BiasSplitGelu"): Op(bias_split_gelu, "X bias"),

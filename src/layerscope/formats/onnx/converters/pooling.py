@@ -33,34 +33,7 @@ def global_pool(node: OnnxNode) -> None:
     node.emit(GLOBAL[node.op], (node.input(),), attrs)
 
 
-def unpool(node: OnnxNode) -> None:
-    """MaxUnpool: elements back at the positions of their maxima."""
-    x = node.shape("X")
-    kernel = node.ints_attr("kernel_shape")
-    rank = len(kernel)
-    strides, pads = (
-        node.ints_attr("strides") or (1,) * rank,
-        node.ints_attr("pads") or (0,) * (2 * rank),
-    )
-    if node.has("output_shape"):
-        sizes = node.need_value("output_shape").ints()[-rank:]
-    else:
-        sizes = tuple(
-            (x[n + 2] - 1) * strides[n] + kernel[n] - pads[n] - pads[n + rank] for n in range(rank)
-        )
-    node.emit("unpool", (node.input("X"), node.input("I")), at.Unpool(size=sizes))
-
-
-def roi_pool(node: OnnxNode) -> None:
-    """MaxRoiPool."""
-    height, width = node.ints_attr("pooled_shape")
-    attrs = at.RoIPool((height, width), node.float_attr("spatial_scale", 1.0))
-    node.emit("roi_pool", (node.input("X"), node.input("rois")), attrs)
-
-
 OPERATORS: OpTable = {
     **{("", op): Op(pool, "X") for op in KINDS},
     **{("", op): Op(global_pool, "X") for op in GLOBAL},
-    ("", "MaxUnpool"): Op(unpool, "X I output_shape"),
-    ("", "MaxRoiPool"): Op(roi_pool, "X rois"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.convolution import conv_attributes, window
-from layerscope.formats.onnx.dtypes import DTYPES
+from layerscope.formats.onnx.dtypes import DTYPES, cast_dtype
 from layerscope.formats.onnx.node import InputId, OnnxNode, Op, OpTable
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
@@ -300,6 +300,16 @@ def integer_mul(node: OnnxNode) -> None:
     node.emit("cast", (y,), at.Cast("int32"))
 
 
+def cast(node: OnnxNode) -> None:
+    """Cast, CastLike, BitCast."""
+    dtype = cast_dtype(node.attrs.get("to", 0))
+    if node.op == "CastLike":
+        dtype = node.dtype("target_type")
+    elif node.op == "BitCast" and not dtype:
+        dtype = node.dtype("input")
+    node.emit("cast", (node.input("input"),), at.Cast(dtype))
+
+
 OPERATORS: OpTable = {
     ("", "QuantizeLinear"): Op(quantize, "x y_scale y_zero_point"),
     ("", "DequantizeLinear"): Op(dequantize, "x x_scale x_zero_point"),
@@ -356,4 +366,7 @@ OPERATORS: OpTable = {
     ),
     ("com.microsoft", "QuantizeWithOrder"): Op(ordered, "input scale_input"),
     ("com.microsoft", "DequantizeWithOrder"): Op(ordered, "input scale_input"),
+    ("", "Cast"): Op(cast, "input"),
+    ("", "CastLike"): Op(cast, "input target_type"),
+    ("", "BitCast"): Op(cast, "input"),
 }

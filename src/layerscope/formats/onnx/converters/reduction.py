@@ -6,7 +6,6 @@ from layerscope.formats.onnx.arrays import axes_of
 from layerscope.formats.onnx.converters.activation import UNARY
 from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
 from layerscope.graph import attributes as at
-from layerscope.ops.spec import axis_of
 
 KINDS = {
     "ReduceSum": "reduce_sum", "ReduceMean": "reduce_mean", "ReduceMax": "reduce_max",
@@ -36,21 +35,7 @@ def arg_reduce(node: OnnxNode) -> None:
     node.emit(ARGS[node.op], (node.input(),), attrs)
 
 
-def cumulate(node: OnnxNode) -> None:
-    """CumSum, CumProd."""
-    x, axes = node.shape("x"), node.value("axis")
-    op = "cum_prod" if node.op == "CumProd" else "cum_sum"
-    if axes is not None:
-        node.emit(op, (node.input("x"),), at.CumSum(axis_of(int(axes.item), len(x))))
-        return
-    longest = x.index(max(x)) if x else 0
-    note = f"a bound: along the longest axis, as {node.unknown_value('axis')}"
-    node.emit(op, (node.input("x"),), at.CumSum(longest), estimate=True, note=note)
-
-
 OPERATORS: OpTable = {
     **{("", op): Op(reduce, "data axes") for op in KINDS},
     **{("", op): Op(arg_reduce, "data") for op in ARGS},
-    ("", "CumSum"): Op(cumulate, "x axis"),
-    ("", "CumProd"): Op(cumulate, "x axis"),
 }

@@ -123,9 +123,43 @@ def grid_sample(node: OnnxNode) -> None:
     node.emit("grid_sample", (node.input("X"), node.input(1)), at.GridSample(mode))
 
 
+def shuffle(node: OnnxNode) -> None:
+    """DepthToSpace, SpaceToDepth."""
+    attrs = at.PixelShuffle(node.int_attr("blocksize", 1), inverse=node.op == "SpaceToDepth")
+    node.emit("pixel_shuffle", (node.input(),), attrs)
+
+
+def unpool(node: OnnxNode) -> None:
+    """MaxUnpool: elements back at the positions of their maxima."""
+    x = node.shape("X")
+    kernel = node.ints_attr("kernel_shape")
+    rank = len(kernel)
+    strides, pads = (
+        node.ints_attr("strides") or (1,) * rank,
+        node.ints_attr("pads") or (0,) * (2 * rank),
+    )
+    if node.has("output_shape"):
+        sizes = node.need_value("output_shape").ints()[-rank:]
+    else:
+        sizes = tuple(
+            (x[n + 2] - 1) * strides[n] + kernel[n] - pads[n] - pads[n + rank] for n in range(rank)
+        )
+    node.emit("unpool", (node.input("X"), node.input("I")), at.Unpool(size=sizes))
+
+
+def affine_grid(node: OnnxNode) -> None:
+    """AffineGrid."""
+    attrs = at.AffineGrid(node.need_value("size").ints(), bool(node.int_attr("align_corners")))
+    node.emit("affine_grid", (node.input("theta"),), attrs)
+
+
 OPERATORS: OpTable = {
     ("", "Resize"): Op(resize, "X roi scales sizes"),
     ("", "Upsample"): Op(resize, "X scales"),
     ("", "GridSample"): Op(grid_sample, "X grid"),
     ("com.microsoft", "GridSample"): Op(grid_sample, "X Grid"),
+    ("", "DepthToSpace"): Op(shuffle, "input"),
+    ("", "SpaceToDepth"): Op(shuffle, "input"),
+    ("", "MaxUnpool"): Op(unpool, "X I output_shape"),
+    ("", "AffineGrid"): Op(affine_grid, "theta size"),
 }
