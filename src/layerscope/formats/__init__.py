@@ -104,14 +104,24 @@ def is_run(name: str) -> bool:
     return documents.kind_of(name, _head(name)) == "run"
 
 
-def binds(path: str) -> bool:
-    """Whether the reader of a file is told the shapes of its inputs."""
+class Recognised(Struct, frozen=True):
+    """A file whose format is recognised, or the name of a model, before it is read."""
+
+    path: str
+    head: bytes = b""
+    format: Format | None = None  # None: JSON, or the name of a model
+    binds: bool = False  # its reader must know the shapes of inputs
+
+
+def recognise_file(path: str) -> Recognised:
+    """Open a file and recognise its format, which `read` then need not do again."""
     if names_a_model(path):
-        return True
+        return Recognised(path, binds=True)
     head = _head(path)
-    if documents.is_json(head):  # read tells what it is
-        return False
-    return recognise(path, head).binds
+    if documents.is_json(head):  # `read` finds out which kind
+        return Recognised(path, head)
+    kind = recognise(path, head)
+    return Recognised(path, head, kind, kind.binds)
 
 
 def _head(path: str) -> bytes:
@@ -158,17 +168,22 @@ def near_files(path: str) -> str:
     return f"; did you mean {meant}?" if near else ""
 
 
-def read(path: str, options: Options = DEFAULTS) -> Graph:
-    """The network in a file, by what the file begins with, else by what its name ends with."""
+def read(path: str, options: Options = DEFAULTS, found: Recognised | None = None) -> Graph:
+    """The network in a file, by what the file begins with, else by what its name ends with.
+
+    `found` is the file if it has been recognised already.
+    """
     if names_a_model(path):
         from layerscope.formats.torch import specs
 
         return specs.read(path, options.inputs, options.batch)
-    head = _head(path)
-    document = documents.kind_of(path, head)
-    if document is not None and document != "index":
-        raise documents.refusal(path, document)
-    kind = recognise(path, head) if document is None else INDEXED
+    found = found or recognise_file(path)
+    kind = found.format
+    if kind is None:
+        document = documents.kind_of(path, found.head)
+        if document is not None and document != "index":
+            raise documents.refusal(path, document)
+        kind = recognise(path, found.head) if document is None else INDEXED
     graph: Graph = import_module(f"layerscope.formats.{kind.module}").read(path, options)
     return graph
 

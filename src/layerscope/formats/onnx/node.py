@@ -23,8 +23,9 @@ from layerscope.formats.onnx.tensor_info import Env, NeedsValue, TensorInfo
 from layerscope.formats.onnx.tensors import Span, StoredTensor
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Role, Shape, elements
-from layerscope.ops import SPECS, Call
-from layerscope.ops.spec import out_dtype, within_limits
+from layerscope.ops import SPECS
+from layerscope.ops.calls import infer_call
+from layerscope.ops.spec import out_dtype
 
 if TYPE_CHECKING:
     from layerscope.formats.onnx.reader import Reader
@@ -361,14 +362,16 @@ class OnnxNode:
     def _infer(
         self, op: str, attributes: Struct | None, shapes: tuple[Shape, ...], dtypes: list[str]
     ) -> tuple[tuple[Shape, ...], list[str]]:
-        """Output shapes and dtypes by the op's rule, cached for equal calls."""
+        """Output shapes and dtypes by the op's rule, cached for equal calls.
+
+        The call is the one that the analysis of the graph finds in the cache of calls afterwards.
+        """
         # interned attributes stay alive, so their id identifies them
         key = (op, id(attributes), shapes, *dtypes)
         found = self.reader.inferred.get(key)
         if found is None:
-            rule = SPECS[op]
-            out_shapes = within_limits(rule.shape(Call(attributes, shapes)))
-            rules, floating = rule.out_dtypes, self.reader.dtype
+            out_shapes = infer_call(op, attributes, shapes).outputs
+            rules, floating = SPECS[op].out_dtypes, self.reader.dtype
             out_dtypes = [
                 out_dtype(rules, n, attributes, dtypes, floating) for n in range(len(out_shapes))
             ]
