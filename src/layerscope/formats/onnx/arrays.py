@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.dtypes import INTEGER_BITS
+from layerscope.formats.onnx.dtypes import INTEGER_BITS, Number
 from layerscope.formats.onnx.tensors import MOST_VALUES
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.spec import axis_of
 
-Numbers = list[Any]
+Numbers = list[Number]
 Attrs = dict[str, Any]  # attributes by name
 Slices = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -33,7 +33,7 @@ class SmallArray(Struct, frozen=True):
         return tuple(int(value) for value in self.values)
 
     @property
-    def item(self) -> Any:
+    def item(self) -> Number:
         """The only element."""
         if len(self.values) != 1:
             raise ShapeError(f"{len(self.values)} numbers where one is expected")
@@ -68,7 +68,7 @@ Given = Sequence[SmallArray | None]  # inputs of an operator; None for one that 
 Evaluate = Callable[[Attrs, Given], list[SmallArray]]
 
 
-def cast(value: Any, dtype: str, *, wraps: bool = False) -> Any:
+def cast(value: Number, dtype: str, *, wraps: bool = False) -> Number:
     """A number as its dtype represents it; integers below 64 bits wrap around, as in C.
 
     A result beyond 64 bits is not folded: engines wrap it around too, but no shape is meant so.
@@ -90,7 +90,8 @@ def cast(value: Any, dtype: str, *, wraps: bool = False) -> Any:
         return (value - low) % (1 << bits) + low
     if dtype in PACKED:
         try:
-            return unpack(PACKED[dtype], pack(PACKED[dtype], value))[0]
+            rounded: float = unpack(PACKED[dtype], pack(PACKED[dtype], value))[0]
+            return rounded
         except OverflowError:
             return math.copysign(math.inf, value)
     if dtype == "bf16":
@@ -128,7 +129,7 @@ def broadcast_to(array: SmallArray, shape: Shape) -> Numbers:
     ]
 
 
-def range_length(start: Any, limit: Any, delta: Any) -> int:
+def range_length(start: Number, limit: Number, delta: Number) -> int:
     """The number of elements of a Range."""
     if not delta:
         raise ShapeError("a range of steps of zero")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from struct import unpack
-from typing import Any
+from typing import TypeAlias
 
 from layerscope.graph.types import DTYPE_BITS
 
+Number: TypeAlias = int | float  # an element of a tensor; bool is an int
 DTYPES = {
     1: "fp32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
     8: "string", 9: "bool", 10: "fp16", 11: "fp64", 12: "uint32", 13: "uint64",
@@ -42,7 +43,7 @@ def cast_dtype(to: object) -> str:
     return DTYPES.get(to, "") if isinstance(to, int) else OLD_NAMES.get(str(to).upper(), "")
 
 
-def decode(data: bytes, dtype: str, count: int) -> list[Any] | None:
+def decode(data: bytes, dtype: str, count: int) -> list[Number] | None:
     """The numbers in raw bytes; None for types that are not of this machine's."""
     code = CODES.get(dtype)
     if code is None:

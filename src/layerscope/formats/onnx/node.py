@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,10 +47,26 @@ class GraphContext(Struct, frozen=True):
     outer_names: Mapping[str, str] = {}  # outputs of a function body -> their names outside
 
 
+class EstimateOptions(TypedDict, total=False):
+    """Options of `OnnxNode.emit` for a node whose figures are an estimate."""
+
+    estimate: bool
+    note: str
+
+
+class EmitOptions(EstimateOptions, total=False):
+    """Options of `OnnxNode.emit`."""
+
+    params: Sequence[Param]
+    part: str
+    roles: Role
+    outputs: Sequence[str] | None
+
+
 class OnnxNode:
     """A node of an ONNX graph: inputs, attributes, and methods that emit the nodes it becomes.
 
-    Inputs are named as in the operator's schema, as its `Op` lists them: `node.input("W")`,
+    Inputs are named as in the operator's schema, as its `Converter` lists them: `node.input("W")`,
     `node.has("B")`. An index is for converters of many operators; the default is the first input.
     """
 
@@ -384,7 +400,7 @@ class OnnxNode:
         inputs: Sequence[TensorInfo],
         shapes: Sequence[Shape],
         dtypes: Sequence[str],
-        **options: Any,
+        **options: Unpack[EmitOptions],
     ) -> list[TensorInfo]:
         """Add a node whose output shapes and dtypes the converter computed; options of `emit`."""
         return self.emit(op, inputs, at.DeclaredOutputs(tuple(shapes), tuple(dtypes)), **options)
@@ -395,7 +411,7 @@ class OnnxNode:
         cost: at.CustomCost,
         *,
         shapes: bool = True,
-        **options: Any,
+        **options: Unpack[EmitOptions],
     ) -> list[TensorInfo]:
         """Add a node whose output shapes and operations the converter computed.
 
@@ -436,7 +452,7 @@ class OnnxNode:
         """The dtype that the file declares of the n-th output, else that of the first input."""
         return self.declared(self.outputs[n])[1]
 
-    def declared_options(self, n: int) -> dict[str, Any]:
+    def declared_options(self, n: int) -> EstimateOptions:
         """Options of `emit` for a node whose shapes the file declares: it is an estimate."""
         names = [name for name in self.outputs if name]
         shape = self.declared_output(n)
@@ -457,7 +473,7 @@ class OnnxNode:
 Convert = Callable[[OnnxNode], None]
 
 
-class Op:
+class Converter:
     """A converter, and the names of the operator's inputs in the order of its schema.
 
     The names are those of the latest version of the operator, as its documentation has them.
@@ -481,5 +497,5 @@ def _names(inputs: str) -> tuple[tuple[str, ...], Mapping[str, int]]:
     return names, {name: n for n, name in enumerate(names)}
 
 
-NO_INPUTS = Op(OnnxNode.emit_unknown)  # of operators without a converter
-OpTable: TypeAlias = dict[tuple[str, str], Op]  # by domain and operator
+NO_INPUTS = Converter(OnnxNode.emit_unknown)  # of operators without a converter
+ConverterTable: TypeAlias = dict[tuple[str, str], Converter]  # by domain and operator

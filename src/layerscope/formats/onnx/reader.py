@@ -8,7 +8,7 @@ from layerscope.codecs.protobuf import Wire
 from layerscope.errors import FormatError, ShapeError
 from layerscope.formats.onnx.folding.fold import constant, fold
 from layerscope.formats.onnx.import_state import ImportState
-from layerscope.formats.onnx.node import MOST_DEPTH, GraphContext, OnnxNode, Op
+from layerscope.formats.onnx.node import MOST_DEPTH, Converter, GraphContext, OnnxNode
 from layerscope.formats.onnx.reasons import NO_RULES
 from layerscope.formats.onnx.roles import exporter_of
 from layerscope.formats.onnx.skim import (
@@ -47,7 +47,7 @@ class Reader(ImportState):
     """Walks the nodes of a file in order and converts each."""
 
     def __init__(
-        self, wire: Wire, model: ModelProto, converters: Mapping[tuple[str, str], Op]
+        self, wire: Wire, model: ModelProto, converters: Mapping[tuple[str, str], Converter]
     ) -> None:
         super().__init__(wire)
         self.model, self.converters = model, converters
@@ -91,12 +91,12 @@ class Reader(ImportState):
             constant(node)
             return
         key = node.domain, node.op
-        op = self.converters.get(key)
-        if op is not None:
-            node.schema = op
+        converter = self.converters.get(key)
+        if converter is not None:
+            node.schema = converter
         if fold(node):
             return
-        if op is None:
+        if converter is None:
             function = self.model.functions.get((*key, node.proto.overload))
             if function is not None:
                 self.inline(node, function)
@@ -108,7 +108,7 @@ class Reader(ImportState):
             node.emit_unknown(self.trace.shape(first.name))
             return
         try:
-            op.convert(node)
+            converter.convert(node)
         except NeedsValue as error:
             from layerscope.formats.onnx.declared_shapes import convert_by_declared
 

@@ -225,9 +225,7 @@ def decide(
     for entry in entries:
         if entry.declared_role is not None or entry.role is None:
             continue
-        verdict = exporter.verdict(entry) if learned else ""
-        if entry.from_constant_node and learned and not verdict and entry.name not in own:
-            verdict = "constant"  # added or multiplied: a mask, a table of angles, a grid
+        verdict = _verdict(exporter, entry, entry.name in own) if learned else ""
         if verdict == "learned" and not entry.learned and entry.role != "statistic":
             entry.role, entry.mixed = entry.first_use or "weight", True
         elif verdict in ("constant", "statistic") and entry.learned:
@@ -241,6 +239,14 @@ def decide(
                 (found.unsure if count is None else found.expanded).append(entry)
                 found.offsets += count or 0
     return found.notes(exporter)
+
+
+def _verdict(exporter: ExporterInfo, entry: Initializer, own: bool) -> Verdict:
+    """The role that the file gives an array; `own`: it is a parameter of a node."""
+    verdict = exporter.verdict(entry)
+    if entry.from_constant_node and not verdict and not own:
+        return "constant"  # added or multiplied: a mask, a table of angles, a grid
+    return verdict
 
 
 def _is_fixed(wire: Wire, entry: Initializer, op: str) -> bool:

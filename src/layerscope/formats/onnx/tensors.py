@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from msgspec import Struct
 
 from layerscope.codecs.protobuf import SPAN, VARINT, Wire, signed
-from layerscope.formats.onnx.dtypes import BITS, DTYPES, decode
+from layerscope.formats.onnx.dtypes import BITS, DTYPES, Number, decode
 from layerscope.limits import ARRAY_RANK
 
 MOST_VALUES = 4096  # elements of a constant that is decoded; weights have more
@@ -138,7 +137,7 @@ def sparse_of(wire: Wire, start: int, end: int) -> StoredTensor:
     return values
 
 
-def numbers_of(wire: Wire, stored: StoredTensor) -> list[Any] | None:
+def numbers_of(wire: Wire, stored: StoredTensor) -> list[Number] | None:
     """Elements of a small tensor, row by row; None if it is large or in another file."""
     count = 1
     for size in stored.shape:
@@ -150,14 +149,14 @@ def numbers_of(wire: Wire, stored: StoredTensor) -> list[Any] | None:
     if stored.packed is None:
         return []
     field, chunks = stored.packed
-    values: list[Any] = []
+    values: list[Number] = []
     for kind, start, end in chunks:
         if field in (5, 7, 11):
             values.extend([start] if kind == VARINT else wire.varints(start, end))
         elif field in (4, 10):
             values.extend(wire.floats(start, end, wide=field == 10))
     if field in (5, 7):
-        values = [signed(value) for value in values]
+        values = [signed(int(value)) for value in values]
     values = values[:count]
     if stored.dtype in ("fp16", "bf16", "fp8", "uint4", "int4", "complex64", "complex128", "fp4"):
         return None  # bit patterns in integers; no shape depends on these dtypes

@@ -38,9 +38,9 @@ from layerscope.formats.onnx.converters import (
     strings,
     subbyte,
 )
-from layerscope.formats.onnx.node import OpTable
+from layerscope.formats.onnx.node import ConverterTable
 
-CONVERTERS: OpTable = {
+CONVERTERS: ConverterTable = {
     **activation.OPERATORS,
     **attention.OPERATORS,
     **control.OPERATORS,

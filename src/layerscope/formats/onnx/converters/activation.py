@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue, TensorInfo
 from layerscope.graph import attributes as at
 
@@ -118,19 +118,19 @@ def bias_softmax(node: OnnxNode) -> None:
     node.emit("softmax", (y,), at.Softmax(axis, tail=tail))
 
 
-OPERATORS: OpTable = {
-    **{("", op): Op(unary, "X") for op in UNARY},
-    ("", "PRelu"): Op(prelu, "X slope"),
-    ("", "Clip"): Op(clip, "input min max"),
-    ("", "Gelu"): Op(gelu, "X"),
-    ("com.microsoft", "Gelu"): Op(gelu, "X"),
-    ("com.microsoft", "FastGelu"): Op(gelu, "X bias"),
-    ("com.microsoft", "BiasGelu"): Op(gelu, "A B"),
-    ("", "Swish"): Op(swish, "X"),
-    ("", "Softmax"): Op(softmax, "input"),
-    ("", "LogSoftmax"): Op(softmax, "input"),
-    ("", "Hardmax"): Op(softmax, "input"),
-    ("", "SwiGLU"): Op(gated, "A B"),
-    ("com.microsoft", "QuickGelu"): Op(unary, "X"),
-    ("com.microsoft", "BiasSoftmax"): Op(bias_softmax, "data bias"),
+OPERATORS: ConverterTable = {
+    **{("", op): Converter(unary, "X") for op in UNARY},
+    ("", "PRelu"): Converter(prelu, "X slope"),
+    ("", "Clip"): Converter(clip, "input min max"),
+    ("", "Gelu"): Converter(gelu, "X"),
+    ("com.microsoft", "Gelu"): Converter(gelu, "X"),
+    ("com.microsoft", "FastGelu"): Converter(gelu, "X bias"),
+    ("com.microsoft", "BiasGelu"): Converter(gelu, "A B"),
+    ("", "Swish"): Converter(swish, "X"),
+    ("", "Softmax"): Converter(softmax, "input"),
+    ("", "LogSoftmax"): Converter(softmax, "input"),
+    ("", "Hardmax"): Converter(softmax, "input"),
+    ("", "SwiGLU"): Converter(gated, "A B"),
+    ("com.microsoft", "QuickGelu"): Converter(unary, "X"),
+    ("com.microsoft", "BiasSoftmax"): Converter(bias_softmax, "data bias"),
 }

@@ -22,7 +22,7 @@ from layerscope.formats.onnx.converters.attention_core import (
 from layerscope.formats.onnx.converters.normalization import arrays
 from layerscope.formats.onnx.converters.quantization import scales
 from layerscope.formats.onnx.converters.rotary import rotated
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
@@ -344,45 +344,45 @@ def _attn_mask(node: OnnxNode, keys: int) -> TensorInfo | None:
     return node.emit_shaped("select", (mask,), shapes, dtypes, part="mask", roles="constant")[0]
 
 
-OPERATORS: OpTable = {
-    ("", "Attention"): Op(attention, "Q K V attn_mask past_key past_value nonpad_kv_seqlen"),
-    ("com.microsoft", "Attention"): Op(
+OPERATORS: ConverterTable = {
+    ("", "Attention"): Converter(attention, "Q K V attn_mask past_key past_value nonpad_kv_seqlen"),
+    ("com.microsoft", "Attention"): Converter(
         projected, "input weights bias mask_index past attention_bias past_sequence_length"
     ),
-    ("com.microsoft", "QAttention"): Op(
+    ("com.microsoft", "QAttention"): Converter(
         projected,
         "input weight bias input_scale weight_scale mask_index input_zero_point weight_zero_point "
         "past",
     ),
-    ("com.microsoft", "DecoderMaskedSelfAttention"): Op(
+    ("com.microsoft", "DecoderMaskedSelfAttention"): Converter(
         projected,
         "input weights bias mask_index past attention_bias past_sequence_length beam_width "
         "cache_indirection",
     ),
-    ("com.microsoft", "MultiHeadAttention"): Op(
+    ("com.microsoft", "MultiHeadAttention"): Converter(
         multi_head,
         "query key value bias key_padding_mask attention_bias past_key past_value "
         "past_sequence_length cache_indirection",
     ),
-    ("com.microsoft", "DecoderMaskedMultiHeadAttention"): Op(
+    ("com.microsoft", "DecoderMaskedMultiHeadAttention"): Converter(
         multi_head,
         "query key value mask_index attention_bias past_key past_value past_sequence_length "
         "beam_width cache_indirection bias",
     ),
-    ("com.microsoft", "GroupQueryAttention"): Op(
+    ("com.microsoft", "GroupQueryAttention"): Converter(
         grouped,
         "query key value past_key past_value seqlens_k total_sequence_length cos_cache sin_cache "
         "position_ids attention_bias head_sink k_scale v_scale q_norm_weight k_norm_weight",
     ),
-    ("com.microsoft", "SparseAttention"): Op(
+    ("com.microsoft", "SparseAttention"): Converter(
         grouped,
         "query key value past_key past_value block_row_indices block_col_indices "
         "total_sequence_length key_total_sequence_lengths cos_cache sin_cache",
     ),
-    ("com.microsoft", "PackedAttention"): Op(
+    ("com.microsoft", "PackedAttention"): Converter(
         packed, "input weights bias token_offset cumulative_sequence_length attention_bias"
     ),
-    ("com.microsoft", "PackedMultiHeadAttention"): Op(
+    ("com.microsoft", "PackedMultiHeadAttention"): Converter(
         packed, "query key value bias token_offset cumulative_sequence_length attention_bias"
     ),
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence, Sized
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
 from layerscope.errors import FormatError
 from layerscope.formats.onnx.import_state import ImportState
-from layerscope.formats.onnx.node import GraphContext, OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, GraphContext, OnnxNode
 from layerscope.formats.onnx.skim import GraphProto
 from layerscope.formats.onnx.tensor_info import BodyEnv, Env, TensorInfo
 from layerscope.graph import attributes as at
@@ -21,14 +21,26 @@ VARIES = "the shape differs between branches, or from round to round"
 UNKNOWN_TRIPS = "one of an unknown number of rounds (× ?)"
 
 
-def _tables(reader: ImportState) -> tuple[dict[str, Any], ...]:
+class _Table(Sized, Protocol):
+    """A dict whose latest entries can be removed."""
+
+    def popitem(self) -> object: ...
+
+
+def _tables(reader: ImportState) -> tuple[_Table, ...]:
     return (
         reader.names, reader.tensors, reader.params, reader.derived, reader.derived_read,
         reader.declared, reader.trace.causes,
     )  # fmt: skip
 
 
-def _lists(reader: ImportState) -> tuple[list[Any], ...]:
+class _List(Sized, Protocol):
+    """A list whose latest items can be removed."""
+
+    def __delitem__(self, index: slice, /) -> None: ...
+
+
+def _lists(reader: ImportState) -> tuple[_List, ...]:
     return (
         reader.nodes, reader.initializers, reader.notes, reader.contradicted, reader.renamed
     )  # fmt: skip
@@ -252,4 +264,4 @@ def _declared(shape: Shape | None, dtype: str, why: str) -> at.DeclaredOutputs |
     return at.DeclaredOutputs((shape,), (dtype,))
 
 
-OPERATORS: OpTable = {("", "If"): Op(if_, "cond")}
+OPERATORS: ConverterTable = {("", "If"): Converter(if_, "cond")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.activation import apply_activation
 from layerscope.formats.onnx.converters.normalization import arrays
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, elements
@@ -149,10 +149,10 @@ def col2im(node: OnnxNode) -> None:
     node.emit_shaped("select", (y,), ((x[0], x[1] // count, *sizes),), (node.dtype("input"),))
 
 
-OPERATORS: OpTable = {
-    ("", "Conv"): Op(conv, "X W B"),
-    ("", "ConvTranspose"): Op(conv_transpose, "X W B"),
-    ("", "DeformConv"): Op(deform_conv, "X W offset B mask"),
-    ("com.microsoft", "FusedConv"): Op(fused_conv, "X W B Z"),
-    ("", "Col2Im"): Op(col2im, "input image_shape block_shape"),
+OPERATORS: ConverterTable = {
+    ("", "Conv"): Converter(conv, "X W B"),
+    ("", "ConvTranspose"): Converter(conv_transpose, "X W B"),
+    ("", "DeformConv"): Converter(deform_conv, "X W offset B mask"),
+    ("com.microsoft", "FusedConv"): Converter(fused_conv, "X W B Z"),
+    ("", "Col2Im"): Converter(col2im, "input image_shape block_shape"),
 }

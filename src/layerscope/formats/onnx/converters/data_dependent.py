@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
@@ -60,9 +60,9 @@ def compress(node: OnnxNode) -> None:
     )
 
 
-OPERATORS: OpTable = {
-    ("", "NonZero"): Op(non_zero, "X"),
-    ("", "Unique"): Op(unique, "X"),
-    ("com.microsoft", "Unique"): Op(unique, "x"),
-    ("", "Compress"): Op(compress, "input condition"),
+OPERATORS: ConverterTable = {
+    ("", "NonZero"): Converter(non_zero, "X"),
+    ("", "Unique"): Converter(unique, "X"),
+    ("com.microsoft", "Unique"): Converter(unique, "x"),
+    ("", "Compress"): Converter(compress, "input condition"),
 }

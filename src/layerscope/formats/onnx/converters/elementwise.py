@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Role, Shape
@@ -55,9 +55,9 @@ def complex_mul(node: OnnxNode) -> None:
     node.emit("add", (left, right))
 
 
-OPERATORS: OpTable = {
-    **{("", op): Op(binary, "X Y" if op in ("Pow", "BitShift") else "A B") for op in BINARY},
-    **{("", op): Op(many, "data_0") for op in MANY},
-    ("com.microsoft", "ComplexMul"): Op(complex_mul, "A B"),
-    ("com.microsoft", "ComplexMulConj"): Op(complex_mul, "A B"),
+OPERATORS: ConverterTable = {
+    **{("", op): Converter(binary, "X Y" if op in ("Pow", "BitShift") else "A B") for op in BINARY},
+    **{("", op): Converter(many, "data_0") for op in MANY},
+    ("com.microsoft", "ComplexMul"): Converter(complex_mul, "A B"),
+    ("com.microsoft", "ComplexMulConj"): Converter(complex_mul, "A B"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.onnx.dtypes import DTYPES
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 from layerscope.ops.spec import axis_of
@@ -72,15 +72,15 @@ def real_transform(node: OnnxNode) -> None:
     node.emit_shaped("select", (y,), (y.shape[:-1],), (y.dtype,))
 
 
-OPERATORS: OpTable = {
-    ("", "DFT"): Op(transform, "input dft_length axis"),
-    ("", "STFT"): Op(short_transform, "signal frame_step window frame_length"),
-    ("", "HannWindow"): Op(taper, "size"),
-    ("", "HammingWindow"): Op(taper, "size"),
-    ("", "BlackmanWindow"): Op(taper, "size"),
-    ("", "MelWeightMatrix"): Op(
+OPERATORS: ConverterTable = {
+    ("", "DFT"): Converter(transform, "input dft_length axis"),
+    ("", "STFT"): Converter(short_transform, "signal frame_step window frame_length"),
+    ("", "HannWindow"): Converter(taper, "size"),
+    ("", "HammingWindow"): Converter(taper, "size"),
+    ("", "BlackmanWindow"): Converter(taper, "size"),
+    ("", "MelWeightMatrix"): Converter(
         mel, "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz"
     ),
-    ("com.microsoft", "Rfft"): Op(real_transform, "X"),
-    ("com.microsoft", "Irfft"): Op(real_transform, "X"),
+    ("com.microsoft", "Rfft"): Converter(real_transform, "X"),
+    ("com.microsoft", "Irfft"): Converter(real_transform, "X"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.formats.onnx.arrays import range_length
 from layerscope.formats.onnx.dtypes import DTYPES
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue
 
 
@@ -46,15 +46,15 @@ def multinomial(node: OnnxNode) -> None:
     node.emit_shaped("random", (), (shape,), (dtype,))
 
 
-OPERATORS: OpTable = {
-    ("", "Range"): Op(range_, "start limit delta"),
-    ("com.microsoft", "Range"): Op(range_, "start limit delta"),
-    ("", "ConstantOfShape"): Op(filled, "input"),
-    ("", "EyeLike"): Op(eye_like, "input"),
-    ("", "RandomNormalLike"): Op(random_like, "input"),
-    ("", "RandomUniformLike"): Op(random_like, "input"),
-    ("", "Bernoulli"): Op(random_like, "input"),
-    ("", "RandomNormal"): Op(random),
-    ("", "RandomUniform"): Op(random),
-    ("", "Multinomial"): Op(multinomial, "input"),
+OPERATORS: ConverterTable = {
+    ("", "Range"): Converter(range_, "start limit delta"),
+    ("com.microsoft", "Range"): Converter(range_, "start limit delta"),
+    ("", "ConstantOfShape"): Converter(filled, "input"),
+    ("", "EyeLike"): Converter(eye_like, "input"),
+    ("", "RandomNormalLike"): Converter(random_like, "input"),
+    ("", "RandomUniformLike"): Converter(random_like, "input"),
+    ("", "Bernoulli"): Converter(random_like, "input"),
+    ("", "RandomNormal"): Converter(random),
+    ("", "RandomUniform"): Converter(random),
+    ("", "Multinomial"): Converter(multinomial, "input"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.onnx.dtypes import FLOATS, QUANTIZED
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.ops.spec import axis_of, broadcast
 
@@ -87,18 +87,18 @@ def where(node: OnnxNode) -> None:
     node.emit("where", (node.input("condition"), node.input("X"), node.input("Y")))
 
 
-OPERATORS: OpTable = {
-    ("", "Gather"): Op(gather, "data indices"),
-    ("", "GatherElements"): Op(gather_elements, "data indices"),
-    ("", "GatherND"): Op(gather_nd, "data indices"),
-    ("com.microsoft", "GatherND"): Op(gather_nd, "data indices"),
-    ("", "Scatter"): Op(scatter, "data indices updates"),
-    ("", "ScatterElements"): Op(scatter, "data indices updates"),
-    ("", "ScatterND"): Op(scatter_nd, "data indices updates"),
-    ("", "OneHot"): Op(one_hot, "indices depth values"),
-    ("", "TensorScatter"): Op(tensor_scatter, "past_cache update write_indices"),
-    ("com.microsoft", "TorchEmbedding"): Op(
+OPERATORS: ConverterTable = {
+    ("", "Gather"): Converter(gather, "data indices"),
+    ("", "GatherElements"): Converter(gather_elements, "data indices"),
+    ("", "GatherND"): Converter(gather_nd, "data indices"),
+    ("com.microsoft", "GatherND"): Converter(gather_nd, "data indices"),
+    ("", "Scatter"): Converter(scatter, "data indices updates"),
+    ("", "ScatterElements"): Converter(scatter, "data indices updates"),
+    ("", "ScatterND"): Converter(scatter_nd, "data indices updates"),
+    ("", "OneHot"): Converter(one_hot, "indices depth values"),
+    ("", "TensorScatter"): Converter(tensor_scatter, "past_cache update write_indices"),
+    ("com.microsoft", "TorchEmbedding"): Converter(
         gather, "weight indices padding_idx scale_grad_by_freq"
     ),
-    ("", "Where"): Op(where, "condition X Y"),
+    ("", "Where"): Converter(where, "condition X Y"),
 }

@@ -10,7 +10,7 @@ from layerscope.formats.onnx.arrays import (
     unsqueezed,
 )
 from layerscope.formats.onnx.dtypes import cast_dtype
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.spec import axis_of, broadcast
@@ -181,23 +181,23 @@ def expand_dims(node: OnnxNode) -> None:
     node.emit("reshape", (node.input("X"),), at.Reshape(tuple(x)))
 
 
-OPERATORS: OpTable = {
-    ("", "Reshape"): Op(reshape, "data shape"),
-    ("", "Flatten"): Op(reshape, "input"),
-    ("", "Squeeze"): Op(reshape, "data axes"),
-    ("", "Unsqueeze"): Op(reshape, "data axes"),
-    ("", "Transpose"): Op(transpose, "data"),
-    ("", "Identity"): Op(identity, "input"),
-    ("", "Pad"): Op(pad, "data pads constant_value axes"),
-    ("", "Tile"): Op(tile, "input repeats"),
-    ("", "Expand"): Op(expand, "input shape"),
-    ("", "Shape"): Op(shape_of, "data"),
-    ("", "Size"): Op(shape_of, "data"),
-    ("", "Trilu"): Op(trilu, "input k"),
-    ("com.microsoft", "Trilu"): Op(trilu, "X k"),
-    ("", "CenterCropPad"): Op(crop_pad, "input_data shape"),
-    ("", "Dropout"): Op(dropout, "data ratio training_mode"),
-    ("", "ReverseSequence"): Op(reverse, "input sequence_lens"),
-    ("com.microsoft", "ExpandDims"): Op(expand_dims, "X axis"),
-    ("com.microsoft", "Pad"): Op(pad, "data pads value"),
+OPERATORS: ConverterTable = {
+    ("", "Reshape"): Converter(reshape, "data shape"),
+    ("", "Flatten"): Converter(reshape, "input"),
+    ("", "Squeeze"): Converter(reshape, "data axes"),
+    ("", "Unsqueeze"): Converter(reshape, "data axes"),
+    ("", "Transpose"): Converter(transpose, "data"),
+    ("", "Identity"): Converter(identity, "input"),
+    ("", "Pad"): Converter(pad, "data pads constant_value axes"),
+    ("", "Tile"): Converter(tile, "input repeats"),
+    ("", "Expand"): Converter(expand, "input shape"),
+    ("", "Shape"): Converter(shape_of, "data"),
+    ("", "Size"): Converter(shape_of, "data"),
+    ("", "Trilu"): Converter(trilu, "input k"),
+    ("com.microsoft", "Trilu"): Converter(trilu, "X k"),
+    ("", "CenterCropPad"): Converter(crop_pad, "input_data shape"),
+    ("", "Dropout"): Converter(dropout, "data ratio training_mode"),
+    ("", "ReverseSequence"): Converter(reverse, "input sequence_lens"),
+    ("com.microsoft", "ExpandDims"): Converter(expand_dims, "X axis"),
+    ("com.microsoft", "Pad"): Converter(pad, "data pads value"),
 }

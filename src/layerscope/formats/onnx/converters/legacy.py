@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.slice_concat import slice_
 from layerscope.formats.onnx.dtypes import DTYPES
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 
@@ -64,14 +64,14 @@ def filled(node: OnnxNode) -> None:
     node.emit_shaped("constant", (), (shape,), (DTYPES.get(node.int_attr("dtype", 1), "fp32"),))
 
 
-OPERATORS: OpTable = {
-    ("", "Affine"): Op(affine, "X"),
-    ("", "Scale"): Op(scale, "input"),
-    ("", "ImageScaler"): Op(image_scaler, "input"),
-    ("", "ScaledTanh"): Op(scaled_tanh, "input"),
-    ("", "ParametricSoftplus"): Op(parametric_softplus, "X"),
-    ("", "Crop"): Op(crop, "input"),
-    ("", "ConstantFill"): Op(filled, "input"),
-    ("", "GivenTensorFill"): Op(filled, "shape"),
-    ("", "DynamicSlice"): Op(slice_, "data starts ends axes"),
+OPERATORS: ConverterTable = {
+    ("", "Affine"): Converter(affine, "X"),
+    ("", "Scale"): Converter(scale, "input"),
+    ("", "ImageScaler"): Converter(image_scaler, "input"),
+    ("", "ScaledTanh"): Converter(scaled_tanh, "input"),
+    ("", "ParametricSoftplus"): Converter(parametric_softplus, "X"),
+    ("", "Crop"): Converter(crop, "input"),
+    ("", "ConstantFill"): Converter(filled, "input"),
+    ("", "GivenTensorFill"): Converter(filled, "shape"),
+    ("", "DynamicSlice"): Converter(slice_, "data starts ends axes"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 
 
@@ -36,8 +36,8 @@ def distances(node: OnnxNode) -> None:
     node.emit(op, (y,), at.Reduce((2,)))
 
 
-OPERATORS: OpTable = {
-    ("", "Det"): Op(det, "X"),
-    ("com.microsoft", "Inverse"): Op(inverse, "X"),
-    ("com.microsoft", "CDist"): Op(distances, "A B"),
+OPERATORS: ConverterTable = {
+    ("", "Det"): Converter(det, "X"),
+    ("com.microsoft", "Inverse"): Converter(inverse, "X"),
+    ("com.microsoft", "CDist"): Converter(distances, "A B"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.activation import apply_activation
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 
@@ -121,11 +121,11 @@ def einsum(node: OnnxNode) -> None:
     node.emit("einsum", node.given(), at.Einsum(node.str_attr("equation").replace(" ", "")))
 
 
-OPERATORS: OpTable = {
-    ("", "MatMul"): Op(matmul, "A B"),
-    ("", "Gemm"): Op(gemm, "A B C"),
-    ("", "Einsum"): Op(einsum, "Inputs"),
-    ("com.microsoft", "FusedMatMul"): Op(fused_matmul, "A B"),
-    ("com.microsoft", "FusedMatMulActivation"): Op(fused_matmul, "A B"),
-    ("com.microsoft", "TransposeMatMul"): Op(fused_matmul, "A B"),
+OPERATORS: ConverterTable = {
+    ("", "MatMul"): Converter(matmul, "A B"),
+    ("", "Gemm"): Converter(gemm, "A B C"),
+    ("", "Einsum"): Converter(einsum, "Inputs"),
+    ("com.microsoft", "FusedMatMul"): Converter(fused_matmul, "A B"),
+    ("com.microsoft", "FusedMatMulActivation"): Converter(fused_matmul, "A B"),
+    ("com.microsoft", "TransposeMatMul"): Converter(fused_matmul, "A B"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.normalization import arrays
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 
@@ -91,12 +91,14 @@ def gates(node: OnnxNode) -> None:
         node.emit("sigmoid", (node.input("b"),), part="beta", outputs=names[1:2])
 
 
-OPERATORS: OpTable = {
-    ("", "LinearAttention"): Op(linear_attention, "query key value past_state decay beta"),
-    ("com.microsoft", "LinearAttention"): Op(
+OPERATORS: ConverterTable = {
+    ("", "LinearAttention"): Converter(linear_attention, "query key value past_state decay beta"),
+    ("com.microsoft", "LinearAttention"): Converter(
         linear_attention, "query key value past_state decay beta"
     ),
-    ("", "CausalConvWithState"): Op(causal_conv, "input weight bias past_state"),
-    ("com.microsoft", "CausalConvWithState"): Op(causal_conv, "input weight bias past_state"),
-    ("com.microsoft", "LinearAttentionGate"): Op(gates, "a dt_bias decay_scale b"),
+    ("", "CausalConvWithState"): Converter(causal_conv, "input weight bias past_state"),
+    ("com.microsoft", "CausalConvWithState"): Converter(
+        causal_conv, "input weight bias past_state"
+    ),
+    ("com.microsoft", "LinearAttentionGate"): Converter(gates, "a dt_bias decay_scale b"),
 }

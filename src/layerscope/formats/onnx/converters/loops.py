@@ -17,7 +17,7 @@ from layerscope.formats.onnx.converters.control import (
 )
 from layerscope.formats.onnx.converters.loop_trips import passed_on, trip_count
 from layerscope.formats.onnx.import_state import MOST_REPEATED
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.skim import GraphProto
 from layerscope.formats.onnx.tensor_info import Env, NeedsValue, TensorInfo
 from layerscope.graph import attributes as at
@@ -223,8 +223,8 @@ def sequence_map(node: OnnxNode) -> None:
             node.env[name] = TensorInfo(name, None, row[0].dtype if row else "fp32", items=row)
 
 
-OPERATORS: OpTable = {
-    ("", "Loop"): Op(loop, "M cond v_initial"),
-    ("", "Scan"): Op(scan, "initial_state_and_scan_inputs"),
-    ("", "SequenceMap"): Op(sequence_map, "input_sequence additional_inputs"),
+OPERATORS: ConverterTable = {
+    ("", "Loop"): Converter(loop, "M cond v_initial"),
+    ("", "Scan"): Converter(scan, "initial_state_and_scan_inputs"),
+    ("", "SequenceMap"): Converter(sequence_map, "input_sequence additional_inputs"),
 }

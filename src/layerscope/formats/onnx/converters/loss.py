@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 
@@ -59,7 +59,7 @@ def _picked(node: OnnxNode, scores: TensorInfo) -> TensorInfo:
     return y
 
 
-OPERATORS: OpTable = {
-    ("", "SoftmaxCrossEntropyLoss"): Op(loss, "scores labels weights"),
-    ("", "NegativeLogLikelihoodLoss"): Op(loss, "input target weight"),
+OPERATORS: ConverterTable = {
+    ("", "SoftmaxCrossEntropyLoss"): Converter(loss, "scores labels weights"),
+    ("", "NegativeLogLikelihoodLoss"): Converter(loss, "input target weight"),
 }

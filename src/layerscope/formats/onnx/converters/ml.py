@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.tree_depth import depths
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role, Shape
@@ -347,22 +347,22 @@ def ensemble(node: OnnxNode) -> None:
         _transformed(node, y, 0)
 
 
-OPERATORS: OpTable = {
-    ("ai.onnx.ml", "LinearClassifier"): Op(linear_classifier, "X"),
-    ("ai.onnx.ml", "LinearRegressor"): Op(linear_regressor, "X"),
-    ("ai.onnx.ml", "Scaler"): Op(scaler, "X"),
-    ("ai.onnx.ml", "Normalizer"): Op(normalizer, "X"),
-    ("ai.onnx.ml", "Binarizer"): Op(binarizer, "X"),
-    ("ai.onnx.ml", "Imputer"): Op(imputer, "X"),
-    ("ai.onnx.ml", "ArrayFeatureExtractor"): Op(features, "X Y"),
-    ("ai.onnx.ml", "FeatureVectorizer"): Op(vectorizer, "X"),
-    ("ai.onnx.ml", "LabelEncoder"): Op(label_encoder, "X"),
-    ("ai.onnx.ml", "CategoryMapper"): Op(label_encoder, "X"),
-    ("ai.onnx.ml", "OneHotEncoder"): Op(one_hot, "X"),
-    ("ai.onnx.ml", "ZipMap"): Op(zip_map, "X"),
-    ("ai.onnx.ml", "SVMRegressor"): Op(svm_regressor, "X"),
-    ("ai.onnx.ml", "SVMClassifier"): Op(svm_classifier, "X"),
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): Op(ensemble, "X"),
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): Op(ensemble, "X"),
-    ("ai.onnx.ml", "TreeEnsemble"): Op(ensemble, "X"),
+OPERATORS: ConverterTable = {
+    ("ai.onnx.ml", "LinearClassifier"): Converter(linear_classifier, "X"),
+    ("ai.onnx.ml", "LinearRegressor"): Converter(linear_regressor, "X"),
+    ("ai.onnx.ml", "Scaler"): Converter(scaler, "X"),
+    ("ai.onnx.ml", "Normalizer"): Converter(normalizer, "X"),
+    ("ai.onnx.ml", "Binarizer"): Converter(binarizer, "X"),
+    ("ai.onnx.ml", "Imputer"): Converter(imputer, "X"),
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): Converter(features, "X Y"),
+    ("ai.onnx.ml", "FeatureVectorizer"): Converter(vectorizer, "X"),
+    ("ai.onnx.ml", "LabelEncoder"): Converter(label_encoder, "X"),
+    ("ai.onnx.ml", "CategoryMapper"): Converter(label_encoder, "X"),
+    ("ai.onnx.ml", "OneHotEncoder"): Converter(one_hot, "X"),
+    ("ai.onnx.ml", "ZipMap"): Converter(zip_map, "X"),
+    ("ai.onnx.ml", "SVMRegressor"): Converter(svm_regressor, "X"),
+    ("ai.onnx.ml", "SVMClassifier"): Converter(svm_classifier, "X"),
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): Converter(ensemble, "X"),
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): Converter(ensemble, "X"),
+    ("ai.onnx.ml", "TreeEnsemble"): Converter(ensemble, "X"),
 }

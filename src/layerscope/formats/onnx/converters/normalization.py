@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import InputId, OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, InputId, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role
@@ -118,17 +118,17 @@ def mean_variance(node: OnnxNode) -> None:
     node.emit("div", (centred, root))
 
 
-OPERATORS: OpTable = {
-    ("", "BatchNormalization"): Op(batch_norm, "X scale B input_mean input_var"),
-    ("", "InstanceNormalization"): Op(instance_norm, "input scale B"),
-    ("", "LayerNormalization"): Op(layer_norm, "X Scale B"),
-    ("com.microsoft", "LayerNormalization"): Op(layer_norm, "X Scale B"),
-    ("", "GroupNormalization"): Op(group_norm, "X scale bias"),
-    ("", "RMSNormalization"): Op(rms_norm, "X scale"),
-    ("", "SimplifiedLayerNormalization"): Op(rms_norm, "X scale"),
-    ("com.microsoft", "SimplifiedLayerNormalization"): Op(rms_norm, "X scale"),
-    ("com.microsoft", "RMSNormalization"): Op(rms_norm, "X scale"),
-    ("", "LRN"): Op(response_norm, "X"),
-    ("", "LpNormalization"): Op(lp_norm, "input"),
-    ("", "MeanVarianceNormalization"): Op(mean_variance, "X"),
+OPERATORS: ConverterTable = {
+    ("", "BatchNormalization"): Converter(batch_norm, "X scale B input_mean input_var"),
+    ("", "InstanceNormalization"): Converter(instance_norm, "input scale B"),
+    ("", "LayerNormalization"): Converter(layer_norm, "X Scale B"),
+    ("com.microsoft", "LayerNormalization"): Converter(layer_norm, "X Scale B"),
+    ("", "GroupNormalization"): Converter(group_norm, "X scale bias"),
+    ("", "RMSNormalization"): Converter(rms_norm, "X scale"),
+    ("", "SimplifiedLayerNormalization"): Converter(rms_norm, "X scale"),
+    ("com.microsoft", "SimplifiedLayerNormalization"): Converter(rms_norm, "X scale"),
+    ("com.microsoft", "RMSNormalization"): Converter(rms_norm, "X scale"),
+    ("", "LRN"): Converter(response_norm, "X"),
+    ("", "LpNormalization"): Converter(lp_norm, "input"),
+    ("", "MeanVarianceNormalization"): Converter(mean_variance, "X"),
 }

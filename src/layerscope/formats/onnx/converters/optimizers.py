@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.spec import FREE, Ops
@@ -47,6 +47,6 @@ def step(node: OnnxNode) -> None:
     node.emit_custom(node.given(), attrs)
 
 
-OPERATORS: OpTable = {
-    ("ai.onnx.preview.training", op): Op(step, "R T inputs") for op in STEPS
+OPERATORS: ConverterTable = {
+    ("ai.onnx.preview.training", op): Converter(step, "R T inputs") for op in STEPS
 }  # fmt: skip

@@ -10,7 +10,7 @@ from layerscope.formats.onnx.converters.convolution import window
 from layerscope.formats.onnx.converters.linear import product
 from layerscope.formats.onnx.converters.normalization import arrays
 from layerscope.formats.onnx.converters.subbyte import packed_param
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
@@ -294,44 +294,44 @@ def few_bits_qkv(node: OnnxNode) -> None:
         node.emit("identity", (y,), part=f"{part}_out", outputs=names[n : n + 1])
 
 
-OPERATORS: OpTable = {
-    ("com.microsoft", "ScaledSiLU"): Op(scaled_silu, "X scale"),
-    ("com.microsoft", "GatedAdd"): Op(gated_add, "X Y gate"),
-    ("com.microsoft", "GatedRMSNorm"): Op(gated_rms, "X scale gate"),
-    ("com.microsoft", "IsAllFinite"): Op(all_finite, "input"),
-    ("com.microsoft", "ReduceSumInteger"): Op(integer_sum, "data"),
-    ("com.microsoft", "BitmaskDropout"): Op(bitmask_dropout, "data ratio training_mode"),
-    ("com.microsoft", "BitmaskBiasDropout"): Op(
+OPERATORS: ConverterTable = {
+    ("com.microsoft", "ScaledSiLU"): Converter(scaled_silu, "X scale"),
+    ("com.microsoft", "GatedAdd"): Converter(gated_add, "X Y gate"),
+    ("com.microsoft", "GatedRMSNorm"): Converter(gated_rms, "X scale gate"),
+    ("com.microsoft", "IsAllFinite"): Converter(all_finite, "input"),
+    ("com.microsoft", "ReduceSumInteger"): Converter(integer_sum, "data"),
+    ("com.microsoft", "BitmaskDropout"): Converter(bitmask_dropout, "data ratio training_mode"),
+    ("com.microsoft", "BitmaskBiasDropout"): Converter(
         bitmask_dropout, "data bias residual ratio training_mode"
     ),
-    ("com.microsoft", "UnfoldTensor"): Op(unfold, "input"),
-    ("com.microsoft", "GemmFloat8"): Op(gemm8, "A B C scaleA scaleB scaleY"),
-    ("com.microsoft", "MaxpoolWithMask"): Op(masked_pool, "X M"),
-    ("com.microsoft", "NGramRepeatBlock"): Op(n_gram_block, "input_ids scores"),
-    ("com.microsoft", "MatMulNBitsMlp"): Op(
+    ("com.microsoft", "UnfoldTensor"): Converter(unfold, "input"),
+    ("com.microsoft", "GemmFloat8"): Converter(gemm8, "A B C scaleA scaleB scaleY"),
+    ("com.microsoft", "MaxpoolWithMask"): Converter(masked_pool, "X M"),
+    ("com.microsoft", "NGramRepeatBlock"): Converter(n_gram_block, "input_ids scores"),
+    ("com.microsoft", "MatMulNBitsMlp"): Converter(
         few_bits_mlp, "A skip norm_scale gate_B gate_scales gate_bias up_B up_scales up_bias"
     ),
-    ("com.microsoft", "MatMulNBitsQkv"): Op(
+    ("com.microsoft", "MatMulNBitsQkv"): Converter(
         few_bits_qkv,
         "A skip norm_scale q_B q_scales q_bias k_B k_scales k_bias v_B v_scales v_bias",
     ),
-    ("com.microsoft", "MatMulBlockQuantizedFp4Weight"): Op(
+    ("com.microsoft", "MatMulBlockQuantizedFp4Weight"): Converter(
         block_matmul, "A B weight_scale weight_scale_2 input_scale bias"
     ),
-    ("com.microsoft", "MatMulBlockQuantizedFp8Weight"): Op(
+    ("com.microsoft", "MatMulBlockQuantizedFp8Weight"): Converter(
         block_matmul, "A B b_scale a_scale bias"
     ),
-    ("com.microsoft", "BranchwiseRMSNorm"): Op(branch_norm, "X scale"),
-    ("com.microsoft", "HyperConnectionPreMix"): Op(pre_mix, "streams pre_mix"),
-    ("com.microsoft", "HyperConnectionPostMix"): Op(
+    ("com.microsoft", "BranchwiseRMSNorm"): Converter(branch_norm, "X scale"),
+    ("com.microsoft", "HyperConnectionPreMix"): Converter(pre_mix, "streams pre_mix"),
+    ("com.microsoft", "HyperConnectionPostMix"): Converter(
         post_mix, "streams block_output post_mix stream_mix"
     ),
-    ("com.microsoft", "NGramHashMapping"): Op(
+    ("com.microsoft", "NGramHashMapping"): Converter(
         n_gram_hash,
         "input_ids multipliers vocab_sizes past_ids head_offsets eos_token_id segment_ids",
     ),
-    ("com.microsoft", "EngramGate"): Op(
+    ("com.microsoft", "EngramGate"): Converter(
         engram_gate, "key query value key_norm_scale query_norm_scale conv_norm_scale"
     ),
-    ("ai.onnx.preview", "FlexAttention"): Op(flex_attention, "Q K V"),
+    ("ai.onnx.preview", "FlexAttention"): Converter(flex_attention, "Q K V"),
 }

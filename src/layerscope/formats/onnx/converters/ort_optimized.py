@@ -9,7 +9,7 @@ from layerscope.formats.onnx.converters.activation import apply_activation
 from layerscope.formats.onnx.converters.convolution import conv_sum, weights, window
 from layerscope.formats.onnx.converters.linear import product
 from layerscope.formats.onnx.converters.pooling import global_pool, pool
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 
@@ -174,21 +174,23 @@ def blocked_upsample(node: OnnxNode) -> None:
     node.emit("resize", (node.input(),), mode)
 
 
-OPERATORS: OpTable = {
-    ("com.microsoft", "FusedGemm"): Op(fused_gemm, "A B C"),
-    ("com.microsoft", "GemmFastGelu"): Op(gemm_gelu, "X W bias"),
-    ("com.microsoft", "BiasAdd"): Op(bias_add, "X bias skip"),
-    ("com.microsoft", "BiasDropout"): Op(bias_dropout, "data bias residual ratio training_mode"),
-    ("com.microsoft", "BiasSplitGelu"): Op(bias_split_gelu, "X bias"),
-    ("com.microsoft", "NhwcFusedConv"): Op(nhwc_conv, "X W B Z"),
-    ("com.microsoft", "NhwcConv"): Op(nhwc_conv, "X W B"),
-    ("com.microsoft", "NhwcMaxPool"): Op(nhwc_pool, "x"),
-    (BLOCKED, "Conv"): Op(blocked_conv, "X W B Sum"),
-    (BLOCKED, "MaxPool"): Op(pool, "X"),
-    (BLOCKED, "AveragePool"): Op(pool, "X"),
-    (BLOCKED, "GlobalMaxPool"): Op(global_pool, "X"),
-    (BLOCKED, "GlobalAveragePool"): Op(global_pool, "X"),
-    (BLOCKED, "ReorderInput"): Op(reorder_input, "X"),
-    (BLOCKED, "ReorderOutput"): Op(reorder_output, "X"),
-    (BLOCKED, "Upsample"): Op(blocked_upsample, "X"),
+OPERATORS: ConverterTable = {
+    ("com.microsoft", "FusedGemm"): Converter(fused_gemm, "A B C"),
+    ("com.microsoft", "GemmFastGelu"): Converter(gemm_gelu, "X W bias"),
+    ("com.microsoft", "BiasAdd"): Converter(bias_add, "X bias skip"),
+    ("com.microsoft", "BiasDropout"): Converter(
+        bias_dropout, "data bias residual ratio training_mode"
+    ),
+    ("com.microsoft", "BiasSplitGelu"): Converter(bias_split_gelu, "X bias"),
+    ("com.microsoft", "NhwcFusedConv"): Converter(nhwc_conv, "X W B Z"),
+    ("com.microsoft", "NhwcConv"): Converter(nhwc_conv, "X W B"),
+    ("com.microsoft", "NhwcMaxPool"): Converter(nhwc_pool, "x"),
+    (BLOCKED, "Conv"): Converter(blocked_conv, "X W B Sum"),
+    (BLOCKED, "MaxPool"): Converter(pool, "X"),
+    (BLOCKED, "AveragePool"): Converter(pool, "X"),
+    (BLOCKED, "GlobalMaxPool"): Converter(global_pool, "X"),
+    (BLOCKED, "GlobalAveragePool"): Converter(global_pool, "X"),
+    (BLOCKED, "ReorderInput"): Converter(reorder_input, "X"),
+    (BLOCKED, "ReorderOutput"): Converter(reorder_output, "X"),
+    (BLOCKED, "Upsample"): Converter(blocked_upsample, "X"),
 }

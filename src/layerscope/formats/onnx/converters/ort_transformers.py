@@ -10,7 +10,7 @@ from layerscope.formats.onnx.converters.attention_core import output, view
 from layerscope.formats.onnx.converters.normalization import arrays
 from layerscope.formats.onnx.converters.quantization import mark_quantized
 from layerscope.formats.onnx.converters.subbyte import packed_param
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue, TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, elements
@@ -270,15 +270,17 @@ def padding(node: OnnxNode) -> None:
     raise NeedsValue("the number of tokens that are not padding is data")
 
 
-OPERATORS: OpTable = {
-    ("com.microsoft", "SkipLayerNormalization"): Op(skip_norm, "input skip gamma beta bias"),
-    ("com.microsoft", "SkipSimplifiedLayerNormalization"): Op(skip_norm, "input skip gamma bias"),
-    ("com.microsoft", "EmbedLayerNormalization"): Op(
+OPERATORS: ConverterTable = {
+    ("com.microsoft", "SkipLayerNormalization"): Converter(skip_norm, "input skip gamma beta bias"),
+    ("com.microsoft", "SkipSimplifiedLayerNormalization"): Converter(
+        skip_norm, "input skip gamma bias"
+    ),
+    ("com.microsoft", "EmbedLayerNormalization"): Converter(
         embedding,
         "input_ids segment_ids word_embedding position_embedding segment_embedding gamma beta mask "
         "position_ids",
     ),
-    ("com.microsoft", "QEmbedLayerNormalization"): Op(
+    ("com.microsoft", "QEmbedLayerNormalization"): Converter(
         embedding,
         "input_ids segment_ids word_embedding_quant position_embedding_quant segment_embedding "
         "gamma_quant beta_quant mask word_embedding_scale position_embedding_scale "
@@ -286,26 +288,26 @@ OPERATORS: OpTable = {
         "position_embedding_zero_point segment_embedding_zero_point gamma_zero_point "
         "beta_zero_point",
     ),
-    ("com.microsoft", "GroupNorm"): Op(group_norm, "X gamma beta"),
-    ("com.microsoft", "SkipGroupNorm"): Op(group_norm, "X gamma beta skip bias"),
-    ("com.microsoft", "MoE"): Op(
+    ("com.microsoft", "GroupNorm"): Converter(group_norm, "X gamma beta"),
+    ("com.microsoft", "SkipGroupNorm"): Converter(group_norm, "X gamma beta skip bias"),
+    ("com.microsoft", "MoE"): Converter(
         experts,
         "input router_probs fc1_experts_weights fc1_experts_bias fc2_experts_weights "
         "fc2_experts_bias fc3_experts_weights fc3_experts_bias",
     ),
-    ("com.microsoft", "QMoE"): Op(
+    ("com.microsoft", "QMoE"): Converter(
         experts,
         "input router_probs fc1_experts_weights fc1_scales fc1_experts_bias fc2_experts_weights "
         "fc2_scales fc2_experts_bias fc3_experts_weights fc3_scales fc3_experts_bias "
         "fc1_zero_points fc2_zero_points fc3_zero_points router_weights fc1_global_scale "
         "fc2_global_scale fc1_act_scale fc2_act_scale fc1_act_block_scale fc2_act_block_scale",
     ),
-    ("com.microsoft", "RemovePadding"): Op(padding, "input sequence_token_count"),
-    ("com.microsoft", "RestorePadding"): Op(padding, "input token_offset"),
-    ("com.microsoft", "RelativePositionBias"): Op(
+    ("com.microsoft", "RemovePadding"): Converter(padding, "input sequence_token_count"),
+    ("com.microsoft", "RestorePadding"): Converter(padding, "input token_offset"),
+    ("com.microsoft", "RelativePositionBias"): Converter(
         position_bias, "bias_table query_length key_length"
     ),
-    ("com.microsoft", "GatedRelativePositionBias"): Op(
+    ("com.microsoft", "GatedRelativePositionBias"): Converter(
         gated_bias, "query_layer query_bias rel_pos weight bias eco_a token_offset"
     ),
 }

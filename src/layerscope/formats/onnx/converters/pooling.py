@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.onnx.converters.convolution import window
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 
 KINDS = {"MaxPool": "max_pool", "AveragePool": "avg_pool", "LpPool": "lp_pool"}
@@ -33,7 +33,7 @@ def global_pool(node: OnnxNode) -> None:
     node.emit(GLOBAL[node.op], (node.input(),), attrs)
 
 
-OPERATORS: OpTable = {
-    **{("", op): Op(pool, "X") for op in KINDS},
-    **{("", op): Op(global_pool, "X") for op in GLOBAL},
+OPERATORS: ConverterTable = {
+    **{("", op): Converter(pool, "X") for op in KINDS},
+    **{("", op): Converter(global_pool, "X") for op in GLOBAL},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.convolution import conv_attributes, window
 from layerscope.formats.onnx.dtypes import DTYPES, cast_dtype
-from layerscope.formats.onnx.node import InputId, OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, InputId, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role
@@ -310,63 +310,65 @@ def cast(node: OnnxNode) -> None:
     node.emit("cast", (node.input("input"),), at.Cast(dtype))
 
 
-OPERATORS: OpTable = {
-    ("", "QuantizeLinear"): Op(quantize, "x y_scale y_zero_point"),
-    ("", "DequantizeLinear"): Op(dequantize, "x x_scale x_zero_point"),
-    ("com.microsoft", "QuantizeLinear"): Op(quantize, "x y_scale y_zero_point"),
-    ("com.microsoft", "DequantizeLinear"): Op(dequantize, "x x_scale x_zero_point"),
-    ("", "DynamicQuantizeLinear"): Op(dynamic_quantize, "x"),
-    ("", "MatMulInteger"): Op(integer_matmul, "A B a_zero_point b_zero_point"),
-    ("", "ConvInteger"): Op(integer_conv, "x w x_zero_point w_zero_point"),
-    ("", "QLinearConv"): Op(
+OPERATORS: ConverterTable = {
+    ("", "QuantizeLinear"): Converter(quantize, "x y_scale y_zero_point"),
+    ("", "DequantizeLinear"): Converter(dequantize, "x x_scale x_zero_point"),
+    ("com.microsoft", "QuantizeLinear"): Converter(quantize, "x y_scale y_zero_point"),
+    ("com.microsoft", "DequantizeLinear"): Converter(dequantize, "x x_scale x_zero_point"),
+    ("", "DynamicQuantizeLinear"): Converter(dynamic_quantize, "x"),
+    ("", "MatMulInteger"): Converter(integer_matmul, "A B a_zero_point b_zero_point"),
+    ("", "ConvInteger"): Converter(integer_conv, "x w x_zero_point w_zero_point"),
+    ("", "QLinearConv"): Converter(
         linear_conv, "x x_scale x_zero_point w w_scale w_zero_point y_scale y_zero_point B"
     ),
-    ("com.microsoft", "QLinearConv"): Op(
+    ("com.microsoft", "QLinearConv"): Converter(
         linear_conv, "x x_scale x_zero_point w w_scale w_zero_point y_scale y_zero_point B"
     ),
-    ("", "QLinearMatMul"): Op(
+    ("", "QLinearMatMul"): Converter(
         linear_matmul, "a a_scale a_zero_point b b_scale b_zero_point y_scale y_zero_point"
     ),
-    ("com.microsoft", "MatMulInteger16"): Op(integer_matmul, "A B"),
-    ("com.microsoft", "MulInteger"): Op(integer_mul, "A A_zero_point B B_zero_point"),
-    ("com.microsoft", "QLinearAdd"): Op(
+    ("com.microsoft", "MatMulInteger16"): Converter(integer_matmul, "A B"),
+    ("com.microsoft", "MulInteger"): Converter(integer_mul, "A A_zero_point B B_zero_point"),
+    ("com.microsoft", "QLinearAdd"): Converter(
         linear_binary, "A A_scale A_zero_point B B_scale B_zero_point C_scale C_zero_point"
     ),
-    ("com.microsoft", "QLinearMul"): Op(
+    ("com.microsoft", "QLinearMul"): Converter(
         linear_binary, "A A_scale A_zero_point B B_scale B_zero_point C_scale C_zero_point"
     ),
-    ("com.microsoft", "QLinearSigmoid"): Op(
+    ("com.microsoft", "QLinearSigmoid"): Converter(
         linear_unary, "X X_scale X_zero_point Y_scale Y_zero_point"
     ),
-    ("com.microsoft", "QLinearLeakyRelu"): Op(
+    ("com.microsoft", "QLinearLeakyRelu"): Converter(
         linear_unary, "X X_scale X_zero_point Y_scale Y_zero_point"
     ),
-    ("com.microsoft", "QLinearSoftmax"): Op(
+    ("com.microsoft", "QLinearSoftmax"): Converter(
         linear_unary, "X X_scale x_zero_point y_scale y_zero_point"
     ),
-    ("com.microsoft", "QLinearAveragePool"): Op(
+    ("com.microsoft", "QLinearAveragePool"): Converter(
         linear_pool, "X x_scale x_zero_point y_scale y_zero_point"
     ),
-    ("com.microsoft", "QLinearGlobalAveragePool"): Op(
+    ("com.microsoft", "QLinearGlobalAveragePool"): Converter(
         linear_pool, "X x_scale x_zero_point y_scale y_zero_point"
     ),
-    ("com.microsoft", "QLinearReduceMean"): Op(
+    ("com.microsoft", "QLinearReduceMean"): Converter(
         linear_mean, "data data_scale data_zero_point reduced_scale reduced_zero_point"
     ),
-    ("com.microsoft", "QLinearConcat"): Op(linear_concat, "Y_scale Y_zero_point inputs"),
-    ("com.microsoft", "QLinearWhere"): Op(
+    ("com.microsoft", "QLinearConcat"): Converter(linear_concat, "Y_scale Y_zero_point inputs"),
+    ("com.microsoft", "QLinearWhere"): Converter(
         linear_where, "condition X x_scale x_zero_point Y y_scale y_zero_point z_scale z_zero_point"
     ),
-    ("com.microsoft", "QGemm"): Op(
+    ("com.microsoft", "QGemm"): Converter(
         linear_gemm, "A a_scale a_zero_point B b_scale b_zero_point C y_scale y_zero_point"
     ),
-    ("com.microsoft", "DynamicQuantizeMatMul"): Op(dynamic_matmul, "A B b_scale b_zero_point bias"),
-    ("com.microsoft", "MatMulIntegerToFloat"): Op(
+    ("com.microsoft", "DynamicQuantizeMatMul"): Converter(
+        dynamic_matmul, "A B b_scale b_zero_point bias"
+    ),
+    ("com.microsoft", "MatMulIntegerToFloat"): Converter(
         float_matmul, "A B a_scale b_scale a_zero_point b_zero_point bias"
     ),
-    ("com.microsoft", "QuantizeWithOrder"): Op(ordered, "input scale_input"),
-    ("com.microsoft", "DequantizeWithOrder"): Op(ordered, "input scale_input"),
-    ("", "Cast"): Op(cast, "input"),
-    ("", "CastLike"): Op(cast, "input target_type"),
-    ("", "BitCast"): Op(cast, "input"),
+    ("com.microsoft", "QuantizeWithOrder"): Converter(ordered, "input scale_input"),
+    ("com.microsoft", "DequantizeWithOrder"): Converter(ordered, "input scale_input"),
+    ("", "Cast"): Converter(cast, "input"),
+    ("", "CastLike"): Converter(cast, "input target_type"),
+    ("", "BitCast"): Converter(cast, "input"),
 }

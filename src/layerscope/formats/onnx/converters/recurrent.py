@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.converters.normalization import arrays
-from layerscope.formats.onnx.node import InputId, OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, InputId, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Role
 
@@ -56,11 +56,11 @@ def recurrent(node: OnnxNode) -> None:
             node.emit_shaped("select", (y,), (shape,), (y.dtype,), part=part, outputs=[name])
 
 
-OPERATORS: OpTable = {
-    ("", "RNN"): Op(recurrent, "X W R B sequence_lens initial_h"),
-    ("", "LSTM"): Op(recurrent, "X W R B sequence_lens initial_h initial_c P"),
-    ("", "GRU"): Op(recurrent, "X W R B sequence_lens initial_h"),
-    ("com.microsoft", "DynamicQuantizeLSTM"): Op(
+OPERATORS: ConverterTable = {
+    ("", "RNN"): Converter(recurrent, "X W R B sequence_lens initial_h"),
+    ("", "LSTM"): Converter(recurrent, "X W R B sequence_lens initial_h initial_c P"),
+    ("", "GRU"): Converter(recurrent, "X W R B sequence_lens initial_h"),
+    ("com.microsoft", "DynamicQuantizeLSTM"): Converter(
         recurrent,
         "X W R B sequence_lens initial_h initial_c P W_scale W_zero_point R_scale R_zero_point",
     ),

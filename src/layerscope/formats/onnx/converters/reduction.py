@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.formats.onnx.arrays import axes_of
 from layerscope.formats.onnx.converters.activation import UNARY
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 
 KINDS = {
@@ -35,7 +35,7 @@ def arg_reduce(node: OnnxNode) -> None:
     node.emit(ARGS[node.op], (node.input(),), attrs)
 
 
-OPERATORS: OpTable = {
-    **{("", op): Op(reduce, "data axes") for op in KINDS},
-    **{("", op): Op(arg_reduce, "data") for op in ARGS},
+OPERATORS: ConverterTable = {
+    **{("", op): Converter(reduce, "data axes") for op in KINDS},
+    **{("", op): Converter(arg_reduce, "data") for op in ARGS},
 }

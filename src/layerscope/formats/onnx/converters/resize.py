@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import floor
-from typing import Any
+from typing import Unpack
 
 from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, EstimateOptions, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
@@ -58,7 +57,7 @@ def resize(node: OnnxNode) -> None:
     resize_to(node, tuple(wanted))
 
 
-def resize_to(node: OnnxNode, wanted: Shape, **more: Any) -> None:
+def resize_to(node: OnnxNode, wanted: Shape, **more: Unpack[EstimateOptions]) -> None:
     """Resize to a shape; `more` are options of `emit`."""
     x = node.shape("X")
     mode = _mode(node, "nearest")
@@ -73,7 +72,7 @@ def resize_to(node: OnnxNode, wanted: Shape, **more: Any) -> None:
     _any_axes(node, wanted, at.Resize(mode, (), align_corners=corners), more)
 
 
-def _any_axes(node: OnnxNode, wanted: Shape, how: at.Resize, more: Mapping[str, Any]) -> None:
+def _any_axes(node: OnnxNode, wanted: Shape, how: at.Resize, more: EstimateOptions) -> None:
     """Resize of other than the last axes, which are moved to the end and back."""
     x = node.shape("X")
     moved = [n for n in range(len(x)) if wanted[n] != x[n]]
@@ -153,13 +152,13 @@ def affine_grid(node: OnnxNode) -> None:
     node.emit("affine_grid", (node.input("theta"),), attrs)
 
 
-OPERATORS: OpTable = {
-    ("", "Resize"): Op(resize, "X roi scales sizes"),
-    ("", "Upsample"): Op(resize, "X scales"),
-    ("", "GridSample"): Op(grid_sample, "X grid"),
-    ("com.microsoft", "GridSample"): Op(grid_sample, "X Grid"),
-    ("", "DepthToSpace"): Op(shuffle, "input"),
-    ("", "SpaceToDepth"): Op(shuffle, "input"),
-    ("", "MaxUnpool"): Op(unpool, "X I output_shape"),
-    ("", "AffineGrid"): Op(affine_grid, "theta size"),
+OPERATORS: ConverterTable = {
+    ("", "Resize"): Converter(resize, "X roi scales sizes"),
+    ("", "Upsample"): Converter(resize, "X scales"),
+    ("", "GridSample"): Converter(grid_sample, "X grid"),
+    ("com.microsoft", "GridSample"): Converter(grid_sample, "X Grid"),
+    ("", "DepthToSpace"): Converter(shuffle, "input"),
+    ("", "SpaceToDepth"): Converter(shuffle, "input"),
+    ("", "MaxUnpool"): Converter(unpool, "X I output_shape"),
+    ("", "AffineGrid"): Converter(affine_grid, "theta size"),
 }

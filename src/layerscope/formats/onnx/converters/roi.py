@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.ops import SPECS, Call
 
@@ -67,11 +67,11 @@ def crop_resize(node: OnnxNode) -> None:
     node.emit("roi_align", (node.input("X"), node.input("rois")), attrs)
 
 
-OPERATORS: OpTable = {
-    ("", "NonMaxSuppression"): Op(
+OPERATORS: ConverterTable = {
+    ("", "NonMaxSuppression"): Converter(
         suppression, "boxes scores max_output_boxes_per_class iou_threshold score_threshold"
     ),
-    ("", "RoiAlign"): Op(roi_align, "X rois batch_indices"),
-    ("", "MaxRoiPool"): Op(roi_pool, "X rois"),
-    ("com.microsoft", "CropAndResize"): Op(crop_resize, "X rois batch_indices crop_size"),
+    ("", "RoiAlign"): Converter(roi_align, "X rois batch_indices"),
+    ("", "MaxRoiPool"): Converter(roi_pool, "X rois"),
+    ("com.microsoft", "CropAndResize"): Converter(crop_resize, "X rois batch_indices crop_size"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.formats.onnx.converters.attention_core import view
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 
@@ -63,10 +63,14 @@ def gemma_rotary(node: OnnxNode) -> None:
         node.emit("add", (left, right), part=part, outputs=names[n : n + 1])
 
 
-OPERATORS: OpTable = {
-    ("", "RotaryEmbedding"): Op(rotary, "X cos_cache sin_cache position_ids"),
-    ("com.microsoft", "RotaryEmbedding"): Op(rotary, "input position_ids cos_cache sin_cache"),
+OPERATORS: ConverterTable = {
+    ("", "RotaryEmbedding"): Converter(rotary, "X cos_cache sin_cache position_ids"),
+    ("com.microsoft", "RotaryEmbedding"): Converter(
+        rotary, "input position_ids cos_cache sin_cache"
+    ),
     # each feature by one of three positions
-    ("com.microsoft", "MRotaryEmbedding"): Op(rotary, "input position_ids cos_cache sin_cache"),
-    ("com.microsoft", "GemmaRotaryEmbedding"): Op(gemma_rotary, "emb q q_rot k k_rot"),
+    ("com.microsoft", "MRotaryEmbedding"): Converter(
+        rotary, "input position_ids cos_cache sin_cache"
+    ),
+    ("com.microsoft", "GemmaRotaryEmbedding"): Converter(gemma_rotary, "emb q q_rot k k_rot"),
 }

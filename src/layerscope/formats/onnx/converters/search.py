@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.ops.spec import axis_of
 
@@ -31,8 +31,8 @@ def cumulate(node: OnnxNode) -> None:
     node.emit(op, (node.input("x"),), at.CumSum(longest), estimate=True, note=note)
 
 
-OPERATORS: OpTable = {
-    ("", "TopK"): Op(top_k, "X K"),
-    ("", "CumSum"): Op(cumulate, "x axis"),
-    ("", "CumProd"): Op(cumulate, "x axis"),
+OPERATORS: ConverterTable = {
+    ("", "TopK"): Converter(top_k, "X K"),
+    ("", "CumSum"): Converter(cumulate, "x axis"),
+    ("", "CumProd"): Converter(cumulate, "x axis"),
 }

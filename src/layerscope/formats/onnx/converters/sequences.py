@@ -6,7 +6,7 @@ from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import SmallArray
 from layerscope.formats.onnx.folding.fold import emit_constants
 from layerscope.formats.onnx.input_shapes import MOST_ITEMS
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue, TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.ops.spec import axis_of
@@ -136,16 +136,16 @@ def has_element(node: OnnxNode) -> None:
     emit_constants(node, [SmallArray((), [node.has("input") and not node.input().empty], "bool")])
 
 
-OPERATORS: OpTable = {
-    ("", "SequenceConstruct"): Op(construct, "inputs"),
-    ("", "SequenceEmpty"): Op(empty),
-    ("", "SequenceInsert"): Op(insert, "input_sequence tensor position"),
-    ("", "SequenceErase"): Op(erase, "input_sequence position"),
-    ("", "SequenceAt"): Op(item, "input_sequence position"),
-    ("", "SequenceLength"): Op(length, "input_sequence"),
-    ("", "ConcatFromSequence"): Op(concat, "input_sequence"),
-    ("", "SplitToSequence"): Op(split, "input split"),
-    ("", "Optional"): Op(optional, "input"),
-    ("", "OptionalGetElement"): Op(optional, "input"),
-    ("", "OptionalHasElement"): Op(has_element, "input"),
+OPERATORS: ConverterTable = {
+    ("", "SequenceConstruct"): Converter(construct, "inputs"),
+    ("", "SequenceEmpty"): Converter(empty),
+    ("", "SequenceInsert"): Converter(insert, "input_sequence tensor position"),
+    ("", "SequenceErase"): Converter(erase, "input_sequence position"),
+    ("", "SequenceAt"): Converter(item, "input_sequence position"),
+    ("", "SequenceLength"): Converter(length, "input_sequence"),
+    ("", "ConcatFromSequence"): Converter(concat, "input_sequence"),
+    ("", "SplitToSequence"): Converter(split, "input split"),
+    ("", "Optional"): Converter(optional, "input"),
+    ("", "OptionalGetElement"): Converter(optional, "input"),
+    ("", "OptionalHasElement"): Converter(has_element, "input"),
 }

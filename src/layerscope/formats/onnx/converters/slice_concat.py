@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import SmallArray, parts, slices
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
 from layerscope.ops.spec import axis_of
@@ -48,8 +48,8 @@ def slice_(node: OnnxNode) -> None:
     node.emit("slice", (node.input("data"),), attrs)
 
 
-OPERATORS: OpTable = {
-    ("", "Concat"): Op(concat, "inputs"),
-    ("", "Split"): Op(split, "input split"),
-    ("", "Slice"): Op(slice_, "data starts ends axes steps"),
+OPERATORS: ConverterTable = {
+    ("", "Concat"): Converter(concat, "inputs"),
+    ("", "Split"): Converter(split, "input split"),
+    ("", "Slice"): Converter(slice_, "data starts ends axes steps"),
 }

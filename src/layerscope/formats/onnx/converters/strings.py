@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
@@ -127,15 +127,15 @@ def hash_(node: OnnxNode) -> None:
     node.emit_custom((node.input(),), attrs)
 
 
-OPERATORS: OpTable = {
-    ("", "StringConcat"): Op(concat, "X Y"),
-    ("", "StringSplit"): Op(split, "X"),
-    ("", "StringNormalizer"): Op(normalize, "X"),
-    ("", "RegexFullMatch"): Op(match, "X"),
-    ("", "TfIdfVectorizer"): Op(n_grams, "X"),
-    ("", "ImageDecoder"): Op(decode, "encoded_stream"),
-    ("ai.onnx.ml", "DictVectorizer"): Op(vocabulary, "X"),
-    ("ai.onnx.ml", "CastMap"): Op(cast_map, "X"),
-    ("com.microsoft", "Tokenizer"): Op(tokenize, "X"),
-    ("com.microsoft", "MurmurHash3"): Op(hash_, "X"),
+OPERATORS: ConverterTable = {
+    ("", "StringConcat"): Converter(concat, "X Y"),
+    ("", "StringSplit"): Converter(split, "X"),
+    ("", "StringNormalizer"): Converter(normalize, "X"),
+    ("", "RegexFullMatch"): Converter(match, "X"),
+    ("", "TfIdfVectorizer"): Converter(n_grams, "X"),
+    ("", "ImageDecoder"): Converter(decode, "encoded_stream"),
+    ("ai.onnx.ml", "DictVectorizer"): Converter(vocabulary, "X"),
+    ("ai.onnx.ml", "CastMap"): Converter(cast_map, "X"),
+    ("com.microsoft", "Tokenizer"): Converter(tokenize, "X"),
+    ("com.microsoft", "MurmurHash3"): Converter(hash_, "X"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.node import InputId, OnnxNode, Op, OpTable
+from layerscope.formats.onnx.node import Converter, ConverterTable, InputId, OnnxNode
 from layerscope.formats.onnx.tensor_info import NeedsValue
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Param, Role, Shape, elements
@@ -86,9 +86,11 @@ def gather_blocks(node: OnnxNode) -> None:
     node.emit("dequantize", (y,), at.Quantize(table.dtype), params=more)
 
 
-OPERATORS: OpTable = {
-    ("com.microsoft", "MatMulNBits"): Op(few_bits, "A B scales zero_points g_idx bias"),
-    ("com.microsoft", "MatMulBnb4"): Op(few_bits, "A B absmax"),
-    ("com.microsoft", "MatMulFpQ4"): Op(few_bits, "A B B_shape"),
-    ("com.microsoft", "GatherBlockQuantized"): Op(gather_blocks, "data indices scales zero_points"),
+OPERATORS: ConverterTable = {
+    ("com.microsoft", "MatMulNBits"): Converter(few_bits, "A B scales zero_points g_idx bias"),
+    ("com.microsoft", "MatMulBnb4"): Converter(few_bits, "A B absmax"),
+    ("com.microsoft", "MatMulFpQ4"): Converter(few_bits, "A B B_shape"),
+    ("com.microsoft", "GatherBlockQuantized"): Converter(
+        gather_blocks, "data indices scales zero_points"
+    ),
 }

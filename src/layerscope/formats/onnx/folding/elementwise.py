@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from layerscope.formats.onnx.arrays import (
     Attrs,
@@ -16,13 +15,13 @@ from layerscope.formats.onnx.arrays import (
     cast,
     fits,
 )
-from layerscope.formats.onnx.dtypes import INTEGER_BITS, cast_dtype
+from layerscope.formats.onnx.dtypes import INTEGER_BITS, Number, cast_dtype
 from layerscope.ops.spec import broadcast
 
 MOST_EXPONENT = 64  # of a power of integers, which is computed exactly before it is cast
 
 
-def each(function: Callable[..., Any], dtype: str = "") -> Evaluate:
+def each(function: Callable[..., Number], dtype: str = "") -> Evaluate:
     """A function of one element of every input, broadcast; its dtype is that of the first input."""
 
     def evaluate(attrs: Attrs, given: Given) -> list[SmallArray]:
@@ -53,7 +52,7 @@ def _along(left: SmallArray, right: SmallArray, axis: int) -> SmallArray:
     return SmallArray((*right.shape, *(1,) * missing), right.values, right.dtype)
 
 
-def _folded(function: Callable[[Any, Any], Any]) -> Evaluate:
+def _folded(function: Callable[[Number, Number], Number]) -> Evaluate:
     """A function of two elements, applied to any number of inputs from the first on."""
     pair = each(function)
 
@@ -66,7 +65,7 @@ def _folded(function: Callable[[Any, Any], Any]) -> Evaluate:
     return evaluate
 
 
-def _unary(function: Callable[..., Any], **attributes: float) -> Evaluate:
+def _unary(function: Callable[..., Number], **attributes: float) -> Evaluate:
     """A function of one element and of attributes with these defaults."""
 
     def evaluate(attrs: Attrs, given: Given) -> list[SmallArray]:
@@ -76,7 +75,7 @@ def _unary(function: Callable[..., Any], **attributes: float) -> Evaluate:
     return evaluate
 
 
-def divide(a: Any, b: Any) -> Any:
+def divide(a: Number, b: Number) -> Number:
     """A quotient; of integers it is rounded towards zero."""
     if isinstance(a, int) and isinstance(b, int):
         quotient = abs(a) // abs(b)
@@ -84,7 +83,7 @@ def divide(a: Any, b: Any) -> Any:
     return a / b
 
 
-def _remainder(a: Any, b: Any) -> Any:
+def _remainder(a: Number, b: Number) -> Number:
     """The remainder of C's fmod, which has the sign of the dividend."""
     if isinstance(a, int) and isinstance(b, int):
         return abs(a) % abs(b) if a >= 0 else -(abs(a) % abs(b))
@@ -95,7 +94,7 @@ def _modulo(attrs: Attrs, given: Given) -> list[SmallArray]:
     return each(_remainder if attrs.get("fmod") else lambda a, b: a % b)(attrs, given)
 
 
-def _power(a: Any, b: Any) -> Any:
+def _power(a: Number, b: Number) -> Number:
     if isinstance(a, float) or isinstance(b, float):
         return math.pow(a, b)
     if abs(b) > MOST_EXPONENT and a not in (-1, 0, 1):
@@ -112,7 +111,7 @@ def _clip(attrs: Attrs, given: Given) -> list[SmallArray]:
     if len(given) > 2 and given[2] is not None:
         high = given[2].item
 
-    def bounded(value: Any) -> Any:
+    def bounded(value: Number) -> Number:
         value = value if low is None or value >= low else low
         return value if high is None or value <= high else high
 
@@ -176,7 +175,7 @@ def _dropout(attrs: Attrs, given: Given) -> list[SmallArray]:
     return [x, SmallArray(x.shape, [True] * len(x.values), "bool")]
 
 
-def _prelu(x: Any, slope: Any) -> Any:
+def _prelu(x: Number, slope: Number) -> Number:
     return x if x >= 0 else x * slope
 
 
@@ -224,7 +223,7 @@ def _lines(x: SmallArray, axis: int, tail: bool) -> list[list[int]]:
     ]
 
 
-def _soft(function: Callable[[Sequence[Any]], list[Any]]) -> Evaluate:
+def _soft(function: Callable[[Sequence[Number]], list[Number]]) -> Evaluate:
     """A function of all numbers along an axis; before opset 13 of all from that axis on."""
 
     def evaluate(attrs: Attrs, given: Given) -> list[SmallArray]:
@@ -252,7 +251,7 @@ def _log_softmax(line: Sequence[float]) -> list[float]:
     return [value - top - total for value in line]
 
 
-def _hardmax(line: Sequence[Any]) -> list[Any]:
+def _hardmax(line: Sequence[Number]) -> list[Number]:
     best = line.index(max(line))
     return [int(n == best) for n in range(len(line))]
 

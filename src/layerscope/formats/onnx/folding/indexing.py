@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import (
@@ -19,12 +18,13 @@ from layerscope.formats.onnx.arrays import (
     strides,
     take,
 )
+from layerscope.formats.onnx.dtypes import Number
 from layerscope.formats.onnx.folding.elementwise import present
 from layerscope.graph.types import elements
 from layerscope.ops.spec import axis_of
 
 
-def _index(index: Any, size: int) -> int:
+def _index(index: Number, size: int) -> int:
     """An index from the front, which must be inside of its axis."""
     if not -size <= index < size:
         raise ShapeError(f"index {index} into an axis of {size}")
@@ -78,7 +78,7 @@ def _gather_nd(attrs: Attrs, given: Given) -> list[SmallArray]:
     return [SmallArray(shape, values, data.dtype)]
 
 
-REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+REDUCTIONS: dict[str, Callable[[Number, Number], Number]] = {
     "none": lambda old, new: new,
     "add": lambda old, new: old + new,
     "mul": lambda old, new: old * new,
@@ -87,7 +87,7 @@ REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _reduction(attrs: Attrs) -> Callable[[Any, Any], Any]:
+def _reduction(attrs: Attrs) -> Callable[[Number, Number], Number]:
     found = REDUCTIONS.get(attrs.get("reduction", "none"))
     if found is None:
         raise NotFoldable
@@ -146,7 +146,7 @@ def _top_k(attrs: Attrs, given: Given) -> list[SmallArray]:
     sign = -1 if attrs.get("largest", 1) else 1
     block = size * step
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
-    values: Numbers = [None] * elements(shape)
+    values: Numbers = [0] * elements(shape)
     indices: Numbers = [0] * len(values)
     for outer in range(len(x.values) // block if block else 0):
         for inner in range(step):
@@ -201,7 +201,7 @@ def _unique(attrs: Attrs, given: Given) -> list[SmallArray]:
             items.append(tuple(take(x, ranges).values))
     else:
         items = [(value,) for value in x.values]
-    first: dict[tuple[Any, ...], int] = {}
+    first: dict[tuple[Number, ...], int] = {}
     for n, item in enumerate(items):
         first.setdefault(item, n)
     kept = sorted(first) if attrs.get("sorted", 1) else list(first)
@@ -215,7 +215,9 @@ def _unique(attrs: Attrs, given: Given) -> list[SmallArray]:
         values = take(x, chosen)
     else:
         values = SmallArray((len(kept),), [item[0] for item in kept], x.dtype)
-    lists = ([first[item] for item in kept], [number[item] for item in items], counts)
+    lists: tuple[Numbers, Numbers, Numbers] = (
+        [first[item] for item in kept], [number[item] for item in items], [*counts]
+    )  # fmt: skip
     result = [values, *[SmallArray((len(each),), each, "int64") for each in lists]]
     return result[: attrs["outputs"]]
 

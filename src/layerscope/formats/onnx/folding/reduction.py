@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from layerscope.errors import ShapeError
 from layerscope.formats.onnx.arrays import (
@@ -21,6 +20,7 @@ from layerscope.formats.onnx.arrays import (
     positions,
     strides,
 )
+from layerscope.formats.onnx.dtypes import Number
 from layerscope.formats.onnx.folding.elementwise import divide, present
 from layerscope.graph.types import elements
 from layerscope.ops.spec import axis_of, broadcast
@@ -28,7 +28,7 @@ from layerscope.ops.spec import axis_of, broadcast
 MOST_PRODUCTS = 1 << 16  # of a matrix product
 
 
-def _reduced(function: Callable[[Numbers], Any]) -> Evaluate:
+def _reduced(function: Callable[[Numbers], Number]) -> Evaluate:
     def evaluate(attrs: Attrs, given: Given) -> list[SmallArray]:
         x = present(given)[0]
         axes = axes_of(attrs, given)
@@ -60,7 +60,7 @@ def _log_sum_exp(many: Numbers) -> float:
     return top + math.log(sum([math.exp(value - top) for value in many]))
 
 
-def _best(choose: Callable[[Any, Any], bool]) -> Evaluate:
+def _best(choose: Callable[[Number, Number], bool]) -> Evaluate:
     """The index along an axis of the first or last best element."""
 
     def evaluate(attrs: Attrs, given: Given) -> list[SmallArray]:
@@ -70,7 +70,7 @@ def _best(choose: Callable[[Any, Any], bool]) -> Evaluate:
         if not size:
             raise ShapeError("the best of no elements")
         last = attrs.get("select_last_index", 0)
-        values = []
+        values: Numbers = []
         for outer in range(elements(x.shape[:axis])):
             for inner in range(step):
                 start, best = outer * size * step + inner, 0
@@ -85,7 +85,7 @@ def _best(choose: Callable[[Any, Any], bool]) -> Evaluate:
     return evaluate
 
 
-def _cumulated(function: Callable[[Any, Any], Any], neutral: int) -> Evaluate:
+def _cumulated(function: Callable[[Number, Number], Number], neutral: int) -> Evaluate:
     def evaluate(attrs: Attrs, given: Given) -> list[SmallArray]:
         x, axes = present(given)
         axis = axis_of(int(axes.item), len(x.shape))
