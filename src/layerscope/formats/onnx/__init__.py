@@ -113,7 +113,7 @@ def _input(value: ValueInfo, binding: Binding, reader: Reader, tensors: list[Ten
         return TensorInfo(name, shape, dtype)
 
     if value.kind in ("map", "sequence map"):
-        return tensor(value.name, None, "is a map, whose length is data")
+        return tensor(value.name, None, "is a map, whose length is run-time data")
     shape = binding.shape(value)
     why = "has no declared shape; --input tells it"
     if value.kind not in COUNTED:

@@ -179,7 +179,7 @@ class ImportState:
         """Add a node; `read` are tensors that its shapes depend on beside its inputs."""
         self.node_budget -= 1
         if self.node_budget < 0:
-            raise FormatError(f"{self.file}: more than {MOST_NODES:,} nodes, functions put in")
+            raise FormatError(f"{self.file}: more than {MOST_NODES:,} nodes, functions inlined")
         if self.declared:
             node = self._estimated(node, (*node.inputs, *read))
         self.nodes.append(node)

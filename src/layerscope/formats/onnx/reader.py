@@ -67,7 +67,7 @@ class Reader(ImportState):
             except ShapeError as error:
                 self._fails(node, error)
             except INVALID_NODE as error:
-                self._fails(node, f"inputs or attributes that do not go with it ({error})")
+                self._fails(node, f"inputs or attributes do not fit the operator ({error})")
             except RecursionError:
                 raise FormatError(f"{node.where}: nested too deep") from None
 
@@ -124,7 +124,7 @@ class Reader(ImportState):
         self.inlined += len(function.nodes)
         if self.inlined > MOST_INLINED:
             raise FormatError(
-                f"{self.file}: more than {MOST_INLINED:,} nodes of functions, all calls put in"
+                f"{self.file}: more than {MOST_INLINED:,} nodes of functions, all calls inlined"
             )
         env: Env = {}
         for n, name in enumerate(function.inputs):
@@ -149,5 +149,7 @@ class Reader(ImportState):
         for name, inner in zip(node.outputs, function.outputs, strict=False):
             if name:
                 if inner not in env:
-                    raise FormatError(f"{node.where}: the function makes no {inner!r}")
+                    raise FormatError(
+                        f"{node.where}: the function does not compute its output {inner!r}"
+                    )
                 node.env[name] = env[inner]

@@ -73,7 +73,7 @@ class Trace:
     def value(self, tensor: str, formal: str, stored: Container[str] = ()) -> str:
         """Why the value of an input is unknown; `formal` is its name in the operator's schema."""
         if tensor in self.inputs:
-            return f"{formal} is unknown: graph input {tensor!r} has its values in the run"
+            return f"{formal} is unknown: the values of graph input {tensor!r} are run-time data"
         producer = self._producer(tensor)
         by = f", computed by {producer.name} ({_kind(producer)})" if producer is not None else ""
         origin = self.origin(tensor, stored)
@@ -109,9 +109,9 @@ def _kind(node: Node) -> str:
     return node.source.op if node.source is not None and node.source.op else node.op
 
 
-GENERATES = "it runs its decoder until data ends it: the number of tokens is not in the file"
+GENERATES = "it runs its decoder until a stop token: the number of tokens is run-time data"
 COMPILED = "it is a program compiled for one engine, whose operations are not in the file"
-PACKED = "how many tokens each sequence has is an input, known only in the run"
+PACKED = "the number of tokens of each sequence is an input: run-time data"
 OWN_LAYOUT = "its arrays have a layout of cuBLASLt's own, which is not documented"
 # Why operators have no rule, by domain and name.
 NO_RULES: Mapping[tuple[str, str], str] = {
@@ -133,17 +133,17 @@ NO_RULES: Mapping[tuple[str, str], str] = {
     )},
     **{("com.microsoft", op): "it has blocks of a floating point format whose layout an attribute "
        "leaves to the device" for op in ("QuantizeBFP", "DequantizeBFP")},
-    **{("com.microsoft", op): "which keys a query meets is chosen from data" for op in (
+    **{("com.microsoft", op): "the keys of a query are chosen by run-time data" for op in (
         "DynamicSparseAttention", "SparseAttentionIndexer",
     )},
-    ("com.microsoft", "LongformerAttention"): "which tokens attend to all others is data",
+    ("com.microsoft", "LongformerAttention"): "which tokens attend to all others is run-time data",
     ("com.microsoft", "DecoderAttention"): "flags that are inputs choose between self and cross "
     "attention, with a cache or without",
-    ("com.microsoft", "BifurcationDetector"): "the number of tokens that agree is data",
-    ("com.microsoft", "DynamicTimeWarping"): "the length of the cheapest path is data",
-    ("com.microsoft", "ConvTransposeWithDynamicPads"): "pads are computed in the run",
-    ("com.microsoft", "SparseToDenseMatMul"): "how many elements are not zero is data",
-    ("com.microsoft", "WordConvEmbedding"): "how many characters a word has is data",
+    ("com.microsoft", "BifurcationDetector"): "the number of tokens that agree is run-time data",
+    ("com.microsoft", "DynamicTimeWarping"): "the length of the cheapest path is run-time data",
+    ("com.microsoft", "ConvTransposeWithDynamicPads"): "the pads are run-time data",
+    ("com.microsoft", "SparseToDenseMatMul"): "how many elements are not zero is run-time data",
+    ("com.microsoft", "WordConvEmbedding"): "how many characters a word has is run-time data",
     ("com.microsoft", "AttnLSTM"): "only the code of ONNX Runtime defines what its attention "
     "does at each step",
     ("com.microsoft", "SampleOp"): "an example of how to write operators, not one of a network",

@@ -64,7 +64,7 @@ def stored_of(wire: Wire, start: int, end: int) -> StoredTensor:
         elif number == 2 and kind == VARINT:
             dtype = DTYPES.get(begin, "")
             if not dtype:
-                raise wire.error(start, f"a tensor of type {begin}, which is not known")
+                raise wire.error(start, f"a tensor of type {begin}, which is not supported")
         elif number == 8 and kind == SPAN:
             name = wire.text(begin, stop)
         elif number == 9 and kind == SPAN:
@@ -108,9 +108,9 @@ def _check_payload(wire: Wire, stored: StoredTensor) -> None:
         bits = BITS.get(stored.dtype)
         if bits is None:
             raise wire.error(stored.at, f"{_described(stored)} has no type")
-        size, needed = stored.data[1] - stored.data[0], (count * bits + 7) // 8
-        if size != needed:
-            wrong = f" and type {stored.dtype} in {size} bytes, expected {needed}"
+        length, needed = stored.data[1] - stored.data[0], (count * bits + 7) // 8
+        if length != needed:
+            wrong = f" and type {stored.dtype} in {length} bytes, expected {needed}"
     elif stored.packed is None and count:
         wrong = " without any numbers"
     elif stored.packed is not None and len(stored.packed[1]) <= MOST_VALUES:

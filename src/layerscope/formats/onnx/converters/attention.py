@@ -252,7 +252,7 @@ def grouped(node: OnnxNode) -> None:
         total = max(int(length.values[0]), 1)
     else:
         total = room + steps
-        note = "only the run tells how many keys there are: the cache and the new ones counted"
+        note = "the number of keys is run-time data: the whole cache and the new ones are counted"
         note = note if room else ""
     if sparse:
         note = "a bound: blocks that are left out are counted"

@@ -14,7 +14,7 @@ from layerscope.formats.onnx.tensor_info import TensorInfo
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 
-UNKNOWN_LENGTH = "only the run tells the length of the cache: all of it counted"
+UNKNOWN_LENGTH = "the filled length of the cache is run-time data: all of it is counted"
 
 
 class AttentionConfig(Struct, frozen=True):

@@ -17,8 +17,8 @@ from layerscope.graph.types import Node, Shape
 from layerscope.ops import SPECS, Call
 
 UNTAKEN = "the branch that is not counted"
-VARIES = "the shape differs between branches, or from round to round"
-UNKNOWN_TRIPS = "one of an unknown number of rounds (× ?)"
+VARIES = "the shape differs between branches or iterations"
+UNKNOWN_TRIPS = "one of an unknown number of iterations (× ?)"
 
 
 class _Table(Sized, Protocol):
@@ -115,7 +115,7 @@ def body(
     reader.walk(part.nodes, context)
     for output in part.outputs:
         if output.name not in env:
-            raise FormatError(f"{node.where}: its body makes no {output.name!r}")
+            raise FormatError(f"{node.where}: its body does not compute its output {output.name!r}")
     return env
 
 
@@ -187,7 +187,7 @@ def _branch_outputs(
         if not name:
             continue
         if n >= len(results):
-            raise FormatError(f"{node.where}: its body makes {len(results)} tensors")
+            raise FormatError(f"{node.where}: its body has {len(results)} outputs")
         info = results[n]
         shape = info.shape
         if other is not None and n < len(other) and other[n].shape != shape:

@@ -13,7 +13,7 @@ def non_zero(node: OnnxNode) -> None:
     """NonZero: the number of elements is run-time data, unless the file declares it."""
     shape = node.declared_output(0)
     if shape is None:
-        raise NeedsValue("the number of elements that are not zero is data")
+        raise NeedsValue("the number of elements that are not zero is run-time data")
     node.emit_shaped("non_zero", (node.input(),), (shape,), ("int64",), **node.declared_options(0))
 
 
@@ -22,7 +22,7 @@ def unique(node: OnnxNode) -> None:
     names = node.outputs
     shapes = [node.declared_output(n) for n in range(len(names)) if names[n]]
     if len(shapes) != len(names) or any(shape is None for shape in shapes):
-        raise NeedsValue("the number of elements that are unlike is data")
+        raise NeedsValue("the number of unique elements is run-time data")
     declared = [shape for shape in shapes if shape is not None]
     dtypes = (node.dtype(), "int64", "int64", "int64")[: len(declared)]
     node.emit_shaped("unique", (node.input(),), declared, dtypes, **node.declared_options(0))
@@ -36,7 +36,9 @@ def compress(node: OnnxNode) -> None:
     if given is None:
         shape = node.declared_output(0)
         if shape is None:
-            raise NeedsValue(f"{node.unknown_value('condition')}; how many of them hold is data")
+            raise NeedsValue(
+                f"{node.unknown_value('condition')}; how many are true is run-time data"
+            )
         attrs = at.DeclaredOutputs((shape,), (node.dtype("input"),))
         node.emit(
             "compress",

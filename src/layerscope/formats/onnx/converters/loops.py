@@ -62,7 +62,7 @@ def _carry(node: OnnxNode, loop_: LoopBody) -> tuple[StateMark, Env, list[Shape 
             return mark, env, shapes
         shapes = [b if a == b else None for a, b in zip(after, shapes, strict=True)]
         mark.undo()
-    raise ShapeError("the shapes that a loop carries do not settle")
+    raise ShapeError("the shapes of carried tensors change in every iteration")
 
 
 def loop(node: OnnxNode) -> None:
@@ -89,7 +89,7 @@ def loop(node: OnnxNode) -> None:
             return
     mark.repeat(times, f"× {times} in a loop" if times not in (None, 1) else "")
     if times is None:
-        note = f"{node.label}: how often it runs is not known; one round is counted"
+        note = f"{node.label}: how often it runs is not known; one iteration is counted"
         node.reader.notes.append(note)
     inner = [env[value.name] for value in part.outputs[1:]]
     out_shapes: list[Shape | None] = list(shapes)
@@ -106,7 +106,7 @@ def _spend(node: OnnxNode, nodes: int) -> None:
     if node.reader.repeat_budget < 0:
         raise FormatError(
             f"{node.where}: more than {MOST_REPEATED:,} nodes of nested loops, whose shapes change "
-            "from round to round"
+            "in every iteration"
         )
 
 
@@ -132,7 +132,7 @@ def _unrolled(node: OnnxNode, part: GraphProto, given: Sequence[TensorInfo], tim
         if not name:
             continue
         if n >= len(state) + len(rows):
-            raise FormatError(f"{node.where}: its body makes {len(state) + len(rows)} tensors")
+            raise FormatError(f"{node.where}: its body has {len(state) + len(rows)} outputs")
         if n < len(state):
             leave(node, name, f"output{n}", state[n], state[n].shape)
             continue
@@ -154,7 +154,7 @@ def _loop_outputs(
     for n, name in enumerate(node.outputs):
         if name:
             if n >= len(inner):
-                raise FormatError(f"{node.where}: its body makes {len(inner)} tensors")
+                raise FormatError(f"{node.where}: its body has {len(inner)} outputs")
             leave(node, name, f"output{n}", inner[n], shapes[n])
 
 
@@ -168,7 +168,7 @@ def scan(node: OnnxNode) -> None:
         raise FormatError(f"{node.where}: {scanned} of {len(given)} inputs are scanned")
     carried, sequences = given[: len(given) - scanned], given[len(given) - scanned :]
     if len(part.outputs) < len(carried):
-        raise FormatError(f"{node.where}: its body makes {len(part.outputs)} tensors")
+        raise FormatError(f"{node.where}: its body has {len(part.outputs)} outputs")
     axes = node.ints_attr("scan_input_axes") or ((1 if old else 0),) * scanned
     times: int | None = None
     slices: list[BodyInput] = []

@@ -267,7 +267,7 @@ def gated_bias(node: OnnxNode) -> None:
 
 def padding(node: OnnxNode) -> None:
     """RemovePadding, RestorePadding: the number of tokens is run-time data."""
-    raise NeedsValue("the number of tokens that are not padding is data")
+    raise NeedsValue("the number of tokens that are not padding is run-time data")
 
 
 OPERATORS: ConverterTable = {

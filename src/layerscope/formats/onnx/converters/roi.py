@@ -47,7 +47,11 @@ def roi_align(node: OnnxNode) -> None:
     size = (node.int_attr("output_height", 1), node.int_attr("output_width", 1))
     samples = node.int_attr("sampling_ratio")
     attrs = at.RoIAlign(size, samples or 2, node.float_attr("spatial_scale", 1.0))
-    note = "" if samples else "2 x 2 samples a bin taken: how many fit, only the run knows"
+    note = (
+        ""
+        if samples
+        else "2 x 2 samples per bin: sampling_ratio 0 leaves their number to run-time data"
+    )
     node.emit(
         "roi_align", (node.input("X"), node.input("rois")), attrs, estimate=not samples, note=note
     )

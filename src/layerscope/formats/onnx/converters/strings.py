@@ -27,13 +27,13 @@ def match(node: OnnxNode) -> None:
 
 def split(node: OnnxNode) -> None:
     """StringSplit: as many columns as the longest string has parts."""
-    raise NeedsValue("the number of parts of the longest string is data")
+    raise NeedsValue("the number of parts of the longest string is run-time data")
 
 
 def normalize(node: OnnxNode) -> None:
     """StringNormalizer; with stopwords, the number of strings left is run-time data."""
     if node.attr_length("stopwords"):
-        raise NeedsValue("how many strings are among the stopwords is data")
+        raise NeedsValue("how many strings are among the stopwords is run-time data")
     node.emit_custom((node.input(),), at.CustomCost((node.shape(),), ("string",)), note=NO_NUMBERS)
 
 
@@ -97,7 +97,7 @@ def vocabulary(node: OnnxNode) -> None:
 def cast_map(node: OnnxNode) -> None:
     """CastMap: the values of a map in a row, whose width is `max_map` if the map is sparse."""
     if node.str_attr("map_form", "DENSE") != "SPARSE":
-        raise NeedsValue("the number of entries of the map is data")
+        raise NeedsValue("the number of entries of the map is run-time data")
     dtype = {"TO_FLOAT": "fp32", "TO_INT64": "int64", "TO_STRING": "string"}
     kind = dtype.get(node.str_attr("cast_to", "TO_FLOAT"), "fp32")
     node.emit_custom(
@@ -112,14 +112,14 @@ def decode(node: OnnxNode) -> None:
 
 def tokenize(node: OnnxNode) -> None:
     """Tokenizer of com.microsoft."""
-    raise NeedsValue("the number of tokens of the longest string is data")
+    raise NeedsValue("the number of tokens of the longest string is run-time data")
 
 
 def hash_(node: OnnxNode) -> None:
     """MurmurHash3: 32 bits of each element."""
     dtype = "uint32" if node.int_attr("positive", 1) else "int32"
     if node.dtype() == "string":
-        raise NeedsValue("the length of the strings that are hashed is data")
+        raise NeedsValue("the length of the strings that are hashed is run-time data")
     # for a word of 32 bits: two products, three rotations and shifts, sums; as much at the end
     count = elements(node.shape()) * (2 if node.dtype() in ("int64", "uint64", "fp64") else 1)
     attrs = at.CustomCost((node.shape(),), (dtype,), mul=5 * count, add=2 * count, comp=8 * count,
