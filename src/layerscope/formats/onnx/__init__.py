@@ -44,22 +44,22 @@ def read(path: str, options: Options) -> Graph:
     with mapped(path) as wire:
         if wire.data[4:8] == b"ORTM":
             raise FormatError(f"{path}: a model in ONNX Runtime's own format, expected ONNX")
-        return _guessed(wire, model_of(wire), options)
+        return _import_with_guesses(wire, model_of(wire), options)
 
 
-def _guessed(wire: Wire, model: ModelProto, options: Options) -> Graph:
+def _import_with_guesses(wire: Wire, model: ModelProto, options: Options) -> Graph:
     """The graph with the first guess of open input sizes that all its shapes agree with."""
     first: ShapeError | None = None
     for guess in range(len(GUESSES)):
         try:
-            return _graph(wire, model, options, guess)
+            return _import_graph(wire, model, options, guess)
         except Assumed as error:
             first = first or ShapeError(str(error))
     assert first is not None
     raise first
 
 
-def _graph(wire: Wire, model: ModelProto, options: Options, guess: int) -> Graph:
+def _import_graph(wire: Wire, model: ModelProto, options: Options, guess: int) -> Graph:
     from layerscope.formats.onnx.converters import CONVERTERS
 
     reader = Reader(wire, model, CONVERTERS)
@@ -85,11 +85,11 @@ def _graph(wire: Wire, model: ModelProto, options: Options, guess: int) -> Graph
     reader.assumed = binding.note()
     if reader.assumed:
         reader.notes.append(reader.assumed)
-    reader.dtype = _floating(tensors, reader)
+    reader.dtype = _float_dtype(tensors, reader)
     values = dict(part.values)
     values.update({value.name: value for value in part.outputs})
     context = GraphContext(env, model.opsets, values=values)
-    reader.walk(in_order(part.nodes, env, wire.name), context)
+    reader.walk(topological(part.nodes, env, wire.name), context)
     outputs: list[str] = []
     for value in part.outputs:
         info = env.get(value.name)
@@ -133,7 +133,7 @@ def _as_declared(value: ValueInfo, shape: Shape) -> bool:
     )
 
 
-def _floating(tensors: list[Tensor], reader: Reader) -> str:
+def _float_dtype(tensors: list[Tensor], reader: Reader) -> str:
     """The float dtype of the network: that of an input, else the most common one of arrays."""
     for tensor in tensors:
         if tensor.dtype in FLOATS:
@@ -143,7 +143,7 @@ def _floating(tensors: list[Tensor], reader: Reader) -> str:
     return max(dtypes, key=dtypes.count) if dtypes else "fp32"
 
 
-def in_order(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
+def topological(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
     """Nodes in topological order, which ONNX requires and nearly all files have."""
     computed = set(env)
     computed.add("")  # an optional input that is not given

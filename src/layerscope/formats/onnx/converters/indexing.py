@@ -1,4 +1,4 @@
-"""Choosing and placing by index, searching, counting up."""
+"""Gather, scatter, one-hot and where."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def gather_nd(node: OnnxNode) -> None:
 
 
 def scatter(node: OnnxNode) -> None:
-    """ScatterElements, and Scatter before it."""
+    """ScatterElements, and Scatter before opset 11."""
     added = node.str_attr("reduction", "none") != "none"
     attrs = at.Scatter(axis_of(node.int_attr("axis"), len(node.shape("data"))), add=added)
     node.emit("scatter", (node.input("data"), node.input("indices"), node.input("updates")), attrs)

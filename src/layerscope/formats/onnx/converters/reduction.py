@@ -1,9 +1,8 @@
-"""Reductions, arg max and arg min, cumulative sums and products."""
+"""Reductions, ArgMax and ArgMin."""
 
 from __future__ import annotations
 
 from layerscope.formats.onnx.arrays import axes_of
-from layerscope.formats.onnx.converters.activation import UNARY
 from layerscope.formats.onnx.node import Converter, ConverterTable, OnnxNode
 from layerscope.graph import attributes as at
 
@@ -14,7 +13,6 @@ KINDS = {
     "ReduceLogSum": "reduce_log_sum", "ReduceLogSumExp": "reduce_log_sum_exp",
 }  # fmt: skip
 ARGS = {"ArgMax": "arg_max", "ArgMin": "arg_min"}
-assert not set(KINDS) & set(UNARY)
 
 
 def reduce(node: OnnxNode) -> None:
