@@ -50,7 +50,6 @@ class ImportState:
         self._by_id: dict[int, object] = {}  # the same, which is quicker to look up
         self._sources: dict[str, Source] = {}
         self.attr_cache = AttrCache(wire)
-        self.inferred: dict[Hashable, tuple[tuple[Shape, ...], list[str]]] = {}  # by call
         self.node_budget = MOST_NODES
         self.value_budget = MOST_NUMBERS  # numbers that folding may still compute
         self.modules: dict[str, str] = {}
@@ -94,7 +93,7 @@ class ImportState:
         return named_scope(proto.name) if "/" in proto.name else ()
 
     def intern(self, attributes: S) -> S:
-        """One object for all equal attributes, so that its id identifies them."""
+        """One object for all equal attributes, so that its id identifies them in the analysis."""
         if attributes is None or id(attributes) in self._by_id:
             return attributes
         found: Any = self._interned.setdefault(attributes, attributes)

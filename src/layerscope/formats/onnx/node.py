@@ -378,21 +378,16 @@ class OnnxNode:
     def _infer(
         self, op: str, attributes: Struct | None, shapes: tuple[Shape, ...], dtypes: list[str]
     ) -> tuple[tuple[Shape, ...], list[str]]:
-        """Output shapes and dtypes by the op's rule, cached for equal calls.
+        """Output shapes and dtypes by the op's rule.
 
-        The call is the one that the analysis of the graph finds in the cache of calls afterwards.
+        Calls are cached in `ops.calls`, where the analysis of the graph finds them afterwards.
         """
-        # interned attributes stay alive, so their id identifies them
-        key = (op, id(attributes), shapes, *dtypes)
-        found = self.reader.inferred.get(key)
-        if found is None:
-            out_shapes = infer_call(op, attributes, shapes).outputs
-            rules, floating = SPECS[op].out_dtypes, self.reader.dtype
-            out_dtypes = [
-                out_dtype(rules, n, attributes, dtypes, floating) for n in range(len(out_shapes))
-            ]
-            found = self.reader.inferred[key] = (out_shapes, out_dtypes)
-        return found
+        out_shapes = infer_call(op, attributes, shapes).outputs
+        rules, floating = SPECS[op].out_dtypes, self.reader.dtype
+        out_dtypes = [
+            out_dtype(rules, n, attributes, dtypes, floating) for n in range(len(out_shapes))
+        ]
+        return out_shapes, out_dtypes
 
     def emit_shaped(
         self,
