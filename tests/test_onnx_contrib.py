@@ -870,7 +870,7 @@ def test_names_on_scores(tmp_path: Path) -> None:
 def test_a_dense_map_is_unknown_by_name(tmp_path: Path) -> None:
     report = learned("CastMap").read(tmp_path)
     assert report.coverage.unknown == {f"{ML}::CastMap": 1}
-    assert report.layers[0].cost.note == "the number of entries of the map is data"
+    assert report.layers[0].cost.note == "the number of entries of the map is run-time data"
 
 
 @pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "POLY", "SIGMOID"])

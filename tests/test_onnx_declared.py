@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from layerscope import Report, analyze
-from layerscope.formats.onnx.operators import CONVERTERS
+from layerscope.formats.onnx.converters import CONVERTERS
 from tests.onnx_files import array, model, node, value, zeros
 
 ODD = node("o = Odd x", "odd", domain="its.own")

@@ -13,8 +13,8 @@ from onnx import helper  # noqa: TID251
 from onnx.reference import ReferenceEvaluator  # noqa: TID251
 
 import layerscope
-from layerscope.formats.onnx.arrays import Array, TooLarge, cast
-from layerscope.formats.onnx.values import EVALUATE
+from layerscope.formats.onnx.arrays import NotFoldable, SmallArray, cast
+from layerscope.formats.onnx.folding import EVALUATE
 from tests.onnx_contrib import DTYPES
 from tests.onnx_files import array, graph, model, node, zeros
 
@@ -356,10 +356,10 @@ OPSETS = {"Swish": 24, "CumProd": 26}
 SAME_AS = {"Scatter": "ScatterElements"}  # what the reference evaluator no longer has
 
 
-def known(array_: np.ndarray | None) -> Array | None:
+def known(array_: np.ndarray | None) -> SmallArray | None:
     if array_ is None:
         return None
-    return Array(
+    return SmallArray(
         array_.shape, array_.ravel().tolist(), DTYPES.get(array_.dtype.name, array_.dtype.name)
     )
 
@@ -394,7 +394,7 @@ def test_folded_as_the_reference_evaluator_computes_it(op: str) -> None:
             wanted = ReferenceEvaluator(proto).run(None, feeds)
         told: dict[str, Any] = {**attributes, "outputs": outputs, "opset": opset}
         if "value" in told:
-            told["value"] = Array((1,), list(told["value"].int64_data), "int64")
+            told["value"] = SmallArray((1,), list(told["value"].int64_data), "int64")
         found = EVALUATE[op](told, [known(x) for x in inputs])
         for ours, theirs in zip(found, wanted, strict=False):
             theirs = np.asarray(theirs)
@@ -422,18 +422,18 @@ def test_numbers_of_narrow_types(value: float, dtype: str, expected: float) -> N
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, float("nan"), float("inf"), 1e300])
 def test_numbers_that_an_int64_does_not_hold(value: float) -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(NotFoldable):
         cast(value, "int64")
 
 
 def test_negative_pads_cut() -> None:
-    x = Array((2, 3), [0, 1, 2, 3, 4, 5], "int64")
+    x = SmallArray((2, 3), [0, 1, 2, 3, 4, 5], "int64")
     [made] = EVALUATE["Pad"]({"pads": (0, -1, 1, 0), "value": 7.0}, [x])
     assert (made.shape, made.values) == ((3, 2), [1, 2, 4, 5, 7, 7])
 
 
 def test_integers_are_divided_towards_zero() -> None:
-    given = [Array((4,), [7, -7, 7, -7], "int64"), Array((4,), [2, 2, -2, -2], "int64")]
+    given = [SmallArray((4,), [7, -7, 7, -7], "int64"), SmallArray((4,), [2, 2, -2, -2], "int64")]
     assert EVALUATE["Div"]({}, given)[0].values == [3, -3, -3, 3]
 
 

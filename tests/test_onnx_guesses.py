@@ -71,6 +71,6 @@ def test_a_running_sum_along_an_axis_that_is_an_input_is_a_bound(tmp_path: Path)
     report = read(tmp_path, node, [IMAGE, ("k", 7, [])])
     (layer,) = report.layers
     assert layer.status == "estimate"
-    assert "graph input 'k' has its values in the run" in layer.cost.note
+    assert "the values of graph input 'k' are run-time data" in layer.cost.note
     assert report.totals.ops.add == 1 * 2 * 5 * 6
     assert report.tensors["z"].shape == (1, 2, 6, 6)

@@ -442,7 +442,7 @@ def small_products() -> bytes:
 SAYS: dict[Callable[[], bytes], str | None] = {
     huge_tensor: "in 64 bytes, expected 4611686018427387904",
     huge_external: None,  # an array of that size elsewhere: the product is as wide
-    circle: "the graph is a circle",
+    circle: "the graph has a cycle",
     deep: "nested more than",
     calls_itself: "nested more than",
     doubles: "more than 10,000 nodes of functions",
@@ -490,7 +490,7 @@ resource.setrlimit(resource.RLIMIT_AS, ({MOST_BYTES}, {MOST_BYTES}))
 resource.setrlimit(resource.RLIMIT_CPU, ({MOST_SECONDS}, {MOST_SECONDS}))
 import layerscope
 from layerscope.formats.onnx import reader
-reader.MOST_PUT_IN = 10_000  # it takes some seconds to reach what it is
+reader.MOST_INLINED = 10_000  # it takes some seconds to reach what it is
 try:
     layerscope.analyze(sys.argv[1])
 except layerscope.LayerscopeError as error:

@@ -143,10 +143,10 @@ def test_a_size_that_data_decides_is_named_where_it_is_missing(tmp_path: Path) -
     ]  # fmt: skip
     stored = [array("zero", 0.0, "float32"), array("axis", [0]), zeros("w", 6, 4)]
     found = notes(analyze(model(nodes, "x 2x3", "y", stored), tmp_path))
-    assert found["places"] == "the number of elements that are not zero is data"
+    assert found["places"] == "the number of elements that are not zero is run-time data"
     assert found["product"] == (
         "the shape of 'row' is unknown: places (NonZero): "
-        "the number of elements that are not zero is data"
+        "the number of elements that are not zero is run-time data"
     )
     assert not any("no rule" in note for note in found.values())
 

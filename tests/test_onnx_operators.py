@@ -77,9 +77,9 @@ def note(report: Report) -> str:
 def test_strings_of_which_data_decides_how_many_there_are(tmp_path: Path) -> None:
     x = {"x": texts("a b", "c")}
     one = standard("StringNormalizer", x, stopwords=["c"])
-    assert note(one.read(tmp_path)) == "how many strings are among the stopwords is data"
+    assert note(one.read(tmp_path)) == "how many strings are among the stopwords is run-time data"
     one = standard("StringSplit", x, 2)
-    assert note(one.read(tmp_path)) == "the number of parts of the longest string is data"
+    assert note(one.read(tmp_path)) == "the number of parts of the longest string is run-time data"
 
 
 @pytest.mark.parametrize("rows", [0, 2])
@@ -106,7 +106,7 @@ def test_n_grams(rows: int, skips: int, tmp_path: Path) -> None:
 
 def test_elements_that_are_unlike(tmp_path: Path) -> None:
     report = standard("Unique", {"x": floats(6)}, 4).read(tmp_path)
-    assert note(report) == "the number of elements that are unlike is data"
+    assert note(report) == "the number of unique elements is run-time data"
 
 
 def test_a_condition_that_is_computed(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from layerscope.version import __version__
 if TYPE_CHECKING:
     from layerscope.engines import Progress
     from layerscope.engines.measuring import MeasureRequest
+    from layerscope.formats import Recognised
     from layerscope.report.compare import Comparison
     from layerscope.report.explain import Explanation
     from layerscope.report.measurement import Measurement
@@ -36,11 +37,16 @@ Input = Sequence[int] | str | Mapping[str, Sequence[int] | str]  # (1, 3, 224, 2
 
 def load(network: str, **options: Any) -> Graph:
     """The network of that zoo name, or in that file; options are those of its format."""
+    return _load(network, options)
+
+
+def _load(network: str, options: dict[str, Any], found: Recognised | None = None) -> Graph:
+    """The network of a name or file; `found` is the file if it has been recognised already."""
     from layerscope import formats
 
     told = formats.options_of(**options)
-    if formats.looks_like_a_file(network):
-        graph = formats.read(network, told)
+    if found is not None or formats.looks_like_a_file(network):
+        graph = formats.read(network, told, found)
         return graph if told.weights is None else check_weights(graph, told.weights)
     from layerscope.zoo import build
 
@@ -51,12 +57,17 @@ def load(network: str, **options: Any) -> Graph:
     return bind(graph, told.inputs, told.batch)
 
 
-def _binds(network: str) -> bool:
-    """Whether the reader of a network must know the shapes of its inputs."""
+def _recognised(network: str) -> Recognised | None:
+    """The file of a network, recognised but not read; None for a network of the zoo."""
     from layerscope import formats
 
-    if formats.looks_like_a_file(network):
-        return formats.binds(network)
+    return formats.recognise_file(network) if formats.looks_like_a_file(network) else None
+
+
+def _binds(network: str, found: Recognised | None) -> bool:
+    """Whether the reader of a network must know the shapes of its inputs."""
+    if found is not None:
+        return found.binds
     from layerscope.zoo import sized
 
     return sized(network)
@@ -111,14 +122,16 @@ def analyze(
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
     shapes = _shapes_of(input)
-    if isinstance(network, str) and _binds(network):
-        graph = load(network, inputs=shapes, batch=batch, **options)
+    found = _recognised(network) if isinstance(network, str) else None
+    if isinstance(network, str) and _binds(network, found):
+        graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
         if tokens is not None:  # the reader must know the length
             shapes = {**shapes, **token_shapes(graph, tokens)}
-            graph, tokens = load(network, inputs=shapes, batch=batch, **options), None
+            graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
+            tokens = None
         graph = bind(graph, dtype=dtype)
     else:
-        graph = load(network, **options) if isinstance(network, str) else network
+        graph = _load(network, options, found) if isinstance(network, str) else network
         graph = bind(graph, shapes, batch, dtype)
     if graph.autograd is not None and (tokens is not None or decode is not None):
         raise UsageError(
@@ -256,8 +269,9 @@ def fit(
         from layerscope.formats.torch.model_names import find
 
         source = find(str(network))  # built once, captured for every batch
-    elif isinstance(network, str) and not _binds(network):
-        source = load(network)
+    elif isinstance(network, str):
+        found = _recognised(network)
+        source = network if _binds(network, found) else _load(network, {}, found)
 
     def needed(batch: int) -> int:
         report = analyze(source, batch=batch, **options)

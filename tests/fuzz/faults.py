@@ -50,12 +50,12 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "onnx": (
         Fault(
             "raw data of another length than the shape", "formats/onnx/tensors.py",
-            "        if held != needed:\n", "        if held > needed:\n",
+            "        if length != needed:\n", "        if length > needed:\n",
         ),
         Fault(
             "raw data without a dtype", "formats/onnx/tensors.py",
             "        if bits is None:\n"
-            '            raise wire.error(stored.at, f"{_told(stored)} has no type")\n', "",
+            '            raise wire.error(stored.at, f"{_described(stored)} has no type")\n', "",
         ),
         Fault(
             "a model without a graph", "formats/onnx/skim.py",

@@ -9,8 +9,8 @@ from typing import Any
 import onnx  # noqa: TID251
 from onnx import TensorProto, defs, helper  # noqa: TID251
 
-from layerscope.formats.onnx.operators import CONVERTERS
-from layerscope.formats.onnx.values import EVALUATE
+from layerscope.formats.onnx.converters import CONVERTERS
+from layerscope.formats.onnx.folding import EVALUATE
 
 SIZES = (0, 1, 1, 1, 2, 2, 3, 4, 8, -1, -2, -3, 5, 7, 100, 2**31, 2**62, -(2**63))
 REALS = (0.0, 1.0, -1.0, 0.5, 2.0, 1e-5, 1e30, float("inf"), float("nan"))

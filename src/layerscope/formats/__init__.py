@@ -31,7 +31,7 @@ class Format(Struct, frozen=True):
 
 
 class ReadOptions(Struct, frozen=True):
-    """Options of a reader; each format uses those that apply to it."""
+    """ReadOptions of a reader; each format uses those that apply to it."""
 
     phase: Literal["test", "train"] = "test"
     proposals: int = 300  # number of region proposals per image
@@ -113,14 +113,24 @@ def is_run(name: str) -> bool:
     return documents.kind_of(name, _head(name)) == "run"
 
 
-def binds(path: str) -> bool:
-    """Whether the reader of a file needs the shapes of inputs."""
+class Recognised(Struct, frozen=True):
+    """A file whose format is recognised, or the name of a model, before it is read."""
+
+    path: str
+    head: bytes = b""
+    format: Format | None = None  # None: JSON, or the name of a model
+    binds: bool = False  # its reader must know the shapes of inputs
+
+
+def recognise_file(path: str) -> Recognised:
+    """Open a file and recognise its format, which `read` then need not do again."""
     if names_a_model(path):
-        return True
+        return Recognised(path, binds=True)
     head = _head(path)
-    if documents.is_json(head):  # `read` recognises it
-        return False
-    return recognise(path, head).binds
+    if documents.is_json(head):  # `read` finds out which kind
+        return Recognised(path, head)
+    kind = recognise(path, head)
+    return Recognised(path, head, kind, kind.binds)
 
 
 def _head(path: str) -> bytes:
@@ -167,17 +177,22 @@ def near_files(path: str) -> str:
     return f"; did you mean {meant}?" if near else ""
 
 
-def read(path: str, options: ReadOptions = DEFAULTS) -> Graph:
-    """The network in a file, whose format is recognised by its first bytes, else by its suffix."""
+def read(path: str, options: ReadOptions = DEFAULTS, found: Recognised | None = None) -> Graph:
+    """The network in a file, whose format is recognised by its first bytes, else by its suffix.
+
+    `found` is the file if it has been recognised already.
+    """
     if names_a_model(path):
         from layerscope.formats.torch import model_names
 
         return model_names.read(path, options.inputs, options.batch)
-    head = _head(path)
-    document = documents.kind_of(path, head)
-    if document is not None and document != "index":
-        raise documents.refusal(path, document)
-    kind = recognise(path, head) if document is None else INDEXED
+    found = found or recognise_file(path)
+    kind = found.format
+    if kind is None:
+        document = documents.kind_of(path, found.head)
+        if document is not None and document != "index":
+            raise documents.refusal(path, document)
+        kind = recognise(path, found.head) if document is None else INDEXED
     return _module(kind).read(path, options)
 
 

@@ -1,4 +1,4 @@
-"""ONNX models: structure skimmed, shapes worked out by the rules here, weights never touched."""
+"""ONNX models: the structure is parsed, shapes are inferred by the ops' rules, weights not read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 from layerscope.codecs.protobuf import VARINT, Wire, mapped
 from layerscope.errors import FormatError, ShapeError, UsageError
 from layerscope.formats import ReadOptions
-from layerscope.formats.onnx.inputs import COUNTED, GUESSES, Binding, check_kinds
-from layerscope.formats.onnx.known import Env, Known
-from layerscope.formats.onnx.numbers import FLOATS
+from layerscope.formats.onnx.dtypes import FLOATS
+from layerscope.formats.onnx.input_shapes import COUNTED, GUESSES, Binding, check_kinds
+from layerscope.formats.onnx.node import GraphContext
 from layerscope.formats.onnx.reader import Assumed, Reader
-from layerscope.formats.onnx.scopes import arranged
-from layerscope.formats.onnx.skim import Model, Operator, Value, model_of
+from layerscope.formats.onnx.scopes import without_trivial_scopes
+from layerscope.formats.onnx.skim import ModelProto, NodeProto, ValueInfo, model_of
+from layerscope.formats.onnx.tensor_info import Env, TensorInfo
 from layerscope.graph.types import Graph, Shape, Source, Tensor
 
 IR_VERSION, PRODUCER, GRAPH, OPSETS = 1, 2, 7, 8
@@ -43,23 +44,23 @@ def read(path: str, options: ReadOptions) -> Graph:
     with mapped(path) as wire:
         if wire.data[4:8] == b"ORTM":
             raise FormatError(f"{path}: a model in ONNX Runtime's own format, expected ONNX")
-        return _guessed(wire, model_of(wire), options)
+        return _import_with_guesses(wire, model_of(wire), options)
 
 
-def _guessed(wire: Wire, model: Model, options: ReadOptions) -> Graph:
-    """The graph on the first sizes that it can take, where the file leaves any open."""
+def _import_with_guesses(wire: Wire, model: ModelProto, options: ReadOptions) -> Graph:
+    """The graph with the first guess of open input sizes that all its shapes agree with."""
     first: ShapeError | None = None
     for guess in range(len(GUESSES)):
         try:
-            return _graph(wire, model, options, guess)
+            return _import_graph(wire, model, options, guess)
         except Assumed as error:
             first = first or ShapeError(str(error))
     assert first is not None
     raise first
 
 
-def _graph(wire: Wire, model: Model, options: ReadOptions, guess: int) -> Graph:
-    from layerscope.formats.onnx.operators import CONVERTERS
+def _import_graph(wire: Wire, model: ModelProto, options: ReadOptions, guess: int) -> Graph:
+    from layerscope.formats.onnx.converters import CONVERTERS
 
     reader = Reader(wire, model, CONVERTERS)
     part = model.graph
@@ -70,7 +71,7 @@ def _graph(wire: Wire, model: Model, options: ReadOptions, guess: int) -> Graph:
         env[stored.name] = reader.store(stored.name, stored, ())
     inputs = [value for value in part.inputs if value.name not in env]
     check_kinds(inputs, wire.name)
-    binding = Binding(inputs, options.inputs, options.dims, options.batch, wire.name, guess)
+    binding = Binding(inputs, options, wire.name, guess)
     tensors: list[Tensor] = []
     for value in inputs:
         if value.name in env or not value.name:
@@ -84,90 +85,94 @@ def _graph(wire: Wire, model: Model, options: ReadOptions, guess: int) -> Graph:
     reader.assumed = binding.note()
     if reader.assumed:
         reader.notes.append(reader.assumed)
-    reader.dtype = _floating(tensors, reader)
+    reader.dtype = _float_dtype(tensors, reader)
     values = dict(part.values)
     values.update({value.name: value for value in part.outputs})
-    reader.walk(in_order(part.nodes, env, wire.name), env, values=values)
+    context = GraphContext(env, model.opsets, values=values)
+    reader.walk(topological(part.nodes, env, wire.name), context)
     outputs: list[str] = []
     for value in part.outputs:
-        known = env.get(value.name)
-        if known is None:
-            raise FormatError(f"{wire.name}: output {value.name!r} is made by nothing")
-        items = known.items if known.items is not None else [known]
+        info = env.get(value.name)
+        if info is None:
+            raise FormatError(f"{wire.name}: no node computes the output {value.name!r}")
+        items = info.items if info.items is not None else [info]
         outputs.extend(reader.input_name(item) for item in items if item.tensor)
-    reader.nodes = arranged(reader.nodes)
+    reader.nodes = without_trivial_scopes(reader.nodes)
     stem = os.path.splitext(os.path.basename(wire.name))[0]
     return reader.graph(stem, tensors, tuple(dict.fromkeys(outputs)))
 
 
-def _input(value: Value, binding: Binding, reader: Reader, tensors: list[Tensor]) -> Known:
-    """A graph input: a tensor, or as many as a sequence or an optional is said to hold."""
+def _input(value: ValueInfo, binding: Binding, reader: Reader, tensors: list[Tensor]) -> TensorInfo:
+    """A graph input: one tensor, or several if it is a sequence."""
     dtype = value.dtype or "fp32"
 
-    def tensor(name: str, shape: Shape | None, why: str) -> Known:
+    def tensor(name: str, shape: Shape | None, why: str) -> TensorInfo:
         tensors.append(Tensor(name, shape, dtype, Source(reader.file)))
         reader.tensors[name] = (shape, dtype)
         reader.trace.inputs[name] = f"graph input {name!r} {why}" if shape is None else ""
-        return Known(name, shape, dtype)
+        return TensorInfo(name, shape, dtype)
 
     if value.kind in ("map", "sequence map"):
-        return tensor(value.name, None, "is a map, whose length is data")
+        return tensor(value.name, None, "is a map, whose length is run-time data")
     shape = binding.shape(value)
     why = "has no declared shape; --input tells it"
     if value.kind not in COUNTED:
         return tensor(value.name, shape, why)
     count = binding.items(value)
     if value.kind == "optional":
-        return tensor(value.name, shape, why) if count else Known("", None, dtype, empty=True)
+        return tensor(value.name, shape, why) if count else TensorInfo("", None, dtype, empty=True)
     items = [tensor(f"{value.name}[{n}]", shape, why) for n in range(count)]
-    return Known(value.name, None, dtype, items=items)
+    return TensorInfo(value.name, None, dtype, items=items)
 
 
-def _as_declared(value: Value, shape: Shape) -> bool:
-    """Whether an input has the sizes that the file declares, where it does."""
+def _as_declared(value: ValueInfo, shape: Shape) -> bool:
+    """Whether an input has the sizes that the file declares."""
     dims = value.dims or ()
     return len(dims) == len(shape) and all(
         dim.size in (None, size) for dim, size in zip(dims, shape, strict=True)
     )
 
 
-def _floating(tensors: list[Tensor], reader: Reader) -> str:
-    """The float type of the network: of its inputs, else of its largest array."""
+def _float_dtype(tensors: list[Tensor], reader: Reader) -> str:
+    """The float dtype of the network: that of an input, else the most common one of arrays."""
     for tensor in tensors:
         if tensor.dtype in FLOATS:
             return tensor.dtype
-    kinds = [entry.dtype for entry in reader.entries if entry.dtype in FLOATS and entry.shape]
-    return max(kinds, key=kinds.count) if kinds else "fp32"
+    arrays = reader.initializers
+    dtypes = [entry.dtype for entry in arrays if entry.dtype in FLOATS and entry.shape]
+    return max(dtypes, key=dtypes.count) if dtypes else "fp32"
 
 
-def in_order(nodes: list[Operator], env: Env, file: str) -> list[Operator]:
-    """Nodes so that each comes after what it reads; files are meant to be so and mostly are."""
-    known = set(env)
-    known.add("")  # an input that is left out
+def topological(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
+    """Nodes in topological order, which ONNX requires and nearly all files have."""
+    computed = set(env)
+    computed.add("")  # an optional input that is not given
     for node in nodes:
-        if not known.issuperset(node.inputs):
+        if not computed.issuperset(node.inputs):
             return _sorted(nodes, env, file)
-        known.update(node.outputs)
+        computed.update(node.outputs)
     return nodes
 
 
-def _sorted(nodes: list[Operator], env: Env, file: str) -> list[Operator]:
-    makers: dict[str, int] = {}
+def _sorted(nodes: list[NodeProto], env: Env, file: str) -> list[NodeProto]:
+    producers: dict[str, int] = {}
     for n, node in enumerate(nodes):
         for name in node.outputs:
             if name:
-                makers[name] = n
+                producers[name] = n
     waits: list[int] = []
     readers: dict[int, list[int]] = {}
     for n, node in enumerate(nodes):
-        sources = {makers[name] for name in node.inputs if name in makers and name not in env}
+        inputs = [name for name in node.inputs if name not in env]
+        sources = {producers[name] for name in inputs if name in producers}
         waits.append(len(sources))
         for source in sources:
             readers.setdefault(source, []).append(n)
-        for name in node.inputs:
-            if name and name not in makers and name not in env:
-                told = node.name or node.op
-                raise FormatError(f"{file}: {told} reads {name!r}, which nothing makes")
+        for name in inputs:
+            if name and name not in producers:
+                raise FormatError(
+                    f"{file}: {node.name or node.op} reads {name!r}, which no node computes"
+                )
     ready = [n for n, count in enumerate(waits) if not count]
     ordered = []
     for n in ready:
@@ -179,6 +184,6 @@ def _sorted(nodes: list[Operator], env: Env, file: str) -> list[Operator]:
     if len(ordered) != len(nodes):
         stuck = next(node for node, count in zip(nodes, waits, strict=True) if count)
         raise FormatError(
-            f"{file}: {stuck.name or stuck.op} depends on itself: the graph is a circle"
+            f"{file}: {stuck.name or stuck.op} depends on itself: the graph has a cycle"
         )
     return ordered

@@ -1,4 +1,4 @@
-"""Small arrays carried along while a file is read, and how their shapes change."""
+"""Small arrays of constant folding, and the shape functions of some operators."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import Any
 from msgspec import Struct
 
 from layerscope.errors import ShapeError
-from layerscope.formats.onnx.numbers import INTEGER_BITS
+from layerscope.formats.onnx.dtypes import INTEGER_BITS, Number
 from layerscope.formats.onnx.tensors import MOST_VALUES
 from layerscope.graph.types import Shape, elements
 from layerscope.ops.spec import axis_of
 
-Numbers = list[Any]
+Numbers = list[Number]
 Attrs = dict[str, Any]  # attributes by name
 Slices = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-class Array(Struct, frozen=True):
-    """Numbers row by row."""
+class SmallArray(Struct, frozen=True):
+    """A constant tensor of few elements, row by row."""
 
     shape: Shape
     values: Numbers
     dtype: str
 
     def ints(self) -> tuple[int, ...]:
-        """The numbers as a list of whole ones."""
+        """The elements as integers."""
         return tuple(int(value) for value in self.values)
 
     @property
-    def item(self) -> Any:
-        """The only number."""
+    def item(self) -> Number:
+        """The only element."""
         if len(self.values) != 1:
             raise ShapeError(f"{len(self.values)} numbers where one is expected")
         return self.values[0]
@@ -48,29 +48,30 @@ def strides(shape: Shape) -> list[int]:
     return steps
 
 
-def places(shape: Shape) -> Iterator[tuple[int, ...]]:
+def positions(shape: Shape) -> Iterator[tuple[int, ...]]:
     """All positions, the last axis fastest."""
     return product(*map(range, shape))
 
 
 def fits(shape: Shape) -> Shape:
+    """The shape, if an array of it is small enough to be folded."""
     if elements(shape) > MOST_VALUES:
-        raise TooLarge
+        raise NotFoldable
     return shape
 
 
-class TooLarge(Exception):
-    """More numbers than are worth carrying, or one that is not defined."""
+class NotFoldable(Exception):
+    """A result that is not folded: it is too large, or one element is not defined."""
 
 
-Given = Sequence[Array | None]  # inputs of an operator; None for one that is left out
-Evaluate = Callable[[Attrs, Given], list[Array]]
+Given = Sequence[SmallArray | None]  # inputs of an operator; None for one that is left out
+Evaluate = Callable[[Attrs, Given], list[SmallArray]]
 
 
-def cast(value: Any, dtype: str, *, wraps: bool = False) -> Any:
+def cast(value: Number, dtype: str, *, wraps: bool = False) -> Number:
     """A number as its dtype represents it; integers below 64 bits wrap around, as in C.
 
-    A result beyond 64 bits is not carried on: engines wrap it around too, which no shape means.
+    A result beyond 64 bits is not folded: engines wrap it around too, but no shape is meant so.
     """
     if dtype == "bool":
         return bool(value)
@@ -78,18 +79,19 @@ def cast(value: Any, dtype: str, *, wraps: bool = False) -> Any:
         bits, signs = INTEGER_BITS[dtype]
         if isinstance(value, float):
             if not math.isfinite(value) or abs(value) >= 2.0**63:
-                raise TooLarge
+                raise NotFoldable
             wraps = wraps or bits < 64
         value = int(value)
         low = -(1 << bits - 1) if signs else 0
         if low <= value < low + (1 << bits):
             return value
         if bits == 64 and not wraps:
-            raise TooLarge
+            raise NotFoldable
         return (value - low) % (1 << bits) + low
     if dtype in PACKED:
         try:
-            return unpack(PACKED[dtype], pack(PACKED[dtype], value))[0]
+            rounded: float = unpack(PACKED[dtype], pack(PACKED[dtype], value))[0]
+            return rounded
         except OverflowError:
             return math.copysign(math.inf, value)
     if dtype == "bf16":
@@ -110,8 +112,8 @@ def _bfloat(value: float) -> float:
     return rounded
 
 
-def spread_to(array: Array, shape: Shape) -> Numbers:
-    """The numbers of an array broadcast to a shape."""
+def broadcast_to(array: SmallArray, shape: Shape) -> Numbers:
+    """Elements of an array broadcast to a shape."""
     if array.shape == shape:
         return array.values
     if len(array.values) == 1:
@@ -122,12 +124,12 @@ def spread_to(array: Array, shape: Shape) -> Numbers:
         for size, step in zip(array.shape, strides(array.shape), strict=True)
     ]
     return [
-        array.values[sum(p * s for p, s in zip(place, steps, strict=True))]
-        for place in places(shape)
+        array.values[sum(p * s for p, s in zip(position, steps, strict=True))]
+        for position in positions(shape)
     ]
 
 
-def range_length(start: Any, limit: Any, delta: Any) -> int:
+def range_length(start: Number, limit: Number, delta: Number) -> int:
     """The number of elements of a Range."""
     if not delta:
         raise ShapeError("a range of steps of zero")
@@ -141,22 +143,22 @@ def range_length(start: Any, limit: Any, delta: Any) -> int:
     return max(count, 0)
 
 
-def take(data: Array, ranges: Sequence[Sequence[int]]) -> Array:
-    """The positions named, axis by axis."""
+def take(data: SmallArray, ranges: Sequence[Sequence[int]]) -> SmallArray:
+    """The elements at these positions of every axis."""
     shape = fits(tuple(map(len, ranges)))
     steps = strides(data.shape)
     values = [
-        data.values[sum(p * s for p, s in zip(place, steps, strict=True))]
-        for place in product(*ranges)
+        data.values[sum(p * s for p, s in zip(position, steps, strict=True))]
+        for position in product(*ranges)
     ]
-    return Array(shape, values, data.dtype)
+    return SmallArray(shape, values, data.dtype)
 
 
-def slices(told: Attrs, more: Sequence[Array | None], rank: int) -> Slices:
+def slices(attrs: Attrs, more: Sequence[SmallArray | None], rank: int) -> Slices:
     """Axes, starts, ends and steps of a Slice, as attributes (before opset 10) or inputs."""
-    if "starts" in told:
-        starts, ends = told["starts"], told["ends"]
-        axes, steps = told.get("axes"), None
+    if "starts" in attrs:
+        starts, ends = attrs["starts"], attrs["ends"]
+        axes, steps = attrs.get("axes"), None
     else:
         lists = [array.ints() if array is not None else None for array in more]
         starts, ends, axes, steps = (*lists, None, None)[:4]
@@ -170,7 +172,7 @@ def slices(told: Attrs, more: Sequence[Array | None], rank: int) -> Slices:
 
 
 def unsqueezed(shape: Shape, axes: Sequence[int]) -> Shape:
-    """A shape with axes of one element put in."""
+    """A shape with axes of one element inserted."""
     rank = len(shape) + len(axes)
     at = {axis_of(axis, rank) for axis in axes}
     if len(at) != len(axes):
@@ -180,7 +182,7 @@ def unsqueezed(shape: Shape, axes: Sequence[int]) -> Shape:
 
 
 def squeezed(shape: Shape, axes: Sequence[int] | None) -> Shape:
-    """A shape without the axes named, or without all of one."""
+    """A shape without these axes, or without all axes of one element."""
     if axes is None:
         return tuple(size for size in shape if size != 1)
     at = {axis_of(axis, len(shape)) for axis in axes}
@@ -190,36 +192,38 @@ def squeezed(shape: Shape, axes: Sequence[int] | None) -> Shape:
 
 
 def reshaped(shape: Shape, wanted: Sequence[int], allow_zero: bool = False) -> Shape:
-    """The shape that Reshape makes."""
+    """The output shape of a Reshape."""
     count = elements(shape)
-    made = [
+    result = [
         shape[n] if size == 0 and not allow_zero and n < len(shape) else size
         for n, size in enumerate(wanted)
     ]
-    if made.count(-1) > 1 or any(size < -1 for size in made):
+    if result.count(-1) > 1 or any(size < -1 for size in result):
         raise ShapeError(f"a shape of {tuple(wanted)}")
-    if -1 in made:
-        rest = elements(tuple(size for size in made if size != -1))
+    if -1 in result:
+        rest = elements(tuple(size for size in result if size != -1))
         if not rest or count % rest:
             raise ShapeError(f"{shape} cannot be reshaped to {tuple(wanted)}")
-        made[made.index(-1)] = count // rest
-    if elements(tuple(made)) != count:
+        result[result.index(-1)] = count // rest
+    if elements(tuple(result)) != count:
         raise ShapeError(f"{shape} cannot be reshaped to {tuple(wanted)}")
-    return tuple(made)
+    return tuple(result)
 
 
-def axes_of(told: Attrs, inputs: Sequence[Array | None], at: int = 1) -> tuple[int, ...] | None:
+def axes_of(
+    attrs: Attrs, inputs: Sequence[SmallArray | None], at: int = 1
+) -> tuple[int, ...] | None:
     """Axes as an attribute, or since opset 13 as an input."""
-    if "axes" in told:
-        return tuple(told["axes"])
+    if "axes" in attrs:
+        return tuple(attrs["axes"])
     given = inputs[at] if len(inputs) > at else None
     return given.ints() if given is not None else None
 
 
 def parts(length: int, sizes: Sequence[int] | None, count: int) -> tuple[int, ...]:
-    """The sizes a Split cuts an axis into; uneven ones leave less for the last."""
+    """The sizes into which a Split cuts an axis; the last one may be smaller."""
     if sizes:
         return tuple(sizes)
     size = -(-length // count)
-    made = [size] * (count - 1)
-    return (*made, length - sum(made))
+    result = [size] * (count - 1)
+    return (*result, length - sum(result))

@@ -7,37 +7,8 @@ from collections.abc import Container, Mapping, Sequence
 from layerscope.graph.attributes import Opaque
 from layerscope.graph.types import Node
 
-# Inputs that decide shapes, as the operator's documentation names them.
-FORMAL: Mapping[str, Sequence[str]] = {
-    "Reshape": ("data", "shape"), "Squeeze": ("data", "axes"), "Unsqueeze": ("data", "axes"),
-    "Expand": ("input", "shape"), "Tile": ("input", "repeats"),
-    "Slice": ("data", "starts", "ends", "axes", "steps"), "Split": ("input", "split"),
-    "SplitToSequence": ("input", "split"), "Pad": ("data", "pads", "constant_value", "axes"),
-    "Resize": ("X", "roi", "scales", "sizes"), "Upsample": ("X", "scales"), "TopK": ("X", "K"),
-    "OneHot": ("indices", "depth", "values"), "Range": ("start", "limit", "delta"),
-    "ConstantOfShape": ("input",), "Compress": ("input", "condition"),
-    "CenterCropPad": ("input_data", "shape"), "MaxUnpool": ("X", "I", "output_shape"),
-    "NonMaxSuppression": ("boxes", "scores", "max_output_boxes_per_class"),
-    "AffineGrid": ("theta", "size"), "Col2Im": ("input", "image_shape", "block_shape"),
-    "DFT": ("input", "dft_length", "axis"),
-    "STFT": ("signal", "frame_step", "window", "frame_length"),
-    "SequenceAt": ("input_sequence", "position"), "HannWindow": ("size",),
-    "SequenceErase": ("input_sequence", "position"), "HammingWindow": ("size",),
-    "SequenceInsert": ("input_sequence", "tensor", "position"), "BlackmanWindow": ("size",),
-    "MelWeightMatrix": ("num_mel_bins", "dft_length"),
-    "CropAndResize": ("X", "rois", "batch_indices", "crop_size"),
-    "Loop": ("M", "cond"), "If": ("cond",),
-}  # fmt: skip
 MOST_CAUSES = 3  # that are listed under a table
 MOST_STEPS = 100_000  # back through a graph, from a value to where it comes from
-
-
-def formal(op: str, n: int) -> str:
-    """An input of an operator, by its documented name where that is listed here."""
-    if op.startswith("Reduce") and n == 1:
-        return "axes"
-    names = FORMAL.get(op, ())
-    return names[n] if n < len(names) else f"input {n}"
 
 
 class Trace:
@@ -46,23 +17,23 @@ class Trace:
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
         self.inputs: dict[str, str] = {}  # graph input -> what is unknown of it, "" for values only
-        self.causes: dict[str, str] = {}  # tensor of unknown shape -> the node that leaves it open
-        self._makers: dict[str, int] = {}
+        self.causes: dict[str, str] = {}  # tensor of unknown shape -> the node that it goes back to
+        self._producers: dict[str, int] = {}
         self._seen = 0
         self._found: dict[str, str] = {}
 
-    def forget(self) -> None:
-        """Look all nodes over again: some were removed."""
+    def reset(self) -> None:
+        """Drop cached results, after nodes were removed."""
         self._seen = 0
         self._found.clear()
-        self._makers.clear()
+        self._producers.clear()
 
-    def _maker(self, name: str) -> Node | None:
+    def _producer(self, name: str) -> Node | None:
         for n in range(self._seen, len(self.nodes)):
             for output in self.nodes[n].outputs:
-                self._makers[output] = n
+                self._producers[output] = n
         self._seen = len(self.nodes)
-        found = self._makers.get(name)
+        found = self._producers.get(name)
         return self.nodes[found] if found is not None else None
 
     def origin(self, name: str, stored: Container[str] = ()) -> str:
@@ -81,7 +52,7 @@ class Trace:
             if here in self.inputs:
                 text = f"from graph input {here!r}, of which only the shape is known"
                 break
-            node = self._maker(here)
+            node = self._producer(here)
             if node is None:
                 text = f"from {here!r}"
                 break
@@ -95,28 +66,28 @@ class Trace:
         return text
 
     def _open(self, name: str) -> bool:
-        """Whether values of a tensor are unknown, as far as the node that makes it tells."""
-        maker = self._maker(name)
-        return maker is None or maker.op != "constant"
+        """Whether values of a tensor are unknown, judging by the node that computes it."""
+        producer = self._producer(name)
+        return producer is None or producer.op != "constant"
 
-    def value(self, tensor: str, op: str, n: int, stored: Container[str] = ()) -> str:
-        """Why an operator that needs the values of its n-th input cannot be followed."""
+    def value(self, tensor: str, formal: str, stored: Container[str] = ()) -> str:
+        """Why the value of an input is unknown; `formal` is its name in the operator's schema."""
         if tensor in self.inputs:
-            return f"{formal(op, n)} is unknown: graph input {tensor!r} has its values in the run"
-        maker = self._maker(tensor)
-        by = f", computed by {maker.name} ({_kind(maker)})" if maker is not None else ""
+            return f"{formal} is unknown: the values of graph input {tensor!r} are run-time data"
+        producer = self._producer(tensor)
+        by = f", computed by {producer.name} ({_kind(producer)})" if producer is not None else ""
         origin = self.origin(tensor, stored)
         end = f" {origin}" if origin else ""
-        return f"{formal(op, n)} is unknown: the values of {tensor!r}{by}{end}"
+        return f"{formal} is unknown: the values of {tensor!r}{by}{end}"
 
     def shape(self, tensor: str) -> str:
-        """Why an operator that needs the shape of a tensor cannot be followed."""
+        """Why the shape of a tensor is unknown."""
         cause = self.causes.get(tensor) or self.inputs.get(tensor, "")
         return f"the shape of {tensor!r} is unknown{': ' + cause if cause else ''}"
 
 
 def summary(nodes: Sequence[Node], causes: Mapping[str, str]) -> list[str]:
-    """Notes of what leaves layers without figures: each first cause, and how many rest on it."""
+    """Notes on why layers have no figures: each root cause, and how many layers depend on it."""
     found: dict[str, int] = {}
     for node in nodes:
         if isinstance(node.attributes, Opaque) and node.attributes.why and node.times:
@@ -138,11 +109,11 @@ def _kind(node: Node) -> str:
     return node.source.op if node.source is not None and node.source.op else node.op
 
 
-GENERATES = "it runs its decoder until data ends it: the number of tokens is not in the file"
+GENERATES = "it runs its decoder until a stop token: the number of tokens is run-time data"
 COMPILED = "it is a program compiled for one engine, whose operations are not in the file"
-PACKED = "how many tokens each sequence has is an input, known only in the run"
+PACKED = "the number of tokens of each sequence is an input: run-time data"
 OWN_LAYOUT = "its arrays have a layout of cuBLASLt's own, which is not documented"
-# Operators without a rule, and why: domain and name -> reason.
+# Why operators have no rule, by domain and name.
 NO_RULES: Mapping[tuple[str, str], str] = {
     ("ai.onnx.preview.training", "Gradient"): "what it differentiates is the graph around it, "
     "from xs to y; show that graph with --train instead",
@@ -162,17 +133,17 @@ NO_RULES: Mapping[tuple[str, str], str] = {
     )},
     **{("com.microsoft", op): "it has blocks of a floating point format whose layout an attribute "
        "leaves to the device" for op in ("QuantizeBFP", "DequantizeBFP")},
-    **{("com.microsoft", op): "which keys a query meets is chosen from data" for op in (
+    **{("com.microsoft", op): "the keys of a query are chosen by run-time data" for op in (
         "DynamicSparseAttention", "SparseAttentionIndexer",
     )},
-    ("com.microsoft", "LongformerAttention"): "which tokens attend to all others is data",
+    ("com.microsoft", "LongformerAttention"): "which tokens attend to all others is run-time data",
     ("com.microsoft", "DecoderAttention"): "flags that are inputs choose between self and cross "
     "attention, with a cache or without",
-    ("com.microsoft", "BifurcationDetector"): "the number of tokens that agree is data",
-    ("com.microsoft", "DynamicTimeWarping"): "the length of the cheapest path is data",
-    ("com.microsoft", "ConvTransposeWithDynamicPads"): "pads are computed in the run",
-    ("com.microsoft", "SparseToDenseMatMul"): "how many elements are not zero is data",
-    ("com.microsoft", "WordConvEmbedding"): "how many characters a word has is data",
+    ("com.microsoft", "BifurcationDetector"): "the number of tokens that agree is run-time data",
+    ("com.microsoft", "DynamicTimeWarping"): "the length of the cheapest path is run-time data",
+    ("com.microsoft", "ConvTransposeWithDynamicPads"): "the pads are run-time data",
+    ("com.microsoft", "SparseToDenseMatMul"): "how many elements are not zero is run-time data",
+    ("com.microsoft", "WordConvEmbedding"): "how many characters a word has is run-time data",
     ("com.microsoft", "AttnLSTM"): "only the code of ONNX Runtime defines what its attention "
     "does at each step",
     ("com.microsoft", "SampleOp"): "an example of how to write operators, not one of a network",

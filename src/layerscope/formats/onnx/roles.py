@@ -1,4 +1,4 @@
-"""What a file says of its arrays, beside what reads them: learned, a buffer or a constant."""
+"""Roles of stored arrays that uses leave open: learned, a buffer (statistic) or a constant."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.codecs.protobuf import Wire
-from layerscope.formats.onnx.known import Entry
-from layerscope.formats.onnx.numbers import FLOATS
-from layerscope.formats.onnx.skim import Model
-from layerscope.formats.onnx.tensors import Stored, pairs
+from layerscope.formats.onnx.dtypes import FLOATS
+from layerscope.formats.onnx.skim import ModelProto
+from layerscope.formats.onnx.tensor_info import Initializer
+from layerscope.formats.onnx.tensors import StoredTensor, pairs
 from layerscope.graph.types import Node, Param, elements
 
 Verdict = Literal["learned", "statistic", "constant", ""]
 
-# What torch.export says of the inputs of its graph, and what onnxscript says that it folded.
+# Metadata of torch.export on graph inputs, and of onnxscript on folded constants.
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 FOLDED = "pkg.onnxscript.optimizer.folded_from"
 VERDICTS: dict[str, Verdict] = {
@@ -31,33 +31,33 @@ QUOTED = re.compile(r"'([^']*)'")
 # Names that torch gives to values: `onnx::Mul_12`, `12`, `val_12`, `/conv/Mul_output_0`.
 VALUE = re.compile(r"onnx::\w+|\d+|val_\d+|/.*_output_\d+|_?tensor_constant\d*|lifted_tensor_\d+")
 LITERAL = re.compile(r"/.*Constant(_\d+)?_output_\d+|_tensor_constant\d*|.*lifted_tensor_\d+")
-# Values within functions of onnxscript, and of Python's own operators.
-MADE = re.compile(r"val_\d+|(value|value_cast|shape|getitem|convert_element_type\w*)(_\d+)*")
+# Names of values in functions of onnxscript, and of Python's operators.
+COMPUTED = re.compile(r"val_\d+|(value|value_cast|shape|getitem|convert_element_type\w*)(_\d+)*")
 NUMBER = re.compile(r"_\d+$")
 MOST_BYTES = 1 << 24  # of an array whose numbers are looked at
 CHUNK = 1 << 12
 
 
-class Origin(Struct):
-    """Who wrote a file, and what it says of its arrays by their names."""
+class ExporterInfo(Struct):
+    """The exporter of a file, and its metadata on arrays, by name."""
 
     torch: bool = False
     exported: bool = False  # by torch.export rather than TorchScript
     verdicts: dict[str, Verdict] = {}
-    folded: dict[str, tuple[str, ...]] = {}  # array -> names of what it was worked out from
+    folded: dict[str, tuple[str, ...]] = {}  # array -> names of what it was computed from
 
-    def verdict(self, entry: Entry) -> Verdict:
-        """What the file says of an array; "" where it does not tell."""
+    def verdict(self, entry: Initializer) -> Verdict:
+        """The role of an array by the metadata and its name; "" if they do not tell."""
         name = entry.name
         found = self.verdicts.get(name, "")
         if found or not self.torch:
             return found
-        if entry.aside or entry.fill is not None or LITERAL.fullmatch(name):
+        if entry.from_constant_node or entry.fill is not None or LITERAL.fullmatch(name):
             return "constant"  # a literal of the program: parameters are initializers
         if self.exported:
             return self._exported(name)
         scalar = elements(entry.shape) <= 1
-        return "learned" if scalar and entry.use is not None and _of_a_module(entry) else ""
+        return "learned" if scalar and entry.first_use is not None and _of_a_module(entry) else ""
 
     def _exported(self, name: str) -> Verdict:
         sources = self.folded.get(name)
@@ -71,12 +71,12 @@ class Origin(Struct):
 
 
 def _is_value(name: str) -> bool:
-    """Whether a name is of a value that an operator made, not of a parameter or buffer."""
+    """Whether a name is that of a computed value, not of a parameter or buffer."""
     if LITERAL.fullmatch(name):
         return True
     if "." in name:
         return False
-    if MADE.fullmatch(name):
+    if COMPUTED.fullmatch(name):
         return True
     from layerscope.formats.torch.aten import CONSTANTS, TABLE
 
@@ -84,13 +84,13 @@ def _is_value(name: str) -> bool:
     return operator in TABLE or operator in CONSTANTS
 
 
-def _of_a_module(entry: Entry) -> bool:
+def _of_a_module(entry: Initializer) -> bool:
     return entry.dtype in FLOATS and not VALUE.fullmatch(entry.name)
 
 
-def origin_of(wire: Wire, model: Model) -> Origin:
-    """What a file says of its initializers."""
-    origin = Origin(torch=model.producer == "pytorch")
+def exporter_of(wire: Wire, model: ModelProto) -> ExporterInfo:
+    """The exporter of a file, and its metadata on initializers."""
+    origin = ExporterInfo(torch=model.producer == "pytorch")
     if not origin.torch:
         return origin
     values = model.graph.values
@@ -105,18 +105,18 @@ def origin_of(wire: Wire, model: Model) -> Origin:
     return origin
 
 
-def _says_export(wire: Wire, model: Model) -> bool:
-    """Whether the first nodes carry what the exporter of torch.export writes beside them."""
+def _says_export(wire: Wire, model: ModelProto) -> bool:
+    """Whether the first nodes have the metadata of torch.export's exporter."""
     first = (operator for operator in model.graph.nodes[:8] if operator.metadata)
     return any(
         key.startswith("pkg.torch.onnx") for each in first for key, _ in pairs(wire, each.metadata)
     )
 
 
-# -- numbers that no training makes
+# -- arrays that are not learned, by their numbers
 
 
-def is_mask(wire: Wire, entry: Entry) -> bool:
+def is_mask(wire: Wire, entry: Initializer) -> bool:
     """Whether an array is zeros and one other number below zero, as masks of attention are."""
     found: set[float] = set()
     for number in _numbers(wire, entry.source):
@@ -126,8 +126,8 @@ def is_mask(wire: Wire, entry: Entry) -> bool:
     return len(found) == 2 and max(found) == 0
 
 
-def is_one_filter(wire: Wire, entry: Entry) -> bool:
-    """Whether the kernels of all channels are one, which is no plain number: a fixed filter."""
+def is_one_filter(wire: Wire, entry: Initializer) -> bool:
+    """Whether all channels have the same kernel, not of one number: a fixed filter."""
     stored = entry.source
     if stored is None or stored.data is None or len(entry.shape) < 3 or entry.shape[0] < 2:
         return False
@@ -141,8 +141,8 @@ def is_one_filter(wire: Wire, entry: Entry) -> bool:
     return len(numbers) > 1 and bytes(data[start:end]) == kernel * entry.shape[0]
 
 
-def offset_count(wire: Wire, entry: Entry) -> int | None:
-    """How many numbers a relative position bias has before it is expanded; None: it is none.
+def offset_count(wire: Wire, entry: Initializer) -> int | None:
+    """Number of parameters of a relative position bias before it was expanded; None if it is none.
 
     Expanded, it has one number for each pair of positions in a square window, and pairs at the
     same offset have the same one: (2 w - 1)^2 offsets in a window of w x w positions. Heads are
@@ -170,8 +170,8 @@ def offset_count(wire: Wire, entry: Entry) -> int | None:
     return heads * wide * wide
 
 
-def _numbers(wire: Wire, stored: Stored | None, most: int = MOST_BYTES) -> Iterator[float]:
-    """Numbers of an array of 32-bit floats that lie in the file."""
+def _numbers(wire: Wire, stored: StoredTensor | None, most: int = MOST_BYTES) -> Iterator[float]:
+    """Numbers of an fp32 array that is stored in the file."""
     if stored is None or stored.data is None or stored.dtype != "fp32":
         return
     start, end = stored.data
@@ -182,72 +182,88 @@ def _numbers(wire: Wire, stored: Stored | None, most: int = MOST_BYTES) -> Itera
         yield from memoryview(bytes(wire.data[at : min(at + CHUNK, end)])).cast("f")
 
 
-# -- all of them together
+# -- roles of all arrays
+
+
+class _Undecided(Struct):
+    """Arrays that the file does not classify, by what their numbers show."""
+
+    fixed: list[Initializer] = []
+    unsure: list[Initializer] = []
+    expanded: list[Initializer] = []
+    offsets: int = 0  # parameters of the expanded tables
+
+    def notes(self, exporter: ExporterInfo) -> list[str]:
+        """Notes on them for the report."""
+        notes = []
+        if self.fixed:
+            listed = _listed(exporter, self.fixed)
+            notes.append(f"masks and filters that are not learned, by their numbers: {listed}")
+        if self.expanded:
+            notes.append(
+                f"position tables of {self.offsets:,} parameters are stored expanded and count as "
+                f"stored: {_listed(exporter, self.expanded)}"
+            )
+        if self.unsure:
+            notes.append(
+                "the file does not tell whether these are learned, they count as parameters: "
+                + _listed(exporter, self.unsure)
+            )
+        return notes
 
 
 def decide(
-    wire: Wire, origin: Origin, entries: Sequence[Entry], nodes: Sequence[Node]
+    wire: Wire, exporter: ExporterInfo, entries: Sequence[Initializer], nodes: Sequence[Node]
 ) -> list[str]:
-    """Settle what every array is, by what the file says and what reads it; return what to note."""
-    own: dict[str, str] = {}  # arrays that layers have, and of which op
+    """Set the role of every array, by the file's metadata and its uses; return notes."""
+    own: dict[str, str] = {}  # parameters of nodes -> op
     for node in nodes:
         for param in node.params or ():
             own[param.storage] = node.op
-    learned = any(entry.learned and not entry.aside for entry in entries)
-    fixed: list[Entry] = []
-    unsure: list[Entry] = []
-    expanded: list[Entry] = []
-    offsets = 0
+    learned = any(entry.learned and not entry.from_constant_node for entry in entries)
+    found = _Undecided()
     for entry in entries:
-        if entry.told is not None or entry.role is None:
+        if entry.declared_role is not None or entry.role is None:
             continue
-        verdict = origin.verdict(entry) if learned else ""
-        if entry.aside and learned and not verdict and entry.name not in own:
-            verdict = "constant"  # added or multiplied: a mask, a table of angles, a grid
+        verdict = _verdict(exporter, entry, entry.name in own) if learned else ""
         if verdict == "learned" and not entry.learned and entry.role != "statistic":
-            entry.role, entry.mixed = entry.use or "weight", True
+            entry.role, entry.mixed = entry.first_use or "weight", True
         elif verdict in ("constant", "statistic") and entry.learned:
             entry.role, entry.mixed = verdict, True
         elif entry.learned and not verdict:
             if _is_fixed(wire, entry, own.get(entry.name, "")):
                 entry.role, entry.mixed = "constant", True
-                fixed.append(entry)
+                found.fixed.append(entry)
             elif entry.name not in own and _is_table(entry):
                 count = offset_count(wire, entry)
-                (unsure if count is None else expanded).append(entry)
-                offsets += count or 0
-    notes = []
-    if fixed:
-        told = _listed(origin, fixed)
-        notes.append(f"masks and filters that are not learned, by their numbers: {told}")
-    if expanded:
-        notes.append(
-            f"position tables of {offsets:,} parameters are stored expanded and count as stored: "
-            + _listed(origin, expanded)
-        )
-    if unsure:
-        notes.append(
-            "the file does not tell whether these are learned, they count as parameters: "
-            + _listed(origin, unsure)
-        )
-    return notes
+                (found.unsure if count is None else found.expanded).append(entry)
+                found.offsets += count or 0
+    return found.notes(exporter)
 
 
-def _is_fixed(wire: Wire, entry: Entry, op: str) -> bool:
+def _verdict(exporter: ExporterInfo, entry: Initializer, own: bool) -> Verdict:
+    """The role that the file gives an array; `own`: it is a parameter of a node."""
+    verdict = exporter.verdict(entry)
+    if entry.from_constant_node and not verdict and not own:
+        return "constant"  # added or multiplied: a mask, a table of angles, a grid
+    return verdict
+
+
+def _is_fixed(wire: Wire, entry: Initializer, op: str) -> bool:
     if not op:
         return _is_table(entry) and is_mask(wire, entry)
     depthwise = len(entry.shape) > 2 and entry.shape[1] == 1
     return op == "conv" and depthwise and is_one_filter(wire, entry)
 
 
-def _is_table(entry: Entry) -> bool:
-    """Whether an array is more than a bias or a scale along one axis, and not named as weights."""
+def _is_table(entry: Initializer) -> bool:
+    """Whether an array has more than one axis and its name is not that of a weight or bias."""
     own = entry.name.rpartition(".")[2]
     wide = sum([size > 1 for size in entry.shape]) > 1
     return wide and entry.role != "embedding" and "weight" not in own and "bias" not in own
 
 
-def _listed(origin: Origin, entries: Sequence[Entry]) -> str:
+def _listed(origin: ExporterInfo, entries: Sequence[Initializer]) -> str:
     names = []
     for entry in entries[:3]:
         sources = [name for name in origin.folded.get(entry.name, ()) if "." in name]
@@ -257,17 +273,17 @@ def _listed(origin: Origin, entries: Sequence[Entry]) -> str:
     return f"{', '.join(names)}{more} ({count:,} numbers)"
 
 
-def with_roles(nodes: Sequence[Node], entries: Sequence[Entry]) -> Iterator[Node]:
-    """The nodes: an array that another node learns is learned here too, and so the reverse."""
+def with_roles(nodes: Sequence[Node], entries: Sequence[Initializer]) -> Iterator[Node]:
+    """The nodes, where an array has the same role in all of them."""
     mixed = {entry.name: entry for entry in entries if entry.mixed and entry.role is not None}
     for node in nodes:
         if mixed and node.params and not mixed.keys().isdisjoint([p.storage for p in node.params]):
-            params = tuple([_as_settled(p, mixed.get(p.storage)) for p in node.params])
+            params = tuple([_with_role(p, mixed.get(p.storage)) for p in node.params])
             node = replace(node, params=params)
         yield node
 
 
-def _as_settled(param: Param, entry: Entry | None) -> Param:
+def _with_role(param: Param, entry: Initializer | None) -> Param:
     if entry is None or entry.role is None or entry.learned == param.learnable:
         return param
     return replace(param, role=entry.role)

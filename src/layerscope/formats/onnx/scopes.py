@@ -1,4 +1,4 @@
-"""The tree of modules, from the names of nodes or from what the exporter wrote beside them."""
+"""The tree of modules, from names of nodes or from the exporter's metadata."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from msgspec.structs import replace
 from layerscope.graph.types import Node
 
 SCOPES = "pkg.torch.onnx.name_scopes"
-CLASSES = "pkg.torch.onnx.class_hierarchy"
 MOST_LEVELS = 64
 
 
-def told_scope(text: str) -> tuple[str, ...] | None:
+def exported_scope(text: str) -> tuple[str, ...] | None:
     """Modules around a node, from the exporter's list of paths, such as ['', 'a', 'a.b', 'op']."""
-    paths = words(text)
+    paths = _list_of_strings(text)
     if paths is None or len(paths) < 2:
         return None
     inner = [path for path in paths[:-1] if path]
     return tuple(inner[-1].split(".")[:MOST_LEVELS]) if inner else ()
 
 
-def words(text: str) -> list[str] | None:
-    """A list of words as Python writes it; None of anything else."""
+def _list_of_strings(text: str) -> list[str] | None:
+    """A list of strings as Python prints it; None if it is none."""
     if len(text) > 1 << 16 or not re.match(r"\s*\[", text):
         return None
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return [str(word) for word in found] if isinstance(found, list) else None
+    return [str(path) for path in found] if isinstance(found, list) else None
 
 
 def named_scope(name: str) -> tuple[str, ...]:
@@ -42,19 +41,19 @@ def named_scope(name: str) -> tuple[str, ...]:
     return tuple(parts[:-1][:MOST_LEVELS])
 
 
-def arranged(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes with scopes worth showing: not those around everything, or around a single node."""
+def without_trivial_scopes(nodes: Sequence[Node]) -> list[Node]:
+    """Nodes without the scopes that contain all nodes, or only one."""
     common = len(nodes[0].scope) if nodes else 0
     first = nodes[0].scope if nodes else ()
     for node in nodes:
         while common and node.scope[:common] != first[:common]:
             common -= 1
-    held = Counter(node.scope[:end] for node in nodes for end in range(1, len(node.scope) + 1))
-    made = []
+    counts = Counter(node.scope[:end] for node in nodes for end in range(1, len(node.scope) + 1))
+    results = []
     for node in nodes:
         scope = node.scope
-        while len(scope) > common and held[scope] == 1:
+        while len(scope) > common and counts[scope] == 1:
             scope = scope[:-1]
         scope = scope[common:]
-        made.append(node if scope == node.scope else replace(node, scope=scope))
-    return made
+        results.append(node if scope == node.scope else replace(node, scope=scope))
+    return results

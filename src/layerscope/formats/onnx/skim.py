@@ -1,4 +1,4 @@
-"""The messages of an ONNX file, skimmed: structure is read, numbers stay where they are."""
+"""Parser of ONNX's protobuf messages: structure is read, tensors stay spans of the file."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from msgspec import Struct
 
 from layerscope.codecs.protobuf import FIXED32, LEN, SMALL, VARINT, Wire, signed
 from layerscope.errors import FormatError
-from layerscope.formats.onnx.numbers import DTYPES
+from layerscope.formats.onnx.dtypes import DTYPES
 from layerscope.formats.onnx.tensors import (
     MOST_AXES,
     MOST_VALUES,
     Span,
-    Stored,
+    StoredTensor,
     sparse_of,
     stored_of,
 )
 
 
 class Dim(Struct, frozen=True, gc=False):
-    """A size of an input: a number, a name, or neither."""
+    """A dimension of a declared shape: a number, a name, or neither."""
 
     size: int | None = None
     name: str = ""
 
 
-class Value(Struct, frozen=True, gc=False):
-    """What a graph declares of a tensor: its type, and its shape as far as it is told."""
+class ValueInfo(Struct, frozen=True, gc=False):
+    """Declared type and shape of a tensor."""
 
     name: str
     dtype: str = ""
@@ -37,8 +37,8 @@ class Value(Struct, frozen=True, gc=False):
     metadata: tuple[Span, ...] = ()
 
 
-class Operator(Struct, gc=False):
-    """One node; its attributes are spans until they are asked for."""
+class NodeProto(Struct, gc=False):
+    """A node; its attributes are spans until they are parsed."""
 
     op: str
     domain: str
@@ -51,46 +51,46 @@ class Operator(Struct, gc=False):
     overload: str = ""
 
 
-class GraphPart(Struct):
-    """A graph or the body of a control operator."""
+class GraphProto(Struct):
+    """A graph or a subgraph of a control operator."""
 
     name: str
-    nodes: list[Operator]
-    stored: list[Stored]
-    inputs: list[Value]
-    outputs: list[Value]
-    values: dict[str, Value]
+    nodes: list[NodeProto]
+    stored: list[StoredTensor]
+    inputs: list[ValueInfo]
+    outputs: list[ValueInfo]
+    values: dict[str, ValueInfo]
     at: int = 0
 
 
-class Function(Struct):
-    """An operator that the file itself defines by others."""
+class FunctionProto(Struct):
+    """An operator that the file defines by a graph."""
 
     name: str
     domain: str
     inputs: list[str]
     outputs: list[str]
-    nodes: list[Operator]
+    nodes: list[NodeProto]
     defaults: list[Span]  # attributes with values
     opsets: dict[str, int]
     overload: str = ""
 
 
-class Model(Struct):
+class ModelProto(Struct):
     """A whole file."""
 
-    graph: GraphPart
+    graph: GraphProto
     opsets: dict[str, int]
-    functions: dict[tuple[str, str, str], Function]
+    functions: dict[tuple[str, str, str], FunctionProto]
     producer: str = ""
     ir: int = 0
 
 
-def model_of(wire: Wire) -> Model:
+def model_of(wire: Wire) -> ModelProto:
     """The model in a file."""
     span: Span | None = None
     opsets: dict[str, int] = {}
-    functions: dict[tuple[str, str, str], Function] = {}
+    functions: dict[tuple[str, str, str], FunctionProto] = {}
     producer, ir = "", 0
     for number, kind, start, end in wire.fields():
         if number == 7 and kind == LEN:
@@ -106,7 +106,7 @@ def model_of(wire: Wire) -> Model:
             ir = start
     if span is None:
         raise FormatError(f"{wire.name}: no graph in it, this is no ONNX model")
-    return Model(graph_of(wire, *span), opsets, functions, producer, ir)
+    return ModelProto(graph_of(wire, *span), opsets, functions, producer, ir)
 
 
 def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
@@ -119,9 +119,9 @@ def _opset(wire: Wire, start: int, end: int, opsets: dict[str, int]) -> None:
     opsets["" if domain == "ai.onnx" else domain] = version
 
 
-def graph_of(wire: Wire, start: int, end: int) -> GraphPart:
+def graph_of(wire: Wire, start: int, end: int) -> GraphProto:
     """A graph, its nodes in the order of the file."""
-    part = GraphPart("", [], [], [], [], {}, start)
+    part = GraphProto("", [], [], [], [], {}, start)
     for number, kind, begin, stop in wire.fields(start, end):
         if kind != LEN:
             continue
@@ -143,7 +143,7 @@ def graph_of(wire: Wire, start: int, end: int) -> GraphPart:
     return part
 
 
-def operator_of(wire: Wire, start: int, end: int) -> Operator:
+def operator_of(wire: Wire, start: int, end: int) -> NodeProto:
     """A node."""
     quick = _small_operator(wire, start, end) if end - start <= SMALL else None
     if quick is not None:
@@ -173,11 +173,11 @@ def operator_of(wire: Wire, start: int, end: int) -> Operator:
         elif number == 8:
             overload = wire.text(begin, stop)
     domain = "" if domain == "ai.onnx" else domain
-    return Operator(op, domain, name, inputs, outputs, attributes, metadata, start, overload)
+    return NodeProto(op, domain, name, inputs, outputs, attributes, metadata, start, overload)
 
 
-def _small_operator(wire: Wire, start: int, end: int) -> Operator | None:
-    """A node of few bytes, which nearly all are, in one go; None where anything is unusual."""
+def _small_operator(wire: Wire, start: int, end: int) -> NodeProto | None:
+    """A node of few bytes, as nearly all are, by a faster parser; None if it has other fields."""
     data = wire.data[start:end]
     texts = ["", "", "", "", "", "", "", "", ""]  # by the number of their field
     inputs: list[str] = []
@@ -215,7 +215,7 @@ def _small_operator(wire: Wire, start: int, end: int) -> Operator | None:
         return None
     wire.spend(start, count)
     domain = "" if texts[7] == "ai.onnx" else texts[7]
-    return Operator(
+    return NodeProto(
         texts[4], domain, texts[3], inputs, outputs, attributes, metadata, start, texts[8]
     )
 
@@ -223,31 +223,31 @@ def _small_operator(wire: Wire, start: int, end: int) -> Operator | None:
 TEXTS = (26, 34, 50, 58, 66)  # tags of name, operator, doc string, domain, overload
 
 
-def _function(wire: Wire, start: int, end: int) -> Function:
-    made = Function("", "", [], [], [], [], {})
+def _function(wire: Wire, start: int, end: int) -> FunctionProto:
+    function = FunctionProto("", "", [], [], [], [], {})
     for number, kind, begin, stop in wire.fields(start, end):
         if kind != LEN:
             continue
         if number == 1:
-            made.name = wire.text(begin, stop)
+            function.name = wire.text(begin, stop)
         elif number == 4:
-            made.inputs.append(wire.text(begin, stop))
+            function.inputs.append(wire.text(begin, stop))
         elif number == 5:
-            made.outputs.append(wire.text(begin, stop))
+            function.outputs.append(wire.text(begin, stop))
         elif number == 7:
-            made.nodes.append(operator_of(wire, begin, stop))
+            function.nodes.append(operator_of(wire, begin, stop))
         elif number == 9:
-            _opset(wire, begin, stop, made.opsets)
+            _opset(wire, begin, stop, function.opsets)
         elif number == 10:
-            made.domain = wire.text(begin, stop)
+            function.domain = wire.text(begin, stop)
         elif number == 11:
-            made.defaults.append((begin, stop))
+            function.defaults.append((begin, stop))
         elif number == 13:
-            made.overload = wire.text(begin, stop)
-    return made
+            function.overload = wire.text(begin, stop)
+    return function
 
 
-def _value(wire: Wire, start: int, end: int) -> Value:
+def _value(wire: Wire, start: int, end: int) -> ValueInfo:
     name, dtype, dims, what = "", "", None, "tensor"
     metadata: tuple[Span, ...] = ()
     for number, kind, begin, stop in wire.fields(start, end):
@@ -257,17 +257,17 @@ def _value(wire: Wire, start: int, end: int) -> Value:
             dtype, dims, what = _type(wire, begin, stop)
         elif number == 4 and kind == LEN:
             metadata = (*metadata, (begin, stop))
-    return Value(name, dtype, dims, what, metadata)
+    return ValueInfo(name, dtype, dims, what, metadata)
 
 
 KINDS = {1: "tensor", 4: "sequence", 5: "map", 8: "sparse tensor", 9: "optional"}
-MOST_TYPES = 4  # of types in types, such as an optional sequence
+MOST_TYPES = 4  # of nested types, such as an optional sequence
 
 
 def _type(
     wire: Wire, start: int, end: int, depth: int = 0
 ) -> tuple[str, tuple[Dim, ...] | None, str]:
-    """Dtype and sizes of a tensor, or of an element of a sequence or optional; and what it is."""
+    """Dtype and sizes of a tensor, or of an element of a sequence or optional, and the kind."""
     if depth > MOST_TYPES:
         raise wire.error(start, f"types nested more than {MOST_TYPES} deep")
     for number, kind, begin, stop in wire.fields(start, end):
@@ -291,7 +291,7 @@ def _type(
     return "", None, "tensor"
 
 
-NAMELESS = ("?", "-1", "None")  # what exporters write for a size of its own
+NAMELESS = ("?", "-1", "None")  # names that exporters write for an unnamed dimension
 
 
 def _dim(wire: Wire, start: int, end: int) -> Dim:
@@ -304,23 +304,23 @@ def _dim(wire: Wire, start: int, end: int) -> Dim:
     return Dim(size if size is not None and size >= 0 else None, "" if name in NAMELESS else name)
 
 
-class Attribute(Struct, frozen=True, gc=False):
-    """An attribute, read: a number, a text, numbers, a tensor, or spans of graphs."""
+class AttributeProto(Struct, frozen=True, gc=False):
+    """A parsed attribute: a number, a string, a list, a tensor, or the span of a graph."""
 
     name: str
     value: Any = None
     graph: Span | None = None
-    refers: str = ""  # the attribute of the function around that it stands for
-    count: int = 0  # of numbers or texts in a list, read or too many to be
+    refers: str = ""  # the attribute of the enclosing function that it refers to
+    count: int = 0  # of elements in a list, also if they are too many to be read
 
 
-def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
-    """One attribute of a node."""
+def attribute_of(wire: Wire, start: int, end: int) -> AttributeProto:
+    """One attribute of a node; a branch for every field of the message."""
     name, refers = "", ""
     value: Any = None
     graph: Span | None = None
     many: list[Any] = []
-    kind_told = 0
+    declared_kind = 0
     listed = False
     unread = 0
     for number, kind, begin, stop in wire.fields(start, end):
@@ -355,9 +355,9 @@ def attribute_of(wire: Wire, start: int, end: int) -> Attribute:
             listed = True
             many.append(wire.text(begin, stop))
         elif number == 20 and kind == VARINT:
-            kind_told = begin
+            declared_kind = begin
         elif number == 21 and kind == LEN:
             refers = wire.text(begin, stop)
-    if listed or kind_told in (6, 7, 8):
+    if listed or declared_kind in (6, 7, 8):
         value = () if unread else tuple(many)
-    return Attribute(name, value, graph, refers, len(many) + unread)
+    return AttributeProto(name, value, graph, refers, len(many) + unread)

@@ -1,32 +1,31 @@
-"""Tensors of an ONNX file: what they are, where their numbers lie, and small ones read."""
+"""Tensors of an ONNX file: shape, dtype and the span of their data; small ones are decoded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from msgspec import Struct
 
 from layerscope.codecs.protobuf import LEN, VARINT, Wire, signed
-from layerscope.formats.onnx.numbers import BITS, DTYPES, decode
+from layerscope.formats.onnx.dtypes import BITS, DTYPES, Number, decode
 from layerscope.limits import ARRAY_RANK
 
-MOST_VALUES = 4096  # numbers of a constant that are read at all; weights have more
+MOST_VALUES = 4096  # elements of a constant that is decoded; weights have more
 MOST_AXES = ARRAY_RANK.most
 Span = tuple[int, int]
 
 
-class Stored(Struct, frozen=True, gc=False):
-    """A tensor in the file: shape and type, and where its numbers lie."""
+class StoredTensor(Struct, frozen=True, gc=False):
+    """A tensor in the file: shape, dtype and the span of its data."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     data: Span | None = None  # of raw bytes
-    packed: tuple[int, tuple[Any, ...]] | None = None  # field number and what stands in it
-    external: str = ""  # the file its numbers are said to be in, which is never opened
+    packed: tuple[int, tuple[tuple[int, int, int], ...]] | None = None  # field number, its chunks
+    external: str = ""  # the file that has its data, which is never opened
     at: int = 0
-    role: str = ""  # what it is to the network, where the file tells
+    role: str = ""  # parameter, buffer or constant, from the file's metadata
 
 
 def pairs(wire: Wire, spans: Iterable[Span]) -> Iterator[tuple[str, str]]:
@@ -45,12 +44,12 @@ ROLE = "layerscope.role"
 
 
 def role_in(wire: Wire, spans: list[Span]) -> str:
-    """What metadata say that an array is to the network: parameter, buffer or constant."""
+    """The role of an array in metadata: parameter, buffer or constant."""
     return next((value for key, value in pairs(wire, spans) if key == ROLE), "")
 
 
-def stored_of(wire: Wire, start: int, end: int) -> Stored:
-    """A tensor: what it is, not what is in it."""
+def stored_of(wire: Wire, start: int, end: int) -> StoredTensor:
+    """A tensor, without decoding its data; a branch for every field of the message."""
     name, dtype, at = "", "", start
     dims: list[int] = []
     data: Span | None = None
@@ -65,7 +64,7 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
         elif number == 2 and kind == VARINT:
             dtype = DTYPES.get(begin, "")
             if not dtype:
-                raise wire.error(start, f"a tensor of type {begin}, which is not known")
+                raise wire.error(start, f"a tensor of type {begin}, which is not supported")
         elif number == 8 and kind == LEN:
             name = wire.text(begin, stop)
         elif number == 9 and kind == LEN:
@@ -83,7 +82,7 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
             role = role_in(wire, [(begin, stop)]) or role
     if len(dims) > MOST_AXES or (dims and min(dims) < 0):
         raise wire.error(start, f"tensor {name!r} of shape {dims[:8]}, expected sizes from 0 on")
-    stored = Stored(
+    stored = StoredTensor(
         name,
         tuple(dims),
         dtype,
@@ -97,8 +96,8 @@ def stored_of(wire: Wire, start: int, end: int) -> Stored:
     return stored
 
 
-def _check_payload(wire: Wire, stored: Stored) -> None:
-    """Raise where a tensor has another number of bytes than its shape needs."""
+def _check_payload(wire: Wire, stored: StoredTensor) -> None:
+    """Raise if a tensor has another number of bytes than its shape needs."""
     if stored.external:
         return
     count = 1
@@ -108,28 +107,28 @@ def _check_payload(wire: Wire, stored: Stored) -> None:
     if stored.data is not None and stored.dtype != "string":
         bits = BITS.get(stored.dtype)
         if bits is None:
-            raise wire.error(stored.at, f"{_told(stored)} has no type")
-        held, needed = stored.data[1] - stored.data[0], (count * bits + 7) // 8
-        if held != needed:
-            wrong = f" and type {stored.dtype} in {held} bytes, expected {needed}"
+            raise wire.error(stored.at, f"{_described(stored)} has no type")
+        length, needed = stored.data[1] - stored.data[0], (count * bits + 7) // 8
+        if length != needed:
+            wrong = f" and type {stored.dtype} in {length} bytes, expected {needed}"
     elif stored.packed is None and count:
         wrong = " without any numbers"
     elif stored.packed is not None and len(stored.packed[1]) <= MOST_VALUES:
         most = sum(b - a if kind == LEN else 1 for kind, a, b in stored.packed[1])
         strings = stored.packed[0] == 6
-        if count > most * 2 and not strings:  # a number takes a byte at least, two of 4 bits one
+        if count > most * 2 and not strings:  # an element takes at least 4 bits
             wrong = f" in {most} bytes"
     if wrong:
-        raise wire.error(stored.at, f"{_told(stored)}{wrong}")
+        raise wire.error(stored.at, f"{_described(stored)}{wrong}")
 
 
-def _told(stored: Stored) -> str:
+def _described(stored: StoredTensor) -> str:
     return f"tensor {stored.name!r} of shape {list(stored.shape)}"
 
 
-def sparse_of(wire: Wire, start: int, end: int) -> Stored:
-    """A sparse tensor: stored are its values."""
-    values: Stored | None = None
+def sparse_of(wire: Wire, start: int, end: int) -> StoredTensor:
+    """The values of a sparse tensor."""
+    values: StoredTensor | None = None
     for number, kind, begin, stop in wire.fields(start, end):
         if number == 1 and kind == LEN:
             values = stored_of(wire, begin, stop)
@@ -138,8 +137,8 @@ def sparse_of(wire: Wire, start: int, end: int) -> Stored:
     return values
 
 
-def numbers_of(wire: Wire, stored: Stored) -> list[Any] | None:
-    """The numbers of a small tensor, row by row; None of one that is large or elsewhere."""
+def numbers_of(wire: Wire, stored: StoredTensor) -> list[Number] | None:
+    """Elements of a small tensor, row by row; None if it is large or in another file."""
     count = 1
     for size in stored.shape:
         count *= size
@@ -150,17 +149,17 @@ def numbers_of(wire: Wire, stored: Stored) -> list[Any] | None:
     if stored.packed is None:
         return []
     field, chunks = stored.packed
-    values: list[Any] = []
+    values: list[Number] = []
     for kind, start, end in chunks:
         if field in (5, 7, 11):
             values.extend([start] if kind == VARINT else wire.varints(start, end))
         elif field in (4, 10):
             values.extend(wire.floats(start, end, wide=field == 10))
     if field in (5, 7):
-        values = [signed(value) for value in values]
+        values = [signed(int(value)) for value in values]
     values = values[:count]
     if stored.dtype in ("fp16", "bf16", "fp8", "uint4", "int4", "complex64", "complex128", "fp4"):
-        return None  # bit patterns in integers: none of them decides a shape
+        return None  # bit patterns in integers; no shape depends on these dtypes
     if len(values) != count:
         raise wire.error(
             stored.at, f"tensor {stored.name!r} of {count} numbers holds {len(values)}"
