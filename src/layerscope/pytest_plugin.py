@@ -22,7 +22,7 @@ def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Any]:
     def check(network: Any, *, allow_unknown: bool = False, **options: Any) -> Any:
         __tracebackhide__ = True
         from layerscope.cli.check import judged
-        from layerscope.export.verdicts import sentences
+        from layerscope.export.budget_results import sentences
 
         verdict = judged(_budget(network, allow_unknown, options, request.config.rootpath))
         if not verdict.ok:
@@ -41,7 +41,7 @@ def _budget(network: Any, allow_unknown: bool, options: dict[str, Any], root: An
     told = {key: options.pop(key) for key in list(options) if key.startswith("max_")}
     for key in options:
         if key not in COUNTED:
-            raise UnknownName("option", key, COUNTED, f"; known: {', '.join(COUNTED)}")
+            raise UnknownName("option", key, COUNTED, f"; choose from {', '.join(COUNTED)}")
     if told:
         found = limits({key.replace("_", "-"): value for key, value in told.items()}, "")
         return Budget(name, network, found, **options, allow_unknown=allow_unknown)

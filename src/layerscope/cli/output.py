@@ -1,4 +1,4 @@
-"""Where results go: the terminal with colours and its width, a pipe, or a file written at once."""
+"""Write results to the terminal (with colours, fitted to its width), a pipe or a file."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ COLOURS = {
     "rule": {"dim": True},
     "note": {"dim": True},
 }
-COLUMNS = re.compile(r"[0-9]{1,6}")  # a wider terminal there is not
+COLUMNS = re.compile(r"[0-9]{1,6}")  # at most six digits
 
 
 def terminal(to_file: bool = False) -> tuple[int | None, Style]:
-    """Width to fit (None: any) and a way to colour; colours only on a terminal that takes them."""
+    """Width to fit (None: no limit) and the style function; colours only on a terminal."""
     width = None
     if COLUMNS.fullmatch(os.environ.get("COLUMNS", "")):
         width = int(os.environ["COLUMNS"]) or None
@@ -49,14 +49,14 @@ def _coloured(text: str, role: str) -> str:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Lines broken between words where they are longer than `width`."""
+    """Lines wrapped between words at `width`."""
     from textwrap import fill
 
     return "\n".join(fill(line, max(width, 20)) for line in text.splitlines()) + "\n"
 
 
 def deliver(text: str, output: str | None, form: str = "text") -> None:
-    """Print the text, or write the file whole or not at all."""
+    """Print the text, or write the file atomically."""
     to_file = output is not None and output != "-"
     text = delivered(labelled(text), form, styled=_coloured_here(to_file))
     if output is None or output == "-":
@@ -69,7 +69,7 @@ def deliver(text: str, output: str | None, form: str = "text") -> None:
 
 
 def deliver_bytes(data: bytes, output: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     try:
         if os.path.isdir(output):
             raise OutputError(f"cannot write {output}: it is a folder")
@@ -85,7 +85,7 @@ def deliver_bytes(data: bytes, output: str) -> None:
 
 
 def deliver_all(texts: dict[str, str], folder: str, form: str) -> None:
-    """Write a file a text into a folder, all of them or none."""
+    """Write one file per text into a folder, all or none."""
     contents = {
         os.path.join(folder, name): delivered(text, form).encode() for name, text in texts.items()
     }
@@ -95,8 +95,8 @@ def deliver_all(texts: dict[str, str], folder: str, form: str) -> None:
         raise OutputError(f"cannot write {folder}: {error.strerror or error}") from None
 
 
-def tell_of_caches() -> None:
-    """Say on stderr which kept files were ignored, and which could not be written."""
+def report_cache_problems() -> None:
+    """Print on stderr which cached files were ignored or could not be written."""
     from layerscope.engines.cache import take_remarks
 
     for remark in take_remarks():

@@ -1,4 +1,4 @@
-"""A bar on stderr that shows how far a long command is, on a terminal only."""
+"""A progress bar on stderr, only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDTH = 24
 
 
 def bar() -> Callable[[str, int, int], None]:
-    """A function to call with what is done, how far, and of how many; it ends on a signal."""
+    """A function to call with the current step, steps done and total; raises after a signal."""
     stream = sys.stderr
     if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":
         return lambda what, done, of: check() if done < of else None

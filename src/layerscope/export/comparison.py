@@ -1,10 +1,9 @@
-"""A comparison as text that fits the terminal, as Markdown, and as JSON."""
+"""A comparison of networks as text, Markdown and JSON (`compare`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from layerscope.escaping import json_text, visible
 from layerscope.escaping import markdown as escape
@@ -21,7 +20,7 @@ MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
 
 
 class Comparison(compare.Comparison, frozen=True):
-    """Networks side by side, with every way to print it."""
+    """Networks side by side; `str()` is the table."""
 
     def __str__(self) -> str:
         return write_text(self)
@@ -75,7 +74,7 @@ def write_json(
     comparison: compare.Comparison, *, everything: bool = False, stamp: bool = True
 ) -> str:
     """Figures and every differing layer, with `everything` the equal ones too."""
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "networks": [report.name for report in comparison.reports],
         "totals": {
             figure.name: {
@@ -94,7 +93,7 @@ def write_json(
     return json_text(document)
 
 
-def _pair(pair: Pair, everything: bool) -> dict[str, Any]:
+def _pair(pair: Pair, everything: bool) -> dict[str, object]:
     return {
         "first": pair.first.name,
         "second": pair.second.name,
@@ -119,16 +118,16 @@ def _pair(pair: Pair, everything: bool) -> dict[str, Any]:
     }
 
 
-def _side(layer: Layer | None) -> dict[str, Any] | None:
+def _side(layer: Layer | None) -> dict[str, object] | None:
     if layer is None:
         return None
-    known = layer.status != "unknown"
+    has_ops = layer.status != "unknown"
     return {
         "name": layer.name,
         "type": layer.op,
         "output": layer.output,
-        "params": layer.params if known or layer.node.params is not None else None,
-        "macs": layer.ops.mac if known else None,
+        "params": layer.params if has_ops or layer.node.params is not None else None,
+        "macs": layer.ops.mac if has_ops else None,
     }
 
 
@@ -147,7 +146,7 @@ def _beside(comparison: compare.Comparison, width: int | None, style: Style) -> 
 
 
 def _totals(comparison: compare.Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
-    """A row a figure: the first network's value, then of each other the value and the ratio."""
+    """One row per figure: value of the first network, then value and ratio of each other one."""
     reports = comparison.reports
     rows = [[named(""), Cell(visible(reports[0].name))]]
     for n in others:
@@ -184,7 +183,7 @@ def _broken(text: str, width: int | None) -> list[str]:
 
 
 def _head(pair: Pair) -> str:
-    """One line of counts, the networks told apart even where they have one name."""
+    """One line that counts equal, changed, removed and added layers."""
     first, second = pair.first.name, pair.second.name
     if first == second:
         first, second = "the first", "the second"
@@ -212,7 +211,7 @@ def _rows(lines: Sequence[Line], short: bool) -> list[list[Cell]]:
     return rows
 
 
-def _told(change: Change) -> str:
+def _change_text(change: Change) -> str:
     parts = [
         "?" if side is None else exact_text(side) if isinstance(side, int) else visible(side)
         for side in (change.first, change.second)
@@ -222,4 +221,4 @@ def _told(change: Change) -> str:
 
 def _changes(line: Line) -> str:
     was = [f"was {visible(line.was)}"] if line.was else []
-    return ", ".join([*was, *(_told(change) for change in line.changes)])
+    return ", ".join([*was, *(_change_text(change) for change in line.changes)])

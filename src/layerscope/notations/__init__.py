@@ -49,7 +49,7 @@ NOTATIONS = {
 def notation(name: str) -> Notation:
     """The notation of that name."""
     if name not in NOTATIONS:
-        raise UnknownName("notation", name, NOTATIONS, f"; known: {', '.join(NOTATIONS)}")
+        raise UnknownName("notation", name, NOTATIONS, f"; choose from {', '.join(NOTATIONS)}")
     return NOTATIONS[name]
 
 

@@ -67,7 +67,7 @@ def _check(parts: Sequence[str] | str | None, run: Run | None) -> tuple[str, ...
         if part in MEASURED:
             raise UsageError(f"part {part!r} needs a measured run; without one: {', '.join(PARTS)}")
         if part not in PARTS:
-            raise UnknownName("part", part, PARTS, f"; known: {', '.join(PARTS)}")
+            raise UnknownName("part", part, PARTS, f"; choose from {', '.join(PARTS)}")
     return chosen
 
 
