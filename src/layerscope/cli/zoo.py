@@ -19,7 +19,7 @@ from layerscope.errors import UnknownName
 def command(text: str, form: str, output: str | None) -> None:
     """List the built-in networks with params and MACs; TEXT filters them by name."""
     from layerscope.api import analyze
-    from layerscope.report.columns import shape_text
+    from layerscope.graph.names import shape_text
     from layerscope.zoo import NAMES, describe
 
     if form not in ("text", "csv", "json"):

@@ -9,8 +9,8 @@ from layerscope.escaping import json_text, visible
 from layerscope.escaping import markdown as escape
 from layerscope.export.grid import Cell, fits, lay_out, markdown, named
 from layerscope.export.text import Style, plain
+from layerscope.graph.names import shape_text
 from layerscope.report import compare
-from layerscope.report.columns import shape_text
 from layerscope.report.compare import Change, Figure, Pair
 from layerscope.report.differences import Line, folded, listed
 from layerscope.report.numbers import at_least, bytes_text, exact_text, ratio_text, short_text

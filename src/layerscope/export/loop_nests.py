@@ -8,8 +8,6 @@ each multiply to the multiply-adds of its layer; a layer where they do not is le
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec import Struct
 
 from layerscope.graph.attributes import Conv
@@ -122,17 +120,3 @@ def left_out(report: Report) -> str:
         total = sum(layer.cost.ops.mac for layer in report.layers)
         line += f"; {percent_text(Fraction(macs, total))}% of the MACs are theirs"
     return line
-
-
-def unique(names: Iterable[str]) -> list[str]:
-    """Names told apart by a number where two are alike."""
-    taken: set[str] = set()
-    found = []
-    for name in names:
-        free, number = name, 1
-        while free in taken:
-            number += 1
-            free = f"{name}_{number}"
-        taken.add(free)
-        found.append(free)
-    return found

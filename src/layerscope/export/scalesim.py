@@ -19,7 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from layerscope.export.loop_nests import ConvLoops, LoopNest, loop_nests, unique
+from layerscope.export.loop_nests import ConvLoops, LoopNest, loop_nests
+from layerscope.graph.names import unique_names
 from layerscope.report.types import Report
 
 HEAD = (
@@ -46,7 +47,7 @@ def write_gemm(report: Report) -> str:
 
 
 def _table(head: str, rows: Sequence[TopologyRow]) -> str:
-    names = unique(name for name, _ in rows)
+    names = unique_names(name for name, _ in rows)
     lines = [
         f"{name}, {', '.join(map(str, sizes))},"
         for name, (_, sizes) in zip(names, rows, strict=True)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 
 from layerscope.escaping import one_line, quoted
-from layerscope.export.loop_nests import LoopNest, loop_nests, unique
+from layerscope.export.loop_nests import LoopNest, loop_nests
+from layerscope.graph.names import unique_names
 from layerscope.report.types import Report
 
 VERSION = "0.4"
@@ -29,7 +30,7 @@ def files(report: Report) -> dict[str, str]:
     """Problem texts by file name; the names are numbered in order of execution."""
     found = loop_nests(report)
     digits = len(str(len(found)))
-    names = unique(re.sub(r"[^A-Za-z0-9_.+-]", "_", nest.name)[:80] for nest in found)
+    names = unique_names(re.sub(r"[^A-Za-z0-9_.+-]", "_", nest.name)[:80] for nest in found)
     return {
         f"{n:0{digits}}_{name}.yaml": _problem(nest, report)
         for n, (nest, name) in enumerate(zip(found, names, strict=True), 1)
