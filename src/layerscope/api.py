@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import asdict, replace
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from layerscope.export.comparison import Comparison
     from layerscope.export.explanation import Explanation
-    from layerscope.export.table import TableView
+    from layerscope.export.table import TableOptions, TableView
     from layerscope.formats.torch.specs import NamedModel
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
@@ -52,31 +52,31 @@ class Report(report.Report, frozen=True, dict=True):
 
         return write(self) + footer(self, "html")
 
-    def to_text(self, *, width: int | None = None, **view: Any) -> str:
+    def to_text(self, *, width: int | None = None, **view: Unpack[TableOptions]) -> str:
         """A text table, fitted to `width` characters; options as in `to_markdown`."""
         from layerscope.export.text import write
 
         return write(self, _view(view), width=width)
 
-    def to_markdown(self, **view: Any) -> str:
+    def to_markdown(self, **view: Unpack[TableOptions]) -> str:
         """A Markdown table; options `columns`, `depth`, `sort`, `top`, `by`, `all` as in `show`."""
         from layerscope.export.markdown import write
 
         return write(self, _view(view))
 
-    def to_csv(self, **view: Any) -> str:
+    def to_csv(self, **view: Unpack[TableOptions]) -> str:
         """A csv table with one line per layer and exact numbers; options as in `to_markdown`."""
         from layerscope.export.csv import write
 
         return write(self, _view(view))
 
-    def to_latex(self, **view: Any) -> str:
+    def to_latex(self, **view: Unpack[TableOptions]) -> str:
         """A LaTeX tabular in the booktabs style; options as in `to_markdown`."""
         from layerscope.export.latex import write
 
         return write(self, _view(view))
 
-    def to_html(self, **view: Any) -> str:
+    def to_html(self, **view: Unpack[TableOptions]) -> str:
         """An HTML table; options as in `to_markdown`."""
         from layerscope.export.html import write
 
@@ -88,7 +88,7 @@ class Report(report.Report, frozen=True, dict=True):
 
         return write(self)
 
-    def to_pandas(self, **view: Any) -> DataFrame:
+    def to_pandas(self, **view: Unpack[TableOptions]) -> DataFrame:
         """A DataFrame with one row per layer (needs the extra `frame`)."""
         from layerscope.export.frame import write
 
@@ -158,11 +158,10 @@ class Report(report.Report, frozen=True, dict=True):
         return findings(self)
 
 
-def _view(options: dict[str, Any]) -> TableView:
+def _view(options: TableOptions) -> TableView:
     from layerscope.export.table import TableView
 
-    columns: Sequence[str] = options.pop("columns", ())
-    return TableView(columns=tuple(columns), **options)
+    return TableView(**options)
 
 
 def load(network: str, **options: Any) -> Graph:

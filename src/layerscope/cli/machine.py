@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from layerscope.cli.network import WHOLE_NUMBER
-from layerscope.cli.output import deliver, report_cache_problems, terminal
+from layerscope.cli.output import deliver, progress_bar, report_cache_problems, terminal
 from layerscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ class MachineOptions(TypedDict):
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 def command(form: str, output: str | None, **options: Unpack[MachineOptions]) -> None:
     """Measure peak FLOP/s of matrix products per dtype, and the bandwidth of caches and memory."""
-    from layerscope.cli.progress import bar
     from layerscope.engines.accelerators import machine_of
     from layerscope.engines.machine import known_machine, measure_machine
     from layerscope.escaping import json_text
@@ -73,7 +72,7 @@ def command(form: str, output: str | None, **options: Unpack[MachineOptions]) ->
     if on is not None:
         found = machine_of(on)
     else:
-        show = bar()
+        show = progress_bar()
         try:
             found = (None if again else known_machine()) or measure_machine(show)
         finally:
@@ -84,12 +83,11 @@ def command(form: str, output: str | None, **options: Unpack[MachineOptions]) ->
 
 def _calibrated(threads: int | None, again: bool) -> str:
     """Calibrate unless there is a cached result; the text gives the prediction errors."""
-    from layerscope.cli.progress import bar
     from layerscope.engines.machine import threads_of
     from layerscope.prediction import calibration
 
     threads = threads_of(threads)
-    show = bar()
+    show = progress_bar()
     try:
         found = (
             None if again else calibration.known("onnxruntime", threads)

@@ -17,7 +17,13 @@ from layerscope.cli.network import (
     parse_shapes,
     reading,
 )
-from layerscope.cli.output import deliver, report_cache_problems, terminal, wrapped
+from layerscope.cli.output import (
+    deliver,
+    progress_bar,
+    report_cache_problems,
+    terminal,
+    wrapped,
+)
 from layerscope.errors import LayerscopeError, UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -123,12 +129,11 @@ def command(
 ) -> None:
     """Time every layer of NET on an engine, with layout changes and unattributed time as rows."""
     from layerscope.api import measure
-    from layerscope.cli.progress import bar
 
     if form is not None and form not in FORMS:
         raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
     _check(form, options)
-    show = bar()
+    show = progress_bar()
     try:
         found = measure(
             network,

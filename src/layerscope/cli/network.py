@@ -154,7 +154,7 @@ def file_options(command: Command) -> Command:
         click.option(
             "--keep-going",
             is_flag=True,
-            help="Caffe: continue after errors that Caffe itself would refuse.",
+            help="Caffe: ignore errors for which Caffe itself refuses a network.",
         ),
         click.option(
             "--weights",

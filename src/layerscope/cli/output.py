@@ -1,18 +1,22 @@
-"""Write results to the terminal (with colours, fitted to its width), a pipe or a file."""
+"""Write results to the terminal (with colours, fitted to its width), a pipe or a file.
+
+Also the progress bar on stderr.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from collections.abc import Callable
 
 import click
 
 from layerscope.errors import OutputError
-from layerscope.escaping import delivered, one_line
+from layerscope.escaping import delivered, one_line, visible
 from layerscope.export.text import Style, plain
 from layerscope.formats.sources import labelled
-from layerscope.interrupts import whole_files, write_files
+from layerscope.interrupts import check, whole_files, write_files
 
 COLOURS = {
     "head": {"bold": True},
@@ -21,6 +25,7 @@ COLOURS = {
     "rule": {"dim": True},
     "note": {"dim": True},
 }
+BAR_WIDTH = 24  # characters of the progress bar
 COLUMNS = re.compile(r"[0-9]{1,6}")  # at most six digits
 
 
@@ -101,3 +106,27 @@ def report_cache_problems() -> None:
 
     for remark in take_remarks():
         click.echo(f"layerscope: {one_line(remark)}", err=True)
+
+
+def progress_bar() -> Callable[[str, int, int], None]:
+    """A function that draws the bar: call it with the step, steps done and total.
+
+    It raises after a signal, and draws only on a terminal.
+    """
+    stream = sys.stderr
+    if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return lambda what, done, of: check() if done < of else None
+
+    def show(what: str, done: int, of: int) -> None:
+        if done < of:
+            check()
+        if done >= of:
+            stream.write("\r\x1b[K")
+        else:
+            full = BAR_WIDTH * done // max(of, 1)
+            stream.write(
+                f"\r\x1b[K[{'█' * full}{'·' * (BAR_WIDTH - full)}] {done}/{of} {visible(what)}"
+            )
+        stream.flush()
+
+    return show

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TypedDict
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ CellValue = int | str | Fraction | None
 class TableView(Struct, frozen=True):
     """Which rows and columns of a report to print; without `columns` the format chooses them."""
 
-    columns: tuple[str, ...] = ()
+    columns: Sequence[str] = ()
     depth: int | None = None
     sort: str = ""
     top: int | None = None
@@ -28,6 +29,18 @@ class TableView(Struct, frozen=True):
     all: bool = (
         False  # also layers that only compute shapes and constants, which the tree leaves out
     )
+
+
+class TableOptions(TypedDict, total=False):
+    """Fields of a TableView as keyword arguments."""
+
+    columns: Sequence[str]
+    depth: int | None
+    sort: str
+    top: int | None
+    fold: bool
+    by: str
+    all: bool
 
 
 class ReportTable(Struct, frozen=True):

@@ -44,7 +44,7 @@ def write(
     view = view or TableView()
     layouts = [usual(view, names, report) for names in LAYOUTS]
     if view.columns:
-        layouts = [view.columns]
+        layouts = [tuple(view.columns)]
     grid = table(report, view, layouts[0], tree=True)
     exact: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
