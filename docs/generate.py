@@ -503,7 +503,8 @@ def _class(path: str) -> str:
             lines.append(f"- `.{member}`: {text}\n")
         else:
             said = _docstring(value).replace("\n", "\n  ")
-            shown = _signature(member, value)[6:-5].replace("\n    ", "").replace(",\n)", ")")
+            shown = _signature(member, value)[6:-5].replace("(\n    ", "(").replace(",\n)", ")")
+            shown = shown.replace("\n    ", " ")
             lines.append(f"- `.{shown}`: {said}\n")
     return "".join(lines).rstrip("\n") + "\n\n"
 
