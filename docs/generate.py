@@ -408,8 +408,9 @@ TEXTS = ("README.md", "docs/explain.md", "docs/getting-started.md")
 
 # result types that the public functions return, and classes to build graphs with
 RESULTS = (
-    "layerscope.api:Report", "layerscope.report.types:Layer", "layerscope.report.types:Totals",
-    "layerscope.report.types:Coverage", "layerscope.export.comparison:Comparison",
+    "layerscope.printable:Report", "layerscope.report.types:Layer",
+    "layerscope.report.types:Totals", "layerscope.report.types:Coverage",
+    "layerscope.export.comparison:Comparison",
     "layerscope.export.explanation:Explanation", "layerscope.report.training:Fit",
     "layerscope.analysis.training:Training", "layerscope.report.measurement:Measurement",
     "layerscope.report.measurement:Run", "layerscope.report.prediction:Prediction",

@@ -7,11 +7,12 @@ from functools import cache
 import pytest
 
 import layerscope
-from layerscope.api import Report, analyze, predict
+from layerscope.api import analyze, predict
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.graph.types import DTYPE_BITS
 from layerscope.prediction.floors import Floors, Limits, stored_reads
 from layerscope.prediction.other_machines import machines, predict_on
+from layerscope.printable import Report
 from layerscope.report.prediction import Prediction
 
 NETWORKS = (

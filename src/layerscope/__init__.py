@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.api import Report, analyze, compare, fit, load, measure, predict
+    from layerscope.api import analyze, compare, fit, load, measure, predict
     from layerscope.builder import Builder
     from layerscope.dropins import FlopCountAnalysis, profile, summary
     from layerscope.errors import LayerscopeError
     from layerscope.export.comparison import Comparison
     from layerscope.graph import Graph, Node, Param, Tensor
+    from layerscope.printable import Report
 
 # Imported on first use: `layerscope --help` needs none of them.
 PUBLIC = {
@@ -38,7 +39,7 @@ PUBLIC = {
     "LayerscopeError": "layerscope.errors",
     "Node": "layerscope.graph",
     "Param": "layerscope.graph",
-    "Report": "layerscope.api",
+    "Report": "layerscope.printable",
     "Tensor": "layerscope.graph",
 }
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from layerscope.api import Report, analyze
+from layerscope.api import analyze
 from layerscope.errors import UnknownName
+from layerscope.printable import Report
 from layerscope.report.columns import of_convention
 from layerscope.report.types import Layer
 

@@ -24,9 +24,9 @@ from layerscope.notations import NOTATIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layerscope.api import Report
     from layerscope.export.fit_lines import MemoryResults
     from layerscope.graph import Shape
+    from layerscope.printable import Report
 
 EXAMPLES = """\b
 Examples:
