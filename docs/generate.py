@@ -1,10 +1,11 @@
-"""Writes the parts of the documentation that come out of the program, so that they stay true.
+"""Write the generated pages of the documentation: `make docs`.
 
-`make docs` writes them; a test fails when one is stale.
+tests/test_docs.py fails if a page is not up to date.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
 import re
 from contextlib import redirect_stdout
@@ -12,6 +13,7 @@ from functools import partial
 from html import escape
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import layerscope
 from layerscope import limits
@@ -21,27 +23,235 @@ from layerscope.export import BINARY, TARGETS
 from layerscope.export.json import schema
 from layerscope.export.text import write as write_text
 from layerscope.notations import NOTATIONS
-from layerscope.report.columns import COLUMNS
+from layerscope.report.columns import COLUMNS, cell
+from layerscope.report.numbers import bytes_text, cell_text
+from layerscope.report.tree import layer_rows
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"(<!-- output: layerscope (.+?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 
 
 def output(*args: str) -> str:
-    """What the command prints into a pipe."""
+    """What the command prints to a pipe."""
     out = io.StringIO()
     with redirect_stdout(out):
         assert run(args) == 0
     return out.getvalue()
 
 
+# column -> layer of resnet50 for the example, explanation
+EXPLAINED = {
+    "name": (
+        "layer1.0.conv1",
+        "Name of the layer, or of a module with all its layers. In the module tree it is "
+        "indented, and equal consecutive modules are one row with `× N`.",
+    ),
+    "type": (
+        "layer1.0.conv1",
+        "The op of a layer, or the class of a module. `--by op` groups rows by it.",
+    ),
+    "scope": (
+        "layer1.0.conv1",
+        "The modules that contain the layer, outermost first. It is empty for a layer at the "
+        "top level.",
+    ),
+    "window": (
+        "conv1",
+        "Kernel and stride of a convolution or pool; `d` is the dilation and `g` the number of "
+        "groups. Other layers leave it blank.",
+    ),
+    "input": (
+        "conv1",
+        "Shapes of all inputs, batch first. Weights are not inputs.",
+    ),
+    "output": (
+        "conv1",
+        "Shapes of all outputs, batch first. `?` means that the shape is unknown, `(declared)` "
+        "that it is from the file and not inferred.",
+    ),
+    "params": (
+        "bn1",
+        "Number of learnable parameters. A parameter that several layers share is counted once, "
+        "at its first use.",
+    ),
+    "params%": (
+        "fc",
+        "Share of the layer in the parameters of the network, in percent. Below a tenth of a "
+        "percent it is `<0.1`.",
+    ),
+    "buffers": (
+        "bn1",
+        "Number of stored elements that are not learned, such as the running mean and variance "
+        "of batch norm. They are part of `weights`, not of `params`.",
+    ),
+    "weights": (
+        "bn1",
+        "Bytes of all stored arrays: parameters and buffers, each in its own dtype. The total "
+        "is the size of a checkpoint without its headers.",
+    ),
+    "macs": (
+        "conv1",
+        "Number of multiply-adds in convolutions, linear layers and matrix products. One "
+        "multiply-add is one MAC and two FLOPs.",
+    ),
+    "macs%": (
+        "conv1",
+        "Share of the layer in the multiply-adds of the network, in percent. Blank if the layer "
+        "has none.",
+    ),
+    "flops": (
+        "relu",
+        "Number of operations: 2 per multiply-add and 1 per add, mul, comp, div and exp. A "
+        "comparison of ReLU counts as one.",
+    ),
+    "convention_ops": (
+        "conv1",
+        "The figure of the convention that `--like` names, under that tool's own title. For "
+        "`exact` it is FLOPs.",
+    ),
+    "convention_ops%": (
+        "conv1",
+        "Share of the layer in the figure of the convention, in percent. Blank if the layer has "
+        "none.",
+    ),
+    "add": (
+        "bn1",
+        "Number of additions outside multiply-adds. Batch norm adds once per element.",
+    ),
+    "mul": (
+        "bn1",
+        "Number of multiplications outside multiply-adds. Batch norm multiplies once per element.",
+    ),
+    "comp": (
+        "maxpool",
+        "Number of comparisons and selections. A 3x3 max pool compares 8 times per output.",
+    ),
+    "div": (
+        "avgpool",
+        "Number of divisions. An average pool divides once per output.",
+    ),
+    "exp": (
+        "fc",
+        "Number of transcendental functions: exp, log, sqrt, pow, erf. Softmax has one per "
+        "element; a linear layer has none.",
+    ),
+    "activations": (
+        "conv1",
+        "Number of output elements that need new storage. A view such as `flatten`, and a layer "
+        "that works in-place, have 0.",
+    ),
+    "activations%": (
+        "conv1",
+        "Share of the layer in the activations of the network, in percent. Blank if the layer "
+        "has none.",
+    ),
+    "convention_activations": (
+        "conv1",
+        "Activations as the convention of `--like` counts them. timm, for example, counts "
+        "outputs of convolutions and linear layers only.",
+    ),
+    "memory": (
+        "conv1",
+        "`activations` in bytes, each tensor in its own dtype. The total is the sum over all "
+        "layers, not the memory in use at one time.",
+    ),
+    "read": (
+        "conv1",
+        "Bytes that the layer reads: its inputs and its stored arrays, each once. Caches are "
+        "not modelled.",
+    ),
+    "write": (
+        "conv1",
+        "Bytes that the layer writes: its outputs. A view writes nothing.",
+    ),
+    "intensity": (
+        "conv1",
+        "Arithmetic intensity: FLOPs per byte read or written. A low value means that memory "
+        "bandwidth limits the layer.",
+    ),
+    "gemm": (
+        "conv1",
+        "The matrix product M x N x K that the layer amounts to; × is the number of products. M "
+        "is output positions, N output channels, K inputs per output.",
+    ),
+    "field": (
+        "maxpool",
+        "Receptive field: how many input positions one output position depends on, per axis. "
+        "`everything` means all of them.",
+    ),
+    "field_stride": (
+        "maxpool",
+        "Distance in the input between the receptive fields of two neighbouring outputs. It is "
+        "a fraction after upsampling.",
+    ),
+    "field_offset": (
+        "maxpool",
+        "Centre of the receptive field of output position 0, in input positions from 0. Padding "
+        "can make it negative.",
+    ),
+    "backward_macs": (
+        "conv1",
+        "Multiply-adds of the backward pass: gradients of inputs and of weights. The first "
+        "layer needs no gradient of its input.",
+    ),
+    "backward_flops": (
+        "relu",
+        "FLOPs of the backward pass, counted as `flops`. The rules are in "
+        "[counting](counting.md#backward-pass).",
+    ),
+    "status": (
+        "conv1",
+        "How the figures were found: exact, estimate, lower bound (of a sum) or unknown. "
+        "`--strict` fails on unknown.",
+    ),
+    "note": (
+        "conv1",
+        "The reason for an estimate or an unknown figure. Blank if there is none.",
+    ),
+}
+
+
 def columns() -> str:
-    """The page of columns."""
-    rows = "".join(f"| `{c.name}` | {c.title} | {c.says} |\n" for c in COLUMNS.values())
-    return (
-        "# Columns\n\nNames for `--columns` and `--sort`.\n\n"
-        f"| name | title | what it is |\n| --- | --- | --- |\n{rows}"
+    """The page of columns, with examples from resnet50."""
+    report = layerscope.analyze("resnet50")
+    rows = {row.name: row for row in layer_rows(report)}
+    lines = []
+    for column in COLUMNS.values():
+        layer, text = EXPLAINED[column.name]
+        value = cell_text(cell(column, rows[layer], report), column.kind).strip() or "blank"
+        value = value if value == "blank" else f"`{value}`"
+        lines.append(f"| `{column.name}` | {column.title} | {text} | `{layer}`: {value} |\n")
+    totals = report.totals
+    elements, total, peak = (
+        totals.activations,
+        totals.activation_bytes,
+        totals.peak_activation_bytes,
     )
+    return f"""# Columns
+
+Names for `--columns` and `--sort`: `layerscope show resnet50 --columns name,macs --sort macs`.
+Examples are layers of resnet50 with batch 1 in fp32.
+
+| name | title | what it is | example |
+| --- | --- | --- | --- |
+{"".join(lines)}
+## `activations`, `memory` and peak memory
+
+| figure | unit | what it is | resnet50 |
+| --- | --- | --- | ---: |
+| `activations` | elements | outputs of all layers that need new storage | {elements:,} |
+| `memory` | bytes | the same in bytes: 4 per element in fp32 | {total:,} ({bytes_text(total)}) |
+| peak | bytes | largest sum of tensors alive at the same time | {peak:,} ({bytes_text(peak)}) |
+
+- The total of `memory` is what inference would need if no tensor were ever freed. Training keeps
+  a part of these tensors for the backward pass; `--train adam` prints how many bytes
+  ([training memory](training.md)).
+- The peak is what inference needs if every tensor is freed after the last layer that reads it. It
+  is not a column: it is in the line `Memory peaks at …` under the table, in `--total`, in JSON
+  (`totals.peak_activation_bytes`), and `layerscope plot NET --of memory` draws it.
+- Neither includes the weights, which are the column `weights`.
+- `--in-place` changes all three: activation, norm and add layers then need no storage of their own.
+"""
 
 
 def commands() -> str:
@@ -56,28 +266,29 @@ def commands() -> str:
 UNDER_A_CONVENTION = """\
 ## What a convention changes
 
-`--like fvcore` puts fvcore's figure into the cost column, under fvcore's word (`flops`); it adds
-up to the total. In JSON it is `convention_ops`, of every layer and in `totals`; `stamp.figure` is
-the word. In Python it is `report.totals.convention_ops` and `layer.convention_ops`.
+`--like fvcore` prints fvcore's figure in the cost column, under fvcore's title (`flops`); the rows
+add up to the total. In JSON it is `convention_ops`, for every layer and in `totals`, and
+`stamp.figure` is its title. In Python it is `report.totals.convention_ops` and
+`layer.convention_ops`.
 
 | figure | under a convention |
 | --- | --- |
 | `macs`, `flops`, `ops`, intensity | exact, always |
 | bytes: `memory`, `read`, `write`, `weights`, peak | exact, always; each tensor in its own dtype |
 | `activations` | exact; the convention's own count is `convention_activations` |
-| `params` | as the convention counts them: thop leaves out modules it does not know |
+| `params` | as the convention counts them: thop leaves out classes without a rule |
 | `summary().total_mult_adds`, `profile()`, `FlopCountAnalysis.total()` | the convention's figure |
 | `summary().total_macs`, `.total_flops` | exact, always |
 
 ## Unknown figures
 
-A sum that lacks an unknown layer is a lower bound: `≥432` in text, Markdown, LaTeX, HTML and csv.
-JSON names such totals in `totals.lower_bounds`; figures of unknown layers are null. A total of
-parameters is exact where all arrays are known, as in a state dict, even if the operations are
-not. Intensity and ratios of lower bounds are `?`, in JSON null.
+A sum without the figures of an unknown layer is a lower bound: `≥432` in text, Markdown, LaTeX,
+HTML and csv. JSON lists such totals in `totals.lower_bounds`; figures of unknown layers are null.
+The total of parameters is exact if all arrays have shapes, as in a state dict, even if operations
+are unknown. Intensity and ratios of lower bounds are `?`, in JSON null.
 
-Stamp, coverage and notes stand under the table: in csv, LaTeX, dot, Timeloop and ZigZag as
-comments. `pandas.read_csv(path, comment="#")` skips them; `--no-stamp` leaves them out.
+Stamp, coverage and notes are under the table; in csv, LaTeX, dot, Timeloop and ZigZag as comments.
+`pandas.read_csv(path, comment="#")` skips them; `--no-stamp` leaves them out.
 
 ## Dtypes
 
@@ -90,7 +301,7 @@ of the inputs and of the arithmetic. `stamp.dtypes` in JSON has the number of el
 
 def forms() -> str:
     """The page of notations and conventions."""
-    told = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
+    notations = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
     says = {name: says for name, (_, _, says) in TARGETS.items()} | BINARY
     targets = "".join(f"| `{name}` | {line} |\n" for name, line in says.items())
     counted = "".join(
@@ -99,13 +310,13 @@ def forms() -> str:
     )
     return (
         "# Notations and conventions\n\n"
-        "A notation is a table style (`--as`), a convention a way to count (`--like`). A notation\n"
-        "counts in its own convention unless told otherwise; the stamp says which.\n\n"
-        f"| notation | what it prints | counts as |\n| --- | --- | --- |\n{told}\n"
-        f"| convention | what it counts | its one figure |\n| --- | --- | --- |\n{counted}\n"
+        "A notation is a table style (`--as`). A convention is a way to count (`--like`). Each\n"
+        "notation has a default convention, which `--like` overrides; the stamp names it.\n\n"
+        f"| notation | what it prints | counts as |\n| --- | --- | --- |\n{notations}\n"
+        f"| convention | what it counts | name of its figure |\n| --- | --- | --- |\n{counted}\n"
         f"{UNDER_A_CONVENTION}\n"
-        "`export --to` writes these beside csv, JSON, Markdown, LaTeX and HTML; simulators get\n"
-        "the products of a network, and what is left out is counted on stderr.\n\n"
+        "Besides csv, JSON, Markdown, LaTeX and HTML, `export --to` writes these. Simulators get\n"
+        "the matrix products of a network; layers that are left out are counted on stderr.\n\n"
         f"| target | what it is |\n| --- | --- |\n{targets}"
     )
 
@@ -193,7 +404,141 @@ def named_limits() -> str:
     return f"{intro}| limit | most | of | why |\n| --- | ---: | --- | --- |\n{rows}"
 
 
+TEXTS = ("README.md", "docs/explain.md", "docs/getting-started.md")
+
+# result types that the public functions return, and classes to build graphs with
+RESULTS = (
+    "layerscope.printable:Report", "layerscope.report.types:Layer",
+    "layerscope.report.types:Totals", "layerscope.report.types:Coverage",
+    "layerscope.export.comparison:Comparison",
+    "layerscope.export.explanation:Explanation", "layerscope.report.training:Fit",
+    "layerscope.analysis.training:Training", "layerscope.report.measurement:Measurement",
+    "layerscope.report.measurement:Run", "layerscope.report.prediction:Prediction",
+    "layerscope.dropins:FlopCountAnalysis", "layerscope.graph:Graph", "layerscope.graph:Node",
+    "layerscope.graph:Tensor", "layerscope.graph:Param", "layerscope.builder:Builder",
+    "layerscope.errors:LayerscopeError",
+)  # fmt: skip
+API = """# Python API
+
+Generated from the docstrings. The functions are in the package `layerscope`: `import layerscope`,
+then `layerscope.analyze("resnet50")`. The classes are what they return, and the parts of a graph.
+
+"""
+
+
+def api() -> str:
+    """The page of the Python API: functions, then classes with their fields and methods."""
+    functions = [name for name in layerscope.__all__ if name[0].islower()]
+    lines = [API, "## Functions\n\n"]
+    for name in functions:
+        found = getattr(layerscope, name)
+        lines.append(f"### {name}\n\n{_signature(name, found)}\n{_docstring(found)}\n\n")
+    lines.append("## Classes\n\n")
+    lines += [_class(path) for path in RESULTS]
+    return "".join(lines).rstrip("\n") + "\n"
+
+
+def _docstring(found: object) -> str:
+    return (inspect.getdoc(found) or "").strip()
+
+
+def _signature(name: str, found: Any) -> str:
+    """The signature as a block of Python, one parameter per line if it is long."""
+    signature = inspect.signature(found)
+    parameters = [
+        parameter.replace(default=_Default(parameter.default))
+        if parameter.default is not parameter.empty
+        else parameter
+        for parameter in signature.parameters.values()
+        if parameter.name != "self"
+    ]
+    signature = signature.replace(parameters=parameters)
+    text = f"{name}{signature}".replace("'", "")
+    if len(text) > 96:
+        parts = [
+            f"    {part.strip()},\n" for part in _split(text[len(name) + 1 : text.rindex(")")])
+        ]
+        text = f"{name}(\n{''.join(parts)}){text[text.rindex(')') + 1 :]}"
+    return f"```py\n{text}\n```\n"
+
+
+class _Default:
+    """A default value whose repr has double quotes, as in the sources."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, tuple):
+            return f"({', '.join(repr(_Default(each)) for each in self.value)})"
+        return f'"{self.value}"' if isinstance(self.value, str) else repr(self.value)
+
+
+def _split(text: str) -> list[str]:
+    """Parameters of a signature: split at commas outside of brackets."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "[({") - (sign in "])}")
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
+
+
+def _class(path: str) -> str:
+    module, _, name = path.partition(":")
+    found = getattr(import_module(module), name)
+    where = f"`layerscope.{name}`" if name in layerscope.__all__ else f"`{module}.{name}`"
+    lines = [f"### {name}\n\n{where}. {_docstring(found)}\n\n"]
+    fields = _fields(found)
+    if fields:
+        lines.append("| field | type |\n| --- | --- |\n")
+        lines += [
+            f"| `{field}` | `{kind.replace('|', chr(92) + '|')}` |\n" for field, kind in fields
+        ]
+        lines.append("\n")
+    for member, value in _members(found):
+        if isinstance(value, property) or hasattr(value, "func"):
+            text = _docstring(value).replace("\n\n", " ").replace("\n", " ")
+            lines.append(f"- `.{member}`: {text}\n")
+        else:
+            said = _docstring(value).replace("\n", "\n  ")
+            shown = _signature(member, value)[6:-5].replace("(\n    ", "(").replace(",\n)", ")")
+            shown = shown.replace("\n    ", " ")
+            lines.append(f"- `.{shown}`: {said}\n")
+    return "".join(lines).rstrip("\n") + "\n\n"
+
+
+def _fields(found: type) -> list[tuple[str, str]]:
+    """Fields of a struct with their types as written in the source."""
+    kinds: dict[str, str] = {}
+    for base in reversed(found.__mro__):
+        kinds |= {name: str(kind) for name, kind in vars(base).get("__annotations__", {}).items()}
+    return [(name, kinds[name]) for name in getattr(found, "__struct_fields__", ())]
+
+
+def _members(found: type) -> list[tuple[str, Any]]:
+    """Public methods and properties with a docstring, those of base classes in layerscope too."""
+    members: dict[str, Any] = {}
+    for base in reversed(found.__mro__):
+        if base.__module__.startswith("layerscope"):
+            members |= {
+                name: value
+                for name, value in vars(base).items()
+                if not name.startswith("_")
+                and (
+                    inspect.isfunction(value)
+                    or isinstance(value, property)
+                    or hasattr(value, "func")
+                )
+                and _docstring(value)
+            }
+    return sorted(members.items())
+
+
 PAGES = {
+    "docs/api.md": api,
     "docs/columns.md": columns,
     "docs/commands.md": commands,
     "docs/forms.md": forms,
@@ -201,7 +546,7 @@ PAGES = {
     "docs/report.schema.json": schema,
     "docs/threat-model.md": threats,
     "docs/vgg16.svg": picture,
-    **{name: partial(page, name) for name in ("README.md", "docs/explain.md")},
+    **{name: partial(page, name) for name in TEXTS},
 }
 
 

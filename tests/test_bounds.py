@@ -108,11 +108,13 @@ def test_notations_mark_their_totals(form: str) -> None:
 
 def shown(report: Report, form: str, *, total: bool = False) -> str:
     """What the command prints in a form."""
-    from layerscope.export.answers import Answers
+    from layerscope.export.fit_lines import MemoryResults
 
-    names = ("columns", "depth", "sort", "top", "by", "parts")
-    options = dict.fromkeys(names) | {"no_stamp": False, "total": total, "everything": False}
-    return show_command._render(report, form, options, Answers(), to_file=True)
+    options = show_command.ViewOptions(
+        columns=None, depth=None, sort=None, top=None, by=None, parts=None, no_stamp=False,
+        total=total, everything=False,
+    )  # fmt: skip
+    return show_command._render(report, form, options, MemoryResults(), to_file=True)
 
 
 def plain(text: str) -> str:
@@ -197,7 +199,7 @@ def test_a_comparison_has_no_ratio_of_bounds() -> None:
 
 
 def test_a_budget_says_which_figures_are_bounds() -> None:
-    from layerscope.export.verdicts import write_json, write_text
+    from layerscope.export.budget_results import write_json, write_text
     from layerscope.report.budgets import Budget, judge
 
     report = layerscope.analyze(odd(stored=True))

@@ -150,7 +150,7 @@ resnet18: params 11,689,512, over the limit of 11,000,000 by 689,512 (6.3%); mos
 layer4.0.conv2 20.2%, layer4.1.conv1 20.2%, layer4.1.conv2 20.2%
 """.replace("────\nresnet18  params  11", "─────\nresnet18  params  11")
     )
-    assert err == "layerscope: 1 of 2 budgets not kept\n"
+    assert err == "layerscope: 1 of 2 budgets not met\n"
 
 
 def test_far_over_is_told_in_times(capsys: Captured) -> None:
@@ -222,14 +222,14 @@ def test_wrong_files(tmp_path: Path, text: str, error: type[Exception], says: st
     [
         (["vgg16"], "no limits: give one"),
         ([], "no limits: give one"),
-        (["--max-params", "5M"], "need the name of a network"),
+        (["--max-params", "5M"], "need a NET"),
         (["vgg16", "--max-params", "5x"], "--max-params 5x: expected a count"),
         (["vgg16", "--max-peak", "5M"], "--max-peak 5M: expected bytes"),
         (["vgg16", "--max-parms", "5M"], "No such option"),
         (["vgg61", "--max-params", "5M"], "did you mean vgg"),
-        (["vgg16", "--max-params", "5M", "--config", "x"], "does not go with"),
-        (["--batch", "8"], "--batch goes with limits"),
-        (["vgg16", "--input", "3x8x8"], "--input goes with limits"),
+        (["vgg16", "--max-params", "5M", "--config", "x"], "cannot be combined with"),
+        (["--batch", "8"], "--batch needs limits"),
+        (["vgg16", "--input", "3x8x8"], "--input needs limits"),
         (["vgg16", "--max-params", "1", "--as", "junt"], "did you mean junit"),
     ],
 )
@@ -246,7 +246,7 @@ def test_what_is_unknown_fails(capsys: Captured, monkeypatch: pytest.MonkeyPatch
     out, err = capsys.readouterr()
     assert "≥112" in out
     assert "mystery: ops known: 1 of 2; unknown: warp::drive ×1; --allow-unknown" in out
-    assert err == "layerscope: 1 of 1 budget not kept\n"
+    assert err == "layerscope: 1 of 1 budget not met\n"
     assert run(["check", "mystery", "--max-params", "5M", "--allow-unknown"]) == 0
     assert run(["check", "mystery", "--max-params", "5", "--allow-unknown"]) == 1
 

@@ -68,5 +68,5 @@ def test_refusals() -> None:
     report = layerscope.analyze("alexnet")
     with pytest.raises(UnknownName, match="did you mean module"):
         report.to_text(by="modul")
-    with pytest.raises(UsageError, match="does not go with --by"):
+    with pytest.raises(UsageError, match="cannot be combined with --by"):
         report.to_text(by="op", depth=2)

@@ -17,7 +17,7 @@ import pytest
 
 from layerscope import interrupts
 from layerscope.cli import run
-from layerscope.cli.guard import LONGEST, told
+from layerscope.cli.guard import LONGEST, message_and_code
 from layerscope.errors import InputError, MissingExtra, OverBudget, UsageError
 from tests.signals import attempt
 
@@ -103,7 +103,7 @@ def raise_in_user_code(table: dict[str, int]) -> int:
 def test_what_others_raise_names_their_line() -> None:
     with pytest.raises(KeyError) as raised:
         raise_in_user_code({})
-    assert "test_guard.py:" in told(raised.value)[0]
+    assert "test_guard.py:" in message_and_code(raised.value)[0]
 
 
 def python(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:

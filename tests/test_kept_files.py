@@ -50,7 +50,7 @@ def tried(path: Path, capsys: Captured, commands: Any = SHOWN) -> set[int]:
         code = run([command[0], str(path), *command[1:]])
         err = capsys.readouterr().err
         assert code in (0, 2, 3), err
-        assert "fault of layerscope" not in err, err
+        assert "bug in layerscope" not in err, err
         assert err.count("\n") == (code != 0), err
         codes.add(code)
     return codes

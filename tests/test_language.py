@@ -209,7 +209,7 @@ def test_analyze_takes_tokens_or_a_cache(name: str) -> None:
     assert analyze(name, tokens=9).totals == prefill(build(name), 9).totals
     assert analyze(name, decode=9, batch=2).totals == decode(build(name), 9, 2).totals
     assert analyze(name, input=(1, 5), tokens=9).inputs[0].shape == (1, 9)
-    with pytest.raises(UsageError, match="tokens does not go with decode"):
+    with pytest.raises(UsageError, match="tokens cannot be combined with decode"):
         analyze(name, tokens=4, decode=4)
 
 
@@ -223,9 +223,9 @@ def test_the_command_line_takes_tokens_or_a_cache(capsys: pytest.CaptureFixture[
     assert run(["show", "vgg16", "--tokens", "512"]) == 2
     assert "takes no tokens" in capsys.readouterr().err
     assert run(["show", "gpt2", "--tokens", "5", "--decode", "5"]) == 2
-    assert "does not go with" in capsys.readouterr().err
+    assert "cannot be combined with" in capsys.readouterr().err
     assert run(["show", "gpt2", "--decode", "5", "--train", "adam"]) == 2
-    assert "--train does not go with --decode" in capsys.readouterr().err
+    assert "--train cannot be combined with --decode" in capsys.readouterr().err
 
 
 def test_the_cache_is_stamped_and_takes_its_room() -> None:

@@ -342,14 +342,18 @@ def test_the_command(tmp_path: Path, capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "says"),
     [
-        (["--to", "onnx"], 2, "--to onnx is no text: say where it goes with -o FILE"),
+        (["--to", "onnx"], 2, "--to onnx is a binary format: give a file with -o FILE"),
         (["--to", "onnx", "-o", "-"], 2, "-o FILE"),
         (["--to", "onnx", "-o", "/nowhere/net.onnx"], 2, "cannot write /nowhere/net.onnx"),
         (["--to", "onnx", "-o", "/"], 2, "it is a folder"),
         (["--to", "onnx", "-o", "x.onnx", "--dtype", "bf16"], 3, "of dtype bf16"),
-        (["--to", "onnx", "-o", "x.onnx", "--zero-weights", "--seed", "1"], 2, "does not go"),
-        (["--to", "dot", "--zero-weights"], 2, "--zero-weights goes with --to onnx"),
-        (["--to", "csv", "--seed", "1"], 2, "--seed goes with --to onnx"),
+        (
+            ["--to", "onnx", "-o", "x.onnx", "--zero-weights", "--seed", "1"],
+            2,
+            "cannot be combined",
+        ),
+        (["--to", "dot", "--zero-weights"], 2, "--zero-weights needs --to onnx"),
+        (["--to", "csv", "--seed", "1"], 2, "--seed needs --to onnx"),
     ],
 )
 def test_wrong_arguments(args: list[str], code: int, says: str, capsys: Captured) -> None:

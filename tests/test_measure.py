@@ -186,7 +186,7 @@ def test_the_command_keeps_and_shows_again(
         (("lenet5", "--runs", "3"), 2, "expected 10 to 10,000"),
         (("lenet5", "--fusion", "maybe"), 2, "unknown fusion"),
         (("lenet5", "--power", "0"), 2, "watts"),
-        (("lenet5", "--parts", "layers"), 2, "boda only"),
+        (("lenet5", "--parts", "layers"), 2, "--parts needs --as boda"),
         (("lenet5", "--as", "xml"), 2, "unknown form"),
         (("lenet5", "--top", "0"), 2, "at least 1"),
         (("lenet6",), 2, "unknown network"),

@@ -24,7 +24,7 @@ def test_a_form_in_a_command(
     said = capsys.readouterr()
     if given.arrays_only and called.runs:
         assert (code, said.out) == (2, "")
-        assert "tells no operations" in said.err
+        assert "has no operations" in said.err
         assert said.err.count("\n") == 1
     else:
         assert code == 0, said.err
@@ -45,7 +45,7 @@ def test_a_kept_run_is_shown_and_drawn(
         said = capsys.readouterr()
         if command in ("show", "show --total"):
             assert code == 2
-            assert "does not go with a kept run" in said.err
+            assert "does not apply to a measured run" in said.err
             assert run(["show", path]) == 0
             assert "end to end" in capsys.readouterr().out
         elif command.startswith(("show", "plot")):

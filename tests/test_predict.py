@@ -240,7 +240,7 @@ def test_the_command_prints_every_form(capsys: pytest.CaptureFixture[str]) -> No
     assert command(["predict", "resnet18", "--on", "rtx3090", "--sort", "--top", "3"]) == 0
     out = capsys.readouterr().out
     assert "more rows" in out
-    assert "two times of three" in out
+    assert "68 % interval" in out
     assert command(["predict", "resnet18", "--on", "nothing"]) == 2
 
 

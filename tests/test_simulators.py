@@ -16,7 +16,7 @@ from layerscope import Builder, Graph
 from layerscope.cli import run
 from layerscope.export import TARGETS, dot, scalesim, timeloop, zigzag
 from layerscope.export.footer import footer
-from layerscope.export.nests import left_out, nests
+from layerscope.export.loop_nests import left_out, loop_nests
 from tests.networks import waves
 
 Golden = Callable[[str, str], None]
@@ -74,13 +74,13 @@ def test_every_target_is_tested() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_with_products_is_left_out(name: str) -> None:
     account = report(name)
-    assert sum(nest.macs for nest in nests(account)) == account.totals.macs
+    assert sum(nest.macs for nest in loop_nests(account)) == account.totals.macs
     assert "MACs" not in left_out(account)
 
 
 def test_windows_multiply_to_the_same_as_products() -> None:
     for name in ALL:
-        for nest in nests(report(name)):
+        for nest in loop_nests(report(name)):
             w = nest.window
             if w is not None:
                 channels = w.batch * w.groups * w.in_channels * w.out_channels
@@ -166,7 +166,7 @@ LOOPS = set("RSPQCKNGMH")
 def test_timeloop_problems(name: str) -> None:
     account = report(name)
     documents = list(yaml.safe_load_all(timeloop.write(account)))
-    found = nests(account)
+    found = loop_nests(account)
     assert len(documents) == len(found)
     for document, nest in zip(documents, found, strict=True):
         assert set(document) == {"problem"}
@@ -241,7 +241,7 @@ RELATION = re.compile(r"^(\w+)\s*=\s*(?:(\w+)\s*\*\s*)?(\w+)\s*\+\s*(?:(\w+)\s*\
 def test_zigzag_workloads(name: str) -> None:
     account = report(name)
     entries = yaml.safe_load(zigzag.write(account))
-    found = nests(account)
+    found = loop_nests(account)
     assert [entry["id"] for entry in entries] == list(range(len(found)))
     for entry, nest in zip(entries, found, strict=True):
         assert entry["name"] == nest.name
@@ -399,7 +399,7 @@ def test_the_command(tmp_path: Path, capsys: Captured) -> None:
     [
         (["lenet5", "--to", "scalsim"], 2, "did you mean scalesim"),
         (["lenet5", "--to", "text"], 2, "unknown target 'text'"),
-        (["lenet5"], 2, "--to is missing; known: dot, scalesim"),
+        (["lenet5"], 2, "--to is missing; choose from dot, scalesim"),
         (["lenet5", "-o", "net.txt"], 2, "--to is missing"),
         (["lenet6", "--to", "dot"], 2, "did you mean lenet5"),
         (["lenet5", "--to", "dot", "-o", "/nowhere/net.dot"], 2, "cannot write"),

@@ -27,7 +27,7 @@ def test_a_form_in_a_command(
     said = capsys.readouterr()
     if given.arrays_only and called.runs:
         assert (code, said.out) == (2, "")
-        assert "tells no operations" in said.err
+        assert "has no operations" in said.err
     else:
         assert code == 0, said.err
         assert said.out or command == "export onnx"

@@ -140,10 +140,10 @@ def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     ("args", "says"),
     [
         (["--train", "adm"], "did you mean adam"),
-        (["--mixed"], "--mixed goes with --train"),
+        (["--mixed"], "--mixed needs --train"),
         (["--train", "sgd", "--mixed", "--dtype", "int8"], "expected fp16 or bf16"),
         (["--fit", "much"], "--fit much: expected bytes such as"),
-        (["--fit", "8GB", "--as", "boda"], "--fit does not go with --as boda"),
+        (["--fit", "8GB", "--as", "boda"], "--fit cannot be combined with --as boda"),
     ],
 )
 def test_wrong_arguments(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
-"""The per-layer account of a neural network.
+"""Per-layer shapes, parameters, operations, memory and receptive fields of neural networks.
 
-A network in any form becomes a Graph (`load`, or a `Builder`); `analyze` walks it by the rules of
-`ops` and gives a Report, counted by a convention; notations and exports print the Report.
+`load` reads a network into a Graph, and `Builder` builds one. `analyze` applies the rules of `ops`
+to a Graph and returns a Report, counted by a convention. Notations and exports print the Report.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layerscope.report import Report
     from layerscope.report.compare import Comparison
 
-# Loaded on first use: `layerscope --help` needs none of them.
+# Imported on first use: `layerscope --help` needs none of them.
 PUBLIC = {
     "analyze": "layerscope.api",
     "compare": "layerscope.api",

@@ -1,4 +1,4 @@
-"""The stages joined: load a network, analyze it. The only file that calls every stage."""
+"""The functions of the public API; the only module that calls every stage of the package."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from layerscope.errors import FormatError, ShapeError, UsageError
 from layerscope.graph import DTYPE_BITS, Graph, Shape
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
 from layerscope.ops import SPECS
+from layerscope.report import Report
 from layerscope.report.quantities import count_of, shape_of, within
 from layerscope.report.training import Fit
-from layerscope.report.types import Report
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
+    import torch  # noqa: TID251
+
     from layerscope.engines import Progress
     from layerscope.engines.measuring import MeasureRequest
     from layerscope.formats import Recognised
+    from layerscope.formats.torch.model_names import NamedModel
     from layerscope.report.compare import Comparison
     from layerscope.report.explain import Explanation
     from layerscope.report.measurement import Measurement
@@ -36,7 +39,11 @@ Input = Sequence[int] | str | Mapping[str, Sequence[int] | str]  # (1, 3, 224, 2
 
 
 def load(network: str, **options: Any) -> Graph:
-    """The network of that zoo name, or in that file; options are those of its format."""
+    """The graph of a zoo network or a file.
+
+    Options of the readers: `phase`, `proposals`, `weights`, `keep_going`, `inputs`, `dims`,
+    `batch`.
+    """
     return _load(network, options)
 
 
@@ -44,17 +51,17 @@ def _load(network: str, options: dict[str, Any], found: Recognised | None = None
     """The network of a name or file; `found` is the file if it has been recognised already."""
     from layerscope import formats
 
-    told = formats.options_of(**options)
+    parsed = formats.options_of(**options)
     if found is not None or formats.looks_like_a_file(network):
-        graph = formats.read(network, told, found)
-        return graph if told.weights is None else check_weights(graph, told.weights)
+        graph = formats.read(network, parsed, found)
+        return graph if parsed.weights is None else check_weights(graph, parsed.weights)
     from layerscope.zoo import build
 
     other = [name for name in options if name not in ("inputs", "batch")]
-    if other and replace(told, inputs={}, batch=None) != formats.DEFAULTS:
-        raise UsageError(f"{other[0]} is of networks in files, {network} is of the zoo")
-    graph = build(network, told.inputs) if told.inputs else build(network)
-    return bind(graph, told.inputs, told.batch)
+    if other and replace(parsed, inputs={}, batch=None) != formats.DEFAULTS:
+        raise UsageError(f"{other[0]} applies to networks in files; {network} is a zoo network")
+    graph = build(network, parsed.inputs) if parsed.inputs else build(network)
+    return bind(graph, parsed.inputs, parsed.batch)
 
 
 def _recognised(network: str) -> Recognised | None:
@@ -74,40 +81,50 @@ def _binds(network: str, found: Recognised | None) -> bool:
 
 
 def check_weights(graph: Graph, path: str) -> Graph:
-    """A graph with the arrays of a file, which must have the shapes that its layers need.
+    """Check that the arrays of a weight file have the shapes that the layers need.
 
-    Layers without any keep what they would have, as in Caffe, and a note says which they are.
+    Layers without arrays in the file keep their inferred ones, as in Caffe; a note names them.
     """
     missing = check_stored(graph, infer(graph), path)
     if not missing:
         return graph
     if not any(node.params for node in graph.nodes):
-        raise FormatError(f"{path}: weights of no layer of {graph.name}; is it of this network?")
+        raise FormatError(
+            f"{path}: holds weights of no layer of {graph.name}; is it for this network?"
+        )
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     note = f"no weights in {path} for {', '.join(missing[:5])}{more}"
     return replace(graph, notes=(*graph.notes, note))
 
 
 def analyze(
-    network: Any,
+    network: str | Graph | torch.nn.Module | NamedModel,
     *,
     input: Input | None = None,
     batch: int | None = None,
-    dtype: Any = None,
+    dtype: str | torch.dtype | None = None,
     like: str = "exact",
     in_place: bool = False,
     tokens: int | None = None,
     decode: int | None = None,
     **options: Any,
 ) -> Report:
-    """The per-layer account of a network, counted by the convention `like`.
+    """The per-layer report of a network: shapes, parameters, operations, memory, fields.
 
-    A network is a name, a file, a Graph or a PyTorch module; `tokens` reads so many at once,
-    `decode` reads one after a cache of so many. Other options are those of `load`, or with a module
-    `input_size`, `input_data`, `dtypes`, `rules`, `real`. `dtype` is a name or a dtype of PyTorch.
+    - `network`: a zoo name, a file, the name of a PyTorch model, a Graph or a `torch.nn.Module`.
+    - `input`: shape of the input, or shapes by input name: `(1, 3, 224, 224)`, `"3x224x224"`.
+    - `batch`: batch size.
+    - `dtype`: dtype of weights and activations, a name such as `"fp16"` or a `torch.dtype`.
+    - `like`: convention to count by, such as `"fvcore"`.
+    - `in_place`: count activation, norm and add layers as in-place.
+    - `tokens`: sequence length of a language model (prefill).
+    - `decode`: length of the key-value cache; the model reads one token.
+    - `options`: those of `load` for a file; `input_size`, `input_data`, `dtypes`, `rules` and
+      `real` for a module.
+
     """
     if tokens is not None and decode is not None:
-        raise UsageError("tokens does not go with decode, which is of one token")
+        raise UsageError("tokens cannot be combined with decode, which reads one token")
     numbers = {"batch": batch, "tokens": tokens, "decode": decode}
     _check_numbers({**numbers, "proposals": options.get("proposals")},
                    (input, options.get("input_size"), options.get("dims")))  # fmt: skip
@@ -120,12 +137,12 @@ def analyze(
         graph = _captured(network, input, batch, {"tokens": tokens, "decode": decode, **options})
         return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
     if options and not isinstance(network, str):
-        raise UsageError(f"{next(iter(options))} goes with the name of a file, not with a graph")
+        raise UsageError(f"{next(iter(options))} needs the name of a file, not a graph")
     shapes = _shapes_of(input)
     found = _recognised(network) if isinstance(network, str) else None
     if isinstance(network, str) and _binds(network, found):
         graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
-        if tokens is not None:  # the reader must know the length
+        if tokens is not None:  # the reader needs the sequence length
             shapes = {**shapes, **token_shapes(graph, tokens)}
             graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
             tokens = None
@@ -135,8 +152,8 @@ def analyze(
         graph = bind(graph, shapes, batch, dtype)
     if graph.autograd is not None and (tokens is not None or decode is not None):
         raise UsageError(
-            f"{graph.name}: the graph of a captured model is of the length that it was captured "
-            "at; give the model again, with tokens or decode"
+            f"{graph.name}: a captured graph has a fixed sequence length; pass the model itself "
+            "with tokens or decode"
         )
     graph = graph if tokens is None else with_tokens(graph, tokens)
     graph = graph if decode is None else with_cache(graph, decode)
@@ -155,15 +172,15 @@ def analyze(
     )
 
 
-def _is_model(network: Any) -> bool:
-    """Whether a network is a PyTorch model by its name."""
+def _is_model(network: object) -> bool:
+    """Whether a network is the name of a PyTorch model."""
     from layerscope import formats
 
     return isinstance(network, str) and formats.names_a_model(network)
 
 
 def _shapes_of(input: Input | None) -> dict[str, Shape]:
-    """Shapes of inputs by name; "" is the first."""
+    """Input shapes by name; "" stands for the first input."""
     if input is None:
         return {}
     if isinstance(input, Mapping):
@@ -171,8 +188,8 @@ def _shapes_of(input: Input | None) -> dict[str, Shape]:
     return {"": shape_of(input, "input")}
 
 
-def _check_numbers(counts: Mapping[str, Any], sizes: Any) -> None:
-    """Raise for a number above 2^63 - 1, in whatever form sizes of inputs are given."""
+def _check_numbers(counts: Mapping[str, object], sizes: object) -> None:
+    """Raise for a number above 2^63 - 1, in any nesting of input sizes."""
     for name, value in counts.items():
         if value is not None:
             count_of(value, name)
@@ -187,8 +204,13 @@ def _check_numbers(counts: Mapping[str, Any], sizes: Any) -> None:
             waiting += each
 
 
-def _captured(network: Any, input: Any, batch: int | None, options: dict[str, Any]) -> Graph:
-    """The graph of a live module or of a model by name."""
+def _captured(
+    network: str | torch.nn.Module | NamedModel,
+    input: Input | None,
+    batch: int | None,
+    options: dict[str, Any],
+) -> Graph:
+    """The captured graph of a module or of a named model."""
     from layerscope.formats.torch.model_names import InputOptions, NamedModel, find
 
     if isinstance(network, str):
@@ -200,12 +222,12 @@ def _captured(network: Any, input: Any, batch: int | None, options: dict[str, An
     length = {name: options.pop(name) for name in ("tokens", "decode")}
     other = next(iter(options), None)
     if other is not None:
-        raise UsageError(f"{other} is of networks in files, {network.spec} is a model by name")
+        raise UsageError(f"{other} applies to networks in files; {network.spec} is a model name")
     return network.graph(InputOptions(_shapes_of(input), batch, **length))
 
 
 def _inferred(network: str, graph: Graph) -> Shapes:
-    """Shapes of a network; of one of the zoo, an error says which images it takes."""
+    """Inferred shapes; for a zoo network the error names the smallest image it accepts."""
     from layerscope import formats
 
     try:
@@ -218,11 +240,11 @@ def _inferred(network: str, graph: Graph) -> Shapes:
         side = least_image(load(network))
         if side is None:
             raise
-        raise ShapeError(f"{error}; it takes images from {side}x{side} on") from None
+        raise ShapeError(f"{error}; the smallest image it accepts is {side}x{side}") from None
 
 
 def _need_shapes(graph: Graph) -> None:
-    """Raise where a file leaves the shape of an input open that a known op reads."""
+    """Raise if the file has no shape for an input that an op with a rule reads."""
     blank = {t.name: t for t in graph.inputs if t.shape is None and t.source is not None}
     if not blank:
         return
@@ -239,11 +261,11 @@ def _need_shapes(graph: Graph) -> None:
 
 
 def need_operations(found: Report, what: str) -> None:
-    """Raise for a file of weights, where a command needs what is done with them."""
+    """Raise for a file that holds weights but no operations."""
     nodes = found.graph.nodes
     if nodes and all(node.op == "weights" for node in nodes):
         raise UsageError(
-            f"{found.name}: a file of weights tells no operations, which {what} needs; give the "
+            f"{found.name}: a weight file has no operations, which {what} needs; give the "
             "network itself"
         )
 
@@ -257,14 +279,14 @@ def fit(
     checkpoint: bool = False,
     **options: Any,
 ) -> Fit:
-    """The largest batch whose training step (or, without `train`, inference) fits in memory.
+    """The largest batch whose inference (or training step with optimizer `train`) fits in memory.
 
-    Inference holds the weights, the peak of activations and a cache of keys and values if there is
-    one; other options are those of `analyze`.
+    Inference needs the weights, the peak of activations and the key-value cache if there is one.
+    Other options are those of `analyze`.
     """
     if within(memory_bytes, "memory") < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
-    source: Any = network
+    source: str | Graph | NamedModel = network
     if _is_model(network):
         from layerscope.formats.torch.model_names import find
 
@@ -276,8 +298,8 @@ def fit(
     def needed(batch: int) -> int:
         report = analyze(source, batch=batch, **options)
         if train is None:
-            held = report.totals.param_bytes + report.totals.peak_activation_bytes
-            return held + report.cache_bytes
+            peak_bytes = report.totals.peak_activation_bytes
+            return report.totals.param_bytes + peak_bytes + report.cache_bytes
         return report.training(train, mixed=mixed, checkpoint=checkpoint).total_bytes
 
     high = 1
@@ -290,15 +312,16 @@ def fit(
     return Fit(low, needed(low) if low else 0, needed(high), memory_bytes)
 
 
-MOST_BATCH = 2**40  # a network whose memory does not grow with the batch would fit forever
+MOST_BATCH = 2**40  # ends the search if memory does not grow with the batch
 
 
 def compare(
     first: str | Graph | Report, *others: str | Graph | Report, **options: Any
 ) -> Comparison:
-    """Networks against the first one; options are those of `analyze`, for all but reports.
+    """Compare networks with the first one; options are those of `analyze`.
 
-    What only readers of files are told, they alone are.
+    Options for readers of files apply to the files among the networks only. A Report is compared
+    as it is.
     """
     from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
     from layerscope.report.compare import compare as compared
@@ -311,7 +334,9 @@ def compare(
         if isinstance(each, str) and looks_like_a_file(each) and not names_a_model(each)
     ]
     if read and not files:
-        raise UsageError(f"{sorted(read)[0]} is of networks in files, and none of these is one")
+        raise UsageError(
+            f"{sorted(read)[0]} applies to networks in files, and none of these is a file"
+        )
     plain = {name: value for name, value in options.items() if name not in read}
     reports = [
         each if isinstance(each, Report) else analyze(each, **(options if each in files else plain))
@@ -320,15 +345,20 @@ def compare(
     return compared(reports)
 
 
-GIVEN = ("input", "input_size", "input_data")
+INPUT_OPTIONS = ("input", "input_size", "input_data")
 
 
 def explain(
-    network: Any, *, figure: str | None = None, counters: Sequence[str] = COUNTERS, **options: Any
+    network: str | Graph | torch.nn.Module | Report,
+    *,
+    figure: str | None = None,
+    counters: Sequence[str] = COUNTERS,
+    **options: Any,
 ) -> Explanation:
-    """What other counters would say of a network, and why; options are those of `analyze`.
+    """What other counters report for a network, and the reasons for each difference.
 
-    With a `figure` as published, such as "4.11G", which of them give it at its printed precision.
+    With a published `figure`, such as "4.11G": which counters give it at its printed precision.
+    Other options are those of `analyze`.
     """
     from layerscope.report.explain import explain as explained
     from layerscope.report.figures import find, parse_figure
@@ -340,8 +370,8 @@ def explain(
     def again(shape: Shape) -> Report:
         if isinstance(network, Report):
             return analyze(network.graph, input=shape)
-        told = {name: value for name, value in options.items() if name not in GIVEN}
-        return analyze(network, input=shape, **told)
+        others = {name: value for name, value in options.items() if name not in INPUT_OPTIONS}
+        return analyze(network, input=shape, **others)
 
     answer = None if wanted is None else find(found, wanted, again)
     return replace(found, answer=answer)
@@ -358,10 +388,10 @@ def measure(
     progress: Progress | None = None,
     **options: Any,
 ) -> Measurement:
-    """Times of a network's layers on an engine (`all`: on every one installed), beside the roofs.
+    """Time the layers of a network on an engine (`all`: on every installed one).
 
-    `fusion` is on, off or both; `power` are watts that are assumed. Other options are those of
-    `analyze`. A run that ends early is kept and marked.
+    `fusion` is on, off or both; `power` is in watts and gives the energy of a run. Other options
+    are those of `analyze`. A run that ends early is returned with `complete` false.
     """
     from layerscope.engines.measuring import MeasureRequest
 
@@ -395,10 +425,11 @@ def predict(
     dtype: str | None = None,
     **options: Any,
 ) -> Prediction:
-    """What every layer would take on this machine once it is calibrated, or on a known one.
+    """Predict the time of every layer on this machine, or on the machine named by `on`.
 
-    `dtype` is that of the products; a known machine has those of its data sheet, this one those it
-    was calibrated in. Other options are those of `analyze`.
+    This machine must have been calibrated (`layerscope machine --calibrate`). `dtype` is that of
+    the matrix products: one of the data sheet, or of the calibration. Other options are those of
+    `analyze`.
     """
     if on is None or on == "this":
         from layerscope.engines.machine import threads_of
@@ -412,8 +443,8 @@ def predict(
     from layerscope.prediction.other_machines import STORED_AS, dtype_on, predict_on
 
     if threads is not None:
-        raise UsageError(f"--threads is of this machine, not of {on}")
-    dtype_on(on, dtype, "fp32")  # refuses before a network is read
+        raise UsageError(f"--threads applies to this machine, not to {on}")
+    dtype_on(on, dtype, "fp32")  # raises before the network is read
     found = analyze(network, **options)
     need_operations(found, "predict")
     dtype = dtype_on(on, dtype, found.float_dtype)

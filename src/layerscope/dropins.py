@@ -1,23 +1,28 @@
-"""Names that people who come from other counters know, for live PyTorch modules.
+"""Drop-in replacements for the functions of other counters, for PyTorch modules.
 
-`summary` takes what torchinfo's takes, `profile` what thop's does, `FlopCountAnalysis` what
-fvcore's does. The figures are exact multiply-adds, every operator counted or named as unknown;
-with `like="thop"` and so on they are the figure that this tool prints.
+`summary` takes the arguments of torchinfo's, `profile` those of thop's, `FlopCountAnalysis` those
+of fvcore's. The figures are exact multiply-adds, and every operator is counted or listed as
+unknown; with `like="thop"` and so on they are the figures that this tool prints.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layerscope.api import analyze
 from layerscope.errors import UnknownName
 from layerscope.report.columns import of_convention
 from layerscope.report.types import Layer, Report
 
-# torchinfo's columns in our words
+if TYPE_CHECKING:
+    import torch  # noqa: TID251
+
+    from layerscope.formats.torch.live import InMode
+
+# torchinfo's column -> layerscope's
 COLUMNS = {
     "input_size": "input",
     "output_size": "output",
@@ -31,7 +36,7 @@ COLUMNS = {
 
 
 class Summary(Report, frozen=True, dict=True):
-    """A report that prints as it was asked for."""
+    """A Report with the columns and depth that were passed to `summary`."""
 
     columns: tuple[str, ...] = ()
     depth: int | None = None
@@ -55,14 +60,14 @@ class Summary(Report, frozen=True, dict=True):
 
     @property
     def total_mult_adds(self) -> int:
-        """Multiply-adds, or the figure of the convention that `like` names."""
+        """Multiply-adds, or the figure of the convention `like`."""
         return figure_of(self)
 
 
 def summary(
-    model: Any,
-    input_size: Any = None,
-    input_data: Any = None,
+    model: torch.nn.Module,
+    input_size: Sequence[Any] | Mapping[str, Any] | None = None,
+    input_data: object = None,
     *,
     col_names: Sequence[str] = (),
     depth: int | None = None,
@@ -70,25 +75,26 @@ def summary(
     mode: str | None = None,
     **options: Any,
 ) -> Summary:
-    """The account of a live module; `str()` is its table.
+    """The report of a PyTorch module, with the arguments of torchinfo's `summary`.
 
-    `input_size` has the batch in it. Columns are ours or torchinfo's; `mode` is train or eval, the
-    model's own if left out. Other options are those of `analyze`, or go to the forward by name.
+    `input_size` includes the batch. `col_names` are columns of layerscope or of torchinfo. `mode`
+    is train or eval, by default that of the model. Other options are those of `analyze`; all others
+    are passed to `forward` by name.
     """
     given = {"input_size": input_size, "input_data": input_data}
-    told = {name: value for name, value in given.items() if value is not None}
-    report = analyze(_in_mode(model, mode), **told, **options)
+    inputs: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    report = analyze(_in_mode(model, mode), **inputs, **options)
     fields = {name: getattr(report, name) for name in Report.__struct_fields__}
     named = {**COLUMNS, "mult_adds": of_convention(("macs",), report)[0]}
     columns = ["name", *dict.fromkeys(named.get(name, name) for name in col_names)]
-    made = Summary(**fields, columns=tuple(columns) if col_names else (), depth=depth)
+    result = Summary(**fields, columns=tuple(columns) if col_names else (), depth=depth)
     if verbose:
-        print(made)
-    return made
+        print(result)
+    return result
 
 
-def _in_mode(model: Any, mode: str | None) -> Any:
-    """A module to be looked at in train or eval mode."""
+def _in_mode(model: torch.nn.Module, mode: str | None) -> torch.nn.Module | InMode:
+    """The module, wrapped if it is to be captured in another mode."""
     if mode not in (None, "train", "eval", "same"):
         raise UnknownName("mode", str(mode), ("train", "eval", "same"))
     if mode in (None, "same"):
@@ -98,10 +104,11 @@ def _in_mode(model: Any, mode: str | None) -> Any:
     return InMode(model, str(mode))
 
 
-def profile(model: Any, inputs: Sequence[Any], **options: Any) -> tuple[int, int]:
-    """Multiply-adds and parameters of a module on these arguments, or the figures of `like`.
+def profile(model: torch.nn.Module, inputs: Sequence[object], **options: Any) -> tuple[int, int]:
+    """Multiply-adds and parameters of a module called with `inputs`, as thop's `profile`.
 
-    Nothing is printed. Without `like` the parameters are all of the module's.
+    With `like` they are the figures of that tool; without it the parameters include unused ones.
+    Nothing is printed.
     """
     options.pop("verbose", None)
     options.pop("custom_ops", None)
@@ -111,7 +118,7 @@ def profile(model: Any, inputs: Sequence[Any], **options: Any) -> tuple[int, int
 
 
 def figure_of(report: Report) -> int:
-    """Multiply-adds, or the figure of the report's convention if that is another with one."""
+    """Multiply-adds, or the figure of the report's convention if it is not exact and has one."""
     counted = report.totals.convention_ops
     return report.total_macs if report.convention.name == "exact" or counted is None else counted
 
@@ -122,27 +129,27 @@ def _figure_of_layer(layer: Layer) -> int:
 
 
 class FlopCountAnalysis:
-    """Multiply-adds of a module on some arguments, in all, by module and by operator.
+    """Multiply-adds of a module, in total, by module and by operator, as in fvcore.
 
-    With `like` they are the figures of that tool.
+    `inputs` are the arguments of `forward`. With `like` they are the figures of that tool.
     """
 
-    def __init__(self, model: Any, inputs: Any, **options: Any) -> None:
+    def __init__(self, model: torch.nn.Module, inputs: object, **options: Any) -> None:
         self._model = model
         self._inputs = inputs
         self._options = options
 
     @cached_property
     def report(self) -> Report:
-        """The whole account."""
+        """The report of the module."""
         return analyze(self._model, input_data=self._inputs, **self._options)
 
     def total(self, module: str = "") -> int:
-        """Multiply-adds of a module, of all without a name."""
+        """Multiply-adds of the module with that path, or of the whole model."""
         return self.by_module()[module]
 
     def by_module(self) -> Counter[str]:
-        """Multiply-adds of every module that was called, what is in it included."""
+        """Multiply-adds of every called module, including its submodules."""
         found: Counter[str] = Counter(dict.fromkeys(self.report.graph.modules, 0))
         for layer in self.report.layers:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
@@ -151,7 +158,7 @@ class FlopCountAnalysis:
         return found
 
     def by_operator(self) -> Counter[str]:
-        """Multiply-adds by kind of operation, those with none left out."""
+        """Multiply-adds by op; ops without any are left out."""
         found: Counter[str] = Counter()
         for layer in self.report.layers:
             count = _figure_of_layer(layer)
@@ -160,7 +167,7 @@ class FlopCountAnalysis:
         return found
 
     def by_module_and_operator(self) -> dict[str, Counter[str]]:
-        """Multiply-adds of every module by kind of operation."""
+        """Multiply-adds of every module by op."""
         found: dict[str, Counter[str]] = {path: Counter() for path in self.report.graph.modules}
         for layer in self.report.layers:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
@@ -170,7 +177,7 @@ class FlopCountAnalysis:
         return found
 
     def unsupported_ops(self, module: str = "") -> Counter[str]:
-        """Operators without figures, and how often each was called."""
+        """Unknown operators, and how often each was called."""
         prefix = f"{module}." if module else ""
         return Counter(
             layer.op
@@ -179,13 +186,13 @@ class FlopCountAnalysis:
         )
 
     def unsupported_ops_warnings(self, enabled: bool) -> FlopCountAnalysis:
-        """Nothing is warned of: the report names what is unknown."""
+        """Does nothing, for compatibility: the report lists unknown operators."""
         return self
 
     def uncalled_modules_warnings(self, enabled: bool) -> FlopCountAnalysis:
-        """Nothing is warned of: the report names what is unused."""
+        """Does nothing, for compatibility: there are no warnings."""
         return self
 
     def tracer_warnings(self, mode: str) -> FlopCountAnalysis:
-        """Nothing is traced."""
+        """Does nothing, for compatibility: there are no tracer warnings."""
         return self

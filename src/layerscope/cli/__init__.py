@@ -1,4 +1,4 @@
-"""The command line: one file a command, loaded when it is called."""
+"""The command line: one file per command, imported when the command is called."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from layerscope import interrupts
 from layerscope.version import __version__
 
 COMMANDS = {
-    "show": "Print the account of a network.",
-    "compare": "Show how networks differ: totals side by side, layers that changed.",
-    "explain": "Say what other counters would print, and why.",
-    "check": "Fail when a network outgrows its budget.",
-    "measure": "Time every layer on an engine, beside the machine's limits.",
-    "predict": "Predict the time of every layer, here or on a machine that is not.",
-    "plot": "Draw a roofline, the time of layers, or memory over the order of execution.",
-    "machine": "Measure this machine's limits, or list those of known accelerators.",
+    "show": "Print the per-layer table of a network.",
+    "compare": "Compare networks: totals side by side, layers that changed.",
+    "explain": "Print what other counters report for a network, and why.",
+    "check": "Fail when a network exceeds its budget.",
+    "measure": "Time every layer on an engine, beside the roofline of the machine.",
+    "predict": "Predict the time of every layer on this machine or another one.",
+    "plot": "Draw a roofline, the time per layer, or memory over the execution order.",
+    "machine": "Measure peak FLOP/s and bandwidth of this machine, or list accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",
-    "completion": "Print the script that completes commands in your shell.",
+    "completion": "Print the shell completion script.",
 }
 
 EXAMPLES = """\b
@@ -40,7 +40,7 @@ Examples:
   layerscope show model.onnx
   layerscope show torchvision:resnet50
   layerscope show hf:config.json --decode 8192
-  layerscope show --help                   # every form that NET may have
+  layerscope show --help                   # all kinds of NET
   layerscope zoo
 """
 
@@ -48,11 +48,11 @@ Examples:
 DEBUG = "Show a traceback with an error; also with LAYERSCOPE_DEBUG=1."
 
 
-class Lazy(click.Group):
-    """A group that loads a command's file only when that command is called."""
+class LazyGroup(click.Group):
+    """A group that imports the module of a command when that command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all commands, in the order of the table."""
+        """Names of all commands, in the order of COMMANDS."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -69,7 +69,7 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command asked for, or an error that offers the nearest one."""
+        """The command, or an error that suggests the nearest one."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             from layerscope.errors import UnknownName
 
@@ -77,36 +77,36 @@ class Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List commands from the table, without loading them."""
+        """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(
-    cls=Lazy,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXAMPLES,
 )
 @click.version_option(__version__, "-V", "--version", message="layerscope %(version)s")
 @click.option("--debug", is_flag=True, help=DEBUG)
 def group(debug: bool) -> None:
-    """The per-layer account of a neural network: shapes, parameters, operations, memory, fields."""
+    """Per-layer shapes, parameters, operations, memory and receptive fields of neural networks."""
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its code."""
     interrupts.end(run(args))
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run the command line; whatever goes wrong is one line on stderr and an exit code."""
+    """Run the command line; every error becomes one line on stderr and an exit code."""
     given = list(sys.argv[1:] if args is None else args)
     if "_LAYERSCOPE_COMPLETE" in os.environ:
-        group.main(args=given, prog_name="layerscope")  # leaves with sys.exit
+        group.main(args=given, prog_name="layerscope")  # calls sys.exit
     try:
         with interrupts.handlers():
             return _guarded(given)
-    except BaseException as error:  # a signal between two steps of the above
+    except BaseException as error:  # a signal outside the inner handler
         return _complain(error, given)
 
 
@@ -122,7 +122,7 @@ def _guarded(given: list[str]) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
-        # The reader has what it wanted; keep the interpreter from complaining at its exit.
+        # The pipe was closed, as by head: stop the interpreter from printing an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except BaseException as error:
@@ -130,7 +130,7 @@ def _guarded(given: list[str]) -> int:
 
 
 def _encode_anything() -> None:
-    """Let a terminal that is not of UTF-8 print what it lacks as an escape."""
+    """Print characters that a non-UTF-8 terminal lacks as escapes."""
     stream = sys.stdout
     if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
         stream.reconfigure(errors="backslashreplace")

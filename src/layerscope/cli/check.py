@@ -1,15 +1,16 @@
-"""layerscope check: fail when a network outgrows its budget."""
+"""layerscope check: fail when a network exceeds its budget."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from layerscope.cli.network import (
     NETWORK,
     Command,
+    NetworkOptions,
     file_options,
     input_options,
     parse_shapes,
@@ -20,18 +21,20 @@ from layerscope.conventions import CONVENTIONS
 from layerscope.errors import OverBudget, UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layerscope.report.budgets import Budget, Verdict
 
 FORMS = ("text", "markdown", "json", "junit")
-# limit -> what a user writes after it; that these are all, a test sees to
+# limit -> help text; a test checks that every limit is listed
 LIMITS = {
-    "params": "Most learnable numbers, such as 5M.",
-    "macs": "Most multiply-adds, such as 300M.",
-    "flops": "Most FLOPs: 2 per multiply-add, 1 per other operation.",
-    "counted": "Most of the convention's own figure, with --like.",
-    "activations": "Most elements that all layers together make.",
-    "peak": "Most bytes of activations alive at once, such as 2MB or 512KiB.",
-    "weights": "Most bytes of all stored arrays.",
+    "params": "Maximum number of learnable parameters, such as 5M.",
+    "macs": "Maximum number of multiply-adds, such as 300M.",
+    "flops": "Maximum FLOPs: 2 per multiply-add, 1 per other operation.",
+    "counted": "Maximum of the figure that the convention of --like counts.",
+    "activations": "Maximum number of output elements of all layers together.",
+    "peak": "Maximum bytes of activations alive at once, such as 2MB or 512KiB.",
+    "weights": "Maximum bytes of all weights and buffers.",
 }
 COUNTED = ("like", "batch", "inputs", "dtype", "phase", "proposals", "weights", "dims")
 
@@ -52,8 +55,29 @@ A budget in pyproject.toml:
 """
 
 
+class LimitOptions(TypedDict):
+    """What `limit_options` adds to the command."""
+
+    max_params: str | None
+    max_macs: str | None
+    max_flops: str | None
+    max_counted: str | None
+    max_activations: str | None
+    max_peak: str | None
+    max_weights: str | None
+
+
+class CheckOptions(NetworkOptions, LimitOptions):
+    """Options of the command."""
+
+    config: str | None
+    allow_unknown: bool
+    like: str | None
+    no_stamp: bool
+
+
 def limit_options(command: Command) -> Command:
-    """Add an option a limit."""
+    """Add one option per limit."""
     for name, says in reversed(LIMITS.items()):
         unit = "BYTES" if name in ("peak", "weights") else "COUNT"
         command = click.option(f"--max-{name}", metavar=unit, help=says)(command)
@@ -63,30 +87,32 @@ def limit_options(command: Command) -> Command:
 @click.command(epilog=EXAMPLES)
 @click.argument("networks", metavar="[NET]…", type=NETWORK, nargs=-1)
 @limit_options
-@click.option("--config", metavar="FILE", help="The file of budgets.  [default: pyproject.toml]")
-@click.option("--allow-unknown", is_flag=True, help="Do not fail where an op is unknown.")
+@click.option("--config", metavar="FILE", help="File with the budgets.  [default: pyproject.toml]")
+@click.option("--allow-unknown", is_flag=True, help="Do not fail because of unknown operators.")
 @click.option(
     "--as", "form", metavar="FORM", default="text", help=f"{', '.join(FORMS)}.  [default: text]"
 )
 @click.option(
     "--like",
     metavar="CONVENTION",
-    help=f"Count as another system does: {', '.join(CONVENTIONS)}.  [default: exact]",
+    help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options
 @file_options
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamps under the table.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def command(networks: tuple[str, ...], form: str, output: str | None, **options: Any) -> None:
-    """Exit with 1 when a NET exceeds a limit, and tell by how much and which layers cost most.
+def command(
+    networks: tuple[str, ...], form: str, output: str | None, **options: Unpack[CheckOptions]
+) -> None:
+    """Exit with code 1 if a NET exceeds a limit; print by how much and the layers that cost most.
 
-    Without limits they are those of the file of budgets, without NET all of its networks.
+    Without limits, those of the budget file apply. Without NET, all its networks are checked.
     """
-    from layerscope.export import verdicts as export
+    from layerscope.export import budget_results as export
     from layerscope.export.footer import stamps
 
     if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
+        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
     found = [judged(budget) for budget in _budgets(networks, options)]
     stamp = not options["no_stamp"]
     width, style = terminal(bool(output))
@@ -108,7 +134,7 @@ def command(networks: tuple[str, ...], form: str, output: str | None, **options:
 
 
 def judged(budget: Budget) -> Verdict:
-    """A budget with the account of its network."""
+    """The verdict on a network: analyze it and compare it with its budget."""
     from layerscope.api import analyze
     from layerscope.report.budgets import judge
 
@@ -126,55 +152,56 @@ def judged(budget: Budget) -> Verdict:
     return judge(report, budget)
 
 
-def _budgets(networks: tuple[str, ...], options: dict[str, Any]) -> list[Budget]:
-    """Those of the options if any limit is among them, else those of the file."""
+def _budgets(networks: tuple[str, ...], options: CheckOptions) -> list[Budget]:
+    """Budgets from the limits on the command line, else from the budget file."""
     from layerscope.report.budgets import Budget, limits
 
-    given = {f"max-{name}": options[f"max_{name}"] for name in LIMITS}
-    told = limits({name: text for name, text in given.items() if text is not None})
-    if not told:
+    values: Mapping[str, object] = options
+    given = {f"max-{name}": values[f"max_{name}"] for name in LIMITS}
+    maxima = limits({name: text for name, text in given.items() if text is not None})
+    if not maxima:
         return _from_file(networks, options)
     if options["config"]:
-        raise UsageError("--config does not go with limits on the command line")
+        raise UsageError("--config cannot be combined with limits on the command line")
     if not networks:
-        raise UsageError("limits on the command line need the name of a network")
+        raise UsageError("limits on the command line need a NET")
     return [
         Budget(
             name,
             name,
-            told,
+            maxima,
             options["batch"],
             list(options["inputs"]) or None,
             options["dtype"],
             options["like"] or "exact",
             options["allow_unknown"],
-            reading(options),
+            dict(reading(options)),
         )
         for name in networks
     ]
 
 
-def _from_file(networks: tuple[str, ...], options: dict[str, Any]) -> list[Budget]:
+def _from_file(networks: tuple[str, ...], options: CheckOptions) -> list[Budget]:
     from msgspec.structs import replace
 
     from layerscope.report.budget_file import TABLE, find, read
 
+    values: Mapping[str, object] = options
     for name in COUNTED:
-        if options[name]:
+        if values[name]:
             option = name.removesuffix("s")
             raise UsageError(
-                f"--{option} goes with limits on the command line, as a key in {TABLE}"
+                f"--{option} needs limits on the command line; in a file it is a key of {TABLE}"
             )
     file = Path(options["config"]) if options["config"] else find(Path.cwd())
     if file is None:
         raise UsageError(
-            f"no limits: give one, such as --max-params 5M, or {TABLE} in a pyproject.toml"
+            f"no limits: give one, such as --max-params 5M, or add {TABLE} to pyproject.toml"
         )
     budgets = read(file)
     for name in networks:
         if name not in budgets:
-            known = f"; {file} has {', '.join(budgets)}"
-            raise UnknownName("budget", name, budgets, known)
+            raise UnknownName("budget", name, budgets, f"; {file} has {', '.join(budgets)}")
     chosen = [budgets[name] for name in networks or budgets]
     if options["allow_unknown"]:
         chosen = [replace(budget, allow_unknown=True) for budget in chosen]

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
+from layerscope.cli.network import (
+    NETWORK,
+    NetworkOptions,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
 from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import UnknownName
+
+if TYPE_CHECKING:
+    from layerscope.report.compare import Comparison
 
 FORMS = ("text", "markdown", "json")
 
@@ -22,6 +32,15 @@ Examples:
 """
 
 
+class CompareOptions(NetworkOptions):
+    """Options of the command."""
+
+    like: str
+    everything: bool
+    no_stamp: bool
+    output: str | None
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("first", metavar="NET", type=NETWORK)
 @click.argument("others", metavar="OTHER…", type=NETWORK, nargs=-1, required=True)
@@ -32,24 +51,31 @@ Examples:
     "--like",
     metavar="CONVENTION",
     default="exact",
-    help=f"Count as another system does: {', '.join(CONVENTIONS)}.  [default: exact]",
+    help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options
 @file_options
-@click.option("--all", "everything", is_flag=True, help="List equal layers too, and fold none.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="List every layer, equal ones too, without folding repeats.",
+)
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamps under the tables.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def command(first: str, others: tuple[str, ...], form: str, **options: Any) -> None:
+def command(
+    first: str, others: tuple[str, ...], form: str, **options: Unpack[CompareOptions]
+) -> None:
     """Print totals of NET and every OTHER with ratios to NET, and the layers that differ.
 
-    Layers are the same one by name or, where names say nothing, by what they do in which order.
+    Layers are matched by name, and where names differ by operation, shape and order.
     """
     from layerscope.api import compare
     from layerscope.export import comparison as export
     from layerscope.export.footer import stamps
 
     if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
+        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
     found = compare(
         first,
         *others,
@@ -74,8 +100,8 @@ def command(first: str, others: tuple[str, ...], form: str, **options: Any) -> N
     deliver(text + ("\n" + below if stamp else ""), output, form)
 
 
-def _stamps(comparison: Any) -> list[str]:
-    """A stamp a network, and the coverage of those that are not wholly known."""
+def _stamps(comparison: Comparison) -> list[str]:
+    """The stamp of each network, and its coverage if it has unknown operators."""
     lines = []
     for report in comparison.reports:
         lines.append(report.stamp)

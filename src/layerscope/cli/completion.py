@@ -1,4 +1,4 @@
-"""layerscope completion: the script a shell needs to complete commands and networks."""
+"""layerscope completion: the script that completes commands and networks in a shell."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def command(shell: str) -> None:
 
     found = get_completion_class(shell) if shell in SHELLS else None
     if found is None:
-        raise UnknownName("shell", shell, SHELLS, f"; known: {', '.join(SHELLS)}")
+        raise UnknownName("shell", shell, SHELLS, f"; choose from {', '.join(SHELLS)}")
     click.echo(found(group, {}, "layerscope", "_LAYERSCOPE_COMPLETE").source())

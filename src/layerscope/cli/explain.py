@@ -1,12 +1,19 @@
-"""layerscope explain: what other counters would say, and why."""
+"""layerscope explain: what other counters print for a network, and why."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes, reading
+from layerscope.cli.network import (
+    NETWORK,
+    NetworkOptions,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
 from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import COUNTERS
 from layerscope.errors import UnknownName
@@ -23,17 +30,27 @@ Examples:
 """
 
 
+class ExplainOptions(NetworkOptions):
+    """Options of the command."""
+
+    names: tuple[str, ...]
+    no_stamp: bool
+    output: str | None
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("network", metavar="NET", type=NETWORK)
 @click.option(
-    "--figure", metavar="FIGURE", help="Which ways of counting give a published 4.11G or 25.6M."
+    "--figure",
+    metavar="FIGURE",
+    help="A published figure, such as 4.11G or 25.6M: print which counters give it.",
 )
 @click.option(
     "--like",
     "names",
     multiple=True,
     metavar="COUNTER",
-    help=f"Only some: {', '.join(COUNTERS)}.  [default: all]",
+    help=f"Counters to show: {', '.join(COUNTERS)}.  [default: all]",
 )
 @click.option(
     "--as", "form", metavar="FORM", default="text", help=f"{', '.join(FORMS)}.  [default: text]"
@@ -42,21 +59,21 @@ Examples:
 @file_options
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamp and notes under the table.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def command(network: str, figure: str | None, form: str, **options: Any) -> None:
-    """Print what other counters would say of NET, and how much each reason makes of a difference.
+def command(network: str, figure: str | None, form: str, **options: Unpack[ExplainOptions]) -> None:
+    """Print what other counters report for NET, and the reasons for each difference.
 
-    Reasons of a counter add up to the difference between its multiply-adds and ours.
+    The reasons of a counter add up to its difference to the exact multiply-adds.
     """
     from layerscope.api import explain
     from layerscope.export import explanation as export
     from layerscope.export.footer import stamps
 
     if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
+        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
     names = options["names"] or COUNTERS
     for name in names:
         if name not in COUNTERS:
-            raise UnknownName("counter", name, COUNTERS, f"; known: {', '.join(COUNTERS)}")
+            raise UnknownName("counter", name, COUNTERS, f"; choose from {', '.join(COUNTERS)}")
     found = explain(
         network,
         figure=figure,

@@ -1,16 +1,17 @@
-"""layerscope export: a network for other programs."""
+"""layerscope export: write a network for other programs."""
 
 from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from layerscope.cli.network import (
     NETWORK,
     WHOLE_NUMBER,
+    NetworkOptions,
     file_options,
     input_options,
     parse_shapes,
@@ -21,29 +22,39 @@ from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import one_line
 from layerscope.export import BINARY, FORMS, SUFFIXES, TARGETS
 
+if TYPE_CHECKING:
+    from layerscope.report import Report
+
 TABLES = {form: module for form, module in FORMS.items() if form != "text"}
-KNOWN = (*TARGETS, *BINARY, *TABLES)
+ALL_TARGETS = (*TARGETS, *BINARY, *TABLES)
 BY_SUFFIX = {**SUFFIXES, ".dot": "dot", ".gv": "dot", ".onnx": "onnx"}
 
 EXAMPLES = """\b
 Examples:
   layerscope export resnet18 -o resnet18.dot && dot -Tsvg resnet18.dot -o resnet18.svg
   layerscope export resnet50 --to scalesim -o resnet50.csv
-  layerscope export resnet50 --to timeloop -o problems/       # a file a layer
+  layerscope export resnet50 --to timeloop -o problems/       # one file per layer
   layerscope export resnet50 --to zigzag --dtype int8 -o resnet50.yaml
   layerscope export vgg16 --to json | jq .totals
   layerscope export resnet18 -o resnet18.onnx                 # random weights, names as in show
-  layerscope export llama-3-405b --zero-weights -o llama.onnx # weights told, not stored
+  layerscope export llama-3-405b --zero-weights -o llama.onnx # weights are not stored
 
 \b
-Simulators take products only: convolutions, linear layers, attention. What is left out is
-counted on stderr.
+Simulators read matrix products only: convolutions, linear layers, attention. Layers that are
+left out are counted on stderr.
 """
 
 
 def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Targets that begin so."""
-    return [name for name in KNOWN if name.startswith(incomplete)]
+    """Targets that start with `incomplete`."""
+    return [name for name in ALL_TARGETS if name.startswith(incomplete)]
+
+
+class ExportOptions(NetworkOptions):
+    """Options of the command."""
+
+    seed: int | None
+    zero_weights: bool
 
 
 @click.command(epilog=EXAMPLES)
@@ -53,22 +64,26 @@ def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str
     "target",
     metavar="TARGET",
     shell_complete=complete_targets,
-    help=f"{', '.join(KNOWN)}.  [default: by the suffix of FILE]",
+    help=f"{', '.join(ALL_TARGETS)}.  [default: by the suffix of FILE]",
 )
 @input_options
 @file_options
 @click.option(
-    "--seed", type=WHOLE_NUMBER, metavar="N", help="Of the random weights of onnx.  [default: 0]"
+    "--seed", type=WHOLE_NUMBER, metavar="N", help="onnx: seed of the random weights.  [default: 0]"
 )
-@click.option("--zero-weights", is_flag=True, help="onnx: zeros, which are not stored.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE, or of timeloop to a folder.")
-def command(network: str, target: str | None, output: str | None, **options: Any) -> None:
-    """Write NET in a form that other programs read: a graph, a table, a simulator's workload."""
+@click.option(
+    "--zero-weights", is_flag=True, help="onnx: zero weights, which take no space in the file."
+)
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE; for timeloop also a folder.")
+def command(
+    network: str, target: str | None, output: str | None, **options: Unpack[ExportOptions]
+) -> None:
+    """Write NET for other programs: as a graph, a table, a simulator workload or an ONNX model."""
     from layerscope.api import analyze, need_operations
 
     target = target or _target_of(output)
-    if target not in KNOWN:
-        raise UnknownName("target", target, KNOWN, f"; known: {', '.join(KNOWN)}")
+    if target not in ALL_TARGETS:
+        raise UnknownName("target", target, ALL_TARGETS, f"; choose from {', '.join(ALL_TARGETS)}")
     _check(target, output, options)
     report = analyze(
         network,
@@ -94,10 +109,10 @@ def command(network: str, target: str | None, output: str | None, **options: Any
         click.echo(f"layerscope: {one_line(line)}", err=True)
 
 
-def _warnings(report: Any, target: str) -> list[str]:
-    """What the output cannot tell: layers left out of it, and for want of comments the unknown."""
+def _warnings(report: Report, target: str) -> list[str]:
+    """Layers that were left out; also coverage and notes if the format has no comments."""
     from layerscope.export.footer import COMMENTS
-    from layerscope.export.nests import left_out
+    from layerscope.export.loop_nests import left_out
 
     if target not in TARGETS or target == "dot":
         return []
@@ -108,19 +123,19 @@ def _warnings(report: Any, target: str) -> list[str]:
     return lines + (list(report.notes) if target not in COMMENTS else [])
 
 
-def _check(target: str, output: str | None, options: dict[str, Any]) -> None:
-    """Raise where options do not go with the target."""
+def _check(target: str, output: str | None, options: ExportOptions) -> None:
+    """Raise for options that the target does not have."""
     if target in BINARY:
         if output in (None, "-"):
-            raise UsageError(f"--to {target} is no text: say where it goes with -o FILE")
+            raise UsageError(f"--to {target} is a binary format: give a file with -o FILE")
         if options["zero_weights"] and options["seed"] is not None:
-            raise UsageError("--seed does not go with --zero-weights")
+            raise UsageError("--seed cannot be combined with --zero-weights")
     elif options["zero_weights"] or options["seed"] is not None:
         given = "--zero-weights" if options["zero_weights"] else "--seed"
-        raise UsageError(f"{given} goes with --to onnx")
+        raise UsageError(f"{given} needs --to onnx")
 
 
-def _save(report: Any, output: str, options: dict[str, Any]) -> None:
+def _save(report: Report, output: str, options: ExportOptions) -> None:
     from layerscope.lower.onnx import save
 
     save(
@@ -137,11 +152,11 @@ def _target_of(output: str | None) -> str:
     suffix = os.path.splitext(output or "")[1].lower()
     found = BY_SUFFIX.get(suffix, "text")
     if found == "text":
-        raise UsageError(f"--to is missing; known: {', '.join(KNOWN)}")
+        raise UsageError(f"--to is missing; choose from {', '.join(ALL_TARGETS)}")
     return found
 
 
-def _text(report: Any, target: str) -> str:
+def _text(report: Report, target: str) -> str:
     from layerscope.export.footer import COMMENTS, footer
 
     if target in TARGETS:
@@ -153,5 +168,5 @@ def _text(report: Any, target: str) -> str:
 
 
 def _is_folder(output: str) -> bool:
-    """Whether a path is one of a folder: it is there, or its name has no suffix."""
+    """Whether a path is a folder: an existing one, or a name without a suffix."""
     return output != "-" and (os.path.isdir(output) or not os.path.splitext(output.rstrip("/"))[1])

@@ -1,4 +1,4 @@
-"""The last guard of the command line: whatever is raised becomes one line and an exit code."""
+"""Turn every exception of the command line into one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from layerscope.errors import LayerscopeError, UsageError
 from layerscope.escaping import one_line, visible
 
 USAGE, INPUT, MISSING, INTERRUPTED = 2, 3, 4, 130
-LONGEST = 2000  # characters of a message; a number of 5,000 digits is cut
+LONGEST = 2000  # characters of a message; the middle of a longer one is left out
 
-# exceptions of Python -> what they mean to a user, the first that fits
+# exception -> message; the first match applies
 MEANINGS: tuple[tuple[type[BaseException], str], ...] = (
     (RecursionError, "nested too deeply"),
     (MemoryError, "out of memory"),
@@ -27,17 +27,17 @@ MEANINGS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def complain(error: BaseException, debug: bool) -> int:
-    """Print one line on stderr, with `debug` the traceback before it; gives the exit code."""
+    """Print one line on stderr, after the traceback if `debug`; return the exit code."""
     if debug:
         import traceback
 
         text = "".join(traceback.format_exception(error))
         click.echo(visible(text, "\n"), err=True, nl=False)
-    line, code = told(error)
+    line, code = message_and_code(error)
     if "layerscope.formats.sources" in sys.modules:
         line = sys.modules["layerscope.formats.sources"].labelled(line)
     signalled = interrupts.received()
-    if signalled is not None:  # whatever it was turned into on its way
+    if signalled is not None:  # whatever exception the signal ended up as
         code = signalled
         if not isinstance(error, LayerscopeError) or error.exit_code != INTERRUPTED:
             line = "interrupted" if signalled == INTERRUPTED else "terminated"
@@ -53,8 +53,8 @@ def shortened(line: str) -> str:
     return f"{line[:half]} … {line[-half:]}"
 
 
-def told(error: BaseException) -> tuple[str, int]:
-    """What to say of an exception, and the exit code."""
+def message_and_code(error: BaseException) -> tuple[str, int]:
+    """The message for an exception, and the exit code."""
     if isinstance(error, LayerscopeError):
         return error.line, error.exit_code
     if isinstance(error, click.UsageError):
@@ -77,11 +77,11 @@ def told(error: BaseException) -> tuple[str, int]:
 
 
 def _system(error: OSError) -> tuple[str, int]:
-    """What the system says; without a file it is of standard output, or of the current folder."""
+    """The message of the system; an error without a file name is about standard output."""
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}", INPUT
     if isinstance(error, FileNotFoundError):
-        return "the current folder is not there any more", INPUT
+        return "the current folder does not exist any more", INPUT
     return f"cannot write the output: {error.strerror or error}", UsageError.exit_code
 
 
@@ -91,7 +91,7 @@ def _said(meaning: str, error: BaseException) -> str:
 
 
 def _where(error: BaseException) -> str:
-    """Whose code raised it, with the line: ours, or what the user named."""
+    """File and line that raised it: in layerscope, or in the code that the user named."""
     import traceback
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -100,9 +100,9 @@ def _where(error: BaseException) -> str:
     if frames and (not own or frames[-1] is not own[-1]) and "site-packages" not in str(frames[-1]):
         return f"raised in {frames[-1].filename}:{frames[-1].lineno}"
     if not own:
-        return "this is a fault of layerscope"
+        return "this is a bug in layerscope"
     file = os.path.relpath(own[-1].filename, root).replace(os.path.sep, "/")
-    return f"this is a fault of layerscope in {file}:{own[-1].lineno}"
+    return f"this is a bug in layerscope, {file}:{own[-1].lineno}"
 
 
-__all__ = ["complain", "shortened", "told"]
+__all__ = ["complain", "message_and_code", "shortened"]

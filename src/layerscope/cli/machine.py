@@ -1,18 +1,22 @@
-"""layerscope machine: the roofs of this machine, or of an accelerator by its data sheet."""
+"""layerscope machine: peak FLOP/s and bandwidths of this machine or of a data sheet."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from layerscope.cli.network import WHOLE_NUMBER
-from layerscope.cli.output import deliver, tell_of_caches, terminal
+from layerscope.cli.output import deliver, progress_bar, report_cache_problems, terminal
 from layerscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from layerscope.export.grid import Cell
+    from layerscope.report.measurement import Machine, Rate
 
 EXAMPLES = """\b
 Examples:
-  layerscope machine                 # measured once, kept for this processor
+  layerscope machine                 # measured once and cached
   layerscope machine --again
   layerscope machine --calibrate     # micro-benchmarks, for layerscope predict
   layerscope machine --on a100
@@ -21,31 +25,46 @@ Examples:
 """
 
 
+class MachineOptions(TypedDict):
+    """Options of the command."""
+
+    again: bool
+    calibrate: bool
+    threads: int | None
+    on: str | None
+    listed: bool
+
+
 @click.command(epilog=EXAMPLES)
-@click.option("--again", is_flag=True, help="Measure even if it was measured before.")
+@click.option("--again", is_flag=True, help="Measure again, even if there is a cached result.")
 @click.option(
-    "--calibrate", is_flag=True, help="Micro-benchmarks for `predict`: under five minutes, once."
+    "--calibrate",
+    is_flag=True,
+    help="Run the micro-benchmarks that `predict` needs; once, under five minutes.",
 )
 @click.option(
-    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Of --calibrate.  [one a CPU]"
+    "--threads",
+    "-t",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="Threads for --calibrate.  [default: number of CPUs]",
 )
-@click.option("--on", metavar="NAME", help="A known accelerator, by its data sheet.")
-@click.option("--list", "listed", is_flag=True, help="Known accelerators.")
+@click.option("--on", metavar="NAME", help="Print the data sheet of an accelerator.")
+@click.option("--list", "listed", is_flag=True, help="List the accelerators.")
 @click.option("--as", "form", type=click.Choice(["text", "json"]), default="text")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def command(form: str, output: str | None, **options: Any) -> None:
-    """Measure peak FLOP/s of products by number type and threads, and bandwidth of each memory."""
-    from layerscope.cli.progress import bar
+def command(form: str, output: str | None, **options: Unpack[MachineOptions]) -> None:
+    """Measure peak FLOP/s of matrix products per dtype, and the bandwidth of caches and memory."""
     from layerscope.engines.accelerators import machine_of
     from layerscope.engines.machine import cached_machine, measure_machine
     from layerscope.escaping import json_text
 
     again, on, listed = options["again"], options["on"], options["listed"]
     if sum((again or options["calibrate"], on is not None, listed)) > 1:
-        raise UsageError("--again, --calibrate, --on and --list do not go together")
+        raise UsageError("--again, --calibrate, --on and --list cannot be combined")
     if options["calibrate"]:
         deliver(_calibrated(options["threads"], again), output)
-        tell_of_caches()
+        report_cache_problems()
         return
     if listed:
         deliver(_listing(), output)
@@ -53,23 +72,22 @@ def command(form: str, output: str | None, **options: Any) -> None:
     if on is not None:
         found = machine_of(on)
     else:
-        show = bar()
+        show = progress_bar()
         try:
             found = (None if again else cached_machine()) or measure_machine(show)
         finally:
             show("", 1, 1)
     deliver(_text(found, bool(output)) if form == "text" else json_text(found), output, form)
-    tell_of_caches()
+    report_cache_problems()
 
 
 def _calibrated(threads: int | None, again: bool) -> str:
-    """Calibrate, unless it was done before, and tell how far guesses were off."""
-    from layerscope.cli.progress import bar
+    """Calibrate unless there is a cached result; the text gives the prediction errors."""
     from layerscope.engines.machine import threads_of
     from layerscope.prediction.calibration import cached_calibration, calibrate
 
     threads = threads_of(threads)
-    show = bar()
+    show = progress_bar()
     try:
         found = (None if again else cached_calibration("onnxruntime", threads)) or calibrate(
             "onnxruntime", threads, show
@@ -80,39 +98,36 @@ def _calibrated(threads: int | None, again: bool) -> str:
     lines = [
         f"{found.engine} {found.engine_version} on {threads} threads: {len(found.samples)} layers "
         f"of micro-networks in {found.seconds:.0f} s, contention {found.contention:.2f}.",
-        f"Networks left out of the fit are predicted to {model.total_error:.0%}; layers by kind:",
+        f"Cross-validated error of whole networks {model.total_error:.0%}; of layers by kind:",
     ]
     for kind, error in sorted(model.errors.items(), key=lambda item: item[1]):
         lines.append(f"  {kind}: {error:.0%} ({len(model.samples[kind])})")
     return "\n".join([*lines, f"{found.cpu} · {found.measured}"]) + "\n"
 
 
-def _text(machine: Any, to_file: bool) -> str:
+def _text(machine: Machine, to_file: bool) -> str:
     from layerscope.export.grid import Cell, lay_out, named
-    from layerscope.report.numbers import bytes_text, short_text
+    from layerscope.report.numbers import bytes_text
 
     head = ("limit", "threads", "best", "median", "spread", "runs")
     rows = [[named(head[0]), *(Cell(title) for title in head[1:])]]
     for peak in machine.peaks:
         rate = peak.flops
         unit = "OP/s" if peak.dtype.startswith("int") else "FLOP/s"
-        rows.append(
-            [named(f"products in {peak.dtype}"), *_cells(peak.threads, rate, short_text, unit)]
-        )
+        rows.append([named(f"products in {peak.dtype}"), *_cells(peak.threads, rate, unit)])
     for level in machine.levels:
-        held = f" of {bytes_text(level.size_bytes)}" if level.size_bytes else ""
-        rows.append(
-            [named(f"{level.name}{held}"), *_cells(level.threads, level.rate, short_text, "B/s")]
-        )
+        size = f" of {bytes_text(level.size_bytes)}" if level.size_bytes else ""
+        rows.append([named(f"{level.name}{size}"), *_cells(level.threads, level.rate, "B/s")])
     width, style = terminal(to_file)
     when = f", {machine.measured}" if machine.measured else ""
     return lay_out(rows, width, style) + f"\n{machine.cpu} · {machine.source}{when}\n"
 
 
-def _cells(threads: int, rate: Any, text: Any, unit: str) -> list[Any]:
+def _cells(threads: int, rate: Rate, unit: str) -> list[Cell]:
     from layerscope.export.grid import Cell
+    from layerscope.report.numbers import short_text
 
-    values = [f"{_spaced(text(int(value)))}{unit}" for value in (rate.best, rate.median)]
+    values = [f"{_spaced(short_text(int(value)))}{unit}" for value in (rate.best, rate.median)]
     runs = str(rate.runs) if rate.runs else ""
     return [Cell(str(threads)), *map(Cell, values), Cell(f"{rate.spread:.0%}"), Cell(runs)]
 

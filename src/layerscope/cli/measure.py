@@ -1,9 +1,9 @@
-"""layerscope measure: every layer timed on an engine; also prints runs that were kept."""
+"""layerscope measure: time every layer on an engine; `show run.json` prints the run again."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 from msgspec.structs import replace
@@ -12,20 +12,29 @@ from layerscope.cli.network import (
     NETWORK,
     REAL_NUMBER,
     WHOLE_NUMBER,
+    NetworkOptions,
     file_options,
     input_options,
     parse_shapes,
     reading,
 )
-from layerscope.cli.output import deliver, tell_of_caches, terminal, wrapped
+from layerscope.cli.output import (
+    deliver,
+    progress_bar,
+    report_cache_problems,
+    terminal,
+    wrapped,
+)
 from layerscope.errors import LayerscopeError, UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layerscope.report import Report
     from layerscope.report.measurement import Measurement
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
-KNOWN = ("text", "markdown", "csv", "json", "boda")
+FORMS = ("text", "markdown", "csv", "json", "boda")
 
 EXAMPLES = """\b
 Examples:
@@ -37,16 +46,35 @@ Examples:
   layerscope show vgg16.json --as boda --parts layers,profile
 
 \b
-Times are those of the run whose end-to-end time is the median, so that rows add up to it.
-Roofs are shown once `layerscope machine` has measured them.
+Times are those of the run with the median end-to-end time, so the rows add up to it.
+The roofline columns need `layerscope machine` to have been run once.
 """
 
 
-AGAIN = ("parts", "top", "sort", "no_stamp", "strict")  # options of show that a kept run takes
+# options of show that apply to a run
+SHOW_OPTIONS = ("parts", "top", "sort", "no_stamp", "strict")
+
+
+class RowOptions(TypedDict):
+    """Options that choose rows or parts of the output."""
+
+    parts: str | None
+    top: int | None
+    sort: bool
+
+
+class MeasureOptions(NetworkOptions, RowOptions):
+    """Options of the command."""
+
+    engine: str
+    threads: int | None
+    runs: int
+    fusion: str
+    power: float | None
 
 
 class Interrupted(LayerscopeError):
-    """Ctrl-C, after what there was has been printed."""
+    """Ctrl-C, raised after the results so far have been printed."""
 
     exit_code = 130
 
@@ -57,39 +85,58 @@ class Interrupted(LayerscopeError):
     "--engine",
     default="onnxruntime",
     metavar="ENGINE",
-    help="onnxruntime, openvino, torch, several with commas, or all.  [default: onnxruntime]",
+    help="onnxruntime, openvino, torch, a comma-separated list, or all.  [default: onnxruntime]",
 )
 @input_options
 @file_options
 @click.option(
-    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Threads.  [default: one a CPU]"
+    "--threads",
+    "-t",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="Number of threads.  [default: number of CPUs]",
 )
 @click.option(
-    "--runs", type=WHOLE_NUMBER, default=10, metavar="N", help="Runs after 3 warm-ups.  [10]"
+    "--runs",
+    type=WHOLE_NUMBER,
+    default=10,
+    metavar="N",
+    help="Timed runs after 3 warm-up runs.  [default: 10]",
 )
-@click.option("--fusion", default="on", metavar="HOW", help="on, off or both.  [default: on]")
 @click.option(
-    "--power", type=REAL_NUMBER, metavar="W", help="Watts to assume for the energy of a run."
+    "--fusion",
+    default="on",
+    metavar="HOW",
+    help="Layer fusion of the engine: on, off or both.  [default: on]",
 )
-@click.option("--as", "form", metavar="FORM", help=f"{', '.join(KNOWN)}.  [default: text]")
 @click.option(
-    "--parts", metavar="A,B,…", help="Of boda: layers, info, totals, profile, timers.  [all]"
+    "--power", type=REAL_NUMBER, metavar="W", help="Power in watts, for the energy of a run."
 )
-@click.option("--sort", is_flag=True, help="Longest first.")
-@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
+@click.option("--as", "form", metavar="FORM", help=f"{', '.join(FORMS)}.  [default: text]")
 @click.option(
-    "--output", "-o", metavar="FILE", help="Keep the run in FILE (.json), or write the table."
+    "--parts",
+    metavar="A,B,…",
+    help="Parts of boda: layers, info, totals, profile, timers.  [default: all]",
 )
-def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
-    """Time every layer of NET on an engine: source layers, layout changes, the rest as a row."""
+@click.option("--sort", is_flag=True, help="Sort by time, longest first.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    help="Write the run to FILE if it ends in .json, else the table.",
+)
+def command(
+    network: str, form: str | None, output: str | None, **options: Unpack[MeasureOptions]
+) -> None:
+    """Time every layer of NET on an engine, with layout changes and unattributed time as rows."""
     from layerscope.api import measure_with_report
-    from layerscope.cli.progress import bar
     from layerscope.engines.measuring import MeasureRequest
 
-    if form is not None and form not in KNOWN:
-        raise UnknownName("form", form, KNOWN, f"; known: {', '.join(KNOWN)}")
+    if form is not None and form not in FORMS:
+        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
     _check(form, options)
-    show = bar()
+    show = progress_bar()
     try:
         report, found = measure_with_report(
             network,
@@ -108,32 +155,31 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
         )
     finally:
         show("", 1, 1)
-    to_keep = output is not None and os.path.splitext(output)[1].lower() == ".json"
-    if to_keep and form in (None, "json"):
+    writes_run = output is not None and os.path.splitext(output)[1].lower() == ".json"
+    if writes_run and form in (None, "json"):
         deliver(_render(found, report, "json", options, to_file=True), output, "json")
         if form is None:
             deliver(_render(found, report, "text", options, to_file=False), None)
-    elif to_keep:
+    elif writes_run:
         deliver(_render(found, report, "json", options, to_file=True), output, "json")
-        deliver(
-            _render(found, report, form or "text", options, to_file=False), None, form or "text"
-        )
+        shown = form or "text"
+        deliver(_render(found, report, shown, options, to_file=False), None, shown)
     else:
         form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
         deliver(_render(found, report, form, options, to_file=bool(output)), output, form)
-    tell_of_caches()
-    _leave(found)
+    report_cache_problems()
+    _raise_failure(found)
 
 
-def _check(form: str | None, options: dict[str, Any]) -> None:
-    if options.get("parts") is not None and form != "boda":
-        raise UsageError("--parts goes with --as boda only")
-    if options.get("top") is not None and options["top"] < 1:
+def _check(form: str | None, options: RowOptions) -> None:
+    if options["parts"] is not None and form != "boda":
+        raise UsageError("--parts needs --as boda")
+    if options["top"] is not None and options["top"] < 1:
         raise UsageError(f"--top {options['top']}, expected at least 1")
 
 
-def _leave(found: Measurement) -> None:
-    """Raise what ended a run early, after everything there was has been printed."""
+def _raise_failure(found: Measurement) -> None:
+    """Raise the error of a run that ended early, after the results so far have been printed."""
     for run in found.runs:
         if run.code == 130:
             raise Interrupted(f"{run.engine}: {run.notes[0] if run.notes else 'interrupted'}")
@@ -141,74 +187,68 @@ def _leave(found: Measurement) -> None:
             raise LayerscopeError(f"{run.engine}: {run.notes[0]}")
 
 
-def kept(path: str) -> Measurement:
-    """The measurement in a file."""
-    from layerscope.export.run_json import read_file
-
-    return read_file(path)
-
-
-def show_again(path: str, form: str | None, output: str | None, options: dict[str, Any]) -> None:
-    """Print a run that was kept in a file."""
-    for name, value in options.items():
-        if value not in (None, False, ()) and name not in AGAIN:
-            option = {"inputs": "input", "dims": "dim", "everything": "all"}.get(name, name)
-            raise UsageError(f"--{option.replace('_', '-')} does not go with a kept run: {path}")
-    found = kept(path)
-    form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-    if form not in KNOWN:
-        raise UnknownName("form", form, KNOWN, f"; of a run known: {', '.join(KNOWN)}")
-    told = {
-        "parts": options.get("parts"),
-        "top": options.get("top"),
-        "sort": options.get("sort") is not None,
-    }
-    _check(form, told)
-    if options.get("sort") not in (None, "time"):
-        raise UsageError(f"--sort {options['sort']}: rows of a run are sorted by time")
+def show_run(
+    path: str, form: str | None, output: str | None, options: Mapping[str, object]
+) -> None:
+    """Print the run in a file; `options` are those of `show`."""
     from layerscope.api import analyze
-    from layerscope.export.run_json import reading
+    from layerscope.export.run_json import read_file
+    from layerscope.export.run_json import reading as reading_run
     from layerscope.graph.serialize import from_plain
 
-    with reading(path):
+    for name, value in options.items():
+        if value not in (None, False, ()) and name not in SHOW_OPTIONS:
+            option = {"inputs": "input", "dims": "dim", "everything": "all"}.get(name, name)
+            raise UsageError(
+                f"--{option.replace('_', '-')} does not apply to a measured run: {path}"
+            )
+    found = read_file(path)
+    form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
+    if form not in FORMS:
+        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
+    parts, top, sort = options["parts"], options["top"], options["sort"]
+    rows: RowOptions = {
+        "parts": None if parts is None else str(parts),
+        "top": top if isinstance(top, int) else None,
+        "sort": sort is not None,
+    }
+    _check(form, rows)
+    if sort not in (None, "time"):
+        raise UsageError(f"--sort {sort}: rows of a run are sorted by time")
+    with reading_run(path):
         report = analyze(from_plain(found.graph))
-        text = _render(found, report, form, told, to_file=bool(output))
+        text = _render(found, report, form, rows, to_file=bool(output))
     deliver(text, output, form)
 
 
 def _render(
-    found: Measurement, report: Report, form: str, options: dict[str, Any], *, to_file: bool
+    found: Measurement, report: Report, form: str, options: RowOptions, *, to_file: bool
 ) -> str:
     if form == "boda":
         from layerscope.conventions import convention
         from layerscope.notations.boda import write as write_boda
 
         counted = replace(report, convention=convention("boda"))
-        texts = [write_boda(counted, options.get("parts"), run=run) for run in found.runs]
+        texts = [write_boda(counted, options["parts"], run=run) for run in found.runs]
         return "\n".join(texts)
+    from layerscope.export.grid import TimeView
     from layerscope.export.measured import write
 
-    width, style = terminal(to_file) if form == "text" else (None, None)
-    styled = {} if style is None else {"style": style}
-    text = write(
-        found,
-        report,
-        form,
-        width=width,
-        sort=bool(options.get("sort")),
-        top=options.get("top"),
-        **styled,
-    )
+    view = TimeView(sort=options["sort"], top=options["top"])
+    if form == "text":
+        width, style = terminal(to_file)
+        view = TimeView(width, style, options["sort"], options["top"])
+    text = write(found, report, form, view)
     if form == "json":
         return text
-    if form == "text" and width:
+    if view.width:
         head, _, rest = text.partition("\n\n")
-        return f"{head}\n\n" + wrapped_lines(rest, width)
+        return f"{head}\n\n" + wrapped_lines(rest, view.width)
     return text
 
 
 def wrapped_lines(text: str, width: int) -> str:
-    """Remarks under a table, broken where they are long; further tables as they are."""
+    """Notes under a table, wrapped at `width`; further tables are left as they are."""
     lines = []
     for line in text.splitlines():
         sentence = "  " not in line and len(line) > width

@@ -1,25 +1,55 @@
-"""The NET argument and the shapes that go with it, for every command that takes them."""
+"""The NET argument and the options that say how a network is read, shared by the commands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import click
 
 from layerscope.errors import UsageError
 from layerscope.report.quantities import WHOLE, named_sizes, real, shown, whole
 
-Command = Callable[..., Any]
+Command = TypeVar("Command", bound=Callable[..., object])
 
 
-class Network(click.ParamType):  # type: ignore[type-arg]
-    """A name of the zoo, a file, or a PyTorch model by name."""
+class ReaderOptions(TypedDict, total=False):
+    """Options for the reader of a file, as keyword arguments of `analyze`."""
+
+    phase: str
+    proposals: int
+    weights: str
+    keep_going: bool
+    dims: dict[str, int]
+
+
+class FileOptions(TypedDict):
+    """What `file_options` adds to a command."""
+
+    phase: str | None
+    proposals: int | None
+    weights: str | None
+    keep_going: bool
+    dims: tuple[str, ...]
+
+
+class NetworkOptions(FileOptions):
+    """What `input_options` and `file_options` add to a command."""
+
+    inputs: tuple[str, ...]
+    batch: int | None
+    dtype: str | None
+
+
+class NetworkParam(click.ParamType):  # type: ignore[type-arg]
+    """A zoo name, a file, or the name of a PyTorch model."""
 
     name = "network"
 
-    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> str:
-        """The name or path; standard input is copied to a file for the time of the command."""
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """The name or path; standard input is copied to a temporary file."""
         from layerscope.formats import sources
 
         text = str(value)
@@ -35,7 +65,7 @@ class Network(click.ParamType):  # type: ignore[type-arg]
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
-        """Zoo names that begin so."""
+        """Zoo names that start with `incomplete`."""
         from click.shell_completion import CompletionItem
 
         from layerscope.zoo import NAMES
@@ -43,36 +73,42 @@ class Network(click.ParamType):  # type: ignore[type-arg]
         return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
 
 
-class Whole(click.ParamType):  # type: ignore[type-arg]
-    """A whole number of ASCII digits, of at most 63 bits."""
+class WholeNumberParam(click.ParamType):  # type: ignore[type-arg]
+    """A whole number in ASCII digits, at most 63 bits."""
 
     name = "integer"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """The number; a default is one already."""
-        return value if isinstance(value, int) else whole(value, _option(param))
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """The number; a default value already is one."""
+        return value if isinstance(value, int) else whole(str(value), _option(param))
 
 
-class Real(click.ParamType):  # type: ignore[type-arg]
+class RealNumberParam(click.ParamType):  # type: ignore[type-arg]
     """A finite number."""
 
     name = "number"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """The number; a default is one already."""
-        return value if isinstance(value, float) else real(value, _option(param))
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; a default value already is one."""
+        return value if isinstance(value, float) else real(str(value), _option(param))
 
 
-def _option(param: Any) -> str:
+def _option(param: click.Parameter | None) -> str:
     return max(param.opts, key=len) if param is not None else ""
 
 
-class File(click.ParamType):  # type: ignore[type-arg]
-    """The path of a file that is read."""
+class FileParam(click.ParamType):  # type: ignore[type-arg]
+    """The path of an input file."""
 
     name = "file"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
         """The path; a pipe or a device is refused."""
         from layerscope.formats import sources
 
@@ -80,27 +116,32 @@ class File(click.ParamType):  # type: ignore[type-arg]
         return str(value)
 
 
-NETWORK, FILE, WHOLE_NUMBER, REAL_NUMBER = Network(), File(), Whole(), Real()
+NETWORK, FILE = NetworkParam(), FileParam()
+WHOLE_NUMBER, REAL_NUMBER = WholeNumberParam(), RealNumberParam()
 
 
 def input_options(command: Command) -> Command:
-    """Add --batch, --input and --dtype, which every command takes that analyzes networks."""
+    """Add --batch, --input and --dtype."""
     for option in (
-        click.option("--dtype", metavar="TYPE", help="Number type: fp32, fp16, bf16, int8, int4."),
+        click.option(
+            "--dtype",
+            metavar="TYPE",
+            help="Dtype of weights and activations: fp32, fp16, bf16, int8, int4.",
+        ),
         click.option(
             "--input",
             "-i",
             "inputs",
             multiple=True,
             metavar="SHAPE",
-            help="Input shape, 3x227x227 or 1x3x227x227; NAME=SHAPE for one of several inputs.",
+            help="Input shape, as 3x227x227 or 1x3x227x227; NAME=SHAPE for one of several inputs.",
         ),
         click.option(
             "--batch",
             "-b",
             type=WHOLE_NUMBER,
             metavar="N",
-            help="Batch size.  [default: the network's, 1]",
+            help="Batch size.  [default: that of the network, else 1]",
         ),
     ):
         command = option(command)
@@ -108,43 +149,56 @@ def input_options(command: Command) -> Command:
 
 
 def file_options(command: Command) -> Command:
-    """Add what a reader of files may be told."""
+    """Add the options for readers of files."""
     for option in (
         click.option(
-            "--keep-going", is_flag=True, help="Read on past what the format's program refuses."
+            "--keep-going",
+            is_flag=True,
+            help="Caffe: ignore errors for which Caffe itself refuses a network.",
         ),
         click.option(
-            "--weights", metavar="FILE", type=FILE, help="The file of the weights, if it is apart."
+            "--weights",
+            metavar="FILE",
+            type=FILE,
+            help="Caffe: the .caffemodel with the weights of a .prototxt.",
         ),
         click.option(
             "--dim",
             "dims",
             multiple=True,
             metavar="NAME=N",
-            help="A size that the file names and leaves open, such as batch=4.",
+            help="ONNX: value of a symbolic dimension, such as batch=4.",
         ),
         click.option(
             "--proposals",
             type=WHOLE_NUMBER,
             metavar="N",
-            help="Regions that a detector's proposal layer hands on.  [default: 300]",
+            help="Number of region proposals per image.  [default: 300]",
         ),
-        click.option("--phase", metavar="PHASE", help="test or train.  [default: test]"),
+        click.option("--phase", metavar="PHASE", help="Caffe: test or train.  [default: test]"),
     ):
         command = option(command)
     return command
 
 
-def reading(options: dict[str, Any]) -> dict[str, Any]:
-    """Those options of a command that are for the reader of a file, where they are given."""
-    names = ("phase", "proposals", "weights", "keep_going")
-    found = {name: options[name] for name in names if options[name] not in (None, False)}
-    dims = parse_dims(options["dims"])
-    return {**found, "dims": dims} if dims else found
+def reading(options: FileOptions) -> ReaderOptions:
+    """The options for the reader of a file that were given on the command line."""
+    found: ReaderOptions = {}
+    if options["phase"] is not None:
+        found["phase"] = options["phase"]
+    if options["proposals"] is not None:
+        found["proposals"] = options["proposals"]
+    if options["weights"] is not None:
+        found["weights"] = options["weights"]
+    if options["keep_going"]:
+        found["keep_going"] = True
+    if dims := parse_dims(options["dims"]):
+        found["dims"] = dims
+    return found
 
 
 def parse_dims(given: tuple[str, ...]) -> dict[str, int]:
-    """Sizes by name from NAME=N."""
+    """Sizes of symbolic dimensions by name, from NAME=N."""
     dims: dict[str, int] = {}
     for text in given:
         name, _, size = text.rpartition("=")
@@ -159,5 +213,5 @@ def parse_dims(given: tuple[str, ...]) -> dict[str, int]:
 
 
 def parse_shapes(given: tuple[str, ...]) -> dict[str, tuple[int, ...]] | None:
-    """Shapes of inputs from 3x227x227 or NAME=1x3x227x227; "" is the first input."""
+    """Input shapes from 3x227x227 or NAME=1x3x227x227; "" stands for the first input."""
     return named_sizes(given, "--input") or None

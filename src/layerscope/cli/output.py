@@ -1,18 +1,22 @@
-"""Where results go: the terminal with colours and its width, a pipe, or a file written at once."""
+"""Write results to the terminal (with colours, fitted to its width), a pipe or a file.
+
+Also the progress bar on stderr.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from collections.abc import Callable
 
 import click
 
 from layerscope.errors import OutputError
-from layerscope.escaping import delivered, one_line
+from layerscope.escaping import delivered, one_line, visible
 from layerscope.export.text import Style, plain
 from layerscope.formats.sources import labelled
-from layerscope.interrupts import whole_files, write_files
+from layerscope.interrupts import check, whole_files, write_files
 
 COLOURS = {
     "head": {"bold": True},
@@ -21,11 +25,12 @@ COLOURS = {
     "rule": {"dim": True},
     "note": {"dim": True},
 }
-COLUMNS = re.compile(r"[0-9]{1,6}")  # a wider terminal there is not
+BAR_WIDTH = 24  # characters of the progress bar
+COLUMNS = re.compile(r"[0-9]{1,6}")  # at most six digits
 
 
 def terminal(to_file: bool = False) -> tuple[int | None, Style]:
-    """Width to fit (None: any) and a way to colour; colours only on a terminal that takes them."""
+    """Width to fit (None: no limit) and the style function; colours only on a terminal."""
     width = None
     if COLUMNS.fullmatch(os.environ.get("COLUMNS", "")):
         width = int(os.environ["COLUMNS"]) or None
@@ -49,14 +54,14 @@ def _coloured(text: str, role: str) -> str:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Lines broken between words where they are longer than `width`."""
+    """Lines wrapped between words at `width`."""
     from textwrap import fill
 
     return "\n".join(fill(line, max(width, 20)) for line in text.splitlines()) + "\n"
 
 
 def deliver(text: str, output: str | None, form: str = "text") -> None:
-    """Print the text, or write the file whole or not at all."""
+    """Print the text, or write the file atomically."""
     to_file = output is not None and output != "-"
     text = delivered(labelled(text), form, styled=_coloured_here(to_file))
     if output is None or output == "-":
@@ -69,7 +74,7 @@ def deliver(text: str, output: str | None, form: str = "text") -> None:
 
 
 def deliver_bytes(data: bytes, output: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     try:
         if os.path.isdir(output):
             raise OutputError(f"cannot write {output}: it is a folder")
@@ -85,7 +90,7 @@ def deliver_bytes(data: bytes, output: str) -> None:
 
 
 def deliver_all(texts: dict[str, str], folder: str, form: str) -> None:
-    """Write a file a text into a folder, all of them or none."""
+    """Write one file per text into a folder, all or none."""
     contents = {
         os.path.join(folder, name): delivered(text, form).encode() for name, text in texts.items()
     }
@@ -95,9 +100,33 @@ def deliver_all(texts: dict[str, str], folder: str, form: str) -> None:
         raise OutputError(f"cannot write {folder}: {error.strerror or error}") from None
 
 
-def tell_of_caches() -> None:
-    """Say on stderr which kept files were ignored, and which could not be written."""
+def report_cache_problems() -> None:
+    """Print on stderr which cached files were ignored or could not be written."""
     from layerscope.engines.cache import take_remarks
 
     for remark in take_remarks():
         click.echo(f"layerscope: {one_line(remark)}", err=True)
+
+
+def progress_bar() -> Callable[[str, int, int], None]:
+    """A function that draws the bar: call it with the step, steps done and total.
+
+    It raises after a signal, and draws only on a terminal.
+    """
+    stream = sys.stderr
+    if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return lambda what, done, of: check() if done < of else None
+
+    def show(what: str, done: int, of: int) -> None:
+        if done < of:
+            check()
+        if done >= of:
+            stream.write("\r\x1b[K")
+        else:
+            full = BAR_WIDTH * done // max(of, 1)
+            stream.write(
+                f"\r\x1b[K[{'█' * full}{'·' * (BAR_WIDTH - full)}] {done}/{of} {visible(what)}"
+            )
+        stream.flush()
+
+    return show

@@ -1,17 +1,26 @@
-"""layerscope plot: pictures of a network or of a run."""
+"""layerscope plot: plots of a network or of a measured run."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from layerscope.cli.network import NETWORK, file_options, input_options, parse_shapes
+from layerscope.cli.network import (
+    NETWORK,
+    NetworkOptions,
+    file_options,
+    input_options,
+    parse_shapes,
+)
 from layerscope.cli.network import reading as options_of_reader
 from layerscope.cli.output import deliver, deliver_bytes
 from layerscope.errors import UnknownName, UsageError
 from layerscope.plot import PLOTS
+
+if TYPE_CHECKING:
+    from layerscope.report import Report
 
 EXAMPLES = """\b
 Examples:
@@ -23,12 +32,24 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("network", metavar="NET|RUN", type=NETWORK)
-@click.option("--of", "what", metavar="WHAT", help=f"{', '.join(PLOTS)}.  [roofline, memory]")
+@click.option(
+    "--of",
+    "what",
+    metavar="WHAT",
+    help=f"{', '.join(PLOTS)}.  [default: memory; roofline for a run]",
+)
 @input_options
 @file_options
-@click.option("--output", "-o", metavar="FILE", help=".svg or .png; without it SVG is printed.")
-def command(network: str, what: str | None, output: str | None, **options: Any) -> None:
-    """Draw a roofline, the time of layers, or memory over the order of execution."""
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    help="Write .svg or .png; without it SVG goes to standard output.",
+)
+def command(
+    network: str, what: str | None, output: str | None, **options: Unpack[NetworkOptions]
+) -> None:
+    """Draw a roofline, the time per layer, or memory over the execution order."""
     from layerscope.api import analyze, need_operations
     from layerscope.formats import is_run
     from layerscope.plot import png
@@ -54,23 +75,23 @@ def command(network: str, what: str | None, output: str | None, **options: Any) 
     elif suffix == ".png":
         deliver_bytes(png(svg), output)
     else:
-        raise UsageError(f"-o {output}: expected a name that ends in .svg or .png")
+        raise UsageError(f"-o {output}: expected .svg or .png")
 
 
-def _known(what: str) -> None:
+def _check(what: str) -> None:
     if what not in PLOTS:
-        raise UnknownName("plot", what, PLOTS, f"; known: {', '.join(PLOTS)}")
+        raise UnknownName("plot", what, PLOTS, f"; choose from {', '.join(PLOTS)}")
 
 
 def _of_run(path: str, what: str) -> str:
-    """A picture of a run that was kept."""
+    """A plot of a run in a file."""
     from layerscope.api import analyze
-    from layerscope.cli.measure import kept
+    from layerscope.export.run_json import read_file
     from layerscope.graph.serialize import from_plain
     from layerscope.plot import pictures
 
-    _known(what)
-    found = kept(path)
+    _check(what)
+    found = read_file(path)
     report = analyze(from_plain(found.graph))
     if what == "roofline":
         return pictures.roofline(report, found.runs[0], found.machine)
@@ -79,12 +100,14 @@ def _of_run(path: str, what: str) -> str:
     return _of_network(report, what, path)
 
 
-def _of_network(report: Any, what: str, network: str) -> str:
-    """A picture of what is known without a run."""
+def _of_network(report: Report, what: str, network: str) -> str:
+    """A plot that needs no run."""
     from layerscope.plot import pictures
 
-    _known(what)
+    _check(what)
     if what in ("roofline", "time"):
-        raise UsageError(f"--of {what} is of a run: layerscope measure {network} -o run.json")
+        raise UsageError(
+            f"--of {what} needs a measured run: layerscope measure {network} -o run.json"
+        )
     draw = pictures.memory_steps if what == "memory" else pictures.activation_bars
     return draw(report)

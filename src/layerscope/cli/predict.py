@@ -1,21 +1,22 @@
-"""layerscope predict: what layers would take, on this machine or on one that is not here."""
+"""layerscope predict: predict the time of layers on this machine or another one."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Unpack
 
 import click
 
 from layerscope.cli.network import (
     NETWORK,
     WHOLE_NUMBER,
+    NetworkOptions,
     file_options,
     input_options,
     parse_shapes,
     reading,
 )
-from layerscope.cli.output import deliver, tell_of_caches, terminal
+from layerscope.cli.output import deliver, report_cache_problems, terminal
 from layerscope.errors import UsageError
 
 SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown"}
@@ -26,25 +27,43 @@ Examples:
   layerscope predict resnet50
   layerscope predict resnet50 --on rtx4090 --batch 256 --sort --top 10
   layerscope predict vit_b_16 --on a100 --batch 64 --as json
-  layerscope machine --list                         # machines by name
+  layerscope machine --list                         # names of machines
 """
+
+
+class PredictOptions(NetworkOptions):
+    """Options of the command."""
+
+    on: str | None
+    threads: int | None
+    sort: bool
+    top: int | None
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("network", metavar="NET", type=NETWORK)
-@click.option("--on", metavar="MACHINE", help="A known machine.  [default: this one, calibrated]")
+@click.option(
+    "--on", metavar="MACHINE", help="Name of a machine, see `machine --list`.  [default: this one]"
+)
 @input_options
 @file_options
 @click.option(
-    "--threads", "-t", type=WHOLE_NUMBER, metavar="N", help="Of this machine.  [one a CPU]"
+    "--threads",
+    "-t",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="Threads on this machine.  [default: number of CPUs]",
 )
 @click.option("--as", "form", metavar="FORM", help="text, markdown, csv, json.  [default: text]")
-@click.option("--sort", is_flag=True, help="Longest first.")
-@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
+@click.option("--sort", is_flag=True, help="Sort by time, longest first.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix chooses the form.")
-def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
-    """Predict the time of every layer of NET and of all of them, with an error band."""
+def command(
+    network: str, form: str | None, output: str | None, **options: Unpack[PredictOptions]
+) -> None:
+    """Predict the time of NET and of each of its layers, with an error interval."""
     from layerscope.api import predict
+    from layerscope.export.grid import TimeView
     from layerscope.export.predicted import write
 
     if options["top"] is not None and options["top"] < 1:
@@ -60,6 +79,7 @@ def command(network: str, form: str | None, output: str | None, **options: Any) 
     )
     form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
     width, style = terminal(bool(output))
-    text = write(found, form, width=width, style=style, sort=options["sort"], top=options["top"])
+    view = TimeView(width, style, options["sort"], options["top"])
+    text = write(found, form, view)
     deliver(text, output, form)
-    tell_of_caches()
+    report_cache_problems()

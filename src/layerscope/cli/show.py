@@ -1,17 +1,32 @@
-"""layerscope show: the account of one network, in any form."""
+"""layerscope show: the per-layer table of one network, in any form."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.cli.network import NETWORK, WHOLE_NUMBER, file_options, parse_shapes, reading
+from layerscope.cli.network import (
+    NETWORK,
+    WHOLE_NUMBER,
+    NetworkOptions,
+    file_options,
+    input_options,
+    parse_shapes,
+    reading,
+)
 from layerscope.cli.output import deliver, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
 from layerscope.export import FORMS, SUFFIXES
 from layerscope.notations import NOTATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layerscope.export.fit_lines import MemoryResults
+    from layerscope.graph import Shape
+    from layerscope.report import Report
 
 EXAMPLES = """\b
 Examples:
@@ -25,20 +40,20 @@ Examples:
   layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
 
 \b
-NET is a name of the zoo, or a file:
+NET is a zoo name, or a file:
   layerscope show train_val.prototxt --phase train --as netscope
   layerscope show net.caffemodel
   layerscope show imagenet-vgg-f.mat
   layerscope show model.onnx --input images=1x3x640x640
   layerscope show model.onnx --dim batch=4 --dim sequence=128
   layerscope show model.pt2                        # torch.export.save
-  layerscope show model.safetensors                # parameters alone
+  layerscope show model.safetensors                # parameters only
   layerscope show model.safetensors.index.json
   layerscope show state_dict.pt
-  layerscope show run.json                         # a run that measure kept
+  layerscope show run.json                         # a run of layerscope measure
 
 \b
-Or a PyTorch model by name:
+Or the name of a PyTorch model:
   layerscope show torchvision:resnet50
   layerscope show torchvision:retinanet_resnet50_fpn --input 3x480x640
   layerscope show timm:vit_tiny_patch16_224 --depth 2
@@ -49,8 +64,50 @@ Or a PyTorch model by name:
 """
 
 
+VIEW_OPTIONS = ("depth", "by", "columns", "sort", "top")
+
+
+class ViewOptions(TypedDict):
+    """Options that choose rows and columns of the table."""
+
+    depth: int | None
+    by: str | None
+    columns: str | None
+    sort: str | None
+    top: int | None
+    everything: bool
+    total: bool
+    parts: str | None
+    no_stamp: bool
+
+
+class ShowOptions(NetworkOptions, ViewOptions):
+    """Options of the command."""
+
+    like: str | None
+    in_place: bool
+    tokens: int | None
+    decode: int | None
+    train: str | None
+    mixed: bool
+    checkpoint: bool
+    fit: str | None
+    strict: bool
+
+
+class AnalyzeOptions(TypedDict):
+    """Keyword arguments of `analyze` and `fit`."""
+
+    input: dict[str, Shape] | None
+    dtype: str | None
+    like: str
+    in_place: bool
+    tokens: int | None
+    decode: int | None
+
+
 def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Forms that begin so."""
+    """Forms that start with `incomplete`."""
     return [name for name in (*FORMS, *NOTATIONS) if name.startswith(incomplete)]
 
 
@@ -66,91 +123,98 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option(
     "--like",
     metavar="CONVENTION",
-    help=f"Count as another system does: {', '.join(CONVENTIONS)}.  "
-    "[default: exact, or the notation's own]",
+    help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  "
+    "[default: exact, or that of the notation]",
 )
-@click.option(
-    "--batch", "-b", type=WHOLE_NUMBER, metavar="N", help="Batch size.  [default: the network's, 1]"
-)
-@click.option(
-    "--input",
-    "-i",
-    "inputs",
-    multiple=True,
-    metavar="SHAPE",
-    help="Input shape, 3x227x227 or 1x3x227x227; NAME=SHAPE for one of several inputs.",
-)
-@click.option("--dtype", metavar="TYPE", help="Number type: fp32, fp16, bf16, int8, int4.")
+@input_options
 @file_options
 @click.option(
     "--depth",
     type=WHOLE_NUMBER,
     metavar="N",
-    help="Levels of the module tree to open.  [default: all]",
+    help="Levels of the module tree to print.  [default: all]",
 )
 @click.option(
     "--by",
     metavar="WHAT",
-    help="Rows by module (each what it does itself), op or layer.  [default: the tree]",
-)
-@click.option("--columns", metavar="A,B,…", help="Columns, by name; a wrong one lists them all.")
-@click.option("--sort", metavar="COLUMN", help="Layers by one column, largest first.")
-@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Only the first N rows.")
-@click.option("--all", "everything", is_flag=True, help="Also layers that only work out shapes.")
-@click.option("--total", is_flag=True, help="One line: params, MACs, FLOPs, peak memory.")
-@click.option(
-    "--in-place", is_flag=True, help="Let activations, norms and sums overwrite their input."
-)
-@click.option("--tokens", type=WHOLE_NUMBER, metavar="N", help="Read N tokens at once (prefill).")
-@click.option(
-    "--decode", type=WHOLE_NUMBER, metavar="LENGTH", help="Read one token after a cache of LENGTH."
+    help="Group rows by module (its own layers), op or layer.  [default: the module tree]",
 )
 @click.option(
-    "--train", metavar="OPTIMIZER", help="Memory of a training step: sgd, momentum, adam."
+    "--columns", metavar="A,B,…", help="Columns, see docs/columns.md; a wrong name lists them all."
 )
-@click.option("--mixed", is_flag=True, help="With --train: half precision beside fp32 weights.")
-@click.option("--checkpoint", is_flag=True, help="With --train: keep few activations, recompute.")
-@click.option("--fit", metavar="SIZE", help="The largest batch that fits in SIZE, such as 8GB.")
+@click.option("--sort", metavar="COLUMN", help="Sort layers by a column, largest first.")
+@click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also print layers that only compute shapes."
+)
+@click.option("--total", is_flag=True, help="Print one line: params, MACs, FLOPs, peak memory.")
+@click.option("--in-place", is_flag=True, help="Count activation, norm and add layers as in-place.")
+@click.option(
+    "--tokens",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="Sequence length: read N tokens at once (prefill).",
+)
+@click.option(
+    "--decode",
+    type=WHOLE_NUMBER,
+    metavar="LENGTH",
+    help="Read one token with LENGTH tokens in the key-value cache.",
+)
+@click.option(
+    "--train",
+    metavar="OPTIMIZER",
+    help="Print the memory of a training step with sgd, momentum or adam.",
+)
+@click.option(
+    "--mixed", is_flag=True, help="With --train: mixed precision, fp16 or bf16 beside fp32 weights."
+)
+@click.option("--checkpoint", is_flag=True, help="With --train: activation checkpointing.")
+@click.option(
+    "--fit", metavar="SIZE", help="Print the largest batch that fits into SIZE, such as 8GB."
+)
 @click.option(
     "--parts",
     metavar="A,B,…",
-    help="Parts of the boda notation: layers, info, totals; of a run also profile, timers.",
+    help="Parts of the boda notation: layers, info, totals; for a run also profile, timers.",
 )
-@click.option("--strict", is_flag=True, help="Fail (exit 1) if anything is unknown.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 if an operator is unknown.")
 @click.option(
-    "--no-stamp", is_flag=True, help="Leave out the stamp and what stands under the table."
+    "--no-stamp", is_flag=True, help="Leave out the stamp, findings and notes under the table."
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix chooses the form.")
-def command(network: str, form: str | None, output: str | None, **options: Any) -> None:
-    """Print the account of NET: every layer's shapes, parameters, operations, memory and field."""
+def command(
+    network: str, form: str | None, output: str | None, **options: Unpack[ShowOptions]
+) -> None:
+    """Print shapes, parameters, operations, memory and receptive field of every layer of NET."""
     from layerscope.api import analyze
     from layerscope.formats import is_run
     from layerscope.notations import notation
 
     if is_run(network):
-        from layerscope.cli.measure import show_again
+        from layerscope.cli.measure import show_run
 
-        show_again(network, form, output, options)
+        show_run(network, form, output, options)
         return
     form = form or _form_of(output)
     if form not in FORMS and form not in NOTATIONS:
         raise UnknownName(
-            "form", form, (*FORMS, *NOTATIONS), f"; known: {', '.join((*FORMS, *NOTATIONS))}"
+            "form", form, (*FORMS, *NOTATIONS), f"; choose from {', '.join((*FORMS, *NOTATIONS))}"
         )
     _check_options(form, options)
-    _read_training(options)
+    _check_training(options)
     like = options["like"] or (notation(form).like if form in NOTATIONS else "exact")
-    told = {
+    settings: AnalyzeOptions = {
         "input": parse_shapes(options["inputs"]),
-        "dtype": options["dtype"],
+        "dtype": options["dtype"] or ("fp16" if options["mixed"] else None),
         "like": like,
         "in_place": options["in_place"],
         "tokens": options["tokens"],
         "decode": options["decode"],
     }
-    report = analyze(network, batch=options["batch"], **told, **reading(options))
-    asked = _answers(network, report, options, told)
-    deliver(_render(report, form, options, asked, to_file=bool(output)), output, form)
+    report = analyze(network, batch=options["batch"], **settings, **reading(options))
+    requested = _memory_results(network, report, options, settings)
+    deliver(_render(report, form, options, requested, to_file=bool(output)), output, form)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
 
@@ -161,83 +225,94 @@ def _form_of(output: str | None) -> str:
     return SUFFIXES.get(splitext(output)[1].lower(), "text") if output else "text"
 
 
-def _read_training(options: dict[str, Any]) -> None:
-    """Sizes as numbers, and half precision where mixed precision asks for it."""
+def _check_training(options: ShowOptions) -> None:
+    """Raise for options of `--train` that are wrong or cannot be combined."""
     from layerscope.analysis.training import STATES
-    from layerscope.report.quantities import quantity
 
     if options["train"] is not None and options["train"] not in STATES:
-        raise UnknownName("optimizer", options["train"], STATES, f"; known: {', '.join(STATES)}")
-    for name in ("mixed", "checkpoint"):
-        if options[name] and options["train"] is None:
-            raise UsageError(f"--{name} goes with --train")
-    if options["mixed"]:
-        options["dtype"] = options["dtype"] or "fp16"
-        if options["dtype"] not in ("fp16", "bf16"):
-            raise UsageError(f"--mixed with --dtype {options['dtype']}, expected fp16 or bf16")
-    if options["fit"] is not None:
-        options["fit"] = quantity(options["fit"], "bytes", "--fit")
+        raise UnknownName(
+            "optimizer", options["train"], STATES, f"; choose from {', '.join(STATES)}"
+        )
+    for name, given in (("mixed", options["mixed"]), ("checkpoint", options["checkpoint"])):
+        if given and options["train"] is None:
+            raise UsageError(f"--{name} needs --train")
+    if options["mixed"] and options["dtype"] not in (None, "fp16", "bf16"):
+        raise UsageError(f"--mixed with --dtype {options['dtype']}, expected fp16 or bf16")
+    _fit_bytes(options)
 
 
-def _answers(network: str, report: Any, options: dict[str, Any], told: dict[str, Any]) -> Any:
-    """What was asked beyond the table: memory of training, the batch that fits."""
-    from layerscope.export.answers import Answers
+def _fit_bytes(options: ShowOptions) -> int | None:
+    """The memory size of `--fit` in bytes."""
+    from layerscope.report.quantities import quantity
 
-    how = {name: options[name] for name in ("mixed", "checkpoint")}
+    return None if options["fit"] is None else quantity(options["fit"], "bytes", "--fit")
+
+
+def _memory_results(
+    network: str, report: Report, options: ShowOptions, settings: AnalyzeOptions
+) -> MemoryResults:
+    """Memory of a training step (`--train`) and the largest batch (`--fit`)."""
+    from layerscope.export.fit_lines import MemoryResults
+
+    train, mixed, checkpoint = options["train"], options["mixed"], options["checkpoint"]
     training = fitting = None
-    if options["train"] is not None:
-        training = report.training(options["train"], **how)
-    if options["fit"] is not None:
+    if train is not None:
+        training = report.training(train, mixed=mixed, checkpoint=checkpoint)
+    memory_bytes = _fit_bytes(options)
+    if memory_bytes is not None:
         from layerscope.api import fit
         from layerscope.formats import names_a_model
 
-        # A captured graph is of one batch: the model is captured again for every other.
+        # A captured graph has a fixed batch: the model is captured again for every other one.
         source = network if names_a_model(network) else report.graph
-        fitting = fit(source, options["fit"], train=options["train"], **how, **told)
-    return Answers(training, fitting)
+        fitting = fit(
+            source, memory_bytes, train=train, mixed=mixed, checkpoint=checkpoint, **settings
+        )
+    return MemoryResults(training, fitting)
 
 
-def _check_options(form: str, options: dict[str, Any]) -> None:
+def _check_options(form: str, options: ShowOptions) -> None:
     """Raise for an option that the form would silently ignore."""
-    shaped = [
-        name for name in ("depth", "by", "columns", "sort", "top") if options[name] is not None
-    ]
-    if shaped and (form in NOTATIONS or form == "json" or options["total"]):
+    values: Mapping[str, object] = options
+    chosen = [name for name in VIEW_OPTIONS if values[name] is not None]
+    if chosen and (form in NOTATIONS or form == "json" or options["total"]):
         what = "--total" if options["total"] else f"--as {form}"
-        raise UsageError(f"--{shaped[0]} does not go with {what}")
+        raise UsageError(f"--{chosen[0]} cannot be combined with {what}")
     if options["total"] and form not in ("text", "json"):
-        raise UsageError(f"--total does not go with --as {form}")
-    asked = [name for name in ("train", "fit") if options[name] is not None]
-    if asked and form not in ("text", "markdown", "json"):
-        raise UsageError(f"--{asked[0]} does not go with --as {form}")
+        raise UsageError(f"--total cannot be combined with --as {form}")
+    requested = [name for name in ("train", "fit") if values[name] is not None]
+    if requested and form not in ("text", "markdown", "json"):
+        raise UsageError(f"--{requested[0]} cannot be combined with --as {form}")
     if options["train"] is not None and options["decode"] is not None:
-        raise UsageError("--train does not go with --decode")
+        raise UsageError("--train cannot be combined with --decode")
     if options["parts"] is not None and form != "boda":
-        raise UsageError("--parts goes with --as boda only")
+        raise UsageError("--parts needs --as boda")
 
 
-def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_file: bool) -> str:
-    from layerscope.export.table import View
+def _render(
+    report: Report, form: str, options: ViewOptions, requested: MemoryResults, *, to_file: bool
+) -> str:
+    from layerscope.export.table import TableView
 
     stamp = not options["no_stamp"]
     if form == "json":
         from layerscope.export.json import write as write_json
 
-        return write_json(report, stamp=stamp, totals_only=options["total"], asked=asked)
+        return write_json(report, stamp=stamp, totals_only=options["total"], requested=requested)
     if options["total"]:
         from layerscope.export.footer import listing
         from layerscope.export.text import total_line
 
-        return total_line(report) + listing(asked.lines(report), form)
+        return total_line(report) + listing(requested.lines(report), form)
     if form in NOTATIONS:
         from layerscope.export.footer import footer
         from layerscope.notations import write as write_notation
 
         parts = options["parts"]
-        told = {} if parts is None else {"parts": tuple(_names(parts))}
-        text = write_notation(report, form, **told)
+        chosen = {} if parts is None else {"parts": tuple(_names(parts))}
+        text = write_notation(report, form, **chosen)
         return text + footer(report, form) if stamp else text
-    view = View(
+    view = TableView(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
         options["depth"],
         options["sort"] or "",
@@ -252,19 +327,19 @@ def _render(report: Any, form: str, options: dict[str, Any], asked: Any, *, to_f
 
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
-        below = _below(report, form, asked, stamp)
+        below = _below(report, form, requested, stamp)
         return text + (wrapped(below, width) if below and width else below)
     from importlib import import_module
 
     table: str = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    return table + _below(report, form, asked, stamp)
+    return table + _below(report, form, requested, stamp)
 
 
-def _below(report: Any, form: str, asked: Any, stamp: bool) -> str:
-    """What was asked beyond the table is told even where the stamp is not wanted."""
+def _below(report: Report, form: str, requested: MemoryResults, stamp: bool) -> str:
+    """Lines under the table; those of `--train` and `--fit` are printed even without a stamp."""
     from layerscope.export.footer import footer, listing
 
-    lines = listing(asked.lines(report), form)
+    lines = listing(requested.lines(report), form)
     return ("\n" + lines if lines else "") + (footer(report, form) if stamp else "")
 
 

@@ -1,4 +1,4 @@
-"""layerscope zoo: the networks that come with it."""
+"""layerscope zoo: the built-in networks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from layerscope.errors import UnknownName
 )
 @click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 def command(text: str, form: str, output: str | None) -> None:
-    """List the networks that come with layerscope, with params and MACs; TEXT narrows it down."""
+    """List the built-in networks with params and MACs; TEXT filters them by name."""
     from layerscope.api import analyze
-    from layerscope.report.numbers import shape_text
+    from layerscope.graph.names import shape_text
     from layerscope.zoo import NAMES, describe
 
     if form not in ("text", "csv", "json"):
-        raise UnknownName("form", form, ("text", "csv", "json"), "; known: text, csv, json")
+        raise UnknownName("form", form, ("text", "csv", "json"), "; choose from text, csv, json")
     names = [name for name in NAMES if text.lower() in name]
     if not names:
         raise UnknownName("network", text, NAMES, "; `layerscope zoo` lists them all")
@@ -37,7 +37,7 @@ def command(text: str, form: str, output: str | None) -> None:
 
 
 def _print(rows: list[tuple[str, int, int, str, str]], form: str, to_file: bool) -> str:
-    head = ("name", "params", "MACs", "input", "what it is")
+    head = ("name", "params", "MACs", "input", "description")
     if form == "csv":
         import csv
         from io import StringIO

@@ -1,8 +1,8 @@
-"""Reports in formats that other programs read. One file a format; this is the table of them."""
+"""Reports in formats for people and other programs: one file per format, listed here."""
 
 from __future__ import annotations
 
-# form -> module; each has write(report, view) -> str, json and text take more
+# form -> module with write(report, view) -> str
 FORMS = {
     "text": "text",
     "markdown": "markdown",
@@ -16,15 +16,19 @@ SUFFIXES = {
     ".html": "html",
 }  # fmt: skip
 
-# what `export --to` writes beside these -> module, function, what it is
+# other targets of `export --to` -> module, function, description
 TARGETS = {
     "dot": ("dot", "write", "a Graphviz digraph, for dot -Tsvg"),
-    "scalesim": ("scalesim", "write", "SCALE-Sim's topology of convolutions"),
-    "scalesim.gemm": ("scalesim", "write_gemm", "the same as products M, N, K, for -i gemm"),
-    "timeloop": ("timeloop", "write", "Timeloop problems, a file a layer into a folder"),
-    "zigzag": ("zigzag", "write", "ZigZag's workload of layers"),
+    "scalesim": ("scalesim", "write", "a SCALE-Sim topology of convolutions"),
+    "scalesim.gemm": (
+        "scalesim",
+        "write_gemm",
+        "a SCALE-Sim topology of matrix products M, N, K (-i gemm)",
+    ),
+    "timeloop": ("timeloop", "write", "Timeloop problems, one file per layer in a folder"),
+    "zigzag": ("zigzag", "write", "a ZigZag workload"),
 }
-# what it writes into a file only, by other ways -> what it is
-BINARY = {"onnx": "an ONNX model with random weights, which engines run; -o FILE is needed"}
+# targets that are written to a file only -> description
+BINARY = {"onnx": "an ONNX model with random weights that engines can run; needs -o FILE"}
 
 __all__ = ["BINARY", "FORMS", "SUFFIXES", "TARGETS"]

@@ -1,25 +1,18 @@
-"""A comparison as text that fits the terminal, as Markdown, and as JSON."""
+"""A comparison of networks as text, Markdown and JSON (`compare`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from layerscope.escaping import json_text, visible
 from layerscope.escaping import markdown as escape
 from layerscope.export.grid import Cell, fits, lay_out, markdown, named
 from layerscope.export.text import Style, plain
+from layerscope.graph.names import shape_text
 from layerscope.report.compare import Change, ComparedTotal, Comparison, Pair
 from layerscope.report.differences import DifferenceLine, folded, listed
-from layerscope.report.numbers import (
-    at_least,
-    bytes_text,
-    exact_text,
-    ratio_text,
-    shape_text,
-    short_text,
-)
+from layerscope.report.numbers import at_least, bytes_text, exact_text, ratio_text, short_text
 from layerscope.report.types import Layer
 
 MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
@@ -59,7 +52,7 @@ def write_markdown(comparison: Comparison, *, everything: bool = False) -> str:
 
 def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool = True) -> str:
     """Figures and every differing layer, with `everything` the equal ones too."""
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "networks": [report.name for report in comparison.reports],
         "totals": {
             figure.name: {
@@ -78,7 +71,7 @@ def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool 
     return json_text(document)
 
 
-def _pair(pair: Pair, everything: bool) -> dict[str, Any]:
+def _pair(pair: Pair, everything: bool) -> dict[str, object]:
     return {
         "first": pair.first.name,
         "second": pair.second.name,
@@ -103,16 +96,16 @@ def _pair(pair: Pair, everything: bool) -> dict[str, Any]:
     }
 
 
-def _side(layer: Layer | None) -> dict[str, Any] | None:
+def _side(layer: Layer | None) -> dict[str, object] | None:
     if layer is None:
         return None
-    known = layer.status != "unknown"
+    has_ops = layer.status != "unknown"
     return {
         "name": layer.name,
         "type": layer.op,
         "output": layer.output,
-        "params": layer.params if known or layer.node.params is not None else None,
-        "macs": layer.ops.mac if known else None,
+        "params": layer.params if has_ops or layer.node.params is not None else None,
+        "macs": layer.ops.mac if has_ops else None,
     }
 
 
@@ -131,7 +124,7 @@ def _beside(comparison: Comparison, width: int | None, style: Style) -> list[str
 
 
 def _totals(comparison: Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
-    """A row a figure: the first network's value, then of each other the value and the ratio."""
+    """One row per figure: value of the first network, then value and ratio of each other one."""
     reports = comparison.reports
     rows = [[named(""), Cell(visible(reports[0].name))]]
     for n in others:
@@ -168,7 +161,7 @@ def _broken(text: str, width: int | None) -> list[str]:
 
 
 def _head(pair: Pair) -> str:
-    """One line of counts, the networks told apart even where they have one name."""
+    """One line that counts equal, changed, removed and added layers."""
     first, second = pair.first.name, pair.second.name
     if first == second:
         first, second = "the first", "the second"
@@ -196,7 +189,7 @@ def _rows(lines: Sequence[DifferenceLine], short: bool) -> list[list[Cell]]:
     return rows
 
 
-def _told(change: Change) -> str:
+def _change_text(change: Change) -> str:
     parts = [
         "?" if side is None else exact_text(side) if isinstance(side, int) else visible(side)
         for side in (change.first, change.second)
@@ -206,4 +199,4 @@ def _told(change: Change) -> str:
 
 def _changes(line: DifferenceLine) -> str:
     was = [f"was {visible(line.was)}"] if line.was else []
-    return ", ".join([*was, *(_told(change) for change in line.changes)])
+    return ", ".join([*was, *(_change_text(change) for change in line.changes)])

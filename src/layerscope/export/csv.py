@@ -1,11 +1,11 @@
-"""A report as csv: a layer a row, figures in full, no totals."""
+"""A report as csv: one row per layer, exact numbers, no totals."""
 
 from __future__ import annotations
 
 from io import StringIO
 
 from layerscope.escaping import csv_cell
-from layerscope.export.table import View, table
+from layerscope.export.table import TableView, table
 from layerscope.report.types import Report
 
 COLUMNS = (
@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 def columns_for(report: Report) -> tuple[str, ...]:
-    """Names of the columns, under another convention with its own figures beside the exact ones."""
+    """Column names; a convention other than exact adds its own figures beside the exact ones."""
     if report.convention.name == "exact":
         return COLUMNS
     more = {"flops": "convention_ops", "activations": "convention_activations"}
@@ -24,11 +24,11 @@ def columns_for(report: Report) -> tuple[str, ...]:
     return tuple(name for pair in pairs for name in pair if name)
 
 
-def write(report: Report, view: View | None = None) -> str:
-    """The table with names of columns in its first line."""
+def write(report: Report, view: TableView | None = None) -> str:
+    """The table with column names in the first line."""
     import csv
 
-    grid = table(report, view or View(), columns_for(report), tree=False)
+    grid = table(report, view or TableView(), columns_for(report), tree=False)
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([column.name for column in grid.columns])

@@ -1,9 +1,8 @@
-"""A network as a Graphviz digraph: a box a layer, a frame a scope; for `dot -Tsvg`."""
+"""A network as a Graphviz digraph: one box per layer, one cluster per scope; for `dot -Tsvg`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from layerscope.escaping import quoted
 from layerscope.graph.types import Tensor
@@ -21,9 +20,12 @@ COLOURS = {
 }  # fmt: skip
 PLAIN, UNKNOWN = "#eeeeee", "#ff9999"
 
+# layers by name, and scopes by a tuple of their path
+Scope = dict[str | tuple[str], "Layer | Scope"]
+
 
 def write(report: Report) -> str:
-    """The digraph, nodes in order of execution inside the frames of their scopes."""
+    """The digraph; nodes are in order of execution inside the clusters of their scopes."""
     lines = [
         f"digraph {quoted(report.name)} {{",
         "  rankdir=TB;",
@@ -32,7 +34,7 @@ def write(report: Report) -> str:
         '  edge [arrowsize=0.6, color="#666666"];',
         '  graph [fontname="Helvetica", fontsize=11, style="rounded", color="#999999"];',
     ]
-    ids: dict[str, str] = {}  # tensor -> the node that makes it
+    ids: dict[str, str] = {}  # tensor -> id of the node that computes it
     for n, tensor in enumerate(report.graph.inputs):
         ids[tensor.name] = f"i{n}"
         lines.append(f"  i{n} [label={_tensor(tensor)}, shape=ellipse, fillcolor=white];")
@@ -41,8 +43,8 @@ def write(report: Report) -> str:
         ids.update(dict.fromkeys(layer.node.outputs, numbers[layer.name]))
     lines += _frames(report, numbers)
     for layer in report.layers:
-        made = dict.fromkeys(ids[name] for name in layer.node.inputs if name in ids)
-        lines += [f"  {source} -> {numbers[layer.name]};" for source in made]
+        sources = dict.fromkeys(ids[name] for name in layer.node.inputs if name in ids)
+        lines += [f"  {source} -> {numbers[layer.name]};" for source in sources]
     for n, name in enumerate(report.graph.outputs):
         label = _tensor(report.tensors[name])
         lines.append(f"  o{n} [label={label}, shape=ellipse, fillcolor=white];")
@@ -51,15 +53,17 @@ def write(report: Report) -> str:
 
 
 def _frames(report: Report, numbers: dict[str, str]) -> Iterator[str]:
-    """Nodes by scope; a scope that is entered again goes on where it was."""
-    tree: dict[Any, Any] = {}
+    """Nodes by scope; a scope that is entered again continues its cluster."""
+    tree: Scope = {}
     for layer in report.layers:
         branch = tree
         for path in scope_paths(layer):
-            branch = branch.setdefault((path,), {})
+            inner = branch.setdefault((path,), {})
+            assert isinstance(inner, dict)
+            branch = inner
         branch[layer.name] = layer
     count = 0
-    waiting: list[tuple[str, Any]] = [("", iter(tree.items()))]
+    waiting = [("", iter(tree.items()))]
     while waiting:
         around, items = waiting[-1]
         depth = len(waiting)
@@ -71,7 +75,7 @@ def _frames(report: Report, numbers: dict[str, str]) -> Iterator[str]:
             continue
         key, value = step
         if isinstance(value, Layer):
-            yield "  " * depth + f"{numbers[value.name]} [{_look(value, around, report)}];"
+            yield "  " * depth + f"{numbers[value.name]} [{_style(value, around, report)}];"
             continue
         yield "  " * depth + f"subgraph cluster_{count} {{"
         count += 1
@@ -85,21 +89,22 @@ def _scope(path: str, around: str, report: Report) -> str:
 
 
 def _own(name: str, around: str) -> str:
-    """A name without the path of the frame it stands in."""
+    """A name relative to the path of its cluster."""
     inside = around and name.startswith((f"{around}.", f"{around}/"))
     return name[len(around) + 1 :] if inside else name
 
 
-def _look(layer: Layer, around: str, report: Report) -> str:
-    known = layer.status != "unknown"
-    rule = SPECS.get(layer.op)
-    colour = COLOURS.get(rule.family, PLAIN) if rule and known else PLAIN if known else UNKNOWN
-    look = "" if colour == PLAIN else f', fillcolor="{colour}"'
-    return f"label={_label(layer, around, report)}, tooltip={quoted(layer.name)}{look}"
+def _style(layer: Layer, around: str, report: Report) -> str:
+    colour = UNKNOWN
+    if layer.status != "unknown":
+        spec = SPECS.get(layer.op)
+        colour = COLOURS.get(spec.family, PLAIN) if spec else PLAIN
+    style = "" if colour == PLAIN else f', fillcolor="{colour}"'
+    return f"label={_label(layer, around, report)}, tooltip={quoted(layer.name)}{style}"
 
 
 def _label(layer: Layer, around: str, report: Report) -> str:
-    """Name, op with its window, output shapes, and what it costs if it costs anything."""
+    """Name, op with its window, output shapes, and its non-zero costs."""
     window = COLUMNS["window"].value(TableRow(layer.name, layer.name, 0, "layer", (layer,)), report)
     shapes = " ".join(map(tensor_text, layer.outputs))
     name = _own(layer.name, around)
@@ -108,8 +113,8 @@ def _label(layer: Layer, around: str, report: Report) -> str:
         lines.append("costs unknown")
     else:
         costs = [(layer.params, "params"), (layer.ops.mac, "MACs")]
-        told = " · ".join(f"{short_text(value)} {unit}" for value, unit in costs if value)
-        lines += [told] if told else []
+        text = " · ".join(f"{short_text(value)} {unit}" for value, unit in costs if value)
+        lines += [text] if text else []
     return _joined(lines)
 
 

@@ -1,10 +1,9 @@
-"""What other counters would say, as text that fits the terminal, as Markdown, and as JSON."""
+"""What other counters print for a network, as text, Markdown and JSON (`explain`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from layerscope.escaping import json_text, visible
 from layerscope.escaping import markdown as escape
@@ -16,7 +15,7 @@ from layerscope.report.numbers import exact_text, short_text
 
 
 def write_text(explained: Explanation, *, width: int | None = None, style: Style = plain) -> str:
-    """A row a counter, its reasons below it; what gives a figure first, if one was asked for."""
+    """One row per counter with its reasons below; with a figure, only what matches it."""
     if explained.answer is not None:
         return "".join(f"{visible(line)}\n" for line in _answered(explained.answer))
     below = ["", "", *["; ".join(_reasons(said)) for said in explained.opinions]]
@@ -25,7 +24,7 @@ def write_text(explained: Explanation, *, width: int | None = None, style: Style
 
 
 def write_markdown(explained: Explanation) -> str:
-    """The table, then a list of reasons a counter."""
+    """The table, then the reasons of each counter as a list."""
     if explained.answer is not None:
         return "".join(f"- {escape(line)}\n" for line in _answered(explained.answer))
     lines = []
@@ -37,8 +36,8 @@ def write_markdown(explained: Explanation) -> str:
 
 
 def write_json(explained: Explanation, *, stamp: bool = True) -> str:
-    """Figures in full and reasons that add up to every difference."""
-    document: dict[str, Any] = {
+    """Exact figures, and reasons that add up to each difference."""
+    document: dict[str, object] = {
         "network": explained.report.name,
         "macs": explained.macs,
         "params": explained.params,
@@ -68,12 +67,12 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
     return json_text(document)
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part) -> dict[str, object]:
     share = None if part.share is None else float(part.share)
     return {"what": part.what, "count": part.count, "share": share}
 
 
-def _match(match: FigureSource) -> dict[str, Any]:
+def _match(match: FigureSource) -> dict[str, object]:
     return {"name": match.name, "what": match.what, "value": match.value, "input": match.input}
 
 
@@ -81,26 +80,16 @@ def _rows(explained: Explanation, short: bool) -> list[list[Cell]]:
     number = short_text if short else exact_text
     rows = [
         [named("counter"), Cell("params"), Cell("figure"), named("called"), Cell("MACs"), Cell("")],
-        _row("layerscope", explained.params, explained.macs, "MACs", explained.macs, "", number),
-    ]
+        [named("layerscope"), *map(Cell, (number(explained.params), number(explained.macs))),
+         named("MACs"), Cell(number(explained.macs)), Cell("")],
+    ]  # fmt: skip
     for said in explained.opinions:
         ratio = _percent(_of(said.macs - explained.macs, explained.macs))
-        row = _row(said.name, said.params, said.value, said.figure, said.macs, ratio, number)
-        rows.append(row)
+        rows.append(
+            [named(said.name), *map(Cell, (number(said.params), number(said.value))),
+             named(said.figure), Cell(number(said.macs)), Cell(ratio)]
+        )  # fmt: skip
     return rows
-
-
-def _row(
-    name: str, params: int, value: int, figure: str, macs: int, ratio: str, number: Any
-) -> list[Cell]:
-    return [
-        named(name),
-        Cell(number(params)),
-        Cell(number(value)),
-        named(figure),
-        Cell(number(macs)),
-        Cell(ratio),
-    ]
 
 
 def _of(count: int, whole: int) -> Fraction | None:
@@ -108,7 +97,7 @@ def _of(count: int, whole: int) -> Fraction | None:
 
 
 def _percent(share: Fraction | None) -> str:
-    """Signed, with a decimal below ten percent; what would round to nothing says so."""
+    """Signed percent, with one decimal below ten; `<0.1 %` if it would round to zero."""
     if not share:
         return "" if share is None else "="
     sign = "+" if share > 0 else "−"
@@ -119,7 +108,7 @@ def _percent(share: Fraction | None) -> str:
 
 
 def _reasons(said: Opinion) -> list[str]:
-    """One line a difference, with how much and which share."""
+    """One text per difference: what, count and share."""
     return [
         *[f"{part.what}: {_signed(part.count)} ({_percent(part.share)})" for part in said.parts],
         *[f"{part.what}: {_signed(part.count)} parameters" for part in said.param_parts],
@@ -133,8 +122,8 @@ def _signed(count: int) -> str:
 def _answered(answer: Answer) -> Sequence[str]:
     text = answer.figure.text
     if answer.matches:
-        return [f"{text} is given by", *[f"  {match}" for match in answer.matches]]
+        return [f"{text} is given by:", *[f"  {match}" for match in answer.matches]]
     return [
-        f"{text} is given by no way of counting known here; nearest",
+        f"{text} is given by no counter of this version; nearest:",
         *[f"  {match}" for match in answer.nearest],
     ]

@@ -1,6 +1,6 @@
-"""What stands under a report's table: findings, stamp, coverage and notes, as the form allows.
+"""The lines under the table of a report: findings, stamp, coverage and notes.
 
-Formats of other programs get them as comments. SCALE-Sim's csv has no comments and gets none.
+Formats of other programs get them as comments. SCALE-Sim's csv has no comments, so it gets none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from layerscope.escaping import csv_comment, html, markdown, one_line, visible
 from layerscope.report.types import Report
 
-# form -> how a line of comment begins
+# form -> prefix of a comment line
 COMMENTS = {
     "csv": "# ",
     "matconvnet.csv": "# ",
@@ -25,7 +25,7 @@ MARKDOWN = ("markdown", "netscope", "netscope.folded", "backbone", "cs231n.md", 
 
 
 def escape_for(form: str) -> Callable[[str], str]:
-    """What a line under a table of that form is escaped by."""
+    """The function that escapes a line under a table of that form."""
     if form in MARKDOWN:
         return lambda line: markdown(line, keep="_")
     if form in COMMENTS:
@@ -34,12 +34,12 @@ def escape_for(form: str) -> Callable[[str], str]:
 
 
 def facts(report: Report) -> list[str]:
-    """What makes the figures reproducible and tells what they lack: stamp, coverage, notes."""
+    """Stamp, coverage and notes: what reproduces the figures and what they lack."""
     return [report.stamp, str(report.coverage), *report.notes]
 
 
 def footer(report: Report, form: str) -> str:
-    """One empty line, then findings, stamp, coverage and notes; comments where a form has them."""
+    """An empty line, then findings, stamp, coverage and notes; as comments if the form has them."""
     from layerscope.report.findings import findings
     from layerscope.report.language import lines as language
 
@@ -56,21 +56,21 @@ def footer(report: Report, form: str) -> str:
 
 
 def listing(lines: Sequence[str], form: str) -> str:
-    """Sentences one below the other, in Markdown as a list."""
+    """One sentence per line; a list in Markdown."""
     mark = "- " if form == "markdown" else ""
     escape = escape_for(form)
     return "".join(f"{mark}{escape(line)}\n" for line in lines)
 
 
 def stamps(lines: Sequence[str], form: str) -> str:
-    """Stamps and remarks under the tables of several networks; "" without any."""
+    """Stamps and notes, one per line; "" without any."""
     escape = escape_for(form)
     end = "  " if form in MARKDOWN else ""  # keeps lines apart in Markdown
     return "".join(f"{escape(line)}{end}\n" for line in lines)
 
 
 def _html(found: Sequence[str], lines: Sequence[str]) -> str:
-    """Findings as a list and the stamp under it, of lines that are escaped already."""
+    """Findings as a list, then the stamp; all lines are already escaped."""
     listed = "".join(f"<li>{line}</li>" for line in found)
     findings = f"<ul>{listed}</ul>\n" if listed else ""
     stamp = "<br>".join(lines)

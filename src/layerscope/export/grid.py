@@ -1,4 +1,4 @@
-"""A small table of texts: laid out within a width, or as Markdown."""
+"""A small table of texts, aligned within a terminal width or as Markdown."""
 
 from __future__ import annotations
 
@@ -8,23 +8,32 @@ from msgspec import Struct
 
 from layerscope.escaping import markdown as escape
 from layerscope.escaping import visible
-from layerscope.export.text import Style
+from layerscope.export.text import Style, plain
 
 GAP = "  "
 INDENT = " " * 5
-LEAST = 4  # signs that a cut column keeps
+LEAST = 4  # characters that a shortened column keeps
 
 
 class Cell(Struct, frozen=True):
-    """A text and the side it stands on."""
+    """A text and its alignment."""
 
     text: str
     left: bool = False
 
 
 def named(text: str) -> Cell:
-    """A cell of words, which stand on the left."""
+    """A left-aligned cell."""
     return Cell(text, True)
+
+
+class TimeView(Struct, frozen=True):
+    """How a table of layer times is printed: width to fit, colours, sorted by time, first rows."""
+
+    width: int | None = None
+    style: Style = plain
+    sort: bool = False
+    top: int | None = None
 
 
 Rows = Sequence[Sequence[Cell]]
@@ -37,9 +46,9 @@ def lay_out(
     shorter: Rows = (),
     below: Sequence[str] = (),
 ) -> str:
-    """Columns under a head and a rule, texts of `below` under their rows.
+    """The rows under a header and a rule, with the texts of `below` under their rows.
 
-    Where the rows are too wide, the shorter ones are taken, and then the widest column is cut.
+    If `rows` do not fit into `width`, `shorter` is used, then the widest column is shortened.
     """
     rows, shorter = _escaped(rows), _escaped(shorter)
     chosen = shorter if shorter and not fits(rows, width) else rows
@@ -59,7 +68,7 @@ def _escaped(rows: Rows) -> Rows:
 
 
 def fits(rows: Rows, width: int | None) -> bool:
-    """Whether the rows need nothing cut."""
+    """Whether the rows fit into the width."""
     return width is None or _sum(_widths(rows)) <= width
 
 
@@ -82,7 +91,7 @@ def _sum(widths: list[int]) -> int:
 
 
 def _fitted(widths: list[int], width: int | None) -> list[int]:
-    """Widths that fit, the widest column losing first."""
+    """Column widths that fit; the widest column is shortened first."""
     widths = list(widths)
     while width is not None and _sum(widths) > width and max(widths) > LEAST:
         widths[widths.index(max(widths))] -= 1
@@ -98,7 +107,7 @@ def _line(row: Sequence[Cell], widths: list[int]) -> str:
 
 
 def _broken(text: str, width: int | None) -> list[str]:
-    """Lines of a text that stands under a row."""
+    """The text under a row, wrapped and indented."""
     from textwrap import wrap
 
     room = max(width or 100, 40) - len(INDENT)

@@ -1,9 +1,9 @@
-"""A report as an HTML table, as notebooks show it."""
+"""A report as an HTML table, as shown in notebooks."""
 
 from __future__ import annotations
 
 from layerscope.escaping import html as escape
-from layerscope.export.table import View, table
+from layerscope.export.table import TableView, table
 from layerscope.report.numbers import cell_text
 from layerscope.report.types import Report
 
@@ -21,9 +21,9 @@ COLUMNS = (
 )
 
 
-def write(report: Report, view: View | None = None) -> str:
+def write(report: Report, view: TableView | None = None) -> str:
     """A table with the total in its foot; every name is escaped."""
-    grid = table(report, view or View(), COLUMNS, tree=True)
+    grid = table(report, view or TableView(), COLUMNS, tree=True)
     sides = ["left" if column.kind == "text" else "right" for column in grid.columns]
     head = "".join(
         f'<th style="text-align:{side};padding:.1em .6em">{escape(column.title)}</th>'

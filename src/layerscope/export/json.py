@@ -1,44 +1,44 @@
-"""A report as JSON. The types here are the schema; docs/report.schema.json is made from them."""
+"""A report as JSON.
+
+The structs here define the schema: docs/report.schema.json is generated from them, with the suffix
+`Json` removed from their names.
+"""
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Literal
 
 from msgspec import Struct
 
 from layerscope.analysis.costs import Status, storage_of
-from layerscope.analysis.fields import Field as FieldOf
-from layerscope.analysis.training import Training as TrainingOf
+from layerscope.analysis.fields import Field
+from layerscope.analysis.training import Training
 from layerscope.escaping import json_text
-from layerscope.export.answers import Answers
-from layerscope.graph.types import Role
-from layerscope.graph.types import Tensor as TensorOf
-from layerscope.ops import Gemm
-from layerscope.ops import Ops as OpsOf
-from layerscope.report.language import Language as LanguageOf
-from layerscope.report.language import language
+from layerscope.export.fit_lines import MemoryResults
+from layerscope.graph.types import Role, Tensor
+from layerscope.ops import Gemm, Ops
+from layerscope.report.language import Language, language
 from layerscope.report.numbers import decimal
 from layerscope.report.training import Fit
-from layerscope.report.types import Layer as LayerOf
-from layerscope.report.types import Report as ReportOf
-from layerscope.report.types import sum_ops
+from layerscope.report.types import Layer, Report, sum_ops
 
-NONE_ASKED = Answers()
-Number = int | float | str  # a fraction that is no decimal is text, such as "1/3"
+NOT_REQUESTED = MemoryResults()
+Number = int | float | str  # text for a fraction without a finite decimal, such as "1/3"
 
 
-class Tensor(Struct, omit_defaults=True):
+class TensorJson(Struct, omit_defaults=True):
     """A tensor; shape null where it could not be inferred."""
 
     name: str
     shape: tuple[int, ...] | None
     dtype: str
     bytes: int | None
-    declared: bool = False  # the shape is what the file declares, nothing infers it; else left out
+    declared: bool = False  # the shape is declared by the file, not inferred; left out if false
 
 
-class Ops(Struct):
+class OpsJson(Struct):
     """Operations by kind."""
 
     mac: int
@@ -49,8 +49,8 @@ class Ops(Struct):
     exp: int
 
 
-class Field(Struct):
-    """Receptive field per spatial axis of the input it is of."""
+class FieldJson(Struct):
+    """Receptive field in one input of the network, per spatial axis of that input."""
 
     input: str
     size: list[int | Literal["everything"]]
@@ -59,8 +59,8 @@ class Field(Struct):
     aligned: bool
 
 
-class Param(Struct):
-    """A stored array; arrays of the same storage are tied and counted once."""
+class ParamJson(Struct):
+    """A stored array. Arrays that share a storage are tied and counted once."""
 
     name: str
     role: Role
@@ -69,19 +69,19 @@ class Param(Struct):
     storage: str
 
 
-class Layer(Struct):
+class LayerJson(Struct):
     """One layer. Figures are null where status is unknown."""
 
     name: str
     type: str
     scope: list[str]
     module: str
-    inputs: list[Tensor]
-    outputs: list[Tensor]
+    inputs: list[TensorJson]
+    outputs: list[TensorJson]
     params: int | None
     buffers: int | None
-    weights: list[Param]
-    ops: Ops | None  # exact, whatever the convention
+    weights: list[ParamJson]
+    ops: OpsJson | None  # exact, whatever the convention
     flops: int | None
     convention_ops: int | None  # the convention's figure; null if it has none
     activations: int | None
@@ -91,34 +91,34 @@ class Layer(Struct):
     write_bytes: int | None
     intensity: float | None
     gemm: Gemm | None
-    field: Field | None
-    fields: list[Field]
-    backward_ops: Ops | None
+    field: FieldJson | None
+    fields: list[FieldJson]
+    backward_ops: OpsJson | None
     status: Status
     note: str
     source: str
-    source_op: str = ""  # what it is called there
-    times: int = 1  # it runs in one pass
+    source_op: str = ""  # operator name in the source file
+    times: int = 1  # runs per forward pass
 
 
-class Alive(Struct):
-    """A tensor that is held at the peak."""
+class AliveJson(Struct):
+    """A tensor that is alive at the peak."""
 
     tensor: str
     bytes: int
 
 
-class Peak(Struct):
-    """Where activation memory peaks, and what is held there."""
+class PeakJson(Struct):
+    """The layer where activation memory peaks, and the tensors alive there."""
 
     layer: str
     bytes: int
-    alive: list[Alive]
+    alive: list[AliveJson]
     in_place: bool
     complete: bool
 
 
-class Totals(Struct):
+class TotalsJson(Struct):
     """Sums over all layers; those named in lower_bounds lack unknown layers (see coverage).
 
     macs, flops and ops are exact under every convention; convention_ops is the convention's figure.
@@ -129,7 +129,7 @@ class Totals(Struct):
     macs: int
     flops: int
     convention_ops: int | None
-    ops: Ops
+    ops: OpsJson
     activations: int
     activation_bytes: int
     convention_activations: int | None
@@ -138,13 +138,13 @@ class Totals(Struct):
     read_bytes: int
     write_bytes: int
     intensity: float | None
-    backward_ops: Ops
-    macs_by_dtype: dict[str, int]  # of the weights, else of the first input
+    backward_ops: OpsJson
+    macs_by_dtype: dict[str, int]  # dtype of the weights, else of the first input
     complete: bool
     lower_bounds: list[str]  # names of totals that are lower bounds
 
 
-class Coverage(Struct):
+class CoverageJson(Struct):
     """How many layers have figures."""
 
     known: int
@@ -153,28 +153,28 @@ class Coverage(Struct):
     estimated: int
 
 
-class Dtypes(Struct):
+class DtypesJson(Struct):
     """Elements by dtype: of the inputs, and of the outputs of layers with arithmetic."""
 
     inputs: dict[str, int]
     arithmetic: dict[str, int]
 
 
-class Stamp(Struct):
-    """What makes the figures reproducible."""
+class StampJson(Struct):
+    """What is needed to reproduce the figures: version, convention, batch, dtype."""
 
     version: str
     convention: str
     counts: str
-    figure: str | None  # what the convention's system calls convention_ops
+    figure: str | None  # the convention's own name for convention_ops
     batch: int
-    dtype: str  # `mixed` where dtypes has several
-    dtypes: Dtypes
+    dtype: str  # `mixed` if dtypes lists several
+    dtypes: DtypesJson
     text: str
 
 
-class Training(Struct):
-    """Bytes of one training step, by what holds them."""
+class TrainingJson(Struct):
+    """Bytes of one training step, by purpose."""
 
     optimizer: str
     total_bytes: int
@@ -186,12 +186,12 @@ class Training(Struct):
     working_bytes: int
     checkpoints: int
     complete: bool
-    kept_status: str  # of kept_bytes: exact | estimate
-    notes: list[str]  # why kept_bytes is an estimate, and of which layers
+    kept_status: str  # status of kept_bytes: exact | estimate
+    notes: list[str]  # why kept_bytes is an estimate, and for which layers
 
 
-class Language(Struct):
-    """Figures of a network that takes tokens; cache_bytes null where it keeps no keys."""
+class LanguageJson(Struct):
+    """Figures of a network that reads tokens; cache_bytes is null without a key-value cache."""
 
     tokens: int
     past: int
@@ -202,68 +202,71 @@ class Language(Struct):
     cache_bytes: dict[str, int] | None
 
 
-class Sums(Totals, kw_only=True):
-    """The totals alone, with what makes them reproducible."""
+class TotalsOnlyJson(TotalsJson, kw_only=True):
+    """The totals without the layers (`show --total --as json`)."""
 
     network: str
-    stamp: Stamp | None
-    coverage: Coverage
+    stamp: StampJson | None
+    coverage: CoverageJson
     notes: list[str]
 
 
-class Report(Struct):
-    """The whole account."""
+class ReportJson(Struct):
+    """The whole report."""
 
     network: str
-    inputs: list[Tensor]
-    outputs: list[Tensor]
-    totals: Totals
-    memory: Peak
-    layers: list[Layer]
-    stamp: Stamp | None
-    coverage: Coverage
+    inputs: list[TensorJson]
+    outputs: list[TensorJson]
+    totals: TotalsJson
+    memory: PeakJson
+    layers: list[LayerJson]
+    stamp: StampJson | None
+    coverage: CoverageJson
     findings: list[str]
-    notes: list[str] = []  # what the reader of a file has to say of it
-    stored: dict[str, dict[str, int]] = {}  # numbers stored, by what they are and their type
-    language: Language | None = None
-    training: Training | None = None
+    notes: list[str] = []  # remarks of the file reader
+    stored: dict[str, dict[str, int]] = {}  # stored elements by role and dtype
+    language: LanguageJson | None = None
+    training: TrainingJson | None = None
     fit: Fit | None = None
 
 
 def write(
-    report: ReportOf,
+    report: Report,
     *,
     stamp: bool = True,
     totals_only: bool = False,
-    asked: Answers = NONE_ASKED,
+    requested: MemoryResults = NOT_REQUESTED,
 ) -> str:
-    """The account as JSON text, indented."""
+    """The report as indented JSON text."""
     if totals_only:
-        return json_text(_sums(report, stamp=stamp))
-    return json_text(document(report, stamp=stamp, asked=asked))
+        return json_text(_totals_only(report, stamp=stamp))
+    return json_text(document(report, stamp=stamp, requested=requested))
 
 
 def schema() -> str:
-    """The JSON Schema of what `write` gives."""
+    """The JSON Schema of the document that `write` returns."""
     import msgspec
 
-    return json_text(msgspec.json.schema(Report))
+    # $defs, $refs and titles are class names
+    return re.sub(r'(\w+)Json"', r'\1"', json_text(msgspec.json.schema(ReportJson)))
 
 
-def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKED) -> Report:
-    """The account as plain values."""
+def document(
+    report: Report, *, stamp: bool = True, requested: MemoryResults = NOT_REQUESTED
+) -> ReportJson:
+    """The report as structs that can be encoded as JSON."""
     from layerscope.report.findings import findings
 
     memory = report.memory
-    return Report(
+    return ReportJson(
         network=report.name,
         inputs=[_tensor(tensor) for tensor in report.inputs],
         outputs=[_tensor(report.tensors[name]) for name in report.graph.outputs],
         totals=_totals(report),
-        memory=Peak(
+        memory=PeakJson(
             memory.peak_node,
             memory.peak_bytes,
-            [Alive(name, size) for name, size in memory.peak_alive],
+            [AliveJson(name, size) for name, size in memory.peak_alive],
             memory.in_place,
             memory.complete,
         ),
@@ -274,16 +277,16 @@ def document(report: ReportOf, *, stamp: bool = True, asked: Answers = NONE_ASKE
         notes=list(report.notes),
         stored=report.stored,
         language=_language(language(report)),
-        training=_training(asked.training),
-        fit=asked.fit,
+        training=_training(requested.training),
+        fit=requested.fit,
     )
 
 
-def _language(found: LanguageOf | None) -> Language | None:
+def _language(found: Language | None) -> LanguageJson | None:
     if found is None:
         return None
     macs = found.macs_per_token
-    return Language(
+    return LanguageJson(
         tokens=found.tokens,
         past=found.past,
         macs_per_token=int(macs) if macs.denominator == 1 else float(macs),
@@ -294,10 +297,10 @@ def _language(found: LanguageOf | None) -> Language | None:
     )
 
 
-def _training(training: TrainingOf | None) -> Training | None:
+def _training(training: Training | None) -> TrainingJson | None:
     if training is None:
         return None
-    return Training(
+    return TrainingJson(
         training.optimizer,
         training.total_bytes,
         training.weights_bytes,
@@ -313,9 +316,9 @@ def _training(training: TrainingOf | None) -> Training | None:
     )
 
 
-def _totals(report: ReportOf) -> Totals:
+def _totals(report: Report) -> TotalsJson:
     totals = report.totals
-    return Totals(
+    return TotalsJson(
         params=totals.params,
         buffers=totals.buffers,
         macs=totals.macs,
@@ -324,7 +327,9 @@ def _totals(report: ReportOf) -> Totals:
         ops=_ops(totals.ops),
         activations=totals.activations,
         activation_bytes=totals.activation_bytes,
-        convention_activations=totals.convention_activations if _counts_its_own(report) else None,
+        convention_activations=totals.convention_activations
+        if _has_own_activations(report)
+        else None,
         peak_activation_bytes=totals.peak_activation_bytes,
         param_bytes=totals.param_bytes,
         read_bytes=totals.read_bytes,
@@ -337,10 +342,10 @@ def _totals(report: ReportOf) -> Totals:
     )
 
 
-def _sums(report: ReportOf, *, stamp: bool) -> Sums:
+def _totals_only(report: Report, *, stamp: bool) -> TotalsOnlyJson:
     totals = _totals(report)
-    return Sums(
-        *[getattr(totals, name) for name in Totals.__struct_fields__],
+    return TotalsOnlyJson(
+        *[getattr(totals, name) for name in TotalsJson.__struct_fields__],
         network=report.name,
         stamp=_stamp(report) if stamp else None,
         coverage=_coverage(report),
@@ -348,62 +353,62 @@ def _sums(report: ReportOf, *, stamp: bool) -> Sums:
     )
 
 
-def _coverage(report: ReportOf) -> Coverage:
+def _coverage(report: Report) -> CoverageJson:
     coverage = report.coverage
-    return Coverage(coverage.known, coverage.total, coverage.unknown, coverage.estimated)
+    return CoverageJson(coverage.known, coverage.total, coverage.unknown, coverage.estimated)
 
 
-def _counts_its_own(report: ReportOf) -> bool:
-    """Whether the convention has a count of activations that is not ours."""
+def _has_own_activations(report: Report) -> bool:
+    """Whether the convention counts activations by a rule of its own."""
     counted = report.convention
     return counted.activations is not None
 
 
-def _stamp(report: ReportOf) -> Stamp:
+def _stamp(report: Report) -> StampJson:
     counted = report.convention
-    return Stamp(
+    return StampJson(
         version=report.version,
         convention=counted.name,
         counts=counted.says,
         figure=counted.figure or None,
         batch=report.batch,
         dtype=report.dtype,
-        dtypes=Dtypes(report.dtypes.inputs, report.dtypes.arithmetic),
+        dtypes=DtypesJson(report.dtypes.inputs, report.dtypes.arithmetic),
         text=report.stamp,
     )
 
 
-def _layer(layer: LayerOf, report: ReportOf) -> Layer:
-    known = layer.status != "unknown"
-    told = report.params_known(layer.node)  # a format may state weights of an op without a rule
-    own = _counts_its_own(report)
+def _layer(layer: Layer, report: Report) -> LayerJson:
+    has_ops = layer.status != "unknown"
+    has_params = report.params_known(layer.node)  # true if the file stores weights of an unknown op
+    own = _has_own_activations(report)
     source = layer.node.source
-    return Layer(
+    return LayerJson(
         name=layer.name,
         type=layer.op,
         scope=list(layer.scope),
         module=layer.node.module,
         inputs=[_tensor(tensor) for tensor in layer.inputs],
         outputs=[_tensor(tensor) for tensor in layer.outputs],
-        params=layer.params if told else None,
-        buffers=layer.cost.buffer_count if told else None,
+        params=layer.params if has_params else None,
+        buffers=layer.cost.buffer_count if has_params else None,
         weights=[
-            Param(p.name, p.role, p.shape, p.dtype, storage_of(layer.node, p))
+            ParamJson(p.name, p.role, p.shape, p.dtype, storage_of(layer.node, p))
             for p in layer.cost.params
         ],
-        ops=_ops(layer.ops) if known else None,
-        flops=layer.ops.flops if known else None,
-        convention_ops=layer.convention_ops if known else None,
-        activations=layer.activations if known else None,
-        activation_bytes=layer.activation_bytes if known else None,
-        convention_activations=layer.convention_activations if known and own else None,
-        read_bytes=layer.cost.read_bytes if known else None,
-        write_bytes=layer.cost.write_bytes if known else None,
-        intensity=_float(layer.intensity) if known else None,
+        ops=_ops(layer.ops) if has_ops else None,
+        flops=layer.ops.flops if has_ops else None,
+        convention_ops=layer.convention_ops if has_ops else None,
+        activations=layer.activations if has_ops else None,
+        activation_bytes=layer.activation_bytes if has_ops else None,
+        convention_activations=layer.convention_activations if has_ops and own else None,
+        read_bytes=layer.cost.read_bytes if has_ops else None,
+        write_bytes=layer.cost.write_bytes if has_ops else None,
+        intensity=_float(layer.intensity) if has_ops else None,
         gemm=layer.gemm,
         field=_field(layer.field) if layer.field else None,
         fields=[_field(field) for field in report.fields.get(layer.node.outputs[0], ())],
-        backward_ops=_ops(report.backward[layer.name]) if known else None,
+        backward_ops=_ops(report.backward[layer.name]) if has_ops else None,
         status=layer.status,
         note=layer.cost.note,
         source=str(source) if source else "",
@@ -412,17 +417,17 @@ def _layer(layer: LayerOf, report: ReportOf) -> Layer:
     )
 
 
-def _tensor(tensor: TensorOf) -> Tensor:
+def _tensor(tensor: Tensor) -> TensorJson:
     size = tensor.bytes if tensor.shape is not None else None
-    return Tensor(tensor.name, tensor.shape, tensor.dtype, size, tensor.declared)
+    return TensorJson(tensor.name, tensor.shape, tensor.dtype, size, tensor.declared)
 
 
-def _ops(ops: OpsOf) -> Ops:
-    return Ops(ops.mac, ops.add, ops.mul, ops.comp, ops.div, ops.exp)
+def _ops(ops: Ops) -> OpsJson:
+    return OpsJson(ops.mac, ops.add, ops.mul, ops.comp, ops.div, ops.exp)
 
 
-def _field(field: FieldOf) -> Field:
-    return Field(
+def _field(field: Field) -> FieldJson:
+    return FieldJson(
         field.input,
         [size if isinstance(size, int) else "everything" for size in field.size],
         [decimal(value) for value in field.stride],

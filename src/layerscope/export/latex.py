@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from layerscope.escaping import latex as escape
 from layerscope.escaping import one_line
-from layerscope.export.table import View, table
+from layerscope.export.table import TableView, table
 from layerscope.report.numbers import cell_text
 from layerscope.report.types import Report
 
 COLUMNS = ("name", "type", "window", "output", "params", "params%", "macs", "macs%")
 
 
-def write(report: Report, view: View | None = None) -> str:
-    """A tabular of the tree with rules above, below and before the total; needs booktabs."""
-    grid = table(report, view or View(), COLUMNS, tree=True)
+def write(report: Report, view: TableView | None = None) -> str:
+    """A tabular of the module tree; needs the LaTeX package booktabs."""
+    grid = table(report, view or TableView(), COLUMNS, tree=True)
     align = "".join("l" if column.kind == "text" else "r" for column in grid.columns)
     lines = [rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
     lines.append(" & ".join(escape(column.title) for column in grid.columns) + r" \\")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.escaping import markdown as escape
-from layerscope.export.table import View, table
+from layerscope.export.table import TableView, table
 from layerscope.report.numbers import cell_text
 from layerscope.report.types import Report
 
@@ -21,9 +21,9 @@ COLUMNS = (
 )
 
 
-def write(report: Report, view: View | None = None) -> str:
-    """The tree as a table, scopes in bold, the total last."""
-    grid = table(report, view or View(), COLUMNS, tree=True)
+def write(report: Report, view: TableView | None = None) -> str:
+    """The module tree as a table, scopes in bold, the total last."""
+    grid = table(report, view or TableView(), COLUMNS, tree=True)
     lines = [
         "| " + " | ".join(escape(column.title) for column in grid.columns) + " |",
         "|" + "|".join(" :--- " if c.kind == "text" else " ---: " for c in grid.columns) + "|",

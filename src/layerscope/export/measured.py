@@ -1,4 +1,4 @@
-"""A measurement as a table for people, as csv, Markdown or JSON."""
+"""A measurement as text, Markdown, csv or JSON."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from fractions import Fraction
 from layerscope.errors import UnknownName
 from layerscope.escaping import csv_cell
 from layerscope.export.footer import stamps
-from layerscope.export.grid import Cell, lay_out, markdown, named
+from layerscope.export.grid import Cell, TimeView, lay_out, markdown, named
 from layerscope.export.run_json import write_json
-from layerscope.export.text import Style, plain
 from layerscope.report.measurement import Machine, Measurement, Run
 from layerscope.report.numbers import bytes_text, ratio_text, short_text
 from layerscope.report.timed import TimedRow, timed
@@ -24,42 +23,39 @@ CSV = (
     "layer", "kind", "type", "layers", "time_s", "min_s", "median_s", "share", "cumulative",
     "flops", "bytes", "gflops_s", "gb_s", "intensity", "m", "n", "k", "gemms", "roof", "roof_share",
 )  # fmt: skip
-SHORT = 0.85  # of the peak: below it, the report says which layers are why
+SHORT = 0.85  # share of the peak FLOP/s below which the slowest layers are named
 
 
 def write(
     measurement: Measurement,
     report: Report,
     form: str = "text",
-    *,
-    width: int | None = None,
-    style: Style = plain,
-    sort: bool = False,
-    top: int | None = None,
+    view: TimeView | None = None,
 ) -> str:
     """The measurement in that form."""
+    view = view or TimeView()
     if form == "json":
         return write_json(measurement, report)
     if form == "csv":
         return _csv(measurement, report)
     if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}, boda")
+        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)} or boda")
     blocks = []
     for run in measurement.runs:
-        rows = timed(report, run, measurement.machine, sort=sort)
-        cells = _cells(rows, run, top)
-        table = markdown(cells) if form == "markdown" else lay_out(cells, width, style)
+        rows = timed(report, run, measurement.machine, sort=view.sort)
+        cells = _cells(rows, run, view.top)
+        table = markdown(cells) if form == "markdown" else lay_out(cells, view.width, view.style)
         head = stamps([f"{run.engine}, fusion {run.fusion}"], form) + "\n"
         below = stamps(_below(run, rows, report, measurement.machine), form)
         blocks.append((head if len(measurement.runs) > 1 else "") + table + "\n" + below)
     if len(measurement.runs) > 1:
-        blocks.append(_side_by_side(measurement, report, width, style, form))
+        blocks.append(_side_by_side(measurement, report, view, form))
     blocks.append(stamps((*measurement.failures, stamp(measurement)), form))
     return "\n".join(blocks)
 
 
 def stamp(measurement: Measurement) -> str:
-    """One line: version, network, engines, threads, processor, when."""
+    """One line: version, network, engines, threads, processor and date."""
     engines = ", ".join(
         dict.fromkeys(f"{run.engine} {run.engine_version}" for run in measurement.runs)
     )
@@ -119,7 +115,7 @@ def _row(each: TimedRow) -> list[Cell]:
 
 
 def _rate(value: float) -> str:
-    """In thousands of millions a second."""
+    """In units of 1e9 per second."""
     scaled = value / 1e9
     return (
         f"{scaled:.0f}" if scaled >= 100 else f"{scaled:.1f}" if scaled >= 10 else f"{scaled:.2f}"
@@ -131,7 +127,7 @@ def _percent(share: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Three digits with a unit."""
+    """A time with three significant digits and a unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         value = seconds / scale
         if abs(value) >= 1 or unit == "us":
@@ -141,19 +137,19 @@ def time_text(seconds: float) -> str:
 
 
 def _below(run: Run, rows: list[TimedRow], report: Report, machine: Machine | None) -> list[str]:
-    """What the rows add up to, how steady it is, memory, peak, energy, remarks."""
+    """Lines under the table: total and spread, attribution, memory, peak FLOP/s, energy, notes."""
     timing = run.timing
     lines = [
         f"End to end {time_text(timing.end_to_end_s)}, the median of {len(timing.runs_s)} runs "
-        f"(min {time_text(timing.min_s)}, quartiles {timing.spread:.1%} apart); CPU "
-        f"{time_text(timing.cpu_s)}; contention {timing.contention:.2f}.",
+        f"(min {time_text(timing.min_s)}, interquartile range {timing.spread:.1%}); CPU "
+        f"time {time_text(timing.cpu_s)}; contention {timing.contention:.2f}.",
         f"Attributed to source layers {timing.attributed:.1%}, layout changes "
         f"{timing.layout_s / timing.end_to_end_s:.1%}, unattributed "
         f"{timing.unattributed_s / timing.end_to_end_s:.1%}.",
     ]
     if timing.overhead is not None and timing.unprofiled_median_s is not None:
         lines.append(
-            f"Profiling costs {timing.overhead:+.1%}: without it "
+            f"Profiling overhead {timing.overhead:+.1%}: without it "
             f"{time_text(timing.unprofiled_median_s)}, "
             f"min {time_text(timing.unprofiled_min_s or 0)}."
         )
@@ -161,43 +157,44 @@ def _below(run: Run, rows: list[TimedRow], report: Report, machine: Machine | No
     lines += peak_lines(run, rows, report, machine)
     if run.energy is not None:
         watts = f"{run.energy.watts:.3g} W, {run.energy.source}"
-        lines.append(f"Energy {run.energy.joules:.3g} J a run at {watts}.")
+        lines.append(f"Energy {run.energy.joules:.3g} J per run at {watts}.")
     if run.difference is not None:
         lines.append(
-            f"Outputs differ from the first engine's by {run.difference:.1e} of their size."
+            f"Largest relative difference to the outputs of the first engine: {run.difference:.1e}."
         )
     if run.removed:
         names = ", ".join(run.removed[:5])
         more = f" and {len(run.removed) - 5} more" if len(run.removed) > 5 else ""
-        lines.append(f"No time of their own, folded or dropped: {names}{more}.")
+        lines.append(f"Folded or removed by the engine, no time of their own: {names}{more}.")
     return lines + [note if run.complete else f"INCOMPLETE: {note}" for note in run.notes]
 
 
 def memory_lines(run: Run) -> list[str]:
-    """Peak of activations: measured beside predicted."""
+    """Measured peak activation memory beside the predicted one."""
     memory = run.memory
     if memory.measured_peak_bytes is None:
         return []
-    line = f"Peak of activations {bytes_text(memory.measured_peak_bytes)} measured"
+    line = f"Peak activation memory {bytes_text(memory.measured_peak_bytes)} measured"
     if memory.predicted_peak_bytes is not None:
         apart = memory.measured_peak_bytes / memory.predicted_peak_bytes - 1
-        line += f", {bytes_text(memory.predicted_peak_bytes)} predicted by liveness ({apart:+.1%})"
-    return [f"{line}; with nothing fused {bytes_text(memory.source_peak_bytes)}."]
+        predicted = bytes_text(memory.predicted_peak_bytes)
+        line += f", {predicted} predicted from tensor lifetimes ({apart:+.1%})"
+    return [f"{line}; without fusion {bytes_text(memory.source_peak_bytes)}."]
 
 
 def peak_lines(
     run: Run, rows: list[TimedRow], report: Report, machine: Machine | None
 ) -> list[str]:
-    """FLOP/s beside the measured peak of products, and where they fall short, the layers."""
+    """Achieved FLOP/s beside the measured peak, and the layers that lose most time."""
     peak = machine.peak(report.float_dtype, run.threads) if machine else None
     if machine is None or peak is None:
-        return ["No roofs: `layerscope machine` measures them once for this processor."]
+        return ["No roofline: run `layerscope machine` once to measure this processor."]
     macs = sum(each.macs for each in rows)
     rate = 2 * macs / run.timing.end_to_end_s
     share = rate / peak.flops.best
     lines = [
-        f"Products at {short_text(int(rate))}FLOP/s, {share:.0%} of the "
-        f"{short_text(int(peak.flops.best))}FLOP/s measured of {peak.dtype} products on "
+        f"Matrix products run at {short_text(int(rate))}FLOP/s, {share:.0%} of the peak of "
+        f"{short_text(int(peak.flops.best))}FLOP/s measured for {peak.dtype} on "
         f"{run.threads} threads."
     ]
     if share >= SHORT or not macs:
@@ -205,14 +202,14 @@ def peak_lines(
     ideal = {id(each): 2 * each.macs / peak.flops.best for each in rows}
     lost = sorted(rows, key=lambda each: ideal[id(each)] - each.row.time_s)
     whole = sum(each.row.time_s - ideal[id(each)] for each in rows)
-    told = []
+    slowest = []
     for each in lost[:5]:
         missing = each.row.time_s - ideal[id(each)]
         if missing <= 0 or missing < 0.02 * whole:
             break
-        told.append(f"{each.row.name} {missing / whole:.0%} ({_why(each)})")
-    if told:
-        lines.append(f"What is missing to the peak is lost in: {'; '.join(told)}.")
+        slowest.append(f"{each.row.name} {missing / whole:.0%} ({_why(each)})")
+    if slowest:
+        lines.append(f"Largest shares of the time lost to the peak: {'; '.join(slowest)}.")
     return lines
 
 
@@ -220,7 +217,7 @@ def _why(each: TimedRow) -> str:
     if each.row.kind != "layer":
         return each.row.kind
     if not each.macs:
-        return "no products"
+        return "no matrix products"
     if each.roof is not None and each.roof.name != "compute":
         return f"{each.roof.name} bandwidth, {each.intensity:.1f} FLOP/B"
     gemm = each.gemm
@@ -230,10 +227,8 @@ def _why(each: TimedRow) -> str:
     return f"{each.flops_s / 1e9:.0f} GFLOP/s"
 
 
-def _side_by_side(
-    measurement: Measurement, report: Report, width: int | None, style: Style, form: str
-) -> str:
-    """Layers of all runs beside each other, the quickest marked; what fusing saves."""
+def _side_by_side(measurement: Measurement, report: Report, view: TimeView, form: str) -> str:
+    """Layers of all runs side by side, the fastest marked with *; time saved by fusion."""
     runs = measurement.runs
     titles = [f"{run.engine}{'' if run.fusion == 'on' else ' unfused'}" for run in runs]
     keyed = [_by_layer(run) for run in runs]
@@ -253,13 +248,13 @@ def _side_by_side(
         [named("end to end"),
          *(Cell(time_text(t) + ("*" if t == min(whole) else " ")) for t in whole)]
     )  # fmt: skip
-    text = markdown(table) if form == "markdown" else lay_out(table, width, style)
+    text = markdown(table) if form == "markdown" else lay_out(table, view.width, view.style)
     lines = [fusing(runs, report)] if {run.fusion for run in runs} == {"on", "off"} else []
     return text + "".join(f"\n{line}\n" for line in lines if line)
 
 
 def fusing(runs: tuple[Run, ...], report: Report) -> str:
-    """What the engine saves by fusing: in all, and what activations take on their own."""
+    """Time saved by all optimisations, and by fusing layers into others."""
     on = next(run for run in runs if run.fusion == "on")
     off = next((r for r in runs if r.fusion == "off" and r.engine == on.engine), None)
     if off is None:
@@ -283,13 +278,13 @@ def _by_layer(run: Run) -> dict[tuple[str, ...], float]:
 
 
 def set_time(rows: dict[tuple[str, ...], float], members: tuple[str, ...]) -> list[float]:
-    """Times of the rows that lie within those layers."""
+    """Times of the rows whose layers are all among `members`."""
     wanted = set(members)
     return [time for layers, time in rows.items() if set(layers) <= wanted]
 
 
 def _common(keyed: list[dict[tuple[str, ...], float]], order: list[str]) -> list[tuple[str, ...]]:
-    """The smallest groups of layers that are whole rows of every run."""
+    """The smallest groups of layers that are a union of whole rows in every run."""
     root: dict[str, str] = {}
 
     def find(name: str) -> str:

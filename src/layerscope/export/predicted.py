@@ -1,4 +1,4 @@
-"""A prediction as a table for people, as csv, Markdown or JSON."""
+"""A prediction as text, Markdown, csv or JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from msgspec import Struct
 from layerscope.errors import UnknownName
 from layerscope.escaping import csv_cell, json_text
 from layerscope.export.footer import stamps
-from layerscope.export.grid import Cell, lay_out, markdown, named
+from layerscope.export.grid import Cell, TimeView, lay_out, markdown, named
 from layerscope.export.measured import time_text
-from layerscope.export.text import Style, plain
 from layerscope.report.numbers import bytes_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
@@ -20,16 +19,16 @@ FORMS = ("text", "markdown", "csv", "json")
 UNKNOWN, AT_LEAST, AT_MOST = "?", "≥ ", "≤ "
 
 
-class Band(Struct, frozen=True):
-    """Between which times the sum lies, two times of three; no upper end of a lower bound."""
+class IntervalJson(Struct, frozen=True):
+    """The 68 % interval of the total; `high_s` is null if the total is a lower bound."""
 
     low_s: float
     high_s: float | None
     relative: float
 
 
-class Document(Struct, frozen=True):
-    """The JSON of a prediction; `time_s` of a layer is null where it is unknown."""
+class PredictionJson(Struct, frozen=True):
+    """The JSON of a prediction; `time_s` of a layer is null if it is unknown."""
 
     network: str
     machine: str
@@ -37,11 +36,11 @@ class Document(Struct, frozen=True):
     batch: int
     dtype: str
     total_s: float
-    total_is: str  # "≥" where the sum lacks layers of unknown operators, else "="
+    total_is: str  # "≥" if operators without a time are missing from the sum, else "="
     unknown: dict[str, int]  # rows without a time, by operator
-    floor_s: float  # what the machine needs at least
-    images_per_s: float | None  # at most, where total_s is at least
-    band: Band
+    floor_s: float  # lower bound from the peak FLOP/s and bandwidth of the machine
+    images_per_s: float | None  # an upper bound if total_s is a lower bound
+    band: IntervalJson
     layers: tuple[LayerGuess, ...]
     source: str
     notes: tuple[str, ...]
@@ -51,27 +50,25 @@ class Document(Struct, frozen=True):
 def write(
     found: Prediction,
     form: str = "text",
-    *,
-    width: int | None = None,
-    style: Style = plain,
-    sort: bool = False,
-    top: int | None = None,
+    view: TimeView | None = None,
 ) -> str:
     """The prediction in that form."""
+    view = view or TimeView()
     if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; known: {', '.join(FORMS)}")
+        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
     if form == "json":
         return _json(found)
     rows = list(found.rows)
-    if sort:  # what is unknown may be the longest
+    if view.sort:  # unknown times first: they may be the longest
         rows.sort(key=lambda row: -row.time_s if row.time_s is not None else float("-inf"))
     if form == "csv":
         return _csv(found, rows)
     table = [[named("layer"), named("kind"), Cell("time"), Cell("%"), Cell("cum %"), Cell("±")]]
     passed = 0.0
-    for row in rows[:top]:
+    for row in rows[: view.top]:
         passed += row.time_s or 0.0
         table.append([named(row.name), named(row.kind), *_figures(found, row, passed)])
+    top = view.top
     if top is not None and top < len(rows):
         rest = sum(row.time_s or 0.0 for row in rows[top:])
         sign = AT_LEAST if any(row.time_s is None for row in rows[top:]) else ""
@@ -83,12 +80,12 @@ def write(
         [named("total"), named(""), Cell(_total(found)), Cell(_share(found, found.total_s)),
          Cell(""), Cell(f"{found.error:.0%}")]
     )  # fmt: skip
-    text = markdown(table) if form == "markdown" else lay_out(table, width, style)
+    text = markdown(table) if form == "markdown" else lay_out(table, view.width, view.style)
     return text + "\n" + stamps(lines_of(found), form)
 
 
 def _figures(found: Prediction, row: LayerGuess, passed: float) -> list[Cell]:
-    """Time, share, share so far and error of a row."""
+    """Time, share, cumulative share and error of a row."""
     if row.time_s is None or row.error is None:
         return [Cell(UNKNOWN)] * 4
     shares = (_share(found, row.time_s), _share(found, passed))
@@ -96,7 +93,7 @@ def _figures(found: Prediction, row: LayerGuess, passed: float) -> list[Cell]:
 
 
 def _share(found: Prediction, seconds: float) -> str:
-    """Percent of the sum; unknown where that is a lower bound."""
+    """Percent of the total; "?" if the total is a lower bound."""
     if found.is_lower_bound or not found.total_s:
         return UNKNOWN
     return f"{seconds / found.total_s * 100:.1f}"
@@ -107,7 +104,7 @@ def _total(found: Prediction) -> str:
 
 
 def _csv(found: Prediction, rows: Sequence[LayerGuess]) -> str:
-    """A row a line, the sum in the last one."""
+    """One line per row, then the total."""
     import csv
 
     out = StringIO()
@@ -124,30 +121,30 @@ def _csv(found: Prediction, rows: Sequence[LayerGuess]) -> str:
 
 
 def lines_of(found: Prediction) -> list[str]:
-    """The sum with its band, what it is by, and what it is of."""
+    """Lines under the table: total with its interval, peak memory, notes, machine and engine."""
     name = f"{found.network}, batch {found.batch}"
     rate = f"{found.images_per_s:.4g}" if found.images_per_s is not None else UNKNOWN
     if found.high_s is None:
         ops = ", ".join(f"{op} ×{count}" for op, count in found.unknown.items())
         lines = [
-            f"{name}: {_total(found)}; {AT_MOST if found.images_per_s else ''}{rate} a second.",
+            f"{name}: {_total(found)}; {AT_MOST if found.images_per_s else ''}{rate} images/s.",
             f"Unknown operators have no time: {ops}. The total is a lower bound.",
         ]
     else:
         lines = [
-            f"{name}: {_total(found)}, two times of three between {time_text(found.low_s)} and "
-            f"{time_text(found.high_s)}; {rate} a second."
+            f"{name}: {_total(found)}, {time_text(found.low_s)} to {time_text(found.high_s)} "
+            f"(68 % interval); {rate} images/s."
         ]
     return [
         *lines,
-        f"Peak of activations {bytes_text(found.peak_bytes)} with nothing fused.",
+        f"Peak activation memory {bytes_text(found.peak_bytes)} without fusion.",
         *found.notes,
         f"layerscope {found.version} · {found.machine} · {found.engine} · fitted on {found.source}",
     ]
 
 
 def _json(found: Prediction) -> str:
-    document = Document(
+    document = PredictionJson(
         network=found.network,
         machine=found.machine,
         engine=found.engine,
@@ -158,7 +155,7 @@ def _json(found: Prediction) -> str:
         unknown=found.unknown,
         floor_s=found.floor_s,
         images_per_s=found.images_per_s,
-        band=Band(found.low_s, found.high_s, found.error),
+        band=IntervalJson(found.low_s, found.high_s, found.error),
         layers=found.rows,
         source=found.source,
         notes=found.notes,

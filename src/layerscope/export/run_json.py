@@ -1,4 +1,4 @@
-"""The JSON of a measurement: written, and read back."""
+"""Write a measurement as JSON (`measure -o run.json`) and read it back."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from layerscope.report.quantities import check_stored
 from layerscope.report.timed import TimedRow, timed
 from layerscope.report.types import Report
 
-SCHEMA = 1  # of the document: a newer one is refused by its number
+SCHEMA = 1  # version of the document; a file with a newer one is refused
 
 
-class LayerLine(Struct, frozen=True):
-    """One source layer: `time_s` is that of its row, null where it runs as part of another."""
+class LayerTimeJson(Struct, frozen=True):
+    """One source layer; `time_s` is null if the layer runs as part of another (`fused_into`)."""
 
     name: str
     type: str
@@ -36,8 +36,8 @@ class LayerLine(Struct, frozen=True):
     roof_share: float | None
 
 
-class Document(Struct, frozen=True):
-    """The JSON of a measurement: the first run by layer, then everything that was kept."""
+class MeasurementJson(Struct, frozen=True):
+    """The JSON of a measurement: the first run by layer, then all runs and the graph."""
 
     kind: str
     network: str
@@ -47,7 +47,7 @@ class Document(Struct, frozen=True):
     measured: str
     engine: str
     timing: Timing
-    layers: list[LayerLine]
+    layers: list[LayerTimeJson]
     complete: bool
     notes: tuple[str, ...]
     failures: tuple[str, ...]
@@ -58,26 +58,28 @@ class Document(Struct, frozen=True):
 
 
 def write_json(measurement: Measurement, report: Report) -> str:
-    """The document that `-o run.json` keeps."""
+    """The JSON text that `-o run.json` writes."""
     return json_text(document(measurement, report), indent=1)
 
 
-def document(measurement: Measurement, report: Report) -> Document:
-    """The first run by layer, then everything that was kept."""
+def document(measurement: Measurement, report: Report) -> MeasurementJson:
+    """The structs of the JSON of a measurement."""
     run = measurement.runs[0]
     rows = timed(report, run, measurement.machine)
-    lines: dict[str, LayerLine] = {}
+    layers: dict[str, LayerTimeJson] = {}
     for each in rows:
         if each.row.kind != "layer":
             continue
         for name in each.row.layers:
-            lines[name] = _line(name, each, report, main=name == each.main)
+            layers[name] = _layer(name, each, report, main=name == each.main)
     for name in run.removed:
         if name in report.by_name:
             op = report.by_name[name].op
-            lines[name] = LayerLine(name, op, 0.0, 0.0, None, 0, 0, None, None, None, None, None)
+            layers[name] = LayerTimeJson(
+                name, op, 0.0, 0.0, None, 0, 0, None, None, None, None, None
+            )
     order = [node.name for node in report.graph.nodes]
-    return Document(
+    return MeasurementJson(
         kind=measurement.kind,
         network=measurement.network,
         batch=measurement.batch,
@@ -86,7 +88,7 @@ def document(measurement: Measurement, report: Report) -> Document:
         measured=measurement.measured,
         engine=run.engine,
         timing=run.timing,
-        layers=[lines[name] for name in order if name in lines],
+        layers=[layers[name] for name in order if name in layers],
         complete=run.complete,
         notes=run.notes,
         failures=measurement.failures,
@@ -96,11 +98,11 @@ def document(measurement: Measurement, report: Report) -> Document:
     )
 
 
-def _line(name: str, each: TimedRow, report: Report, *, main: bool) -> LayerLine:
+def _layer(name: str, each: TimedRow, report: Report, *, main: bool) -> LayerTimeJson:
     op = report.by_name[name].op if name in report.by_name else ""
     if not main:
-        return LayerLine(name, op, None, None, each.main, 0, 0, None, None, None, None, None)
-    return LayerLine(
+        return LayerTimeJson(name, op, None, None, each.main, 0, 0, None, None, None, None, None)
+    return LayerTimeJson(
         name, op, each.row.time_s, each.share, None, each.flops, each.moved_bytes,
         each.flops_s / 1e9, each.bytes_s / 1e9, each.intensity,
         each.roof.name if each.roof else None, each.roof.share if each.roof else None,
@@ -108,42 +110,42 @@ def _line(name: str, each: TimedRow, report: Report, *, main: bool) -> LayerLine
 
 
 def read_file(path: str) -> Measurement:
-    """The measurement in a file; one line says what is wrong with it."""
+    """The measurement in a file; raises FormatError if the file holds none."""
     from layerscope.formats.documents import contents
 
     data = contents(path)
     try:
-        head = msgspec.json.decode(data, type=Head)
+        head = msgspec.json.decode(data, type=RunHeader)
         if head.schema > SCHEMA:
             raise FormatError(
                 f"{path}: a run of layerscope {head.version or '?'} in schema {head.schema}, newer "
-                f"than the {SCHEMA} that this one reads; pip install --upgrade layerscope"
+                f"than schema {SCHEMA}, which this version reads; pip install --upgrade layerscope"
             )
         return checked(read_json(data), path)
     except msgspec.ValidationError as error:
         raise FormatError(
-            f"{path}: no run in the schema of this layerscope: {error}; measure again"
+            f"{path}: not a run in the schema of this version: {error}; measure again"
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: no run of `layerscope measure`: {error}") from None
+        raise FormatError(f"{path}: not a run of `layerscope measure`: {error}") from None
     except RecursionError:
         raise FormatError(f"{path}: JSON that is nested too deeply") from None
 
 
 def read_json(text: bytes) -> Measurement:
-    """The measurement that a document holds."""
+    """The measurement in JSON text, unchecked."""
     return msgspec.json.decode(text, type=Measurement)
 
 
-class Head(Struct, frozen=True):
-    """What a document of any schema says of itself."""
+class RunHeader(Struct, frozen=True):
+    """Fields that a document of any schema version has."""
 
     schema: int = 1
     version: str = ""
 
 
 def checked(measurement: Measurement, path: str) -> Measurement:
-    """A measurement whose numbers can be of a run: finite, of 63 bits, times above zero."""
+    """The measurement if its numbers are valid: finite, at most 63 bits, times above zero."""
     check_stored(msgspec.to_builtins(measurement), path)
     if not measurement.runs:
         raise FormatError(f"{path}: no run in it")
@@ -159,19 +161,19 @@ def checked(measurement: Measurement, path: str) -> Measurement:
                 raise FormatError(f"{path}: {run.engine}: {name} {value}, expected more than 0")
         for row in run.rows:
             if row.kind == "layer" and not row.layers:
-                raise FormatError(f"{path}: {run.engine}: row {row.name!r} is of no layer")
+                raise FormatError(f"{path}: {run.engine}: row {row.name!r} names no layer")
     machine = measurement.machine
     rates = [] if machine is None else [
         *(peak.flops.best for peak in machine.peaks), *(level.rate.best for level in machine.levels)
     ]  # fmt: skip
     if any(rate <= 0 for rate in rates):
-        raise FormatError(f"{path}: a limit of the machine that is not above 0")
+        raise FormatError(f"{path}: a peak or bandwidth of the machine is not above 0")
     return measurement
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Take what a damaged graph raises for a fault of the file that it was kept in."""
+    """Raise errors from a damaged graph as FormatError of the file that stores it."""
     try:
         yield
     except InputError as error:

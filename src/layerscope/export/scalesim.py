@@ -1,17 +1,17 @@
-"""Topologies for SCALE-Sim: a csv of convolutions, or of products (M, N, K).
+"""Topologies for SCALE-Sim: a csv of convolutions, or of matrix products (M, N, K).
 
 Checked against scalesim-project/SCALE-Sim: README.md (both kinds of file, `-i gemm`), the reader
 scalesim/topology_utils.py, and topologies/conv_nets/{mobilnet_paper,Resnet50}.csv,
 topologies/GEMM_mnk/{tiny_llm,vit_s}.csv. As there, a line ends in a comma, which the reader drops.
 
-- The reader knows no padding and rounds the number of positions up, so the input is given as large
-  as the windows reach: (positions - 1) * stride + kernel. Dilation it does not know either: the
-  window counts as dense, with the same products and a smaller input.
-- It has one stride, no batch and at most two axes: a convolution that needs more is written as the
-  product it amounts to, as are linear layers (its files have `FC, 1, 1, 1, 1, 2048, 1000, 1,`): M
-  rows of K channels under N filters of 1x1.
-- A name with DP in it makes the reader run every channel by itself: depthwise convolutions are
-  written so, and no other name keeps these two letters. Other groups it has none: a row each.
+- The reader has no padding and rounds the number of output positions up, so the input size is
+  written as (positions - 1) * stride + kernel. It has no dilation either: a dilated kernel is
+  written as a dense one, with the same products and a smaller input.
+- It has one stride, no batch and at most two spatial axes. Other convolutions are written as a
+  matrix product, as are linear layers (its files have `FC, 1, 1, 1, 1, 2048, 1000, 1,`): M rows of
+  K channels under N filters of 1x1.
+- The reader runs every channel separately if the name contains DP. Depthwise convolutions get such
+  a name, and DP is removed from all other names. Other groups are written as one row each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from layerscope.export.nests import Nest, Window, nests, unique
+from layerscope.export.loop_nests import ConvLoops, LoopNest, loop_nests
+from layerscope.graph.names import unique_names
 from layerscope.report.types import Report
 
 HEAD = (
@@ -27,26 +28,26 @@ HEAD = (
     "Strides,"
 )
 
-Row = tuple[str, tuple[int, ...]]
+TopologyRow = tuple[str, tuple[int, ...]]
 
 
 def write(report: Report) -> str:
-    """A row a convolution or product; one a group or a head where there are several."""
-    return _table(HEAD, [row for nest in nests(report) for row in _rows(nest)])
+    """One row per convolution or product, and per group or head if there are several."""
+    return _table(HEAD, [row for nest in loop_nests(report) for row in _rows(nest)])
 
 
 def write_gemm(report: Report) -> str:
-    """A row a product, for `-i gemm`: batch, groups and windows of any kind as M, N, K."""
+    """One row per product, for `-i gemm`: batch, groups and windows of any kind as M, N, K."""
     rows = [
         (name, (nest.gemm.m, nest.gemm.n, nest.gemm.k))
-        for nest in nests(report)
+        for nest in loop_nests(report)
         for name in _copies(nest)
     ]
     return _table("Layer,M,N,K,", rows)
 
 
-def _table(head: str, rows: Sequence[Row]) -> str:
-    names = unique(name for name, _ in rows)
+def _table(head: str, rows: Sequence[TopologyRow]) -> str:
+    names = unique_names(name for name, _ in rows)
     lines = [
         f"{name}, {', '.join(map(str, sizes))},"
         for name, (_, sizes) in zip(names, rows, strict=True)
@@ -54,7 +55,7 @@ def _table(head: str, rows: Sequence[Row]) -> str:
     return "\n".join([head, *lines]) + "\n"
 
 
-def _rows(nest: Nest) -> Iterator[Row]:
+def _rows(nest: LoopNest) -> Iterator[TopologyRow]:
     window = nest.window
     sizes: tuple[int, ...]
     if window is None or window.batch > 1 or _stride(window) == 0:
@@ -72,13 +73,13 @@ def _rows(nest: Nest) -> Iterator[Row]:
     yield from ((name, sizes) for name in _copies(nest))
 
 
-def _stride(window: Window) -> int:
-    """The stride of both axes, 0 where they differ; that of a single position says nothing."""
+def _stride(window: ConvLoops) -> int:
+    """The common stride of both axes, 0 if they differ; an axis of one position has no stride."""
     strides = {axis.stride for axis in (window.y, window.x) if axis.output > 1} or {1}
     return strides.pop() if len(strides) == 1 else 0
 
 
-def _copies(nest: Nest) -> list[str]:
+def _copies(nest: LoopNest) -> list[str]:
     name = _name(nest.name)
     count = nest.gemm.count
     return [name] if count == 1 else [f"{name}_{n}" for n in range(count)]

@@ -1,9 +1,9 @@
-"""A report as a grid of columns and rows, before any format prints it."""
+"""The columns and rows of a report, before a format prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from fractions import Fraction
 
 from msgspec import Struct
 
@@ -13,21 +13,25 @@ from layerscope.report.groups import grouped
 from layerscope.report.tree import TableRow, is_idle, layer_rows, total_row, tree_rows
 from layerscope.report.types import Report
 
+CellValue = int | str | Fraction | None
 
-class View(Struct, frozen=True):
-    """What of a report is asked for. Empty columns mean the format's own choice."""
 
-    columns: tuple[str, ...] = ()
+class TableView(Struct, frozen=True):
+    """Which rows and columns of a report to print; without `columns` the format chooses them."""
+
+    columns: Sequence[str] = ()
     depth: int | None = None
     sort: str = ""
     top: int | None = None
     fold: bool = True
-    by: str = ""  # layers gathered by module or operation, or not at all; "" for the tree
-    all: bool = False  # also the layers that a tree leaves out because the run has none of them
+    by: str = ""  # group rows by module, op or layer; "" prints the module tree
+    all: bool = (
+        False  # also layers that only compute shapes and constants, which the tree leaves out
+    )
 
 
-class Table(Struct, frozen=True):
-    """Chosen columns, rows and the total, with a note where rows were left out."""
+class ReportTable(Struct, frozen=True):
+    """Columns, rows and the total, with a note if rows were left out."""
 
     columns: tuple[Column, ...]
     rows: list[TableRow]
@@ -35,28 +39,23 @@ class Table(Struct, frozen=True):
     report: Report
     note: str = ""
 
-    def cells(self, row: TableRow) -> list[Any]:
+    def cells(self, row: TableRow) -> list[CellValue]:
         """Values of one row, in the order of the columns."""
         return [cell(column, row, self.report) for column in self.columns]
 
 
-OF_ONE = (
-    "window",
-    "input",
-    "output",
-    "field",
-    "gemm",
-)  # columns that a kind of layers leaves blank
+# columns that are blank if rows are grouped by op
+PER_LAYER = ("window", "input", "output", "field", "gemm")
 
 
-def usual(view: View, names: Sequence[str], report: Report) -> tuple[str, ...]:
-    """The columns that a format would choose, without those that all rows would leave blank."""
+def usual(view: TableView, names: Sequence[str], report: Report) -> tuple[str, ...]:
+    """The default columns of a format, without those that would be blank in every row."""
     names = of_convention(names, report)
-    return tuple(name for name in names if view.by != "op" or name not in OF_ONE)
+    return tuple(name for name in names if view.by != "op" or name not in PER_LAYER)
 
 
-def table(report: Report, view: View, default: Sequence[str], *, tree: bool) -> Table:
-    """The grid of a view: a tree unless sorted, cut or gathered, which need single layers."""
+def table(report: Report, view: TableView, default: Sequence[str], *, tree: bool) -> ReportTable:
+    """The table of a view: a tree, or single layers if they are sorted, cut or grouped."""
     if view.top is not None and view.top < 1:
         raise UsageError(f"--top {view.top}, expected at least 1")
     if view.depth is not None and view.depth < 0:
@@ -64,7 +63,7 @@ def table(report: Report, view: View, default: Sequence[str], *, tree: bool) -> 
     columns = titled(view.columns or usual(view, default, report), report)
     note = ""
     if view.by and view.depth is not None:
-        raise UsageError("--depth is of the tree, and does not go with --by")
+        raise UsageError("--depth applies to the module tree and cannot be combined with --by")
     if view.by or view.sort or view.top is not None:
         if view.by:
             rows = grouped(report, view.by)
@@ -83,9 +82,9 @@ def table(report: Report, view: View, default: Sequence[str], *, tree: bool) -> 
         hidden = 0 if view.all else sum(map(is_idle, report.layers))
         if hidden:
             note = (
-                f"{hidden} of {len(report.layers)} layers only work out shapes and constants "
+                f"{hidden} of {len(report.layers)} layers only compute shapes and constants "
                 "before the run and are not shown (--all shows them)"
             )
     else:
         rows = layer_rows(report)
-    return Table(columns, rows, total_row(report), report, note)
+    return ReportTable(columns, rows, total_row(report), report, note)

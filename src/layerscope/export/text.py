@@ -1,4 +1,4 @@
-"""A report as a table for people: a tree that fits the terminal, totals last, findings under it."""
+"""A report as a text table: the module tree, fitted to the terminal width, with a total row."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from layerscope.escaping import visible
-from layerscope.export.table import Table, View, table, usual
+from layerscope.export.table import ReportTable, TableView, table, usual
 from layerscope.report.columns import Column, cell, titled
 from layerscope.report.numbers import at_least, bytes_text, cell_text, exact_text
 from layerscope.report.types import Report
 
-# From the widest to the narrowest; the first that fits is taken, with all digits if they fit too.
+# Column sets from the widest to the narrowest; the first that fits is used, with exact numbers if
+# those fit too.
 LAYOUTS = (
     ("name", "type", "window", "output", "params", "params%", "macs", "macs%", "memory", "field",
      "intensity"),
@@ -24,7 +25,7 @@ LAYOUTS = (
     ("name", "params", "params%", "macs", "macs%"),
     ("name", "params", "macs"),
 )  # fmt: skip
-ENOUGH = 5  # layouts worth losing digits for: below this many columns short numbers come first
+ENOUGH = 5  # layouts tried with exact numbers before short numbers are used
 LEAST_NAME = 4
 GAP = "  "
 
@@ -37,13 +38,13 @@ def plain(text: str, role: str) -> str:
 
 
 def write(
-    report: Report, view: View | None = None, *, width: int | None = None, style: Style = plain
+    report: Report, view: TableView | None = None, *, width: int | None = None, style: Style = plain
 ) -> str:
     """The table within `width` columns (any if None), without stamp or findings."""
-    view = view or View()
+    view = view or TableView()
     layouts = [usual(view, names, report) for names in LAYOUTS]
     if view.columns:
-        layouts = [view.columns]
+        layouts = [tuple(view.columns)]
     grid = table(report, view, layouts[0], tree=True)
     exact: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
@@ -63,8 +64,8 @@ def write(
     return _lay_out(replace(grid, columns=columns), chosen, style)
 
 
-def _texts(grid: Table, column: Column, short: bool) -> list[str]:
-    """One column's cells: its title, those of the rows, that of the total."""
+def _texts(grid: ReportTable, column: Column, short: bool) -> list[str]:
+    """The cells of one column: title, rows, total."""
     texts = [column.title]
     for row in [*grid.rows, grid.total]:
         text = visible(cell_text(cell(column, row, grid.report), column.kind, short=short))
@@ -77,7 +78,7 @@ def _width(texts: list[str]) -> int:
 
 
 def _squeezed(columns: tuple[Column, ...], texts: list[list[str]], width: int) -> list[list[str]]:
-    """Names cut to what the other columns leave: nothing narrower is to be had."""
+    """The narrowest layout with names shortened to the width that is left."""
     spare = sum(map(_width, texts)) + len(GAP) * (len(texts) - 1) - width
     result = []
     for column, cells in zip(columns, texts, strict=True):
@@ -88,7 +89,7 @@ def _squeezed(columns: tuple[Column, ...], texts: list[list[str]], width: int) -
     return result
 
 
-def _lay_out(grid: Table, texts: list[list[str]], style: Style) -> str:
+def _lay_out(grid: ReportTable, texts: list[list[str]], style: Style) -> str:
     padded = []
     for column, cells in zip(grid.columns, texts, strict=True):
         width = _width(cells)
@@ -105,7 +106,7 @@ def _lay_out(grid: Table, texts: list[list[str]], style: Style) -> str:
 
 
 def total_line(report: Report) -> str:
-    """The one line people ask for: parameters, MACs, FLOPs, peak memory."""
+    """One line: parameters, MACs, FLOPs, peak activation memory (`--total`)."""
     totals, bounds = report.totals, report.lower_bounds
 
     def count(name: str) -> str:

@@ -1,12 +1,12 @@
-"""Problems for Timeloop: a YAML document a layer, with its shape and its sizes.
+"""Problems for Timeloop: one YAML document per layer, with its shape and sizes.
 
 Checked against NVlabs/timeloop problem-shapes/{cnn_layer,gemm_ABZ}.yaml, the front end's reader
-Accelergy-Project/timeloopfe timeloopfe/v4/problem.py (version 0.4, and no keys of one's own: the
+Accelergy-Project/timeloopfe timeloopfe/v4/problem.py (version 0.4; it refuses other keys, so the
 layer's name is a comment), timeloop-accelergy-exercises' problem_raella.yaml (a dimension G of
 groups) and pytorch2timeloop-converter's grouped_convolution.yaml.
 
 R, P and W… are the width, S, Q and H… the height. An input needs no padding: its size follows from
-the windows. Timeloop takes one problem at a time: one file a layer.
+the windows. Timeloop reads one problem at a time: one file per layer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 
 from layerscope.escaping import one_line, quoted
-from layerscope.export.nests import Nest, nests, unique
+from layerscope.export.loop_nests import LoopNest, loop_nests
+from layerscope.graph.names import unique_names
 from layerscope.report.types import Report
 
 VERSION = "0.4"
@@ -26,24 +27,24 @@ def write(report: Report) -> str:
 
 
 def files(report: Report) -> dict[str, str]:
-    """A problem a file, by file name; numbered, so that they stay in order."""
-    found = nests(report)
+    """Problem texts by file name; the names are numbered in order of execution."""
+    found = loop_nests(report)
     digits = len(str(len(found)))
-    names = unique(re.sub(r"[^A-Za-z0-9_.+-]", "_", nest.name)[:80] for nest in found)
+    names = unique_names(re.sub(r"[^A-Za-z0-9_.+-]", "_", nest.name)[:80] for nest in found)
     return {
         f"{n:0{digits}}_{name}.yaml": _problem(nest, report)
         for n, (nest, name) in enumerate(zip(found, names, strict=True), 1)
     }
 
 
-def _problem(nest: Nest, report: Report) -> str:
+def _problem(nest: LoopNest, report: Report) -> str:
     names = [one_line(text) for text in (report.name, nest.name, nest.layer.op)]
     head = f"# {names[0]}: {names[1]} ({names[2]}), {nest.macs:,} MACs\n"
     body = _product(nest) if nest.window is None else _convolution(nest)
     return f"{head}problem:\n  version: {VERSION}\n{body}"
 
 
-def _convolution(nest: Nest) -> str:
+def _convolution(nest: LoopNest) -> str:
     window = nest.window
     assert window is not None
     y, x = window.y, window.x
@@ -71,7 +72,7 @@ def _convolution(nest: Nest) -> str:
     return shape + _instance(sizes | ({"G": window.groups} if grouped else {}))
 
 
-def _product(nest: Nest) -> str:
+def _product(nest: LoopNest) -> str:
     gemm = nest.gemm
     several = gemm.count > 1
     batch = ["[[H]]"] if several else []
@@ -94,7 +95,7 @@ def _shape(
     spaces: dict[str, list[str]],
     coefficients: list[str] | None = None,
 ) -> str:
-    """The shape; the last data space is the one that is written."""
+    """The problem shape; the last data space is the output."""
     lines = ["  shape:", f"    name: {quoted(name)}", f"    dimensions: [{', '.join(dimensions)}]"]
     if coefficients:
         lines.append("    coefficients:")

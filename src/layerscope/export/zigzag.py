@@ -1,41 +1,41 @@
-"""A workload for ZigZag: the YAML list of layers it takes beside ONNX files.
+"""A workload for ZigZag: the YAML list of layers that it reads besides ONNX files.
 
 Checked against KULeuven-MICAS/zigzag: docs/source/workload.rst (the keys), the schema in
 zigzag/parser/workload_validator.py, inputs/workload/resnet18.yaml, and the equations that
-zigzag/parser/onnx/{conv,gemm}_parser.py make. As for its ONNX reader, only products are layers;
-what is left out hands its source on, of several the latest. The axis of a 1-D network is x.
+zigzag/parser/onnx/{conv,gemm}_parser.py build. As in its ONNX reader, only products are layers;
+an input from a layer that is left out is traced back to the latest product before it. The axis of a
+1-D network is x.
 
-Partial sums of integers below 32 bits are given twice the bits, as in ZigZag's example.
+Partial sums of integers below 32 bits have twice the bits, as in ZigZag's example.
 """
 
 from __future__ import annotations
 
 from layerscope.escaping import quoted
-from layerscope.export.nests import Nest, Window, layer_nests
+from layerscope.export.loop_nests import ConvLoops, LoopNest, layer_nests
 from layerscope.graph.types import DTYPE_BITS
 from layerscope.report.types import Layer, Report
 
 
 def write(report: Report) -> str:
-    """An entry a product, numbered in order of execution."""
-    makers: dict[str, int] = {}  # tensor -> the last entry that it comes from
+    """One entry per product, numbered in order of execution."""
+    producers: dict[str, int] = {}  # tensor -> the last entry that it depends on
     entries: list[str] = []
     for layer in report.layers:
-        sources = [makers.get(name) for name in layer.node.inputs]
-        known = [source for source in sources if source is not None]
-        latest = max(known) if known else None
+        sources = [producers.get(name) for name in layer.node.inputs]
+        latest = max((source for source in sources if source is not None), default=None)
         for nest in layer_nests(layer):
             latest = len(entries)
             entries.append(_entry(nest, latest, _sources(nest, latest, sources)))
         if latest is not None:
-            makers.update(dict.fromkeys(layer.node.outputs, latest))
+            producers.update(dict.fromkeys(layer.node.outputs, latest))
     return "\n".join(entries)
 
 
-def _sources(nest: Nest, entry: int, sources: list[int | None]) -> tuple[int, int]:
-    """Where I and W come from: the entry's own number stands for what no layer makes."""
+def _sources(nest: LoopNest, entry: int, sources: list[int | None]) -> tuple[int, int]:
+    """Entries that I and W come from; the entry's own number stands for weights and inputs."""
     found = [entry if source is None else source for source in sources]
-    if nest.layer.op == "attention":  # scores of queries by keys, then those by values
+    if nest.layer.op == "attention":  # queries by keys, then scores by values
         scores = nest.name.endswith(".scores")
         return (found[0], found[1]) if scores else (entry - 1, found[2])
     if nest.layer.op in ("matmul", "einsum"):
@@ -43,7 +43,7 @@ def _sources(nest: Nest, entry: int, sources: list[int | None]) -> tuple[int, in
     return found[0], entry
 
 
-def _entry(nest: Nest, number: int, sources: tuple[int, int]) -> str:
+def _entry(nest: LoopNest, number: int, sources: tuple[int, int]) -> str:
     lines = [f"- id: {number}", f"  name: {quoted(nest.name)}"]
     lines += _product(nest) if nest.window is None else _convolution(nest.window)
     lines += _precision(nest.layer)
@@ -51,7 +51,7 @@ def _entry(nest: Nest, number: int, sources: tuple[int, int]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _convolution(window: Window) -> list[str]:
+def _convolution(window: ConvLoops) -> list[str]:
     y, x = window.y, window.x
     g = "[g]" if window.groups > 1 else ""
     dims = {
@@ -73,7 +73,7 @@ def _convolution(window: Window) -> list[str]:
     ]
 
 
-def _product(nest: Nest) -> list[str]:
+def _product(nest: LoopNest) -> list[str]:
     gemm = nest.gemm
     b = "[b]" if gemm.count > 1 else ""
     dims = {**({"B": gemm.count} if b else {}), "D": gemm.m, "K": gemm.n, "C": gemm.k}

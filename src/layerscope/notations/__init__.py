@@ -1,4 +1,4 @@
-"""Tables as people in this field write them. One file a style; this is the table of them."""
+"""Tables in the styles of other tools and course notes: one file per style, listed here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Notation(Struct, frozen=True):
-    """Where a style's writer is, and the convention it counts in unless told otherwise."""
+    """Module and function that write a notation, its default convention and its description."""
 
     module: str
     function: str
@@ -28,14 +28,17 @@ NOTATIONS = {
     "matconvnet.csv": Notation("matconvnet", "write_csv", "matconvnet", "the same as csv"),
     "matconvnet.latex": Notation("matconvnet", "write_latex", "matconvnet", "the same as LaTeX"),
     "matconvnet.dilation": Notation(
-        "matconvnet", "write_dilation", "matconvnet", "the same with the filt dilat row"
+        "matconvnet", "write_dilation", "matconvnet", "the same with the row `filt dilat`"
     ),
     "matconvnet.dag": Notation(
         "matconvnet_dag", "write", "matconvnet", "layers, parameters and variables of a DagNN"
     ),
     "netscope": Notation("netscope", "write", "netscope", "Netscope's table"),
     "netscope.folded": Notation(
-        "netscope", "write_folded", "netscope", "the same, layers alike before a / in one row"
+        "netscope",
+        "write_folded",
+        "netscope",
+        "the same, layers with one name before `/` in one row",
     ),
     "backbone": Notation("backbone", "write", "cs231n", "the Markdown sheet of backbone notes"),
     "cs231n": Notation("cs231n", "write", "cs231n", "the course notes' text block"),
@@ -49,12 +52,12 @@ NOTATIONS = {
 def notation(name: str) -> Notation:
     """The notation of that name."""
     if name not in NOTATIONS:
-        raise UnknownName("notation", name, NOTATIONS, f"; known: {', '.join(NOTATIONS)}")
+        raise UnknownName("notation", name, NOTATIONS, f"; choose from {', '.join(NOTATIONS)}")
     return NOTATIONS[name]
 
 
 def writer(name: str) -> Callable[..., str]:
-    """The function that prints a report in that notation; its file is loaded on first use."""
+    """The function that prints a report in that notation; its module is imported on first use."""
     found = notation(name)
     function: Callable[..., str] = getattr(
         import_module(f"layerscope.notations.{found.module}"), found.function
@@ -63,5 +66,5 @@ def writer(name: str) -> Callable[..., str]:
 
 
 def write(report: Report, name: str, **options: object) -> str:
-    """The report in that notation, the table alone."""
+    """The report in that notation, without the stamp."""
     return writer(name)(report, **options)

@@ -1,4 +1,4 @@
-"""The Markdown sheet of backbone notes: window, channels, size, parameters and memory a layer."""
+"""The Markdown sheet of backbone notes: window, channels, size, params and memory per layer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from layerscope.escaping import code_span
 from layerscope.graph.attributes import Window
 from layerscope.graph.types import Shape
 from layerscope.notations.sheet import (
-    Line,
+    SheetLine,
     lines,
     memory_text,
     once,
@@ -21,22 +21,22 @@ HEADER = ("name", "ksize", "stride", "padding", "**channel**", "size", "params",
 
 
 def write(report: Report) -> str:
-    """The sheet: a size is written where it changes, parameters are cut and memory rounded."""
+    """The sheet: sizes where they change, parameters truncated, memory rounded."""
     rows: list[tuple[str, ...]] = [HEADER]
-    before: Line | None = None
+    before: SheetLine | None = None
     listed = lines(report)
     for line in listed:
         rows.append(_row(line, before))
         before = line
     rows.append(("",) * len(HEADER))
-    rest = "" if all(line.known for line in listed) else " + ?"
+    rest = "" if all(line.complete for line in listed) else " + ?"
     params = f"~{total_text(report.totals.params, cut=True)}{rest}"
     memory = f"~{total_text(report.totals.convention_activations)}{rest}"
     rows.append(("`total`", "", "", "", "", "", params, memory))
     return table(rows, centred=True)
 
 
-def _row(line: Line, before: Line | None) -> tuple[str, ...]:
+def _row(line: SheetLine, before: SheetLine | None) -> tuple[str, ...]:
     window = line.window
     return (
         f"`{code_span(_name(line))}`",
@@ -50,14 +50,14 @@ def _row(line: Line, before: Line | None) -> tuple[str, ...]:
     )
 
 
-def _name(line: Line) -> str:
+def _name(line: SheetLine) -> str:
     if line.kind == "pool" and line.layer is not None:
         return f"{pool_kind(line.layer)}pool"
     return line.kind + line.number
 
 
-def _padding(line: Line, window: Window) -> str:
-    """Blank for a pool without any; begin:end where the two differ."""
+def _padding(line: SheetLine, window: Window) -> str:
+    """Blank for a pool without padding; begin:end if the two differ."""
     if isinstance(window.pads, str):
         return "same"
     if line.kind == "pool" and not any(map(any, window.pads)):
@@ -65,15 +65,15 @@ def _padding(line: Line, window: Window) -> str:
     return once([b if b == e else f"{b}:{e}" for b, e in window.pads])
 
 
-def _channels(line: Line, before: Line | None) -> str:
-    """Blank where a layer without channels of its own has those of the line before."""
+def _channels(line: SheetLine, before: SheetLine | None) -> str:
+    """Blank if a layer that cannot change the channels has those of the line before."""
     own = line.kind in ("input", "conv", "deconv", "fc")
     if not own and before is not None and line.channels == before.channels is not None:
         return ""
     return "?" if line.channels is None else str(line.channels)
 
 
-def _size(sizes: Shape | None, before: Line | None) -> str:
+def _size(sizes: Shape | None, before: SheetLine | None) -> str:
     if sizes is None:
         return "?"
     if not sizes or (before is not None and sizes == before.sizes):

@@ -1,10 +1,10 @@
-"""Boda's account of the convolutions: sizes, FLOPs, bytes, intensity, the matrix product of each.
+"""Boda's profile of the convolutions: sizes, FLOPs, bytes, intensity and matrix product of each.
 
-With a measured run: the time of each, changes of layout (`__inxp`), PROFILE and TIMERS.
+With a measured run: the time of each, layout changes (`__inxp`), PROFILE and TIMERS.
 
-Linear layers stand as 1x1 filters on vectors. A grouped convolution prints the product of one group
-and how often it is done (`MxNxK=3136x4x36 x32`). Numbers are scaled before they are rounded, as
-Boda does it: 999,600 bytes are `1000KB`, 9,996 bytes `10.00KB`. Halves go to the even digit.
+Linear layers are printed as 1x1 filters on vectors. A grouped convolution prints the product of one
+group and the number of groups (`MxNxK=3136x4x36 x32`). Numbers are scaled before they are rounded,
+as in Boda: 999,600 bytes are `1000KB`, 9,996 bytes `10.00KB`. Halves round to the even digit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ OPS = ("conv", "conv_transpose", "linear")
 PREFIXES = dict(enumerate("pnum_KMGTP", -4)) | {0: ""}
 
 
-class Row(Struct, frozen=True):
-    """The tensors of one convolution, as four or so sizes each, and their bytes."""
+class ConvRow(Struct, frozen=True):
+    """Shapes and bytes of input, filters and output of one convolution."""
 
     layer: Layer
     input: Shape
@@ -67,12 +67,12 @@ def _check(parts: Sequence[str] | str | None, run: Run | None) -> tuple[str, ...
         if part in MEASURED:
             raise UsageError(f"part {part!r} needs a measured run; without one: {', '.join(PARTS)}")
         if part not in PARTS:
-            raise UnknownName("part", part, PARTS, f"; known: {', '.join(PARTS)}")
+            raise UnknownName("part", part, PARTS, f"; choose from {', '.join(PARTS)}")
     return chosen
 
 
-def _row(layer: Layer, report: Report) -> Row | Layer:
-    """The layer itself where its shapes are unknown."""
+def _row(layer: Layer, report: Report) -> ConvRow | Layer:
+    """The row of a layer, or the layer itself if its shapes are unknown."""
     call = layer.call
     weights = [param for param in layer.cost.params if param.role == "weight"]
     if call is None or not weights:
@@ -86,7 +86,7 @@ def _row(layer: Layer, report: Report) -> Row | Layer:
         vectors = layer.outputs[0].elements // outs
         given, output = (vectors, features, *ones), (vectors, outs, *ones)
         filters = (outs, features, *ones)
-    return Row(
+    return ConvRow(
         layer,
         given,
         filters,
@@ -97,7 +97,7 @@ def _row(layer: Layer, report: Report) -> Row | Layer:
     )
 
 
-def _info(row: Row | Layer) -> str:
+def _info(row: ConvRow | Layer) -> str:
     if isinstance(row, Layer):
         return f"{visible(row.name)} input ? filts ? out ?"
     return (
@@ -106,8 +106,8 @@ def _info(row: Row | Layer) -> str:
     )
 
 
-def _forward(row: Row | Layer) -> str:
-    """Ends with the matrix product: a measured time is appended to it."""
+def _forward(row: ConvRow | Layer) -> str:
+    """FLOPs, bytes, intensity and, last, the matrix product: the time is appended to it."""
     if isinstance(row, Layer):
         return f"{visible(row.name)} FWD ? ?  FWD_AI ?  MxNxK=?"
     layer, gemm = row.layer, row.layer.gemm
@@ -122,12 +122,12 @@ def _forward(row: Row | Layer) -> str:
 
 
 def _times(run: Run, report: Report) -> dict[str, float]:
-    """Seconds of each convolution, those of what is fused into it included."""
+    """Seconds of each convolution, including the layers fused into it."""
     return {_main(row, report): row.time_s for row in run.rows if row.kind == "layer"}
 
 
 def _main(row: LayerTime, report: Report) -> str:
-    """What Boda would call a row: the convolution in it, else its first layer; `__inxp` layouts."""
+    """Boda's name of a row: its convolution, else its first layer; `__inxp` for layout changes."""
     first = row.layers[0] if row.layers else row.name
     if row.kind == "layout":
         return f"{first}__inxp"
@@ -135,8 +135,8 @@ def _main(row: LayerTime, report: Report) -> str:
     return found[0] if found else first
 
 
-def _took(row: Row | Layer, times: dict[str, float]) -> str:
-    """The end of a line: time and rate, as Boda has them, its last space too."""
+def _took(row: ConvRow | Layer, times: dict[str, float]) -> str:
+    """The end of a line: time and rate, with the trailing space that Boda prints."""
     layer = row if isinstance(row, Layer) else row.layer
     if not times:
         return ""
@@ -160,7 +160,7 @@ def _duration(seconds: float) -> str:
 
 
 def _profile(run: Run, report: Report) -> list[str]:
-    """Rows longest first; shares are of the end-to-end time."""
+    """Rows, longest first; shares are relative to the end-to-end time."""
     whole = run.timing.end_to_end_s
     lines = ["PROFILE:", _columns("time", "time%", "cum_time", "cum_time%", "func_name")]
     passed = 0.0
@@ -182,20 +182,20 @@ def _columns(*cells: str) -> str:
     return "".join(cell.ljust(10) for cell in cells)
 
 
-def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> list[str]:
-    known = [row for row in rows if isinstance(row, Row)]
+def _totals(rows: Sequence[ConvRow | Layer], report: Report, run: Run | None) -> list[str]:
+    complete = [row for row in rows if isinstance(row, ConvRow)]
     missing = any(layer.lacks_figures and layer.op not in SPECS for layer in report.layers)
-    rest = "+?" if missing or len(known) < len(rows) else ""
+    rest = "+?" if missing or len(complete) < len(rows) else ""
     sums = [
-        f"fwd_{name}_bytes={si_text(sum(held))}B{rest}"
-        for name, held in (
-            ("input", [row.input_bytes for row in known]),
-            ("filt", [row.filter_bytes for row in known]),
-            ("output", [row.output_bytes for row in known]),
+        f"fwd_{name}_bytes={si_text(sum(sizes))}B{rest}"
+        for name, sizes in (
+            ("input", [row.input_bytes for row in complete]),
+            ("filt", [row.filter_bytes for row in complete]),
+            ("output", [row.output_bytes for row in complete]),
         )
     ]
-    flops = sum(row.layer.convention_kinds.flops for row in known)
-    moved = sum(row.layer.moved_bytes for row in known)
+    flops = sum(row.layer.convention_kinds.flops for row in complete)
+    moved = sum(row.layer.moved_bytes for row in complete)
     intensity = "?" if rest else si_text(Fraction(flops, moved)) if moved else "0"
     head: list[str] = []
     rate = byte_rate = ""
@@ -222,12 +222,12 @@ def _totals(rows: Sequence[Row | Layer], report: Report, run: Run | None) -> lis
     ]
 
 
-def _dims(shape: Shape | None, held: int) -> str:
-    return "?" if shape is None else f"{'*'.join(map(str, shape)) or 1}={si_text(held)}B"
+def _dims(shape: Shape | None, size_bytes: int) -> str:
+    return "?" if shape is None else f"{'*'.join(map(str, shape)) or 1}={si_text(size_bytes)}B"
 
 
 def si_text(value: int | float | Fraction) -> str:
-    """Scaled by 1000 into 1 to 1000: two decimals below 10, one below 100, else none."""
+    """A number with an SI prefix: two decimals below 10, one below 100, else none."""
     scaled = Fraction(value)
     if not scaled:
         return "0"

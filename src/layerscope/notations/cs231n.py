@@ -1,4 +1,4 @@
-"""The course notes' account of a network, every product written out: as text, and as Markdown."""
+"""The table of the CS231n course notes, with every product written out, as text and Markdown."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from layerscope.escaping import markdown, visible
+from layerscope.graph.names import shape_text
 from layerscope.graph.types import DTYPE_BITS, Shape, elements, storage_bytes
 from layerscope.notations.sheet import (
-    Line,
+    SheetLine,
     lines,
     memory_text,
     once,
@@ -26,17 +27,17 @@ POOLS = {"max": "POOL", "avg": "AVGPOOL", "lp": "LPPOOL"}
 
 
 def write(report: Report) -> str:
-    """The text block with its totals, then what can be found in it, in words."""
+    """The text block with its totals, then the findings."""
     listed = lines(report)
     maps = _maps(report)
     rows = [_text_line(line, maps) for line in listed]
-    known = all(line.known for line in listed)
+    complete = all(line.complete for line in listed)
     memory = printed_total(report.totals.convention_activations)
-    rest = "" if known else " + ?"
+    rest = "" if complete else " + ?"
     images = "image" if report.batch == 1 else f"{report.batch} images"
     rows += [
         " ",
-        f"TOTAL memory: {_product(report, memory, known)}{rest} / {images} "
+        f"TOTAL memory: {_product(report, memory, complete)}{rest} / {images} "
         "(only forward! ~*2 for bwd)",
         f"TOTAL params: {total_text(report.totals.params, cut=True)}{rest} parameters",
     ]
@@ -45,11 +46,11 @@ def write(report: Report) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _product(report: Report, memory: int, known: bool) -> str:
-    """Elements times the bytes of one, or their bytes alone where dtypes are mixed."""
+def _product(report: Report, memory: int, complete: bool) -> str:
+    """Elements times bytes per element, or the bytes alone if dtypes are mixed."""
     listed = [tensor.dtype for tensor in report.inputs]
     listed += [layer.outputs[0].dtype for layer in report.layers if layer.convention_activations]
-    count = total_text(memory) if known else f"({total_text(memory)} + ?)"
+    count = total_text(memory) if complete else f"({total_text(memory)} + ?)"
     if len(set(listed)) > 1:
         size = sum(tensor.bytes for tensor in report.inputs)
         size += sum(layer.convention_activation_bytes for layer in report.layers)
@@ -61,24 +62,24 @@ def _product(report: Report, memory: int, known: bool) -> str:
 
 
 def write_markdown(report: Report) -> str:
-    """The Markdown table, its totals in full."""
+    """The Markdown table, with exact totals."""
     listed = lines(report)
     rows = [HEADER]
     for line in listed:
         memory, weights = _memory(line), _weights(line, {}, equals="=")
         label = "Input" if line.kind == "input" else _label(line)
         rows.append((_escape(label), _escape(memory), _escape(weights)))
-    rest = "" if all(line.known for line in listed) else " + ?"
+    rest = "" if all(line.complete for line in listed) else " + ?"
     totals = report.totals
     memory = f"{totals.convention_activations:,}{rest}"
     rows.append(("TOTAL", memory, f"{totals.params:,}{rest}"))
     return table(rows)
 
 
-def _text_line(line: Line, maps: Mapping[str, Shape | None]) -> str:
+def _text_line(line: SheetLine, maps: Mapping[str, Shape | None]) -> str:
     sizes = None if line.sizes is None else (*line.sizes, line.channels)
     batch = (line.batch,) if line.batch != 1 else ()
-    shape = "?" if sizes is None else "x".join(map(str, (*batch, *sizes)))
+    shape = shape_text(None if sizes is None else (*batch, *sizes))
     gap = " " * (8 if line.kind == "input" else 2)
     memory = _memory(line)
     weights = _weights(line, maps, equals=" = ")
@@ -86,8 +87,8 @@ def _text_line(line: Line, maps: Mapping[str, Shape | None]) -> str:
     return f"{_label(line)}: [{shape}]{gap}memory:  {memory}{before}weights: {weights}"
 
 
-def _label(line: Line) -> str:
-    """CONV3-64 is a 3x3 kernel and 64 channels, POOL2 a 2x2 window."""
+def _label(line: SheetLine) -> str:
+    """CONV3-64 for a 3x3 kernel and 64 channels, POOL2 for a 2x2 window."""
     kernel = "" if line.window is None else once(line.window.kernel)
     if line.kind in ("conv", "deconv") and line.layer is not None:
         a = line.layer.node.attributes
@@ -108,15 +109,15 @@ def _notes(layer: Layer) -> str:
     return f" ({', '.join(notes)})" if notes else ""
 
 
-def _memory(line: Line) -> str:
+def _memory(line: SheetLine) -> str:
     if line.elements is None:
         return "?"
     product = "*".join(map(str, line.factors)) if len(line.factors) > 1 else ""
     return f"{product}={memory_text(line.elements)}" if product else memory_text(line.elements)
 
 
-def _weights(line: Line, maps: Mapping[str, Shape | None], *, equals: str) -> str:
-    """The product and its value; what a convention counts beside the weights is added to it."""
+def _weights(line: SheetLine, maps: Mapping[str, Shape | None], *, equals: str) -> str:
+    """The product and its value, plus what a convention counts besides the weights."""
     if line.weights is None:
         return "?"
     if line.layer is None or line.layer.call is None:
@@ -136,7 +137,7 @@ def _weights(line: Line, maps: Mapping[str, Shape | None], *, equals: str) -> st
 
 
 def _filters(layer: Layer) -> tuple[Shape, int]:
-    """The numbers of one filter, and how many there are; transposed, groups cut the latter."""
+    """Shape of one filter and number of filters; a transposed conv divides the latter by groups."""
     assert layer.call is not None
     a = layer.node.attributes
     if layer.op == "conv":
@@ -145,7 +146,7 @@ def _filters(layer: Layer) -> tuple[Shape, int]:
 
 
 def _matrix(layer: Layer, maps: Mapping[str, Shape | None]) -> Shape:
-    """Features in and out; those that were a map as its sizes and channels."""
+    """Input and output features; inputs that were a feature map as its sizes and channels."""
     assert layer.call is not None
     a = layer.node.attributes
     features = elements(layer.call.x[1:]) if a.flatten else layer.call.x[-1]
@@ -156,7 +157,7 @@ def _matrix(layer: Layer, maps: Mapping[str, Shape | None]) -> Shape:
 
 
 def _maps(report: Report) -> dict[str, Shape | None]:
-    """The shape each tensor had before it was flattened or otherwise only looked at anew."""
+    """The shape of each tensor before it was flattened or viewed with another shape."""
     shapes = {tensor.name: tensor.shape for tensor in report.inputs}
     for layer in report.layers:
         rule = SPECS.get(layer.op)

@@ -1,9 +1,9 @@
-"""The sheet of a course exercise: patch, stride, output size, memory, parameters with shares."""
+"""The sheet of a course exercise: patch, stride, output size, memory, params and their share."""
 
 from __future__ import annotations
 
 from layerscope.escaping import markdown
-from layerscope.notations.sheet import Line, lines, pool_kind, table
+from layerscope.notations.sheet import SheetLine, lines, pool_kind, table
 from layerscope.report import Report
 
 AXES = {1: ("Length",), 2: ("Height", "Width"), 3: ("Depth", "Height", "Width")}
@@ -12,7 +12,7 @@ TYPES = {"input": "Input", "conv": "Conv", "deconv": "Deconv", "fc": "FC"}
 
 
 def write(report: Report) -> str:
-    """The sheet, figures in full, the share of parameters to two decimals, a row of totals."""
+    """The sheet with exact figures, the share of parameters in percent, and a total row."""
     listed = lines(report)
     rank = max((len(line.sizes) for line in listed if line.sizes is not None), default=0)
     axes = AXES.get(rank, tuple(f"Axis {n + 1}" for n in range(rank)))
@@ -26,13 +26,13 @@ def write(report: Report) -> str:
     ]
     total = report.totals.params
     rows += [_row(index, line, rank, total) for index, line in enumerate(listed)]
-    rest = "" if all(line.known for line in listed) else " + ?"
+    rest = "" if all(line.complete for line in listed) else " + ?"
     figures = (f"{report.totals.convention_activations:,}{rest}", f"{total:,}{rest}", "")
     rows.append(("Total", *("",) * (3 * rank + 2), *figures))
     return table(rows)
 
 
-def _row(index: int, line: Line, rank: int, total: int) -> tuple[str, ...]:
+def _row(index: int, line: SheetLine, rank: int, total: int) -> tuple[str, ...]:
     blank = ("",) * rank
     window = line.window
     sizes = ("?",) * rank if line.sizes is None else map(str, line.sizes)
@@ -49,13 +49,13 @@ def _row(index: int, line: Line, rank: int, total: int) -> tuple[str, ...]:
     )
 
 
-def _type(line: Line) -> str:
+def _type(line: SheetLine) -> str:
     if line.kind == "pool" and line.layer is not None:
         return POOLS[pool_kind(line.layer)] + line.number
     return TYPES.get(line.kind, line.kind) + line.number
 
 
 def _ratio(part: int, total: int) -> str:
-    """Percent to two decimals, halves up, in integers."""
+    """Percent with two decimals, halves rounded up, in integer arithmetic."""
     hundredths = (20_000 * part + total) // (2 * total)
     return f"{hundredths // 100}.{hundredths % 100:02d}%"

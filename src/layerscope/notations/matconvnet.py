@@ -1,15 +1,15 @@
-r"""Prints MatConvNet's network display: layers are columns, in blocks of 18, as text, csv or LaTeX.
+r"""MatConvNet's network display: layers are columns, in blocks of 18, as text, csv or LaTeX.
 
-Layers come in execution order. Where a network has what MatConvNet has not:
-- views that only rename (flatten, reshape, identity) have no column, and data keeps its size
-  through them; a linear layer is a convolution as large as the map it reads, with stride 1;
-- a 1-D network has height L and width 1; of a 3-D one all axes are written, pads as six numbers;
+Layers are in execution order. Rules for what MatConvNet does not have:
+- views (flatten, reshape, identity) have no column and do not change the data size; a linear layer
+  is a convolution as large as its input map, with stride 1;
+- a 1-D network has height L and width 1; a 3-D one prints all axes, and pads as six numbers;
 - global and adaptive pools have support and stride of their bins (uneven: the largest, the mean);
-  what enlarges has stride 1/factor, and a transposed convolution has its crop as pad;
-- past a layer that sees everything, rf size and offset are those of all positions together and rf
-  stride goes on as the product of strides; where branches of different centres met the offset is
-  `n/a`, and where positions do not move evenly the stride too;
-- several inputs are several columns, with their names; what is unknown is `?`, in totals `+ ?`.
+  upsampling has stride 1/factor, and a transposed convolution has its crop as pad;
+- after a layer that sees the whole input, rf size and offset are those of all positions together
+  and rf stride continues as the product of strides; the offset is `n/a` if branches with different
+  centres were joined, and the stride too if positions are not evenly spaced;
+- several inputs are several columns, with their names; unknown is `?`, in totals `+ ?`.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ NEWER = ("layer", "type", "name", RULE, *WINDOW, RULE, *FIELD, RULE, *DATA, RULE
 ROWS = tuple(row for row in NEWER if row != "filt dilat")
 
 Numbers = Sequence[Number | None]
-Table = list[list[str]]
+TextTable = list[list[str]]
 
 
-class Slid(Struct, frozen=True):
-    """How a layer slides over its input, per axis; None is not known."""
+class SlidingWindow(Struct, frozen=True):
+    """The window of a layer per axis; None is unknown."""
 
     support: Numbers = (1,)
     stride: Numbers = (1,)
     pads: Numbers = (0, 0)  # top, bottom, left, right
 
 
-class Held(Struct, frozen=True):
-    """A tensor as MatConvNet has it."""
+class TensorState(Struct, frozen=True):
+    """Shape and receptive field of a tensor, as MatConvNet prints them."""
 
     data: Shape | None = None  # num, depth, sizes
-    axes: tuple[FieldAxis, ...] = ()  # what it sees of the network's input
-    moved: Numbers = ()  # rf stride along these
+    axes: tuple[FieldAxis, ...] = ()  # receptive field in the first input
+    moved: Numbers = ()  # rf stride along these axes
 
 
 def write(report: Report) -> str:
-    """The display as text, as documents of its time have it."""
+    """The display as text, without the row `filt dilat` of newer versions."""
     return _join(report, ROWS, text_table)
 
 
 def write_dilation(report: Report) -> str:
-    """The display as text with the row `filt dilat` of newer versions."""
+    """The display as text with the row `filt dilat`."""
     return _join(report, NEWER, text_table)
 
 
@@ -81,22 +81,22 @@ def write_latex(report: Report) -> str:
     return _join(report, ROWS, _latex)
 
 
-def _join(report: Report, rows: Sequence[str], style: Callable[[Table], str]) -> str:
+def _join(report: Report, rows: Sequence[str], style: Callable[[TextTable], str]) -> str:
     columns = _columns(report)
     blocks = [columns[n : n + MOST_COLUMNS] for n in range(0, len(columns), MOST_COLUMNS)]
     tables = [[[row, *(column[row] for column in block)] for row in rows] for block in blocks]
     return "\n".join(map(style, [*tables, _totals(report)]))
 
 
-def text_table(table: Table) -> str:
-    """Rows of cells, each right-aligned in its column and followed by a bar."""
+def text_table(table: TextTable) -> str:
+    """Rows of right-aligned cells, each followed by a bar."""
     text = ""
     for row in _aligned([[visible(cell) for cell in row] for row in table]):
         text += "".join(f"{cell}|" for cell in row) + "\n"
     return text
 
 
-def _csv(table: Table) -> str:
+def _csv(table: TextTable) -> str:
     text = ""
     for row in table:
         if row[0] != RULE:
@@ -108,15 +108,15 @@ def _csv_text(cell: str) -> str:
     return str(csv_cell(cell)).replace('"', '""')
 
 
-def _latex(table: Table) -> str:
+def _latex(table: TextTable) -> str:
     text = rf"\begin{{tabular}}{{{'c' * len(table[0])}}}" + "\n"
     for row in _aligned(table, lambda cell: latex(cell).replace(r"\_", r"\char`_")):
         text += "\\hline\n" if row[0].startswith(RULE) else "&".join(row) + "\\\\\n"
     return text + "\\end{tabular}\n"
 
 
-def _aligned(table: Table, escape: Callable[[str], str] = str) -> Iterator[list[str]]:
-    """Cells as wide as the widest of their column, which is told before they are escaped."""
+def _aligned(table: TextTable, escape: Callable[[str], str] = str) -> Iterator[list[str]]:
+    """Cells padded to the width of their column, which is measured before escaping."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         fill = RULE if row[0] == RULE else " "
@@ -124,30 +124,32 @@ def _aligned(table: Table, escape: Callable[[str], str] = str) -> Iterator[list[
 
 
 def _columns(report: Report) -> list[dict[str, str]]:
-    """One column an input and a layer, each a cell by the name of its row."""
-    held: dict[str, Held] = {}
+    """One column per input and layer: cells by row name."""
+    states: dict[str, TensorState] = {}
     columns: list[dict[str, str]] = []
     for tensor in report.inputs:
         axes = report.fields[tensor.name][0].axes if report.fields[tensor.name] else ()
-        now = held[tensor.name] = Held(_padded(tensor.shape), axes, (1,) * len(axes))
+        now = states[tensor.name] = TensorState(_padded(tensor.shape), axes, (1,) * len(axes))
         column = dict.fromkeys((*WINDOW, *FIELD, *MEMORY), NONE)
         column |= {"type": "input", "name": tensor.name if len(report.inputs) > 1 else NONE}
         column |= _data_cells(now.data)
         column["data mem"] = memory_text(None if tensor.shape is None else tensor.bytes)
         columns.append(column)
     for layer in report.layers:
-        sources = [held.get(tensor.name, Held()) for tensor in layer.inputs] or [Held()]
+        sources = [states.get(tensor.name, TensorState()) for tensor in layer.inputs] or [
+            TensorState()
+        ]
         given = sources[0].data
-        slid = _slid(layer, given)
-        now = _after(layer, slid.stride, sources)
+        window = _window(layer, given)
+        now = _after(layer, window.stride, sources)
         for output in layer.outputs:
-            held[output.name] = replace(now, data=_padded(output.shape))
-        held[layer.outputs[0].name] = now
+            states[output.name] = replace(now, data=_padded(output.shape))
+        states[layer.outputs[0].name] = now
         if layer.op in NO_LAYER:
             continue
         column = {"type": display_name(layer.op, "matconvnet") or layer.op, "name": layer.name}
-        column |= {"support": _dims(slid.support), "stride": _dims(slid.stride)}
-        column["pad"] = _dims(slid.pads if len(slid.pads) != 2 else (*slid.pads, 0, 0))
+        column |= {"support": _dims(window.support), "stride": _dims(window.stride)}
+        column["pad"] = _dims(window.pads if len(window.pads) != 2 else (*window.pads, 0, 0))
         column |= _filter_cells(layer, given) | _rf_cells(now) | _data_cells(now.data)
         column |= zip(MEMORY, map(memory_text, _bytes(layer)), strict=True)
         columns.append(column)
@@ -155,21 +157,21 @@ def _columns(report: Report) -> list[dict[str, str]]:
 
 
 def _padded(shape: Shape | None) -> Shape | None:
-    """Num, depth and sizes: a vector is a map of one position, a scalar one number."""
+    """Num, depth and sizes; a vector is a map of one position."""
     return None if shape is None else (*shape, *(1,) * (2 - len(shape)))
 
 
-def _after(layer: Layer, own: Numbers, sources: list[Held]) -> Held:
-    """What a layer makes. Nothing is ever flattened: maps stay maps up to a linear layer."""
+def _after(layer: Layer, own: Numbers, sources: list[TensorState]) -> TensorState:
+    """The state of a layer's output. A flatten keeps the map, up to a linear layer."""
     call, given = layer.call, sources[0].data
     if call is None:
-        return Held()
-    made = _padded(call.y)
+        return TensorState()
+    data = _padded(call.y)
     if layer.op == "linear":
-        made = (*call.y[:1], call.y[-1], *call.y[1:-1])
+        data = (*call.y[:1], call.y[-1], *call.y[1:-1])
     elif given is not None and SPECS[layer.op].family == "loss":
-        made = (1, 1, *given[2:])
-    elif given != made and (call.y == call.x or (layer.op in NO_LAYER and len(call.y) <= 2)):
+        data = (1, 1, *given[2:])
+    elif given != data and (call.y == call.x or (layer.op in NO_LAYER and len(call.y) <= 2)):
         return sources[0]
     axes = layer.field.axes if layer.field is not None else ()
     before = next((s.moved for s in sources if len(s.moved) == len(axes)), (None,) * len(axes))
@@ -180,39 +182,39 @@ def _after(layer: Layer, own: Numbers, sources: list[Held]) -> Held:
             moved.append(axis.stride)
         else:
             moved.append(earlier * step)
-    return Held(made, axes, moved)
+    return TensorState(data, axes, moved)
 
 
-def _slid(layer: Layer, given: Shape | None) -> Slid:
+def _window(layer: Layer, given: Shape | None) -> SlidingWindow:
     op, call, a = layer.op, layer.call, layer.node.attributes
     window = getattr(a, "window", None)
     if window is not None:
         back = op == "conv_transpose"
         stride = [Fraction(1, s) for s in window.stride] if back else window.stride
-        pads: Sequence[tuple[int | None, ...]] = ((None,),)  # depend on a size not known
+        pads: Sequence[tuple[int | None, ...]] = ((None,),)  # unknown input size
         if call is not None:
             pads = window.resolve((call.y if back else call.x)[2:])
         elif not isinstance(window.pads, str):
             pads = window.pads
-        return Slid(window.extents, stride, [p for pair in pads for p in pair])
+        return SlidingWindow(window.extents, stride, [p for pair in pads for p in pair])
     if call is None:
-        return Slid((None,), (None,), (None,))
+        return SlidingWindow((None,), (None,), (None,))
     family, sizes = SPECS[op].family, list(zip(call.x[2:], call.y[2:], strict=False))
     if op == "linear":
-        return Slid(_flattened(call, given)[1])
+        return SlidingWindow(_flattened(call, given)[1])
     if family == "pooling":
         bins = [Bins(size, count) for size, count in sizes]
         support = [max(len(b.at(i)) for i in range(b.count)) for b in bins]
-        return Slid(support, [Fraction(b.size, b.count) for b in bins])
+        return SlidingWindow(support, [Fraction(b.size, b.count) for b in bins])
     if family == "resizing":
-        return Slid(stride=[Fraction(before, after) for before, after in sizes])
+        return SlidingWindow(stride=[Fraction(before, after) for before, after in sizes])
     if op == "pad":
-        return Slid(pads=[p for pair in a.pads[2:] for p in pair])
-    return Slid()
+        return SlidingWindow(pads=[p for pair in a.pads[2:] for p in pair])
+    return SlidingWindow()
 
 
 def _flattened(call: Call, given: Shape | None) -> tuple[int, Shape]:
-    """Depth and sizes that a linear layer reads at once."""
+    """Depth and sizes of the map that a linear layer reads."""
     whole = call.attributes.flatten or len(call.x) <= 2
     if whole and given is not None and elements(given[1:]) == elements(call.x[1:]):
         return given[1], given[2:]
@@ -232,12 +234,12 @@ def _filter_cells(layer: Layer, given: Shape | None) -> dict[str, str]:
     return dict(zip(FILTER, cells, strict=True))
 
 
-def _rf_cells(now: Held) -> dict[str, str]:
+def _rf_cells(now: TensorState) -> dict[str, str]:
     if now.data is None:
         return dict.fromkeys(FIELD, "?")
     centres = [axis.offset if axis.aligned and axis.regular else None for axis in now.axes]
-    places = [None if centre is None else centre + 1 for centre in centres]
-    rows: tuple[Numbers, ...] = ([axis.size for axis in now.axes], places, now.moved)
+    offsets = [None if centre is None else centre + 1 for centre in centres]
+    rows: tuple[Numbers, ...] = ([axis.size for axis in now.axes], offsets, now.moved)
     return {name: _dims(row, NONE) for name, row in zip(FIELD, rows, strict=True)}
 
 
@@ -248,7 +250,7 @@ def _data_cells(data: Shape | None) -> dict[str, str]:
 
 
 def _bytes(layer: Layer) -> tuple[int | None, int | None]:
-    """Bytes of what a layer makes and of what it stores."""
+    """Bytes of the outputs and of the parameters of a layer."""
     params = _param_bytes(layer)
     if layer.call is None:
         return None, None if layer.node.params is None else params
@@ -263,7 +265,7 @@ def _param_bytes(layer: Layer) -> int:
     return storage_bytes(layer.params, dtypes.pop() if dtypes else "fp32")
 
 
-def _totals(report: Report) -> Table:
+def _totals(report: Report) -> TextTable:
     layers = [layer for layer in report.layers if layer.op not in NO_LAYER]
     data = [None if tensor.shape is None else tensor.bytes for tensor in report.inputs]
     data += [_bytes(layer)[0] for layer in layers]
@@ -281,17 +283,19 @@ def _totals(report: Report) -> Table:
 
 
 def _dims(values: Numbers, blank: str = "?") -> str:
-    """Height and width at least, once if all are equal; `blank` if one is None."""
-    told = [value for value in values if value is not None]
-    if len(told) < len(values):
+    """At least height and width joined by x, one number if equal; `blank` if one is None."""
+    sizes = [value for value in values if value is not None]
+    if len(sizes) < len(values):
         return blank
-    told += [1] * (2 - len(told))
-    return "x".join(number_text(value, 4) for value in (told if len(set(told)) > 1 else told[:1]))
+    sizes += [1] * (2 - len(sizes))
+    return "x".join(
+        number_text(value, 4) for value in (sizes if len(set(sizes)) > 1 else sizes[:1])
+    )
 
 
 @lru_cache(4096)
 def number_text(value: Number, digits: int) -> str:
-    """A number as C's %g with so many significant digits, halves away from zero."""
+    """A number as C's %g with `digits` significant digits, halves away from zero."""
     with localcontext(prec=digits, rounding=ROUND_HALF_UP):
         near = Decimal(value.numerator) / Decimal(value.denominator)
     return f"{float(near):.{digits}g}"

@@ -1,13 +1,14 @@
-"""Prints a DagNN as MatConvNet's `print(…, 'all', true)` does: one table under the other.
+"""A DagNN as MatConvNet's `print(…, 'all', true)` prints it.
 
-Layers, parameters, variables, memory, receptive fields. Rows, order, widths, blocks of 18 and
-numbers follow print.m (vlfeat/matconvnet 0b18caf), getVarSizes.m and getVarReceptiveFields.m
-(8ccdc96), which were read and not run: there was no MATLAB and no printed document. What differs:
-- a loss reads `label` beside its data, as no file tells labels: sizes `n/a`, memory `NaN`;
+Tables of layers, parameters, variables, memory and receptive fields. Rows, order, widths, blocks of
+18 and numbers follow print.m (vlfeat/matconvnet 0b18caf), getVarSizes.m and
+getVarReceptiveFields.m (8ccdc96), which were read and not run, without MATLAB and without a printed
+document to compare with. Differences:
+- a loss reads `label` besides its data, which is in no file: sizes `n/a`, memory `NaN`;
 - the depth after a transposed convolution is right (MatConvNet takes a wrong side of the filters),
-  and layers whose sizes MatConvNet cannot tell have theirs; empty lines at the end are left out;
-- what is no layer of MatConvNet has its op as type; a linear layer is a Conv of 1x1 filters;
-- arrays of other networks are called as by `fromSimpleNN`: f, b; of batch norm m, b, x.
+  and layers whose sizes MatConvNet cannot infer have them; empty lines at the end are left out;
+- a layer that MatConvNet does not have has its op as type; a linear layer is a Conv of 1x1 filters;
+- arrays of other networks are named as by `fromSimpleNN`: f, b; for batch norm m, b, x.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ SUFFIXES = {
     "": {"weight": "f", "bias": "b"},
 }
 MOMENTS = "x"
-FIRST_COLUMN = "(:,1)"  # of moments, in the name a reader gives their mean
+FIRST_COLUMN = "(:,1)"  # suffix of the mean in names of MatConvNet files
 
 
-class Stored(Struct, frozen=True):
-    """An array as a DagNN has it, and how many layers use it."""
+class DagParam(Struct, frozen=True):
+    """A parameter of a DagNN, and the number of layers that use it."""
 
     sizes: Shape
     bytes: int
     users: int = 1
 
 
-class Variable(Struct, frozen=True):
-    """A tensor as a DagNN has it; sizes are height, width, depth, num, None if not known."""
+class DagVariable(Struct, frozen=True):
+    """A variable of a DagNN; sizes are height, width, depth, num, or None if unknown."""
 
     sizes: Shape | None
     bytes: int | None
@@ -54,11 +55,11 @@ class Variable(Struct, frozen=True):
 
 def write(report: Report) -> str:
     """The tables, one under the other."""
-    params: dict[str, Stored] = {}
+    params: dict[str, DagParam] = {}
     layers = [_layer(layer, _params(layer, params), report) for layer in report.layers]
     variables = _variables(report)
-    stored = sum(each.bytes for each in params.values())
-    held = sum(each.bytes or 0 for each in variables.values())
+    param_bytes = sum(each.bytes for each in params.values())
+    var_bytes = sum(each.bytes or 0 for each in variables.values())
     no_params = not report.params_complete
     no_vars = not report.memory.complete and bool(report.coverage.unknown)
     tables = [
@@ -68,9 +69,9 @@ def write(report: Report) -> str:
         [
             ["params", "vars", "total"],
             [
-                _sum_text(stored, no_params),
-                _sum_text(held, no_vars),
-                _sum_text(stored + held, no_params or no_vars),
+                _sum_text(param_bytes, no_params),
+                _sum_text(var_bytes, no_vars),
+                _sum_text(param_bytes + var_bytes, no_params or no_vars),
             ],
         ],
         *_fields(report, variables),
@@ -79,7 +80,7 @@ def write(report: Report) -> str:
 
 
 def _table(columns: list[list[str]]) -> str:
-    """Blocks of columns, an empty line after each and one more after the table."""
+    """Blocks of columns with an empty line after each, and one after the table."""
     head, rest = columns[0], columns[1:]
     blocks = [rest[n : n + MOST_COLUMNS] for n in range(0, len(rest), MOST_COLUMNS)]
     texts = [text_table(list(map(list, zip(head, *block, strict=True)))) for block in blocks]
@@ -95,7 +96,7 @@ def _dims(values: Sequence[Number] | None) -> str:
 
 
 def _sum_text(size_bytes: int, unknown: bool) -> str:
-    """A total, marked where a part of it is unknown."""
+    """A total, with `+ ?` if a part of it is unknown."""
     return memory_text(size_bytes) + (" + ?" if unknown else "")
 
 
@@ -114,9 +115,9 @@ def _layer(layer: Layer, params: list[str], report: Report) -> list[str]:
 
 
 def _type(layer: Layer) -> str:
-    told = layer.node.source.op if layer.node.source is not None else ""
-    if told.startswith("dagnn."):
-        return told.removeprefix("dagnn.")
+    source_op = layer.node.source.op if layer.node.source is not None else ""
+    if source_op.startswith("dagnn."):
+        return source_op.removeprefix("dagnn.")
     return "Loss" if _is_loss(layer) else display_name(layer.op, "dagnn") or layer.op
 
 
@@ -131,7 +132,7 @@ def _inputs(layer: Layer, report: Report) -> list[str]:
 
 
 def _window(layer: Layer) -> tuple[Sequence[int] | None, Sequence[int] | None]:
-    """Pads and strides of what MatConvNet calls a filter."""
+    """Pads and strides of a layer that MatConvNet calls a filter."""
     if layer.op == "linear" or layer.op.startswith("global_"):
         return (0, 0, 0, 0), (1, 1)
     window = getattr(layer.node.attributes, "window", None)
@@ -148,8 +149,8 @@ def _window(layer: Layer) -> tuple[Sequence[int] | None, Sequence[int] | None]:
 # -- parameters
 
 
-def _params(layer: Layer, found: dict[str, Stored]) -> list[str]:
-    """The names of a layer's arrays; each is put among those found."""
+def _params(layer: Layer, found: dict[str, DagParam]) -> list[str]:
+    """The parameter names of a layer; the parameters are added to `found`."""
     names: list[str] = []
     moments = [param for param in layer.cost.params if param.role == "statistic"]
     for param in layer.cost.params:
@@ -158,9 +159,9 @@ def _params(layer: Layer, found: dict[str, Stored]) -> list[str]:
         paired = param in moments and len(moments) == 2
         name = _name(layer, param, paired)
         sizes = (*param.shape, 2) if paired else _sizes(layer, param)
-        held = sum(part.bytes for part in (moments if paired else [param]))
+        size_bytes = sum(part.bytes for part in (moments if paired else [param]))
         users = found[name].users + 1 if name in found else 1
-        found[name] = Stored(sizes, held, users)
+        found[name] = DagParam(sizes, size_bytes, users)
         names.append(name)
     return names
 
@@ -176,7 +177,7 @@ def _name(layer: Layer, param: Param, paired: bool) -> str:
 
 
 def _sizes(layer: Layer, param: Param) -> Shape:
-    """As MATLAB has them: filters last, a vector as a column, no trailing ones past the second."""
+    """MATLAB sizes: filters last, a vector as a column, no trailing ones after the second."""
     shape = param.shape
     if layer.op in ("conv", "conv_transpose") and len(shape) > 2:
         shape = (*shape[2:], *(1,) * (4 - len(shape)), shape[1], shape[0])
@@ -187,7 +188,7 @@ def _sizes(layer: Layer, param: Param) -> Shape:
     return (*shape, *(1,) * (2 - len(shape)))
 
 
-def _param_columns(params: Mapping[str, Stored]) -> list[list[str]]:
+def _param_columns(params: Mapping[str, DagParam]) -> list[list[str]]:
     return [
         [name, RULE, _dims(each.sizes), _mem(each.bytes), str(each.users)]
         for name, each in params.items()
@@ -197,8 +198,8 @@ def _param_columns(params: Mapping[str, Stored]) -> list[list[str]]:
 # -- variables
 
 
-def _variables(report: Report) -> dict[str, Variable]:
-    """One a tensor, in the order in which layers name them."""
+def _variables(report: Report) -> dict[str, DagVariable]:
+    """The variables in the order in which layers name them."""
     fanin: dict[str, int] = {}
     fanout: dict[str, int] = {}
     planes: dict[str, Shape | None] = {t.name: _plane(t.shape) for t in report.inputs}
@@ -213,10 +214,10 @@ def _variables(report: Report) -> dict[str, Variable]:
                 planes[tensor.name] = (1, 1, 1, layer.call.x[0])  # one number an image
     found = {}
     for name, count in fanin.items():
-        sizes, held = planes.get(name), None
+        sizes, size_bytes = planes.get(name), None
         if sizes is not None:
-            held = storage_bytes(elements(sizes), report.tensors[name].dtype)
-        found[name] = Variable(sizes, held, count, fanout.get(name, 0))
+            size_bytes = storage_bytes(elements(sizes), report.tensors[name].dtype)
+        found[name] = DagVariable(sizes, size_bytes, count, fanout.get(name, 0))
     return found
 
 
@@ -228,15 +229,15 @@ def _plane(shape: Shape | None) -> Shape | None:
     return (*sizes, *(1,) * (2 - len(sizes)), depth, num)
 
 
-def _variable_columns(variables: Mapping[str, Variable]) -> list[list[str]]:
+def _variable_columns(variables: Mapping[str, DagVariable]) -> list[list[str]]:
     return [
         [name, RULE, _dims(each.sizes), _mem(each.bytes), str(each.fanin), str(each.fanout)]
         for name, each in variables.items()
     ]
 
 
-def _fields(report: Report, variables: Mapping[str, Variable]) -> list[list[list[str]]]:
-    """A table for each variable that nothing makes: what the others see of it."""
+def _fields(report: Report, variables: Mapping[str, DagVariable]) -> list[list[list[str]]]:
+    """One table per input variable: the receptive fields of all variables in it."""
     tables = []
     seen = fields(report)
     for origin in (name for name, each in variables.items() if not each.fanin):

@@ -1,23 +1,23 @@
-"""Receptive fields as a DagNN joins them: one size, stride and centre a variable, or none."""
+"""Receptive fields as a DagNN computes them: size, stride and centre per variable, or none."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from layerscope.analysis.fields import Number
+from layerscope.graph.attributes import Window
 from layerscope.ops import SPECS
 from layerscope.ops.access_map import SAME
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
-Field = tuple[Number, Number, Number]  # size, stride, centre counted from 1
-Axes = list[Field]  # empty: not a sliding window
-UNIT: Field = (1, 1, 1)
+AxisField = tuple[Number, Number, Number]  # size, stride, centre counted from 1
+Axes = list[AxisField]  # empty: not a sliding window
+UNIT: AxisField = (1, 1, 1)
 
 
 def fields(report: Report) -> dict[str, dict[str, Axes]]:
-    """By input and tensor; a tensor that an input does not reach is not there."""
+    """Fields by input and tensor, for the tensors that depend on the input."""
     found: dict[str, dict[str, Axes]] = {}
     for tensor in report.inputs:
         rank = max(len(tensor.shape or ()) - 2, 2)
@@ -26,8 +26,8 @@ def fields(report: Report) -> dict[str, dict[str, Axes]]:
         for seen in found.values():
             for n, output in enumerate(layer.outputs):
                 parts: list[Axes] = []
-                for place, source in enumerate(layer.inputs):
-                    own = _of(layer, place, n)
+                for index, source in enumerate(layer.inputs):
+                    own = _of(layer, index, n)
                     if source.name in seen and own is not None:
                         parts.append(_through(seen[source.name], own))
                 if parts:
@@ -35,13 +35,13 @@ def fields(report: Report) -> dict[str, dict[str, Axes]]:
     return found
 
 
-def _of(layer: Layer, place: int, output: int) -> Axes | None:
-    """What one position of an output sees of an input; None if only its size matters."""
+def _of(layer: Layer, index: int, output: int) -> Axes | None:
+    """The field of one output position in an input; None if only the size of the input is used."""
     call, a = layer.call, layer.node.attributes
     if call is None or SPECS[layer.op].family == "loss":
         return []
-    window: Any = getattr(a, "window", None)
-    if layer.op == "conv_transpose":
+    window: Window | None = getattr(a, "window", None)
+    if layer.op == "conv_transpose" and window is not None:
         axes: Axes = []
         for n, (crop, _) in enumerate(window.resolve(call.y[2:])):
             extent, up = window.extents[n], window.stride[n]
@@ -62,10 +62,10 @@ def _of(layer: Layer, place: int, output: int) -> Axes | None:
         return _both([(size, 1, Fraction(size + 1, 2)) for size in call.x[2:]])
     if layer.op == "crop":
         offsets = a.offsets * (2 // len(a.offsets)) if len(a.offsets) <= 2 else a.offsets
-        return None if place else [(1, 1, 1 + offset) for offset in offsets]
-    reach = SPECS[layer.op].access_map(call)
-    mapped = reach[place if len(call.outputs) == 1 else output]
-    shape = call.inputs[place]
+        return None if index else [(1, 1, 1 + offset) for offset in offsets]
+    access = SPECS[layer.op].access_map(call)
+    mapped = access[index if len(call.outputs) == 1 else output]
+    shape = call.inputs[index]
     even = all(mapped.get(n) == (n, SAME) for n in range(2, len(shape)))
     return [UNIT] * max(len(shape) - 2, 2) if even and len(shape) > 2 else []
 
@@ -84,7 +84,7 @@ def _through(before: Axes, own: Axes) -> Axes:
 
 
 def _union(parts: list[Axes]) -> Axes:
-    """Just large enough for all branches; none where one has none or their strides differ."""
+    """The smallest field that covers all branches; none if one has none or strides differ."""
     if not all(parts) or len({tuple(axis[1] for axis in axes) for axes in parts}) > 1:
         return []
     joined: Axes = []

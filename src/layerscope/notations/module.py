@@ -1,27 +1,45 @@
-"""What PyTorch prints for a model: the tree of its modules, each with what it was told.
+"""What PyTorch prints for a model: the tree of its modules, each with its arguments.
 
-Lines are those of torch 2.13, which tells the bias of norms. An op that is no module of PyTorch
-stands under its own name; a network without modules, or with names that PyTorch could not have
-(`inception_3a/1x1`), is one flat module.
+The format is that of torch 2.13, which prints the bias of norms. An op that is not a module of
+PyTorch is printed under its own name. A network without modules, or with names that PyTorch does
+not allow (`inception_3a/1x1`), is printed as one flat module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from layerscope.escaping import visible
-from layerscope.graph.attributes import Activation, BatchNorm, Dropout, Flatten, LayerNorm, Window
+from layerscope.graph.attributes import (
+    Activation,
+    AdaptivePool,
+    BatchNorm,
+    Conv,
+    Dropout,
+    Flatten,
+    GroupNorm,
+    LayerNorm,
+    Linear,
+    LocalResponseNorm,
+    PixelShuffle,
+    Pool,
+    PReLU,
+    Resize,
+    RoIPool,
+    Softmax,
+    TransposedConv,
+    Window,
+)
 from layerscope.graph.types import elements
 from layerscope.ops import Call
 from layerscope.report import Layer, Report
 
-Text = tuple[str, str]  # class, and what stands in its brackets
-Printer = Callable[[Any, Call | None], Text]  # of attributes and call
+Text = tuple[str, str]  # class name, and the text in its parentheses
+Printer = Callable[..., Text]  # takes the attributes of an op and its call
 
 
 def write(report: Report) -> str:
-    """The printed module; a path that several calls share stands once."""
+    """The printed module; a path that is called several times is printed once."""
     graph = report.graph
     modules = dict(graph.modules)
     leaves: dict[str, Text] = {}
@@ -53,8 +71,8 @@ def _print(
 ) -> str:
     inside = children.get(path, [])
     if path in leaves and not inside:
-        kind, told = leaves[path]
-        return _leaf(kinds.get(path, kind), told)
+        kind, args = leaves[path]
+        return _leaf(kinds.get(path, kind), args)
     kind = kinds.get(path, "Module")
     if not inside:
         return _leaf(kind, "")
@@ -69,20 +87,20 @@ def _print(
     )
 
 
-def _leaf(kind: str, told: str) -> str:
-    """A module that came with its arguments, such as `StochasticDepth(p=0.1)`, keeps them."""
+def _leaf(kind: str, args: str) -> str:
+    """One line; a class name that has arguments, such as `StochasticDepth(p=0.1)`, keeps them."""
     kind = visible(kind)
-    return kind if kind.endswith(")") else f"{kind}({visible(told)})"
+    return kind if kind.endswith(")") else f"{kind}({visible(args)})"
 
 
 def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """A ModuleList prints equal neighbours once, with their range and number."""
+    """A ModuleList prints equal consecutive modules once, with their range and count."""
     runs: list[tuple[int, int, str]] = []
-    for place, (_, text) in enumerate(shown):
+    for index, (_, text) in enumerate(shown):
         if runs and runs[-1][2] == text:
-            runs[-1] = (runs[-1][0], place, text)
+            runs[-1] = (runs[-1][0], index, text)
         else:
-            runs.append((place, place, text))
+            runs.append((index, index, text))
     return [
         (f"{first}-{last}", f"{last - first + 1} x {text}") if first != last else (str(first), text)
         for first, last, text in runs
@@ -90,16 +108,17 @@ def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def leaf_text(layer: Layer) -> Text:
-    """The class of an operation in PyTorch, and its arguments as that prints them."""
+    """The PyTorch class of an op, and its arguments as PyTorch prints them."""
     printer = PRINTERS.get(layer.op)
     return (layer.op, "") if printer is None else printer(layer.node.attributes, layer.call)
 
 
-def _once(sizes: tuple[Any, ...]) -> Any:
+def _once(sizes: Sequence[object]) -> object:
+    """The size if it is the same along all axes, else all sizes."""
     return sizes[0] if len(set(sizes)) == 1 else sizes
 
 
-def _pads(window: Window) -> Any:
+def _pads(window: Window) -> Sequence[object]:
     if isinstance(window.pads, str):
         return window.pads.removesuffix("_upper")
     even = all(begin == end for begin, end in window.pads)
@@ -115,20 +134,20 @@ def _rank(call: Call | None) -> int | str:
 
 
 def _conv(kind: str) -> Printer:
-    def text(a: Any, call: Call | None) -> Text:
+    def text(a: Conv | TransposedConv, call: Call | None) -> Text:
         w, rank = a.window, a.window.rank
         extra = getattr(a, "output_padding", ()) or (0,) * rank
-        told = f"{_channels(call)}, {a.out_channels}, kernel_size={w.kernel}, stride={w.stride}"
-        told += f", padding={_pads(w)}" if _pads(w) != (0,) * rank else ""
-        told += f", dilation={w.dilation}" if w.dilation != (1,) * rank else ""
-        told += f", output_padding={extra}" if extra != (0,) * rank else ""
-        told += f", groups={a.groups}" if a.groups != 1 else ""
-        return f"{kind}{rank}d", told + ("" if a.bias else ", bias=False")
+        args = f"{_channels(call)}, {a.out_channels}, kernel_size={w.kernel}, stride={w.stride}"
+        args += f", padding={_pads(w)}" if _pads(w) != (0,) * rank else ""
+        args += f", dilation={w.dilation}" if w.dilation != (1,) * rank else ""
+        args += f", output_padding={extra}" if extra != (0,) * rank else ""
+        args += f", groups={a.groups}" if a.groups != 1 else ""
+        return f"{kind}{rank}d", args + ("" if a.bias else ", bias=False")
 
     return text
 
 
-def _linear(a: Any, call: Call | None) -> Text:
+def _linear(a: Linear, call: Call | None) -> Text:
     features: int | str = "?"
     if call is not None:
         features = elements(call.x[1:]) if a.flatten else call.x[-1]
@@ -136,31 +155,32 @@ def _linear(a: Any, call: Call | None) -> Text:
 
 
 def _pool(kind: str) -> Printer:
-    def text(a: Any, call: Call | None) -> Text:
-        w: Window = a.window
+    def text(a: Pool, call: Call | None) -> Text:
+        w = a.window
         sizes = {"kernel_size": w.kernel, "stride": w.stride, "padding": _pads(w)}
-        if kind != "Avg" or w.rank > 1:  # AvgPool1d keeps its sizes as tuples
-            sizes = {name: _once(value) for name, value in sizes.items()}
-        told = ", ".join(f"{name}={value}" for name, value in sizes.items())
+        single = kind != "Avg" or w.rank > 1  # AvgPool1d prints its sizes as tuples
+        args = ", ".join(
+            f"{name}={_once(value) if single else value}" for name, value in sizes.items()
+        )
         if kind == "Max":
-            told += f", dilation={_once(w.dilation)}, ceil_mode={w.rounding != 'floor'}"
-        return f"{kind}Pool{w.rank}d", told
+            args += f", dilation={_once(w.dilation)}, ceil_mode={w.rounding != 'floor'}"
+        return f"{kind}Pool{w.rank}d", args
 
     return text
 
 
-def _lp_pool(a: Any, call: Call | None) -> Text:
-    """PyTorch's has no padding, and prints a stride that was left out as None."""
-    w: Window = a.window
+def _lp_pool(a: Pool, call: Call | None) -> Text:
+    """PyTorch's LPPool has no padding, and prints a default stride as None."""
+    w = a.window
     stride = None if w.stride == w.kernel else _once(w.stride)
-    told = f"norm_type={a.p}, kernel_size={_once(w.kernel)}, stride={stride}"
+    args = f"norm_type={a.p}, kernel_size={_once(w.kernel)}, stride={stride}"
     if isinstance(w.pads, str) or any(map(any, w.pads)):
-        return "lp_pool", f"{told}, padding={_once(_pads(w))}"
-    return f"LPPool{w.rank}d", f"{told}, ceil_mode={w.rounding != 'floor'}"
+        return "lp_pool", f"{args}, padding={_once(_pads(w))}"
+    return f"LPPool{w.rank}d", f"{args}, ceil_mode={w.rounding != 'floor'}"
 
 
 def _adaptive_pool(kind: str) -> Printer:
-    def text(a: Any, call: Call | None) -> Text:
+    def text(a: AdaptivePool, call: Call | None) -> Text:
         rank = len(a.output)
         return f"Adaptive{kind}Pool{rank}d", f"output_size={a.output[0] if rank == 1 else a.output}"
 
@@ -171,7 +191,7 @@ def _global_pool(kind: str) -> Printer:
     return lambda a, call: (f"Adaptive{kind}Pool{_rank(call)}d", "output_size=1")
 
 
-def _batch_norm(a: Any, call: Call | None) -> Text:
+def _batch_norm(a: BatchNorm | None, call: Call | None) -> Text:
     a = a or BatchNorm()
     return f"BatchNorm{_rank(call)}d", (
         f"{_channels(call)}, eps={a.eps}, momentum={a.momentum}, affine={a.affine}, "
@@ -179,75 +199,78 @@ def _batch_norm(a: Any, call: Call | None) -> Text:
     )
 
 
-def _layer_norm(a: Any, call: Call | None) -> Text:
+def _layer_norm(a: LayerNorm | None, call: Call | None) -> Text:
     a = a or LayerNorm()
     shape = "?" if call is None else call.x[a.axis :]
     bias = a.affine and a.bias
     return "LayerNorm", f"{shape}, eps={a.eps}, elementwise_affine={a.affine}, bias={bias}"
 
 
-def _group_norm(a: Any, call: Call | None) -> Text:
-    told = f"{a.groups}, {_channels(call)}, eps={a.eps}, affine={a.affine}, bias={a.affine}"
-    return "GroupNorm", told
+def _group_norm(a: GroupNorm, call: Call | None) -> Text:
+    args = f"{a.groups}, {_channels(call)}, eps={a.eps}, affine={a.affine}, bias={a.affine}"
+    return "GroupNorm", args
 
 
-def _lrn(a: Any, call: Call | None) -> Text:
-    """Within a channel it is no module of PyTorch."""
+def _lrn(a: LocalResponseNorm, call: Call | None) -> Text:
+    """PyTorch has no module for normalization within a channel."""
     kind = "lrn" if a.within_channel else "LocalResponseNorm"
     return kind, f"{a.size}, alpha={a.alpha}, beta={a.beta}, k={a.k}"
 
 
-def _plain(kind: str, told: str = "") -> Printer:
-    return lambda a, call: (kind, told)
+def _plain(kind: str, args: str = "") -> Printer:
+    return lambda a, call: (kind, args)
 
 
 def _activation(kind: str, *constants: tuple[str, float]) -> Printer:
-    """`inplace` is printed only where it is so."""
+    """`inplace` is printed only if true."""
 
-    def text(a: Any, call: Call | None) -> Text:
+    def text(a: Activation | None, call: Call | None) -> Text:
         a = a or Activation()
         given = (a.alpha, a.beta)
-        told = [
+        args = [
             f"{name}={default if value is None else value}"
             for (name, default), value in zip(constants, given, strict=False)
         ]
-        return kind, ", ".join([*told, "inplace=True"] if a.in_place else told)
+        return kind, ", ".join([*args, "inplace=True"] if a.in_place else args)
 
     return text
 
 
-def _prelu(a: Any, call: Call | None) -> Text:
+def _prelu(a: PReLU | None, call: Call | None) -> Text:
     return "PReLU", f"num_parameters={1 if a is not None and a.shared else _channels(call)}"
 
 
 def _softmax(kind: str) -> Printer:
-    return lambda a, call: (kind, f"dim={1 if a is None else a.axis}")
+    def text(a: Softmax | None, call: Call | None) -> Text:
+        return kind, f"dim={1 if a is None else a.axis}"
+
+    return text
 
 
-def _dropout(a: Any, call: Call | None) -> Text:
+def _dropout(a: Dropout | None, call: Call | None) -> Text:
     a = a or Dropout()
     return "Dropout", f"p={a.p}, inplace={a.in_place}"
 
 
-def _flatten(a: Any, call: Call | None) -> Text:
+def _flatten(a: Flatten | None, call: Call | None) -> Text:
     a = a or Flatten()
     return "Flatten", f"start_dim={a.start}, end_dim={a.end}"
 
 
-def _upsample(a: Any, call: Call | None) -> Text:
+def _upsample(a: Resize, call: Call | None) -> Text:
     factors = tuple(up / down for up, down in a.scale)
     size = f"size={a.size}" if a.size else f"scale_factor={_once(factors)}"
     linear = {1: "linear", 3: "trilinear"}.get(len(call.x) - 2 if call else 2, "bilinear")
     return "Upsample", f"{size}, mode={linear if a.mode == 'bilinear' else a.mode!r}"
 
 
-def _pixel_shuffle(a: Any, call: Call | None) -> Text:
+def _pixel_shuffle(a: PixelShuffle, call: Call | None) -> Text:
     if a.inverse:
         return "PixelUnshuffle", f"downscale_factor={a.factor}"
     return "PixelShuffle", f"upscale_factor={a.factor}"
 
 
-def _roi_pool(a: Any, call: Call | None) -> Text:
+def _roi_pool(a: RoIPool, call: Call | None) -> Text:
     return "RoIPool", f"output_size={a.output}, spatial_scale={a.scale}"
 
 

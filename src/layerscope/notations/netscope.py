@@ -1,17 +1,17 @@
-"""Prints Netscope's Markdown table: one row a layer with Caffe's type names, and a TOTAL of sums.
+"""Netscope's Markdown table: one row per layer with Caffe's type names, and a TOTAL row.
 
 - Rows are in Netscope's order: depth first from inputs declared ahead of the layers, later branches
   first; as declared where a data layer is one of the layers. The inputs come first of all.
-- What a data layer gives besides its data has no row: labels are no layer. Netscope has rows called
-  implicit for blobs that no layer is named after; they repeat another row and are left out.
+- Outputs of a data layer besides its data, such as labels, have no row. Netscope has rows called
+  implicit for blobs without a layer of that name; they repeat another row and are left out.
 - A number strictly above a thousand, million … is divided by it and rounded to two decimals, in
-  binary fractions as Netscope's JavaScript does it, so that a few halves fall lower (1005 is `1k`).
-- A submodule(n) row holds n layers; Netscope itself prints one less.
+  binary floating point as in Netscope's JavaScript, so that some halves round down (1005 is `1k`).
+- A submodule(n) row stands for n layers; Netscope itself prints one less.
 - DIM is width x height. A third axis is the height, as in Caffe: a 1-D map is 1 x L, a 3-D one
   width x height x depth, a vector 1x1.
 - An input ahead of the layers that has other than four axes (`im_info`) stays an implicit layer of
   unknown size in Netscope and has no activation. A layer declared as implicit passes on its input.
-- What is unknown is `?`, in sums an entry `?` beside what is known.
+- An unknown figure is `?`; a sum that lacks one has an entry `?` beside it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from layerscope.conventions.netscope import has_sizes
 from layerscope.escaping import markdown
 from layerscope.formats.caffe.names import NUMBERED, WORDS
+from layerscope.graph.names import shape_text
 from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
 from layerscope.ops import FREE, Ops, display_name
 from layerscope.report import Report
@@ -39,8 +40,8 @@ UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 CAFFE = frozenset(WORDS) | frozenset(word.lower() for word in NUMBERED)
 
 
-class Row(Struct, frozen=True):
-    """One row: what it is called, what goes in and out (CH, DIM), and what it costs."""
+class NetscopeRow(Struct, frozen=True):
+    """One row: name, type, channels and size (CH, DIM) of input and output, and costs."""
 
     name: str
     type: str
@@ -59,16 +60,16 @@ def write(report: Report) -> str:
 
 
 def write_folded(report: Report) -> str:
-    """The table with neighbours whose names begin alike before a `/` in one submodule(n) row."""
+    """The table with consecutive layers of one name before `/` folded into a submodule(n) row."""
     return _table(_fold(_rows(report)))
 
 
-def _table(rows: list[Row]) -> str:
+def _table(rows: list[NetscopeRow]) -> str:
     lines = [HEAD, ALIGN]
     for number, row in enumerate(rows, 1):
         name, kind = (markdown(text, keep="_") for text in (row.name, row.type))
         lines.append(_line(str(number), name, kind, *row.before, *row.after, *_costs(row)))
-    total = _sum(Row("", "", ("", ""), ("", ""), FREE, 0, 0), rows)
+    total = _sum(NetscopeRow("", "", ("", ""), ("", ""), FREE, 0, 0), rows)
     lines.append(_line("TOTAL", *[""] * 6, *_costs(total)))
     return "\n".join(lines) + "\n"
 
@@ -77,18 +78,18 @@ def _line(*cells: str) -> str:
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
 
 
-def _costs(row: Row) -> tuple[str, str]:
+def _costs(row: NetscopeRow) -> tuple[str, str]:
     ops = row.ops
     counts = {"macc": ops.mac, "comp": ops.comp, "add": ops.add, "div": ops.div, "exp": ops.exp}
     counts["mul"] = ops.mul  # Netscope itself counts none
-    held = {"activation": row.activation, "param": row.param}
-    return _entries(counts, row.no_ops), _entries(held, row.no_mem)
+    memory = {"activation": row.activation, "param": row.param}
+    return _entries(counts, row.no_ops), _entries(memory, row.no_mem)
 
 
 def _entries(counts: dict[str, int], unknown: bool) -> str:
-    """Every count but zeros, one below the other."""
-    told = [f"{kind}\t{number_text(count)}" for kind, count in counts.items() if count]
-    return "<br>".join([*told, "?"] if unknown else told)
+    """All counts except zeros, separated by <br>."""
+    entries = [f"{kind}\t{number_text(count)}" for kind, count in counts.items() if count]
+    return "<br>".join([*entries, "?"] if unknown else entries)
 
 
 def number_text(count: int) -> str:
@@ -103,7 +104,7 @@ def number_text(count: int) -> str:
 # -- rows
 
 
-def _rows(report: Report) -> list[Row]:
+def _rows(report: Report) -> list[NetscopeRow]:
     rows = []
     seen: set[Source] = set()
     for tensor in report.inputs:
@@ -113,24 +114,24 @@ def _rows(report: Report) -> list[Row]:
         seen.add(source)
         called, kind = source.name or tensor.name, source.op or "data"
         if not has_sizes(tensor):
-            rows.append(Row(called, "implicit", NO_SIZES, NO_SIZES, FREE, 0, 0))
+            rows.append(NetscopeRow(called, "implicit", NO_SIZES, NO_SIZES, FREE, 0, 0))
             continue
-        place = _place(tensor.shape)
-        row = Row(called, kind, place, place, FREE, tensor.elements, 0)
+        sizes = _channels_and_dim(tensor.shape)
+        row = NetscopeRow(called, kind, sizes, sizes, FREE, tensor.elements, 0)
         rows.append(replace(row, no_mem=tensor.shape is None))
     layers = report.layers
     return rows + [_row(layers[index]) for index in depth_first(report.graph)]
 
 
-def _row(layer: Layer) -> Row:
-    before = _place(layer.inputs[0].shape if layer.inputs else None)
-    after = _place(layer.output)
+def _row(layer: Layer) -> NetscopeRow:
+    before = _channels_and_dim(layer.inputs[0].shape if layer.inputs else None)
+    after = _channels_and_dim(layer.output)
     if layer.op == "concat" and layer.call is not None and before[1] == after[1]:
-        before = after  # Netscope adds up the channels of what is joined
+        before = after  # Netscope prints the sum of the channels of a concat
     if layer.op == "softmax_loss":
-        after = before  # and has a loss hand on what it reads
+        after = before  # Netscope prints the input of a loss as its output
     unknown = layer.call is None
-    return Row(
+    return NetscopeRow(
         layer.name,
         _type(layer.node),
         before,
@@ -148,13 +149,13 @@ def _type(node: Node) -> str:
     return own if own in CAFFE else display_name(node.op, "caffe") or own or node.op
 
 
-def _place(shape: Shape | None) -> tuple[str, str]:
+def _channels_and_dim(shape: Shape | None) -> tuple[str, str]:
     """Channels and WxH of a tensor."""
     if shape is None:
         return "?", "?"
     sizes = shape[:1:-1]  # from the last axis, the width, down to the first of space
     sizes = (*(1 for _ in range(2 - len(sizes))), *sizes)
-    return str(shape[1] if len(shape) > 1 else 1), "x".join(map(str, sizes))
+    return str(shape[1] if len(shape) > 1 else 1), shape_text(sizes)
 
 
 def depth_first(graph: Graph) -> Iterator[int]:
@@ -203,7 +204,7 @@ def _roots(graph: Graph) -> dict[str, str]:
     roots = {tensor.name: tensor.name for tensor in data if tensor.name not in named}
     for node in nodes:
         for name in node.outputs:
-            blob, _, writer = name.rpartition(":")  # written in place
+            blob, _, writer = name.rpartition(":")  # written in-place
             blob = blob if blob and writer == node.name else name
             if blob not in named:
                 roots[name] = blob
@@ -213,9 +214,9 @@ def _roots(graph: Graph) -> dict[str, str]:
 # -- sums
 
 
-def _fold(rows: list[Row]) -> list[Row]:
-    """Runs of rows alike before the first `/`; a row without company stays as it is."""
-    runs: list[list[Row]] = []
+def _fold(rows: list[NetscopeRow]) -> list[NetscopeRow]:
+    """Fold consecutive rows that have the same name before the first `/`."""
+    runs: list[list[NetscopeRow]] = []
     for row in rows:
         module, slash, _ = row.name.partition("/")
         if slash and module and runs and runs[-1][-1].name.partition("/")[0] == module:
@@ -225,14 +226,14 @@ def _fold(rows: list[Row]) -> list[Row]:
     return [_submodule(run) if len(run) > 1 else run[0] for run in runs]
 
 
-def _submodule(run: list[Row]) -> Row:
+def _submodule(run: list[NetscopeRow]) -> NetscopeRow:
     module = run[0].name.partition("/")[0]
     return _sum(
-        Row(module, f"submodule({len(run)})", run[0].before, run[-1].after, FREE, 0, 0), run
+        NetscopeRow(module, f"submodule({len(run)})", run[0].before, run[-1].after, FREE, 0, 0), run
     )
 
 
-def _sum(total: Row, rows: Iterable[Row]) -> Row:
+def _sum(total: NetscopeRow, rows: Iterable[NetscopeRow]) -> NetscopeRow:
     parts = list(rows)
     return replace(
         total,

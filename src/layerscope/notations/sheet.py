@@ -1,9 +1,9 @@
-"""What the course sheets share: which layers have lines, their stages and numbers, number texts.
+"""Shared by the notations backbone, cs231n and layersheet: lines, stage numbers, number texts.
 
-A sheet lists what makes new data: convolutions, pools, linear layers, joins. Stages count changes
-of the convolutions' resolution on the way from the input, so that VGG and ResNet come out with the
-names of their papers; a convolution on a single position (squeeze and excitation, a head after
-global pooling) stays in its stage, and a join takes the stage of the inputs that have its size.
+A sheet lists convolutions, pools, linear layers and joins. The stage number counts changes of the
+resolution of convolutions since the input, so that layers of VGG and ResNet get the names of their
+papers. A convolution on a single position (squeeze and excitation, a head after global pooling)
+stays in its stage, and a join has the stage of the inputs of its size.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from layerscope.ops import SPECS, display_name
 from layerscope.report import Layer, Report
 
 UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
-IN_FULL = 10_000  # memory below it is written out
+IN_FULL = 10_000  # smaller counts are printed exactly
 
 
-class Line(Struct, frozen=True):
-    """One line of a sheet; None where a figure is unknown."""
+class SheetLine(Struct, frozen=True):
+    """One line of a sheet; unknown figures are None."""
 
     kind: str  # input, conv, deconv, pool, fc, or the op of anything else
-    number: str  # 1_1 for conv and deconv, 1 for pool and fc (1_2 where a stage has several)
+    number: str  # 1_1 for conv and deconv, 1 for pool and fc (1_2 if a stage has several)
     layer: Layer | None  # None for an input of the network
     batch: int
-    sizes: Shape | None  # spatial, as many axes as the network has
+    sizes: Shape | None  # spatial sizes, padded to the rank of the network
     channels: int | None
     window: Window | None
     elements: int | None
     weights: int | None
 
     @property
-    def known(self) -> bool:
-        """Whether all of its figures are."""
+    def complete(self) -> bool:
+        """Whether all its figures are available."""
         return self.elements is not None and self.weights is not None
 
     @property
     def factors(self) -> tuple[int, ...]:
-        """Sizes whose product is its elements, channels last; () where that is not so."""
+        """Sizes whose product is the number of elements, channels last; () if there are none."""
         if self.sizes is None or self.channels is None:
             return ()
         batch = (self.batch,) if self.batch != 1 else ()
@@ -51,24 +51,24 @@ class Line(Struct, frozen=True):
         return factors if elements(factors) == self.elements else ()
 
 
-def lines(report: Report) -> tuple[Line, ...]:
+def lines(report: Report) -> tuple[SheetLine, ...]:
     """The lines of a sheet: the inputs, then layers in execution order."""
     listed = [layer for layer in report.layers if _listed(layer)]
     shapes = [tensor.shape for tensor in report.inputs] + [layer.output for layer in listed]
     rank = max([len(shape) - 2 for shape in shapes if shape is not None], default=0)
     numbers = _numbers(report, listed)
     axes = _channel_axes(report)
-    made = []
+    found = []
     for tensor in report.inputs:
         batch, sizes, channels = _layout(tensor.shape, 1, max(rank, 0))
         count = None if tensor.shape is None else tensor.elements
         counted = count if report.convention.counts_inputs else 0
-        made.append(Line("input", "", None, batch, sizes, channels, None, counted, 0))
+        found.append(SheetLine("input", "", None, batch, sizes, channels, None, counted, 0))
     for layer in listed:
         batch, sizes, channels = _layout(layer.output, axes[layer.node.outputs[0]], max(rank, 0))
         unknown = layer.status == "unknown"
-        made.append(
-            Line(
+        found.append(
+            SheetLine(
                 kind=line_kind(layer),
                 number=numbers.get(layer.name, ""),
                 layer=layer,
@@ -80,29 +80,29 @@ def lines(report: Report) -> tuple[Line, ...]:
                 weights=None if unknown and not layer.cost.params else layer.params,
             )
         )
-    return tuple(made)
+    return tuple(found)
 
 
 def line_kind(layer: Layer) -> str:
-    """What a sheet calls this layer: conv, deconv, pool, fc, or its op."""
-    rule = SPECS.get(layer.op)
-    if rule is not None and rule.family == "pooling":
+    """The kind of a layer in a sheet: conv, deconv, pool, fc, or its op."""
+    spec = SPECS.get(layer.op)
+    if spec is not None and spec.family == "pooling":
         return "pool"
     return display_name(layer.op, "sheet") or layer.op
 
 
 def pool_kind(layer: Layer) -> str:
-    """Which pooling it is: max, avg or lp."""
+    """The kind of pooling: max, avg or lp."""
     return layer.op.removesuffix("_pool").rpartition("_")[2]
 
 
 def _listed(layer: Layer) -> bool:
-    """Conventions other than the sheets' own may count layers that otherwise have no line."""
+    """Whether a layer has a line: also one that only another convention counts."""
     return has_line(layer.node, layer.call) or bool(layer.convention_activations or layer.params)
 
 
 def _layout(shape: Shape | None, axis: int, rank: int) -> tuple[int, Shape | None, int | None]:
-    """Batch, spatial sizes filled up to `rank` with ones, channels (which stand on `axis`)."""
+    """Batch, spatial sizes padded to `rank` with ones, and channels, which are on `axis`."""
     if shape is None:
         return 1, None, None
     if len(shape) < 2:
@@ -112,7 +112,7 @@ def _layout(shape: Shape | None, axis: int, rank: int) -> tuple[int, Shape | Non
 
 
 def _channel_axes(report: Report) -> dict[str, int]:
-    """Which axis of each tensor is the channels: the second, until something moves them."""
+    """The channel axis of each tensor: the second, until a permute or linear layer moves it."""
     axes: dict[str, int] = {}
     for layer in report.layers:
         given, output = layer.inputs[0].shape if layer.inputs else None, layer.output
@@ -134,48 +134,48 @@ def _channel_axes(report: Report) -> dict[str, int]:
 def _numbers(report: Report, listed: Iterable[Layer]) -> dict[str, str]:
     stages = _stages(report)
     counts: dict[tuple[str, int], int] = {}
-    places: dict[str, tuple[str, int, int]] = {}
+    positions: dict[str, tuple[str, int, int]] = {}
     for layer in listed:
         kind = line_kind(layer)
         if kind in ("conv", "deconv", "pool", "fc"):
             stage = 0 if kind == "fc" else stages[layer.name]
             counts[kind, stage] = counts.get((kind, stage), 0) + 1
-            places[layer.name] = (kind, stage, counts[kind, stage])
+            positions[layer.name] = (kind, stage, counts[kind, stage])
     numbers = {}
-    for name, (kind, stage, place) in places.items():
+    for name, (kind, stage, index) in positions.items():
         alone = kind == "pool" and counts[kind, stage] == 1
-        numbers[name] = str(place) if kind == "fc" else f"{stage}" if alone else f"{stage}_{place}"
+        numbers[name] = str(index) if kind == "fc" else f"{stage}" if alone else f"{stage}_{index}"
     return numbers
 
 
 def _stages(report: Report) -> dict[str, int]:
-    """Per layer, how often the resolution of convolutions has changed on the longest way to it."""
+    """Per layer, the number of resolution changes of convolutions on the longest path to it."""
     start: tuple[int, Shape | None] = (0, None)
-    reached = {tensor.name: start for tensor in report.inputs}  # stage, resolution of its last conv
+    stage_of = {tensor.name: start for tensor in report.inputs}  # stage, size of its last conv
     stages = {}
     for layer in report.layers:
         output = layer.output
         sizes = output[2:] if output is not None else None
-        ways = [t for t in layer.inputs if t.shape is not None and t.shape[2:] == sizes]
-        came = [reached.get(t.name, start) for t in ways or layer.inputs]
-        stage, resolution = max(came, key=lambda way: way[0], default=start)
+        same_size = [t for t in layer.inputs if t.shape is not None and t.shape[2:] == sizes]
+        sources = [stage_of.get(t.name, start) for t in same_size or layer.inputs]
+        stage, resolution = max(sources, key=lambda source: source[0], default=start)
         if layer.op in ("conv", "conv_transpose") and layer.call is not None:
             single = stage and elements(layer.call.x[2:]) == 1
             if sizes != resolution and not single:
                 stage, resolution = stage + 1, sizes
         stages[layer.name] = stage + (line_kind(layer) == "pool" and _pooled(layer, resolution))
-        reached.update(dict.fromkeys(layer.node.outputs, (stage, resolution)))
+        stage_of.update(dict.fromkeys(layer.node.outputs, (stage, resolution)))
     return stages
 
 
 def _pooled(layer: Layer, resolution: Shape | None) -> bool:
-    """Whether a pool's input was pooled already, so that it belongs to the stage to come."""
+    """Whether the input of a pool was already pooled, so that it belongs to the next stage."""
     shape = layer.inputs[0].shape
     return resolution is not None and shape is not None and shape[2:] != resolution
 
 
 def _window(layer: Layer) -> Window | None:
-    """The window it slides, padding worked out; for global pools and even bins the one they are."""
+    """The window of a layer with resolved padding; for global and even adaptive pools the bins."""
     window = getattr(layer.node.attributes, "window", None)
     if layer.call is None or len(layer.call.x) < 3:
         return window if isinstance(window, Window) else None
@@ -194,13 +194,13 @@ def _window(layer: Layer) -> Window | None:
 
 
 def once(sizes: Sequence[object]) -> str:
-    """Sizes along all axes: one number where they are equal, else joined by x."""
+    """Sizes along all axes: one number if they are equal, else joined by x."""
     texts = list(map(str, sizes))
     return texts[0] if len(set(texts)) == 1 else "x".join(texts)
 
 
 def memory_text(count: int, *, tenths: bool = False) -> str:
-    """Two significant figures, below 10,000 in full; with `tenths` also 0.8M in place of 800K."""
+    """Two significant digits, exact below 10,000; with `tenths` 0.8M instead of 800K."""
     if count < IN_FULL:
         return str(count)
     step = 10 ** (len(str(count)) - 2)
@@ -211,12 +211,12 @@ def memory_text(count: int, *, tenths: bool = False) -> str:
 
 
 def params_text(count: int) -> str:
-    """Cut, not rounded: one decimal below 10K and from 1M on, none between, `.0` dropped."""
+    """Truncated: one decimal below 10K and from 1M on, none in between, `.0` dropped."""
     return f"{count // 1000}K" if IN_FULL <= count < 10**6 else _in_units(count)
 
 
 def printed_total(count: int, *, cut: bool = False) -> int:
-    """A total to the figures a sheet prints: whole units from ten on, one decimal below."""
+    """A total rounded as sheets print it: whole units from ten on, one decimal below."""
     if count < IN_FULL:
         return count
     size: int = 1000 ** ((len(str(count)) - 1) // 3)
@@ -225,7 +225,7 @@ def printed_total(count: int, *, cut: bool = False) -> int:
 
 
 def total_text(count: int, *, cut: bool = False) -> str:
-    """A total in the largest unit; below 10,000 in full."""
+    """A total in the largest unit; exact below 10,000."""
     return str(count) if count < IN_FULL else _in_units(printed_total(count, cut=cut))
 
 
@@ -245,11 +245,11 @@ def table(rows: Sequence[Sequence[str]], *, centred: bool = False) -> str:
     """A Markdown table, each column as wide as its widest cell; the first row is the header."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = [f":{'-' * (width - 2)}:" if centred else "-" * width for width in widths]
-    made = []
+    lines = []
     for row in (rows[0], rule, *rows[1:]):
         cells = []
         for cell, width in zip(row, widths, strict=True):
             left = (width - len(cell)) // 2 if centred else 0
             cells.append(" " * left + cell + " " * (width - len(cell) - left))
-        made.append(f"| {' | '.join(cells)} |\n")
-    return "".join(made)
+        lines.append(f"| {' | '.join(cells)} |\n")
+    return "".join(lines)

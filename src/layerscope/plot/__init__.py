@@ -1,22 +1,22 @@
-"""Pictures of reports and runs as SVG, written by hand; PNG by the extra `plot`."""
+"""Plots of reports and runs as SVG; PNG with the extra `plot`."""
 
 from __future__ import annotations
 
 from layerscope.errors import MissingExtra
 
 PLOTS = {
-    "roofline": "FLOP/s over FLOP/B, a dot a layer, under the machine's roofs; of a run",
-    "time": "bars of the layers that take longest; of a run",
-    "memory": "bytes alive while each layer runs, in order",
-    "activations": "bars of the layers that make most activations",
+    "roofline": "FLOP/s over FLOP/B, one dot per layer, under the roofline; needs a run",
+    "time": "bars of the slowest layers; needs a run",
+    "memory": "bytes of activations alive while each layer runs, in execution order",
+    "activations": "bars of the layers with the largest outputs",
 }
 
 
 def png(svg: str) -> bytes:
-    """The picture as PNG, twice as many pixels a side."""
+    """The plot as PNG at twice the resolution."""
     try:
         import vl_convert
     except ImportError:
         raise MissingExtra("a PNG", "plot") from None
-    made: bytes = vl_convert.svg_to_png(svg, scale=2.0)
-    return made
+    data: bytes = vl_convert.svg_to_png(svg, scale=2.0)
+    return data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from layerscope.errors import UsageError
-from layerscope.plot.svg import BOTTOM, COLOURS, GREY, TOP, WIDTH, Axis, Canvas
+from layerscope.plot.svg import BOTTOM, COLOURS, GREY, TOP, WIDTH, Canvas, PlotAxis, TextStyle
 from layerscope.report import Report
 from layerscope.report.measurement import Machine, Run
 from layerscope.report.numbers import bytes_text, short_text
@@ -16,23 +16,23 @@ ROW = 19  # pixels of a bar and the room around it
 
 
 def roofline(report: Report, run: Run, machine: Machine | None) -> str:
-    """Every row as a dot as large as its time, under the peak and the bandwidths."""
+    """Every row as a dot with the area of its time, under the peak and the bandwidths."""
     rows = [each for each in timed(report, run, machine) if each.flops and each.row.time_s > 0]
     if not rows:
-        raise UsageError(f"{report.name}: no layer of it computes anything; no roofline")
+        raise UsageError(f"{report.name}: no layer has FLOPs, so there is no roofline")
     peak = machine.peak(report.float_dtype, run.threads) if machine else None
     levels = [machine.level(name, run.threads) for name in ("L2", "L3", "DRAM")] if machine else []
     rates = [each.flops_s for each in rows] + ([peak.flops.best] if peak else [])
     dense = [each.intensity for each in rows if each.moved_bytes]
-    x = Axis(min(dense) / 1.6, max(max(dense) * 1.6, 64), "FLOP a byte", log=True)
-    y = Axis(min(rates) / 1.6, max(rates) * 1.6, "FLOP/s", log=True)
+    x = PlotAxis(min(dense) / 1.6, max(max(dense) * 1.6, 64), "FLOP per byte", log=True)
+    y = PlotAxis(min(rates) / 1.6, max(rates) * 1.6, "FLOP/s", log=True)
     title = f"{report.name}, batch {report.batch}: {run.engine} on {run.threads} threads"
     canvas = Canvas(title, x, y)
     top = peak.flops.best if peak else max(rates)
     if peak:
         canvas.line([(x.low, top), (x.high, top)], GREY)
         words = f"{short_text(int(top))}FLOP/s, products in {peak.dtype}"
-        canvas.text(x.high, top, words, anchor="end", colour=GREY, dy=-5)
+        canvas.text(x.high, top, words, TextStyle("end", GREY), dy=-5)
     for level in levels:
         if level is None:
             continue
@@ -41,28 +41,22 @@ def roofline(report: Report, run: Run, machine: Machine | None) -> str:
         if begin < end:
             canvas.line([(begin, begin * rate), (end, end * rate)], GREY, dashed=True)
             words = f"{level.name} {bytes_text(int(rate))}/s"
-            canvas.text(
-                begin,
-                begin * rate,
-                words,
-                colour=GREY,
-                size=11,
-                dy=18 if level.name == "DRAM" else -8,
-            )
+            dy = 18 if level.name == "DRAM" else -8
+            canvas.text(begin, begin * rate, words, TextStyle("start", GREY, 11), dy=dy)
     kinds = _kinds(rows)
     for each in sorted(rows, key=lambda each: -each.share):
         if each.moved_bytes:
-            told = (
+            tooltip = (
                 f"{each.row.name}: {each.row.time_s * 1e3:.3g} ms, {each.flops_s / 1e9:.3g} GFLOP/s"
             )
             radius = 3 + 22 * sqrt(max(each.share, 0.0))
-            canvas.dot(each.intensity, each.flops_s, radius, kinds[each.op], told)
+            canvas.dot(each.intensity, each.flops_s, radius, kinds[each.op], tooltip)
     _legend(canvas, kinds)
     return canvas.render(x_text=lambda v: f"{v:g}", y_text=lambda v: short_text(int(v)))
 
 
 def _kinds(rows: list[TimedRow]) -> dict[str, str]:
-    """A colour for each kind of layer, those that take longest first; the last for the rest."""
+    """A colour per op, slowest ops first; further ops share the last colour."""
     spent: dict[str, float] = {}
     for each in rows:
         spent[each.op] = spent.get(each.op, 0.0) + each.row.time_s
@@ -74,12 +68,12 @@ def _legend(canvas: Canvas, kinds: dict[str, str]) -> None:
     across = float(canvas.left)
     for kind, colour in list(kinds.items())[: len(COLOURS)]:
         canvas.parts.append(f'<circle cx="{across + 5:.1f}" cy="{TOP - 6}" r="4" fill="{colour}"/>')
-        canvas.write(across + 13, TOP - 2, kind or "other", size=11)
+        canvas.write(across + 13, TOP - 2, kind or "other", TextStyle(size=11))
         across += 24 + 6.4 * len(kind or "other")
 
 
 def time_bars(report: Report, run: Run) -> str:
-    """The rows that take longest."""
+    """Bars of the slowest rows."""
     rows = sorted(run.rows, key=lambda row: -row.time_s)[:MOST]
     title = (
         f"{report.name}, batch {report.batch}: {run.engine}, {run.timing.end_to_end_s * 1e3:.3g} ms"
@@ -93,46 +87,48 @@ def time_bars(report: Report, run: Run) -> str:
 
 
 def activation_bars(report: Report) -> str:
-    """The layers that make most activations."""
-    made = {layer.name: sum(tensor.bytes for tensor in layer.outputs) for layer in report.layers
+    """Bars of the layers with the largest outputs."""
+    sizes = {layer.name: sum(tensor.bytes for tensor in layer.outputs) for layer in report.layers
             if report.memory.written[layer.name]}  # fmt: skip
-    names = sorted(made, key=lambda name: -made[name])[:MOST]
-    bars = [(name, made[name] / 1e6, COLOURS[0], bytes_text(made[name])) for name in names]
-    return _bars(f"{report.name}, batch {report.batch}: activations made", "MB", bars)
+    names = sorted(sizes, key=lambda name: -sizes[name])[:MOST]
+    bars = [(name, sizes[name] / 1e6, COLOURS[0], bytes_text(sizes[name])) for name in names]
+    return _bars(f"{report.name}, batch {report.batch}: activations", "MB", bars)
 
 
 def _bars(title: str, unit: str, bars: list[tuple[str, float, str, str]]) -> str:
     longest = max((value for _, value, _, _ in bars), default=1.0) or 1.0
     left = min(60 + int(6.2 * max((len(name) for name, *_ in bars), default=1)), WIDTH // 2)
     height = TOP + BOTTOM + ROW * max(len(bars), 1)
-    canvas = Canvas(title, Axis(0, longest * 1.12, unit), Axis(0, 1, ""), left=left, height=height)
+    canvas = Canvas(
+        title, PlotAxis(0, longest * 1.12, unit), PlotAxis(0, 1, ""), left=left, height=height
+    )
     for n, (name, value, colour, words) in enumerate(bars):
         top = TOP + n * ROW
-        canvas.bar(0, value, top + 2, ROW - 5, colour, f"{name}: {words}")
+        canvas.bar(value, top + 2, ROW - 5, colour, f"{name}: {words}")
         room = int((left - 14) / 6.2)
         short = name if len(name) <= room else name[: room - 1] + "…"
-        canvas.write(left - 6, top + 13, short, anchor="end", size=11)
+        canvas.write(left - 6, top + 13, short, TextStyle("end", size=11))
         across, _ = canvas.at(value, 0)
-        canvas.write(across + 4, top + 13, words, size=10, colour=GREY)
+        canvas.write(across + 4, top + 13, words, TextStyle("start", GREY, 10))
     return canvas.render(x_text=lambda v: f"{v:.3g}")
 
 
 def memory_steps(report: Report) -> str:
-    """Bytes alive while each layer runs, in order of execution, and where they are most."""
+    """Bytes of activations alive while each layer runs, with the peak marked."""
     alive = report.memory.alive_bytes
     if not alive:
-        raise UsageError(f"{report.name}: no layer, no memory")
-    x = Axis(0, len(alive), "layers in order")
-    y = Axis(0, max(alive) / 1e6 * 1.1 or 1.0, "MB alive")
+        raise UsageError(f"{report.name}: the network has no layers")
+    x = PlotAxis(0, len(alive), "layers in execution order")
+    y = PlotAxis(0, max(alive) / 1e6 * 1.1 or 1.0, "MB alive")
     canvas = Canvas(f"{report.name}, batch {report.batch}: activations alive", x, y)
     points = []
-    for n, held in enumerate(alive):
-        points += [(float(n), held / 1e6), (float(n + 1), held / 1e6)]
+    for n, size in enumerate(alive):
+        points += [(float(n), size / 1e6), (float(n + 1), size / 1e6)]
     canvas.area(points, COLOURS[0])
     canvas.line(points, COLOURS[0])
     at = alive.index(max(alive))
     words = f"{bytes_text(max(alive))} at {report.memory.peak_node}"
     side = "start" if at < len(alive) / 2 else "end"
     canvas.dot(at + 0.5, max(alive) / 1e6, 4, COLOURS[1], words)
-    canvas.text(at + 0.5, max(alive) / 1e6, words, anchor=side, dy=-8)
+    canvas.text(at + 0.5, max(alive) / 1e6, words, TextStyle(side), dy=-8)
     return canvas.render(x_text=lambda v: f"{v:g}", y_text=lambda v: f"{v:.3g}")

@@ -1,8 +1,8 @@
-"""A small canvas: axes, lines, dots, bars and texts as SVG."""
+"""An SVG canvas with axes, lines, dots, bars and texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import floor, log10
 
 from msgspec import Struct
@@ -14,9 +14,11 @@ LEFT, RIGHT, TOP, BOTTOM = 90, 20, 46, 60
 INK, GREY, GRID = "#1f2328", "#6e7781", "#e3e6ea"
 COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#9a6700", "#57606a", "#0a7ea4")
 
+Label = Callable[[float], str]
 
-class Axis(Struct, frozen=True):
-    """From where to where an axis goes, on a logarithmic scale or not."""
+
+class PlotAxis(Struct, frozen=True):
+    """Range and title of an axis, linear or logarithmic."""
 
     low: float
     high: float
@@ -24,13 +26,13 @@ class Axis(Struct, frozen=True):
     log: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies, from 0 to 1."""
+        """Position of a value on the axis, from 0 to 1."""
         if self.log:
             return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
         return (value - self.low) / (self.high - self.low) if self.high > self.low else 0.0
 
     def ticks(self) -> list[float]:
-        """Round values along it."""
+        """Values of the tick marks."""
         if self.log:
             first, last = floor(log10(self.low)), floor(log10(self.high)) + 1
             found = [10.0**n for n in range(first, last + 1)]
@@ -44,18 +46,29 @@ class Axis(Struct, frozen=True):
         return [self.low + n * step for n in range(count + 1)]
 
 
+class TextStyle(Struct, frozen=True):
+    """Anchor (start, middle, end), colour and font size of a text."""
+
+    anchor: str = "start"
+    colour: str = INK
+    size: int = 12
+
+
+PLAIN_TEXT = TextStyle()
+
+
 class Canvas:
-    """Shapes in the order in which they are drawn."""
+    """SVG elements in drawing order, with conversion from values to pixels."""
 
     def __init__(
-        self, title: str, x: Axis, y: Axis, *, left: int = LEFT, height: int = HEIGHT
+        self, title: str, x: PlotAxis, y: PlotAxis, *, left: int = LEFT, height: int = HEIGHT
     ) -> None:
         self.x, self.y, self.title = x, y, title
         self.left, self.height = left, height
         self.parts: list[str] = []
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Pixels of a point."""
+        """Pixel coordinates of a point."""
         across = self.left + self.x.share(x) * (WIDTH - self.left - RIGHT)
         return across, self.height - BOTTOM - self.y.share(y) * (self.height - TOP - BOTTOM)
 
@@ -70,51 +83,51 @@ class Canvas:
         )
 
     def area(self, points: Sequence[tuple[float, float]], colour: str) -> None:
-        """What lies between a line and the axis."""
+        """The filled area between a line and the x axis."""
         first, last = points[0][0], points[-1][0]
         corners = [(first, self.y.low), *points, (last, self.y.low)]
         where = " ".join("{:.1f},{:.1f}".format(*self.at(*point)) for point in corners)
         self.parts.append(f'<polygon points="{where}" fill="{colour}" fill-opacity="0.25"/>')
 
-    def dot(self, x: float, y: float, radius: float, colour: str, told: str) -> None:
-        """A dot that tells what it is when pointed at."""
+    def dot(self, x: float, y: float, radius: float, colour: str, tooltip: str) -> None:
+        """A dot with a tooltip."""
         across, down = self.at(x, y)
         self.parts.append(
             f'<circle cx="{across:.1f}" cy="{down:.1f}" r="{radius:.1f}" fill="{colour}" '
-            f'fill-opacity="0.7"><title>{escape(told)}</title></circle>'
+            f'fill-opacity="0.7"><title>{escape(tooltip)}</title></circle>'
         )
 
-    def text(self, x: float, y: float, words: str, *, anchor: str = "start", colour: str = INK,
-             size: int = 12, dy: float = 0) -> None:  # fmt: skip
-        """A text at a point."""
+    def text(
+        self, x: float, y: float, words: str, style: TextStyle = PLAIN_TEXT, *, dy: float = 0
+    ) -> None:
+        """A text at a point, moved by `dy` pixels."""
         across, down = self.at(x, y)
-        self.write(across, down + dy, words, anchor=anchor, colour=colour, size=size)
+        self.write(across, down + dy, words, style)
 
-    def write(self, across: float, down: float, words: str, *, anchor: str = "start",
-              colour: str = INK, size: int = 12) -> None:  # fmt: skip
-        """A text at pixels."""
+    def write(self, across: float, down: float, words: str, style: TextStyle = PLAIN_TEXT) -> None:
+        """A text at pixel coordinates."""
         self.parts.append(
-            f'<text x="{across:.1f}" y="{down:.1f}" fill="{colour}" font-size="{size}" '
-            f'text-anchor="{anchor}">{escape(words)}</text>'
+            f'<text x="{across:.1f}" y="{down:.1f}" fill="{style.colour}" '
+            f'font-size="{style.size}" text-anchor="{style.anchor}">{escape(words)}</text>'
         )
 
-    def bar(self, low: float, high: float, top: float, tall: float, colour: str, told: str) -> None:
-        """A bar along the x axis, at pixels from the top."""
-        begin, _ = self.at(low, self.y.low)
-        end, _ = self.at(high, self.y.low)
+    def bar(self, value: float, top: float, height: float, colour: str, tooltip: str) -> None:
+        """A horizontal bar from 0 to `value`; `top` and `height` are pixels."""
+        begin, _ = self.at(0, self.y.low)
+        end, _ = self.at(value, self.y.low)
         self.parts.append(
             f'<rect x="{begin:.1f}" y="{top:.1f}" width="{max(end - begin, 0.5):.1f}" '
-            f'height="{tall:.1f}" fill="{colour}"><title>{escape(told)}</title></rect>'
+            f'height="{height:.1f}" fill="{colour}"><title>{escape(tooltip)}</title></rect>'
         )
 
-    def render(self, *, x_text: object = None, y_text: object = None) -> str:
-        """The whole picture."""
+    def render(self, *, x_text: Label | None = None, y_text: Label | None = None) -> str:
+        """The SVG document; `x_text` and `y_text` format the tick labels."""
         frame: list[str] = []
         bottom = self.height - BOTTOM
         for axis, call in ((self.x, x_text), (self.y, y_text)):
-            if not callable(call):
+            if call is None:
                 continue
-            frame += [self._tick(axis, v, str(call(v)), bottom) for v in axis.ticks()]
+            frame += [self._tick(axis, v, call(v), bottom) for v in axis.ticks()]
         middle = (self.left + WIDTH - RIGHT) / 2
         frame.append(
             f'<text x="{middle}" y="{self.height - 14}" fill="{GREY}" font-size="12" '
@@ -133,7 +146,7 @@ class Canvas:
         )
         return "\n".join([head, *frame, *self.parts, "</svg>"]) + "\n"
 
-    def _tick(self, axis: Axis, value: float, words: str, bottom: float) -> str:
+    def _tick(self, axis: PlotAxis, value: float, words: str, bottom: float) -> str:
         if axis is self.x:
             across, _ = self.at(value, self.y.low)
             return (

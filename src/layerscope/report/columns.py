@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
+from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.ops import SPECS
-from layerscope.report.numbers import AtLeast, CellValue, decimal, shape_text
+from layerscope.report.numbers import AtLeast, CellValue, decimal
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 

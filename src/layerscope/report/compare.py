@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from layerscope.errors import UsageError
 from layerscope.graph.attributes import Window
+from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.report.align import Item, Pairs, align
-from layerscope.report.numbers import shape_text
 from layerscope.report.printing import printer
 from layerscope.report.tree import is_idle
 from layerscope.report.types import Layer, Report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 CellValue = int | Fraction | str | None
@@ -79,13 +78,6 @@ def ratio_text(value: int | Fraction | None) -> str:
         return ""
     decimals = 2 if value < 10 else 1 if value < 100 else 0
     return f"{float(value):.{decimals}f}"
-
-
-def shape_text(shape: Iterable[int] | None) -> str:
-    """Sizes joined by x, `?` where unknown, `scalar` where there are none."""
-    if shape is None:
-        return "?"
-    return "x".join(map(str, shape)) or "scalar"
 
 
 def cell_text(value: CellValue, kind: str, *, short: bool = False) -> str:

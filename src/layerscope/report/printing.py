@@ -58,7 +58,7 @@ def table_text(report: Report, form: Form, view: ViewOptions, **options: object)
 
 def view_of(options: ViewOptions) -> object:
     """The options as export/ takes them."""
-    view: object = printer("table").View(
+    view: object = printer("table").TableView(
         **{**options, "columns": tuple(options.get("columns", ()))}
     )
     return view

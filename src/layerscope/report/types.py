@@ -15,10 +15,10 @@ from layerscope.analysis.shapes import Shapes
 from layerscope.analysis.training import STATES, Training, TrainingSetup, training
 from layerscope.conventions.convention import Convention
 from layerscope.errors import UnknownName
+from layerscope.graph.names import shape_text
 from layerscope.graph.types import Graph, Node, Tensor, elements, is_floating, storage_bytes
 from layerscope.ops import FREE, SPECS, Ops
 from layerscope.report.layer import Layer
-from layerscope.report.numbers import shape_text
 from layerscope.report.printing import ViewOptions, printer, table_text, view_of
 from layerscope.report.totals import BOUNDED, Coverage, Dtypes, Totals, sum_ops
 

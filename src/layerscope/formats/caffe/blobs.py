@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from layerscope.codecs.message import Message
 from layerscope.formats.caffe.inputs import MOST, MOST_AXES
+from layerscope.graph.names import shape_text
 from layerscope.graph.types import Param, Role, Shape, elements
 from layerscope.ops import SPECS
 
@@ -49,12 +50,12 @@ def _blob(layer: Message, blob: Message) -> Blob:
     name = layer.text("name")
     if len(shape) > MOST_AXES or any(not 0 <= size <= MOST for size in shape):
         raise blob.error(
-            f"{name}: an array of {shape_text(shape)}, expected sizes from 0 to {MOST}"
+            f"{name}: an array of {shape_text(shape, '1')}, expected sizes from 0 to {MOST}"
         )
     dtype, count = _stored(blob)
     if count != elements(shape):
         raise blob.error(
-            f"{name}: an array of {shape_text(shape)} has {elements(shape)} numbers, "
+            f"{name}: an array of {shape_text(shape, '1')} has {elements(shape)} numbers, "
             f"{count} are stored"
         )
     return Blob(shape, dtype)
@@ -67,11 +68,6 @@ def _stored(blob: Message) -> tuple[str, int]:
         return dtype, blob.whole("raw_data") // size
     double = blob.whole("double_data")
     return ("fp64", double) if double else ("fp32", blob.whole("data"))
-
-
-def shape_text(shape: Shape) -> str:
-    """A shape as 3x224x224."""
-    return "x".join(map(str, shape)) or "1"
 
 
 def names_text(names: Sequence[str]) -> str:

@@ -1,10 +1,9 @@
-"""Budgets and how networks stand to them: as text, Markdown, JSON, and JUnit XML for CI systems."""
+"""Results of budget checks as text, Markdown, JSON, and JUnit XML for CI systems."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from layerscope.escaping import html, json_text, visible
 from layerscope.escaping import markdown as escape
@@ -20,59 +19,61 @@ from layerscope.report.numbers import (
     short_text,
 )
 
-MANY = 10  # times the limit, from which on percents are hard to read
+MANY = 10  # times the limit: from here on a factor is printed, not percent
 
 
 def sentences(verdict: Verdict) -> list[str]:
-    """What is wrong, one sentence a figure; none where all is well."""
+    """One sentence for each limit that is exceeded and for unknown operators; [] if none."""
     name = visible(verdict.budget.name)
     found = [f"{name}: {_overrun(check, verdict)}" for check in verdict.checks if check.over]
     return [*found, f"{name}: {_unknown(verdict)}"] if verdict.unknown else found
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """How many budgets are kept, in one line."""
+    """How many budgets are met, in one line."""
     bad = sum(not verdict.ok for verdict in verdicts)
     budgets = "budget" if len(verdicts) == 1 else "budgets"
-    return f"{bad} of {len(verdicts)} {budgets} not kept" if bad else f"{len(verdicts)} kept"
+    return (
+        f"{bad} of {len(verdicts)} {budgets} not met" if bad else f"{len(verdicts)} {budgets} met"
+    )
 
 
 def write_text(
     verdicts: Sequence[Verdict], *, width: int | None = None, style: Style = plain
 ) -> str:
-    """A line a limit, then a sentence for each that is not kept."""
+    """One row per limit, then a sentence for each one exceeded."""
     exact, short = (_rows(verdicts, digits) for digits in (False, True))
     table = lay_out(exact, width, style, short)
-    told = [line for verdict in verdicts for line in sentences(verdict)]
-    if not told:
+    failures = [line for verdict in verdicts for line in sentences(verdict)]
+    if not failures:
         return table
     from textwrap import fill
 
     return (
         table
         + "\n"
-        + "".join((fill(line, max(width, 20)) if width else line) + "\n" for line in told)
+        + "".join((fill(line, max(width, 20)) if width else line) + "\n" for line in failures)
     )
 
 
 def write_markdown(verdicts: Sequence[Verdict]) -> str:
     """The same as a Markdown table and a list."""
-    told = [line for verdict in verdicts for line in sentences(verdict)]
-    below = "\n" + "".join(f"- {escape(line)}\n" for line in told) if told else ""
+    failures = [line for verdict in verdicts for line in sentences(verdict)]
+    below = "\n" + "".join(f"- {escape(line)}\n" for line in failures) if failures else ""
     return markdown(_rows(verdicts, short=False)) + below
 
 
 def write_json(verdicts: Sequence[Verdict], *, stamp: bool = True) -> str:
-    """Every limit with what was found, and whether all are kept."""
+    """Every limit with the value found, and whether all are met."""
     document = {
         "ok": all(verdict.ok for verdict in verdicts),
-        "budgets": [_document(verdict, stamp) for verdict in verdicts],
+        "budgets": [_budget(verdict, stamp) for verdict in verdicts],
     }
     return json_text(document)
 
 
 def write_junit(verdicts: Sequence[Verdict]) -> str:
-    """A test suite a network, a test case a limit, a failure an overrun."""
+    """One test suite per network, one test case per limit, one failure per limit exceeded."""
     suites = []
     tests = failures = 0
     for verdict in verdicts:
@@ -115,7 +116,7 @@ def _number(value: int, check: Check, short: bool = False) -> str:
 
 
 def _found(check: Check, verdict: Verdict, short: bool = False) -> str:
-    """What was found, marked where it is a lower bound."""
+    """The value found, with ≥ if it is a lower bound."""
     bound = check.figure.sum in verdict.report.lower_bounds
     return at_least(_number(check.found, check, short), bound)
 
@@ -152,7 +153,7 @@ def _overrun(check: Check, verdict: Verdict) -> str:
         share = Fraction(check.found, check.limit)
         by = f" ({_times(share) if share >= MANY else percent_text(share - 1) + '%'})"
     most = ", ".join(
-        f"{visible(name)} {percent_text(Fraction(held, check.found))}%" for name, held in check.most
+        f"{visible(name)} {percent_text(Fraction(part, check.found))}%" for name, part in check.most
     )
     return (
         f"{check.figure.title} {_found(check, verdict)}, "
@@ -165,7 +166,7 @@ def _unknown(verdict: Verdict) -> str:
     return f"{visible(str(verdict.report.coverage))}; --allow-unknown leaves them out"
 
 
-def _document(verdict: Verdict, stamp: bool) -> dict[str, Any]:
+def _budget(verdict: Verdict, stamp: bool) -> dict[str, object]:
     return {
         "name": verdict.budget.name,
         "network": verdict.report.name,
@@ -181,7 +182,7 @@ def _document(verdict: Verdict, stamp: bool) -> dict[str, Any]:
                 "limit": check.limit,
                 "over": check.over,
                 "ok": not check.over,
-                "most": [{"layer": name, "held": held} for name, held in check.most],
+                "most": [{"layer": name, "held": part} for name, part in check.most],
             }
             for check in verdict.checks
         ],

@@ -1,13 +1,12 @@
-"""What accelerator simulators understand of a network: its products, as nests of loops.
+"""The matrix products and convolutions of a network as loop nests, for accelerator simulators.
 
 A convolution over one or two axes keeps its window; every other product (linear layers, products
 of tensors, attention, transposed and 3-D convolution) is `count` times m x k by k x n. The loops of
-each multiply to the multiply-adds of its layer, or the layer is left out and told.
+each multiply to the multiply-adds of its layer; a layer where they do not is left out, and
+`left_out` names it.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -17,8 +16,8 @@ from layerscope.report.numbers import percent_text
 from layerscope.report.types import Layer, Report
 
 
-class Axis(Struct, frozen=True):
-    """One axis that a window slides along."""
+class LoopAxis(Struct, frozen=True):
+    """One spatial axis of a convolution."""
 
     kernel: int = 1
     stride: int = 1
@@ -28,24 +27,24 @@ class Axis(Struct, frozen=True):
     output: int = 1
 
 
-class Window(Struct, frozen=True):
-    """A convolution: channels are those of one group."""
+class ConvLoops(Struct, frozen=True):
+    """The loops of a convolution; channels are per group."""
 
     batch: int
     groups: int
     in_channels: int
     out_channels: int
-    y: Axis
-    x: Axis
+    y: LoopAxis
+    x: LoopAxis
 
 
-class Nest(Struct, frozen=True):
-    """The loops of one product of a layer; `window` where it is a convolution."""
+class LoopNest(Struct, frozen=True):
+    """The loops of one matrix product of a layer; `window` if it is a convolution."""
 
     name: str
     layer: Layer
     gemm: Gemm
-    window: Window | None = None
+    window: ConvLoops | None = None
 
     @property
     def macs(self) -> int:
@@ -53,58 +52,58 @@ class Nest(Struct, frozen=True):
         return self.gemm.m * self.gemm.n * self.gemm.k * self.gemm.count
 
 
-def nests(report: Report) -> list[Nest]:
-    """The products of every layer that consists of products, in order of execution."""
+def loop_nests(report: Report) -> list[LoopNest]:
+    """The loop nests of every layer that consists of products, in order of execution."""
     return [nest for layer in report.layers for nest in layer_nests(layer)]
 
 
-def layer_nests(layer: Layer) -> tuple[Nest, ...]:
-    """The products of a layer, none where it has none or where they are not all it does."""
+def layer_nests(layer: Layer) -> tuple[LoopNest, ...]:
+    """The loop nests of a layer; () if they do not cover all of its multiply-adds."""
     gemm, macs = layer.gemm, layer.cost.ops.mac
     if gemm is None or not macs:
         return ()
     if layer.op == "attention":
         found = _attention(layer, gemm, macs)
     else:
-        found = (Nest(layer.name, layer, gemm, _window(layer)),)
+        found = (LoopNest(layer.name, layer, gemm, _window(layer)),)
     return found if sum(nest.macs for nest in found) == macs else ()
 
 
-def _attention(layer: Layer, scores: Gemm, macs: int) -> tuple[Nest, ...]:
-    """Queries by keys, then what that gives by values; the width of values is in the rest."""
-    places = scores.m * scores.n * scores.count
-    width = macs // places - scores.k
+def _attention(layer: Layer, scores: Gemm, macs: int) -> tuple[LoopNest, ...]:
+    """Queries by keys, then scores by values; the value width follows from the MACs left."""
+    score_count = scores.m * scores.n * scores.count
+    width = macs // score_count - scores.k
     values = Gemm(scores.m, width, scores.n, scores.count)
     return (
-        Nest(f"{layer.name}.scores", layer, scores),
-        Nest(f"{layer.name}.values", layer, values),
+        LoopNest(f"{layer.name}.scores", layer, scores),
+        LoopNest(f"{layer.name}.values", layer, values),
     )
 
 
-def _window(layer: Layer) -> Window | None:
-    told, call = layer.node.attributes, layer.call
-    if layer.op != "conv" or not isinstance(told, Conv) or call is None or told.window.rank > 2:
+def _window(layer: Layer) -> ConvLoops | None:
+    attrs, call = layer.node.attributes, layer.call
+    if layer.op != "conv" or not isinstance(attrs, Conv) or call is None or attrs.window.rank > 2:
         return None
-    window = told.window
+    window = attrs.window
     pads = window.resolve(call.x[2:])
     axes = [
-        Axis(*each)
+        LoopAxis(*each)
         for each in zip(
             window.kernel, window.stride, window.dilation, pads, call.x[2:], call.y[2:], strict=True
         )
     ]
-    return Window(
+    return ConvLoops(
         batch=call.x[0],
-        groups=told.groups,
-        in_channels=call.x[1] // told.groups,
-        out_channels=told.out_channels // told.groups,
-        y=axes[0] if len(axes) == 2 else Axis(),
+        groups=attrs.groups,
+        in_channels=call.x[1] // attrs.groups,
+        out_channels=attrs.out_channels // attrs.groups,
+        y=axes[0] if len(axes) == 2 else LoopAxis(),
         x=axes[-1],
     )
 
 
 def left_out(report: Report) -> str:
-    """What no simulator is told of, counted by op, most first; empty if nothing is left out."""
+    """A line that counts the layers without loop nests by op, most first; "" if there are none."""
     counts: dict[str, int] = {}
     macs = 0
     for layer in report.layers:
@@ -121,17 +120,3 @@ def left_out(report: Report) -> str:
         total = sum(layer.cost.ops.mac for layer in report.layers)
         line += f"; {percent_text(Fraction(macs, total))}% of the MACs are theirs"
     return line
-
-
-def unique(names: Iterable[str]) -> list[str]:
-    """Names told apart by a number where two are alike."""
-    taken: set[str] = set()
-    found = []
-    for name in names:
-        free, number = name, 1
-        while free in taken:
-            number += 1
-            free = f"{name}_{number}"
-        taken.add(free)
-        found.append(free)
-    return found
