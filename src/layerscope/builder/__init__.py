@@ -312,7 +312,9 @@ class Builder(Sequences):
         """Max pooling of each region (R x 5) into a grid of bins."""
         return self.add_node("roi_pool", (x, regions), at.RoIPool(output, scale), name=name)[0]
 
-    def resize(self, x: str, factor: int, *, mode: at.Sampling = "nearest", name: str | None = None) -> str:
+    def resize(
+        self, x: str, factor: int, *, mode: at.Sampling = "nearest", name: str | None = None
+    ) -> str:
         """Enlarge every spatial axis by a whole factor."""
         return self._one("resize", x, at.Resize(mode, scale=((factor, 1),)), name)
 

@@ -198,7 +198,7 @@ class Assembly:
         )
 
 
-def sizes(value: Padding, rank: int) -> tuple[int, ...]:
+def sizes(value: Any, rank: int) -> tuple[int, ...]:
     if isinstance(value, str):
         raise ShapeError(f"{value!r:.80} as sizes of a window, expected whole numbers")
     sizes = (value,) * rank if isinstance(value, int) else tuple(value)
