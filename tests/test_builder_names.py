@@ -8,8 +8,8 @@ from layerscope import Builder, analyze
 from layerscope.errors import GraphError
 from layerscope.graph import attributes as at
 from layerscope.ops import SPECS
+from tests.brute import CASES
 from tests.brute.case import Case
-from tests.test_ops import CASES
 
 LEARNED = sorted({case.op for case in CASES if SPECS[case.op].params(case.call)})
 

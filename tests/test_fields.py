@@ -113,7 +113,7 @@ def test_unequal_strides_are_misaligned_and_have_no_stride() -> None:
 
 @pytest.mark.parametrize("factor", [2, 3])
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
-def test_upsampling_has_a_fractional_stride(factor: int, mode: str) -> None:
+def test_upsampling_has_a_fractional_stride(factor: int, mode: at.Sampling) -> None:
     b, x = started(1, 1, 8)
     found = axis(b, b.resize(x, factor, mode=mode))
     assert found.stride == Fraction(1, factor)

@@ -23,7 +23,8 @@ from layerscope.lower.onnx import lower, save
 from layerscope.lower.weights import samples
 from layerscope.ops import SPECS
 from layerscope.zoo import NAMES, bert, build, gpt2, llama, swin, t5, vit
-from tests.brute import BRUTE, caffe_cases, cases, file_cases, more_cases
+from tests.brute import BRUTE, roi
+from tests.brute import CASES as ALL_CASES
 from tests.brute.attention import angle
 from tests.brute.case import Case, window
 from tests.brute.engine import farthest
@@ -34,7 +35,7 @@ Captured = pytest.CaptureFixture[str]
 
 CASES = [
     case
-    for case in (*cases.CASES, *more_cases.CASES, *caffe_cases.CASES, *file_cases.CASES)
+    for case in ALL_CASES
     if case.op not in REFUSED
     # of a lone power the graph tells no exponent: it is 2 here, 1.5 in the loop
     and (case.op, len(case.inputs)) != ("pow", 1)
@@ -295,7 +296,7 @@ def test_what_has_no_form_is_refused_by_name() -> None:
     graph = b.build(*b.add_node("whirl", (b.input("x", (1, 3, 4, 4)),), name="spin"))
     with pytest.raises(CannotLower, match=r"^odd: spin \(whirl\): no rule for op whirl$"):
         lowered(graph)
-    case = next(case for case in caffe_cases.CASES if case.op == "psroi_pool")
+    case = next(case for case in roi.CASES if case.op == "psroi_pool")
     with pytest.raises(
         CannotLower, match=r"node \(psroi_pool\): ONNX has no position-sensitive RoI pooling"
     ):

@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from layerscope import Builder, Graph, Report, analyze
 from layerscope.notations import write
@@ -375,7 +376,7 @@ def test_tied_weights_are_counted_once() -> None:
     assert "TOTAL params: 256 parameters" in text
 
 
-def _linear(features: int) -> object:
+def _linear(features: int) -> Struct:
     from layerscope.graph.attributes import Linear
 
     return Linear(features)

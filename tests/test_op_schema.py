@@ -10,7 +10,7 @@ from layerscope.graph import attributes as at
 from layerscope.graph.serialize import from_plain, to_plain
 from layerscope.graph.types import Graph, Node, Tensor
 from layerscope.ops import SPECS, display_name
-from tests.test_ops import CASES
+from tests.brute import CASES
 
 SYSTEMS = {"torch", "torch_function", "caffe", "matconvnet", "dagnn", "sheet", "plural"}
 NO_OP = {at.Opaque, at.Window}  # of nodes without a rule; part of other attributes

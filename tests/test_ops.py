@@ -9,34 +9,11 @@ import pytest
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
 from layerscope.ops import SPECS
-from tests.brute import (
-    BRUTE,
-    algebra_cases,
-    caffe_cases,
-    cases,
-    file_cases,
-    more_cases,
-    onnx_caffe,
-    onnx_elements,
-    onnx_files,
-    onnx_indices,
-    onnx_layers,
-    onnx_sequences,
-)
+from tests.brute import BRUTE, CASES, linalg, search
 from tests.brute.attention import cache_shape, letters
 from tests.brute.case import Case, moved, window
 from tests.brute.engine import Model, farthest
-
-CASES = [*cases.CASES, *more_cases.CASES, *caffe_cases.CASES, *file_cases.CASES]
-CASES += algebra_cases.CASES
-WRITERS = {
-    **onnx_layers.WRITERS,
-    **onnx_elements.WRITERS,
-    **onnx_sequences.WRITERS,
-    **onnx_indices.WRITERS,
-    **onnx_caffe.WRITERS,
-    **onnx_files.WRITERS,
-}
+from tests.brute.onnx_models import MODELS
 
 # Rules that cannot be tested one way or the other, and why.
 BOUND = "a bound on what data decides: by hand in test_caffe_detectors"
@@ -50,8 +27,10 @@ NOT_COUNTED = {
     **dict.fromkeys(("svd", "eig", "eigh", "matrix_exp"), ITERATED),
     **dict.fromkeys(("fft", "complex", "view"), COMPLEX),
 }
+NO_OPERATOR = "ONNX has no operator for it"
 NOT_RUN = {
-    **dict.fromkeys({case.op for case in algebra_cases.CASES}, "ONNX has no operator for it"),
+    **dict.fromkeys((*linalg.BRUTE, *search.BRUTE), NO_OPERATOR),
+    **dict.fromkeys(("special", "binary_cross_entropy", "huber", "smooth_l1"), NO_OPERATOR),
     "psroi_pool": "no operator, nor a few of them, has its bins",
     "random": "drawn anew at every run",
     **NOT_COUNTED,
@@ -75,7 +54,7 @@ def test_shape_and_numbers_are_those_of_onnxruntime(case: Case) -> None:
     run = case.run()
     made = BRUTE[case.op](run)
     model = Model(case.attributes, run.inputs, run.params, case.whole)
-    written = WRITERS[case.op](model)
+    written = MODELS[case.op](model)
     results = model.run((written,) if isinstance(written, str) else written)
     assert case.call.outputs == tuple(shape for shape, _ in results)
     for ours, (_, theirs) in zip(made, results, strict=True):
@@ -247,7 +226,7 @@ def test_elements_read_and_written(case: Case) -> None:
 @pytest.mark.parametrize("kernel", [1, 2, 3, 5])
 @pytest.mark.parametrize("pad", [0, 1, 2])
 def test_roundings_that_no_engine_has(kernel: int, step: int, pad: int) -> None:
-    """Caffe's and the plain ceiling, placement by placement: see `placements` in brute/windows."""
+    """Caffe's and the plain ceiling, position by position: `placements` in brute/convolution."""
     for size in range(max(kernel - 2 * pad, 1), 12):
         told = [window([kernel], step, pad, 1, rounding) for rounding in ("ceil", "caffe")]
         for asked in told:
@@ -302,7 +281,7 @@ def test_a_ceiling_keeps_even_a_first_placement_that_hangs_over(
     case = Case("max_pool", at.Pool(window([3], step, 0, 1, rounding)), ((1, 1, size),))
     run = case.run()
     model = Model(case.attributes, run.inputs)
-    ((shape, numbers),) = model.run([str(WRITERS["max_pool"](model))])
+    ((shape, numbers),) = model.run([str(MODELS["max_pool"](model))])
     assert (shape, numbers) == ((1, 1, 1), [max(run.x.values())])
     assert case.call.outputs == (shape,)
 
@@ -317,7 +296,7 @@ def test_ceil_mode_is_torchs_rounding_everywhere() -> None:
         case = Case("max_pool", at.Pool(told), ((1, 1, size),))
         run = case.run()
         model = Model(case.attributes, run.inputs)
-        ((shape, numbers),) = model.run([str(WRITERS["max_pool"](model))])
+        ((shape, numbers),) = model.run([str(MODELS["max_pool"](model))])
         assert case.call.outputs == (shape,)
         assert BRUTE["max_pool"](run)[0].values() == numbers
 
@@ -330,14 +309,14 @@ def test_same_transposed_below_the_stride_is_still_input_times_stride() -> None:
     run = case.run()
     assert BRUTE[case.op](run)[0].shape == (1, 1, 6)
     model = Model(case.attributes, run.inputs, run.params)
-    ((shape, _),) = model.run([str(WRITERS[case.op](model))])
+    ((shape, _),) = model.run([str(MODELS[case.op](model))])
     assert shape == (1, 1, 5)
 
 
 def test_every_rule_was_counted_and_run(capsys: pytest.CaptureFixture[str]) -> None:
     tested = {case.op for case in CASES}
     counted = {op for op in SPECS if op in tested and op in BRUTE}
-    ran = {op for op in SPECS if op in tested and op in WRITERS}
+    ran = {op for op in SPECS if op in tested and op in MODELS}
     assert tested <= set(SPECS)
     assert set(SPECS) - counted == set(NOT_COUNTED)
     assert set(SPECS) - ran == set(NOT_RUN)

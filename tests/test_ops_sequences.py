@@ -17,8 +17,8 @@ from tests.brute import BRUTE
 from tests.brute.arrays import Array, Index, Run, places
 from tests.brute.case import Case, moved
 from tests.brute.engine import Model
-from tests.brute.onnx_indices import WRITERS
-from tests.brute.sampling import OVERLAP
+from tests.brute.onnx_models import MODELS
+from tests.brute.roi import OVERLAP
 from tests.brute.scalar import Scalar, Tally
 
 
@@ -155,7 +155,7 @@ def test_suppression_keeps_and_compares_no_more_than_the_bound(seed: int) -> Non
     run = Run(case.attributes, [Array((2, 8, 4), boxes), scores], {}, tally)
     (kept,) = BRUTE["nms"](run)
     model = Model(case.attributes, run.inputs)
-    (((rows, _), numbers),) = model.run([str(WRITERS["nms"](model))])
+    (((rows, _), numbers),) = model.run([str(MODELS["nms"](model))])
     assert numbers == kept.values()
     assert rows == kept.shape[0] <= case.call.y[0]
     bound, counted = SPECS["nms"].ops(case.call), tally.ops()

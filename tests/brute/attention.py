@@ -1,17 +1,18 @@
-"""Attention, products told by letters, and the rotation of positions, from their definitions."""
+"""Loops and cases of attention, einsum and rotary embeddings."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 
+from layerscope.graph import attributes as at
 from layerscope.graph.attributes import Attention, Einsum, Rotary, Softmax
 from layerscope.graph.types import Shape, elements
+from tests.brute.activation import softmax, tanh
 from tests.brute.arrays import Array, Index, Run, fill, places, total
-from tests.brute.losses import softmax
-from tests.brute.pointwise import tanh
+from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
 
@@ -139,9 +140,9 @@ def _element(operand: Lettered, at: dict[str, int]) -> Scalar:
 
 
 def _over(names: Iterable[str], sizes: dict[str, int]) -> Iterable[dict[str, int]]:
-    told = list(names)
-    for at in product(*(range(sizes[name]) for name in told)):
-        yield dict(zip(told, at, strict=True))
+    letters = list(names)
+    for index in product(*(range(sizes[name]) for name in letters)):
+        yield dict(zip(letters, index, strict=True))
 
 
 def _summed(operand: Lettered, right: str) -> Array:
@@ -194,4 +195,73 @@ def rotary(run: Run) -> list[Array]:
     return [fill(x.shape, cell)]
 
 
-BRUTE = {"attention": attention, "einsum": einsum, "rotary": rotary}
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    "attention": attention,
+    "einsum": einsum,
+    "rotary": rotary,
+}
+
+A = at.Attention
+CASES: list[Case] = [
+    Case("attention", A(2), ((2, 3, 8),) * 3, "packed"),
+    Case("attention", A(2), ((2, 2, 3, 4),) * 3, "heads-apart"),
+    Case("attention", A(1), ((1, 4, 3),) * 3, "one-head"),
+    Case("attention", A(4, 2), ((2, 3, 8), (2, 3, 4), (2, 3, 4)), "packed-grouped"),
+    Case("attention", A(4, 1), ((1, 4, 3, 2), (1, 1, 3, 2), (1, 1, 3, 2)), "one-head-of-keys"),
+    Case("attention", A(2), ((2, 3, 4), (2, 5, 4), (2, 5, 4)), "cross"),
+    Case("attention", A(2), ((1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 3)), "values-of-other-size"),
+    Case("attention", A(2), ((1, 3, 8), (1, 4, 8), (1, 4, 6)), "packed-values-of-other-size"),
+    Case("attention", A(2, causal=True), ((1, 4, 6),) * 3, "causal"),
+    Case("attention", A(2), ((2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5)), "masked"),
+    Case("attention", A(2), ((2, 2, 3, 2),) * 3 + ((2, 1, 3, 3),), "masked-by-image"),
+    Case("attention", A(2), ((2, 2, 3, 2),) * 3 + ((2, 1, 1, 3),), "masked-keys"),
+    Case("attention", A(2, causal=True), ((1, 3, 4),) * 3 + ((3, 3),), "masked-causal"),
+    Case("attention", A(2, past=3), ((2, 2, 2, 3),) * 3, "cached"),
+    Case("attention", A(2, past=2, causal=True), ((1, 2, 3, 2),) * 3, "cached-causal"),
+    Case("attention", A(1, causal=True), ((1, 3, 2), (1, 5, 2), (1, 5, 2)), "cross-causal"),
+    Case("attention", A(4, 2, True, True, 4), ((1, 1, 8), (1, 1, 4), (1, 1, 4)), "cached-step"),
+    Case("attention", A(2, past=2), ((1, 2, 3, 2), (1, 2, 3, 2), (1, 2, 3, 4), (3, 5)),
+         "cached-masked"),
+    *(Case("einsum", at.Einsum(equation), shapes, equation)
+      for equation, shapes in [
+          ("ij->ji", ((2, 3),)),
+          ("ijk->ik", ((2, 3, 4),)),
+          ("ij->", ((2, 3),)),
+          ("ba", ((2, 3),)),
+          ("ii->i", ((3, 3),)),
+          ("ii", ((3, 3),)),
+          ("iji->j", ((2, 3, 2),)),
+          ("...i->...", ((2, 3, 4),)),
+          ("...ji", ((5, 2, 3),)),
+          ("ij,jk->ik", ((2, 3), (3, 4))),
+          ("ij,jk", ((2, 3), (3, 4))),
+          ("cB,Ba", ((2, 3), (3, 4))),
+          ("bij,bjk->bik", ((2, 2, 3), (2, 3, 4))),
+          ("bhqd,bkhd->bhqk", ((2, 2, 3, 4), (2, 5, 2, 4))),
+          ("i,j->ij", ((3,), (4,))),
+          ("ij,ij->ij", ((3, 2), (3, 2))),
+          ("i,i->", ((4,), (4,))),
+          ("ij,k->ik", ((2, 3), (4,))),
+          (",i->i", ((), (3,))),
+          ("iij,jk->ik", ((3, 3, 2), (2, 4))),
+          ("...ij,...jk", ((5, 2, 3), (5, 3, 4))),
+          ("...ij,jk->...ik", ((2, 5, 2, 3), (3, 4))),
+          ("i...,jk->ik...", ((2, 3, 2), (3, 4))),
+          ("ij,jk->ik", ((2, 1), (3, 4))),
+          ("i,i,i->i", ((1,), (1,), (3,))),
+          ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 5))),
+          ("i,j,k->ijk", ((2,), (3,), (4,))),
+          ("ij,i,ij->j", ((2, 3), (2,), (2, 3))),
+          ("bij,bjk,k,bl->bil", ((2, 2, 3), (2, 3, 2), (2,), (2, 3))),
+          ("...i,...i,...j->...j", ((2, 3), (2, 3), (2, 4))),
+      ]),
+    Case("rotary", at.Rotary(2), ((2, 3, 8),), "packed"),
+    Case("rotary", at.Rotary(3), ((2, 3, 4, 6),), "heads-apart"),
+    Case("rotary", at.Rotary(1), ((1, 2, 2),), "one-pair"),
+    Case("attention", A(2, mask="add"), ((2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5)), "mask-added"),
+    Case("attention", A(2, mask="bool"), ((2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5)), "flags"),
+    Case("attention", A(4, 2, mask="bool"), ((1, 4, 3, 2), (1, 2, 5, 2), (1, 2, 5, 3),
+                                            (1, 1, 3, 5)), "flags-grouped"),
+    Case("attention", A(2, softcap=1.5), ((1, 3, 8), (1, 4, 8), (1, 4, 6)), "capped"),
+    Case("attention", A(2, causal=True, softcap=2.0), ((1, 2, 3, 4),) * 3, "capped-causal"),
+]  # fmt: skip

@@ -87,6 +87,14 @@ def _random(shape: Shape, luck: random.Random, tally: Tally, *, positive: bool) 
     return fill(shape, cell)
 
 
+MAP = (2, 3, 5, 4)  # shape of a small batch of feature maps
+
+
+def declared(*shapes: Shape) -> at.DeclaredOutputs:
+    """Attributes of an op whose output shapes are declared."""
+    return at.DeclaredOutputs(shapes, ("fp32",) * len(shapes))
+
+
 def window(
     kernel: Sequence[int],
     stride: Sequence[int] | int = 1,

@@ -1,12 +1,13 @@
-"""Constants, choices, counters and drawn numbers, from their definitions.
-
-A graph does not tell the numbers of a constant: noughts if they are whole, else ones.
-"""
+"""Loops and cases of constants, ranges, random numbers and shapes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from layerscope.graph import attributes as at
 from layerscope.graph.attributes import DeclaredOutputs
 from tests.brute.arrays import Array, Index, Run, fill
+from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
 FACTOR, STEP = 0.625, 0.25  # of a generator that nobody should use
@@ -47,10 +48,20 @@ def shape_of(run: Run) -> list[Array]:
     return [fill((len(shape),), lambda index: Scalar(shape[index[0]], run.tally))]
 
 
-BRUTE = {
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "constant": constant,
     "select": select,
     "range": count,
     "random": random,
     "shape_of": shape_of,
 }
+
+CASES: list[Case] = [
+    Case("constant", at.DeclaredOutputs(((2, 3),), ("fp32",)), (), "floats"),
+    Case("constant", at.DeclaredOutputs(((4,), ()), ("int64", "fp32")), (), "two"),
+    Case("select", at.DeclaredOutputs(((2, 3),), ("fp32",)), ((2, 3), (2, 3))),
+    Case("select", at.DeclaredOutputs(((2, 3), (4,)), ("fp32", "fp32")), ((2, 3), (4,)), "two"),
+    Case("range", at.DeclaredOutputs(((5,),), ("int64",)), ()),
+    Case("random", at.DeclaredOutputs(((2, 3),), ("fp32",)), ()),
+    Case("shape_of", None, ((2, 3, 4),)),
+]  # fmt: skip

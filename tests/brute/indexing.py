@@ -1,23 +1,13 @@
-"""Choosing, placing and repeating elements, and changes of number type, from their definitions."""
+"""Loops and cases of gather, scatter, embeddings and other ops by index."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-from layerscope.graph.attributes import (
-    Cast,
-    Embedding,
-    Expand,
-    Gather,
-    OneHot,
-    Quantize,
-    Scatter,
-    Table,
-    TopK,
-)
+from layerscope.graph import attributes as at
+from layerscope.graph.attributes import Embedding, Expand, Gather, OneHot, Scatter, Table, TopK
 from tests.brute.arrays import Array, Index, Run, fill, split_axes
-from tests.brute.domains import RANGES
+from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
 SHIFT = 2  # by how much a roll moves every axis but the first: the rule does not ask
@@ -183,49 +173,7 @@ def roll(run: Run) -> list[Array]:
     return [fill(x.shape, cell)]
 
 
-def _channel(run: Run, index: Index) -> Index:
-    per_channel = (run.attributes or Quantize()).per_channel and len(run.x.shape) > 1
-    return (index[1],) if per_channel else (0,)
-
-
-def quantize(run: Run) -> list[Array]:
-    """round(x / scale) + zero point, clipped at both ends; the rounding is a change of type."""
-    a: Quantize = run.attributes
-    low, high = RANGES[a.dtype]
-
-    def cell(index: Index) -> Scalar:
-        at = _channel(run, index)
-        steps = run.x[index] / run.params["scale"][at]
-        whole = Scalar(round(steps.value), run.tally, steps.seen)
-        return (whole + run.params["zero_point"][at]).larger(float(low)).smaller(float(high))
-
-    return [fill(run.x.shape, cell)]
-
-
-def dequantize(run: Run) -> list[Array]:
-    def cell(index: Index) -> Scalar:
-        at = _channel(run, index)
-        return (run.x[index] - run.params["zero_point"][at]) * run.params["scale"][at]
-
-    return [fill(run.x.shape, cell)]
-
-
-CASTS: dict[str, Callable[[float], float]] = {
-    "int64": math.trunc,
-    "int8": math.trunc,
-    "bool": bool,
-    "fp16": float,
-    "fp64": float,
-}
-
-
-def cast(run: Run) -> list[Array]:
-    a: Cast = run.attributes
-    change = CASTS[a.dtype]
-    return [fill(run.x.shape, lambda i: Scalar(change(run.x[i].value), run.tally, run.x[i].seen))]
-
-
-BRUTE = {
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "gather": gather,
     "scatter": scatter,
     "gather_nd": gather_nd,
@@ -238,7 +186,44 @@ BRUTE = {
     "table": table,
     "positions": positions,
     "roll": roll,
-    "quantize": quantize,
-    "dequantize": dequantize,
-    "cast": cast,
 }
+
+CASES: list[Case] = [
+    Case("gather", None, ((5, 3), (4,))),
+    Case("gather", at.Gather(1), ((2, 5, 3), (2, 2)), "matrix-of-indices"),
+    Case("gather", at.Gather(-1), ((2, 5), ()), "one-index"),
+    Case("gather", at.Gather(0, elements=True), ((4, 3), (2, 3)), "elements"),
+    Case("gather", at.Gather(-1, elements=True), ((2, 3, 4), (2, 2, 6)), "elements-in-part"),
+    Case("scatter", None, ((4, 3), (2, 3), (2, 3))),
+    Case("scatter", at.Scatter(1), ((2, 5, 3), (2, 2, 2), (2, 2, 2)), "in-part"),
+    Case("scatter", at.Scatter(-1, add=True), ((2, 4), (2, 7), (2, 7)), "added"),
+    Case("expand", at.Expand((2, 3, 4)), ((2, 1, 4),)),
+    Case("expand", at.Expand((2, 3, 4)), ((4,),), "more-axes"),
+    Case("expand", at.Expand((5, -1, 0)), ((1, 3, 1),), "axes-kept"),
+    Case("where", None, ((2, 3),) * 3),
+    Case("where", None, ((3, 1), (2, 1, 4), ()), "broadcast"),
+    Case("where", None, ((1, 1, 3, 3), (2, 2, 3, 3), (1,)), "masked-scores"),
+    *(Case("top_k", at.TopK(k, axis), (shape,), f"{k}")
+      for k, axis, shape in [
+          (1, -1, (2, 5)), (2, 1, (2, 4, 3)), (3, -1, (2, 2, 7)), (5, 0, (5, 2)), (8, 1, (1, 9)),
+      ]),
+    Case("embedding", at.Embedding(7, 3), ((2, 4),)),
+    Case("embedding", at.Embedding(5, 2), ((3,),), "vector"),
+    Case("embedding", at.Embedding(4, 3), ((2, 2, 2),), "three-axes"),
+    Case("table", at.Table((1, 4, 3)), ((2, 4, 3),)),
+    Case("table", at.Table((1, 1, 3), batched=True), ((2, 4, 3),), "batched"),
+    Case("positions", None, ((2, 5),)),
+    Case("positions", None, ((1, 3, 4),), "features"),
+    Case("roll", None, ((2, 4, 5, 3),)),
+    Case("roll", None, ((1, 3, 2),), "past-the-end"),
+    Case("gather_nd", None, ((4, 3), (2, 2)), "elements"),
+    Case("gather_nd", at.GatherND(), ((4, 3, 2), (2, 5, 1)), "slices"),
+    Case("gather_nd", at.GatherND(1), ((2, 4, 3), (2, 5, 1)), "batched"),
+    Case("scatter_nd", None, ((4, 3), (2, 2), (2,)), "elements"),
+    Case("scatter_nd", at.Scatter(), ((4, 3), (2, 1), (2, 3)), "slices"),
+    Case("scatter_nd", at.Scatter(add=True), ((4, 3, 2), (5, 1, 2), (5, 1, 2)), "added"),
+    Case("one_hot", at.OneHot(5), ((2, 3),)),
+    Case("one_hot", at.OneHot(4, 1), ((2, 3),), "between"),
+    Case("one_hot", at.OneHot(3, 0), ((4,),), "in-front"),
+    Case("embedding", at.Embedding(7, 3), ((2, 4), (7, 3)), "given"),
+]  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape
 from tests.brute.case import window
-from tests.brute.windows import pads_of
+from tests.brute.convolution import pads_of
 
 
 @st.composite

@@ -1,15 +1,18 @@
-"""RNN, LSTM and GRU step by step, in torch's formulas, order of gates and names of params."""
+"""Loops and cases of RNN, LSTM and GRU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from layerscope.graph import attributes as at
 from layerscope.graph.attributes import Recurrent
+from tests.brute.activation import sigmoid, tanh
 from tests.brute.arrays import Array, Run, fill
-from tests.brute.pointwise import sigmoid, tanh
+from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
 Vector = list[Scalar]
+
 State = tuple[Vector, Vector]  # what goes out, and what only LSTM keeps
 
 
@@ -140,4 +143,33 @@ def recurrent(kind: str) -> Callable[[Run], list[Array]]:
     return run_it
 
 
-BRUTE = {kind: recurrent(kind) for kind in STEPS}
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    **{kind: recurrent(kind) for kind in STEPS},
+}
+
+V = at.Recurrent
+CASES: list[Case] = [
+    *(Case(kind, a, (shape,), note)
+      for kind in ("rnn", "lstm", "gru")
+      for a, shape, note in [
+          (at.Recurrent(3), (4, 2, 2), "plain"),
+          (at.Recurrent(2, bias=False), (3, 2, 4), "no-bias"),
+          (at.Recurrent(3, bidirectional=True), (3, 2, 2), "both-ways"),
+          (at.Recurrent(2, layers=3), (3, 1, 4), "deep"),
+          (at.Recurrent(2, 2, True, batch_first=True), (2, 3, 3), "deep-both-ways-batch-first"),
+      ]),
+    Case("rnn", at.Recurrent(3, activation="relu"), ((3, 2, 2),), "relu"),
+    Case("rnn", at.Recurrent(2, 2, True, activation="relu"), ((3, 2, 2),), "relu-deep-both-ways"),
+    Case("lstm", at.Recurrent(4, projection=2), ((3, 2, 3),), "projected"),
+    Case("lstm", at.Recurrent(3, 2, True, False, True, 2), ((2, 3, 3),), "projected-deep"),
+    Case("lstm", at.Recurrent(3, 2, True, projection=1), ((2, 1, 2),), "projected-both-ways"),
+    Case("gru", V(3, reset_after=False), ((4, 2, 2),), "reset-before"),
+    Case("gru", V(2, 2, True, False, reset_after=False), ((3, 1, 4),), "reset-before-deep"),
+    Case("lstm", V(3, peepholes=True), ((4, 2, 2),), "peepholes"),
+    Case("lstm", V(2, 2, True, False, peepholes=True), ((3, 2, 2),), "peepholes-deep"),
+    Case("rnn", V(3), ((4, 2, 2), (1, 2, 3)), "states"),
+    Case("gru", V(3, bidirectional=True), ((3, 2, 2), (2, 2, 3)), "states"),
+    Case("lstm", V(3, 2, bias=False), ((3, 2, 2), (2, 2, 3), (2, 2, 3)), "states"),
+    Case("lstm", V(2, peepholes=True, batch_first=True), ((2, 3, 2), (1, 2, 2), (1, 2, 2)),
+         "states-peepholes"),
+]  # fmt: skip

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from layerscope.builder.assembly import Padding, Sizes, sizes
 from layerscope.builder.sequences import Sequences
 from layerscope.graph import attributes as at
@@ -310,7 +312,9 @@ class Builder(Sequences):
         """Max pooling of each region (R x 5) into a grid of bins."""
         return self.add_node("roi_pool", (x, regions), at.RoIPool(output, scale), name=name)[0]
 
-    def resize(self, x: str, factor: int, *, mode: Any = "nearest", name: str | None = None) -> str:
+    def resize(
+        self, x: str, factor: int, *, mode: at.Sampling = "nearest", name: str | None = None
+    ) -> str:
         """Enlarge every spatial axis by a whole factor."""
         return self._one("resize", x, at.Resize(mode, scale=((factor, 1),)), name)
 
@@ -320,5 +324,5 @@ class Builder(Sequences):
         """Move blocks of channels into space."""
         return self._one("pixel_shuffle", x, at.PixelShuffle(factor, inverse), name)
 
-    def _one(self, op: str, x: str, attributes: Any, name: str | None) -> str:
+    def _one(self, op: str, x: str, attributes: Struct | None, name: str | None) -> str:
         return self.add_node(op, (x,), attributes, name=name)[0]

@@ -79,7 +79,7 @@ class Assembly:
         self,
         op: str,
         inputs: Sequence[str],
-        attributes: Any = None,
+        attributes: Struct | None = None,
         *,
         name: str | None = None,
         outputs: int = 1,
@@ -207,5 +207,5 @@ def sizes(value: Any, rank: int) -> tuple[int, ...]:
     return sizes
 
 
-def _paired(padding: Any) -> bool:
+def _paired(padding: Padding) -> bool:
     return not isinstance(padding, int) and any(not isinstance(p, int) for p in padding)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_origin
+from collections.abc import Iterable
+from typing import get_args, get_origin
 
 from msgspec import Struct
 from msgspec.structs import fields
@@ -11,7 +12,7 @@ from layerscope.errors import ShapeError
 from layerscope.limits import ARRAY_RANK, MOST_SIZE, plain
 
 
-def check_shape(where: str, shape: Any) -> tuple[int, ...]:
+def check_shape(where: str, shape: Iterable[int]) -> tuple[int, ...]:
     """A shape as a tuple of integers; only the analysis knows which sizes may be 0."""
     found = tuple(shape)
     if len(found) > ARRAY_RANK.most:
@@ -29,14 +30,14 @@ def check_attributes(where: str, attributes: Struct) -> None:
         )
 
 
-def _is_whole(kind: Any) -> bool:
+def _is_whole(kind: object) -> bool:
     """Whether a field is of integers, alone or in tuples."""
     if get_origin(kind) is tuple:
         return all(_is_whole(part) for part in get_args(kind) if part is not Ellipsis)
     return kind is int
 
 
-def _check(where: str, value: Any, *, whole: bool) -> None:
+def _check(where: str, value: object, *, whole: bool) -> None:
     if isinstance(value, int):
         if not -MOST_SIZE <= value <= MOST_SIZE:
             raise ShapeError(f"{where} {plain(value)}, expected at most 2^63 - 1")

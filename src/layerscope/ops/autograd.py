@@ -8,11 +8,14 @@ where that gradient is computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from layerscope.graph.types import Shape
+
+if TYPE_CHECKING:
+    from layerscope.ops.spec import Call
 
 # elements and dtype; "" is the dtype of the layer's own output
 Kept = tuple[int, str]
@@ -42,7 +45,7 @@ class Saved(Struct, frozen=True, gc=False):
     note: str = ""  # why this is an estimate, if it is
 
 
-SavedRule = Callable[[Any], Saved]  # of a Call
+SavedRule = Callable[["Call"], Saved]
 
 NOTHING = Saved()
 FIRST = Saved(inputs=(0,))
@@ -50,32 +53,32 @@ RESULT = Saved(outputs=(0,))
 BOTH = Saved(inputs=(0,), outputs=(0,))
 
 
-def nothing(call: Any) -> Saved:
+def nothing(call: Call) -> Saved:
     """Its gradient needs no tensor."""
     return NOTHING
 
 
-def first_input(call: Any) -> Saved:
+def first_input(call: Call) -> Saved:
     """The first input; parameters are kept anyway."""
     return FIRST
 
 
-def result(call: Any) -> Saved:
+def result(call: Call) -> Saved:
     """The output."""
     return RESULT
 
 
-def both(call: Any) -> Saved:
+def both(call: Call) -> Saved:
     """The first input and the output."""
     return BOTH
 
 
-def every_input(call: Any) -> Saved:
+def every_input(call: Call) -> Saved:
     """All inputs."""
     return Saved(inputs=tuple(range(len(call.inputs))))
 
 
-def product(call: Any) -> Saved:
+def product(call: Call) -> Saved:
     """Each input for the gradients of the others; one multiplied by a number is not kept."""
     count = range(len(call.inputs))
     return Saved(crossed=tuple([(a, b) for a in count for b in count if a != b]))

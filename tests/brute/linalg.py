@@ -1,12 +1,12 @@
-"""Linear algebra, distances, searches and transforms of complex numbers, from their definitions."""
+"""Loops and cases of linear algebra."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from layerscope.graph.attributes import CumSum, Distance, EmbeddingBag
-from tests.brute.arrays import Array, Index, Run, fill, places, split_axes, total
+from tests.brute.arrays import Array, Index, Run, places, total
+from tests.brute.case import Case, declared
 from tests.brute.scalar import Scalar
 
 Rows = list[list[Scalar]]
@@ -204,142 +204,7 @@ def householder_product(run: Run) -> list[Array]:
     return [Array(run.x.shape, {(i, j): columns[j][i] for i in range(m) for j in range(n)})]
 
 
-def cdist(run: Run) -> list[Array]:
-    p = (run.attributes or Distance()).p
-    left, right = run.x, run.inputs[-1]
-    n = left.shape[-1]
-
-    def distance(a: Index, b: Index) -> Scalar:
-        gaps = [left[(*a, k)] - right[(*b, k)] for k in range(n)]
-        if p == 2:
-            return total([gap * gap for gap in gaps]).apply(math.sqrt)
-        if p == 0:
-            return total([gap.once("comp", lambda v: float(v != 0)) for gap in gaps])
-        sizes = [abs(gap) for gap in gaps]
-        if p == 1:
-            return total(sizes)
-        if p == math.inf:
-            most = sizes[0]
-            for size in sizes[1:]:
-                most = most.larger(size)
-            return most
-        return total([size**p for size in sizes]) ** (1 / p)
-
-    if len(run.inputs) == 1:
-        count = left.shape[0]
-        pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-        return [fill((len(pairs),), lambda n: distance((pairs[n[0]][0],), (pairs[n[0]][1],)))]
-    shape = (*left.shape[:-1], right.shape[-2])
-    return [fill(shape, lambda i: distance(i[:-1], (*i[:-2], i[-1])))]
-
-
-def searchsorted(run: Run) -> list[Array]:
-    """The longest way of a binary search, whatever the numbers."""
-    x, values = run.inputs
-    levels = math.ceil(math.log2(x.shape[-1] + 1))
-
-    def cell(index: Index) -> Scalar:
-        found = values[index]
-        for _ in range(levels):
-            found = found.larger(x[(0,)])
-        for spot in range(x.shape[-1]):
-            found.seen |= x[(spot,)].seen
-        return found
-
-    return [fill(values.shape, cell)]
-
-
-def bincount(run: Run) -> list[Array]:
-    bins = [run.number(0.0) for _ in range(run.attributes.shapes[0][0])]
-    for n, index in enumerate(places(run.x.shape)):
-        bins[n % len(bins)] = bins[n % len(bins)] + run.x[index]
-    return [fill((len(bins),), lambda i: bins[i[0]])]
-
-
-def running(best: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Run], list[Array]]:
-    def run_it(run: Run) -> list[Array]:
-        axis = (run.attributes or CumSum()).axis % len(run.x.shape)
-        values: dict[Index, Scalar] = {}
-        for row in split_axes(run.x.shape, [axis]):
-            top = run.x[row[0]]
-            for n, index in enumerate(row):
-                top = best(top, run.x[index]) if n else top
-                values[index] = top
-        return [Array(run.x.shape, values), Array(run.x.shape, values)]
-
-    return run_it
-
-
-def masked_scatter(run: Run) -> list[Array]:
-    x, flags, source = run.inputs
-    values = iter([source[index] for index in places(source.shape)])
-    return [fill(x.shape, lambda i: next(values) if flags[i].once("comp", bool).value else x[i])]
-
-
-def embedding_bag(run: Run) -> list[Array]:
-    """Bags of equal size, in order."""
-    a: EmbeddingBag = run.attributes
-    size = run.x.shape[0] // a.bags
-    table = run.params["weight"]
-
-    def row(n: int, feature: int) -> Scalar:
-        value = table[(round(run.x[(n,)].value) % a.rows, feature)]
-        return value * run.inputs[2][(n,)] if len(run.inputs) > 2 else value
-
-    def cell(index: Index) -> Scalar:
-        bag, feature = index
-        values = [row(bag * size + n, feature) for n in range(size)]
-        if a.mode == "max":
-            most = values[0]
-            for value in values[1:]:
-                most = most.larger(value)
-            return most
-        made = total(values)
-        return made / float(size) if a.mode == "mean" else made
-
-    return [fill((a.bags, a.features), cell)]
-
-
-def _binary_cross_entropy(x: Scalar, t: Scalar) -> Scalar:
-    """Of numbers that need not be probabilities: logarithms of their sizes."""
-    logs = x.apply(lambda v: math.log(abs(v))).larger(-100.0)
-    others = (1.0 - x).apply(lambda v: math.log(abs(v) + 1)).larger(-100.0)
-    return (t - 1.0) * others - t * logs
-
-
-def _huber(x: Scalar, t: Scalar) -> Scalar:
-    gap = x - t
-    size = abs(gap)
-    return size.above(1.5, (size - 0.75) * 1.5, gap * gap * 0.5)
-
-
-def _smooth_l1(x: Scalar, t: Scalar) -> Scalar:
-    gap = x - t
-    size = abs(gap)
-    return size.above(2.0, size - 1.0, gap * gap * 0.25)
-
-
-def _special(x: Scalar, *others: Scalar) -> Scalar:
-    return x.once("exp", lambda v, *more: math.lgamma(abs(v) + sum(map(abs, more))), *others)
-
-
-def _pointwise(work: Callable[..., Scalar]) -> Callable[[Run], list[Array]]:
-    def run_it(run: Run) -> list[Array]:
-        return [
-            fill(
-                run.x.shape,
-                lambda i: work(*[x[i[len(i) - len(x.shape) :]] for x in run.inputs]),
-            )
-        ]
-
-    return run_it
-
-
-BRUTE = {
-    "special": _pointwise(_special),
-    "binary_cross_entropy": _pointwise(_binary_cross_entropy),
-    "huber": _pointwise(_huber),
-    "smooth_l1": _pointwise(_smooth_l1),
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "lu": _each(lu),
     "solve": _each(solve),
     "lu_solve": _each(lu_solve),
@@ -350,11 +215,20 @@ BRUTE = {
     "slogdet": slogdet,
     "qr": qr,
     "householder_product": householder_product,
-    "cdist": cdist,
-    "searchsorted": searchsorted,
-    "bincount": bincount,
-    "cum_max": running(lambda a, b: a.larger(b)),
-    "cum_min": running(lambda a, b: a.smaller(b)),
-    "masked_scatter": masked_scatter,
-    "embedding_bag": embedding_bag,
 }
+
+CASES: list[Case] = [
+    Case("lu", declared((4, 4)), ((4, 4),)),
+    Case("lu", declared((2, 3, 5)), ((2, 3, 5),), "wide"),
+    Case("lu", declared((5, 3)), ((5, 3),), "tall"),
+    Case("slogdet", declared((2,), (2,)), ((2, 4, 4),)),
+    Case("inverse", declared((2, 3, 3)), ((2, 3, 3),)),
+    Case("solve", declared((4, 3)), ((4, 4), (4, 3))),
+    Case("lu_solve", declared((4, 2)), ((4, 4), (4, 2))),
+    Case("triangular_solve", declared((2, 4, 3)), ((2, 4, 4), (2, 4, 3))),
+    Case("cholesky", declared((2, 4, 4)), ((2, 4, 4),)),
+    Case("cholesky_solve", declared((4, 3)), ((4, 4), (4, 3))),
+    Case("qr", declared((5, 3), (3, 3)), ((5, 3),)),
+    Case("qr", declared((4, 4), (4, 4)), ((4, 4),), "square"),
+    Case("householder_product", declared((5, 3)), ((5, 3), (3,))),
+]  # fmt: skip

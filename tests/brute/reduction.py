@@ -1,12 +1,14 @@
-"""Reductions over axes, from their definitions."""
+"""Loops and cases of reductions and cumulative sums."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
 
+from layerscope.graph import attributes as at
 from layerscope.graph.attributes import Reduce
 from tests.brute.arrays import Array, Index, Run, greatest, split_axes, total
+from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
 Join = Callable[[Run, list[Scalar]], Scalar]
@@ -121,7 +123,43 @@ def running(join: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Run], list[Ar
     return run_it
 
 
-BRUTE = {op: reduction(op) for op in JOINS} | {
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    **{op: reduction(op) for op in JOINS},
     "cum_sum": running(lambda a, b: a + b),
     "cum_prod": running(lambda a, b: a * b),
 }
+
+CASES: list[Case] = [
+    *(Case(f"reduce_{kind}", a, (shape,), note)
+      for kind in ("sum", "mean", "max", "min", "prod", "l1", "l2")
+      for a, shape, note in [
+          (None, (2, 3, 2), "all"),
+          (at.Reduce((1,)), (2, 3, 4), "one"),
+          (at.Reduce((-1, 1), keep=True), (2, 3, 2, 4), "several-kept"),
+          (at.Reduce((2, 3)), (2, 3, 2, 4), "places"),
+          (at.Reduce((), keep=True), (2, 3), "all-kept"),
+          (at.Reduce((1,)), (3, 1), "of-one"),
+      ]),
+    *(Case(f"arg_{kind}", a, (shape,), note)
+      for kind in ("max", "min")
+      for a, shape, note in [
+          (None, (2, 3, 2), "all"),
+          (at.Reduce((1,)), (2, 3, 4), "one"),
+          (at.Reduce((-1,), keep=True), (2, 3, 5), "kept"),
+          (at.Reduce((), keep=True), (2, 3), "all-kept"),
+      ]),
+    *(Case(op, at.Reduce((1,), tail=True), ((2, 3, 4),), "tail")
+      for op in ("reduce_sum", "reduce_mean", "reduce_l1", "reduce_sum_square")),
+    Case("reduce_sum_square", None, ((2, 3, 2),), "all"),
+    Case("reduce_sum_square", at.Reduce((1,), keep=True), ((2, 3, 2),), "kept"),
+    *(Case(f"reduce_{kind}", a, (shape,), note)
+      for kind in ("log_sum", "log_sum_exp", "var", "std", "any", "all")
+      for a, shape, note in [
+          (None, (2, 3, 2), "all"),
+          (at.Reduce((1,)), (2, 3, 4), "one"),
+          (at.Reduce((-1, 1), keep=True), (2, 3, 2, 4), "several-kept"),
+      ]),
+    *(Case(op, at.CumSum(axis), (shape,), f"{axis}")
+      for op in ("cum_sum", "cum_prod")
+      for axis, shape in [(1, (2, 3, 4)), (-1, (2, 5)), (0, (4,))]),
+]  # fmt: skip

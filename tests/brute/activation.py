@@ -1,20 +1,67 @@
-"""Functions of one element, and of elements in the same place of several tensors.
-
-Both sides of a choice are worked out for every element, as vector code does: a leaky ReLU
-multiplies everywhere. A sign or a doubling inside an exponential is part of it.
-"""
+"""Loops and cases of activations, softmax and other functions of one tensor."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
 
-from layerscope.graph.attributes import Activation, PReLU, Sum
-from tests.brute.arrays import Array, Index, Run, fill
+from layerscope.graph import attributes as at
+from layerscope.graph.attributes import Activation, PReLU, Softmax
+from tests.brute.arrays import Array, Index, Run, accumulate, fill, greatest, split_axes
+from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
+
+def softmax_axis(run: Run) -> int:
+    a: Softmax = run.attributes or Softmax()
+    return a.axis % len(run.x.shape)
+
+
+def _together(run: Run) -> list[int]:
+    """The axes that one softmax goes over."""
+    tail = run.attributes is not None and run.attributes.tail
+    return list(range(softmax_axis(run), len(run.x.shape))) if tail else [softmax_axis(run)]
+
+
+def _shifted(run: Run, row: list[Index]) -> dict[Index, Scalar]:
+    """x − max; the maximum starts at minus infinity, so it takes one comparison an element."""
+    top = run.number(-math.inf)
+    for index in row:
+        top = top.larger(run.x[index])
+    return {index: run.x[index] - top for index in row}
+
+
+def softmax(run: Run) -> list[Array]:
+    cells: dict[Index, Scalar] = {}
+    for row in split_axes(run.x.shape, _together(run)):
+        powers = {index: z.apply(math.exp) for index, z in _shifted(run, row).items()}
+        norm = accumulate(run.number(0.0), powers.values())
+        cells.update({index: power / norm for index, power in powers.items()})
+    return [Array(run.x.shape, cells)]
+
+
+def log_softmax(run: Run) -> list[Array]:
+    """z − log Σ e^z with z = x − max."""
+    cells: dict[Index, Scalar] = {}
+    for row in split_axes(run.x.shape, _together(run)):
+        shifted = _shifted(run, row)
+        powers = (z.apply(math.exp) for z in shifted.values())
+        norm = accumulate(run.number(0.0), powers).apply(math.log)
+        cells.update({index: z - norm for index, z in shifted.items()})
+    return [Array(run.x.shape, cells)]
+
+
+def hardmax(run: Run) -> list[Array]:
+    cells: dict[Index, Scalar] = {}
+    for row in split_axes(run.x.shape, _together(run)):
+        top = greatest(run.x[index] for index in row)
+        first = next(index for index in row if run.x[index].value == top.value)
+        cells.update({i: Scalar(float(i == first), run.tally, top.seen) for i in row})
+    return [Array(run.x.shape, cells)]
+
+
 SELU_ALPHA = 1.67326319217681884765625
+
 SELU_GAMMA = 1.05070102214813232421875
 
 
@@ -125,26 +172,6 @@ FUNCTIONS: dict[str, Callable[[Scalar, Activation], Scalar]] = {
     "bitwise_not": lambda x, a: x.once("comp", lambda v: ~int(v)),
 }
 
-PAIRS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "pow": lambda x, y: x**y,
-    "max": lambda x, y: x.larger(y),
-    "min": lambda x, y: x.smaller(y),
-    "compare": lambda x, y: x.above(y, 1.0, 0.0),
-    "logical": lambda x, y: x.once("comp", lambda a, b: bool(a and b), y),
-    "bitwise": lambda x, y: x.once("comp", lambda a, b: int(a) & int(b), y),
-    "mod": lambda x, y: x.once("div", math.fmod, y),
-    "floor_div": lambda x, y: x.once("div", lambda a, b: a // b, y),
-    "atan2": lambda x, y: (x / y).apply(math.atan),
-    "mean": lambda x, y: x + y,
-}
-
-CONSTANT = 1.5  # what a lone operand meets
-MARK = 5  # and what its bits do
-
 
 def activation(op: str) -> Callable[[Run], list[Array]]:
     def run_it(run: Run) -> list[Array]:
@@ -164,32 +191,51 @@ def prelu(run: Run) -> list[Array]:
     return [fill(run.x.shape, cell)]
 
 
-def elementwise(op: str) -> Callable[[Run], list[Array]]:
-    def run_it(run: Run) -> list[Array]:
-        rank = max(len(x.shape) for x in run.inputs)
-        wide = [(1,) * (rank - len(x.shape)) + x.shape for x in run.inputs]
-        shape = tuple(max(sizes) for sizes in zip(*wide, strict=True))
-
-        def cell(index: Index) -> Scalar:
-            operands = []
-            for x in run.inputs:
-                own = index[rank - len(x.shape) :]
-                operands.append(x[tuple(i % n for i, n in zip(own, x.shape, strict=True))])
-            if isinstance(run.attributes, Sum):
-                scaled = run.attributes.scaled
-                operands[:scaled] = [operand * CONSTANT for operand in operands[:scaled]]
-            if len(operands) == 1 and op != "mean":
-                operands.append(run.number(MARK if op == "bitwise" else CONSTANT))
-            joined = reduce(PAIRS[op], operands)
-            return joined / float(len(operands)) if op == "mean" else joined
-
-        return [fill(shape, cell)]
-
-    return run_it
-
-
-BRUTE = {
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "hardmax": hardmax,
     **{op: activation(op) for op in FUNCTIONS},
     "prelu": prelu,
-    **{op: elementwise(op) for op in PAIRS},
 }
+
+A = at.Activation
+UNARY = (
+    "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "floor", "ceil", "round", "sign", "reciprocal", "not", "is_nan", "is_inf", "bitwise_not",
+    "mish", "softsign", "quick_gelu", "rsqrt", "square", "log_sigmoid", "expm1", "log1p",
+)  # fmt: skip
+CASES: list[Case] = [
+    *(Case(op, attributes, (shape,))
+      for op, attributes in [
+          ("relu", A()), ("relu6", A()), ("clip", A(-0.5, 1.25)), ("abs", A()),
+          ("threshold", A(0.5)), ("leaky_relu", A(0.1)), ("elu", A(1.3)), ("selu", A()),
+          ("sigmoid", A()), ("tanh", A()), ("silu", A()), ("hard_sigmoid", A(0.2, 0.5)),
+          ("hard_swish", A()), ("gelu", A()), ("gelu_tanh", A()), ("softplus", A()),
+          ("exp", A()), ("log", A()), ("sqrt", A()), ("neg", A()),
+      ]
+      for shape in [(2, 3, 4, 5), (7,)]),
+    Case("prelu", None, ((2, 3, 4, 2),)),
+    Case("prelu", at.PReLU(shared=True), ((2, 3, 4),), "shared"),
+    Case("prelu", at.PReLU(), ((4, 3),), "matrix"),
+    Case("prelu", at.PReLU(shared=True), ((6,),), "vector"),
+    *(Case(op, attributes, (shape,))
+      for op in ("softmax", "log_softmax")
+      for attributes, shape in [
+          (None, (3, 5)), (at.Softmax(1), (2, 4, 3)), (at.Softmax(-1), (2, 3, 4)),
+      ]),
+    *(Case(op, a, (shape,))
+      for op, a in [
+          *((op, None) for op in UNARY),
+          ("celu", A(1.5)), ("thresholded_relu", A(0.5)), ("shrink", A(0.5, 0.25)),
+      ]
+      for shape in [(2, 3, 4), (7,)]),
+    *(Case(op, a, (shape,), note)
+      for op in ("softmax", "log_softmax", "hardmax")
+      for a, shape, note in [
+          (at.Softmax(1, tail=True), (2, 3, 2, 2), "tail"),
+          (at.Softmax(0, tail=True), (2, 3), "all"),
+          (at.Softmax(-2), (2, 3, 4), "one"),
+      ]),
+    Case("prelu", at.PReLU(), ((2, 3, 4), (3,)), "given"),
+]  # fmt: skip

@@ -1,10 +1,12 @@
-"""Normalisations, each in the algorithm that the table of counts implies."""
+"""Loops and cases of normalization layers, scale and bias."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import product
 
+from layerscope.graph import attributes as at
 from layerscope.graph.attributes import (
     BatchNorm,
     GroupNorm,
@@ -15,7 +17,34 @@ from layerscope.graph.attributes import (
     RMSNorm,
 )
 from tests.brute.arrays import Array, Index, Run, accumulate, fill, split_axes, total
+from tests.brute.case import MAP, Case
 from tests.brute.scalar import Scalar
+
+
+def values_along(run: Run, name: str, index: Index) -> Scalar:
+    """The value of Scale or Bias for an element: learned, or of the second input."""
+    a = run.attributes or at.Scale()
+    held = run.inputs[1] if name == "given" else run.params[name]
+    if not held.shape:
+        return held[()]
+    first = a.axis % len(run.x.shape)
+    return held[index[first : first + len(held.shape)]]
+
+
+def scale(run: Run) -> list[Array]:
+    a: at.Scale = run.attributes or at.Scale()
+    by = "given" if len(run.inputs) == 2 else "weight"
+
+    def cell(index: Index) -> Scalar:
+        number = run.x[index] * values_along(run, by, index)
+        return number + values_along(run, "bias", index) if a.bias else number
+
+    return [fill(run.x.shape, cell)]
+
+
+def bias(run: Run) -> list[Array]:
+    by = "given" if len(run.inputs) == 2 else "bias"
+    return [fill(run.x.shape, lambda index: run.x[index] + values_along(run, by, index))]
 
 
 def batch_norm(run: Run) -> list[Array]:
@@ -154,7 +183,9 @@ def l2_norm(run: Run) -> list[Array]:
     return [Array(x.shape, cells)]
 
 
-BRUTE = {
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    "scale": scale,
+    "bias": bias,
     "batch_norm": batch_norm,
     "layer_norm": layer_norm,
     "group_norm": group_norm,
@@ -163,3 +194,52 @@ BRUTE = {
     "lrn": lrn,
     "l2_norm": l2_norm,
 }
+
+CASES: list[Case] = [
+    Case("batch_norm", None, ((2, 3, 4, 2),)),
+    Case("batch_norm", at.BatchNorm(affine=False, eps=1e-3), ((2, 3, 4),), "plain"),
+    Case("batch_norm", at.BatchNorm(), ((4, 3),), "matrix"),
+    Case("layer_norm", None, ((2, 3, 6),)),
+    Case("layer_norm", at.LayerNorm(axis=1), ((2, 3, 4),), "two-axes"),
+    Case("layer_norm", at.LayerNorm(bias=False), ((2, 3, 4),), "no-bias"),
+    Case("layer_norm", at.LayerNorm(axis=-2, affine=False), ((2, 3, 4),), "plain"),
+    Case("group_norm", at.GroupNorm(2), ((2, 4, 3, 2),)),
+    Case("group_norm", at.GroupNorm(1), ((2, 4, 3),), "one-group"),
+    Case("group_norm", at.GroupNorm(4), ((2, 4, 3, 2),), "instances"),
+    Case("group_norm", at.GroupNorm(3, affine=False), ((1, 6, 4),), "plain"),
+    Case("lrn", at.LocalResponseNorm(5, 0.3, 0.75, 2.0), ((1, 7, 2, 2),)),
+    Case("lrn", at.LocalResponseNorm(4, 0.3, 0.5), ((1, 3, 2, 2),), "even-and-wider-than-channels"),
+    Case("lrn", at.LocalResponseNorm(3, 0.5, within_channel=True), ((1, 2, 4, 5),), "within"),
+    Case("lrn", at.LocalResponseNorm(3, 0.5, within_channel=True), ((1, 2, 6),), "within-1d"),
+    Case("l2_norm", None, ((2, 5, 2, 3),)),
+    Case("l2_norm", at.L2Norm(scale=True), ((2, 4, 3),), "scaled"),
+    Case("l2_norm", at.L2Norm(scale=True, shared_scale=True), ((2, 4, 3),), "scaled-alike"),
+    Case("l2_norm", at.L2Norm(axes=(1, 2, 3), scale=True), ((2, 3, 2, 2),), "across-places"),
+    Case("l2_norm", at.L2Norm(axes=(-1,)), ((3, 4),), "last-axis"),
+    Case("scale", None, ((2, 3, 4),)),
+    Case("scale", at.Scale(bias=True), ((2, 3, 4, 2),), "biased"),
+    Case("scale", at.Scale(axis=-1, bias=True), ((2, 3, 4),), "last-axis"),
+    Case("instance_norm", None, ((2, 3, 4, 2),)),
+    Case("instance_norm", at.InstanceNorm(affine=True, eps=1e-3), ((2, 3, 4),), "affine"),
+    Case("instance_norm", at.InstanceNorm(affine=True), ((1, 2, 2, 3, 2),), "3d"),
+    Case("rms_norm", None, ((2, 3, 4),)),
+    Case("rms_norm", at.RMSNorm(axis=1, eps=1e-3), ((2, 3, 4),), "two-axes"),
+    Case("rms_norm", at.RMSNorm(scale=False), ((3, 5),), "plain"),
+    Case("scale", at.Scale(axis=0), (MAP, (2, 3)), "given"),
+    Case("scale", at.Scale(axis=1, bias=True), (MAP, (3, 5)), "given-and-shifted"),
+    Case("scale", None, (MAP, ()), "given-scalar"),
+    Case("scale", at.Scale(axis=1, bias=True, axes=2), (MAP,), "two-axes"),
+    Case("scale", at.Scale(axis=0, axes=-1), ((2, 3),), "all-axes"),
+    Case("scale", at.Scale(axes=0), (MAP,), "one-value"),
+    Case("bias", None, (MAP,)),
+    Case("bias", at.Bias(axis=-1), (MAP,), "last"),
+    Case("bias", at.Bias(axis=2, axes=2), (MAP,), "places"),
+    Case("bias", at.Bias(axis=0), (MAP, (2, 3)), "given"),
+    Case("instance_norm", at.InstanceNorm(variance=False), (MAP,), "mean-only"),
+    Case("layer_norm", at.LayerNorm(1, False, variance=False), (MAP,), "mean-only"),
+    Case("batch_norm", None, ((2, 3, 4), (3,), (3,), (3,), (3,)), "given"),
+    Case("layer_norm", at.LayerNorm(), ((2, 3, 4), (4,), (4,)), "given"),
+    Case("group_norm", at.GroupNorm(2), ((2, 4, 3), (4,), (4,)), "given"),
+    Case("instance_norm", at.InstanceNorm(affine=True), ((2, 3, 4), (3,), (3,)), "given"),
+    Case("rms_norm", at.RMSNorm(), ((2, 3, 4), (4,)), "given"),
+]  # fmt: skip

@@ -1,52 +1,40 @@
-"""Sampling at places that data decides, and what is done with boxes, from their definitions.
-
-Where to sample, and the weights there, are worked out beforehand and not counted, as for resizing.
-"""
+"""Loops and cases of regions of interest and boxes."""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from collections.abc import Callable
 from itertools import product
 
-from layerscope.graph.attributes import GridSample, NonMaxSuppression, PriorBox, RoIAlign
-from tests.brute.arrays import Array, Index, Run, fill, total
-from tests.brute.moves import cubic
+from layerscope.graph import attributes as at
+from layerscope.graph.attributes import NonMaxSuppression, PriorBox, RoIAlign
+from tests.brute.arrays import Array, Index, Run, fill, greatest, total
+from tests.brute.case import Case
+from tests.brute.pooling import bin_of, mean_of
 from tests.brute.scalar import Scalar
 
-OVERLAP = 0.5  # from where on a box gives way to a better one
-STEP = 8.0  # of prior boxes, in pixels of the image
 
+def psroi_pool(run: Run) -> list[Array]:
+    """Means over bins of the whole map, each bin from channels of its own."""
+    a: at.PSRoIPool = run.attributes
+    x, regions = run.inputs
 
-def _around(place: float, mode: str) -> list[tuple[int, float]]:
-    """Neighbours along one axis, and their weights."""
-    low = math.floor(place)
-    if mode == "nearest":
-        return [(round(place), 1.0)]
-    if mode == "bilinear":
-        return [(low, 1 - (place - low)), (low + 1, place - low)]
-    return [(low + n, cubic(Fraction(place) - low - n)) for n in (-1, 0, 1, 2)]
-
-
-def grid_sample(run: Run) -> list[Array]:
-    """The grid tells x and y from −1 to 1, edge to edge; outside the map there are noughts."""
-    a: GridSample = run.attributes or GridSample()
-    x, grid = run.inputs
-    height, width = x.shape[2:]
+    def span(size: int, b: int) -> range:
+        return range(b * size // a.group, -(-(b + 1) * size // a.group))
 
     def cell(index: Index) -> Scalar:
-        n, channel, i, j = index
-        told = grid[(n, i, j, 0)], grid[(n, i, j, 1)]
-        across = ((told[0].value + 1) * width - 1) / 2
-        down = ((told[1].value + 1) * height - 1) / 2
-        terms = []
-        for (row, by), (column, also_by) in product(_around(down, a.mode), _around(across, a.mode)):
-            taken = x.get((n, channel, row, column), run.border())
-            terms.append(taken if a.mode == "nearest" else taken * (by * also_by))
-        made = total(terms)
-        return Scalar(made.value, run.tally, made.seen | told[0].seen | told[1].seen)
+        region, channel, i, j = index
+        image = round(regions[(region, 0)].value)
+        source = (channel * a.group + i) * a.group + j
+        rows, columns = span(x.shape[2], i), span(x.shape[3], j)
+        return mean_of([x[(image, source, r, c)] for r in rows for c in columns])
 
-    return [fill((*x.shape[:2], *grid.shape[1:3]), cell)]
+    return [fill((regions.shape[0], a.channels, a.group, a.group), cell)]
+
+
+OVERLAP = 0.5  # from where on a box gives way to a better one
+
+STEP = 8.0  # of prior boxes, in pixels of the image
 
 
 def _corner(place: float, size: int) -> list[tuple[int, float]]:
@@ -157,9 +145,44 @@ def prior_box(run: Run) -> list[Array]:
     return [fill((1, 2, len(edges)), lambda index: rows[index[1]][index[2]])]
 
 
-BRUTE = {
-    "grid_sample": grid_sample,
+def roi_pool(run: Run) -> list[Array]:
+    """Regions are (image, x1, y1, x2, y2), corners included."""
+    x, regions = run.inputs
+    height, width = run.attributes.output
+    scale = run.attributes.scale
+
+    def cell(index: Index) -> Scalar:
+        region, channel, i, j = index
+        image, *corners = (round(regions[(region, n)].value) for n in range(5))
+        left, top, right, bottom = (round(corner * scale) for corner in corners)
+        rows = bin_of(i, height, bottom - top + 1)
+        columns = bin_of(j, width, right - left + 1)
+        return greatest(
+            x[(image, channel, top + row, left + column)] for row in rows for column in columns
+        )
+
+    return [fill((regions.shape[0], x.shape[1], height, width), cell)]
+
+
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    "psroi_pool": psroi_pool,
     "roi_align": roi_align,
     "nms": nms,
     "prior_box": prior_box,
+    "roi_pool": roi_pool,
 }
+
+CASES: list[Case] = [
+    Case("roi_pool", at.RoIPool((2, 3)), ((1, 2, 4, 6), (3, 5)), "even"),
+    Case("roi_pool", at.RoIPool((3, 2)), ((2, 2, 7, 5), (2, 5)), "overlapping"),
+    Case("roi_pool", at.RoIPool((2, 2), 0.5), ((1, 1, 6, 5), (2, 5)), "scaled"),
+    Case("roi_align", at.RoIAlign((2, 3)), ((2, 2, 6, 5), (3, 5))),
+    Case("roi_align", at.RoIAlign((2, 2), 1, 0.5), ((1, 3, 4, 4), (2, 4)), "first-image"),
+    Case("roi_align", at.RoIAlign((1, 2), 3, 0.25), ((3, 1, 5, 6), (4, 4), (4,)), "images-apart"),
+    Case("nms", at.NonMaxSuppression(3), ((2, 5, 4), (2, 2, 5)), "some"),
+    Case("nms", at.NonMaxSuppression(9), ((1, 4, 4), (1, 3, 4)), "all"),
+    Case("prior_box", at.PriorBox(3), ((1, 4, 2, 3), (1, 3, 20, 30))),
+    Case("prior_box", at.PriorBox(1), ((2, 8, 3, 1), (2, 3, 24, 8)), "one"),
+    Case("psroi_pool", at.PSRoIPool(2, 3), ((2, 18, 7, 5), (4, 5))),
+    Case("psroi_pool", at.PSRoIPool(1, 2, 0.5), ((1, 4, 4, 4), (2, 5)), "scaled"),
+]  # fmt: skip

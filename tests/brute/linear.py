@@ -1,10 +1,33 @@
-"""Linear layers and the product of two tensors, from their definitions."""
+"""Loops and cases of matrix products and determinants."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from layerscope.graph import attributes as at
 from layerscope.graph.attributes import Linear, MatMul
 from tests.brute.arrays import Array, Index, Run, fill, places
+from tests.brute.case import Case
 from tests.brute.scalar import Scalar
+
+
+def det(run: Run) -> list[Array]:
+    """Every row cleared below the diagonal, then the product of what stands on it."""
+    *lead, n, _ = run.x.shape
+
+    def cell(index: Index) -> Scalar:
+        rows = [[run.x[(*index, i, j)] for j in range(n)] for i in range(n)]
+        for k in range(n):
+            for i in range(k + 1, n):
+                factor = rows[i][k] / rows[k][k]
+                for j in range(k + 1, n):
+                    rows[i][j] = rows[i][j] - factor * rows[k][j]
+        result = rows[0][0]
+        for k in range(1, n):
+            result = result * rows[k][k]
+        return result
+
+    return [fill(tuple(lead), cell)]
 
 
 def linear(run: Run) -> list[Array]:
@@ -73,4 +96,34 @@ def _at(side: Array, at: list[int]) -> Index:
     )
 
 
-BRUTE = {"linear": linear, "matmul": matmul}
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {
+    "det": det,
+    "linear": linear,
+    "matmul": matmul,
+}
+
+CASES: list[Case] = [
+    Case("linear", at.Linear(4), ((3, 5),)),
+    Case("linear", at.Linear(4, bias=False), ((2, 3, 5),), "last-axis"),
+    Case("linear", at.Linear(3), ((2, 2, 3, 4),), "last-axis-biased"),
+    Case("linear", at.Linear(4, flatten=True), ((2, 3, 2, 2),), "flattened"),
+    Case("linear", at.Linear(4, bias=False, flatten=True), ((2, 6),), "flattened-matrix"),
+    Case("linear", at.Linear(2), ((7,),), "vector"),
+    Case("matmul", None, ((3, 4), (4, 5))),
+    Case("matmul", at.MatMul(), ((2, 3, 4), (2, 4, 5)), "batched"),
+    Case("matmul", at.MatMul(), ((2, 1, 3, 4), (5, 4, 2)), "broadcast"),
+    Case("matmul", at.MatMul(transpose_b=True), ((2, 3, 4), (5, 4)), "right-turned"),
+    Case("matmul", at.MatMul(transpose_a=True), ((2, 4, 3), (2, 4, 5)), "left-turned"),
+    Case("matmul", at.MatMul(True, True), ((4, 3), (2, 5, 4)), "both-turned"),
+    Case("matmul", None, ((4,), (2, 4, 5)), "vector-matrix"),
+    Case("matmul", None, ((2, 3, 4), (4,)), "matrix-vector"),
+    Case("matmul", None, ((4,), (4,)), "vectors"),
+    Case("matmul", at.MatMul(True, True), ((4,), (2, 5, 4)), "turned-vector"),
+    Case("linear", at.Linear(4, flatten=True, axis=2), ((2, 3, 2, 2),), "from-axis-2"),
+    Case("linear", at.Linear(4, False, True, -1), ((2, 3, 5),), "last-axis"),
+    Case("linear", at.Linear(3, True, True, 0), ((2, 3),), "all-axes"),
+    Case("linear", at.Linear(4), ((3, 5), (4, 5)), "given"),
+    Case("linear", at.Linear(4), ((2, 3, 5), (4, 5), (4,)), "given-both"),
+    Case("det", None, ((3, 3),)),
+    Case("det", None, ((2, 2, 4, 4),), "several"),
+]  # fmt: skip
