@@ -34,7 +34,7 @@ def _kept_text(training: Training) -> str:
 
 
 class Fit(Struct, frozen=True):
-    """The largest batch that fits in memory; bytes of it and of the next larger batch."""
+    """The largest batch that fits, and the bytes that it and the next one take."""
 
     batch: int  # 0: not even a batch of one fits
     bytes: int
