@@ -383,7 +383,7 @@ def pickles() -> dict[str, tuple[bytes, str]]:
         ),
         "code": (imported("os", "system") + pair(text("true")) + b"R", r"os.system"),
         "an extension": (b"\x82\x01", "opcode 0x82"),
-        "nothing to take": (b"R", "not there"),
+        "nothing to take": (b"R", "pops from an empty stack"),
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from layerscope.formats.matconvnet.wrappers import DATA, MatNetwork
 from layerscope.graph.attributes import Reshape
 from layerscope.graph.types import Graph, Node, Param, Shape, Source, Tensor
 
-UNKNOWN = ("custom", "spnorm", "noffset", "pdist")  # types of MatConvNet that are no op's name
+UNKNOWN = ("spnorm", "noffset", "pdist")  # types of MatConvNet that are no op's name
 
 
 def build(net: MatNetwork, name: str, file: str, options: ReadOptions) -> Graph:
