@@ -30,7 +30,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "an escape that is not known", "codecs/message.py",
-            "return LETTERS.get(letter, letter)", "return LETTERS[letter]",
+            "return ESCAPED_LETTERS.get(letter, letter)", "return ESCAPED_LETTERS[letter]",
         ),
     ),
     "protobuf": (
@@ -40,7 +40,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "the number of no enumeration's word", "codecs/schema.py",
-            'holds.words[value] if value < len(holds.words) else ""', "holds.words[value]",
+            'field_type.words[value] if value < len(field_type.words) else ""',
+            "field_type.words[value]",
         ),
         Fault(
             "a small message that ends behind a tag", "codecs/protobuf.py",
@@ -102,7 +103,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "a dict key that cannot be hashed", "codecs/pickles.py",
-            "        if not isinstance(key, SCALARS):\n            key = Key()\n", "",
+            "        if not isinstance(key, SCALARS):\n            key = OpaqueKey()\n", "",
         ),
         Fault(
             "an old file that is cut short, read for ever", "formats/torch/pickled.py",
