@@ -408,10 +408,10 @@ TEXTS = ("README.md", "docs/explain.md", "docs/getting-started.md")
 
 # result types that the public functions return, and classes to build graphs with
 RESULTS = (
-    "layerscope.printable:Report", "layerscope.report.types:Layer",
+    "layerscope.report.types:Report", "layerscope.report.types:Layer",
     "layerscope.report.types:Totals", "layerscope.report.types:Coverage",
-    "layerscope.export.comparison:Comparison",
-    "layerscope.export.explanation:Explanation", "layerscope.report.training:Fit",
+    "layerscope.report.compare:Comparison",
+    "layerscope.report.explain:Explanation", "layerscope.report.training:Fit",
     "layerscope.analysis.training:Training", "layerscope.report.measurement:Measurement",
     "layerscope.report.measurement:Run", "layerscope.report.prediction:Prediction",
     "layerscope.dropins:FlopCountAnalysis", "layerscope.graph:Graph", "layerscope.graph:Node",

@@ -40,7 +40,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         ),
         Fault(
             "the number of no enumeration's word", "codecs/schema.py",
-            'field_type.words[value] if value < len(field_type.words) else ""', "field_type.words[value]",
+            'field_type.words[value] if value < len(field_type.words) else ""',
+            "field_type.words[value]",
         ),
         Fault(
             "a small message that ends behind a tag", "codecs/protobuf.py",
