@@ -111,7 +111,7 @@ def test_elements_that_are_unlike(tmp_path: Path) -> None:
 
 def test_a_condition_that_is_computed(tmp_path: Path) -> None:
     fed: dict[str, Any] = {"x": floats(3, 2), "c": np.array([True, False, True])}
-    assert "condition is unknown: graph input 'c'" in note(
+    assert "condition is unknown: the values of graph input 'c' are run-time data" in note(
         standard("Compress", fed, axis=0).read(tmp_path)
     )
     one = One("Compress", {"x": fed["x"]}, {"c": fed["c"]}, {"axis": 0}, 1, "", opsets=OPSETS)
@@ -123,7 +123,7 @@ def test_boxes_without_a_limit_that_is_known(tmp_path: Path) -> None:
     report = standard("NonMaxSuppression", fed).read(tmp_path)
     (layer,) = report.layers
     assert layer.status == "estimate"
-    assert "max_output_boxes_per_class is unknown: graph input 'm'" in layer.cost.note
+    assert "max_output_boxes_per_class is unknown: the values of graph input 'm'" in layer.cost.note
     assert report.tensors["y0"].shape == (12, 3)
     two = standard("NonMaxSuppression", {"b": fed["b"], "s": fed["s"]})
     assert two.check(tmp_path).tensors["y0"].shape == (0, 3)
