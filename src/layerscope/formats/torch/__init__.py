@@ -4,7 +4,7 @@ A live model, in the order that data passes through:
 
 - frontend: what the user gives. capture: one forward, run again if it needs values or autograd.
 - module_table: modules and parameters by path. shadows, shadow_attributes, scripted, tensor_copies:
-  the copies that run in place of the user's modules. restore: modes and random states.
+  the copies that run instead of the user's modules. restore: modes and random states.
 - modules: calls of modules. fast_paths: modules captured without a run.
 - dispatch: calls of operators, each to its handler: compute_calls, view_calls, write_calls,
   constant_calls, computed_values (reads), higher_order. capture_state: what handlers share.

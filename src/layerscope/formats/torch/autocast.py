@@ -41,7 +41,7 @@ class Slot(NamedTuple):
 
 
 class CastCall(NamedTuple):
-    """The call that autocast makes of a call, with slots in place of tensors."""
+    """The call that autocast makes of a call, with slots instead of tensors."""
 
     func: OpOverload
     args: Args

@@ -53,7 +53,7 @@ class Capture:
     ) -> None:
         self.torch = torch
         self.tracker = tracker  # the graph so far: tensors, nodes, names
-        self.real = real  # run with values: nothing is inferred in place of a run
+        self.real = real  # run with values: nothing is inferred instead of a run
         self.floating = floating  # float dtype of the model
         self.shortcuts = True  # use cached plans and inferred strides; off in tests
         self.rules = rules  # cost functions of the user's, by operator

@@ -103,7 +103,7 @@ def _values_of(run: Capture, traced: TracedTensor, assumed: Names, writes: int) 
 def _compute(
     run: Capture, traced: TracedTensor, assumed: Names, source: Tensor | None = None
 ) -> Tensor:
-    """Run the call that makes a tensor; for a view, on `source` in place of its first argument."""
+    """Run the call that makes a tensor; for a view, on `source` instead of its first argument."""
     call = traced.recompute
     if call is None:
         raise _no_values(run, traced)
@@ -216,7 +216,7 @@ def run_with_known_sizes(run: Capture, call: OpCall) -> Result:
 
 
 def _zeros(run: Capture, arg: Arg) -> Arg:
-    """An argument with zeros in place of tensors; expanded, so that they take no memory."""
+    """An argument with zeros instead of tensors; expanded, so that they take no memory."""
     if isinstance(arg, run.torch.Tensor):
         meta = run.tracker.lookup(arg).meta
         return run.torch.zeros((), dtype=meta.dtype).expand(meta.shape)

@@ -62,7 +62,7 @@ def _by_kind(counts: Any) -> Mapping[str, Any]:
 
 
 def _shapes(run: Capture, arg: Arg) -> Arg:
-    """An argument with shapes in place of tensors."""
+    """An argument with shapes instead of tensors."""
     if isinstance(arg, run.torch.Tensor):
         return tuple(arg.shape)
     if isinstance(arg, (list, tuple)):

@@ -132,7 +132,7 @@ def convert_exported(
 
 
 def _with_refs(arg: Arg, ids: Iterator[int]) -> Arg:
-    """An argument with a reference in place of each tensor."""
+    """An argument with a reference instead of each tensor."""
     if isinstance(arg, TracedTensor):
         meta = arg.meta
         return TensorRef(meta.shape, meta.name, next(ids), meta.kind != "", meta.kind == "buffer")

@@ -10,7 +10,7 @@ from layerscope.formats.torch.tracking import Tracker
 
 
 class ExportedModule:
-    """In place of a module of PyTorch: its class, and the names of its children."""
+    """Stands for a module of PyTorch: its class, and the names of its children."""
 
     def __init__(self) -> None:
         self._modules: dict[str, None] = {}

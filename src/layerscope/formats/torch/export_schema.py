@@ -113,7 +113,7 @@ class Payloads(Struct, frozen=True):
 
 
 class ExportedTensor:
-    """A tensor that the file describes, in place of a `torch.Tensor`."""
+    """A tensor that the file describes, instead of a `torch.Tensor`."""
 
     __slots__ = ("dtype", "requires_grad", "shape", "strides")
 

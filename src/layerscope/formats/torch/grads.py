@@ -79,7 +79,7 @@ class Grads:
             self.no_grad.update(nodes)
 
     def found(self, nodes: Sequence[Node], onednn: bool) -> Autograd:
-        """Everything collected, with names in place of indices."""
+        """Everything collected, with names instead of indices."""
 
         def names(marked: set[int]) -> frozenset[str]:
             return frozenset([nodes[n].name for n in marked])

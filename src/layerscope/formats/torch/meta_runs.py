@@ -33,7 +33,7 @@ def run_on_meta(run: Capture, call: OpCall) -> Result:
 
 
 def on_meta(run: Capture, arg: Arg) -> Arg:
-    """An argument with meta tensors in place of others, in lists as well."""
+    """An argument with meta tensors instead of others, in lists as well."""
     torch = run.torch
     if isinstance(arg, torch.Tensor):
         if arg.device == run.meta_device and type(arg) in run.tensor_types:

@@ -31,7 +31,7 @@ class ModuleInfo(Struct, gc=False, eq=False):
     childless: bool
     fast_path: FastPath | None = None  # how a module of this class is captured without a run
     attrs: Any = None  # `__dict__` of the module, or of its shadow as soon as there is one
-    shadow: Any = None  # the copy that runs in its place
+    shadow: Any = None  # the copy that runs instead of it
     calls: int = 0
     printed: bool = False  # a node has all that the module's line in a printed model says
     prefix: str = ""  # of the paths of its children

@@ -49,7 +49,7 @@ class ModuleCall(NamedTuple):
 class ModuleCalls:
     """Handles calls of modules while the context lasts, in this thread alone.
 
-    Shadows run in place of the modules. With `short`, modules with a fast path are not run.
+    Shadows run instead of the modules. With `short`, modules with a fast path are not run.
     """
 
     def __init__(self, torch: Torch, run: Capture, shadows: Shadows, *, short: bool) -> None:

@@ -92,7 +92,7 @@ def convert_call(run: Capture, call: OpCall) -> Converted:
 
 
 def _with_refs(run: Capture, arg: Arg, refs: Iterator[TensorRef]) -> Arg:
-    """An argument with the next reference in place of each tensor."""
+    """An argument with the next reference instead of each tensor."""
     if isinstance(arg, run.torch.Tensor):
         return next(refs)
     if isinstance(arg, (list, tuple)):

@@ -1,6 +1,6 @@
 """Attributes of modules, copied for their shadows.
 
-Containers are copied, with shadows in place of the modules in them. Methods, functions with
+Containers are copied, with shadows instead of the modules in them. Methods, functions with
 closures, partial objects and plain objects are copied if they refer to a module. Everything else is
 shared.
 """
@@ -58,7 +58,7 @@ class AttributeCopies:
         self._copy_tensor = None
 
     def copy(self, value: Any) -> Any:
-        """A copy of a container, with shadows in place of modules; anything else as it is."""
+        """A copy of a container, with shadows instead of modules; anything else as it is."""
         kind = type(value)
         if kind in self._atoms:
             if self._copy_tensor is not None and isinstance(value, self._tensor):
@@ -121,7 +121,7 @@ class AttributeCopies:
         return new
 
     def _function(self, function: FunctionType) -> FunctionType:
-        """A function with shadows in place of the modules in its closure."""
+        """A function with shadows instead of the modules in its closure."""
         before = function.__closure__ or ()
         # cells that refer to no module are shared, such as a list of results
         cells = tuple([
@@ -143,7 +143,7 @@ class AttributeCopies:
         return new
 
     def _object(self, value: Any) -> Any:
-        """A plain object with shadows in place of modules."""
+        """A plain object with shadows instead of modules."""
         try:
             new = object.__new__(type(value))
         except TypeError:

@@ -1,7 +1,7 @@
 """Shadow modules: a capture runs these, so that nothing is written to the user's modules.
 
 A shadow has the class of its module and a copy of its attributes: the same parameters and buffers,
-copies of its containers, and shadows in place of the modules that any of these refer to. What a
+copies of its containers, and shadows instead of the modules that any of these refer to. What a
 forward writes stays in the shadow. Another thread that runs the module itself sees nothing of it.
 """
 

@@ -280,7 +280,7 @@ class Tracker:
         return outs
 
     def _set_params(self, node: PlannedNode, given: Sequence[TracedTensor]) -> None:
-        """Give the node just added the parameters of its plan, in place of those of its spec."""
+        """Give the node just added the parameters of its plan, instead of those of its spec."""
         self.own_types = True
         sources = dict(node.holds)
         names = self.param_table.names

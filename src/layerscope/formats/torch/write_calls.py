@@ -196,7 +196,7 @@ def _run_on_new_tensors(run: Capture, call: OpCall) -> None:
 
 
 def _zeros_in(run: Capture, arg: Arg, sizes: dict[int, int]) -> Arg:
-    """An argument with zeros on the CPU in place of tensors, of other sizes."""
+    """An argument with zeros on the CPU instead of tensors, of other sizes."""
     if isinstance(arg, run.torch.Tensor):
         meta = run.tracker.lookup(arg).meta
         shape = [sizes[size] for size in meta.shape]
