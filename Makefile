@@ -55,11 +55,11 @@ test: $(VENV)/dev
 	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
 test-lower: $(VENV)/dev
-	$(BIN)/pytest tests/test_lower.py tests/test_onnx_zoo.py -m slow $(ARGS)
+	$(BIN)/pytest tests/lower/test_lower.py tests/formats/onnx/test_onnx_zoo.py -m slow $(ARGS)
 
 # The cache is LAYERSCOPE_MODELS, or ~/.cache/layerscope/models: downloads 220 MB, keeps 160 MB.
 test-models: $(VENV)/dev
-	$(BIN)/pytest tests/test_onnx_models.py -m 'slow or not slow' $(ARGS)
+	$(BIN)/pytest tests/formats/onnx/test_onnx_models.py -m 'slow or not slow' $(ARGS)
 
 # The CPU build of torch, named in constraints.txt. --no-deps, because torchvision and timm would
 # install another build.
@@ -68,20 +68,22 @@ $(VENV)/torch: $(VENV)/dev
 	$(PIP) install --constraint constraints.txt --no-deps torchvision timm
 	@touch $@
 
+TORCH_TESTS := $(shell find tests -name 'test_torch_*.py' -o -name 'test_*_torch.py' | sort)
+
 test-torch: $(VENV)/torch
-	$(BIN)/pytest tests/test_torch_*.py tests/test_*_torch.py $(PARALLEL) --all-installed $(ARGS)
+	$(BIN)/pytest $(TORCH_TESTS) $(PARALLEL) --all-installed $(ARGS)
 
 test-zoo: $(VENV)/torch
-	$(BIN)/pytest tests/test_torch_figures.py tests/test_torch_vision_names.py -m slow
-	$(BIN)/python -m tests.zoo_torch $(ARGS)
+	$(BIN)/pytest tests/zoo/test_torch_figures.py tests/formats/torch/test_torch_vision_names.py -m slow
+	$(BIN)/python -m tests.zoo.zoo_torch $(ARGS)
 
 # 8 threads x 200 captures beside training loops: minutes.
 test-threads: $(VENV)/torch
-	$(BIN)/pytest -n 0 tests/test_torch_threads.py -m 'slow or not slow' $(ARGS)
+	$(BIN)/pytest -n 0 tests/formats/torch/test_torch_threads.py -m 'slow or not slow' $(ARGS)
 
 # 200 tries of Ctrl-C and SIGTERM at random moments: ten minutes.
 test-signals: $(VENV)/dev
-	$(BIN)/python -m tests.signals $(ARGS)
+	$(BIN)/python -m tests.cli.signals $(ARGS)
 
 bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
@@ -97,7 +99,7 @@ $(VENV)/peers: $(VENV)/torch
 	@touch $@
 
 test-peers: $(VENV)/peers
-	$(BIN)/pytest tests/test_peers*.py -m peers $(ARGS)
+	$(BIN)/pytest tests/conventions/test_peers*.py -m peers $(ARGS)
 
 # An environment of its own, so that these packages change no other test.
 WILD := .venv-wild

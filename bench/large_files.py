@@ -33,7 +33,7 @@ print(layerscope.analyze(b.build(x)).total_params)
 
 def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.stored_files import legacy, safetensors, saved
+    from tests.formats.stored_files import legacy, safetensors, saved
 
     print(f"{'what':<14}{'size':>9}{'file MB':>9}{'CPU s':>8}{'peak MB':>9}{'params':>13}")
     with tempfile.TemporaryDirectory() as folder:

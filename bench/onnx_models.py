@@ -133,7 +133,7 @@ def whole(path: Path, *more: str) -> None:
 
 def large(path: Path) -> None:
     """A linear layer whose numbers are a hole in the file."""
-    from tests.test_onnx_reading import write_large
+    from tests.formats.onnx.test_onnx_reading import write_large
 
     write_large(path, LARGE_BYTES // 4)
 

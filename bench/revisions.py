@@ -28,7 +28,7 @@ MOST = 5.0  # per cent
 def reports(onnx: str) -> dict[str, Callable[[], int]]:
     """What is timed, by name: each gives the multiply-adds of one report."""
     import torch
-    from tests.peers.models import the_torchvision
+    from tests.conventions.peers.models import the_torchvision
 
     from layerscope import analyze
     from layerscope.dropins import summary

@@ -8,8 +8,8 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
+from tests.codecs.wire import varint
 from tests.fuzz.targets import MAT_HEADER
-from tests.wire import varint
 
 Change = Callable[[bytes], bytes]
 WORDS = (

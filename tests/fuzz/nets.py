@@ -7,7 +7,7 @@ from random import Random
 from layerscope.codecs.schema import CountedArray, Enum, FieldType, Schema
 from layerscope.formats.caffe.names import WORDS
 from layerscope.formats.caffe.schema import OF_TYPE, SETTINGS
-from tests.wire import blobs, dims, field, layer
+from tests.codecs.wire import blobs, dims, field, layer
 
 SIZES = (0, 1, 1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, -1, -2, 100, 2**31 - 1, 2**31, 2**62, -(2**63))
 REALS = (0.0, 1.0, -1.0, 0.5, 1e-5, 1e30, float("inf"), float("nan"))

@@ -13,7 +13,8 @@ from pathlib import Path
 from pickle import dumps
 
 from layerscope.formats.caffe.names import NUMBERED, WORDS
-from tests import stored_files, wire
+from tests.codecs import wire
+from tests.formats import stored_files
 from tests.fuzz import nets
 from tests.fuzz.targets import zipped
 
@@ -52,8 +53,8 @@ def messages() -> dict[str, bytes]:
 
 def models() -> dict[str, bytes]:
     """The small ONNX models of onnx's own tests, and random ones."""
+    from tests.formats.onnx.onnx_models import SMALL
     from tests.fuzz.onnx_nets import net
-    from tests.onnx_models import SMALL
 
     made = {path.parent.name: path.read_bytes() for path in SMALL}
     made = {name: data for name, data in made.items() if len(data) < 2048}
@@ -62,8 +63,8 @@ def models() -> dict[str, bytes]:
 
 def matlab() -> dict[str, bytes]:
     """Small networks of MatConvNet, simple and as a graph, not compressed."""
-    from tests.matfiles import write
-    from tests.matnets import Dag, simple_conv
+    from tests.formats.matconvnet.matfiles import write
+    from tests.formats.matconvnet.matnets import Dag, simple_conv
 
     pool = {"type": "pool", "name": "p", "method": "max", "pool": (2, 2), "stride": 2, "pad": 0}
     layers = [
@@ -136,7 +137,7 @@ def archives() -> dict[str, bytes]:
 
 def programs() -> dict[str, bytes]:
     """Programs of torch.export, without and with the places of its weights."""
-    from tests.test_pt2 import tensor, tiny
+    from tests.formats.test_pt2 import tensor, tiny
 
     program = json.dumps(tiny()).encode()
     strides = [{"as_int": n} for n in (27, 9, 3, 1)]
@@ -196,7 +197,7 @@ def numbers() -> dict[str, bytes]:
 
 def budgets() -> dict[str, bytes]:
     """Files with budgets, with every key."""
-    from tests.test_check import FILE
+    from tests.report.test_check import FILE
 
     more = """[tool.layerscope.budgets]
 "a b" = {max-flops = "1.5G", max-weights = "2MiB", proposals = 3, phase = "test"}

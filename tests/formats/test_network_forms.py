@@ -1,0 +1,103 @@
+"""Every documented form of NET in every command, as far as it needs no PyTorch."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from layerscope.cli import COMMANDS as ALL_COMMANDS
+from layerscope.cli import run
+from tests.formats.network_forms import COMMANDS, FORMS, MISTAKES, kept_run, text
+
+PLAIN = [name for name, form in FORMS.items() if not form.torch]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("form", PLAIN)
+def test_a_form_in_a_command(
+    form: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, called = FORMS[form], COMMANDS[command]
+    code = run(called.line(given.make(tmp_path), tmp_path))
+    said = capsys.readouterr()
+    if given.arrays_only and called.runs:
+        assert (code, said.out) == (2, "")
+        assert "has no operations" in said.err
+        assert said.err.count("\n") == 1
+    else:
+        assert code == 0, said.err
+        assert said.out or command == "export onnx"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_kept_run_is_shown_and_drawn(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By what is in the file, whatever it is called."""
+    kept = Path(kept_run(tmp_path))
+    capsys.readouterr()
+    for name in ("run.json", "kept.txt"):
+        path = str(kept.rename(tmp_path / name))
+        kept = Path(path)
+        code = run(COMMANDS[command].line(path, tmp_path))
+        said = capsys.readouterr()
+        if command in ("show", "show --total"):
+            assert code == 2
+            assert "does not apply to a measured run" in said.err
+            assert run(["show", path]) == 0
+            assert "end to end" in capsys.readouterr().out
+        elif command.startswith(("show", "plot")):
+            assert code == 0, said.err
+        else:
+            assert code == 2
+            assert "a kept run of `layerscope measure`, which only show and plot take" in said.err
+
+
+def test_a_report_is_not_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for total in ([], ["--total"]):
+        path = str(tmp_path / "account.json")
+        assert run(["show", "lenet5", "-o", path, *total]) == 0
+        for command in COMMANDS.values():
+            assert run(command.line(path, tmp_path)) == 2
+            assert "a report that layerscope wrote" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(
+    mistake: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, expected, words = MISTAKES[mistake]
+    code = run(COMMANDS[command].line(make(tmp_path), tmp_path))
+    said = capsys.readouterr()
+    assert (code, said.out) == (expected, "")
+    assert words in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_missing_file_names_those_that_are_near(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text("resnet.onnx", "")(tmp_path)
+    for wrong in (str(tmp_path / "resnt.onnx"), f"hf:{tmp_path}/resnt.onnx"):
+        assert run(["show", wrong]) == 3
+        assert f"did you mean {tmp_path}/resnet.onnx?" in capsys.readouterr().err
+
+
+def test_all_commands_that_take_a_network_are_in_the_table() -> None:
+    taken = {command.before[0] for command in COMMANDS.values()}
+    assert taken == set(ALL_COMMANDS) - {"machine", "zoo", "completion"}
+
+
+def test_every_form_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for form in (
+        r"show vgg16\b", r"show \S+\.prototxt", r"show \S+\.caffemodel", r"show \S+\.mat\b",
+        r"show \S+\.onnx", r"show \S+\.pt2", r"show \S+\.safetensors\b", r"\.index\.json",
+        r"show \S+\.pt\b", r"show torchvision:\w+", r"show timm:\w+", r"show hf:\S+", r"\.py:\w+",
+        r"show \w+(\.\w+)+:\w+", r"show run\.json",
+    ):  # fmt: skip
+        assert re.search(form, shown), form

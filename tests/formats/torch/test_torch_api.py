@@ -1,0 +1,138 @@
+"""Names that people know from other counters, and operators of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import layerscope
+from layerscope.errors import UsageError
+from tests.formats.torch.torch_nets import Reused, nn, torch
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Net(nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+        self.head = nn.Linear(8, 10)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(x).mean((2, 3)))
+
+
+MACS = {"body": 64 * 8 * 27, "head": 80}
+
+
+def test_summary_takes_what_torchinfos_does() -> None:
+    report = layerscope.summary(
+        Net(), input_size=(1, 3, 8, 8), col_names=("output_size", "num_params", "mult_adds"),
+        depth=1, device="cpu", verbose=0, mode="eval",
+    )  # fmt: skip
+    text = str(report)
+    assert text.splitlines()[0].split() == ["layer", "output", "params", "MACs"]
+    assert "total params: 330 · trainable: 330 · MACs: 13,904" in text
+    assert report.total_mult_adds == report.total_macs == sum(MACS.values())
+    assert report.total_flops == report.totals.flops
+    assert isinstance(report, layerscope.Report)
+
+
+def test_summary_leaves_the_mode() -> None:
+    net = Net().train()
+    layerscope.summary(net, (1, 3, 8, 8), mode="eval")
+    assert net.training
+    assert net.body[1].training
+
+
+def test_inputs_in_every_form() -> None:
+    x = torch.zeros(2, 3, 8, 8)
+    macs = {
+        layerscope.summary(Net(), input_size=[(2, 3, 8, 8)]).total_macs,
+        layerscope.summary(Net(), input_size={"x": (2, 3, 8, 8)}).total_macs,
+        layerscope.summary(Net(), input_data=x).total_macs,
+        layerscope.summary(Net(), input_data={"x": x}).total_macs,
+        layerscope.summary(Net(), input_data=(x,)).total_macs,
+        layerscope.analyze(Net(), input=(1, 3, 8, 8), batch=2).total_macs,
+        layerscope.profile(Net(), inputs=(x,), verbose=False)[0],
+    }
+    assert macs == {2 * sum(MACS.values())}
+    with pytest.raises(UsageError, match="2 dtypes for 1 inputs"):
+        layerscope.summary(Net(), (1, 3, 8, 8), dtypes=[torch.float32, torch.int64])
+
+
+def test_profile() -> None:
+    assert layerscope.profile(Reused(), inputs=(torch.zeros(1, 100),)) == (30_000, 10_100)
+
+
+def test_flop_count_analysis() -> None:
+    counted = layerscope.FlopCountAnalysis(Net(), torch.zeros(1, 3, 8, 8))
+    assert counted.total() == sum(MACS.values())
+    assert counted.total("body") == MACS["body"]
+    assert counted.by_module()["body.0"] == MACS["body"]
+    assert counted.by_module()["body.1"] == 0
+    assert counted.by_operator() == {"conv": MACS["body"], "linear": MACS["head"]}
+    assert counted.by_module_and_operator()["head"] == {"linear": MACS["head"]}
+    assert not counted.unsupported_ops()
+
+
+@pytest.fixture
+def operator() -> Any:
+    """An operator of one's own, gone after the test."""
+    with torch.library._scoped_library("layerscope_test", "DEF") as library:
+        library.define("twist(Tensor x, int times) -> Tensor")
+        library.impl("twist", lambda x, times: x * times, "CompositeExplicitAutograd")
+        yield torch.ops.layerscope_test.twist
+
+
+class Twisted(nn.Module):  # type: ignore[misc]
+    def __init__(self, operator: Any) -> None:
+        super().__init__()
+        self.operator = operator
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Any) -> Any:
+        return self.operator(self.linear(x), 3)
+
+
+def test_unknown_operators_are_named(operator: Any) -> None:
+    report = layerscope.summary(Twisted(operator), (2, 4))
+    assert report.coverage.unknown == {"layerscope_test.twist": 1}
+    assert report.layers[-1].output == (2, 4)
+    assert report.total_macs == 32
+    assert (report.total_params, report.params_complete) == (20, True)  # the model has all of them
+    counted = layerscope.FlopCountAnalysis(Twisted(operator), torch.zeros(2, 4))
+    assert counted.unsupported_ops() == {"layerscope_test.twist": 1}
+
+
+def test_operators_can_be_taught(operator: Any) -> None:
+    def rule(x: Any, times: int, *, out_shape: Any) -> int:
+        assert (x, out_shape) == ((2, 4), (2, 4))
+        return 100 * times
+
+    report = layerscope.summary(Twisted(operator), (2, 4), rules={"layerscope_test::twist": rule})
+    assert report.total_macs == 32 + 300
+    assert not report.coverage.unknown
+    assert report.layers[-1].node.source is not None
+    assert report.layers[-1].node.source.op == "layerscope_test.twist"
+    kinds = layerscope.summary(
+        Twisted(operator), (2, 4), rules={"layerscope_test.twist": lambda *_, **__: {"add": 5}}
+    )
+    assert kinds.layers[-1].ops.add == 5
+
+
+def test_formulas_of_pytorchs_counter_are_heeded(operator: Any) -> None:
+    flop_counter = pytest.importorskip("torch.utils.flop_counter")
+    flop_counter.register_flop_formula(operator)(lambda x, times, **told: 2 * 7 * times)
+    try:
+        assert layerscope.summary(Twisted(operator), (2, 4)).total_macs == 32 + 21
+    finally:
+        flop_counter.flop_registry.pop(operator)
+
+
+def test_frozen_parameters() -> None:
+    net = Net()
+    net.body.requires_grad_(False)
+    report = layerscope.summary(net, (1, 3, 8, 8))
+    assert (report.total_params, report.trainable_params) == (330, 90)
