@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from layerscope.engines import ENGINES
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -43,7 +45,8 @@ def test_extras_that_errors_name_exist() -> None:
             r'MissingExtra\([^)]*?,\s*"([\w-]+)"\)', path.read_text(encoding="utf-8")
         )
     }
-    assert {"torch", "plot", "frame", "measure", "onnx"} <= named
+    named |= {extra for engine in ENGINES.values() for extra in engine.extra.split(",")}
+    assert {"torch", "plot", "frame", "mat", "hf", "measure"} <= named
     assert not named - set(EXTRAS)
 
 
@@ -56,7 +59,7 @@ def test_extras_that_errors_name_exist() -> None:
         ("onnx,onnxruntime,numpy", ["export", "lenet5", "-o", "{folder}/lenet5.onnx"], "onnx"),
         ("onnx,numpy", ["measure", "lenet5", "--engine", "openvino"], "openvino"),
         ("onnxruntime", ["measure", "lenet5"], "measure"),
-        ("torch", ["measure", "lenet5", "--engine", "torch"], "torch"),
+        ("torch", ["measure", "lenet5", "--engine", "torch"], "measure,torch"),
         ("torch", ["show", "torchvision:resnet18"], "torch"),
         ("vl_convert", ["plot", "lenet5", "-o", "{folder}/memory.png"], "plot"),
     ],

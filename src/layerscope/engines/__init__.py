@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from msgspec import Struct
 
 from layerscope.errors import UnknownName
+from layerscope.extras import need
 
 if TYPE_CHECKING:
     import numpy
@@ -26,12 +27,25 @@ class Engine(Struct, frozen=True):
     module: str
     extra: str
     says: str
+    libraries: tuple[str, ...]  # that it imports
 
 
 ENGINES = {
-    "onnxruntime": Engine("onnxruntime", "onnxruntime", "ONNX Runtime, all optimisations"),
-    "openvino": Engine("openvino", "openvino", "OpenVINO's CPU plugin"),
-    "torch": Engine("torch", "torch", "PyTorch, eager, an operator at a time"),
+    "onnxruntime": Engine(
+        "onnxruntime",
+        "measure",
+        "ONNX Runtime, all optimisations",
+        ("onnxruntime", "onnx", "numpy"),
+    ),
+    "openvino": Engine(
+        "openvino", "openvino", "OpenVINO's CPU plugin", ("openvino", "onnx", "numpy")
+    ),
+    "torch": Engine(
+        "torch",
+        "measure,torch",
+        "PyTorch, eager, an operator at a time",
+        ("torch", "onnx", "numpy"),
+    ),
 }
 Progress = Callable[[str, int, int], None]  # the current step, its number, the number of steps
 
@@ -53,7 +67,9 @@ class EngineModule(Protocol):
 
 
 def engine(name: str) -> EngineModule:
-    """Import the engine of that name."""
+    """Import the engine of that name; raise MissingExtra if a library that it needs is missing."""
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES, f"; known: {', '.join(ENGINES)}")
-    return cast(EngineModule, import_module(f"layerscope.engines.{ENGINES[name].module}"))
+    found = ENGINES[name]
+    need(f"measuring with {name}", found.extra, *found.libraries)
+    return cast(EngineModule, import_module(f"layerscope.engines.{found.module}"))

@@ -22,6 +22,7 @@ from layerscope.engines import Progress, quiet
 from layerscope.engines.affinity import cpus, pinned, worker_affinities
 from layerscope.engines.cache import forget, keep, load
 from layerscope.errors import UsageError
+from layerscope.extras import need
 from layerscope.report.measurement import Level, Machine, Peak, Rate
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def _kept(machine: Machine) -> Machine:
 def _measured(
     counts: list[int], dtypes: tuple[str, ...], rounds: int, progress: Progress
 ) -> Machine:
+    need("measuring this machine", "measure", "onnxruntime", "onnx", "numpy")
     jobs = [*_peaks(counts, dtypes), *_levels(counts)]
     machine = Machine(cpu=identity(), cores=cores(), peaks=(), levels=())
     for n in range(rounds):

@@ -41,7 +41,7 @@ def onnxruntime_module() -> ModuleType:
     try:
         import onnxruntime
     except ImportError:
-        raise MissingExtra("measuring with onnxruntime", "onnxruntime") from None
+        raise MissingExtra("measuring with onnxruntime", "measure") from None
     module: ModuleType = onnxruntime
     return module
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from msgspec import Struct
 
 from layerscope.engines.onnx_nodes import EngineGraph, engine_graph
-from layerscope.errors import EngineError, MissingExtra
+from layerscope.errors import EngineError
+from layerscope.extras import need
 from layerscope.formats.sources import file_inside
 from layerscope.report import Report
 
@@ -92,10 +93,9 @@ def prepare_workload(report: Report, folder: str, path: str | None = None) -> Wo
 
 
 def _lowered(report: Report, folder: str) -> tuple[bytes | str, ModelProto]:
-    try:
-        import onnx
-    except ImportError:
-        raise MissingExtra("writing the model", "onnx") from None
+    need("an ONNX model", "onnx", "onnx", "numpy")
+    import onnx
+
     from layerscope.lower.onnx import INLINE_BYTES, lower, save
 
     if report.totals.param_bytes > INLINE_BYTES * INLINE_SHARE:

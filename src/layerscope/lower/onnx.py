@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from layerscope.analysis.costs import Cost
 from layerscope.analysis.shapes import Shapes
 from layerscope.errors import CannotLower, OutputError, UnknownName
+from layerscope.extras import need
 from layerscope.graph.types import Graph, Param, Tensor
 from layerscope.interrupts import whole_files
 from layerscope.lower.builder import Constant, NodeEmitter, OnnxBuilder, Op
@@ -40,6 +41,7 @@ def lower(
     seed: int = 0,
 ) -> ModelProto:
     """The network as an onnx.ModelProto; zero weights are stored as their shapes only."""
+    need("an ONNX model", "onnx", "onnx", "numpy")
     builder = emit(graph, shapes, costs)
     size = _bytes(builder, weights)
     if size > INLINE_BYTES:
@@ -60,6 +62,7 @@ def save(
     seed: int = 0,
 ) -> None:
     """Write the model to a file, completely or not at all; large weights go to `path`.data."""
+    need("an ONNX model", "onnx", "onnx", "numpy")
     builder = emit(graph, shapes, costs)
     size = _bytes(builder, weights)
     if size > MOST_BYTES:

@@ -119,6 +119,7 @@ def calibrate(
     graphs: Sequence[Graph] | None = None,
 ) -> Calibration:
     """Run the micro-networks and cache the times of their rows."""
+    engine(name)  # raises if it is not installed
     threads = threads_of(threads)
     rules = engine_rules(name)
     graphs = list(networks(rules) if graphs is None else graphs)

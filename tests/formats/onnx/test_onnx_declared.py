@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,25 @@ def test_onnx_is_believed_before_a_declaration(
     layer = report.by_name["det"]
     assert layer.status == "unknown"
     assert (layer.output, layer.outputs[0].declared) == ((1, 3), False)
-    assert report.graph.notes == ("declared shapes that do not hold: d 7 (is 1x3)",)
+    assert report.graph.notes == (
+        "declared shapes that do not hold: d 7 (is 1x3)",
+        "output shapes inferred by the onnx package: Det",
+    )
     behind = account([ODD, node("d = Det o", "det")], (), [value("o", [1, 3, 8, 8])], "d")
     assert behind.by_name["det"].outputs[0].declared  # from a shape that is only declared
+
+
+def test_figures_that_need_the_onnx_package_say_so(
+    account: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator without a rule: with onnx its shape is inferred, without it is unknown."""
+    monkeypatch.delitem(CONVERTERS, ("", "Relu"))
+    nodes = [node("o = Relu x", "relu"), CONV]
+    with_onnx = account(nodes, [KERNEL])
+    assert with_onnx.by_name["conv"].ops.mac == 4 * 3 * 64
+    assert "output shapes inferred by the onnx package: Relu" in with_onnx.graph.notes
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    without = account(nodes, [KERNEL])
+    assert without.by_name["conv"].status == "unknown"
+    note = "the onnx package may infer output shapes of Relu: pip install 'layerscope[onnx]'"
+    assert note in without.graph.notes

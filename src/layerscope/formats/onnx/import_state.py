@@ -42,6 +42,8 @@ class ImportState:
         self.derived_read: dict[str, None] = {}
         self.renamed: list[tuple[str, Initializer]] = []  # outputs of an Identity of an array
         self.notes: list[str] = []
+        self.inferred_by_onnx: set[str] = set()  # operators whose output shapes onnx inferred
+        self.not_inferred: set[str] = set()  # operators whose shapes onnx might have inferred
         self.dtype = ""  # of floats
         self.assumed = ""  # input shapes that neither the file nor the user gives
         self.names: dict[str, None] = {}  # of nodes
@@ -228,6 +230,15 @@ class ImportState:
         if unused:
             self.notes.append(f"stored and used by nothing: {_listed(unused)}")
         self.notes += summary(nodes, self.trace.causes)
+        if self.inferred_by_onnx:
+            operators = _listed(sorted(self.inferred_by_onnx))
+            self.notes.append(f"output shapes inferred by the onnx package: {operators}")
+        if self.not_inferred:
+            operators = _listed(sorted(self.not_inferred))
+            self.notes.append(
+                f"the onnx package may infer output shapes of {operators}: "
+                "pip install 'layerscope[onnx]'"
+            )
         return Graph(
             name=name,
             inputs=tuple(inputs),

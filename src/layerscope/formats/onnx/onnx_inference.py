@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layerscope.extras import installed
 from layerscope.formats.onnx.dtypes import CODES, DTYPES
 from layerscope.graph.types import Shape
 
@@ -16,9 +17,10 @@ _TYPES = {dtype: code for code, dtype in reversed(DTYPES.items())}
 
 def infer_outputs(node: OnnxNode) -> dict[str, tuple[Shape, str]]:
     """Shapes and dtypes that onnx infers of a node's outputs; only shapes without unknown sizes."""
-    import importlib.util
-
-    if node.domain not in SCHEMAS or importlib.util.find_spec("onnx") is None:
+    if node.domain not in SCHEMAS:
+        return {}
+    if not installed("onnx"):
+        node.reader.not_inferred.add(node.op)
         return {}
     import onnx
     from onnx import defs, helper, shape_inference

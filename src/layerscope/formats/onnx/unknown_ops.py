@@ -63,6 +63,8 @@ def _outputs(
         from layerscope.formats.onnx.onnx_inference import infer_outputs
 
         found = infer_outputs(node)
+        if found:
+            reader.inferred_by_onnx.add(node.op)
     reads_declared = any(tensor.name in reader.declared for tensor in node.given())
     for name in outputs:
         shape, dtype = node.declared(name)
