@@ -26,9 +26,11 @@ from layerscope.ops import (
     search,
     slice_concat,
 )
-from layerscope.ops.spec import FREE, Call, Gemm, Ops, OpSpec, merge
+from layerscope.ops.spec import FREE, Call, Gemm, Ops, OpSpec
+from layerscope.tables import merge_tables
 
-SPECS = merge(
+SPECS: dict[str, OpSpec] = merge_tables(
+    "ops",
     convolution.SPECS,
     linear.SPECS,
     pooling.SPECS,

@@ -11,7 +11,8 @@ from layerscope.graph.types import Shape, elements
 from layerscope.ops.access_map import SAME, AccessMap, Bins, Map, keep
 from layerscope.ops.autograd import FIRST, NOTHING, Saved, SavedRule
 from layerscope.ops.convolution import window_access
-from layerscope.ops.spec import FREE, BackwardRule, Call, Ops, OpSpec, OpsRule, merge, need_rank
+from layerscope.ops.spec import FREE, BackwardRule, Call, Ops, OpSpec, OpsRule, need_rank
+from layerscope.tables import merge_tables
 
 MOST_LEVELS = 20
 
@@ -222,7 +223,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-SPECS = merge(
+SPECS: dict[str, OpSpec] = merge_tables(
+    "pools",
     *(
         {
             f"{kind}_pool": OpSpec(

@@ -317,14 +317,3 @@ def with_param_inputs(
         arity=(1, 1 + most),
         arrays=lambda call: rule.params(bare(call)),
     )
-
-
-def merge(*tables: Mapping[str, OpSpec]) -> dict[str, OpSpec]:
-    """All tables in one; raises ValueError for an op that is in two."""
-    merged: dict[str, OpSpec] = {}
-    for table in tables:
-        for op, rule in table.items():
-            if op in merged:
-                raise ValueError(f"op {op!r} is defined twice: {merged[op].family}, {rule.family}")
-            merged[op] = rule
-    return merged

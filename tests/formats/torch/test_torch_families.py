@@ -18,6 +18,7 @@ from layerscope import ops
 from layerscope.formats.torch import aten
 from layerscope.formats.torch.aten import control, layout
 from layerscope.ops import SPECS
+from layerscope.tables import merge_tables
 
 # These help other ops: what else a converter emits decides its family.
 AUXILIARY = frozenset(("layout", "slice_concat", "control", "quantization"))
@@ -162,5 +163,5 @@ def test_exceptions_are_converters() -> None:
 
 
 def test_two_converters_of_one_operator_are_refused() -> None:
-    with pytest.raises(ValueError, match="two converters: fill, zero"):
-        aten._merge(control.TABLE, layout.TABLE, control.TABLE)
+    with pytest.raises(ValueError, match="converters defined twice: fill, zero"):
+        merge_tables("converters", control.TABLE, layout.TABLE, control.TABLE)

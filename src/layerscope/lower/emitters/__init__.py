@@ -31,6 +31,7 @@ from layerscope.lower.emitters import (
     search,
     slice_concat,
 )
+from layerscope.tables import merge_tables
 
 FAMILIES = (
     convolution, linear, pooling, normalization, activation, elementwise, loss, layout,
@@ -39,26 +40,17 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def _merge_emitters() -> dict[str, Emitter]:
-    merged: dict[str, Emitter] = {}
-    for family in FAMILIES:
-        for op, emitter in family.EMITTERS.items():
-            if op in merged:
-                raise ValueError(f"op {op!r} has two emitters")
-            merged[op] = emitter
-    return merged
-
-
-EMITTERS = _merge_emitters()
-REFUSED: dict[str, str] = {
-    **control.REFUSED,
-    **data_dependent.REFUSED,
-    **elementwise.REFUSED,
-    **fft.REFUSED,
-    **layout.REFUSED,
-    **linalg.REFUSED,
-    **roi.REFUSED,
-    **search.REFUSED,
-}
+EMITTERS: dict[str, Emitter] = merge_tables("emitters", *[each.EMITTERS for each in FAMILIES])
+REFUSED: dict[str, str] = merge_tables(
+    "reasons",
+    control.REFUSED,
+    data_dependent.REFUSED,
+    elementwise.REFUSED,
+    fft.REFUSED,
+    layout.REFUSED,
+    linalg.REFUSED,
+    roi.REFUSED,
+    search.REFUSED,
+)
 
 __all__ = ["EMITTERS", "REFUSED"]

@@ -6,8 +6,6 @@ A type that is not here becomes a node without a rule, with the type as its op.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from layerscope.formats.caffe.layer import Converter
 from layerscope.formats.caffe.layers import (
     activation,
@@ -27,19 +25,10 @@ from layerscope.formats.caffe.layers import (
     slice_concat,
     uncounted,
 )
+from layerscope.tables import merge_tables
 
-
-def _merged(*tables: Mapping[str, Converter]) -> dict[str, Converter]:
-    merged: dict[str, Converter] = {}
-    for table in tables:
-        for name, convert in table.items():
-            if name in merged:
-                raise ValueError(f"layer type {name!r} is in two tables")
-            merged[name] = convert
-    return merged
-
-
-LAYERS = _merged(
+LAYERS: dict[str, Converter] = merge_tables(
+    "layer types",
     convolution.LAYERS,
     pooling.LAYERS,
     linear.LAYERS,

@@ -13,7 +13,6 @@ real tensors, but not on the meta device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from layerscope.formats.torch.aten import (
@@ -38,20 +37,10 @@ from layerscope.formats.torch.aten import (
     search,
     slice_concat,
 )
-from layerscope.formats.torch.aten.signatures import Converter
+from layerscope.tables import merge_tables
 
-
-def _merge(*tables: Mapping[str, Converter]) -> dict[str, Converter]:
-    merged: dict[str, Converter] = {}
-    for table in tables:
-        twice = merged.keys() & table.keys()
-        if twice:
-            raise ValueError(f"ATen operators with two converters: {', '.join(sorted(twice))}")
-        merged |= table
-    return merged
-
-
-TABLE: dict[str, Any] = _merge(
+TABLE: dict[str, Any] = merge_tables(
+    "ATen converters",
     linear.TABLE,
     attention.TABLE,
     recurrent.TABLE,
