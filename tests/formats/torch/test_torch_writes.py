@@ -10,6 +10,7 @@ import pytest
 
 import layerscope
 from layerscope.errors import ModelError
+from layerscope.formats.torch.capture import capture
 from tests.formats.torch.torch_nets import Doing, torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -288,3 +289,18 @@ def test_a_counter_cannot_take_a_tensor() -> None:
     for given in (torch.ones(1), torch.ones(3, dtype=I64)):
         with pytest.raises(ModelError):
             layerscope.summary(Counting(), input_data=given)
+
+
+def test_a_mask_selects_what_is_written() -> None:
+    """The values of a mask decide how many elements `x[mask] = y[mask]` writes."""
+
+    def forward(x: Any) -> Any:
+        mask = torch.ones((1, 7, 7), dtype=torch.bool).view(1, -1)
+        target, source = torch.zeros(1, 49), x * torch.arange(49)[None]
+        target[mask] = source[mask]
+        return target
+
+    for device in ("cpu", "meta"):
+        with torch.device(device):
+            graph = capture(Doing(forward), (torch.ones(1, 1),))
+        assert graph.nodes[-1].op == "masked_scatter"

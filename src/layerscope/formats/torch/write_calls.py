@@ -167,6 +167,8 @@ def check_writable(run: Capture, call: OpCall) -> None:
     plain = plain and bool not in map(type, call.args)  # which may not be subtracted
     if run.real or plain or info.name in RANDOM or not info.full.startswith("aten."):
         return
+    if _is_masked(run, call):
+        return
     if run.shortcuts and ("written", call.key) in run.plans:
         return
     sizes = sorted({2, *[size for traced in given for size in traced.meta.shape]})
@@ -185,6 +187,15 @@ def check_writable(run: Capture, call: OpCall) -> None:
             shapes = ", ".join(f"{shown(t.meta.shape)} {t.meta.name}" for t in given)
             raise RuntimeError(f"PyTorch refuses {info.full} of {shapes}") from error
     run.plans["written", call.key] = WRITABLE
+
+
+def _is_masked(run: Capture, call: OpCall) -> bool:
+    """Whether values of a mask decide how many elements are written: `x[mask] = y`."""
+    if not call.info.name.startswith("index_put"):
+        return False
+    indices = call.args[1] if len(call.args) > 1 else call.kwargs["indices"]
+    masks = (run.torch.bool, run.torch.uint8)
+    return any(isinstance(each, run.torch.Tensor) and each.dtype in masks for each in indices or ())
 
 
 def _run_on_new_tensors(run: Capture, call: OpCall) -> None:
