@@ -131,7 +131,9 @@ def scratch_folder() -> Iterator[str]:
     from secrets import token_hex
     from tempfile import gettempdir
 
-    path = os.path.join(gettempdir(), f"layerscope-{os.getpid()}-{token_hex(6)}")
+    with deferred():  # the first call writes a file into the folder, to see whether it can
+        folder = gettempdir()
+    path = os.path.join(folder, f"layerscope-{os.getpid()}-{token_hex(6)}")
     _State.leftovers[path] = os.getpid()
     try:
         os.mkdir(path, 0o700)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -310,3 +311,17 @@ def test_the_command_line_runs_in_a_thread(capsys: Captured) -> None:
     thread.start()
     thread.join()
     assert codes == [0]
+
+
+def test_signals_wait_while_the_temporary_folder_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard library writes a file there and removes it; a signal between would leave it."""
+    folder = tempfile.gettempdir()
+    seen = []
+
+    def choose() -> str:
+        seen.append(interrupts._State.deferrals)
+        return folder
+
+    monkeypatch.setattr(tempfile, "gettempdir", choose)
+    with interrupts.scratch_folder():
+        assert seen == [1]
