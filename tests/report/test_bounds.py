@@ -110,7 +110,7 @@ def shown(report: Report, form: str, *, total: bool = False) -> str:
     """What the command prints in a form."""
     from layerscope.export.fit_lines import MemoryResults
 
-    options = show_command.ViewOptions(
+    options = show_command.TableOptions(
         columns=None, depth=None, sort=None, top=None, by=None, parts=None, no_stamp=False,
         total=total, everything=False,
     )  # fmt: skip

@@ -63,7 +63,7 @@ class RowOptions(TypedDict):
     sort: bool
 
 
-class MeasureOptions(NetworkOptions, RowOptions):
+class MeasureCommandOptions(NetworkOptions, RowOptions):
     """Options of the command."""
 
     engine: str
@@ -127,7 +127,7 @@ class Interrupted(LayerscopeError):
     help="Write the run to FILE if it ends in .json, else the table.",
 )
 def command(
-    network: str, form: str | None, output: str | None, **options: Unpack[MeasureOptions]
+    network: str, form: str | None, output: str | None, **options: Unpack[MeasureCommandOptions]
 ) -> None:
     """Time every layer of NET on an engine, with layout changes and unattributed time as rows."""
     from layerscope.api import measure_with_report

@@ -67,7 +67,7 @@ Or the name of a PyTorch model:
 VIEW_OPTIONS = ("depth", "by", "columns", "sort", "top")
 
 
-class ViewOptions(TypedDict):
+class TableOptions(TypedDict):
     """Options that choose rows and columns of the table."""
 
     depth: int | None
@@ -81,7 +81,7 @@ class ViewOptions(TypedDict):
     no_stamp: bool
 
 
-class ShowOptions(NetworkOptions, ViewOptions):
+class ShowOptions(NetworkOptions, TableOptions):
     """Options of the command."""
 
     like: str | None
@@ -290,7 +290,7 @@ def _check_options(form: str, options: ShowOptions) -> None:
 
 
 def _render(
-    report: Report, form: str, options: ViewOptions, requested: MemoryResults, *, to_file: bool
+    report: Report, form: str, options: TableOptions, requested: MemoryResults, *, to_file: bool
 ) -> str:
     from layerscope.export.table import TableView
 

@@ -32,7 +32,7 @@ class Op(Struct):
     attributes: dict[str, Value]
 
 
-class Constant(Struct, frozen=True):
+class OnnxConstant(Struct, frozen=True):
     """A constant, its elements in row-major order."""
 
     values: tuple[float, ...] | range
@@ -40,7 +40,7 @@ class Constant(Struct, frozen=True):
     dtype: str
 
 
-Value = int | float | str | Constant | Sequence[int] | Sequence[str]  # of an ONNX attribute
+Value = int | float | str | OnnxConstant | Sequence[int] | Sequence[str]  # of an ONNX attribute
 
 
 class OnnxBuilder:
@@ -76,7 +76,7 @@ class OnnxBuilder:
             self.ops.extend(make(found))
         return self._shared[key]
 
-    def constant(self, constant: Constant) -> str:
+    def constant(self, constant: OnnxConstant) -> str:
         """Name of a constant."""
         sizes = "x".join(map(str, constant.shape)) or "scalar"
         return self.shared(
@@ -88,9 +88,9 @@ class OnnxBuilder:
     def full(self, shape: Shape, value: float, dtype: str) -> str:
         """Name of a constant whose elements are all equal."""
         if elements(shape) < LONG:
-            return self.constant(Constant((value,) * elements(shape), shape, dtype))
-        sizes = self.constant(Constant(shape, (len(shape),), "int64"))
-        one = Constant((value,), (1,), dtype)
+            return self.constant(OnnxConstant((value,) * elements(shape), shape, dtype))
+        sizes = self.constant(OnnxConstant(shape, (len(shape),), "int64"))
+        one = OnnxConstant((value,), (1,), dtype)
         return self.shared(
             (shape, value, dtype),
             f"constants/{dtype}_{'x'.join(map(str, shape))}",
@@ -196,15 +196,15 @@ class NodeEmitter:
 
     def ints(self, *values: int) -> str:
         """A vector of int64."""
-        return self.builder.constant(Constant(values, (len(values),), "int64"))
+        return self.builder.constant(OnnxConstant(values, (len(values),), "int64"))
 
     def number(self, value: float, dtype: str = "") -> str:
         """A scalar constant; `dtype` defaults to that of the output."""
-        return self.builder.constant(Constant((value,), (), dtype or self.dtype))
+        return self.builder.constant(OnnxConstant((value,), (), dtype or self.dtype))
 
     def numbers(self, values: Sequence[float], shape: Shape) -> str:
         """A constant in the dtype of the output."""
-        return self.builder.constant(Constant(tuple(values), shape, self.dtype))
+        return self.builder.constant(OnnxConstant(tuple(values), shape, self.dtype))
 
     def full(self, shape: Shape, value: float) -> str:
         """A constant whose elements are all equal, in the dtype of the output."""

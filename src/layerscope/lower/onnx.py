@@ -12,7 +12,7 @@ from layerscope.errors import CannotLower, OutputError, UnknownName
 from layerscope.extras import need
 from layerscope.graph.types import Graph, Param, Tensor
 from layerscope.interrupts import whole_files
-from layerscope.lower.builder import Constant, NodeEmitter, OnnxBuilder, Op
+from layerscope.lower.builder import NodeEmitter, OnnxBuilder, OnnxConstant, Op
 from layerscope.lower.emitters import EMITTERS, REFUSED
 from layerscope.lower.weights import TYPES, array, random_param, rows_of, zero
 from layerscope.version import __version__
@@ -137,9 +137,9 @@ def _zeros(builder: OnnxBuilder) -> Iterable[Op]:
     """For every param, operators that compute it when the model is loaded."""
     for name, param in builder.params.items():
         sizes = builder.fresh(f"{name}/shape")
-        shape = Constant(param.shape, (len(param.shape),), "int64")
+        shape = OnnxConstant(param.shape, (len(param.shape),), "int64")
         yield Op("Constant", sizes, [], [sizes], {"value": shape})
-        one = Constant((zero(param),), (1,), param.dtype)
+        one = OnnxConstant((zero(param),), (1,), param.dtype)
         yield Op("ConstantOfShape", name, [sizes], [name], {"value": one})
 
 
@@ -182,7 +182,7 @@ def _node(op: Op, builder: OnnxBuilder) -> NodeProto:
     attributes: dict[str, Any] = {}
     for key, value in op.attributes.items():
         converted: object = list(value) if isinstance(value, tuple) else value
-        if isinstance(value, Constant):
+        if isinstance(value, OnnxConstant):
             converted = numpy_helper.from_array(array(value.values, value.shape, value.dtype))
         elif key == "to":
             converted = _type(str(value))

@@ -27,7 +27,7 @@ TANH = Ops(exp=1, add=2, div=1)
 RELU = Ops(comp=1)
 
 
-class Run:
+class RecurrentRun:
     """Sizes of one use: steps, batch, directions, and the features each layer reads."""
 
     def __init__(self, call: Call) -> None:
@@ -49,7 +49,7 @@ def _shape(kind: str) -> ShapeRule:
     def shape(call: Call) -> tuple[Shape, ...]:
         """The sequence, the last state of every layer and direction, and for LSTM the cells."""
         a: Recurrent = call.attributes
-        run = Run(call)
+        run = RecurrentRun(call)
         if a.projection and kind != "lstm":
             raise ShapeError(f"a projection of {kind}, which only lstm has")
         if a.peepholes and kind != "lstm":
@@ -65,7 +65,7 @@ def _shape(kind: str) -> ShapeRule:
 def _macs(kind: str, call: Call) -> int:
     """The matrices of all gates, layers and directions, at every step."""
     a: Recurrent = call.attributes
-    run = Run(call)
+    run = RecurrentRun(call)
     per_step = 0
     for features in run.features:
         per_step += GATES[kind] * a.hidden * (features + run.state) + a.hidden * a.projection
@@ -88,7 +88,7 @@ def _cell(kind: str, a: Recurrent) -> Ops:
 def _ops(kind: str) -> OpsRule:
     def ops(call: Call) -> Ops:
         a: Recurrent = call.attributes
-        run = Run(call)
+        run = RecurrentRun(call)
         cells = a.hidden * a.layers * run.directions * run.steps * run.batch
         return Ops(mac=_macs(kind, call)) + _cell(kind, a) * cells
 
@@ -98,7 +98,7 @@ def _ops(kind: str) -> OpsRule:
 def _params(kind: str) -> ParamsRule:
     def params(call: Call) -> tuple[Param, ...]:
         a: Recurrent = call.attributes
-        run = Run(call)
+        run = RecurrentRun(call)
         rows = GATES[kind] * a.hidden
         params = []
         for layer, features in enumerate(run.features):
@@ -126,7 +126,7 @@ def _backward(kind: str) -> BackwardRule:
         through time and from layer to layer, the params need as well.
         """
         a: Recurrent = call.attributes
-        run = Run(call)
+        run = RecurrentRun(call)
         forward = _ops(kind)(call)
         cells = Ops(mul=2 * (forward.mul + forward.div), add=2 * forward.add)
         entry = GATES[kind] * a.hidden * run.features[0] * run.directions * run.steps * run.batch
@@ -144,7 +144,7 @@ def _saves(kind: str) -> SavedRule:
 
     def saves(call: Call) -> Saved:
         a: Recurrent = call.attributes
-        run = Run(call)
+        run = RecurrentRun(call)
         cells = run.batch * a.layers * run.directions
         kept = cells * (a.hidden * (run.steps + 1 if kind == "rnn" else 7 * run.steps))
         kept += cells * run.steps * a.projection

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from layerscope.builder import Builder
 from layerscope.graph.attributes import AdaptivePool, BatchNorm
 
 PLAIN = BatchNorm()
+
+
+class ConvNorm(Struct, frozen=True):
+    """A convolution padded to keep its size, batch norm, and an optional activation."""
+
+    channels: int
+    kernel: int
+    stride: int = 1
+    groups: int = 1
+    activation: str = ""
+    norm: BatchNorm = PLAIN
+
+
+class InvertedResidual(Struct, frozen=True):
+    """A block of MobileNet v2: expansion, depthwise convolution and projection."""
+
+    wide: int  # channels between the 1x1 convolutions
+    out: int
+    kernel: int
+    stride: int
+
+
+class SqueezeExcite(Struct, frozen=True):
+    """Channels weighted by global averages, through fewer channels in between."""
+
+    channels: int
+    squeezed: int
+    inner: str = "relu"  # activation after the first convolution
+    outer: str = "sigmoid"  # after the second
+    in_place: bool = False  # of the inner activation
 
 
 def rounded(channels: float, divisor: int = 8) -> int:
@@ -15,26 +47,16 @@ def rounded(channels: float, divisor: int = 8) -> int:
 
 
 def conv_norm(
-    b: Builder,
-    x: str,
-    channels: int,
-    kernel: int,
-    name: str,
-    *,
-    stride: int = 1,
-    groups: int = 1,
-    activation: str = "",
-    norm: BatchNorm = PLAIN,
-    module: str = "Conv2dNormActivation",
+    b: Builder, x: str, layer: ConvNorm, name: str, *, module: str = "Conv2dNormActivation"
 ) -> str:
-    """Convolution padded to keep its size, batch norm, and an optional activation."""
+    """Convolution, batch norm and activation as one module."""
     with b.scope(name, module):
-        padding = kernel // 2
         x = b.conv(
-            x, channels, kernel, stride=stride, padding=padding, groups=groups, bias=False, name="0"
-        )
-        x = batch_norm(b, x, norm, "1")
-        return b.activation(activation, x, in_place=True, name="2") if activation else x
+            x, layer.channels, layer.kernel, stride=layer.stride, padding=layer.kernel // 2,
+            groups=layer.groups, bias=False, name="0",
+        )  # fmt: skip
+        x = batch_norm(b, x, layer.norm, "1")
+        return b.activation(layer.activation, x, in_place=True, name="2") if layer.activation else x
 
 
 def batch_norm(b: Builder, x: str, norm: BatchNorm, name: str) -> str:
@@ -42,24 +64,14 @@ def batch_norm(b: Builder, x: str, norm: BatchNorm, name: str) -> str:
     return b.add_node("batch_norm", (x,), norm, name=name)[0]
 
 
-def squeeze_excite(
-    b: Builder,
-    x: str,
-    channels: int,
-    squeezed: int,
-    name: str,
-    *,
-    inner: str = "relu",
-    outer: str = "sigmoid",
-    in_place: bool = False,
-) -> str:
-    """Squeeze and excitation of Hu and others 2017: channels weighted by global averages."""
+def squeeze_excite(b: Builder, x: str, block: SqueezeExcite, name: str) -> str:
+    """Squeeze and excitation of Hu and others 2017."""
     order = ("avgpool", "fc1", "fc2", "activation", "scale_activation")
     with b.scope(name, "SqueezeExcitation", order=order):
-        scale = b.conv(b.global_pool(x, name="avgpool"), squeezed, 1, name="fc1")
-        scale = b.activation(inner, scale, in_place=in_place, name="activation")
-        scale = b.conv(scale, channels, 1, name="fc2")
-        scale = b.activation(outer, scale, name="scale_activation")
+        scale = b.conv(b.global_pool(x, name="avgpool"), block.squeezed, 1, name="fc1")
+        scale = b.activation(block.inner, scale, in_place=block.in_place, name="activation")
+        scale = b.conv(scale, block.channels, 1, name="fc2")
+        scale = b.activation(block.outer, scale, name="scale_activation")
         return b.mul(scale, x, name="mul")
 
 

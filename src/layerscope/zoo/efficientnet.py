@@ -9,7 +9,15 @@ from typing import NamedTuple
 from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
 from layerscope.graph.types import Graph
-from layerscope.zoo.blocks import conv_norm, residual, rounded, squeeze_excite, stochastic_depth
+from layerscope.zoo.blocks import (
+    ConvNorm,
+    SqueezeExcite,
+    conv_norm,
+    residual,
+    rounded,
+    squeeze_excite,
+    stochastic_depth,
+)
 
 
 class Stage(NamedTuple):
@@ -112,55 +120,50 @@ def network(name: str, config: EfficientNetConfig) -> Graph:
     blocks = sum(stage.depth for stage in config.stages)
     done = 0
     with b.scope("features", "Sequential"):
-        x = conv_norm(b, x, into, 3, "0", stride=2, activation="silu", norm=norm)
+        x = conv_norm(b, x, ConvNorm(into, 3, stride=2, activation="silu", norm=norm), "0")
         for n, stage in enumerate(config.stages, 1):
             with b.scope(str(n), "Sequential"):
                 for m in range(stage.depth):
                     stage = stage._replace(stride=1) if m else stage
+                    drop = DROP * float(done) / blocks
                     with b.scope(str(m), stage.block):
-                        x = _block(b, x, into, stage, norm, DROP * float(done) / blocks)
+                        y = _block(b, x, into, stage, norm)
+                        if stage.stride == 1 and into == stage.channels:
+                            x = residual(b, y, x, drop)
+                        else:
+                            stochastic_depth(b, drop)
+                            x = y
                     into = stage.channels
                     done += 1
         end = str(len(config.stages) + 1)
-        x = conv_norm(b, x, config.last or 4 * into, 1, end, activation="silu", norm=norm)
+        x = conv_norm(b, x, ConvNorm(config.last or 4 * into, 1, activation="silu", norm=norm), end)
     x = b.flatten(b.global_pool(x, name="avgpool"), name="flatten")
     with b.scope("classifier", "Sequential"):
         x = b.linear(b.dropout(x, config.dropout, in_place=True, name="0"), 1000, name="1")
     return b.build(x)
 
 
-def _block(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm, drop: float) -> str:
+def _block(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm) -> str:
     with b.scope("block", "Sequential"):
-        y = (_inverted if stage.block == MB else _fused)(b, x, into, stage, norm)
-    if stage.stride == 1 and into == stage.channels:
-        return residual(b, y, x, drop)
-    stochastic_depth(b, drop)
-    return y
+        return (_inverted if stage.block == MB else _fused)(b, x, into, stage, norm)
 
 
 def _inverted(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm) -> str:
     wide = rounded(into * stage.expansion)
     index = map(str, count())
     if wide != into:
-        x = conv_norm(b, x, wide, 1, next(index), activation="silu", norm=norm)
-    x = conv_norm(
-        b,
-        x,
-        wide,
-        stage.kernel,
-        next(index),
-        stride=stage.stride,
-        groups=wide,
-        activation="silu",
-        norm=norm,
-    )
-    x = squeeze_excite(b, x, wide, max(1, into // 4), next(index), inner="silu", in_place=True)
-    return conv_norm(b, x, stage.channels, 1, next(index), norm=norm)
+        x = conv_norm(b, x, ConvNorm(wide, 1, activation="silu", norm=norm), next(index))
+    depthwise = ConvNorm(wide, stage.kernel, stage.stride, wide, "silu", norm)
+    x = conv_norm(b, x, depthwise, next(index))
+    excite = SqueezeExcite(wide, max(1, into // 4), inner="silu", in_place=True)
+    x = squeeze_excite(b, x, excite, next(index))
+    return conv_norm(b, x, ConvNorm(stage.channels, 1, norm=norm), next(index))
 
 
 def _fused(b: Builder, x: str, into: int, stage: Stage, norm: BatchNorm) -> str:
     """Fused block: one convolution instead of the 1x1 and the depthwise one, no excitation."""
     wide = rounded(into * stage.expansion)
     first = stage.channels if wide == into else wide
-    x = conv_norm(b, x, first, stage.kernel, "0", stride=stage.stride, activation="silu", norm=norm)
-    return x if wide == into else conv_norm(b, x, stage.channels, 1, "1", norm=norm)
+    fused = ConvNorm(first, stage.kernel, stage.stride, activation="silu", norm=norm)
+    x = conv_norm(b, x, fused, "0")
+    return x if wide == into else conv_norm(b, x, ConvNorm(stage.channels, 1, norm=norm), "1")

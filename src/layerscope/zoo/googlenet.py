@@ -7,6 +7,8 @@ are kept to the letter.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 
@@ -26,14 +28,22 @@ INCEPTIONS: dict[str, Widths] = {
 }
 
 
+class InceptionConv(Struct, frozen=True):
+    """A convolution that is padded to keep its size where its stride is 1."""
+
+    channels: int
+    kernel: int
+    stride: int = 1
+
+
 def googlenet(*, large: int = 3) -> Graph:
     """GoogLeNet of torchvision; `large` is the window of the third branches, the paper's 5x5."""
     b = Builder("googlenet", "GoogLeNet")
     x = b.input("data", (1, 3, 224, 224))
-    x = _basic(b, x, 64, 7, "conv1", stride=2)
+    x = _basic(b, x, InceptionConv(64, 7, stride=2), "conv1")
     x = b.max_pool(x, 3, stride=2, rounding="torch", name="maxpool1")
-    x = _basic(b, x, 64, 1, "conv2")
-    x = _basic(b, x, 192, 3, "conv3")
+    x = _basic(b, x, InceptionConv(64, 1), "conv2")
+    x = _basic(b, x, InceptionConv(192, 3), "conv3")
     x = b.max_pool(x, 3, stride=2, rounding="torch", name="maxpool2")
     for name, widths in INCEPTIONS.items():
         with b.scope(f"inception{name}", "Inception"):
@@ -48,22 +58,26 @@ def googlenet(*, large: int = 3) -> Graph:
 
 def _branches(b: Builder, x: str, widths: Widths, large: int) -> str:
     one, reduce3, three, reduce5, five, projected = widths
-    first = _basic(b, x, one, 1, "branch1")
+    first = _basic(b, x, InceptionConv(one, 1), "branch1")
     with b.scope("branch2", "Sequential"):
-        second = _basic(b, _basic(b, x, reduce3, 1, "0"), three, 3, "1")
+        second = _basic(b, x, InceptionConv(reduce3, 1), "0")
+        second = _basic(b, second, InceptionConv(three, 3), "1")
     with b.scope("branch3", "Sequential"):
-        third = _basic(b, _basic(b, x, reduce5, 1, "0"), five, large, "1")
+        third = _basic(b, x, InceptionConv(reduce5, 1), "0")
+        third = _basic(b, third, InceptionConv(five, large), "1")
     with b.scope("branch4", "Sequential"):
         fourth = b.max_pool(x, 3, stride=1, padding=1, rounding="torch", name="0")
-        fourth = _basic(b, fourth, projected, 1, "1")
+        fourth = _basic(b, fourth, InceptionConv(projected, 1), "1")
     return b.concat(first, second, third, fourth, name="cat")
 
 
-def _basic(b: Builder, x: str, channels: int, kernel: int, name: str, *, stride: int = 1) -> str:
+def _basic(b: Builder, x: str, conv: InceptionConv, name: str) -> str:
     """Convolution, batch norm and a ReLU that is a function call, no module."""
     with b.scope(name, "BasicConv2d"):
-        padding = kernel // 2
-        x = b.conv(x, channels, kernel, stride=stride, padding=padding, bias=False, name="conv")
+        x = b.conv(
+            x, conv.channels, conv.kernel, stride=conv.stride, padding=conv.kernel // 2,
+            bias=False, name="conv",
+        )  # fmt: skip
         x = b.batch_norm(x, eps=0.001, name="bn")
         return b.relu(x, in_place=True, name="relu", module=False)
 
@@ -73,13 +87,13 @@ def googlenet_caffe(*, large: int = 5) -> Graph:
     b = Builder("googlenet-caffe", separator="/")
     x = b.input("data", (1, 3, 224, 224))
     with b.scope("conv1"):
-        x = _rectified(b, x, 64, 7, "7x7_s2", stride=2)
+        x = _rectified(b, x, InceptionConv(64, 7, stride=2), "7x7_s2")
     with b.scope("pool1"):
         x = b.max_pool(x, 3, stride=2, rounding="caffe", name="3x3_s2")
         x = b.lrn(x, 5, name="norm1")
     with b.scope("conv2"):
-        x = _rectified(b, x, 64, 1, "3x3_reduce")
-        x = b.lrn(_rectified(b, x, 192, 3, "3x3"), 5, name="norm2")
+        x = _rectified(b, x, InceptionConv(64, 1), "3x3_reduce")
+        x = b.lrn(_rectified(b, x, InceptionConv(192, 3), "3x3"), 5, name="norm2")
     x = _halve(b, x, "pool2")
     for name, widths in INCEPTIONS.items():
         with b.scope(f"inception_{name}"):
@@ -98,18 +112,19 @@ def googlenet_caffe(*, large: int = 5) -> Graph:
 
 def _caffe_branches(b: Builder, x: str, widths: Widths, large: int) -> str:
     one, reduce3, three, reduce5, five, projected = widths
-    first = _rectified(b, x, one, 1, "1x1")
-    second = _rectified(b, _rectified(b, x, reduce3, 1, "3x3_reduce"), three, 3, "3x3")
-    third = _rectified(b, _rectified(b, x, reduce5, 1, "5x5_reduce"), five, large, "5x5")
+    first = _rectified(b, x, InceptionConv(one, 1), "1x1")
+    second = _rectified(b, x, InceptionConv(reduce3, 1), "3x3_reduce")
+    second = _rectified(b, second, InceptionConv(three, 3), "3x3")
+    third = _rectified(b, x, InceptionConv(reduce5, 1), "5x5_reduce")
+    third = _rectified(b, third, InceptionConv(five, large), "5x5")
     fourth = b.max_pool(x, 3, stride=1, padding=1, rounding="caffe", name="pool")
-    fourth = _rectified(b, fourth, projected, 1, "pool_proj")
+    fourth = _rectified(b, fourth, InceptionConv(projected, 1), "pool_proj")
     return b.concat(first, second, third, fourth, name="output")
 
 
-def _rectified(
-    b: Builder, x: str, channels: int, kernel: int, name: str, *, stride: int = 1
-) -> str:
-    x = b.conv(x, channels, kernel, stride=stride, padding=kernel // 2, name=name)
+def _rectified(b: Builder, x: str, conv: InceptionConv, name: str) -> str:
+    padding = conv.kernel // 2
+    x = b.conv(x, conv.channels, conv.kernel, stride=conv.stride, padding=padding, name=name)
     shown = name.removesuffix("_s2")
     return b.relu(x, in_place=True, name=f"relu_{shown}")
 

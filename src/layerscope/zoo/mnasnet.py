@@ -7,7 +7,7 @@ from itertools import count
 from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
 from layerscope.graph.types import Graph
-from layerscope.zoo.blocks import batch_norm, rounded
+from layerscope.zoo.blocks import ConvNorm, InvertedResidual, batch_norm, rounded
 
 Stages = tuple[tuple[int, int, int, int, int], ...]  # channels, kernel, stride, expansion, depth
 
@@ -29,53 +29,41 @@ def network(name: str, width: float, stages: Stages = STAGES) -> Graph:
     index = count()
     stem, into = rounded(32 * width), rounded(16 * width)
     with b.scope("layers", "Sequential"):
-        x = _layer(b, x, index, stem, 3, stride=2)
-        x = _layer(b, x, index, stem, 3, groups=stem)
-        x = _layer(b, x, index, into, 1, rectified=False)
+        x = _layer(b, x, index, ConvNorm(stem, 3, stride=2, activation="relu", norm=NORM))
+        x = _layer(b, x, index, ConvNorm(stem, 3, groups=stem, activation="relu", norm=NORM))
+        x = _layer(b, x, index, ConvNorm(into, 1, norm=NORM))
         for channels, kernel, stride, expansion, depth in stages:
             out = rounded(channels * width)
             with b.scope(str(next(index)), "Sequential"):
                 for m in range(depth):
-                    step = 1 if m else stride
+                    block = InvertedResidual(into * expansion, out, kernel, 1 if m else stride)
                     with b.scope(str(m), "_InvertedResidual"):
-                        y = _inverted(b, x, into * expansion, out, kernel, step)
-                        x = b.add(y, x, name="add") if into == out and step == 1 else y
+                        y = _inverted(b, x, block)
+                        x = b.add(y, x, name="add") if into == out and block.stride == 1 else y
                     into = out
-        x = _layer(b, x, index, 1280, 1)
+        x = _layer(b, x, index, ConvNorm(1280, 1, activation="relu", norm=NORM))
     x = b.reduce("mean", x, (2, 3), name="mean")
     with b.scope("classifier", "Sequential"):
         x = b.linear(b.dropout(x, 0.2, in_place=True, name="0"), 1000, name="1")
     return b.build(x)
 
 
-def _inverted(b: Builder, x: str, wide: int, out: int, kernel: int, stride: int) -> str:
+def _inverted(b: Builder, x: str, block: InvertedResidual) -> str:
     index = count()
+    wide = block.wide
     with b.scope("layers", "Sequential"):
-        x = _layer(b, x, index, wide, 1)
-        x = _layer(b, x, index, wide, kernel, stride=stride, groups=wide)
-        return _layer(b, x, index, out, 1, rectified=False)
+        x = _layer(b, x, index, ConvNorm(wide, 1, activation="relu", norm=NORM))
+        x = _layer(b, x, index, ConvNorm(wide, block.kernel, block.stride, wide, "relu", NORM))
+        return _layer(b, x, index, ConvNorm(block.out, 1, norm=NORM))
 
 
-def _layer(
-    b: Builder,
-    x: str,
-    index: count[int],
-    channels: int,
-    kernel: int,
-    *,
-    stride: int = 1,
-    groups: int = 1,
-    rectified: bool = True,
-) -> str:
+def _layer(b: Builder, x: str, index: count[int], layer: ConvNorm) -> str:
+    """Convolution, batch norm and ReLU as modules that are numbered by `index`."""
     x = b.conv(
-        x,
-        channels,
-        kernel,
-        stride=stride,
-        padding=kernel // 2,
-        groups=groups,
-        bias=False,
-        name=str(next(index)),
-    )
-    x = batch_norm(b, x, NORM, str(next(index)))
-    return b.relu(x, in_place=True, name=str(next(index))) if rectified else x
+        x, layer.channels, layer.kernel, stride=layer.stride, padding=layer.kernel // 2,
+        groups=layer.groups, bias=False, name=str(next(index)),
+    )  # fmt: skip
+    x = batch_norm(b, x, layer.norm, str(next(index)))
+    if not layer.activation:
+        return x
+    return b.activation(layer.activation, x, in_place=True, name=str(next(index)))

@@ -8,7 +8,15 @@ from typing import NamedTuple
 from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
 from layerscope.graph.types import Graph
-from layerscope.zoo.blocks import averaged, conv_norm, rounded, squeeze_excite
+from layerscope.zoo.blocks import (
+    ConvNorm,
+    InvertedResidual,
+    SqueezeExcite,
+    averaged,
+    conv_norm,
+    rounded,
+    squeeze_excite,
+)
 
 # v1: channels and stride of each pair of depthwise and pointwise convolutions
 PAIRS = (
@@ -80,14 +88,13 @@ def mobilenet_v1(name: str = "mobilenet_v1", width: float = 1, *, kernel: int = 
     x = b.input("data", (1, 3, 224, 224))
     into = int(32 * width)
     with b.scope("features", "Sequential"):
-        x = conv_norm(b, x, into, 3, "0", stride=2, activation="relu")
+        x = conv_norm(b, x, ConvNorm(into, 3, stride=2, activation="relu"), "0")
         for n, (channels, stride) in enumerate(PAIRS, 1):
             out = int(channels * width)
             with b.scope(str(n), "DepthwiseSeparable"):
-                x = conv_norm(
-                    b, x, into, kernel, "depthwise", stride=stride, groups=into, activation="relu"
-                )
-                x = conv_norm(b, x, out, 1, "pointwise", activation="relu")
+                depthwise = ConvNorm(into, kernel, stride, groups=into, activation="relu")
+                x = conv_norm(b, x, depthwise, "depthwise")
+                x = conv_norm(b, x, ConvNorm(out, 1, activation="relu"), "pointwise")
             into = out
     x = b.flatten(b.adaptive_pool(x, 1, name="avgpool"), name="flatten")
     return b.build(b.linear(x, 1000, name="fc"))
@@ -100,35 +107,32 @@ def mobilenet_v2(name: str = "mobilenet_v2", width: float = 1, *, kernel: int = 
     index = count()
     into = rounded(32 * width)
     with b.scope("features", "Sequential"):
-        x = conv_norm(b, x, into, 3, str(next(index)), stride=2, activation="relu6")
+        x = conv_norm(b, x, ConvNorm(into, 3, stride=2, activation="relu6"), str(next(index)))
         for expansion, channels, depth, stride in STAGES:
             out = rounded(channels * width)
             for m in range(depth):
-                step = 1 if m else stride
+                block = InvertedResidual(into * expansion, out, kernel, 1 if m else stride)
                 with b.scope(str(next(index)), "InvertedResidual"):
-                    y = _inverted(b, x, into, expansion, out, kernel, step)
-                    x = b.add(x, y, name="add") if step == 1 and into == out else y
+                    y = _inverted(b, x, into, block)
+                    x = b.add(x, y, name="add") if block.stride == 1 and into == out else y
                 into = out
         last = rounded(1280 * max(1, width))
-        x = conv_norm(b, x, last, 1, str(next(index)), activation="relu6")
+        x = conv_norm(b, x, ConvNorm(last, 1, activation="relu6"), str(next(index)))
     x = averaged(b, x)
     with b.scope("classifier", "Sequential"):
         x = b.linear(b.dropout(x, 0.2, name="0"), 1000, name="1")
     return b.build(x)
 
 
-def _inverted(
-    b: Builder, x: str, into: int, expansion: int, out: int, kernel: int, stride: int
-) -> str:
-    wide = into * expansion
+def _inverted(b: Builder, x: str, into: int, block: InvertedResidual) -> str:
+    wide = block.wide
     index = map(str, count())
     with b.scope("conv", "Sequential"):
-        if expansion > 1:
-            x = conv_norm(b, x, wide, 1, next(index), activation="relu6")
-        x = conv_norm(
-            b, x, wide, kernel, next(index), stride=stride, groups=wide, activation="relu6"
-        )
-        x = b.conv(x, out, 1, bias=False, name=next(index))
+        if wide != into:
+            x = conv_norm(b, x, ConvNorm(wide, 1, activation="relu6"), next(index))
+        depthwise = ConvNorm(wide, block.kernel, block.stride, groups=wide, activation="relu6")
+        x = conv_norm(b, x, depthwise, next(index))
+        x = b.conv(x, block.out, 1, bias=False, name=next(index))
         return b.batch_norm(x, name=next(index))
 
 
@@ -145,14 +149,14 @@ def network_v3(
     x = b.input("data", (1, 3, 224, 224))
     into = rounded(16 * width)
     with b.scope("features", "Sequential"):
-        x = conv_norm(b, x, into, 3, "0", stride=2, activation=HS, norm=NORM)
+        x = conv_norm(b, x, ConvNorm(into, 3, stride=2, activation=HS, norm=NORM), "0")
         for n, block in enumerate(blocks, 1):
             block = block._replace(wide=rounded(block.wide * width), out=rounded(block.out * width))
             with b.scope(str(n), "InvertedResidual"):
                 y = _bottleneck(b, x, into, block)
                 x = b.add(y, x, name="add") if block.stride == 1 and into == block.out else y
             into = block.out
-        x = conv_norm(b, x, 6 * into, 1, str(len(blocks) + 1), activation=HS, norm=NORM)
+        x = conv_norm(b, x, ConvNorm(6 * into, 1, activation=HS, norm=NORM), str(len(blocks) + 1))
     x = b.flatten(b.global_pool(x, name="avgpool"), name="flatten")
     with b.scope("classifier", "Sequential"):
         x = b.linear(x, rounded(last * width), name="0")
@@ -166,18 +170,10 @@ def _bottleneck(b: Builder, x: str, into: int, block: InvertedBottleneck) -> str
     index = map(str, count())
     with b.scope("block", "Sequential"):
         if wide != into:
-            x = conv_norm(b, x, wide, 1, next(index), activation=act, norm=NORM)
-        x = conv_norm(
-            b,
-            x,
-            wide,
-            block.kernel,
-            next(index),
-            stride=block.stride,
-            groups=wide,
-            activation=act,
-            norm=NORM,
-        )
+            x = conv_norm(b, x, ConvNorm(wide, 1, activation=act, norm=NORM), next(index))
+        depthwise = ConvNorm(wide, block.kernel, block.stride, wide, act, NORM)
+        x = conv_norm(b, x, depthwise, next(index))
         if block.excited:
-            x = squeeze_excite(b, x, wide, rounded(wide // 4), next(index), outer="hard_sigmoid")
-        return conv_norm(b, x, block.out, 1, next(index), norm=NORM)
+            excite = SqueezeExcite(wide, rounded(wide // 4), outer="hard_sigmoid")
+            x = squeeze_excite(b, x, excite, next(index))
+        return conv_norm(b, x, ConvNorm(block.out, 1, norm=NORM), next(index))

@@ -106,21 +106,22 @@ def network(name: str, block: ResidualBlock, depths: tuple[int, ...], *, stem: i
                 stride = 2 if n > 0 and m == 0 else 1
                 projected = m == 0 and (n > 0 or block.expansion > 1)
                 with b.scope(str(m), block.module, order=block.order):
-                    x = _residual(b, x, block, width, stride, projected)
+                    y = _branch(b, x, block, width, stride)
+                    if projected:
+                        x = _projection(b, x, width * block.expansion, stride)
+                    x = b.relu(b.add(y, x, name="add"), in_place=True, name="relu")
     x = b.flatten(b.adaptive_pool(x, 1, name="avgpool"), name="flatten")
     return b.build(b.linear(x, 1000, name="fc"))
 
 
-def _residual(
-    b: Builder, x: str, block: ResidualBlock, width: int, stride: int, projected: bool
-) -> str:
-    y, shortcut = x, x
+def _branch(b: Builder, x: str, block: ResidualBlock, width: int, stride: int) -> str:
+    """The convolutions of a block, before its shortcut is added."""
     wide = width * block.expansion
     width = width * block.per_group // 64 * block.groups
     last = len(block.kernels)
     for n, kernel in enumerate(block.kernels, 1):
-        y = b.conv(
-            y,
+        x = b.conv(
+            x,
             wide if n == last else width,
             kernel,
             stride=stride if n == block.strided + 1 else 1,
@@ -129,11 +130,14 @@ def _residual(
             bias=False,
             name=f"conv{n}",
         )
-        y = b.batch_norm(y, name=f"bn{n}")
+        x = b.batch_norm(x, name=f"bn{n}")
         if n < last:
-            y = b.relu(y, in_place=True, name="relu")
-    if projected:
-        with b.scope("downsample", "Sequential"):
-            shortcut = b.conv(x, wide, 1, stride=stride, bias=False, name="0")
-            shortcut = b.batch_norm(shortcut, name="1")
-    return b.relu(b.add(y, shortcut, name="add"), in_place=True, name="relu")
+            x = b.relu(x, in_place=True, name="relu")
+    return x
+
+
+def _projection(b: Builder, x: str, channels: int, stride: int) -> str:
+    """A shortcut that changes the number of channels or the size."""
+    with b.scope("downsample", "Sequential"):
+        x = b.conv(x, channels, 1, stride=stride, bias=False, name="0")
+        return b.batch_norm(x, name="1")

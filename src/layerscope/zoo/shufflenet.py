@@ -50,7 +50,9 @@ def network(name: str, widths: Widths, *, kernel: int = 3) -> Graph:
 
 def _halve(b: Builder, x: str, into: int, half: int, kernel: int) -> str:
     with b.scope("branch1", "Sequential"):
-        left = _depthwise(b, x, into, kernel, 2, "0")
+        left = b.conv(
+            x, into, kernel, stride=2, padding=kernel // 2, groups=into, bias=False, name="0"
+        )
         left = b.conv(b.batch_norm(left, name="1"), half, 1, bias=False, name="2")
         left = b.relu(b.batch_norm(left, name="3"), in_place=True, name="4")
     return _shuffle(b, left, _branch(b, x, half, kernel, 2))
@@ -67,16 +69,11 @@ def _branch(b: Builder, x: str, half: int, kernel: int, stride: int) -> str:
     with b.scope("branch2", "Sequential"):
         x = b.conv(x, half, 1, bias=False, name="0")
         x = b.relu(b.batch_norm(x, name="1"), in_place=True, name="2")
-        x = b.batch_norm(_depthwise(b, x, half, kernel, stride, "3"), name="4")
-        x = b.conv(x, half, 1, bias=False, name="5")
+        x = b.conv(
+            x, half, kernel, stride=stride, padding=kernel // 2, groups=half, bias=False, name="3"
+        )
+        x = b.conv(b.batch_norm(x, name="4"), half, 1, bias=False, name="5")
         return b.relu(b.batch_norm(x, name="6"), in_place=True, name="7")
-
-
-def _depthwise(b: Builder, x: str, channels: int, kernel: int, stride: int, name: str) -> str:
-    padding = kernel // 2
-    return b.conv(
-        x, channels, kernel, stride=stride, padding=padding, groups=channels, bias=False, name=name
-    )
 
 
 def _shuffle(b: Builder, left: str, right: str) -> str:

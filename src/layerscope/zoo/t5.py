@@ -21,6 +21,21 @@ class T5Config(Struct, frozen=True):
     hidden: int
 
 
+class RelativeBias(Struct, frozen=True):
+    """Distances between tokens, which the first block embeds as a bias for each head."""
+
+    tensor: str
+    embedded: bool = False
+
+
+class ScoreMask(Struct, frozen=True):
+    """What is added to the scores of attention, and whether later tokens are hidden."""
+
+    bias: str | None = None
+    causal: bool = False
+
+
+UNMASKED = ScoreMask()
 CONFIGS = {
     "t5-small": T5Config(layers=6, heads=8, head_size=64, width=512, hidden=2048),
 }
@@ -48,12 +63,11 @@ def _stack(b: Builder, ids: str, config: T5Config, read: str | None = None) -> s
     """An encoder, or with the `read` text a decoder. The first block's table serves them all."""
     x = b.embedding(ids, VOCABULARY, config.width, tied=SHARED, name="embed_tokens")
     x = b.dropout(x, DROP, name="dropout")
-    distances = _distances(b, ids)
-    bias = None
+    bias = RelativeBias(_distances(b, ids))
     with b.scope("block", "ModuleList"):
         for n in range(config.layers):
             with b.scope(str(n), "T5Block"), b.scope("layer", "ModuleList"):
-                x, bias = _block(b, x, config, bias or distances, read, first=n == 0)
+                x, bias = _block(b, x, config, bias, read)
     x = b.rms_norm(x, name="final_layer_norm")
     return b.dropout(x, DROP, name="dropout")
 
@@ -65,15 +79,18 @@ def _distances(b: Builder, ids: str) -> str:
 
 
 def _block(
-    b: Builder, x: str, config: T5Config, bias: str, read: str | None, *, first: bool
-) -> tuple[str, str]:
+    b: Builder, x: str, config: T5Config, bias: RelativeBias, read: str | None
+) -> tuple[str, RelativeBias]:
     with b.scope("0", "T5LayerSelfAttention"):
         y = b.rms_norm(x, name="layer_norm")
         with b.scope("SelfAttention", "T5Attention"):
-            if first:
-                table = b.embedding(bias, BUCKETS, config.heads, name="relative_attention_bias")
-                bias = b.permute(table, (2, 0, 1))  # heads x T x T
-            y = _attention(b, y, y, config, bias, causal=read is not None)
+            if not bias.embedded:
+                distances = bias.tensor
+                table = b.embedding(
+                    distances, BUCKETS, config.heads, name="relative_attention_bias"
+                )
+                bias = RelativeBias(b.permute(table, (2, 0, 1)), embedded=True)  # heads x T x T
+            y = _attention(b, y, y, config, ScoreMask(bias.tensor, causal=read is not None))
         x = b.add(x, b.dropout(y, DROP, name="dropout"))
     if read is not None:
         with b.scope("1", "T5LayerCrossAttention"):
@@ -89,21 +106,14 @@ def _block(
         return b.add(x, b.dropout(y, DROP, name="dropout")), bias
 
 
-def _attention(
-    b: Builder,
-    x: str,
-    read: str,
-    config: T5Config,
-    bias: str | None = None,
-    *,
-    causal: bool = False,
-) -> str:
+def _attention(b: Builder, x: str, read: str, config: T5Config, mask: ScoreMask = UNMASKED) -> str:
     """Attention to the `read` tokens, with scores that are not scaled."""
     inner = config.heads * config.head_size
     q = b.linear(x, inner, bias=False, name="q")
     k = b.linear(read, inner, bias=False, name="k")
     v = b.linear(read, inner, bias=False, name="v")
     x = b.attention(
-        q, k, v, heads=config.heads, mask=bias, causal=causal, scaled=False, name="attention"
-    )
+        q, k, v, heads=config.heads, mask=mask.bias, causal=mask.causal, scaled=False,
+        name="attention",
+    )  # fmt: skip
     return b.linear(x, config.width, bias=False, name="o")

@@ -23,7 +23,7 @@ def unet(widths: tuple[int, ...] = WIDTHS, *, kernel: int = 3) -> Graph:
     bottom = len(widths) - 1
     levels = []
     for n, width in enumerate(widths):
-        x = _twice(b, x, width, kernel, f"d{n}", "abc")
+        x = _twice(b, x, width, kernel, [f"d{n}{letter}" for letter in "abc"])
         if n > bottom - DROPPED:
             x = b.dropout(x, in_place=True, name=f"dropout_d{n}c")
         levels.append(x)
@@ -36,14 +36,15 @@ def unet(widths: tuple[int, ...] = WIDTHS, *, kernel: int = 3) -> Graph:
         up = b.conv_transpose(x, widths[n], 2, stride=2, name=f"upconv_{source}_u{n}a")
         cut = b.crop(levels[n], up, offset=lost, name=f"crop_d{n}c-d{n}cc")
         x = b.concat(up, cut, name=f"concat_d{n}cc_u{n}a-b")
-        x = _twice(b, x, widths[n], kernel, f"u{n}", "bcd")
+        x = _twice(b, x, widths[n], kernel, [f"u{n}{letter}" for letter in "bcd"])
         lost += 2 * (kernel // 2)
         source = f"u{n}d"
     return b.build(b.conv(x, CLASSES, 1, name="conv_u0d-score"))
 
 
-def _twice(b: Builder, x: str, width: int, kernel: int, level: str, letters: str) -> str:
-    for before, after in pairwise(letters):
-        x = b.conv(x, width, kernel, name=f"conv_{level}{before}-{after}")
-        x = b.relu(x, in_place=True, name=f"relu_{level}{after}")
+def _twice(b: Builder, x: str, width: int, kernel: int, maps: list[str]) -> str:
+    """Two convolutions between three feature maps of these names, such as d0a, d0b and d0c."""
+    for before, after in pairwise(maps):
+        x = b.conv(x, width, kernel, name=f"conv_{before}-{after[-1]}")
+        x = b.relu(x, in_place=True, name=f"relu_{after}")
     return x

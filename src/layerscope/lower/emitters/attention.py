@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from layerscope.graph.attributes import Attention, Einsum, Rotary
 from layerscope.graph.types import Shape
-from layerscope.lower.builder import Constant, Emitter, NodeEmitter, Op
+from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant, Op
 
 BASE = 10000.0  # of the angles of rotary embeddings, which a graph does not contain
 LOWEST = {"fp16": -65504.0, "fp32": -3.4e38, "fp64": -1.7e308}
@@ -78,7 +78,7 @@ def _causal(node: NodeEmitter, queries: int, keys: int) -> str:
     builder, dtype = node.builder, node.dtype
     sizes = node.ints(queries, keys)
     after = node.number(node.attributes.past + 1, "int64")
-    lowest = Constant((LOWEST[dtype],), (1,), dtype)
+    lowest = OnnxConstant((LOWEST[dtype],), (1,), dtype)
 
     def make(name: str) -> list[Op]:
         full = builder.fresh(f"{name}/full")
@@ -114,7 +114,13 @@ def _waves(node: NodeEmitter, length: int, half: int, shape: Shape) -> list[str]
             rows = ([wave(angle(t, i, half)) for i in range(half)] for t in range(length))
             values = tuple(value for row in rows for value in row * 2)
             return [
-                Op("Constant", table, [], [table], {"value": Constant(values, shape, node.dtype)})
+                Op(
+                    "Constant",
+                    table,
+                    [],
+                    [table],
+                    {"value": OnnxConstant(values, shape, node.dtype)},
+                )
             ]
 
         key = (name, shape, node.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.graph.attributes import DeclaredOutputs
-from layerscope.lower.builder import FLOATS, Constant, Emitter, NodeEmitter
+from layerscope.lower.builder import FLOATS, Emitter, NodeEmitter, OnnxConstant
 
 
 def constant(node: NodeEmitter) -> tuple[str, ...]:
@@ -28,7 +28,8 @@ def count(node: NodeEmitter) -> str:
     if len(node.call.y) != 1:
         raise node.refuse(f"a range of shape {node.call.y}, expected one axis")
     return node.add(
-        "Identity", node.builder.constant(Constant(range(node.call.y[0]), node.call.y, node.dtype))
+        "Identity",
+        node.builder.constant(OnnxConstant(range(node.call.y[0]), node.call.y, node.dtype)),
     )
 
 

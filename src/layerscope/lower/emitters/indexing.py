@@ -13,7 +13,7 @@ from layerscope.graph.attributes import (
     Table,
     TopK,
 )
-from layerscope.lower.builder import Constant, Emitter, NodeEmitter
+from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant
 
 INDEX_TYPES = ("int64", "int32")
 SHIFT = 2  # of a roll along every axis but the first; a graph does not contain the shifts
@@ -96,7 +96,7 @@ def table(node: NodeEmitter) -> str:
 
 def positions(node: NodeEmitter) -> str:
     length = node.shape[1]
-    return node.add("Constant", value=Constant(range(length), (1, length), "int64"))
+    return node.add("Constant", value=OnnxConstant(range(length), (1, length), "int64"))
 
 
 def roll(node: NodeEmitter) -> str:

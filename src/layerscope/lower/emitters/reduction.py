@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.graph.attributes import CumSum, Reduce
-from layerscope.lower.builder import Constant, Emitter, NodeEmitter
+from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant
 
 
 def _axes(node: NodeEmitter) -> list[int]:
@@ -67,7 +67,7 @@ def cum_prod(node: NodeEmitter) -> str:
     size = node.shape[axis]
     upto = tuple(float(j <= i) for i in range(size) for j in range(size))
     mask = node.builder.constant(
-        Constant(upto, (size, size, *[1] * (node.rank - axis - 1)), "bool")
+        OnnxConstant(upto, (size, size, *[1] * (node.rank - axis - 1)), "bool")
     )
     rows = node.add("Unsqueeze", node.x, node.ints(axis))
     masked = node.add("Where", mask, rows, node.number(1.0))

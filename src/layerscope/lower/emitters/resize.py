@@ -6,7 +6,7 @@ from typing import Any
 
 from layerscope.graph.attributes import AffineGrid, GridSample, Interp, PixelShuffle, Resize
 from layerscope.graph.types import elements
-from layerscope.lower.builder import Constant, Emitter, NodeEmitter
+from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant
 
 MODES = {"nearest": "nearest", "bilinear": "linear", "bicubic": "cubic"}
 
@@ -26,7 +26,7 @@ def resize(node: NodeEmitter) -> str:
     if a.size or not any(n * up % down for n, (up, down) in zip(spatial, scales, strict=True)):
         return node.add("Resize", node.x, "", "", node.ints(*node.call.y), **attributes)
     factors = (1.0, 1.0, *(up / down for up, down in scales))
-    scale = node.builder.constant(Constant(factors, (len(factors),), "fp32"))
+    scale = node.builder.constant(OnnxConstant(factors, (len(factors),), "fp32"))
     return node.add("Resize", node.x, "", scale, **attributes)
 
 
@@ -52,7 +52,7 @@ def unpool(node: NodeEmitter) -> str:
     batch, channels, *sizes = node.call.y
     plane = elements(tuple(sizes))
     starts = tuple(range(0, batch * channels * plane, plane))
-    first = node.builder.constant(Constant(starts, (batch, channels, 1, 1), "int64"))
+    first = node.builder.constant(OnnxConstant(starts, (batch, channels, 1, 1), "int64"))
     within = node.add("Mod", node.operand(1, "int64"), node.number(plane, "int64"))
     indices = node.reshape(node.add("Add", within, first), (-1,))
     blank = node.full((batch * channels * plane,), 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from layerscope.graph.attributes import NonMaxSuppression, PriorBox, RoIAlign, RoIPool
-from layerscope.lower.builder import Constant, Emitter, NodeEmitter
+from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant
 
 OVERLAP = 0.5  # IoU threshold, which a graph does not contain
 STEP = 8.0  # of prior boxes, in pixels of the image
@@ -41,7 +41,7 @@ def roi_align(node: NodeEmitter) -> str:
 def nms(node: NodeEmitter) -> str:
     """Always the largest number of rows; rows without a box are -1."""
     a: NonMaxSuppression = node.attributes
-    overlap = node.builder.constant(Constant((OVERLAP,), (1,), "fp32"))
+    overlap = node.builder.constant(OnnxConstant((OVERLAP,), (1,), "fp32"))
     names = node.operand(0, "fp32"), node.operand(1, "fp32")
     kept = node.add("NonMaxSuppression", *names, node.ints(a.most), overlap)
     rows, columns = node.call.y
@@ -60,7 +60,7 @@ def prior_box(node: NodeEmitter) -> str:
             for w, h in half_sizes(a.boxes):
                 values += [(x - w) / wide, (y - h) / tall, (x + w) / wide, (y + h) / tall]
     values += VARIANCES * (len(values) // 4)
-    return node.add("Constant", value=Constant(tuple(values), node.call.y, node.dtype))
+    return node.add("Constant", value=OnnxConstant(tuple(values), node.call.y, node.dtype))
 
 
 def half_sizes(boxes: int) -> list[tuple[float, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.builder import Builder
 from layerscope.graph.types import Graph
-from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, pool
+from layerscope.zoo.slim.layers import SAME, VALID, SlimConv, SlimPool, Style, conv, pool
 
 # channels, kernel, stride, padding
 CONVS: tuple[tuple[int, int, int, str | int], ...] = (
@@ -23,12 +23,11 @@ def alexnet_v2() -> Graph:
     x = b.input("data", (1, 3, 224, 224))
     with b.scope("alexnet_v2"):
         for n, (channels, kernel, stride, padding) in enumerate(CONVS, 1):
-            shape = channels, kernel
-            x = conv(b, x, shape, f"conv{n}", Style(), stride=stride, padding=padding)
+            x = conv(b, x, SlimConv(channels, kernel, stride, padding), f"conv{n}", Style())
             if n in POOLED:
-                x = pool(b, x, "max", f"pool{n}", stride=2, padding=VALID)
-        x = conv(b, x, (4096, 5), "fc6", Style(), padding=VALID)
-        x = conv(b, b.dropout(x, name="dropout6"), (4096, 1), "fc7", Style())
-        x = conv(b, b.dropout(x, name="dropout7"), (1000, 1), "fc8", Style(activation=""))
+                x = pool(b, x, SlimPool("max", stride=2, padding=VALID), f"pool{n}")
+        x = conv(b, x, SlimConv(4096, 5, padding=VALID), "fc6", Style())
+        x = conv(b, b.dropout(x, name="dropout6"), SlimConv(4096, 1), "fc7", Style())
+        x = conv(b, b.dropout(x, name="dropout7"), SlimConv(1000, 1), "fc8", Style(activation=""))
         x = b.flatten(x, name="squeezed")
     return b.build(x)

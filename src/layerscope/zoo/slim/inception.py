@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
-from layerscope.zoo.slim.layers import SAME, VALID, Style, conv, pool
+from layerscope.zoo.slim.layers import SAME, VALID, SlimConv, SlimPool, Style, conv, pool
 
 STYLE = Style(BatchNorm(eps=0.001, scale=False))
 
@@ -58,11 +58,9 @@ def mixed(b: Builder, x: str, name: str, branches: Branches) -> str:
 def _step(b: Builder, x: str, step: SlimLayer) -> str:
     if not step.channels:
         kernel = step.kernel if isinstance(step.kernel, int) else step.kernel[0]
-        return pool(
-            b, x, step.kind, step.name, kernel=kernel, stride=step.stride, padding=step.padding
-        )
-    shape = step.channels, step.kernel
-    return conv(b, x, shape, step.name, STYLE, stride=step.stride, padding=step.padding)
+        return pool(b, x, SlimPool(step.kind, kernel, step.stride, step.padding), step.name)
+    layer = SlimConv(step.channels, step.kernel, step.stride, step.padding)
+    return conv(b, x, layer, step.name, STYLE)
 
 
 def halving(name: str, channels: int = 0, *, padding: str | int = VALID) -> SlimLayer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.builder import Builder
 from layerscope.graph.types import Graph
 from layerscope.zoo.slim.inception import STYLE, Branches, SlimLayer, average, chain, halving, mixed
-from layerscope.zoo.slim.layers import SAME, conv, logits
+from layerscope.zoo.slim.layers import SAME, SlimConv, conv, logits
 
 MULTIPLIER = 8  # outputs per channel of the depthwise part of the first convolution
 
@@ -50,10 +50,10 @@ def inception_v2(name: str, separable: bool) -> Graph:
 
 def _first(b: Builder, x: str, name: str, separable: bool) -> str:
     if not separable:
-        return conv(b, x, (64, 7), name, STYLE, stride=2)
+        return conv(b, x, SlimConv(64, 7, stride=2), name, STYLE)
     depthwise = f"{name}/depthwise"
     x = b.conv(x, 3 * MULTIPLIER, 7, stride=2, padding=SAME, groups=3, bias=False, name=depthwise)
-    return conv(b, x, (64, 1), name, STYLE)
+    return conv(b, x, SlimConv(64, 1), name, STYLE)
 
 
 def _inception(block: str) -> Branches:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from layerscope.builder import Builder
 from layerscope.graph.attributes import BatchNorm
 from layerscope.graph.types import Graph
-from layerscope.zoo.slim.layers import Style, conv, logits
+from layerscope.zoo.slim.layers import SlimConv, Style, conv, logits
 
 STEM = 32
 # channels and stride of each pair of a depthwise and a pointwise convolution
@@ -28,13 +28,12 @@ def mobilenet_v1(name: str, hundredths: int) -> Graph:
     x = b.input("data", (1, 3, 224, 224))
     width = Fraction(hundredths, 100)
     channels = _narrow(STEM, width)
-    x = conv(b, x, (channels, 3), "Conv2d_0", STYLE, stride=2)
+    x = conv(b, x, SlimConv(channels, 3, stride=2), "Conv2d_0", STYLE)
     for n, (full, stride) in enumerate(PAIRS, 1):
-        x = conv(
-            b, x, (channels, 3), f"Conv2d_{n}_depthwise", STYLE, stride=stride, groups=channels
-        )
+        depthwise = SlimConv(channels, 3, stride=stride, groups=channels)
+        x = conv(b, x, depthwise, f"Conv2d_{n}_depthwise", STYLE)
         channels = _narrow(full, width)
-        x = conv(b, x, (channels, 1), f"Conv2d_{n}_pointwise", STYLE)
+        x = conv(b, x, SlimConv(channels, 1), f"Conv2d_{n}_pointwise", STYLE)
     return b.build(logits(b, x, 1000, keep=0.999))
 
 

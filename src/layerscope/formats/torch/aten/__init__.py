@@ -6,9 +6,10 @@ schema; by-products that only the gradient needs may be left out (declared_outpu
 
 To add one, write a function whose parameters have the names in the operator's schema
 (`torch.ops.aten.addmm.default._schema`) into the file of the family of the op that it emits, and
-name it in the TABLE of that file. Raise Unsupported for a call that no op covers: it is recorded
-under the operator's own name, without costs. Raise Refused for a call that PyTorch rejects with
-real tensors, but not on the meta device.
+name it in the TABLE of that file. With more than a few arguments, make them the fields of a Struct
+and decorate the converter (signatures.takes). Raise Unsupported for a call that no op covers: it is
+recorded under the operator's own name, without costs. Raise Refused for a call that PyTorch rejects
+with real tensors, but not on the meta device.
 """
 
 from __future__ import annotations

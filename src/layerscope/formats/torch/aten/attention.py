@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten.layout import broadcast_to, reshape
 from layerscope.formats.torch.aten.linear import linear
-from layerscope.formats.torch.aten.signatures import Converter
+from layerscope.formats.torch.aten.signatures import Converter, takes
 from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.formats.torch.lowering import same_dtypes as one_dtype
 from layerscope.graph import attributes as at
 
 
-def scaled_dot_product_attention(
-    d: Lowering,
-    query: TensorRef,
-    key: TensorRef,
-    value: TensorRef,
-    attn_mask: TensorRef | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> TensorRef:
+class AttentionArgs(Struct, frozen=True):
+    """Arguments of aten::scaled_dot_product_attention."""
+
+    query: TensorRef
+    key: TensorRef
+    value: TensorRef
+    attn_mask: TensorRef | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+
+@takes(AttentionArgs)
+def scaled_dot_product_attention(d: Lowering, args: AttentionArgs) -> TensorRef:
     """On N x heads x T x size; axes before the last three are one batch, missing ones are 1."""
-    if min(query.rank, key.rank, value.rank) < 2:
+    if min(args.query.rank, args.key.rank, args.value.rank) < 2:
         raise Unsupported("attention of tensors of rank 1")
-    rank = max(query.rank, key.rank, value.rank)
-    lead = query.shape[:-2]
-    q, k, v = (_to_rank_4(d, ref) for ref in (query, key, value))
+    rank = max(args.query.rank, args.key.rank, args.value.rank)
+    lead = args.query.shape[:-2]
+    q, k, v = (_to_rank_4(d, ref) for ref in (args.query, args.key, args.value))
     if k.shape[0] != q.shape[0] or v.shape[0] != q.shape[0]:
         batch = max(q.shape[0], k.shape[0], v.shape[0])
         q, k, v = (broadcast_to(d, ref, (batch, *ref.shape[1:])) for ref in (q, k, v))
-    fused = not dropout_p and _has_fused_kernel((query, key, value), attn_mask, enable_gqa)
+    fused = not args.dropout_p and _has_fused_kernel(
+        (args.query, args.key, args.value), args.attn_mask, args.enable_gqa
+    )
     attrs = at.Attention(
-        q.shape[1], 0 if k.shape[1] == q.shape[1] else k.shape[1], is_causal,
-        dropout=dropout_p, fused=fused,
+        q.shape[1], 0 if k.shape[1] == q.shape[1] else k.shape[1], args.is_causal,
+        dropout=args.dropout_p, fused=fused,
     )  # fmt: skip
     inputs = [q, k, v]
-    if attn_mask is not None:
-        mask = attn_mask
+    if args.attn_mask is not None:
+        mask = args.attn_mask
         if mask.rank > 4:
             mask = reshape(d, mask, (-1, *mask.shape[-3:]))
         inputs.append(mask)
@@ -90,31 +97,35 @@ def fused_attention(
     return scaled_dot_product_attention(d, query, key, value, mask, 0.0, causal)
 
 
-def native_multi_head_attention(
-    d: Lowering,
-    query: TensorRef,
-    key: TensorRef,
-    value: TensorRef,
-    embed_dim: int,
-    num_head: int,
-    qkv_weight: TensorRef,
-    qkv_bias: TensorRef | None,
-    proj_weight: TensorRef,
-    proj_bias: TensorRef | None,
-    mask: TensorRef | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
-) -> TensorRef:
+class MultiHeadAttentionArgs(Struct, frozen=True):
+    """Arguments of aten::_native_multi_head_attention."""
+
+    query: TensorRef
+    key: TensorRef
+    value: TensorRef
+    embed_dim: int
+    num_head: int
+    qkv_weight: TensorRef
+    qkv_bias: TensorRef | None
+    proj_weight: TensorRef
+    proj_bias: TensorRef | None
+    mask: TensorRef | None = None
+    need_weights: bool = True
+    average_attn_weights: bool = True
+    mask_type: int | None = None
+
+
+@takes(MultiHeadAttentionArgs)
+def native_multi_head_attention(d: Lowering, args: MultiHeadAttentionArgs) -> TensorRef:
     """The fast path of nn.MultiheadAttention: one product for q, k and v, attention, projection."""
-    qkv = linear(d, query, qkv_weight, qkv_bias)
+    qkv = linear(d, args.query, args.qkv_weight, args.qkv_bias)
     parts = d.several("split", qkv, at=at.Split(2, parts=3))
-    if mask is not None or need_weights:
+    if args.mask is not None or args.need_weights:
         raise Unsupported(
             "the fast path of MultiheadAttention with a mask or with weights returned"
         )
-    y = d.add("attention", *parts, at=at.Attention(num_head))
-    return linear(d, y, proj_weight, proj_bias)
+    y = d.add("attention", *parts, at=at.Attention(args.num_head))
+    return linear(d, y, args.proj_weight, args.proj_bias)
 
 
 TABLE: dict[str, Converter] = {

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten.control import constant, scalar_constant
 from layerscope.formats.torch.aten.layout import broadcast_to, permute, reshape
 from layerscope.formats.torch.aten.promotion import promote_types
-from layerscope.formats.torch.aten.signatures import OneOutput, Operand, Scalar
+from layerscope.formats.torch.aten.signatures import OneOutput, Operand, Scalar, takes
 from layerscope.formats.torch.aten.slice_concat import slice_
 from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
@@ -196,32 +198,37 @@ def index_put(
     return d.add("scatter_nd", self, joined, updates, at=at.Scatter(0, accumulate))
 
 
-def scatter(
-    d: Lowering,
-    self: TensorRef,
-    dim: int,
-    index: TensorRef,
-    src: Operand = 0,
-    *,
-    reduce: str = "",
-    value: Scalar = 0,
-) -> TensorRef:
-    require_index(index)
-    if not self.rank:
-        row = src if not isinstance(src, TensorRef) else reshape(d, src, (1,))
-        one = scatter(d, reshape(d, self, (1,)), 0, reshape(d, index, (1,)), row, reduce=reduce)
+class ScatterArgs(Struct, frozen=True):
+    """Arguments of the overloads of aten::scatter; a scalar may be `src` or `value`."""
+
+    self: TensorRef
+    dim: int
+    index: TensorRef
+    src: Operand = 0
+    reduce: str = ""
+    value: Scalar = 0
+
+
+@takes(ScatterArgs)
+def scatter(d: Lowering, args: ScatterArgs) -> TensorRef:
+    require_index(args.index)
+    if not args.self.rank:
+        row = args.src if not isinstance(args.src, TensorRef) else reshape(d, args.src, (1,))
+        one = scatter(
+            d, reshape(d, args.self, (1,)), 0, reshape(d, args.index, (1,)), row, reduce=args.reduce
+        )
         return reshape(d, one, ())
-    if not isinstance(src, TensorRef):
-        updates = constant(d, index.shape, self.dtype)
-    elif src.shape != index.shape:  # a view of as many elements as there are indices
-        axes = tuple(range(src.rank))
-        part = at.Slice(axes, (0,) * src.rank, tuple(index.shape), (1,) * src.rank)
-        updates = d.add("slice", src, at=part)
+    if not isinstance(args.src, TensorRef):
+        updates = constant(d, args.index.shape, args.self.dtype)
+    elif args.src.shape != args.index.shape:  # a view of as many elements as there are indices
+        axes = tuple(range(args.src.rank))
+        part = at.Slice(axes, (0,) * args.src.rank, tuple(args.index.shape), (1,) * args.src.rank)
+        updates = d.add("slice", args.src, at=part)
     else:
-        updates = src
-    how = REDUCTIONS[reduce] if reduce else ""
-    attrs = at.Scatter(axis_of(dim, self.rank), bool(reduce) and not how, how)
-    return d.add("scatter", self, index, updates, at=attrs)
+        updates = args.src
+    how = REDUCTIONS[args.reduce] if args.reduce else ""
+    attrs = at.Scatter(axis_of(args.dim, args.self.rank), bool(args.reduce) and not how, how)
+    return d.add("scatter", args.self, args.index, updates, at=attrs)
 
 
 def scatter_add(
@@ -237,8 +244,7 @@ def scatter_reduce(
     index: TensorRef,
     src: TensorRef,
     reduce: str,
-    *,
-    include_self: bool = True,
+    **_: object,
 ) -> TensorRef:
     return scatter(d, self, dim, index, src, reduce=reduce)
 
@@ -268,8 +274,7 @@ def index_reduce(
     index: TensorRef,
     source: TensorRef,
     reduce: str,
-    *,
-    include_self: bool = True,
+    **_: object,
 ) -> TensorRef:
     if not self.rank:
         return _of_rank_0(d, index_reduce, (self, index, source), reduce)
@@ -339,7 +344,7 @@ def put(
 
 
 def unfold_backward(
-    d: Lowering, grad_in: TensorRef, input_sizes: Sequence[int], dim: int, size: int, step: int
+    d: Lowering, grad_in: TensorRef, input_sizes: Sequence[int], *_: object
 ) -> TensorRef:
     """Each element of a window is added to the element it came from."""
     shape = tuple(input_sizes)

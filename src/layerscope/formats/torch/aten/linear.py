@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_lowercase
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten.control import constant
 from layerscope.formats.torch.aten.layout import transpose
-from layerscope.formats.torch.aten.signatures import Converter, DType, OneOutput, Scalar
+from layerscope.formats.torch.aten.signatures import Converter, DType, OneOutput, Scalar, takes
 from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.formats.torch.lowering import same_dtypes as one_dtype
@@ -94,25 +96,29 @@ def addr(
     return _scaled_sum(d, self, product, beta, alpha)
 
 
-def scaled_mm(
-    d: Lowering,
-    self: TensorRef,
-    mat2: TensorRef,
-    scale_a: TensorRef | None = None,
-    scale_b: TensorRef | None = None,
-    bias: TensorRef | None = None,
-    scale_result: TensorRef | None = None,
-    out_dtype: DType = None,
-    *_: object,
-) -> TensorRef:
+class ScaledMMArgs(Struct, frozen=True):
+    """Arguments of aten::_scaled_mm."""
+
+    self: TensorRef
+    mat2: TensorRef
+    scale_a: TensorRef | None = None
+    scale_b: TensorRef | None = None
+    bias: TensorRef | None = None
+    scale_result: TensorRef | None = None
+    out_dtype: DType = None
+    use_fast_accum: bool = False
+
+
+@takes(ScaledMMArgs)
+def scaled_mm(d: Lowering, args: ScaledMMArgs) -> TensorRef:
     """A product of float8 matrices, multiplied by the scale of each side, and a bias."""
-    product = d.add("matmul", self, mat2)
-    if out_dtype is not None:
-        product = d.cast(product, name_of(out_dtype))
-    for scale in (scale_a, scale_b):
+    product = d.add("matmul", args.self, args.mat2)
+    if args.out_dtype is not None:
+        product = d.cast(product, name_of(args.out_dtype))
+    for scale in (args.scale_a, args.scale_b):
         if isinstance(scale, TensorRef):
             product = d.add("mul", product, scale)
-    return _with_bias(d, product, bias)
+    return _with_bias(d, product, args.bias)
 
 
 def einsum(

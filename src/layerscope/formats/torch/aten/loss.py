@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten.layout import reshape
-from layerscope.formats.torch.aten.signatures import OneOutput, Scalar
+from layerscope.formats.torch.aten.signatures import OneOutput, Scalar, takes
 from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Shape, Source
@@ -82,27 +84,31 @@ def soft_margin_loss(
     return reduced(d, d.add("log1p", power), reduction)
 
 
-def multi_margin_loss(
-    d: Lowering,
-    self: TensorRef,
-    target: TensorRef,
-    p: Scalar = 1,
-    margin: Scalar = 1,
-    weight: TensorRef | None = None,
-    reduction: int = MEAN,
-) -> TensorRef:
+class MultiMarginLossArgs(Struct, frozen=True):
+    """Arguments of aten::multi_margin_loss."""
+
+    self: TensorRef
+    target: TensorRef
+    p: Scalar = 1
+    margin: Scalar = 1
+    weight: TensorRef | None = None
+    reduction: int = MEAN
+
+
+@takes(MultiMarginLossArgs)
+def multi_margin_loss(d: Lowering, args: MultiMarginLossArgs) -> TensorRef:
     """The mean of max(0, margin − x[label] + x[class]) ** p over classes, the label included."""
-    rows, classes = (1, 1, *self.shape)[-2:]
-    x, labels = reshape(d, self, (rows, classes)), reshape(d, target, (rows, 1))
+    rows, classes = (1, 1, *args.self.shape)[-2:]
+    x, labels = reshape(d, args.self, (rows, classes)), reshape(d, args.target, (rows, 1))
     label = d.add("gather", x, labels, at=at.Gather(1, elements=True))
     losses = d.add("relu", d.add("add", d.add("sub", x, label)), at=at.Activation())
-    if p == 2:
+    if args.p == 2:
         losses = d.add("square", losses)
-    if weight is not None:
-        scales = d.add("gather", weight, labels, at=at.Gather(0))
+    if args.weight is not None:
+        scales = d.add("gather", args.weight, labels, at=at.Gather(0))
         losses = d.add("mul", losses, reshape(d, scales, (rows, 1)))
     means = d.add("reduce_mean", losses, at=at.Reduce((1,)))
-    return reduced(d, reshape(d, means, target.shape), reduction)
+    return reduced(d, reshape(d, means, args.target.shape), args.reduction)
 
 
 def multilabel_margin_loss(
@@ -147,24 +153,28 @@ def ctc_loss(
     return d.add("custom", log_probs, targets, at=costs)
 
 
-def cross_entropy_loss(
-    d: Lowering,
-    self: TensorRef,
-    target: TensorRef,
-    weight: TensorRef | None = None,
-    reduction: int = MEAN,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> TensorRef:
+class CrossEntropyLossArgs(Struct, frozen=True):
+    """Arguments of aten::cross_entropy_loss."""
+
+    self: TensorRef
+    target: TensorRef
+    weight: TensorRef | None = None
+    reduction: int = MEAN
+    ignore_index: int = -100
+    label_smoothing: float = 0.0
+
+
+@takes(CrossEntropyLossArgs)
+def cross_entropy_loss(d: Lowering, args: CrossEntropyLossArgs) -> TensorRef:
     """The mean over class labels; PyTorch composes other forms of log_softmax and nll_loss."""
-    if target.shape == self.shape or weight is not None or reduction != MEAN:
+    if args.target.shape == args.self.shape or args.weight is not None or args.reduction != MEAN:
         raise Unsupported(
             "cross entropy with probabilities, weights or another reduction than mean"
         )
-    if label_smoothing:
+    if args.label_smoothing:
         d.source = Source(op=f"{d.source.op}.smoothed")
-    axis = 0 if self.rank == 1 else 1
-    return d.add("softmax_loss", self, target, at=at.Softmax(axis))
+    axis = 0 if args.self.rank == 1 else 1
+    return d.add("softmax_loss", args.self, args.target, at=at.Softmax(axis))
 
 
 def nll_loss(

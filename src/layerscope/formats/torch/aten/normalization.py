@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layerscope.formats.torch.aten.signatures import OneOutput
+from msgspec import Struct
+
+from layerscope.formats.torch.aten.signatures import OneOutput, takes
 from layerscope.formats.torch.lowering import Lowering, Refused, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Source
@@ -22,42 +24,62 @@ def _require_last_axes(x: TensorRef, shape: Sequence[int]) -> None:
         raise Unsupported("normalized_shape differs from the last axes of the input")
 
 
-def batch_norm(
-    d: Lowering,
-    input: TensorRef,
-    weight: TensorRef | None,
-    bias: TensorRef | None,
-    running_mean: TensorRef | None,
-    running_var: TensorRef | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    *_: object,
-) -> TensorRef:
+class BatchNormArgs(Struct, frozen=True):
+    """Arguments of aten::batch_norm and native_batch_norm."""
+
+    input: TensorRef
+    weight: TensorRef | None
+    bias: TensorRef | None
+    running_mean: TensorRef | None
+    running_var: TensorRef | None
+    training: bool
+    momentum: float
+    eps: float
+    cudnn_enabled: bool = False
+
+
+@takes(BatchNormArgs)
+def batch_norm(d: Lowering, args: BatchNormArgs) -> TensorRef:
     """By running statistics; without them, by the statistics of each channel of the input."""
-    _require_one_dtype(input, weight, bias, running_mean, running_var)
-    if running_mean is None or running_var is None:
-        return _by_batch_statistics(d, input, weight, bias, eps)
-    affine = weight is not None or bias is not None
-    scaled = weight is not None or not affine
-    attrs = at.BatchNorm(affine, eps, momentum, scaled, d.training and not training)
-    if affine and bias is None:
+    _require_one_dtype(args.input, args.weight, args.bias, args.running_mean, args.running_var)
+    if args.running_mean is None or args.running_var is None:
+        return _by_batch_statistics(d, args.input, args.weight, args.bias, args.eps)
+    affine = args.weight is not None or args.bias is not None
+    scaled = args.weight is not None or not affine
+    attrs = at.BatchNorm(affine, args.eps, args.momentum, scaled, d.training and not args.training)
+    if affine and args.bias is None:
         raise Unsupported("a batch norm with a weight and no bias")
-    params = {"weight": weight, "bias": bias, "running_mean": running_mean}
-    return d.with_param_inputs("batch_norm", input, attrs, {**params, "running_var": running_var})
+    params = {"weight": args.weight, "bias": args.bias, "running_mean": args.running_mean}
+    return d.with_param_inputs(
+        "batch_norm", args.input, attrs, {**params, "running_var": args.running_var}
+    )
 
 
-def batch_norm_no_training(
-    d: Lowering,
-    input: TensorRef,
-    weight: TensorRef | None,
-    bias: TensorRef | None,
-    running_mean: TensorRef,
-    running_var: TensorRef,
-    momentum: float,
-    eps: float,
-) -> TensorRef:
-    return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
+class BatchNormNoTrainingArgs(Struct, frozen=True):
+    """Arguments of aten::_native_batch_norm_legit_no_training."""
+
+    input: TensorRef
+    weight: TensorRef | None
+    bias: TensorRef | None
+    running_mean: TensorRef
+    running_var: TensorRef
+    momentum: float
+    eps: float
+
+
+@takes(BatchNormNoTrainingArgs)
+def batch_norm_no_training(d: Lowering, args: BatchNormNoTrainingArgs) -> TensorRef:
+    return batch_norm(
+        d,
+        args.input,
+        args.weight,
+        args.bias,
+        args.running_mean,
+        args.running_var,
+        False,
+        args.momentum,
+        args.eps,
+    )
 
 
 def _by_batch_statistics(
@@ -87,75 +109,107 @@ def _affine(
     return d.add("bias", x, bias, at=at.Bias())
 
 
-def instance_norm(
-    d: Lowering,
-    input: TensorRef,
-    weight: TensorRef | None,
-    bias: TensorRef | None,
-    running_mean: TensorRef | None,
-    running_var: TensorRef | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    *_: object,
-) -> TensorRef:
-    if not use_input_stats:
-        return batch_norm(d, input, weight, bias, running_mean, running_var, False, momentum, eps)
-    if running_mean is not None:
+class InstanceNormArgs(Struct, frozen=True):
+    """Arguments of aten::instance_norm."""
+
+    input: TensorRef
+    weight: TensorRef | None
+    bias: TensorRef | None
+    running_mean: TensorRef | None
+    running_var: TensorRef | None
+    use_input_stats: bool
+    momentum: float
+    eps: float
+    cudnn_enabled: bool = False
+
+
+@takes(InstanceNormArgs)
+def instance_norm(d: Lowering, args: InstanceNormArgs) -> TensorRef:
+    if not args.use_input_stats:
+        return batch_norm(
+            d,
+            args.input,
+            args.weight,
+            args.bias,
+            args.running_mean,
+            args.running_var,
+            False,
+            args.momentum,
+            args.eps,
+        )
+    if args.running_mean is not None:
         d.source = Source(op=f"{d.source.op}.running")
-    attrs = at.InstanceNorm(weight is not None, eps)
-    return d.with_param_inputs("instance_norm", input, attrs, {"weight": weight, "bias": bias})
+    attrs = at.InstanceNorm(args.weight is not None, args.eps)
+    return d.with_param_inputs(
+        "instance_norm", args.input, attrs, {"weight": args.weight, "bias": args.bias}
+    )
 
 
-def layer_norm(
-    d: Lowering,
-    input: TensorRef,
-    normalized_shape: Sequence[int],
-    weight: TensorRef | None = None,
-    bias: TensorRef | None = None,
-    eps: float = 1e-5,
-    *_: object,
-) -> TensorRef:
-    _require_last_axes(input, normalized_shape)
-    _require_one_dtype(input, weight, bias)
-    first = -len(normalized_shape)
-    if weight is None:
-        y = d.add("layer_norm", input, at=at.LayerNorm(first, False, True, eps))
-        return y if bias is None else d.add("add", y, bias)
-    attrs = at.LayerNorm(first, True, bias is not None, eps)
-    return d.with_param_inputs("layer_norm", input, attrs, {"weight": weight, "bias": bias})
+class LayerNormArgs(Struct, frozen=True):
+    """Arguments of aten::layer_norm and native_layer_norm."""
+
+    input: TensorRef
+    normalized_shape: Sequence[int]
+    weight: TensorRef | None = None
+    bias: TensorRef | None = None
+    eps: float = 1e-5
+    cudnn_enable: bool = True
 
 
-def group_norm(
-    d: Lowering,
-    input: TensorRef,
-    num_groups: int,
-    weight: TensorRef | None = None,
-    bias: TensorRef | None = None,
-    eps: float = 1e-5,
-    *_: object,
-) -> TensorRef:
-    _require_one_dtype(input, weight, bias)
-    num_groups = int(num_groups)  # a module may store a numpy integer
-    if weight is not None and bias is None:
-        plain = d.add("group_norm", input, at=at.GroupNorm(num_groups, False, eps))
-        return _affine(d, plain, weight, None)
-    attrs = at.GroupNorm(num_groups, weight is not None, eps)
-    return d.with_param_inputs("group_norm", input, attrs, {"weight": weight, "bias": bias})
+@takes(LayerNormArgs)
+def layer_norm(d: Lowering, args: LayerNormArgs) -> TensorRef:
+    _require_last_axes(args.input, args.normalized_shape)
+    _require_one_dtype(args.input, args.weight, args.bias)
+    first = -len(args.normalized_shape)
+    if args.weight is None:
+        y = d.add("layer_norm", args.input, at=at.LayerNorm(first, False, True, args.eps))
+        return y if args.bias is None else d.add("add", y, args.bias)
+    attrs = at.LayerNorm(first, True, args.bias is not None, args.eps)
+    return d.with_param_inputs(
+        "layer_norm", args.input, attrs, {"weight": args.weight, "bias": args.bias}
+    )
 
 
-def native_group_norm(
-    d: Lowering,
-    input: TensorRef,
-    weight: TensorRef | None,
-    bias: TensorRef | None,
-    n: int,
-    c: int,
-    hxw: int,
-    group: int,
-    eps: float,
-) -> TensorRef:
-    return group_norm(d, input, group, weight, bias, eps)
+class GroupNormArgs(Struct, frozen=True):
+    """Arguments of aten::group_norm."""
+
+    input: TensorRef
+    num_groups: int
+    weight: TensorRef | None = None
+    bias: TensorRef | None = None
+    eps: float = 1e-5
+    cudnn_enabled: bool = True
+
+
+@takes(GroupNormArgs)
+def group_norm(d: Lowering, args: GroupNormArgs) -> TensorRef:
+    _require_one_dtype(args.input, args.weight, args.bias)
+    num_groups = int(args.num_groups)  # a module may store a numpy integer
+    if args.weight is not None and args.bias is None:
+        plain = d.add("group_norm", args.input, at=at.GroupNorm(num_groups, False, args.eps))
+        return _affine(d, plain, args.weight, None)
+    attrs = at.GroupNorm(num_groups, args.weight is not None, args.eps)
+    return d.with_param_inputs(
+        "group_norm", args.input, attrs, {"weight": args.weight, "bias": args.bias}
+    )
+
+
+class NativeGroupNormArgs(Struct, frozen=True):
+    """Arguments of aten::native_group_norm."""
+
+    input: TensorRef
+    weight: TensorRef | None
+    bias: TensorRef | None
+    n: int
+    c: int
+    hxw: int
+    group: int
+    eps: float
+
+
+@takes(NativeGroupNormArgs)
+def native_group_norm(d: Lowering, args: NativeGroupNormArgs) -> TensorRef:
+    return group_norm(d, args.input, args.group, args.weight, args.bias, args.eps)
 
 
 def rms_norm(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten.convolution import (
     add_batch_axis,
     drop_batch_axis,
     per_axis,
     symmetric_pads,
 )
-from layerscope.formats.torch.aten.signatures import Converter, IntOrInts, OneOutput
+from layerscope.formats.torch.aten.signatures import Converter, IntOrInts, OneOutput, takes
 from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
@@ -27,23 +29,26 @@ def _window(
     return at.Window(kernel, strides, pads, dilations, "torch" if ceil_mode else "floor")
 
 
+class MaxPoolArgs(Struct, frozen=True):
+    """Arguments of aten::max_pool1d, 2d and 3d, also with indices."""
+
+    self: TensorRef
+    kernel_size: IntOrInts
+    stride: IntOrInts | None = None
+    padding: IntOrInts = 0
+    dilation: IntOrInts = 1
+    ceil_mode: bool = False
+
+
 def max_pool(rank: int) -> OneOutput:
     """A converter of `max_pool1d`, `max_pool2d` or `max_pool3d`."""
 
-    def convert(
-        d: Lowering,
-        self: TensorRef,
-        kernel_size: IntOrInts,
-        stride: IntOrInts | None = None,
-        padding: IntOrInts = 0,
-        dilation: IntOrInts = 1,
-        ceil_mode: bool = False,
-        *_: object,
-    ) -> TensorRef:
-        kernel = per_axis(kernel_size, rank)
-        window = _window(kernel, stride, padding, dilation, ceil_mode)
-        y = d.add("max_pool", add_batch_axis(d, self, rank), at=at.Pool(window))
-        return drop_batch_axis(d, y, self, rank)
+    @takes(MaxPoolArgs)
+    def convert(d: Lowering, args: MaxPoolArgs) -> TensorRef:
+        kernel = per_axis(args.kernel_size, rank)
+        window = _window(kernel, args.stride, args.padding, args.dilation, args.ceil_mode)
+        y = d.add("max_pool", add_batch_axis(d, args.self, rank), at=at.Pool(window))
+        return drop_batch_axis(d, y, args.self, rank)
 
     return convert
 
@@ -51,42 +56,39 @@ def max_pool(rank: int) -> OneOutput:
 def max_pool_with_indices(rank: int) -> Converter:
     """As `max_pool`, with the index of each maximum as a second output."""
 
-    def convert(
-        d: Lowering,
-        self: TensorRef,
-        kernel_size: IntOrInts,
-        stride: IntOrInts | None = None,
-        padding: IntOrInts = 0,
-        dilation: IntOrInts = 1,
-        ceil_mode: bool = False,
-    ) -> list[TensorRef]:
-        kernel = per_axis(kernel_size, rank)
-        window = _window(kernel, stride, padding, dilation, ceil_mode)
-        x = add_batch_axis(d, self, rank)
+    @takes(MaxPoolArgs)
+    def convert(d: Lowering, args: MaxPoolArgs) -> list[TensorRef]:
+        kernel = per_axis(args.kernel_size, rank)
+        window = _window(kernel, args.stride, args.padding, args.dilation, args.ceil_mode)
+        x = add_batch_axis(d, args.self, rank)
         outputs = d.several("max_pool", x, at=at.Pool(window, indices=True))
-        return [drop_batch_axis(d, y, self, rank) for y in outputs]
+        return [drop_batch_axis(d, y, args.self, rank) for y in outputs]
 
     return convert
+
+
+class AvgPoolArgs(Struct, frozen=True):
+    """Arguments of aten::avg_pool1d, 2d and 3d."""
+
+    self: TensorRef
+    kernel_size: IntOrInts
+    stride: IntOrInts | None = None
+    padding: IntOrInts = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
 
 
 def avg_pool(rank: int) -> OneOutput:
     """A converter of `avg_pool1d`, `avg_pool2d` or `avg_pool3d`."""
 
-    def convert(
-        d: Lowering,
-        self: TensorRef,
-        kernel_size: IntOrInts,
-        stride: IntOrInts | None = None,
-        padding: IntOrInts = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        *_: object,
-    ) -> TensorRef:
-        kernel = per_axis(kernel_size, rank)
-        window = _window(kernel, stride, padding, 1, ceil_mode)
-        attrs = at.Pool(window, bool(count_include_pad))
-        y = d.add("avg_pool", add_batch_axis(d, self, rank), at=attrs)
-        return drop_batch_axis(d, y, self, rank)
+    @takes(AvgPoolArgs)
+    def convert(d: Lowering, args: AvgPoolArgs) -> TensorRef:
+        kernel = per_axis(args.kernel_size, rank)
+        window = _window(kernel, args.stride, args.padding, 1, args.ceil_mode)
+        attrs = at.Pool(window, bool(args.count_include_pad))
+        y = d.add("avg_pool", add_batch_axis(d, args.self, rank), at=attrs)
+        return drop_batch_axis(d, y, args.self, rank)
 
     return convert
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten import activation, convolution, linear, normalization, pooling
 from layerscope.formats.torch.aten.layout import dropout as float_dropout
 from layerscope.formats.torch.aten.quantization import (
@@ -23,7 +25,7 @@ from layerscope.formats.torch.aten.recurrent import State
 from layerscope.formats.torch.aten.recurrent import recurrent as float_recurrent
 from layerscope.formats.torch.aten.reduction import MEAN
 from layerscope.formats.torch.aten.resize import upsample
-from layerscope.formats.torch.aten.signatures import Converter, OneOutput, Operand
+from layerscope.formats.torch.aten.signatures import Converter, OneOutput, Operand, takes
 from layerscope.formats.torch.dtypes import FLOATS
 from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.formats.torch.packed import SCALES, Pack
@@ -249,60 +251,73 @@ def relu6(d: Lowering, x: TensorRef, inplace: bool = False) -> TensorRef:
     return d.add("relu6", x, at=at.Activation(in_place=inplace))
 
 
-def dropout(
-    d: Lowering, x: TensorRef, scale: float, zero_point: int, p: float = 0.5, train: bool = True
-) -> TensorRef:
-    return float_dropout(d, x, p, train)
+class QuantizedDropoutArgs(Struct, frozen=True):
+    """Arguments of quantized::dropout."""
+
+    x: TensorRef
+    scale: float
+    zero_point: int
+    p: float = 0.5
+    train: bool = True
+
+
+@takes(QuantizedDropoutArgs)
+def dropout(d: Lowering, args: QuantizedDropoutArgs) -> TensorRef:
+    return float_dropout(d, args.x, args.p, args.train)
 
 
 # Norms
 
 
+class QuantizedBatchNormArgs(Struct, frozen=True):
+    """Arguments of quantized::batch_norm and its forms by rank."""
+
+    x: TensorRef
+    weight: TensorRef | None
+    bias: TensorRef | None
+    mean: TensorRef
+    var: TensorRef
+    eps: float
+    output_scale: float = 1.0
+    output_zero_point: int = 0
+
+
 def batch_norm(*, relu: bool = False) -> OneOutput:
     """A converter of a batch norm with a fused ReLU."""
 
-    def convert(
-        d: Lowering,
-        x: TensorRef,
-        weight: TensorRef | None,
-        bias: TensorRef | None,
-        mean: TensorRef,
-        var: TensorRef,
-        eps: float,
-        *_: object,
-    ) -> TensorRef:
-        wide = dequantized(d, x)
-        y = normalization.batch_norm(d, wide, weight, bias, mean, var, False, 0.1, eps)
-        return quantized(d, y, x.dtype, relu)
+    @takes(QuantizedBatchNormArgs)
+    def convert(d: Lowering, args: QuantizedBatchNormArgs) -> TensorRef:
+        wide = dequantized(d, args.x)
+        y = normalization.batch_norm(
+            d, wide, args.weight, args.bias, args.mean, args.var, False, 0.1, args.eps
+        )
+        return quantized(d, y, args.x.dtype, relu)
 
     return convert
 
 
-def layer_norm(
-    d: Lowering,
-    x: TensorRef,
-    normalized_shape: Sequence[int],
-    weight: TensorRef | None,
-    bias: TensorRef | None,
-    eps: float,
-    *_: object,
-) -> TensorRef:
-    wide = dequantized(d, x)
-    y = normalization.layer_norm(d, wide, normalized_shape, weight, bias, eps)
-    return quantized(d, y, x.dtype)
+class QuantizedNormArgs(Struct, frozen=True):
+    """Arguments of quantized::layer_norm and group_norm."""
+
+    x: TensorRef
+    normalized: int | Sequence[int]  # num_groups, or normalized_shape
+    weight: TensorRef | None
+    bias: TensorRef | None
+    eps: float
+    output_scale: float = 1.0
+    output_zero_point: int = 0
 
 
-def group_norm(
-    d: Lowering,
-    x: TensorRef,
-    num_groups: int,
-    weight: TensorRef | None,
-    bias: TensorRef | None,
-    eps: float,
-    *_: object,
-) -> TensorRef:
-    y = normalization.group_norm(d, dequantized(d, x), num_groups, weight, bias, eps)
-    return quantized(d, y, x.dtype)
+def norm(converter: OneOutput) -> OneOutput:
+    """A converter of a layer norm or group norm, between a dequantize and a quantize."""
+
+    @takes(QuantizedNormArgs)
+    def convert(d: Lowering, args: QuantizedNormArgs) -> TensorRef:
+        wide = dequantized(d, args.x)
+        y = converter(d, wide, args.normalized, args.weight, args.bias, args.eps)
+        return quantized(d, y, args.x.dtype)
+
+    return convert
 
 
 def instance_norm(
@@ -368,8 +383,8 @@ QUANTIZED: dict[str, Converter] = {
     **{f"max_pool{n}d": pooling.max_pool(n) for n in (1, 2)},
     **{f"batch_norm{end}": batch_norm() for end in ("", "1d", "2d", "3d")},
     **{f"batch_norm{end}_relu": batch_norm(relu=True) for end in ("", "1d", "2d", "3d")},
-    "layer_norm": layer_norm,
-    "group_norm": group_norm,
+    "layer_norm": norm(normalization.layer_norm),
+    "group_norm": norm(normalization.group_norm),
     "instance_norm": instance_norm,
 }
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten.control import constant
 from layerscope.formats.torch.aten.indexing import require_index
 from layerscope.formats.torch.aten.layout import reshape
 from layerscope.formats.torch.aten.linear import euclidean_dist
 from layerscope.formats.torch.aten.reduction import reduce_axes
-from layerscope.formats.torch.aten.signatures import Converter, DType, OneOutput, Operand
+from layerscope.formats.torch.aten.signatures import Converter, DType, OneOutput, Operand, takes
 from layerscope.formats.torch.dtypes import INEXACT, name_of
 from layerscope.formats.torch.lowering import Lowering, TensorRef, axis
 from layerscope.graph import attributes as at
@@ -178,26 +180,36 @@ def pdist(d: Lowering, self: TensorRef, p: float = 2.0) -> TensorRef:
 # Bags of embeddings
 
 
-def embedding_bag(
-    d: Lowering,
-    weight: TensorRef,
-    indices: TensorRef,
-    offsets: TensorRef,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: TensorRef | None = None,
-    include_last_offset: bool = False,
-    *_: object,
-) -> TensorRef:
+class EmbeddingBagArgs(Struct, frozen=True):
+    """Arguments of aten::embedding_bag and its forms with another name."""
+
+    weight: TensorRef
+    indices: TensorRef
+    offsets: TensorRef
+    scale_grad_by_freq: bool = False
+    mode: int = 0
+    sparse: bool = False
+    per_sample_weights: TensorRef | None = None
+    include_last_offset: bool = False
+    padding_idx: int | None = None
+
+
+@takes(EmbeddingBagArgs)
+def embedding_bag(d: Lowering, args: EmbeddingBagArgs) -> TensorRef:
     """The sum, mean or maximum of the rows of each bag."""
-    require_index(indices, offsets)
-    bags = offsets.shape[0] - bool(include_last_offset)
-    attrs = at.EmbeddingBag(weight.shape[0], weight.shape[1], bags, BAG_MODES[mode])
-    inputs = [indices, offsets, *([] if per_sample_weights is None else [per_sample_weights])]
-    if not weight.stored or weight.dtype != d.floating:
-        return _computed_bags(d, d.add("gather", weight, indices, at=at.Gather(0)), attrs, inputs)
-    return d.add("embedding_bag", *inputs, at=attrs, holds={"weight": weight})
+    require_index(args.indices, args.offsets)
+    bags = args.offsets.shape[0] - bool(args.include_last_offset)
+    attrs = at.EmbeddingBag(args.weight.shape[0], args.weight.shape[1], bags, BAG_MODES[args.mode])
+    inputs = [
+        args.indices,
+        args.offsets,
+        *([] if args.per_sample_weights is None else [args.per_sample_weights]),
+    ]
+    if not args.weight.stored or args.weight.dtype != d.floating:
+        return _computed_bags(
+            d, d.add("gather", args.weight, args.indices, at=at.Gather(0)), attrs, inputs
+        )
+    return d.add("embedding_bag", *inputs, at=attrs, holds={"weight": args.weight})
 
 
 def _computed_bags(

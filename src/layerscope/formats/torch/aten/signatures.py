@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TypeVar
 
-from layerscope.formats.torch.lowering import TensorRef
+from layerscope.formats.torch.lowering import Lowering, TensorRef
 
 Scalar = int | float | complex  # `Scalar` of an ATen schema
 Operand = TensorRef | int | float | complex  # `Tensor` in one overload, `Scalar` in another
@@ -16,3 +18,25 @@ Converter = Callable[
     ..., TensorRef | list[TensorRef]
 ]  # of (d, *args, **kwargs) as PyTorch passes them
 OneOutput = Callable[..., TensorRef]  # a converter of an operator with one output
+
+Args = TypeVar("Args")
+Outputs = TypeVar("Outputs")
+
+
+def takes(
+    arguments: Callable[..., Args],
+) -> Callable[[Callable[[Lowering, Args], Outputs]], Callable[..., Outputs]]:
+    """Decorate a converter that takes its arguments as one Struct.
+
+    The fields of the Struct have the names, order and defaults of the operator's schema. The
+    converter is called as others are, with single arguments; wrong ones raise TypeError.
+    """
+
+    def decorate(convert: Callable[[Lowering, Args], Outputs]) -> Callable[..., Outputs]:
+        @wraps(convert)
+        def converter(d: Lowering, *args: object, **kwargs: object) -> Outputs:
+            return convert(d, arguments(*args, **kwargs))
+
+        return converter
+
+    return decorate

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from layerscope.formats.torch.aten.control import constant
 from layerscope.formats.torch.aten.layout import reshape, unsqueeze
-from layerscope.formats.torch.aten.signatures import Converter, IntOrInts
+from layerscope.formats.torch.aten.signatures import Converter, IntOrInts, takes
 from layerscope.formats.torch.lowering import Lowering, TensorRef, Unsupported
 from layerscope.graph import attributes as at
 from layerscope.ops.spec import axis_of
@@ -50,21 +52,25 @@ def select(d: Lowering, self: TensorRef, dim: int, index: int) -> TensorRef:
     return reshape(d, row, (*self.shape[:axis], *self.shape[axis + 1 :]))
 
 
-def slice_scatter(
-    d: Lowering,
-    self: TensorRef,
-    src: TensorRef,
-    dim: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> TensorRef:
+class SliceScatterArgs(Struct, frozen=True):
+    """Arguments of aten::slice_scatter."""
+
+    self: TensorRef
+    src: TensorRef
+    dim: int = 0
+    start: int | None = None
+    end: int | None = None
+    step: int = 1
+
+
+@takes(SliceScatterArgs)
+def slice_scatter(d: Lowering, args: SliceScatterArgs) -> TensorRef:
     """A copy of `self` with `src` written into a slice."""
-    taken = range(*slice(start, end, step).indices(self.shape[dim]))
+    taken = range(*slice(args.start, args.end, args.step).indices(args.self.shape[args.dim]))
     if not taken:
         raise Unsupported("an empty slice")
-    attrs = _slice_of(taken, dim % self.rank, step)
-    return d.add("insert", self, d.cast(src, self.dtype), at=attrs)
+    attrs = _slice_of(taken, args.dim % args.self.rank, args.step)
+    return d.add("insert", args.self, d.cast(args.src, args.self.dtype), at=attrs)
 
 
 def select_scatter(d: Lowering, self: TensorRef, src: TensorRef, dim: int, index: int) -> TensorRef:
