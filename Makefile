@@ -89,9 +89,9 @@ bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
 
 # --no-deps, because they would install another torch; the libraries they import are listed here.
-PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm
-IMPORTED := einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo pydantic \
-  PyYAML safetensors setuptools tabulate termcolor tqdm yacs
+PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm mmengine
+IMPORTED := addict einops hjson huggingface_hub iopath msgpack numpy platformdirs portalocker psutil \
+  py-cpuinfo pydantic PyYAML rich safetensors setuptools tabulate termcolor tqdm yacs yapf
 
 $(VENV)/peers: $(VENV)/torch
 	$(PIP) install --constraint constraints.txt $(IMPORTED)
