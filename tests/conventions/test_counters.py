@@ -107,7 +107,7 @@ def test_a_figure_nobody_gives() -> None:
     assert answer is not None
     assert answer.matches == ()
     assert len(answer.nearest) == 3
-    assert "no way of counting" in str(explain("vgg16", figure="1.234567G"))
+    assert "given by no counter of this version" in str(explain("vgg16", figure="1.234567G"))
 
 
 def test_the_precision_of_a_figure() -> None:

@@ -1,7 +1,7 @@
 """Every documented form of NET, and every command that takes one, as two tables.
 
-`tests/formats/test_network_forms.py` crosses them without PyTorch, `tests/formats/test_torch_network_forms.py` the
-forms that need it.
+`tests/formats/test_network_forms.py` crosses them without PyTorch,
+`tests/formats/test_torch_network_forms.py` the forms that need it.
 """
 
 from __future__ import annotations

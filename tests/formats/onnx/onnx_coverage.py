@@ -1,6 +1,7 @@
 """How many operators of ONNX and of ONNX Runtime have a rule, a bound or a stated reason.
 
-python -m tests.formats.onnx.onnx_coverage prints the numbers of each domain, and lists what has none.
+python -m tests.formats.onnx.onnx_coverage prints the numbers of each domain, and lists
+what has none.
 """
 
 from __future__ import annotations
