@@ -82,16 +82,17 @@ def write(report: Report) -> str:
     input_size = prod(map(prod, sizes)) * 4.0 / MIB
     output_size = abs(2.0 * sum(row.elements for row in rows) * 4.0 / MIB)
     params_size = params * 4.0 / MIB
+    more = " + ?" if report.coverage.unknown else ""
     lines += [
         DOUBLE_RULE,
-        f"Total params: {params:,}",
-        f"Trainable params: {trainable:,}",
-        f"Non-trainable params: {params - trainable:,}",
+        f"Total params: {params:,}{more}",
+        f"Trainable params: {trainable:,}{more}",
+        f"Non-trainable params: {params - trainable:,}{more}",
         RULE,
         f"Input size (MB): {input_size:.2f}",
-        f"Forward/backward pass size (MB): {output_size:.2f}",
-        f"Params size (MB): {params_size:.2f}",
-        f"Estimated Total Size (MB): {params_size + output_size + input_size:.2f}",
+        f"Forward/backward pass size (MB): {output_size:.2f}{more}",
+        f"Params size (MB): {params_size:.2f}{more}",
+        f"Estimated Total Size (MB): {params_size + output_size + input_size:.2f}{more}",
         RULE,
     ]
     return "\n".join(lines) + "\n"
