@@ -1,6 +1,7 @@
 # make check          format, lint, types, import direction, smoke test
 # make test           all tests that need neither PyTorch nor the network
-# make test-torch     the tests that need PyTorch: installs torch, torchvision, timm, transformers
+# make test-torch     the tests that need PyTorch: installs torch, torchvision, timm, transformers,
+#                     torchsummary
 # make test-lower     the whole zoo as ONNX models in ONNX Runtime: minutes, and 8 GB of memory
 # make test-models    real ONNX models in ONNX Runtime: downloads them into a cache
 # make test-peers     other counters of PyTorch models against our conventions: 20 minutes
@@ -61,11 +62,11 @@ test-lower: $(VENV)/dev
 test-models: $(VENV)/dev
 	$(BIN)/pytest tests/formats/onnx/test_onnx_models.py -m 'slow or not slow' $(ARGS)
 
-# The CPU build of torch, named in constraints.txt. --no-deps, because torchvision and timm would
-# install another build.
+# The CPU build of torch, named in constraints.txt. --no-deps, because torchvision, timm and
+# torchsummary would install another build.
 $(VENV)/torch: $(VENV)/dev
 	$(PIP) install --constraint constraints.txt torch pillow transformers onnxscript
-	$(PIP) install --constraint constraints.txt --no-deps torchvision timm
+	$(PIP) install --constraint constraints.txt --no-deps torchvision timm torchsummary
 	@touch $@
 
 TORCH_TESTS := $(shell find tests -name 'test_torch_*.py' -o -name 'test_*_torch.py' | sort)
@@ -89,9 +90,9 @@ bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
 
 # --no-deps, because they would install another torch; the libraries they import are listed here.
-PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm
-IMPORTED := einops hjson huggingface_hub iopath msgpack numpy portalocker psutil py-cpuinfo pydantic \
-  PyYAML safetensors setuptools tabulate termcolor tqdm yacs
+PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm mmengine
+IMPORTED := addict einops hjson huggingface_hub iopath msgpack numpy platformdirs portalocker psutil \
+  py-cpuinfo pydantic PyYAML rich safetensors setuptools tabulate termcolor tqdm yacs yapf
 
 $(VENV)/peers: $(VENV)/torch
 	$(PIP) install --constraint constraints.txt $(IMPORTED)

@@ -37,8 +37,9 @@ class Expected(NamedTuple):
     activations: int
 
 
-# flop_counter prints no parameters; activations are those of fvcore, timm and the documents of
-# MatConvNet, Netscope and CS231n. No other prints any: ours stay, which are without the input.
+# flop_counter prints no parameters; activations are those of fvcore, mmengine, timm and the
+# documents of MatConvNet, Netscope and CS231n. No other prints any: ours stay, without the
+# input.
 EXPECTED = {
     "exact": Expected(USED, 2 * MACS + BIASES + RELU, 2 * MACS + BIASES + RELU, WRITTEN),
     "matconvnet": Expected(USED, None, 2 * MACS + BIASES + RELU, WRITTEN + INPUT),
@@ -49,6 +50,7 @@ EXPECTED = {
     "flop_counter": Expected(USED + UNUSED, 1200, 1200, WRITTEN),
     "fvcore": Expected(343, 600, 2 * MACS, 50),
     "timm": Expected(343, 600, 2 * MACS, 50),
+    "mmengine": Expected(343, 600, 2 * MACS, 50),
     "torchinfo": Expected(343, 650, 2 * MACS + BIASES, WRITTEN),
     "ptflops": Expected(120, 730, 2 * MACS + BIASES + 2 * RELU, WRITTEN),
     "ptflops-aten": Expected(120, 650, 2 * MACS + BIASES, WRITTEN),
@@ -114,6 +116,7 @@ CALLED = {
     "flop_counter": ("FLOPs", 2),
     "fvcore": ("flops", 1),
     "timm": ("MACs", 1),
+    "mmengine": ("flops", 1),
     "torchinfo": ("mult-adds", 1),
     "ptflops": ("MACs", 1),
     "ptflops-aten": ("MACs", 1),
@@ -165,6 +168,7 @@ ONE_KERNEL = "without gradients PyTorch runs them as one kernel it does not"
 # network, counter -> what differs, and the cause it is known for
 CAUSES = {
     ("vit_b_16", "fvcore"): ("attention modules missed", f"{ONE_KERNEL} know"),
+    ("vit_b_16", "mmengine"): ("attention modules missed", f"{ONE_KERNEL} know"),
     ("vit_b_16", "ptflops-aten"): ("attention modules missed", f"{ONE_KERNEL} know"),
     ("vit_b_16", "calflops"): ("attention modules missed", f"{ONE_KERNEL} wrap"),
     ("vit_b_16", "deepspeed"): ("attention modules missed", f"{ONE_KERNEL} wrap"),

@@ -195,15 +195,18 @@ def test_column_total_drop_in_and_json_are_the_tool_s_figure(name: str, tool: st
     assert analysis.total() == sum(analysis.by_operator().values()) == figure
 
 
-@pytest.mark.parametrize("tool", ["fvcore"])
+@pytest.mark.parametrize("tool", ["fvcore", "mmengine"])
 @pytest.mark.parametrize("name", ["resnet18", "densenet121", "swin_t"])
-def test_figures_of_modules_are_fvcores(name: str, tool: str) -> None:
-    from fvcore.nn import FlopCountAnalysis
-
+def test_figures_of_modules_are_the_tool_s(name: str, tool: str) -> None:
     import layerscope
 
+    if tool == "fvcore":
+        from fvcore.nn import FlopCountAnalysis as Analysis
+    else:
+        from mmengine.analysis import FlopAnalyzer as Analysis
+
     model, args = built(name)
-    theirs = FlopCountAnalysis(model.eval(), tuple(args))
+    theirs = Analysis(model.eval(), tuple(args))
     theirs = theirs.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
     ours = layerscope.FlopCountAnalysis(model, args, like=tool).by_module()
     found = dict(theirs.by_module())

@@ -1,21 +1,19 @@
-"""Products of random shapes, against the fvcore that is installed: run by make test-peers."""
+"""Products of random shapes against the installed fvcore and mmengine: run by make test-peers."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from layerscope import analyze
-from tests.conventions.peers.tools import fvcore
+from tests.conventions.peers.tools import fvcore, mmengine
 from tests.formats.torch.torch_nets import Doing, nn, torch
 
 pytestmark = [
     pytest.mark.peers,
-    pytest.mark.skipif(find_spec("fvcore") is None, reason="fvcore is not installed"),
     pytest.mark.filterwarnings("ignore"),
 ]
 Shape = tuple[int, ...]
@@ -40,7 +38,7 @@ def matmul(draw: random.Random) -> Case:
     m, k, n = size(draw), size(draw), size(draw)
     a, b = batches(draw)
     one = draw.choice(((*a, m, k), (*a, m, k), (*a, m, k), (k,)))
-    two = draw.choice(((*b, k, n), (*b, k, n), (*b, k, n), (k,)))  # of a vector it has no figure
+    two = draw.choice(((*b, k, n), (*b, k, n), (*b, k, n), (k,)))  # fvcore fails on a vector
     return Doing(torch.matmul), [one, two]
 
 
@@ -98,19 +96,25 @@ FAMILIES: dict[str, Callable[[random.Random], Case]] = {
 }  # fmt: skip
 
 
+TOOLS = {"fvcore": (fvcore, ("fvcore", "timm")), "mmengine": (mmengine, ("mmengine",))}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_figures_of_random_products(family: str) -> None:
+def test_figures_of_random_products(family: str, tool: str) -> None:
+    pytest.importorskip(tool, reason=f"{tool} is not installed")
+    ask, conventions = TOOLS[tool]
     wrong = []
     for seed in range(120):
         draw = random.Random(f"{family} {seed}")
         model, shapes = FAMILIES[family](draw)
         given = [torch.zeros(shape) for shape in shapes]
         try:
-            said = fvcore(model, given)
+            said = ask(model, given)
         except Exception as error:  # it asserts, or has no formula for the shape
             said = None
             what = f"{type(error).__name__} {error}"
-        for like in ("fvcore", "timm"):
+        for like in conventions:
             report = analyze(model, input_data=given, like=like)
             found = (report.totals.convention_ops, report.totals.convention_activations)
             told = f"seed {seed}: {getattr(model, 'call', model)} {shapes} {like}"
@@ -118,5 +122,5 @@ def test_figures_of_random_products(family: str) -> None:
             if noted != (said is None):
                 wrong.append(f"{told}: {report.notes}, it says {said or what}")
             elif said is not None and found != (said.ops, said.activations):
-                wrong.append(f"{told}: {found}, fvcore {said.ops, said.activations}")
+                wrong.append(f"{told}: {found}, {tool} {said.ops, said.activations}")
     assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:15])

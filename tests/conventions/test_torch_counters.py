@@ -17,7 +17,7 @@ def captured(forward: Any, *shapes: tuple[int, ...], like: str = "fvcore") -> Re
     return analyze(Doing(forward), input_data=given, like=like)
 
 
-@pytest.mark.parametrize("name", ["fvcore", "timm"])
+@pytest.mark.parametrize("name", ["fvcore", "timm", "mmengine"])
 def test_a_product_that_broadcasts(name: str) -> None:
     """Of which fvcore counts the first tensor and the columns of the second, as it prints."""
     for one, two, figure, made in (
@@ -49,6 +49,16 @@ def test_where_a_tool_has_no_figure_the_report_says_so() -> None:
     assert note.startswith("fvcore raises an error here: its formula for matmul")
     assert json.loads(report.to_json())["notes"] == [note]
     assert captured(lambda a, b: a @ b, (3, 4), (4,), like="exact").notes == ()
+
+
+def test_mmengine_counts_a_product_with_a_vector() -> None:
+    for one, two, figure in (((3, 4), (4,), 12), ((4,), (4,), 4), ((2, 3, 4), (4,), 24)):
+        report = captured(lambda a, b: a @ b, one, two, like="mmengine")
+        assert report.notes == ()
+        assert report.totals.convention_ops == figure
+    report = analyze(nn.LayerNorm(4), input_data=torch.empty(4, device="meta"), like="mmengine")
+    [note] = report.notes
+    assert note.startswith("mmengine raises an error here: its formula for layer_norm")
 
 
 def test_a_caveat_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,8 @@ from layerscope.errors import UnknownName
 TABLES = ("matconvnet", "netscope", "cs231n", "boda")
 # Counters of PyTorch models, which `explain` compares.
 COUNTERS = (
-    "torchvision", "flop_counter", "fvcore", "timm", "torchinfo", "ptflops", "ptflops-aten", "thop",
-    "calflops", "deepspeed",
+    "torchvision", "flop_counter", "fvcore", "timm", "mmengine", "torchinfo", "ptflops",
+    "ptflops-aten", "thop", "calflops", "deepspeed",
 )  # fmt: skip
 CONVENTIONS = (EXACT.name, *TABLES, *COUNTERS)
 

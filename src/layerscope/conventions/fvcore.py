@@ -5,7 +5,7 @@ As it traces a model on a CPU without gradients.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.counted_nodes import CountedNode
@@ -64,24 +64,35 @@ def _conv(node: CountedNode) -> Ops:
     return FREE if _pads_by_name(node) else products(node)
 
 
+def fails_on_norm(node: CountedNode) -> bool:
+    """Whether its formula for a norm raises on these shapes."""
+    return node.function in NORMS and node.op != "scale" and not 2 <= len(node.call.x) <= 5
+
+
 def _fails(node: CountedNode) -> bool:
     """Whether its formula for the function raises on these shapes."""
-    if node.function in NORMS:
-        return node.op != "scale" and not 2 <= len(node.call.x) <= 5
-    return node.function == "matmul" and len(node.call.inputs[1]) < 2
+    vector = node.function == "matmul" and len(node.call.inputs[1]) < 2
+    return vector or fails_on_norm(node)
+
+
+def notes_on_failures(
+    tool: str, fails: Callable[[CountedNode], bool], nodes: Iterable[CountedNode]
+) -> tuple[str, ...]:
+    """One note per function on whose shapes the tool's formula raises."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        if not node.fused and fails(node):
+            found.setdefault(node.function, []).append(node.name)
+    return tuple([
+        f"{tool} raises an error here: its formula for {function} does not take the shapes of "
+        f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+        for function, names in found.items()
+    ])  # fmt: skip
 
 
 def caveats(nodes: Iterable[CountedNode]) -> tuple[str, ...]:
     """Functions on whose shapes its formula raises."""
-    found: dict[str, list[str]] = {}
-    for node in nodes:
-        if not node.fused and _fails(node):
-            found.setdefault(node.function, []).append(node.name)
-    return tuple([
-        f"fvcore raises an error here: its formula for {function} does not take the shapes of "
-        f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
-        for function, names in found.items()
-    ])  # fmt: skip
+    return notes_on_failures("fvcore", _fails, nodes)
 
 
 RULES: dict[str, Rule] = {

@@ -169,6 +169,7 @@ class Graph(Struct, frozen=True, gc=False):
     kinds: Mapping[str, str] = {}  # module path -> class, with its package unless that is torch.nn
     # module path -> number of paths to it, if several; `places` in JSON
     module_uses: Mapping[str, int] = field(default_factory=dict, name="places")
+    containers: frozenset[str] = frozenset()  # paths of every nn.Sequential and nn.ModuleList
     dtype: str = "fp32"  # of floating-point results of integers, such as embeddings
     notes: tuple[str, ...] = ()  # remarks of the reader of the file
     unused: tuple[Param, ...] = ()  # parameters of the model that no node uses

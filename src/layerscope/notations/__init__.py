@@ -45,6 +45,7 @@ NOTATIONS = {
     "cs231n.md": Notation("cs231n", "write_markdown", "cs231n", "the course notes' Markdown table"),
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
     "module": Notation("module", "write", "exact", "what PyTorch prints for a model"),
+    "torchsummary": Notation("torchsummary", "write", "exact", "what torchsummary prints"),
     "boda": Notation("boda", "write", "boda", "Boda's per-layer profile"),
 }
 

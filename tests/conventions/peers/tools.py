@@ -69,6 +69,18 @@ def timm(model: Any, args: Any) -> Said:
                 module.fused_attn = True
 
 
+def mmengine(model: Any, args: Any) -> Said:
+    from mmengine.analysis import ActivationAnalyzer, FlopAnalyzer, parameter_count
+
+    logging.disable(logging.WARNING)
+    flops, activations = (
+        kind(model, tuple(args)).unsupported_ops_warnings(False).uncalled_modules_warnings(False)
+        for kind in (FlopAnalyzer, ActivationAnalyzer)
+    )
+    count = parameter_count(model)[""]
+    return Said(count, int(flops.total()), activations=int(activations.total()))
+
+
 def torchinfo(model: Any, args: Any) -> Said:
     from torchinfo import summary
 
@@ -125,6 +137,7 @@ TOOLS: dict[str, tuple[str, Callable[[Any, Any], Said]]] = {
     "flop_counter": ("torch", flop_counter),
     "fvcore": ("fvcore", fvcore),
     "timm": ("timm", timm),
+    "mmengine": ("mmengine", mmengine),
     "torchinfo": ("torchinfo", torchinfo),
     "ptflops": ("ptflops", ptflops),
     "ptflops-aten": ("ptflops", ptflops_aten),

@@ -26,6 +26,8 @@ def assemble(name: str, run: Capture, outputs: tuple[str, ...], notes: tuple[str
     unused = unused_params(tracker.param_table, tracker.used)
     if unused:
         notes = (*notes, unused_note(unused))
+    nn = run.torch.nn
+    containers = {cls for cls in classes if issubclass(cls, (nn.Sequential, nn.ModuleList))}
     printed = {cls for cls in classes if cls.__name__ in PRINTED}
     return Graph(
         name=name,
@@ -39,6 +41,7 @@ def assemble(name: str, run: Capture, outputs: tuple[str, ...], notes: tuple[str
         },
         kinds={info.path: classes[info.cls] for info in modules},
         module_uses=table.uses(),
+        containers=frozenset([info.path for info in modules if info.cls in containers]),
         dtype=run.floating,
         notes=notes,
         unused=tuple(unused),
