@@ -68,13 +68,24 @@ class Gemm(Struct, frozen=True, gc=False):
 class Call(Struct, frozen=True, eq=False, gc=False):
     """One use of an op: its attributes and the shapes of its inputs and outputs.
 
-    Calls are equal only to themselves, so a call is a cheap dict key. `ops.calls.infer_call`
-    returns the same call for the same op, attributes and shapes.
+    A call is hashed by identity, so that it is a cheap key of caches: only the same object is
+    found. `ops.calls.infer_call` returns the same call for the same op, attributes and shapes.
+    Comparison is by value, so that a report is equal to its copy.
     """
 
     attributes: Any
     inputs: tuple[Shape, ...]
     outputs: tuple[Shape, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Call)
+            and self.inputs == other.inputs
+            and self.outputs == other.outputs
+            and bool(self.attributes == other.attributes)
+        )
+
+    __hash__ = object.__hash__
 
     @property
     def x(self) -> Shape:
