@@ -45,6 +45,29 @@ def test_the_readme_names_every_command_and_form() -> None:
         assert f"`{name}`" in text or f"layerscope {name}" in text, name
 
 
+def test_the_contributors_map_names_every_folder_and_file() -> None:
+    """Folders of the package, and files of the folders that have a table of their own."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "layerscope"
+    folders = {path.parent for path in package.rglob("__init__.py")} - {package}
+    missing = [str(f) for f in folders if f"`{f.name}/`" not in text and f"/{f.name}/`" not in text]
+    assert not missing
+    for part in ("formats/torch", "formats/torch/aten", "formats/onnx", "formats/onnx/converters"):
+        for path in (package / part).glob("*.py"):
+            assert path.stem == "__init__" or f"| `{path.name}` |" in text, path
+
+
+def test_the_contributors_guide_names_files_and_tests_that_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipes = text[text.index("## Recipes") : text.index("## Habits")]
+    sources = [ROOT / "src" / "layerscope", ROOT / "src" / "layerscope" / "formats" / "torch", ROOT]
+    for name in re.findall(r"`([\w./-]+\.(?:py|md|toml|txt))(?:::\w+)?`", recipes):
+        near = list((ROOT / "tests").rglob(name)) + list((ROOT / "src").rglob(name))
+        assert near or any((folder / name).exists() for folder in sources), name
+    for path, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", recipes):
+        assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8"), test
+
+
 def test_no_page_links_to_a_missing_file() -> None:
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):

@@ -9,6 +9,7 @@ import pytest
 
 from layerscope.cli import COMMANDS as ALL_COMMANDS
 from layerscope.cli import run
+from layerscope.formats import FORMATS, is_file, recognise_file
 from tests.formats.network_forms import COMMANDS, FORMS, MISTAKES, kept_run, text
 
 PLAIN = [name for name, form in FORMS.items() if not form.torch]
@@ -89,6 +90,18 @@ def test_a_missing_file_names_those_that_are_near(
 def test_all_commands_that_take_a_network_are_in_the_table() -> None:
     taken = {command.before[0] for command in COMMANDS.values()}
     assert taken == set(ALL_COMMANDS) - {"machine", "zoo", "completion"}
+
+
+def test_every_format_has_a_form(tmp_path: Path) -> None:
+    found = set()
+    for number, form in enumerate(FORMS.values()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        network = "" if form.torch else form.make(folder)
+        if is_file(network):
+            kind = recognise_file(network).format
+            found |= {kind.name} if kind else set()
+    assert found | {"pickle"} == {kind.name for kind in FORMATS}  # PyTorch writes pickles
 
 
 def test_every_form_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
