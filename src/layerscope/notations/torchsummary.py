@@ -41,7 +41,7 @@ CONTAINERS = (
 )  # fmt: skip
 
 
-class ModuleCall(Struct, frozen=True):
+class CalledModule(Struct, frozen=True):
     """One call of a module: its path, and the layers that ran in it."""
 
     path: str
@@ -144,13 +144,13 @@ def _arrays(report: Report) -> dict[str, tuple[Param, str]]:
     return found
 
 
-def _calls(report: Report) -> Iterator[ModuleCall]:
+def _calls(report: Report) -> Iterator[CalledModule]:
     """Calls of modules in the order in which they return."""
     is_flat = not report.graph.modules
     running: list[tuple[str, list[Layer]]] = []  # calls that have not returned, outermost first
     for layer in report.layers:
         if is_flat:
-            yield ModuleCall(layer.name, (layer,))
+            yield CalledModule(layer.name, (layer,))
             continue
         scope = [".".join(layer.scope[: n + 1]) for n in range(len(layer.scope))]
         kept = 0
@@ -161,19 +161,19 @@ def _calls(report: Report) -> Iterator[ModuleCall]:
         for _, inside in running:
             inside.append(layer)
         if layer.node.module:
-            yield ModuleCall(layer.node.module, (layer,))
+            yield CalledModule(layer.node.module, (layer,))
     yield from _returned(running, 0)
 
 
-def _returned(running: list[tuple[str, list[Layer]]], kept: int) -> Iterator[ModuleCall]:
+def _returned(running: list[tuple[str, list[Layer]]], kept: int) -> Iterator[CalledModule]:
     """End all calls but the outermost `kept`, innermost first."""
     while len(running) > kept:
         path, inside = running.pop()
-        yield ModuleCall(path, tuple(inside))
+        yield CalledModule(path, tuple(inside))
 
 
 def _outputs(
-    call: ModuleCall, readers: dict[str, list[Layer]], results: Iterable[str]
+    call: CalledModule, readers: dict[str, list[Layer]], results: Iterable[str]
 ) -> tuple[Shape | None, ...]:
     """Shapes of a call's outputs: of all its tensors that are used outside, or of its last one."""
     last = call.layers[-1]
