@@ -18,6 +18,7 @@ from layerscope.formats.torch.capture import capture
 from tests.formats.torch.torch_nets import (
     Bare,
     Branching,
+    Doing,
     Failing,
     Painted,
     Restless,
@@ -531,3 +532,20 @@ def test_a_capture_is_freed_as_soon_as_it_is_done(make: Callable[[], Any]) -> No
         assert alive() == before
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_fused_kernel_called_by_its_name_has_its_mask(by_name: bool) -> None:
+    """The CPU kernel takes the mask as a keyword."""
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+
+    def forward(x: Any, mask: Any) -> Any:
+        if by_name:
+            return kernel(x, x, x, 0.0, False, attn_mask=mask)[0]
+        return f.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    report = layerscope.summary(
+        Doing(forward), input_data=(torch.rand(1, 2, 16, 8), torch.rand(16, 16))
+    )
+    [layer] = [layer for layer in report.layers if layer.op == "attention"]
+    assert layer.ops.add == 2 * 16 * 16 * 3  # two of the softmax, one of the mask

@@ -83,17 +83,16 @@ def fused_attention(
     key: TensorRef,
     value: TensorRef,
     *args: object,
-    attn_bias: TensorRef | None = None,
-    is_causal: bool = False,
-    **_: object,
+    **kwargs: object,
 ) -> TensorRef:
     """A fused kernel called by its own name; only its first output is converted.
 
-    Kernels differ in the order of their arguments: the mask is the one tensor among them, and
-    `True` stands for is_causal.
+    Kernels differ in the names and the order of their arguments: the mask (attn_mask or attn_bias)
+    is the one tensor among them, and a positional `True` stands for is_causal.
     """
-    mask = next((ref for ref in args if isinstance(ref, TensorRef)), attn_bias)
-    causal = any(each is True for each in args) or bool(is_causal)
+    tensors = [each for each in (*args, *kwargs.values()) if isinstance(each, TensorRef)]
+    mask = tensors[0] if tensors else None
+    causal = any(each is True for each in args) or kwargs.get("is_causal") is True
     return scaled_dot_product_attention(d, query, key, value, mask, 0.0, causal)
 
 
