@@ -20,7 +20,7 @@ from layerscope.report.types import Layer, Report
 if TYPE_CHECKING:
     import torch  # noqa: TID251
 
-    from layerscope.formats.torch.live import InMode
+    from layerscope.formats.torch.frontend import InMode
 
 # torchinfo's column -> layerscope's
 COLUMNS = {
