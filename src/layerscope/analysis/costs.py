@@ -60,7 +60,7 @@ class _Work(NamedTuple):
 def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     """Cost of every node, by name. Nodes that share a call and no stored array share a cost."""
     stored = {param.name: param for param in graph.params}
-    sharing = _sharing(graph)
+    sharing, reads_none = _sharing(graph), frozenset(stored).isdisjoint
     seen: set[str] = set()
     found: dict[str, Cost] = {}
     calls, ends = shapes.calls, shapes.ends
@@ -73,7 +73,8 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
             found[name] = _cost(node, None, shapes, _shared_arrays(node, params, seen, stored))
             continue
         inputs, outputs = ends[name]
-        if name not in sharing and not node.note and not node.estimate:  # most nodes
+        shares = name in sharing
+        if not node.note and not node.estimate and (not shares or node.params is None):
             if len(inputs) == len(outputs) == 1:
                 key: Any = (call, node.times, inputs[0].dtype, outputs[0].dtype)
             else:
@@ -85,10 +86,18 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
                 params = params_of(node.op, call, outputs[0].dtype)
                 work = _cached_work(node, call, shapes, key[2:])
                 cached = COSTS[key] = _cost(node, work, shapes, _own_arrays(params))
-            found[name] = cached
-            continue
+            if not shares:  # most nodes
+                found[name] = cached
+                continue
+            if not inner and reads_none(node.inputs):
+                params = _stored(node, cached.params, stored)
+                storages = {param.storage for param in params}
+                if len(storages) == len(params) and seen.isdisjoint(storages):  # under other names
+                    seen |= storages
+                    found[name] = _with_params(cached, params)
+                    continue
         dtypes = tuple([tensor.dtype for tensor in (*inputs, *outputs)])
-        if name not in sharing:
+        if not shares:
             params = params_of(node.op, call, outputs[0].dtype)
             work = _cached_work(node, call, shapes, dtypes)
             found[name] = _cost(node, work, shapes, _own_arrays(params))
@@ -105,14 +114,23 @@ def costs(graph: Graph, shapes: Shapes) -> dict[str, Cost]:
     return found
 
 
+def _with_params(cost: Cost, params: tuple[Param, ...]) -> Cost:
+    """A cost with the same arrays under other storage names."""
+    return Cost(
+        cost.ops, params, params, cost.param_count, cost.buffer_count, cost.stored_bytes,
+        cost.read_bytes, cost.write_bytes, cost.gemm, cost.status, cost.note, cost.real_ops,
+    )  # fmt: skip
+
+
 def _sharing(graph: Graph) -> set[str]:
     """Nodes that share arrays with others, or whose arrays are given and not derived by a rule."""
-    given = {param.name: param.storage or param.name for param in graph.params}
+    reads_none = frozenset([param.name for param in graph.params]).isdisjoint
     found: set[str] = set()
-    storages = {*given.values()}
+    storages = {param.storage or param.name for param in graph.params}
     for node in graph.nodes:
-        reads = given and not given.keys().isdisjoint(node.inputs)
-        if reads or node.ties or node.params is not None:
+        params = node.params
+        given = params is not None and (params or node.op not in SPECS or SPECS[node.op].has_params)
+        if given or node.ties or not reads_none(node.inputs):
             found.add(node.name)
             storages.update((node.ties or {}).values())
             storages.update([param.storage for param in node.params or ()])
@@ -204,9 +222,13 @@ def _shared_arrays(
             first = tuple(reversed(new.values()))
             shared = next((param.storage for param in params if param.storage in seen), "")
         seen |= storages
-    inputs = stored.keys() & node.inputs  # counted as inputs
-    read_bytes = sum([param.bytes for param in params if param.name not in inputs])
-    return _Arrays(params, first, shared, *_sums(first), read_bytes)
+    learned, buffered, stored_bytes = _sums(first)
+    inputs = stored and stored.keys() & node.inputs  # counted as inputs
+    if first is params and not inputs:
+        read_bytes = stored_bytes
+    else:
+        read_bytes = sum([param.bytes for param in params if param.name not in inputs])
+    return _Arrays(params, first, shared, learned, buffered, stored_bytes, read_bytes)
 
 
 def _cost(node: Node, work: _Work | None, shapes: Shapes, arrays: _Arrays) -> Cost:
@@ -248,11 +270,12 @@ def _sums(params: tuple[Param, ...]) -> tuple[int, int, int]:
     """Learned elements, elements of running statistics, and bytes of all arrays."""
     learned = buffered = stored_bytes = 0
     for param in params:
-        stored_bytes += param.bytes
+        count = prod(param.shape)
+        stored_bytes += storage_bytes(count, param.dtype)
         if param.learnable:
-            learned += param.elements
+            learned += count
         elif param.role == "statistic":
-            buffered += param.elements
+            buffered += count
     return learned, buffered, stored_bytes
 
 

@@ -121,23 +121,41 @@ class _StorageTable:
         """Storages of all outputs; elements and bytes of new storage that each node writes."""
         written: dict[str, int] = {}
         written_bytes: dict[str, int] = {}
-        writes_all = {op: _writes_all(op, in_place) for op in {node.op for node in graph.nodes}}
-        owner, names, size, born, until = self.owner, self.names, self.size, self.born, self.until
+        ops = {node.op for node in graph.nodes}
+        writes_all = {op: _writes_all(op, in_place) for op in ops}
+        views = set() if self.inner else {op for op in ops if op in SPECS and SPECS[op].view}
+        owner, names, until = self.owner, self.names, self.until
+        add_name, add_size, add_born = names.append, self.size.append, self.born.append
+        add_until = until.append
         sizes, last_readers, ends, inner = self.sizes, self.last_readers, shapes.ends, self.inner
         for index, node in enumerate(graph.nodes):
+            given, results = ends[node.name]
+            if node.op in views and given and len(results) == 1:  # as `add_sharing`, inlined too
+                [tensor], source = results, given[0]
+                now = sizes.get((tensor.shape, tensor.dtype)) or self.sizes_of(tensor)
+                storage = owner.get(source.name)
+                if storage is not None and self.sizes_of(source)[1] == now[1]:
+                    name = tensor.name
+                    owner[name] = storage
+                    last = last_readers.get(name, index)
+                    if last > until[storage]:
+                        until[storage] = last
+                    written[node.name] = written_bytes[node.name] = 0
+                    continue
             if not writes_all[node.op] or (inner and node.inner):
                 written[node.name], written_bytes[node.name] = self.add_sharing(node, index)
                 continue
             count = count_bytes = 0
-            for tensor in ends[node.name][1]:  # as `add` does, inlined for most of all tensors
+            for tensor in results:  # as `add` does, inlined for most of all tensors
                 name = tensor.name
-                key = tensor.shape, tensor.dtype
-                elements, tensor_bytes = sizes.get(key) or self.sizes_of(tensor)
+                elements, tensor_bytes = sizes.get((tensor.shape, tensor.dtype)) or self.sizes_of(
+                    tensor
+                )
                 owner[name] = len(names)
-                names.append(name)
-                size.append(tensor_bytes)
-                born.append(index)
-                until.append(last_readers.get(name, index))
+                add_name(name)
+                add_size(tensor_bytes)
+                add_born(index)
+                add_until(last_readers.get(name, index))
                 count += elements
                 count_bytes += tensor_bytes
             written[node.name] = count

@@ -112,12 +112,15 @@ class Wire:
             self.left -= 1
             if self.left < 0:
                 raise self.error(begin, TOO_MANY)
-            if wire == VARINT:
-                value, at = self.varint(at, end)
-                yield number, wire, value, at
-                continue
-            if wire == LEN:
-                value, at = self.varint(at, end)
+            if wire in (VARINT, LEN):
+                if at < end and data[at] < 128:  # one byte, as most are
+                    value = data[at]
+                    at += 1
+                else:
+                    value, at = self.varint(at, end)
+                if wire == VARINT:
+                    yield number, wire, value, at
+                    continue
             elif wire == FIXED32:
                 value = 4
             elif wire == FIXED64:

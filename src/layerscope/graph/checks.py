@@ -31,23 +31,24 @@ def check(graph: Graph) -> None:
     names: set[str] = set()
     scope: tuple[str, ...] = ()
     scopes: set[tuple[str, ...]] = set()
+    add_name, add_tensor, have_all = names.add, produced.add, produced.issuperset
     for node in graph.nodes:
-        name = node.name
+        name, outputs = node.name, node.outputs
         if node.scope is not scope:
             scope = node.scope
             scopes.add(scope)
         if name in names:
             raise GraphError(f"{graph.name}: two nodes are named {name!r}")
-        names.add(name)
-        for tensor in node.inputs:
-            if tensor not in produced:
-                raise GraphError(_unproduced(graph, name, tensor))
-        if not node.outputs:
+        add_name(name)
+        if not have_all(node.inputs):
+            lost = next(tensor for tensor in node.inputs if tensor not in produced)
+            raise GraphError(_unproduced(graph, name, lost))
+        if not outputs:
             raise GraphError(f"{graph.name}: {name} has no output")
-        for tensor in node.outputs:
+        for tensor in outputs:
             if tensor in produced:
                 raise GraphError(f"{graph.name}: {name}: tensor {tensor!r} is produced twice")
-            produced.add(tensor)
+            add_tensor(tensor)
     for tensor in graph.outputs:
         if tensor not in produced:
             raise GraphError(f"{graph.name}: output {tensor!r} is produced by no node")

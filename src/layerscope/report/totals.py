@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from fractions import Fraction
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from layerscope.analysis.costs import Cost
 from layerscope.ops import Ops
 
 
@@ -90,6 +94,40 @@ class Coverage(Struct, frozen=True):
         if self.estimated:
             line += f"; bounds: {self.estimated}"
         return line
+
+
+class CostSums(NamedTuple):
+    """Exact sums over the costs of all nodes."""
+
+    ops: Ops
+    params: int
+    buffers: int
+    stored_bytes: int
+    read_bytes: int
+    write_bytes: int
+
+
+def sum_costs(costs: Collection[Cost]) -> CostSums:
+    """The sums; equal nodes share one Cost, which is multiplied by how many they are."""
+    distinct = {id(cost): cost for cost in costs}
+    counts = Counter(map(id, costs))
+    mac = add = mul = comp = div = exp = 0
+    params = buffers = stored = read = write = 0
+    for identity, cost in distinct.items():
+        n, ops = counts[identity], cost.ops
+        mac += n * ops.mac
+        add += n * ops.add
+        mul += n * ops.mul
+        comp += n * ops.comp
+        div += n * ops.div
+        exp += n * ops.exp
+        params += n * cost.param_count
+        buffers += n * cost.buffer_count
+        stored += n * cost.stored_bytes
+        read += n * cost.read_bytes
+        write += n * cost.write_bytes
+    ops = Ops(mac, add, mul, comp, div, exp)
+    return CostSums(ops, params, buffers, stored, read, write)
 
 
 def sum_ops(many: list[Ops]) -> Ops:

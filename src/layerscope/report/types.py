@@ -20,7 +20,7 @@ from layerscope.graph.types import Graph, Node, Tensor, elements, is_floating, s
 from layerscope.ops import FREE, SPECS, Ops
 from layerscope.report.layer import Layer
 from layerscope.report.printing import ViewOptions, printer, table_text, view_of
-from layerscope.report.totals import BOUNDED, Coverage, Dtypes, Totals, sum_ops
+from layerscope.report.totals import BOUNDED, Coverage, Dtypes, Totals, sum_costs, sum_ops
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -176,28 +176,29 @@ class Report(Struct, frozen=True, dict=True):
     @cached_property
     def totals(self) -> Totals:
         """Sums over all layers; tied parameters once, the peak by liveness."""
-        layers = self.layers
-        costs = [layer.cost for layer in layers]
-        ops = counted = sum_ops([cost.ops for cost in costs])
-        activations = counted_activations = sum([layer.activations for layer in layers])
-        if not self.convention.is_exact:
+        costs, convention, memory = sum_costs(self.costs.values()), self.convention, self.memory
+        activations = counted_activations = sum(memory.written.values())
+        counted, params = costs.ops, costs.params
+        if not convention.is_exact:
+            layers = self.layers
             counted = sum_ops([layer.convention_kinds for layer in layers])
             counted_activations = sum([layer.convention_activations for layer in layers])
-        if self.convention.counts_inputs:
-            counted_activations += sum(map(self.convention.input_activations, self.inputs))
+            params = sum([layer.params for layer in layers])
+        if convention.counts_inputs:
+            counted_activations += sum(map(convention.input_activations, self.inputs))
         return Totals(
-            params=sum([layer.params for layer in layers]) + self._unused,
-            buffers=sum([cost.buffer_count for cost in costs]),
-            ops=ops,
+            params=params + self._unused,
+            buffers=costs.buffers,
+            ops=costs.ops,
             convention_kinds=counted,
-            convention_ops=self.convention.headline(counted),
+            convention_ops=convention.headline(counted),
             activations=activations,
-            activation_bytes=sum([layer.activation_bytes for layer in layers]),
+            activation_bytes=sum(memory.written_bytes.values()),
             convention_activations=counted_activations,
-            read_bytes=sum([cost.read_bytes for cost in costs]),
-            write_bytes=sum([cost.write_bytes for cost in costs]),
-            param_bytes=sum([cost.stored_bytes for cost in costs]),
-            peak_activation_bytes=self.memory.peak_bytes,
+            read_bytes=costs.read_bytes,
+            write_bytes=costs.write_bytes,
+            param_bytes=costs.stored_bytes,
+            peak_activation_bytes=memory.peak_bytes,
         )
 
     @property

@@ -51,14 +51,14 @@ def dispatch(run: Capture, func: OpOverload, args: Args, kwargs: Kwargs) -> Resu
     given: list[TracedTensor] = []
     key = (info, cache_key(run, args, given), named_key(run, kwargs, given) if kwargs else None)
     call = OpCall(info, func, args, kwargs, given, key)
-    handler = HANDLERS.get(info.kind)
-    if handler is not None:
-        return handler(run, call)
+    handler = TENSOR_HANDLERS.get(info.kind)
+    if handler is None:
+        return HANDLERS[info.kind](run, call)
     if not given:
         return func(*args, **kwargs)
     if given[0].is_const and all(traced.still_const for traced in given):
         return on_constants(run, call)
-    return TENSOR_HANDLERS[info.kind](run, call)
+    return handler(run, call)
 
 
 def _dispatch_in_training(run: Capture, func: OpOverload, args: Args, kwargs: Kwargs) -> Result:

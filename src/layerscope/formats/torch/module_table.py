@@ -73,7 +73,7 @@ class ParamTable:
         self.frozen = [
             name
             for name, array in arrays.items()
-            if not array.requires_grad and name not in buffers
+            if name not in buffers and not array.requires_grad
         ]
 
     def add(self, name: str, tensor: Tensor, buffer: bool) -> None:
@@ -137,7 +137,10 @@ class ModuleTable(dict[int, ModuleInfo]):
         self._arrays |= {
             own: each for own, each in tables["_parameters"].items() if each is not None
         }
-        self._add_buffers(tables["_buffers"], "")
+        for own, array in tables["_buffers"].items():
+            if array is not None:
+                self._arrays[own] = array
+                self._buffers.add(own)
         try:
             self._walk(below, "", ())
         except RecursionError:
@@ -145,7 +148,7 @@ class ModuleTable(dict[int, ModuleInfo]):
         self.params.fill(self._arrays, self._buffers)
 
     def _walk(self, children: dict[str, Module], prefix: str, outer: tuple[str, ...]) -> None:
-        fast_path_of, arrays = self._fast_paths.get, self._arrays
+        fast_path_of, arrays, add_buffer = self._fast_paths.get, self._arrays, self._buffers.add
         for name, child in children.items():
             if child is None:
                 continue
@@ -164,16 +167,15 @@ class ModuleTable(dict[int, ModuleInfo]):
                 for own, array in params.items():
                     if array is not None:
                         arrays[start + own] = array
-            if tables["_buffers"]:
-                self._add_buffers(tables["_buffers"], path + ".")
+            buffers = tables["_buffers"]
+            if buffers:
+                start = path + "."
+                for own, array in buffers.items():
+                    if array is not None:
+                        arrays[start + own] = array
+                        add_buffer(start + own)
             if below:
                 self._walk(below, path + ".", (*outer, name))
-
-    def _add_buffers(self, buffers: Mapping[str, Tensor | None], prefix: str) -> None:
-        for own, array in buffers.items():
-            if array is not None:
-                self._arrays[prefix + own] = array
-                self._buffers.add(prefix + own)
 
     def uses(self) -> dict[str, int]:
         """How many paths each shared module has, by its first path."""

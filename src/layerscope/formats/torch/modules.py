@@ -203,7 +203,7 @@ class ModuleCalls:
     def _new_tensor(self, name: str, meta: TensorMeta) -> Tensor:
         """A tensor for the model's own code."""
         out = self.run.empty_undispatched(meta)
-        self.tracker.register(out, name, meta)
+        self.tracker.add(TracedTensor(out, name, meta))
         return out
 
     # Plans of fast paths

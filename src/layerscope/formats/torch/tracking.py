@@ -130,12 +130,15 @@ class Tracker:
         self, tensor: Tensor, name: str, meta: TensorMeta, *, plain: bool = True
     ) -> TracedTensor:
         """Add a new tensor."""
-        traced = TracedTensor(tensor, name, meta)
-        if not plain:
-            traced.plain = False
+        traced = TracedTensor(tensor, name, meta, plain)
         self.traced[id(tensor)] = traced
         self.log.append(traced)
         return traced
+
+    def add(self, traced: TracedTensor) -> None:
+        """Add a tensor whose record is complete."""
+        self.traced[id(traced.tensor)] = traced
+        self.log.append(traced)
 
     def declare(self, tensor: Tensor, name: str) -> TracedTensor:
         """Add an input of the network."""

@@ -27,6 +27,8 @@ def on_view(run: Capture, call: OpCall) -> Result:
             return opened
     source = given[0]
     plan, outs = view_plan(run, call)
+    if plan.alias == "view" and outs is None and plan.form is None and plan.nodes and plan.results:
+        return _one_view(run, plan, call)  # most calls
     if plan.alias == "itself":
         return source.tensor
     listed = [run.empty(meta) for meta in plan.outs] if outs is None else outs
@@ -52,6 +54,24 @@ def on_view(run: Capture, call: OpCall) -> Result:
         tracker.grads.detached.update(names)
     _register_views(run, call, plan, listed, names)
     return result
+
+
+def _one_view(run: Capture, plan: CallPlan, call: OpCall) -> Tensor:
+    """The one result of a call that makes nodes, as a view of its first tensor."""
+    tracker, given, [meta] = run.tracker, call.given, plan.outs
+    source, out = given[0], run.empty(meta)
+    [name] = tracker.emit(plan, given)
+    if call.info.name == "detach" and not source.meta.kind:
+        tracker.grads.detached.add(name)
+    view = TracedTensor(
+        out, name, meta, False, source, ViewCall(plan, given, 0), tracker.module,
+        source.version if source.parent is None else source.root.version,
+    )  # fmt: skip
+    if source.computable and out.numel() <= MOST_COMPUTED:
+        view.computable = True
+        view.recompute = Recompute(call.func, call.args, call.kwargs, None, run.writes)
+    tracker.add(view)
+    return out
 
 
 def _register_views(
@@ -83,6 +103,8 @@ def view_plan(run: Capture, call: OpCall) -> tuple[CallPlan, list[Tensor] | None
     # Autograd must be able to record a view of a tensor that it can record.
     short = run.shortcuts and not run.real and source.tensor.is_inference()
     plan = run.plans.get(call.key) if run.shortcuts else None
+    if short and plan is not None and plan.alias:
+        return plan, None
     if short and plan is None:
         plan = _infer_view(run, call)
         if plan is not None:
