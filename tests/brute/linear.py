@@ -1,12 +1,14 @@
-"""Loops and cases of matrix products and determinants."""
+"""Loops and cases of matrix products, einsum and determinants."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 
 from layerscope.graph import attributes as at
-from layerscope.graph.attributes import Linear, MatMul
-from tests.brute.arrays import Array, Index, Run, fill, places
+from layerscope.graph.attributes import Einsum, Linear, MatMul
+from layerscope.graph.types import Shape
+from tests.brute.arrays import Array, Index, Run, fill, places, total
 from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
@@ -96,10 +98,91 @@ def _at(side: Array, at: list[int]) -> Index:
     )
 
 
+Lettered = tuple[str, Array]
+
+
+def einsum(run: Run) -> list[Array]:
+    """Joined in pairs from the left; what no later operand nor the result has is summed at once."""
+    a: Einsum = run.attributes
+    terms, right = letters(a.equation, [x.shape for x in run.inputs])
+    operands = list(zip(terms, run.inputs, strict=True))
+    if len(operands) == 1:
+        return [_summed(operands[0], right)]
+    joined = operands[0]
+    for n, operand in enumerate(operands[1:], 1):
+        later = set(right).union(*terms[n + 1 :])
+        last = n == len(operands) - 1
+        kept = "".join(sorted((set(joined[0]) | set(operand[0])) & later))
+        joined = _joined(run, joined, operand, right if last else kept)
+    return [joined[1]]
+
+
+def letters(equation: str, shapes: Iterable[Shape]) -> tuple[list[str], str]:
+    """A letter for every axis; digits, counted from the last axis, for those under an ellipsis."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms, hidden = [], ""
+    for term, shape in zip(left.split(","), shapes, strict=True):
+        under = "3210"[4 - (len(shape) - len(term.replace("...", ""))) :] if "..." in term else ""
+        hidden = max(hidden, under, key=len)
+        terms.append(term.replace("...", under))
+    if not arrow:
+        once = [name for name in "".join(terms) if "".join(terms).count(name) == 1]
+        right = "..." + "".join(sorted(name for name in once if name.isalpha()))
+    return terms, right.replace("...", hidden)
+
+
+def _sizes(*operands: Lettered) -> dict[str, int]:
+    """An axis of one stands for as many as the other side has."""
+    sizes: dict[str, int] = {}
+    for names, x in operands:
+        for name, size in zip(names, x.shape, strict=True):
+            sizes[name] = max(size, sizes.get(name, 1))
+    return sizes
+
+
+def _element(operand: Lettered, at: dict[str, int]) -> Scalar:
+    names, x = operand
+    return x[tuple(at[name] % size for name, size in zip(names, x.shape, strict=True))]
+
+
+def _over(names: Iterable[str], sizes: dict[str, int]) -> Iterable[dict[str, int]]:
+    letters = list(names)
+    for index in product(*(range(sizes[name]) for name in letters)):
+        yield dict(zip(letters, index, strict=True))
+
+
+def _summed(operand: Lettered, right: str) -> Array:
+    sizes = _sizes(operand)
+    gone = [name for name in sizes if name not in right]
+
+    def cell(index: Index) -> Scalar:
+        at = dict(zip(right, index, strict=True))
+        return total(_element(operand, {**at, **rest}) for rest in _over(gone, sizes))
+
+    return fill(tuple(sizes[name] for name in right), cell)
+
+
+def _joined(run: Run, one: Lettered, other: Lettered, kept: str) -> Lettered:
+    sizes = _sizes(one, other)
+    gone = [name for name in sizes if name not in kept]
+
+    def cell(index: Index) -> Scalar:
+        at = dict(zip(kept, index, strict=True))
+        if not gone:
+            return _element(one, at) * _element(other, at)
+        result = run.number(0.0)
+        for rest in _over(gone, sizes):
+            result = result.mac(_element(one, {**at, **rest}), _element(other, {**at, **rest}))
+        return result
+
+    return kept, fill(tuple(sizes[name] for name in kept), cell)
+
+
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "det": det,
     "linear": linear,
     "matmul": matmul,
+    "einsum": einsum,
 }
 
 CASES: list[Case] = [
@@ -124,6 +207,39 @@ CASES: list[Case] = [
     Case("linear", at.Linear(3, True, True, 0), ((2, 3),), "all-axes"),
     Case("linear", at.Linear(4), ((3, 5), (4, 5)), "given"),
     Case("linear", at.Linear(4), ((2, 3, 5), (4, 5), (4,)), "given-both"),
+    *(Case("einsum", at.Einsum(equation), shapes, equation)
+      for equation, shapes in [
+          ("ij->ji", ((2, 3),)),
+          ("ijk->ik", ((2, 3, 4),)),
+          ("ij->", ((2, 3),)),
+          ("ba", ((2, 3),)),
+          ("ii->i", ((3, 3),)),
+          ("ii", ((3, 3),)),
+          ("iji->j", ((2, 3, 2),)),
+          ("...i->...", ((2, 3, 4),)),
+          ("...ji", ((5, 2, 3),)),
+          ("ij,jk->ik", ((2, 3), (3, 4))),
+          ("ij,jk", ((2, 3), (3, 4))),
+          ("cB,Ba", ((2, 3), (3, 4))),
+          ("bij,bjk->bik", ((2, 2, 3), (2, 3, 4))),
+          ("bhqd,bkhd->bhqk", ((2, 2, 3, 4), (2, 5, 2, 4))),
+          ("i,j->ij", ((3,), (4,))),
+          ("ij,ij->ij", ((3, 2), (3, 2))),
+          ("i,i->", ((4,), (4,))),
+          ("ij,k->ik", ((2, 3), (4,))),
+          (",i->i", ((), (3,))),
+          ("iij,jk->ik", ((3, 3, 2), (2, 4))),
+          ("...ij,...jk", ((5, 2, 3), (5, 3, 4))),
+          ("...ij,jk->...ik", ((2, 5, 2, 3), (3, 4))),
+          ("i...,jk->ik...", ((2, 3, 2), (3, 4))),
+          ("ij,jk->ik", ((2, 1), (3, 4))),
+          ("i,i,i->i", ((1,), (1,), (3,))),
+          ("ij,jk,kl->il", ((2, 3), (3, 4), (4, 5))),
+          ("i,j,k->ijk", ((2,), (3,), (4,))),
+          ("ij,i,ij->j", ((2, 3), (2,), (2, 3))),
+          ("bij,bjk,k,bl->bil", ((2, 2, 3), (2, 3, 2), (2,), (2, 3))),
+          ("...i,...i,...j->...j", ((2, 3), (2, 3), (2, 4))),
+      ]),
     Case("det", None, ((3, 3),)),
     Case("det", None, ((2, 2, 4, 4),), "several"),
 ]  # fmt: skip

@@ -10,9 +10,10 @@ from layerscope.graph import attributes as at
 from layerscope.graph.types import elements
 from layerscope.ops import SPECS
 from tests.brute import BRUTE, CASES, linalg, search
-from tests.brute.attention import cache_shape, letters
+from tests.brute.attention import cache_shape
 from tests.brute.case import Case, moved, window
 from tests.brute.engine import Model, farthest
+from tests.brute.linear import letters
 from tests.brute.onnx_models import MODELS
 
 # Rules that cannot be tested one way or the other, and why.

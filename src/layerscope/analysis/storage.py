@@ -9,8 +9,8 @@ from msgspec import Struct
 from layerscope.analysis.shapes import Tensors
 from layerscope.graph.types import Graph, Node, Shape, Tensor
 from layerscope.ops import SPECS, Call
-from layerscope.ops.attention import einsum_order
 from layerscope.ops.autograd import Fold
+from layerscope.ops.linear import einsum_order
 from layerscope.ops.torch_strides import (
     ShapeStride,
     channels_last,

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from layerscope.graph.types import elements
 from layerscope.ops import Call
-from layerscope.ops.attention import einsum_terms
+from layerscope.ops.linear import einsum_terms
 
 Letters = frozenset[str]
 MOST_OPERANDS = 7  # numpy tries every contraction order

@@ -1,12 +1,16 @@
-"""Matrix products: linear layers and the product of two tensors."""
+"""Matrix products: linear layers, the product of two tensors, and einsum."""
 
 from __future__ import annotations
 
+from string import ascii_letters
+
+from msgspec import Struct
+
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import Linear, MatMul
+from layerscope.graph.attributes import Einsum, Linear, MatMul
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.access_map import AccessMap, keep, pointwise
-from layerscope.ops.autograd import BOTH, WEIGHT, Fold, Saved
+from layerscope.ops.access_map import SAME, AccessMap, keep, pointwise
+from layerscope.ops.autograd import BOTH, NOTHING, WEIGHT, Fold, Saved, product
 from layerscope.ops.spec import (
     FREE,
     Call,
@@ -151,6 +155,170 @@ def _matmul_access(call: Call) -> tuple[AccessMap, ...]:
     return tuple(maps)
 
 
+SPARE = "".join(chr(code) for code in range(0x100, 0x140))  # letters for axes under an ellipsis
+
+
+def einsum_terms(call: Call) -> tuple[list[str], str, dict[str, int]]:
+    """Letters of each operand, of the result, and the size each letter stands for."""
+    a: Einsum = call.attributes
+    left, arrow, right = a.equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(call.inputs):
+        raise ShapeError(f"einsum {a.equation!r} of {len(call.inputs)} operands")
+    for term in (*terms, right):
+        if not set(term.replace("...", "", 1)) <= set(ascii_letters):
+            raise ShapeError(f"einsum {a.equation!r}: {term!r}, expected letters and one ellipsis")
+    if not arrow:
+        once = (letter for letter in sorted(set(left)) if left.count(letter) == 1)
+        right = ("..." if "." in left else "") + "".join(filter(str.isalpha, once))
+    if "." in left:
+        terms, right = _spell_out(terms, right, call)
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, call.inputs, strict=True):
+        if len(term) != len(shape):
+            raise ShapeError(f"einsum {a.equation!r}: {term!r} for a tensor of {len(shape)} axes")
+        own: dict[str, int] = {}
+        for letter, size in zip(term, shape, strict=True):
+            before = own.setdefault(letter, size)  # on the diagonal no axis of one is repeated
+            earlier = sizes.get(letter, 1)
+            if size != before or (earlier != 1 and size not in (1, earlier)):
+                both = (before, size) if size != before else (earlier, size)
+                raise ShapeError(f"einsum {a.equation!r}: {letter} is {both[0]} and {both[1]}")
+            sizes[letter] = max(earlier, size)
+    for letter in right:
+        if letter not in sizes or right.count(letter) > 1:
+            what = "stands in no operand" if letter not in sizes else "is twice in the result"
+            raise ShapeError(f"einsum {a.equation!r}: {letter} {what}")
+    return terms, right, sizes
+
+
+def _spell_out(terms: list[str], right: str, call: Call) -> tuple[list[str], str]:
+    """Letters instead of `...`, aligned at the last axis; summed if not in the result."""
+    widest = ""
+    spelt = []
+    for term, shape in zip(terms, call.inputs, strict=True):
+        count = len(shape) - len(term.replace("...", ""))
+        hidden = SPARE[len(SPARE) - count :] if "..." in term and count > 0 else ""
+        widest = max(widest, hidden, key=len)
+        spelt.append(term.replace("...", hidden))
+    return spelt, right.replace("...", widest)
+
+
+def _einsum_shape(call: Call) -> tuple[Shape, ...]:
+    _, right, sizes = einsum_terms(call)
+    return (tuple(sizes[letter] for letter in right),)
+
+
+def _einsum_ops(call: Call) -> Ops:
+    """Operands are joined from the left, what no later one needs being summed at once."""
+    terms, right, sizes = einsum_terms(call)
+    if len(terms) == 1:
+        return Ops(add=elements(tuple(sizes.values())) - elements(call.y))
+    total = FREE
+    joined = dict(zip(terms[0], call.x, strict=True))  # letters so far, and their sizes
+    for n, term in enumerate(terms[1:], 1):
+        for letter, size in zip(term, call.inputs[n], strict=True):
+            joined[letter] = max(size, joined.get(letter, 1))
+        work = elements(tuple(joined.values()))
+        needed = set(right).union(*terms[n + 1 :])
+        kept = {letter: size for letter, size in joined.items() if letter in needed}
+        total += Ops(mul=work) if len(kept) == len(joined) else Ops(mac=work)
+        joined = kept
+    return total
+
+
+def _einsum_access(call: Call) -> tuple[AccessMap, ...]:
+    """Letters of the result are followed, the others looked at as a whole."""
+    terms, right, sizes = einsum_terms(call)
+    return tuple(
+        {
+            axis: (right.index(letter), SAME)
+            for axis, letter in enumerate(term)
+            if letter in right and shape[axis] == sizes[letter]
+        }
+        for term, shape in zip(terms, call.inputs, strict=True)
+    )
+
+
+class _Pair(Struct, frozen=True):
+    """Letters of an einsum of two operands, as PyTorch makes a batched product of it."""
+
+    batch: tuple[str, ...]
+    left: tuple[str, ...]
+    inner: tuple[str, ...]
+    right: tuple[str, ...]
+
+
+def _pair(call: Call) -> _Pair | str:
+    """The matrix product that an einsum is equal to, or why there is none."""
+    terms, right, sizes = einsum_terms(call)
+    if len(terms) != 2 or any(len({*term}) < len(term) for term in terms):
+        return "einsum of other than two operands"
+    one, two = ({*term} for term in terms)
+    if (one ^ two) - {*right}:
+        return "einsum that sums an operand by itself"
+    for term, shape in zip(terms, call.inputs, strict=True):
+        if any(sizes[c] != size for c, size in zip(term, shape, strict=True)):
+            return "einsum that broadcasts"
+    letters = (*right, *sorted((one | two) - {*right}))
+    return _Pair(
+        tuple([c for c in letters if c in one & two and c in right]),
+        tuple([c for c in letters if c in one - two]),
+        tuple([c for c in letters if c in one & two and c not in right]),
+        tuple([c for c in letters if c in two - one]),
+    )
+
+
+def _einsum_saves(call: Call) -> Saved:
+    """Of two operands: each for the other's gradient, as a batch of matrices or as it is."""
+    if len(call.inputs) == 1:
+        return NOTHING
+    pair = _pair(call)
+    if isinstance(pair, str):
+        return Saved(inputs=tuple(range(len(call.inputs))), note=pair)
+    terms, _, sizes = einsum_terms(call)
+    if all(sizes[c] == 1 for c in pair.inner):
+        return product(call)
+    sides = ((pair.batch, pair.left, pair.inner), (pair.batch, pair.inner, pair.right))
+    folds = []
+    for n, (term, parts) in enumerate(zip(terms, sides, strict=True)):
+        order = tuple([term.index(c) for part in parts for c in part])
+        wide = tuple([call.inputs[n][axis] for axis in order])
+        flat = tuple([elements(tuple([sizes[c] for c in part])) for part in parts])
+        folds.append(Fold(n, wide, flat, order))
+    return Saved(crossed=((0, 1), (1, 0)), folds=tuple(folds))
+
+
+def einsum_order(call: Call) -> tuple[int, ...] | None:
+    """Axes of the result as they are stored, outermost first; None if unknown."""
+    pair = _pair(call) if len(call.inputs) == 2 else ""
+    if isinstance(pair, str) or not pair.inner:
+        return None
+    _, right, _ = einsum_terms(call)
+    return tuple([right.index(c) for c in (*pair.batch, *pair.left, *pair.right)])
+
+
+def _einsum_backward(call: Call) -> tuple[Ops, Ops]:
+    """A product for each side; what was only summed is given back as it is."""
+    return (_einsum_ops(call) * 2 if len(call.inputs) > 1 else FREE), FREE
+
+
+def _einsum_gemm(call: Call) -> Gemm | None:
+    """Of two operands: shared letters that stay are the batch, those that go the inner size."""
+    terms, right, sizes = einsum_terms(call)
+    if len(terms) != 2:
+        return None
+    left, other = set(terms[0]), set(terms[1])
+    inner, batch = (left & other) - set(right), left & other & set(right)
+    if not inner or (left - other - set(right)) or (other - left - set(right)):
+        return None
+
+    def size(letters: set[str]) -> int:
+        return elements(tuple(sizes[letter] for letter in letters))
+
+    return Gemm(m=size(left - other), n=size(other - left), k=size(inner), count=size(batch))
+
+
 def _det_shape(call: Call) -> tuple[Shape, ...]:
     need_rank(call, 2, "a determinant")
     if call.x[-1] != call.x[-2]:
@@ -210,5 +378,17 @@ SPECS = {
         backward=lambda call: (_matmul_ops(call) * 2, FREE),
         saved_for_backward=_matmul_saves,
         arity=(2, 2),
+    ),
+    "einsum": OpSpec(
+        family="attention",
+        attributes=Einsum,
+        names={"torch": "", "torch_function": "einsum", "plural": "einsum"},
+        shape=_einsum_shape,
+        saved_for_backward=_einsum_saves,
+        ops=_einsum_ops,
+        gemm=_einsum_gemm,
+        access_map=_einsum_access,
+        backward=_einsum_backward,
+        arity=(1, None),
     ),
 }

@@ -1,4 +1,4 @@
-"""ONNX models of attention, einsum and rotary embeddings."""
+"""ONNX models of attention and rotary embeddings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,6 @@ def attention(m: Model) -> str:
     return m.several("Attention", *names, outputs=3 if a.past else 1, **told)[0]
 
 
-def einsum(m: Model) -> str:
-    names = [m.of(n) for n in range(len(m.inputs))]
-    return m.node("Einsum", *names, equation=m.attributes.equation)
-
-
 def rotary(m: Model) -> str:
     a: Rotary = m.attributes
     m.opset = NEWER
@@ -52,6 +47,5 @@ def rotary(m: Model) -> str:
 
 MODELS: dict[str, Writer] = {
     "attention": attention,
-    "einsum": einsum,
     "rotary": rotary,
 }

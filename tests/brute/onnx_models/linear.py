@@ -1,4 +1,4 @@
-"""ONNX models of matrix products and determinants."""
+"""ONNX models of matrix products, einsum and determinants."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ def matmul(m: Model) -> str:
     return m.node("MatMul", *sides)
 
 
+def einsum(m: Model) -> str:
+    names = [m.of(n) for n in range(len(m.inputs))]
+    return m.node("Einsum", *names, equation=m.attributes.equation)
+
+
 MODELS: dict[str, Writer] = {
     "linear": linear,
     "matmul": matmul,
+    "einsum": einsum,
     "det": plain("Det"),
 }

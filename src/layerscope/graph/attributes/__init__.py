@@ -7,7 +7,7 @@ field that the framework or file format states; other fields keep their defaults
 from __future__ import annotations
 
 from layerscope.graph.attributes.activation import Activation, PReLU, Softmax
-from layerscope.graph.attributes.attention import Attention, Einsum, Rotary
+from layerscope.graph.attributes.attention import Attention, Rotary
 from layerscope.graph.attributes.caffe_recurrent import Unrolled
 from layerscope.graph.attributes.control import CustomCost, DeclaredOutputs, Opaque
 from layerscope.graph.attributes.convolution import Conv, DeformConv, Im2Col, TransposedConv
@@ -38,7 +38,7 @@ from layerscope.graph.attributes.layout import (
     ReverseSequence,
     Tile,
 )
-from layerscope.graph.attributes.linear import Linear, MatMul
+from layerscope.graph.attributes.linear import Einsum, Linear, MatMul
 from layerscope.graph.attributes.normalization import (
     BatchNorm,
     Bias,

@@ -1,4 +1,4 @@
-"""Attributes of attention, rotary embeddings and einsum."""
+"""Attributes of attention and rotary embeddings."""
 
 from __future__ import annotations
 
@@ -30,9 +30,3 @@ class Rotary(Struct, frozen=True, gc=False):
     """Rotation of pairs of features of each head by their position."""
 
     heads: int
-
-
-class Einsum(Struct, frozen=True, gc=False):
-    """Product of tensors in Einstein notation, such as `bij,bjk->bik`."""
-
-    equation: str

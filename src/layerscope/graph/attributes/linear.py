@@ -1,4 +1,4 @@
-"""Attributes of matrix products."""
+"""Attributes of matrix products and einsum."""
 
 from __future__ import annotations
 
@@ -19,3 +19,9 @@ class MatMul(Struct, frozen=True, gc=False):
 
     transpose_a: bool = False
     transpose_b: bool = False
+
+
+class Einsum(Struct, frozen=True, gc=False):
+    """Product of tensors in Einstein notation, such as `bij,bjk->bik`."""
+
+    equation: str

@@ -1,11 +1,11 @@
-"""Attention and rotary embeddings as single operators, and einsum."""
+"""Attention and rotary embeddings as single operators."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from layerscope.graph.attributes import Attention, Einsum, Rotary
+from layerscope.graph.attributes import Attention, Rotary
 from layerscope.graph.types import Shape
 from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant, Op
 
@@ -91,15 +91,6 @@ def _causal(node: NodeEmitter, queries: int, keys: int) -> str:
     return builder.shared(key, f"constants/causal_{queries}x{keys}", make)
 
 
-def einsum(node: NodeEmitter) -> str:
-    a: Einsum = node.attributes
-    left, arrow, right = a.equation.partition("->")
-    if "..." in left and arrow and "..." not in right:
-        raise node.refuse(f"{a.equation!r} sums axes under an ellipsis, which ONNX does not")
-    names = [node.operand(n, node.dtype) for n in range(len(node.inputs))]
-    return node.add("Einsum", *names, equation=a.equation)
-
-
 def angle(position: int, pair: int, pairs: int) -> float:
     """Angle in radians by which a pair of features is rotated."""
     return position * math.pow(BASE, -pair / pairs)
@@ -144,4 +135,4 @@ def rotary(node: NodeEmitter) -> str:
     return node.reshape(y, (0, 0, -1)) if packed else y
 
 
-EMITTERS: dict[str, Emitter] = {"attention": attention, "einsum": einsum, "rotary": rotary}
+EMITTERS: dict[str, Emitter] = {"attention": attention, "rotary": rotary}

@@ -1,8 +1,8 @@
-"""Matrix products."""
+"""Matrix products and einsum."""
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import Linear, MatMul
+from layerscope.graph.attributes import Einsum, Linear, MatMul
 from layerscope.lower.builder import Emitter, NodeEmitter, plain
 
 
@@ -36,4 +36,18 @@ def matmul(node: NodeEmitter) -> str:
     return node.add("MatMul", *sides)
 
 
-EMITTERS: dict[str, Emitter] = {"linear": linear, "matmul": matmul, "det": plain("Det")}
+def einsum(node: NodeEmitter) -> str:
+    a: Einsum = node.attributes
+    left, arrow, right = a.equation.partition("->")
+    if "..." in left and arrow and "..." not in right:
+        raise node.refuse(f"{a.equation!r} sums axes under an ellipsis, which ONNX does not")
+    names = [node.operand(n, node.dtype) for n in range(len(node.inputs))]
+    return node.add("Einsum", *names, equation=a.equation)
+
+
+EMITTERS: dict[str, Emitter] = {
+    "linear": linear,
+    "matmul": matmul,
+    "einsum": einsum,
+    "det": plain("Det"),
+}
