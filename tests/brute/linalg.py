@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tests.brute.arrays import Array, Index, Run, places, total
+from tests.brute.arrays import Array, Index, Run, fill, places, total
 from tests.brute.case import Case, declared
 from tests.brute.scalar import Scalar
 
@@ -127,6 +127,25 @@ def cholesky_solve(run: Run, lead: Index) -> Rows:
     return _columns(made)
 
 
+def det(run: Run) -> list[Array]:
+    """Every row cleared below the diagonal, then the product of what stands on it."""
+    *lead, n, _ = run.x.shape
+
+    def cell(index: Index) -> Scalar:
+        rows = [[run.x[(*index, i, j)] for j in range(n)] for i in range(n)]
+        for k in range(n):
+            for i in range(k + 1, n):
+                factor = rows[i][k] / rows[k][k]
+                for j in range(k + 1, n):
+                    rows[i][j] = rows[i][j] - factor * rows[k][j]
+        result = rows[0][0]
+        for k in range(1, n):
+            result = result * rows[k][k]
+        return result
+
+    return [fill(tuple(lead), cell)]
+
+
 def slogdet(run: Run) -> list[Array]:
     signs: dict[Index, Scalar] = {}
     logs: dict[Index, Scalar] = {}
@@ -212,6 +231,7 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "triangular_solve": _each(triangular_solve),
     "cholesky": _each(cholesky),
     "cholesky_solve": _each(cholesky_solve),
+    "det": det,
     "slogdet": slogdet,
     "qr": qr,
     "householder_product": householder_product,
@@ -221,6 +241,8 @@ CASES: list[Case] = [
     Case("lu", declared((4, 4)), ((4, 4),)),
     Case("lu", declared((2, 3, 5)), ((2, 3, 5),), "wide"),
     Case("lu", declared((5, 3)), ((5, 3),), "tall"),
+    Case("det", None, ((3, 3),)),
+    Case("det", None, ((2, 2, 4, 4),), "several"),
     Case("slogdet", declared((2,), (2,)), ((2, 4, 4),)),
     Case("inverse", declared((2, 3, 3)), ((2, 3, 3),)),
     Case("solve", declared((4, 3)), ((4, 4), (4, 3))),

@@ -1,4 +1,4 @@
-"""Loops and cases of matrix products, einsum and determinants."""
+"""Loops and cases of matrix products and einsum."""
 
 from __future__ import annotations
 
@@ -11,25 +11,6 @@ from layerscope.graph.types import Shape
 from tests.brute.arrays import Array, Index, Run, fill, places, total
 from tests.brute.case import Case
 from tests.brute.scalar import Scalar
-
-
-def det(run: Run) -> list[Array]:
-    """Every row cleared below the diagonal, then the product of what stands on it."""
-    *lead, n, _ = run.x.shape
-
-    def cell(index: Index) -> Scalar:
-        rows = [[run.x[(*index, i, j)] for j in range(n)] for i in range(n)]
-        for k in range(n):
-            for i in range(k + 1, n):
-                factor = rows[i][k] / rows[k][k]
-                for j in range(k + 1, n):
-                    rows[i][j] = rows[i][j] - factor * rows[k][j]
-        result = rows[0][0]
-        for k in range(1, n):
-            result = result * rows[k][k]
-        return result
-
-    return [fill(tuple(lead), cell)]
 
 
 def linear(run: Run) -> list[Array]:
@@ -179,7 +160,6 @@ def _joined(run: Run, one: Lettered, other: Lettered, kept: str) -> Lettered:
 
 
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
-    "det": det,
     "linear": linear,
     "matmul": matmul,
     "einsum": einsum,
@@ -240,6 +220,4 @@ CASES: list[Case] = [
           ("bij,bjk,k,bl->bil", ((2, 2, 3), (2, 3, 2), (2,), (2, 3))),
           ("...i,...i,...j->...j", ((2, 3), (2, 3), (2, 4))),
       ]),
-    Case("det", None, ((3, 3),)),
-    Case("det", None, ((2, 2, 4, 4),), "several"),
 ]  # fmt: skip

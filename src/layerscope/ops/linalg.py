@@ -1,7 +1,8 @@
-"""Linear algebra by the standard dense algorithms. Outputs are those that the attributes declare.
+"""Linear algebra by the standard dense algorithms.
 
-Counts are per matrix, without a search for pivots. Decompositions that iterate until they converge
-are counted up to where the iteration begins, which is a lower bound.
+Outputs are those that the attributes declare, except for `det`, which has no attributes. Counts are
+per matrix, without a search for pivots. Decompositions that iterate until they converge are counted
+up to where the iteration begins, which is a lower bound.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Callable
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import DeclaredOutputs
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.access_map import everything
-from layerscope.ops.autograd import Saved
+from layerscope.ops.access_map import everything, keep
+from layerscope.ops.autograd import BOTH, Saved
 from layerscope.ops.spec import FREE, Call, Ops, OpSpec, broadcast, need_rank, shown
 
 Matrix = Callable[[int, int], Ops]  # of rows and columns
@@ -150,6 +151,20 @@ def _exponential(m: int, n: int) -> Ops:
     return Ops(mac=n**3, add=2 * n * n, mul=n * n)
 
 
+def _det_shape(call: Call) -> tuple[Shape, ...]:
+    need_rank(call, 2, "a determinant")
+    if call.x[-1] != call.x[-2]:
+        raise ShapeError(f"a determinant of {call.x}, expected as many rows as columns")
+    return (call.x[:-2],)
+
+
+def _det_ops(call: Call) -> Ops:
+    """Every row cleared by those above it, then the product of the diagonal."""
+    n = call.x[-1]
+    inner = (n - 1) * n * (2 * n - 1) // 6
+    return Ops(div=n * (n - 1) // 2, mul=inner + n - 1, add=inner) * elements(call.y)
+
+
 def _rule(
     ops: Callable[[Call], Ops], estimate: str, *, square: bool = False, inputs: int = 1
 ) -> OpSpec:
@@ -174,6 +189,15 @@ REDUCED = "at least the reduction to {} form by Householder reflections; iterati
 
 SPECS = {
     "lu": _rule(_each(lu), ELIMINATION),
+    "det": OpSpec(
+        family="linear",
+        shape=_det_shape,
+        ops=_det_ops,
+        access_map=lambda call: (keep(range(len(call.y))),),
+        backward=lambda call: (_det_ops(call) * 2, FREE),
+        saved_for_backward=lambda call: BOTH,
+        estimate=ELIMINATION,
+    ),
     "slogdet": _rule(_each(_slogdet), ELIMINATION, square=True),
     "inverse": _rule(_each(_inverse), ELIMINATION, square=True),
     "solve": _rule(_solves(lu, lu_solve), ELIMINATION, square=True, inputs=2),

@@ -10,7 +10,7 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import Einsum, Linear, MatMul
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import SAME, AccessMap, keep, pointwise
-from layerscope.ops.autograd import BOTH, NOTHING, WEIGHT, Fold, Saved, product
+from layerscope.ops.autograd import NOTHING, WEIGHT, Fold, Saved, product
 from layerscope.ops.spec import (
     FREE,
     Call,
@@ -319,30 +319,7 @@ def _einsum_gemm(call: Call) -> Gemm | None:
     return Gemm(m=size(left - other), n=size(other - left), k=size(inner), count=size(batch))
 
 
-def _det_shape(call: Call) -> tuple[Shape, ...]:
-    need_rank(call, 2, "a determinant")
-    if call.x[-1] != call.x[-2]:
-        raise ShapeError(f"a determinant of {call.x}, expected as many rows as columns")
-    return (call.x[:-2],)
-
-
-def _det_ops(call: Call) -> Ops:
-    """Every row cleared by those above it, then the product of the diagonal."""
-    n = call.x[-1]
-    inner = (n - 1) * n * (2 * n - 1) // 6
-    return Ops(div=n * (n - 1) // 2, mul=inner + n - 1, add=inner) * elements(call.y)
-
-
 SPECS = {
-    "det": OpSpec(
-        family="linear",
-        shape=_det_shape,
-        ops=_det_ops,
-        access_map=lambda call: (keep(range(len(call.y))),),
-        backward=lambda call: (_det_ops(call) * 2, FREE),
-        saved_for_backward=lambda call: BOTH,
-        estimate="by elimination, without a search for pivots",
-    ),
     "linear": with_param_inputs(
         OpSpec(
             family="linear",

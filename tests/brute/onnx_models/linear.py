@@ -1,9 +1,9 @@
-"""ONNX models of matrix products, einsum and determinants."""
+"""ONNX models of matrix products and einsum."""
 
 from __future__ import annotations
 
 from layerscope.graph.attributes import Linear, MatMul
-from tests.brute.engine import Model, Writer, plain
+from tests.brute.engine import Model, Writer
 
 
 def linear(m: Model) -> str:
@@ -36,5 +36,4 @@ MODELS: dict[str, Writer] = {
     "linear": linear,
     "matmul": matmul,
     "einsum": einsum,
-    "det": plain("Det"),
 }

@@ -1,10 +1,10 @@
-"""Linear algebra, of which ONNX has only Det (see linear.py)."""
+"""Linear algebra, of which ONNX has only Det."""
 
 from __future__ import annotations
 
-from layerscope.lower.builder import Emitter
+from layerscope.lower.builder import Emitter, plain
 
-EMITTERS: dict[str, Emitter] = {}
+EMITTERS: dict[str, Emitter] = {"det": plain("Det")}
 
 REFUSED = dict.fromkeys(
     ("lu", "slogdet", "inverse", "solve", "lu_solve", "triangular_solve", "cholesky",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.graph.attributes import Einsum, Linear, MatMul
-from layerscope.lower.builder import Emitter, NodeEmitter, plain
+from layerscope.lower.builder import Emitter, NodeEmitter
 
 
 def linear(node: NodeEmitter) -> str:
@@ -49,5 +49,4 @@ EMITTERS: dict[str, Emitter] = {
     "linear": linear,
     "matmul": matmul,
     "einsum": einsum,
-    "det": plain("Det"),
 }
