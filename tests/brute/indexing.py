@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from layerscope.graph import attributes as at
-from layerscope.graph.attributes import Embedding, Expand, Gather, OneHot, Scatter, Table, TopK
+from layerscope.graph.attributes import Embedding, Gather, OneHot, Scatter, Table, TopK
 from tests.brute.arrays import Array, Index, Run, fill, split_axes
 from tests.brute.case import Case
 from tests.brute.scalar import Scalar
@@ -81,17 +81,6 @@ def scatter(run: Run) -> list[Array]:
         place = (*index[:axis], _whole(indices[index]), *index[axis + 1 :])
         cells[place] = cells[place] + update if a.add else update
     return [Array(x.shape, cells)]
-
-
-def expand(run: Run) -> list[Array]:
-    a: Expand = run.attributes
-    x = run.x
-    own = len(a.shape) - len(x.shape)
-    have = (1,) * own + x.shape
-    shape = tuple(
-        size if wanted in (0, -1) else wanted for size, wanted in zip(have, a.shape, strict=True)
-    )
-    return [fill(shape, lambda i: x[tuple(n % m for n, m in zip(i[own:], x.shape, strict=True))])]
 
 
 def where(run: Run) -> list[Array]:
@@ -179,7 +168,6 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "gather_nd": gather_nd,
     "scatter_nd": scatter_nd,
     "one_hot": one_hot,
-    "expand": expand,
     "where": where,
     "top_k": top_k,
     "embedding": embedding,
@@ -197,9 +185,6 @@ CASES: list[Case] = [
     Case("scatter", None, ((4, 3), (2, 3), (2, 3))),
     Case("scatter", at.Scatter(1), ((2, 5, 3), (2, 2, 2), (2, 2, 2)), "in-part"),
     Case("scatter", at.Scatter(-1, add=True), ((2, 4), (2, 7), (2, 7)), "added"),
-    Case("expand", at.Expand((2, 3, 4)), ((2, 1, 4),)),
-    Case("expand", at.Expand((2, 3, 4)), ((4,),), "more-axes"),
-    Case("expand", at.Expand((5, -1, 0)), ((1, 3, 1),), "axes-kept"),
     Case("where", None, ((2, 3),) * 3),
     Case("where", None, ((3, 1), (2, 1, 4), ()), "broadcast"),
     Case("where", None, ((1, 1, 3, 3), (2, 2, 3, 3), (1,)), "masked-scores"),

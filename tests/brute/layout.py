@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from layerscope.graph import attributes as at
-from layerscope.graph.attributes import Flatten, Pad, Permute, Reshape, ReverseSequence
+from layerscope.graph.attributes import Expand, Flatten, Pad, Permute, Reshape, ReverseSequence
 from layerscope.graph.types import Shape
 from tests.brute.arrays import Array, Index, Run, fill, places
 from tests.brute.case import MAP, Case
@@ -20,6 +20,17 @@ def tile(run: Run) -> list[Array]:
     size = run.x.shape[axis]
     shape = (*run.x.shape[:axis], size * a.times, *run.x.shape[axis + 1 :])
     return [fill(shape, lambda i: run.x[(*i[:axis], i[axis] % size, *i[axis + 1 :])])]
+
+
+def expand(run: Run) -> list[Array]:
+    a: Expand = run.attributes
+    x = run.x
+    own = len(a.shape) - len(x.shape)
+    have = (1,) * own + x.shape
+    shape = tuple(
+        size if wanted in (0, -1) else wanted for size, wanted in zip(have, a.shape, strict=True)
+    )
+    return [fill(shape, lambda i: x[tuple(n % m for n, m in zip(i[own:], x.shape, strict=True))])]
 
 
 def channel_shuffle(run: Run) -> list[Array]:
@@ -123,6 +134,7 @@ def pad(run: Run) -> list[Array]:
 
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "tile": tile,
+    "expand": expand,
     "channel_shuffle": channel_shuffle,
     "reverse_sequence": reverse_sequence,
     "identity": identity,
@@ -151,6 +163,9 @@ CASES: list[Case] = [
     Case("pad", at.Pad(((0, 0), (0, 0), (2, 3), (1, 2)), "reflect"), ((1, 2, 5, 4),), "reflect"),
     Case("pad", at.Pad(((0, 0), (0, 0), (2, 5)), "edge"), ((1, 2, 3),), "edge"),
     Case("pad", at.Pad(((0, 0), (-1, 2), (1, -2))), ((2, 3, 5),), "cutting"),
+    Case("expand", at.Expand((2, 3, 4)), ((2, 1, 4),)),
+    Case("expand", at.Expand((2, 3, 4)), ((4,),), "more-axes"),
+    Case("expand", at.Expand((5, -1, 0)), ((1, 3, 1),), "axes-kept"),
     Case("tile", at.Tile(1, 3), (MAP,)),
     Case("tile", at.Tile(-1, 2), ((2, 3),), "last"),
     Case("tile", at.Tile(0, 1), (MAP,), "once"),

@@ -1,11 +1,10 @@
-"""Choosing, placing and repeating elements by index: no arithmetic, only bytes."""
+"""Choosing and placing elements by index: no arithmetic, only bytes."""
 
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
 from layerscope.graph.attributes import (
     Embedding,
-    Expand,
     Gather,
     GatherND,
     OneHot,
@@ -14,7 +13,7 @@ from layerscope.graph.attributes import (
     TopK,
 )
 from layerscope.graph.types import Param, Shape, elements
-from layerscope.ops.access_map import NOT_READ, SAME, AccessMap, Map, SliceMap, keep, pointwise
+from layerscope.ops.access_map import NOT_READ, SAME, AccessMap, Map, SliceMap, keep
 from layerscope.ops.autograd import Saved, first_input, nothing
 from layerscope.ops.spec import (
     FREE,
@@ -163,24 +162,6 @@ def _scatter_access(call: Call) -> tuple[AccessMap, ...]:
     return (keep(range(len(data))), written, written)
 
 
-def _expand_shape(call: Call) -> tuple[Shape, ...]:
-    a: Expand = call.attributes
-    new = a.shape[: max(len(a.shape) - len(call.x), 0)]
-    if any(size < 1 for size in new):
-        raise ShapeError(f"{_text(call.x)} cannot be expanded to {a.shape}: new axes need sizes")
-    padded = (1,) * (len(a.shape) - len(call.x)) + call.x
-    wanted = tuple(
-        have if want in (0, -1) else want for have, want in zip(padded, a.shape, strict=False)
-    )
-    if len(padded) != len(a.shape) or broadcast((padded, wanted)) != wanted:
-        raise ShapeError(f"{_text(call.x)} cannot be expanded to {a.shape}")
-    return (wanted,)
-
-
-def _expand_access(call: Call) -> tuple[AccessMap, ...]:
-    return pointwise(call.inputs, call.y)
-
-
 def _where_shape(call: Call) -> tuple[Shape, ...]:
     return (broadcast(call.inputs),)
 
@@ -294,15 +275,6 @@ SPECS = {
         access_map=_one_hot_access,
         backward=passes,
         out_dtypes=("attribute",),
-        saved_for_backward=nothing,
-    ),
-    "expand": OpSpec(
-        family="indexing",
-        attributes=Expand,
-        shape=_expand_shape,
-        ops=free,
-        access_map=_expand_access,
-        backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
         saved_for_backward=nothing,
     ),
     "where": OpSpec(

@@ -1,4 +1,4 @@
-"""Moving and naming elements without arithmetic: new shapes, turned axes, padding, copies."""
+"""Moving, naming and repeating elements without arithmetic: shapes, axes, padding, copies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from layerscope.graph.attributes import (
     ChannelShuffle,
     DeclaredOutputs,
     Dropout,
+    Expand,
     Flatten,
     Flip,
     Pad,
@@ -120,6 +121,20 @@ def _pad_shape(call: Call) -> tuple[Shape, ...]:
 def _pad_access(call: Call) -> tuple[AccessMap, ...]:
     a: Pad = call.attributes
     return ({n: (n, WindowMap(begin=before)) for n, (before, _) in enumerate(a.pads)},)
+
+
+def _expand_shape(call: Call) -> tuple[Shape, ...]:
+    a: Expand = call.attributes
+    new = a.shape[: max(len(a.shape) - len(call.x), 0)]
+    if any(size < 1 for size in new):
+        raise ShapeError(f"{shown(call.x)} cannot be expanded to {a.shape}: new axes need sizes")
+    padded = (1,) * (len(a.shape) - len(call.x)) + call.x
+    wanted = tuple(
+        have if want in (0, -1) else want for have, want in zip(padded, a.shape, strict=False)
+    )
+    if len(padded) != len(a.shape) or broadcast((padded, wanted)) != wanted:
+        raise ShapeError(f"{shown(call.x)} cannot be expanded to {a.shape}")
+    return (wanted,)
 
 
 def _tile_shape(call: Call) -> tuple[Shape, ...]:
@@ -272,6 +287,15 @@ SPECS = {
         ops=free,
         access_map=_permute_access,
         backward=passes,
+        saved_for_backward=nothing,
+    ),
+    "expand": OpSpec(
+        family="indexing",
+        attributes=Expand,
+        shape=_expand_shape,
+        ops=free,
+        access_map=lambda call: pointwise(call.inputs, call.y),
+        backward=lambda call: (Ops(add=call.out_elements - call.in_elements), FREE),
         saved_for_backward=nothing,
     ),
     "tile": OpSpec(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import Expand, Gather, GatherND, OneHot, Scatter, Table, TopK
+from layerscope.graph.attributes import Gather, GatherND, OneHot, Scatter, Table, TopK
 from tests.brute.engine import Model, Writer
 from tests.brute.indexing import SHIFT
 
@@ -16,12 +16,6 @@ def scatter(m: Model) -> str:
     a: Scatter = m.attributes or Scatter()
     told = {"axis": a.axis, "reduction": "add" if a.add else "none"}
     return m.node("ScatterElements", m.x, m.of(1), m.of(2), **told)
-
-
-def expand(m: Model) -> str:
-    """ONNX keeps an axis that is asked to be 1."""
-    a: Expand = m.attributes
-    return m.node("Expand", m.x, m.ints(*(1 if size in (0, -1) else size for size in a.shape)))
 
 
 def where(m: Model) -> str:
@@ -76,7 +70,6 @@ def one_hot(m: Model) -> str:
 MODELS: dict[str, Writer] = {
     "gather": gather,
     "scatter": scatter,
-    "expand": expand,
     "where": where,
     "top_k": top_k,
     "embedding": lambda m: m.node("Gather", "weight", m.x, axis=0),

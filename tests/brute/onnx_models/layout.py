@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from layerscope.graph import attributes as at
-from layerscope.graph.attributes import Flip, Pad, Reshape, ReverseSequence
+from layerscope.graph.attributes import Expand, Flip, Pad, Reshape, ReverseSequence
 from tests.brute.engine import Model, Writer, plain
 
 
@@ -32,6 +32,12 @@ def pad(m: Model) -> str:
     a: Pad = m.attributes
     begins, ends = zip(*a.pads, strict=True)
     return m.node("Pad", m.x, m.ints(*begins, *ends), mode=a.mode)
+
+
+def expand(m: Model) -> str:
+    """ONNX keeps an axis that is asked to be 1."""
+    a: Expand = m.attributes
+    return m.node("Expand", m.x, m.ints(*(1 if size in (0, -1) else size for size in a.shape)))
 
 
 def tile(m: Model) -> str:
@@ -67,6 +73,7 @@ MODELS: dict[str, Writer] = {
     "dropout": plain("Dropout"),
     "permute": lambda m: m.node("Transpose", m.x, perm=m.attributes.order),
     "pad": pad,
+    "expand": expand,
     "tile": tile,
     "channel_shuffle": channel_shuffle,
     "repeat": lambda m: m.node("Tile", m.x, m.ints(*m.attributes.times)),

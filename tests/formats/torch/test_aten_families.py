@@ -15,7 +15,6 @@ OTHERS = frozenset(("declared_outputs", "promotion", "quantized_operators", "sig
 
 # Ops whose converters stand elsewhere than their OpSpec.
 MOVED = {
-    "expand": ("layout", "a view in PyTorch, often a reshape"),
     "top_k": ("search", "sort, median and mode are a top_k"),
     "cum_sum": ("search", "with cummax and cummin"),
     "cum_prod": ("search", "with cummax and cummin"),

@@ -17,7 +17,6 @@ from layerscope.graph.attributes.fft import DFT, FFT, STFT
 from layerscope.graph.attributes.indexing import (
     Combining,
     Embedding,
-    Expand,
     Gather,
     GatherND,
     OneHot,
@@ -28,6 +27,7 @@ from layerscope.graph.attributes.indexing import (
 from layerscope.graph.attributes.layout import (
     ChannelShuffle,
     Dropout,
+    Expand,
     Filling,
     Flatten,
     Flip,

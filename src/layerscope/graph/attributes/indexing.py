@@ -42,12 +42,6 @@ class Scatter(Struct, frozen=True, gc=False):
     reduce: Combining = ""
 
 
-class Expand(Struct, frozen=True, gc=False):
-    """Broadcast of axes of size 1 to `shape`; 0 or -1 keeps an axis."""
-
-    shape: tuple[int, ...]
-
-
 class TopK(Struct, frozen=True, gc=False):
     """The k largest elements along one axis, and their indices."""
 

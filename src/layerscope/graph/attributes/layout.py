@@ -43,6 +43,12 @@ class Pad(Struct, frozen=True, gc=False):
     mode: Filling = "constant"
 
 
+class Expand(Struct, frozen=True, gc=False):
+    """Broadcast of axes of size 1 to `shape`; 0 or -1 keeps an axis."""
+
+    shape: tuple[int, ...]
+
+
 class Tile(Struct, frozen=True, gc=False):
     """Repetition `times` along one axis."""
 

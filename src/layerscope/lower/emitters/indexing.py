@@ -5,7 +5,6 @@ from __future__ import annotations
 from layerscope.errors import CannotLower
 from layerscope.graph.attributes import (
     Embedding,
-    Expand,
     Gather,
     GatherND,
     OneHot,
@@ -56,14 +55,6 @@ def one_hot(node: NodeEmitter) -> str:
     a: OneHot = node.attributes
     ends = node.numbers((0, 1), (2,))
     return node.add("OneHot", _indices(node, 0), node.ints(a.depth), ends, axis=a.axis)
-
-
-def expand(node: NodeEmitter) -> str:
-    """A size of 1 keeps an axis in ONNX."""
-    a: Expand = node.attributes
-    return node.add(
-        "Expand", node.x, node.ints(*(1 if size in (0, -1) else size for size in a.shape))
-    )
 
 
 def where(node: NodeEmitter) -> str:
@@ -118,7 +109,6 @@ EMITTERS: dict[str, Emitter] = {
     "gather_nd": gather_nd,
     "scatter_nd": scatter_nd,
     "one_hot": one_hot,
-    "expand": expand,
     "where": where,
     "top_k": top_k,
     "embedding": embedding,

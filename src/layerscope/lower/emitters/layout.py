@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from layerscope.graph.attributes import (
     ChannelShuffle,
+    Expand,
     Flatten,
     Flip,
     Pad,
@@ -35,6 +36,14 @@ def reshape(node: NodeEmitter) -> str:
 def pad(node: NodeEmitter) -> str:
     a: Pad = node.attributes
     return node.add("Pad", node.x, node.ints(*flat_pads(list(a.pads))), mode=a.mode)
+
+
+def expand(node: NodeEmitter) -> str:
+    """A size of 1 keeps an axis in ONNX."""
+    a: Expand = node.attributes
+    return node.add(
+        "Expand", node.x, node.ints(*(1 if size in (0, -1) else size for size in a.shape))
+    )
 
 
 def tile(node: NodeEmitter) -> str:
@@ -76,6 +85,7 @@ EMITTERS: dict[str, Emitter] = {
     "dropout": plain("Dropout"),
     "permute": lambda node: node.add("Transpose", node.x, perm=node.attributes.order),
     "pad": pad,
+    "expand": expand,
     "tile": tile,
     "repeat": lambda node: node.add("Tile", node.x, node.ints(*node.attributes.times)),
     "flip": flip,
