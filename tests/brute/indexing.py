@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from layerscope.graph import attributes as at
-from layerscope.graph.attributes import Embedding, Gather, OneHot, Scatter, Table, TopK
-from tests.brute.arrays import Array, Index, Run, fill, split_axes
+from layerscope.graph.attributes import Embedding, Gather, OneHot, Scatter, Table
+from tests.brute.arrays import Array, Index, Run, fill
 from tests.brute.case import Case
 from tests.brute.scalar import Scalar
 
@@ -99,35 +99,6 @@ def where(run: Run) -> list[Array]:
     return [fill(shape, cell)]
 
 
-def top_k(run: Run) -> list[Array]:
-    """The largest first, of equals the earlier.
-
-    How many comparisons a heap makes is up to the data. Counted is the rule as it is stated: every
-    element goes down a tree of the k best, with one comparison on each of its ⌈log2 k⌉ levels, and
-    for k = 1 meets the one that is there. The choice itself is made uncounted.
-    """
-    a: TopK = run.attributes
-    x = run.x
-    axis = a.axis % len(x.shape)
-    levels = next(n for n in range(1, 64) if 2**n >= a.k)
-    values: dict[Index, Scalar] = {}
-    indices: dict[Index, Scalar] = {}
-    for row in split_axes(x.shape, [axis]):
-        for index in row:
-            for _ in range(levels):
-                x[index].larger(x[row[0]])
-        seen = 0
-        for index in row:
-            seen |= x[index].seen
-        best = sorted(row, key=lambda index: -x[index].value)[: a.k]
-        for n, index in enumerate(best):
-            place = (*index[:axis], n, *index[axis + 1 :])
-            values[place] = Scalar(x[index].value, run.tally, seen)
-            indices[place] = Scalar(index[axis], run.tally, seen)
-    shape = (*x.shape[:axis], a.k, *x.shape[axis + 1 :])
-    return [Array(shape, values), Array(shape, indices)]
-
-
 def embedding(run: Run) -> list[Array]:
     a: Embedding = run.attributes
     weight = run.params["weight"]
@@ -169,7 +140,6 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "scatter_nd": scatter_nd,
     "one_hot": one_hot,
     "where": where,
-    "top_k": top_k,
     "embedding": embedding,
     "table": table,
     "positions": positions,
@@ -188,10 +158,6 @@ CASES: list[Case] = [
     Case("where", None, ((2, 3),) * 3),
     Case("where", None, ((3, 1), (2, 1, 4), ()), "broadcast"),
     Case("where", None, ((1, 1, 3, 3), (2, 2, 3, 3), (1,)), "masked-scores"),
-    *(Case("top_k", at.TopK(k, axis), (shape,), f"{k}")
-      for k, axis, shape in [
-          (1, -1, (2, 5)), (2, 1, (2, 4, 3)), (3, -1, (2, 2, 7)), (5, 0, (5, 2)), (8, 1, (1, 9)),
-      ]),
     Case("embedding", at.Embedding(7, 3), ((2, 4),)),
     Case("embedding", at.Embedding(5, 2), ((3,),), "vector"),
     Case("embedding", at.Embedding(4, 3), ((2, 2, 2),), "three-axes"),

@@ -1,4 +1,4 @@
-"""Loops and cases of distances, searches and embedding bags."""
+"""Loops and cases of top-k, distances, searches and embedding bags."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from layerscope.graph import attributes as at
-from layerscope.graph.attributes import CumSum, Distance, EmbeddingBag
+from layerscope.graph.attributes import CumSum, Distance, EmbeddingBag, TopK
 from tests.brute.arrays import Array, Index, Run, fill, places, split_axes, total
 from tests.brute.case import Case, declared
 from tests.brute.scalar import Scalar
@@ -39,6 +39,35 @@ def cdist(run: Run) -> list[Array]:
         return [fill((len(pairs),), lambda n: distance((pairs[n[0]][0],), (pairs[n[0]][1],)))]
     shape = (*left.shape[:-1], right.shape[-2])
     return [fill(shape, lambda i: distance(i[:-1], (*i[:-2], i[-1])))]
+
+
+def top_k(run: Run) -> list[Array]:
+    """The largest first, of equals the earlier.
+
+    How many comparisons a heap makes is up to the data. Counted is the rule as it is stated: every
+    element goes down a tree of the k best, with one comparison on each of its ⌈log2 k⌉ levels, and
+    for k = 1 meets the one that is there. The choice itself is made uncounted.
+    """
+    a: TopK = run.attributes
+    x = run.x
+    axis = a.axis % len(x.shape)
+    levels = next(n for n in range(1, 64) if 2**n >= a.k)
+    values: dict[Index, Scalar] = {}
+    indices: dict[Index, Scalar] = {}
+    for row in split_axes(x.shape, [axis]):
+        for index in row:
+            for _ in range(levels):
+                x[index].larger(x[row[0]])
+        seen = 0
+        for index in row:
+            seen |= x[index].seen
+        best = sorted(row, key=lambda index: -x[index].value)[: a.k]
+        for n, index in enumerate(best):
+            place = (*index[:axis], n, *index[axis + 1 :])
+            values[place] = Scalar(x[index].value, run.tally, seen)
+            indices[place] = Scalar(index[axis], run.tally, seen)
+    shape = (*x.shape[:axis], a.k, *x.shape[axis + 1 :])
+    return [Array(shape, values), Array(shape, indices)]
 
 
 def searchsorted(run: Run) -> list[Array]:
@@ -110,6 +139,7 @@ def embedding_bag(run: Run) -> list[Array]:
 
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "cdist": cdist,
+    "top_k": top_k,
     "searchsorted": searchsorted,
     "bincount": bincount,
     "cum_max": running(lambda a, b: a.larger(b)),
@@ -123,6 +153,10 @@ CASES: list[Case] = [
     *[Case("cdist", at.Distance(p), ((2, 3, 4), (2, 5, 4)), f"{p}")
       for p in (0.0, 1.0, 2.0, 3.0, float("inf"))],
     Case("cdist", None, ((4, 3),), "each-with-each"),
+    *(Case("top_k", at.TopK(k, axis), (shape,), f"{k}")
+      for k, axis, shape in [
+          (1, -1, (2, 5)), (2, 1, (2, 4, 3)), (3, -1, (2, 2, 7)), (5, 0, (5, 2)), (8, 1, (1, 9)),
+      ]),
     Case("searchsorted", declared((2, 3)), ((5,), (2, 3))),
     Case("searchsorted", declared((3,)), ((8,), (3,)), "power-of-2"),
     Case("bincount", declared((4,)), ((6,),)),

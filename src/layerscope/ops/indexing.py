@@ -10,7 +10,6 @@ from layerscope.graph.attributes import (
     OneHot,
     Scatter,
     Table,
-    TopK,
 )
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import NOT_READ, SAME, AccessMap, Map, SliceMap, keep
@@ -166,27 +165,6 @@ def _where_shape(call: Call) -> tuple[Shape, ...]:
     return (broadcast(call.inputs),)
 
 
-def _top_k_shape(call: Call) -> tuple[Shape, ...]:
-    a: TopK = call.attributes
-    axis = axis_of(a.axis, len(call.x))
-    if not 1 <= a.k <= call.x[axis]:
-        raise ShapeError(f"the {a.k} largest of {call.x[axis]}")
-    shape = (*call.x[:axis], a.k, *call.x[axis + 1 :])
-    return (shape, shape)
-
-
-def _top_k_ops(call: Call) -> Ops:
-    """A heap of the k best: every element is compared with its least, log2(k) deep."""
-    k = call.attributes.k
-    return Ops(comp=elements(call.x) * max((k - 1).bit_length(), 1))
-
-
-def _top_k_access(call: Call) -> tuple[AccessMap, ...]:
-    axis = axis_of(call.attributes.axis, len(call.x))
-    kept = keep(tuple(n for n in range(len(call.x)) if n != axis))
-    return (kept, kept)
-
-
 def _embedding_shape(call: Call) -> tuple[Shape, ...]:
     a: Embedding = call.attributes
     if a.rows < 1 or a.features < 1:
@@ -285,16 +263,6 @@ SPECS = {
         arity=(3, 3),
         out_dtypes=("second",),  # the first input is the condition
         saved_for_backward=first_input,
-    ),
-    "top_k": OpSpec(
-        family="indexing",
-        attributes=TopK,
-        shape=_top_k_shape,
-        ops=_top_k_ops,
-        access_map=_top_k_access,
-        backward=passes,
-        out_dtypes=("input", "int64"),
-        saved_for_backward=lambda call: Saved(outputs=(1,)),  # indices
     ),
     "embedding": with_param_inputs(
         OpSpec(

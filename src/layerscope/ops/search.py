@@ -1,9 +1,9 @@
-"""Distances, binary search, running extremes, bags of embeddings, and what flags choose."""
+"""Top-k, distances, binary search, running extremes, bags of embeddings, and what flags choose."""
 
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import CumSum, DeclaredOutputs, Distance, EmbeddingBag
+from layerscope.graph.attributes import CumSum, DeclaredOutputs, Distance, EmbeddingBag, TopK
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import AccessMap, everything, keep
 from layerscope.ops.autograd import Saved, every_input, nothing
@@ -45,6 +45,27 @@ def _distances(call: Call) -> Ops:
     else:
         unit = Ops(add=2 * n - 1, comp=n, exp=n + 1)
     return unit * call.out_elements
+
+
+def _top_k_shape(call: Call) -> tuple[Shape, ...]:
+    a: TopK = call.attributes
+    axis = axis_of(a.axis, len(call.x))
+    if not 1 <= a.k <= call.x[axis]:
+        raise ShapeError(f"the {a.k} largest of {call.x[axis]}")
+    shape = (*call.x[:axis], a.k, *call.x[axis + 1 :])
+    return (shape, shape)
+
+
+def _top_k_ops(call: Call) -> Ops:
+    """A heap of the k best: every element is compared with its least, log2(k) deep."""
+    k = call.attributes.k
+    return Ops(comp=elements(call.x) * max((k - 1).bit_length(), 1))
+
+
+def _top_k_access(call: Call) -> tuple[AccessMap, ...]:
+    axis = axis_of(call.attributes.axis, len(call.x))
+    kept = keep(tuple(n for n in range(len(call.x)) if n != axis))
+    return (kept, kept)
 
 
 def _line(call: Call) -> int:
@@ -115,6 +136,16 @@ SPECS = {
         backward=lambda call: (_distances(call) * 2, FREE),
         saved_for_backward=lambda call: Saved(inputs=tuple(range(len(call.inputs))), outputs=(0,)),
         arity=(1, 2),
+    ),
+    "top_k": OpSpec(
+        family="indexing",
+        attributes=TopK,
+        shape=_top_k_shape,
+        ops=_top_k_ops,
+        access_map=_top_k_access,
+        backward=passes,
+        out_dtypes=("input", "int64"),
+        saved_for_backward=lambda call: Saved(outputs=(1,)),  # indices
     ),
     # positions in sorted numbers (first input) of every number of the second
     "searchsorted": OpSpec(

@@ -24,6 +24,7 @@ from tests.brute.onnx_models import (
     reduction,
     resize,
     roi,
+    search,
     slice_concat,
 )
 
@@ -48,5 +49,6 @@ MODELS: dict[str, Writer] = {
     **reduction.MODELS,
     **resize.MODELS,
     **roi.MODELS,
+    **search.MODELS,
     **slice_concat.MODELS,
 }

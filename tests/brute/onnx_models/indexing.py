@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import Gather, GatherND, OneHot, Scatter, Table, TopK
+from layerscope.graph.attributes import Gather, GatherND, OneHot, Scatter, Table
 from tests.brute.engine import Model, Writer
 from tests.brute.indexing import SHIFT
 
@@ -20,11 +20,6 @@ def scatter(m: Model) -> str:
 
 def where(m: Model) -> str:
     return m.node("Where", m.cast(m.x, "bool"), m.of(1), m.of(2))
-
-
-def top_k(m: Model) -> tuple[str, ...]:
-    a: TopK = m.attributes
-    return m.several("TopK", m.x, m.ints(a.k), outputs=2, axis=a.axis)
 
 
 def table(m: Model) -> str:
@@ -71,7 +66,6 @@ MODELS: dict[str, Writer] = {
     "gather": gather,
     "scatter": scatter,
     "where": where,
-    "top_k": top_k,
     "embedding": lambda m: m.node("Gather", "weight", m.x, axis=0),
     "table": table,
     "positions": positions,

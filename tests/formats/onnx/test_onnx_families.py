@@ -15,7 +15,6 @@ from tests.formats.onnx.test_onnx_nodes import cases
 
 # Ops whose converters stand elsewhere than their OpSpec.
 MOVED = {
-    "top_k": "search",
     "cum_sum": "search", "cum_prod": "search",
 }  # fmt: skip
 CUSTOM = "its cost is computed by the converter"

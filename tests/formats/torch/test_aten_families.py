@@ -15,7 +15,6 @@ OTHERS = frozenset(("declared_outputs", "promotion", "quantized_operators", "sig
 
 # Ops whose converters stand elsewhere than their OpSpec.
 MOVED = {
-    "top_k": ("search", "sort, median and mode are a top_k"),
     "cum_sum": ("search", "with cummax and cummin"),
     "cum_prod": ("search", "with cummax and cummin"),
     "smooth_l1": ("loss", "the loss of one element"),

@@ -22,7 +22,6 @@ from layerscope.graph.attributes.indexing import (
     OneHot,
     Scatter,
     Table,
-    TopK,
 )
 from layerscope.graph.attributes.layout import (
     ChannelShuffle,
@@ -72,7 +71,7 @@ from layerscope.graph.attributes.roi import (
     RoIAlign,
     RoIPool,
 )
-from layerscope.graph.attributes.search import Distance, EmbeddingBag
+from layerscope.graph.attributes.search import Distance, EmbeddingBag, TopK
 from layerscope.graph.attributes.slice_concat import Concat, Crop, Slice, Split
 from layerscope.graph.attributes.window import Pads, Rounding, Same, Window
 

@@ -42,13 +42,6 @@ class Scatter(Struct, frozen=True, gc=False):
     reduce: Combining = ""
 
 
-class TopK(Struct, frozen=True, gc=False):
-    """The k largest elements along one axis, and their indices."""
-
-    k: int
-    axis: int = -1
-
-
 class Embedding(Struct, frozen=True, gc=False):
     """A table of `rows` vectors of `features`, looked up by index."""
 

@@ -1,10 +1,17 @@
-"""Attributes of distances and embedding bags."""
+"""Attributes of top-k, distances and embedding bags."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from msgspec import Struct
+
+
+class TopK(Struct, frozen=True, gc=False):
+    """The k largest elements along one axis, and their indices."""
+
+    k: int
+    axis: int = -1
 
 
 class Distance(Struct, frozen=True, gc=False):

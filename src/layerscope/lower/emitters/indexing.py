@@ -10,7 +10,6 @@ from layerscope.graph.attributes import (
     OneHot,
     Scatter,
     Table,
-    TopK,
 )
 from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant
 
@@ -63,11 +62,6 @@ def where(node: NodeEmitter) -> str:
     )
 
 
-def top_k(node: NodeEmitter) -> tuple[str, ...]:
-    a: TopK = node.attributes
-    return node.add_multi("TopK", node.x, node.ints(a.k), outputs=2, axis=a.axis)
-
-
 def embedding(node: NodeEmitter) -> str:
     """Computed indices, such as relative positions, are taken modulo the rows of the table."""
     a: Embedding = node.attributes
@@ -110,7 +104,6 @@ EMITTERS: dict[str, Emitter] = {
     "scatter_nd": scatter_nd,
     "one_hot": one_hot,
     "where": where,
-    "top_k": top_k,
     "embedding": embedding,
     "table": table,
     "positions": positions,
