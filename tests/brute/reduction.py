@@ -1,4 +1,4 @@
-"""Loops and cases of reductions and cumulative sums."""
+"""Loops and cases of reductions."""
 
 from __future__ import annotations
 
@@ -109,25 +109,7 @@ def reduction(op: str) -> Callable[[Run], list[Array]]:
     return run_it
 
 
-def running(join: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Run], list[Array]]:
-    """Every element joined to all before it along one axis."""
-
-    def run_it(run: Run) -> list[Array]:
-        cells: dict[Index, Scalar] = {}
-        for row in split_axes(run.x.shape, [run.attributes.axis % len(run.x.shape)]):
-            for before, index in zip((None, *row), row, strict=False):
-                number = run.x[index]
-                cells[index] = number if before is None else join(cells[before], number)
-        return [Array(run.x.shape, cells)]
-
-    return run_it
-
-
-BRUTE: dict[str, Callable[[Run], list[Array]]] = {
-    **{op: reduction(op) for op in JOINS},
-    "cum_sum": running(lambda a, b: a + b),
-    "cum_prod": running(lambda a, b: a * b),
-}
+BRUTE: dict[str, Callable[[Run], list[Array]]] = {op: reduction(op) for op in JOINS}
 
 CASES: list[Case] = [
     *(Case(f"reduce_{kind}", a, (shape,), note)
@@ -159,7 +141,4 @@ CASES: list[Case] = [
           (at.Reduce((1,)), (2, 3, 4), "one"),
           (at.Reduce((-1, 1), keep=True), (2, 3, 2, 4), "several-kept"),
       ]),
-    *(Case(op, at.CumSum(axis), (shape,), f"{axis}")
-      for op in ("cum_sum", "cum_prod")
-      for axis, shape in [(1, (2, 3, 4)), (-1, (2, 5)), (0, (4,))]),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Loops and cases of top-k, distances, searches and embedding bags."""
+"""Loops and cases of top-k, cumulative sums, distances, searches and embedding bags."""
 
 from __future__ import annotations
 
@@ -93,16 +93,19 @@ def bincount(run: Run) -> list[Array]:
     return [fill((len(bins),), lambda i: bins[i[0]])]
 
 
-def running(best: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Run], list[Array]]:
+def running(
+    join: Callable[[Scalar, Scalar], Scalar], outputs: int = 1
+) -> Callable[[Run], list[Array]]:
+    """Every element joined to all before it along one axis."""
+
     def run_it(run: Run) -> list[Array]:
         axis = (run.attributes or CumSum()).axis % len(run.x.shape)
-        values: dict[Index, Scalar] = {}
+        cells: dict[Index, Scalar] = {}
         for row in split_axes(run.x.shape, [axis]):
-            top = run.x[row[0]]
-            for n, index in enumerate(row):
-                top = best(top, run.x[index]) if n else top
-                values[index] = top
-        return [Array(run.x.shape, values), Array(run.x.shape, values)]
+            for before, index in zip((None, *row), row, strict=False):
+                number = run.x[index]
+                cells[index] = number if before is None else join(cells[before], number)
+        return [Array(run.x.shape, cells)] * outputs
 
     return run_it
 
@@ -142,8 +145,10 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "top_k": top_k,
     "searchsorted": searchsorted,
     "bincount": bincount,
-    "cum_max": running(lambda a, b: a.larger(b)),
-    "cum_min": running(lambda a, b: a.smaller(b)),
+    "cum_sum": running(lambda a, b: a + b),
+    "cum_prod": running(lambda a, b: a * b),
+    "cum_max": running(lambda a, b: a.larger(b), outputs=2),
+    "cum_min": running(lambda a, b: a.smaller(b), outputs=2),
     "masked_scatter": masked_scatter,
     "embedding_bag": embedding_bag,
 }
@@ -160,6 +165,9 @@ CASES: list[Case] = [
     Case("searchsorted", declared((2, 3)), ((5,), (2, 3))),
     Case("searchsorted", declared((3,)), ((8,), (3,)), "power-of-2"),
     Case("bincount", declared((4,)), ((6,),)),
+    *(Case(op, at.CumSum(axis), (shape,), f"{axis}")
+      for op in ("cum_sum", "cum_prod")
+      for axis, shape in [(1, (2, 3, 4)), (-1, (2, 5)), (0, (4,))]),
     Case("cum_max", at.CumSum(1), ((2, 4, 3),)),
     Case("cum_min", None, ((3, 4),)),
     Case("masked_scatter", None, ((3, 4), (3, 4), (12,))),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from layerscope import ops
-from layerscope.graph.attributes import CumSum, DeclaredOutputs, Softmax
+from layerscope.graph.attributes import DeclaredOutputs, Softmax
 from layerscope.lower.emitters import EMITTERS, REFUSED
 from layerscope.ops import SPECS
 from tests import brute
@@ -36,7 +36,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "tests.brute.onnx_models": ("MODELS",),
 }
 # Attributes that ops of several families have; they stand in the file of the first one.
-SHARED_ATTRIBUTES = {CumSum, DeclaredOutputs, Softmax}
+SHARED_ATTRIBUTES = {DeclaredOutputs, Softmax}
 
 
 def files(folder: str) -> list[str]:

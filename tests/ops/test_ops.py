@@ -31,7 +31,7 @@ NOT_COUNTED = {
 NO_OPERATOR = "ONNX has no operator for it"
 NOT_RUN = {
     **dict.fromkeys(linalg.BRUTE.keys() - {"det"}, NO_OPERATOR),
-    **dict.fromkeys(search.BRUTE.keys() - {"top_k"}, NO_OPERATOR),
+    **dict.fromkeys(search.BRUTE.keys() - {"top_k", "cum_sum", "cum_prod"}, NO_OPERATOR),
     **dict.fromkeys(("special", "binary_cross_entropy", "huber", "smooth_l1"), NO_OPERATOR),
     "psroi_pool": "no operator, nor a few of them, has its bins",
     "random": "drawn anew at every run",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from layerscope.errors import ShapeError
-from layerscope.graph.attributes import CumSum, Reduce
+from layerscope.graph.attributes import Reduce
 from layerscope.graph.types import Shape, elements
-from layerscope.ops.access_map import SAME, AccessMap, Map, keep
+from layerscope.ops.access_map import SAME, AccessMap, Map
 from layerscope.ops.autograd import SavedRule, both, first_input, nothing
-from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, OutDtype, axis_of, same
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, OutDtype, axis_of
 
 
 def _axes(call: Call) -> tuple[int, ...]:
@@ -87,34 +87,6 @@ def _saves(kind: str) -> SavedRule:
     return both
 
 
-def _line(call: Call) -> int:
-    """The axis along which elements are added up."""
-    return axis_of((call.attributes or CumSum()).axis, len(call.x))
-
-
-def _running_shape(call: Call) -> tuple[Shape, ...]:
-    _line(call)
-    return same(call)
-
-
-def _running(unit: Ops, saves: SavedRule) -> OpSpec:
-    """Every element joined to all before it: one operation less than elements of a row."""
-
-    def ops(call: Call) -> Ops:
-        size = elements(call.x)
-        return unit * (size - size // max(call.x[_line(call)], 1))
-
-    return OpSpec(
-        family="reduction",
-        attributes=CumSum,
-        shape=_running_shape,
-        ops=ops,
-        access_map=lambda call: (keep(tuple(n for n in range(len(call.x)) if n != _line(call))),),
-        backward=lambda call: (ops(call), FREE),
-        saved_for_backward=saves,
-    )
-
-
 SPECS = {
     kind: OpSpec(
         family="reduction",
@@ -133,7 +105,4 @@ SPECS = {
         else (),
     )
     for kind in KINDS
-} | {
-    "cum_sum": _running(Ops(add=1), nothing),
-    "cum_prod": _running(Ops(mul=1), both),
 }

@@ -1,4 +1,4 @@
-"""Top-k, distances, binary search, running extremes, bags of embeddings, and what flags choose."""
+"""Top-k, distances, binary search, running sums and extremes, embedding bags, masked scatter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from layerscope.errors import ShapeError
 from layerscope.graph.attributes import CumSum, DeclaredOutputs, Distance, EmbeddingBag, TopK
 from layerscope.graph.types import Param, Shape, elements
 from layerscope.ops.access_map import AccessMap, everything, keep
-from layerscope.ops.autograd import Saved, every_input, nothing
-from layerscope.ops.spec import FREE, Call, Ops, OpSpec, axis_of, broadcast, param, passes, shown
+from layerscope.ops.autograd import Saved, SavedRule, both, every_input, nothing
+from layerscope.ops.spec import (
+    FREE,
+    Call,
+    Ops,
+    OpSpec,
+    OpsRule,
+    axis_of,
+    broadcast,
+    param,
+    passes,
+    shown,
+)
 
 
 def _declared(call: Call) -> tuple[Shape, ...]:
@@ -69,32 +80,50 @@ def _top_k_access(call: Call) -> tuple[AccessMap, ...]:
 
 
 def _line(call: Call) -> int:
+    """The axis along which elements are joined."""
     return axis_of((call.attributes or CumSum()).axis, len(call.x))
 
 
 def _running_shape(call: Call) -> tuple[Shape, ...]:
     _line(call)
-    return (call.x, call.x)
+    return (call.x,)
 
 
-def _running(call: Call) -> Ops:
-    """Every element against the best so far."""
-    size = elements(call.x)
-    return Ops(comp=size - size // max(call.x[_line(call)], 1))
+def _running(unit: Ops) -> OpsRule:
+    """Every element joined to all before it: one operation less than elements of a row."""
+
+    def ops(call: Call) -> Ops:
+        size = elements(call.x)
+        return unit * (size - size // max(call.x[_line(call)], 1))
+
+    return ops
 
 
 def _running_access(call: Call) -> tuple[AccessMap, ...]:
-    kept = keep(tuple(n for n in range(len(call.x)) if n != _line(call)))
-    return (kept, kept)
+    return (keep(tuple(n for n in range(len(call.x)) if n != _line(call))),)
 
 
-def _running_rule() -> OpSpec:
+def _running_total(unit: Ops, saves: SavedRule) -> OpSpec:
+    ops = _running(unit)
     return OpSpec(
         family="reduction",
         attributes=CumSum,
         shape=_running_shape,
-        ops=_running,
+        ops=ops,
         access_map=_running_access,
+        backward=lambda call: (ops(call), FREE),
+        saved_for_backward=saves,
+    )
+
+
+def _running_extreme() -> OpSpec:
+    """Every element against the best so far: values and their indices."""
+    return OpSpec(
+        family="reduction",
+        attributes=CumSum,
+        shape=lambda call: _running_shape(call) * 2,
+        ops=_running(Ops(comp=1)),
+        access_map=lambda call: _running_access(call) * 2,
         backward=lambda call: (Ops(add=elements(call.x)), FREE),
         saved_for_backward=lambda call: Saved(inputs=(0,), outputs=(1,)),
         out_dtypes=("input", "int64"),
@@ -175,8 +204,10 @@ SPECS = {
         out_dtypes=("attribute",),
         arity=(1, 2),
     ),
-    "cum_max": _running_rule(),
-    "cum_min": _running_rule(),
+    "cum_sum": _running_total(Ops(add=1), nothing),
+    "cum_prod": _running_total(Ops(mul=1), both),
+    "cum_max": _running_extreme(),
+    "cum_min": _running_extreme(),
     # where flags are set, elements of the last input in order; else those of the first
     "masked_scatter": OpSpec(
         family="indexing",

@@ -1,8 +1,8 @@
-"""ONNX models of reductions and cumulative sums."""
+"""ONNX models of reductions."""
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import CumSum, Reduce
+from layerscope.graph.attributes import Reduce
 from tests.brute.engine import Model, Writer
 
 
@@ -36,18 +36,6 @@ def variance(m: Model) -> str:
     return m.node("ReduceMean", m.node("Mul", rest, rest), *axes, keepdims=keep)
 
 
-def cum_prod(m: Model) -> str:
-    """Each element against all along its axis, those after it as ones, multiplied."""
-    a: CumSum = m.attributes
-    axis = a.axis % len(m.shape)
-    size, behind = m.shape[axis], len(m.shape) - axis - 1
-    upto = [float(j <= i) for i in range(size) for j in range(size)]
-    mask = m.cast(m.tensor(upto, (size, size, *[1] * behind)), "bool")
-    rows = m.node("Unsqueeze", m.x, m.ints(axis))
-    chosen = m.node("Where", mask, rows, m.number(1.0))
-    return m.node("ReduceProd", chosen, m.ints(axis + 1), keepdims=0)
-
-
 MODELS: dict[str, Writer] = {
     "reduce_sum": reduction("ReduceSum"),
     "reduce_mean": reduction("ReduceMean"),
@@ -65,6 +53,4 @@ MODELS: dict[str, Writer] = {
     "reduce_std": lambda m: m.node("Sqrt", variance(m)),
     "reduce_any": reduction("ReduceMax"),
     "reduce_all": reduction("ReduceMin"),
-    "cum_sum": lambda m: m.node("CumSum", m.x, m.ints(m.attributes.axis)),
-    "cum_prod": cum_prod,
 }

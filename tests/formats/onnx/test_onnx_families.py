@@ -13,10 +13,6 @@ from layerscope.formats.onnx import converters
 from tests.families import FAMILIES, modules
 from tests.formats.onnx.test_onnx_nodes import cases
 
-# Ops whose converters stand elsewhere than their OpSpec.
-MOVED = {
-    "cum_sum": "search", "cum_prod": "search",
-}  # fmt: skip
 CUSTOM = "its cost is computed by the converter"
 CONSTANT = "a constant, computed before the run"
 EXCEPTIONS = {
@@ -58,7 +54,7 @@ def test_converter_stands_in_the_file_of_its_family(tmp_path: Path) -> None:
     for operator, ops in emitted(tmp_path).items():
         if operator in stems and ops:
             checked += 1
-            if stems[operator] not in {MOVED.get(op, FAMILIES[op]) for op in ops}:
+            if stems[operator] not in {FAMILIES[op] for op in ops}:
                 elsewhere.add(operator)
     assert checked >= 160
     assert elsewhere == EXCEPTIONS.keys()

@@ -15,8 +15,6 @@ OTHERS = frozenset(("declared_outputs", "promotion", "quantized_operators", "sig
 
 # Ops whose converters stand elsewhere than their OpSpec.
 MOVED = {
-    "cum_sum": ("search", "with cummax and cummin"),
-    "cum_prod": ("search", "with cummax and cummin"),
     "smooth_l1": ("loss", "the loss of one element"),
     "huber": ("loss", "the loss of one element"),
     "binary_cross_entropy": ("loss", "the loss of one element"),

@@ -52,7 +52,7 @@ from layerscope.graph.attributes.normalization import (
 from layerscope.graph.attributes.pooling import AdaptivePool, GlobalPool, Pool, Pyramid
 from layerscope.graph.attributes.quantization import Cast, Quantize
 from layerscope.graph.attributes.recurrent import Recurrent
-from layerscope.graph.attributes.reduction import CumSum, Reduce
+from layerscope.graph.attributes.reduction import Reduce
 from layerscope.graph.attributes.resize import (
     AffineGrid,
     GridSample,
@@ -71,7 +71,7 @@ from layerscope.graph.attributes.roi import (
     RoIAlign,
     RoIPool,
 )
-from layerscope.graph.attributes.search import Distance, EmbeddingBag, TopK
+from layerscope.graph.attributes.search import CumSum, Distance, EmbeddingBag, TopK
 from layerscope.graph.attributes.slice_concat import Concat, Crop, Slice, Split
 from layerscope.graph.attributes.window import Pads, Rounding, Same, Window
 

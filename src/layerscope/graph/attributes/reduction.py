@@ -1,4 +1,4 @@
-"""Attributes of reductions and cumulative sums."""
+"""Attributes of reductions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,3 @@ class Reduce(Struct, frozen=True, gc=False):
     axes: tuple[int, ...] = ()
     keep: bool = False
     tail: bool = False  # over all axes from the given one on
-
-
-class CumSum(Struct, frozen=True, gc=False):
-    """Sums or products of all elements up to each along one axis."""
-
-    axis: int = -1

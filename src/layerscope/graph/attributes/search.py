@@ -1,4 +1,4 @@
-"""Attributes of top-k, distances and embedding bags."""
+"""Attributes of top-k, cumulative sums, distances and embedding bags."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ class TopK(Struct, frozen=True, gc=False):
     """The k largest elements along one axis, and their indices."""
 
     k: int
+    axis: int = -1
+
+
+class CumSum(Struct, frozen=True, gc=False):
+    """Sum, product or extreme of all elements up to each along one axis."""
+
     axis: int = -1
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layerscope.graph.attributes import CumSum, Reduce
-from layerscope.lower.builder import Emitter, NodeEmitter, OnnxConstant
+from layerscope.graph.attributes import Reduce
+from layerscope.lower.builder import Emitter, NodeEmitter
 
 
 def _axes(node: NodeEmitter) -> list[int]:
@@ -60,24 +60,6 @@ def reduce_bool(op: str) -> Emitter:
     return emit
 
 
-def cum_prod(node: NodeEmitter) -> str:
-    """The product over a row of each element, with ones for all later elements."""
-    a: CumSum = node.attributes or CumSum()
-    axis = a.axis % node.rank
-    size = node.shape[axis]
-    upto = tuple(float(j <= i) for i in range(size) for j in range(size))
-    mask = node.builder.constant(
-        OnnxConstant(upto, (size, size, *[1] * (node.rank - axis - 1)), "bool")
-    )
-    rows = node.add("Unsqueeze", node.x, node.ints(axis))
-    masked = node.add("Where", mask, rows, node.number(1.0))
-    return node.add("ReduceProd", masked, node.ints(axis + 1), keepdims=0)
-
-
-def cum_sum(node: NodeEmitter) -> str:
-    return node.add("CumSum", node.x, node.ints((node.attributes or CumSum()).axis))
-
-
 EMITTERS: dict[str, Emitter] = {
     "reduce_sum": reduction("ReduceSum"),
     "reduce_mean": reduction("ReduceMean"),
@@ -93,8 +75,6 @@ EMITTERS: dict[str, Emitter] = {
     "reduce_std": lambda node: node.add("Sqrt", variance(node)),
     "reduce_any": reduce_bool("ReduceMax"),
     "reduce_all": reduce_bool("ReduceMin"),
-    "cum_sum": cum_sum,
-    "cum_prod": cum_prod,
     "arg_max": arg_extreme("ArgMax"),
     "arg_min": arg_extreme("ArgMin"),
 }
