@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -89,10 +89,7 @@ def emitted(converter: Callable[..., Any], package: str) -> set[str]:
     return found & SPECS.keys()
 
 
-def stems_of(
-    converter: Callable[..., Any], package: str, moved: Mapping[str, tuple[str, str]]
-) -> set[str]:
-    """Files that a converter may stand in; `moved` has ops whose converters stand elsewhere."""
-    ops_of = emitted(converter, package)
-    found = {moved[op][0] if op in moved else FAMILIES[op] for op in ops_of}
+def stems_of(converter: Callable[..., Any], package: str) -> set[str]:
+    """Files that a converter may stand in."""
+    found = {FAMILIES[op] for op in emitted(converter, package)}
     return found - AUXILIARY or found or {"layout"}  # a view that adds no node

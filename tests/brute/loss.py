@@ -9,6 +9,7 @@ from layerscope.graph import attributes as at
 from tests.brute.activation import log_softmax, softmax, softmax_axis
 from tests.brute.arrays import Array, Index, Run, accumulate, places, split_axes, total
 from tests.brute.case import Case
+from tests.brute.elementwise import pointwise
 from tests.brute.pooling import mean_of
 from tests.brute.scalar import Scalar
 
@@ -127,6 +128,25 @@ def paired(op: str) -> Callable[[Run], list[Array]]:
     return run_it
 
 
+def _binary_cross_entropy(x: Scalar, t: Scalar) -> Scalar:
+    """Of numbers that need not be probabilities: logarithms of their sizes."""
+    logs = x.apply(lambda v: math.log(abs(v))).larger(-100.0)
+    others = (1.0 - x).apply(lambda v: math.log(abs(v) + 1)).larger(-100.0)
+    return (t - 1.0) * others - t * logs
+
+
+def _huber(x: Scalar, t: Scalar) -> Scalar:
+    gap = x - t
+    size = abs(gap)
+    return size.above(1.5, (size - 0.75) * 1.5, gap * gap * 0.5)
+
+
+def _smooth_l1(x: Scalar, t: Scalar) -> Scalar:
+    gap = x - t
+    size = abs(gap)
+    return size.above(2.0, size - 1.0, gap * gap * 0.25)
+
+
 BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "accuracy": accuracy,
     "log_loss": log_loss,
@@ -135,6 +155,9 @@ BRUTE: dict[str, Callable[[Run], list[Array]]] = {
     "softmax_loss": softmax_loss,
     "nll_loss": nll_loss,
     **{op: paired(op) for op in PAIRS},
+    "binary_cross_entropy": pointwise(_binary_cross_entropy),
+    "huber": pointwise(_huber),
+    "smooth_l1": pointwise(_smooth_l1),
 }
 
 CASES: list[Case] = [
@@ -160,4 +183,7 @@ CASES: list[Case] = [
     Case("smooth_l1_loss", None, ((3, 4),), "alone"),
     Case("contrastive_loss", None, ((4, 3), (4, 3))),
     Case("contrastive_loss", None, ((2, 3, 2, 2),) * 2, "maps"),
+    Case("binary_cross_entropy", None, ((2, 3), (2, 3))),
+    Case("huber", None, ((2, 3), (2, 3))),
+    Case("smooth_l1", None, ((2, 3), (2, 3))),
 ]  # fmt: skip

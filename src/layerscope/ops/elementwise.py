@@ -27,12 +27,6 @@ KINDS = {
     "atan2": Ops(div=1, exp=1),
     # gamma, Bessel, zeta and other functions of mathematics
     "special": Ops(exp=1),
-    # −t·max(log x, −100) − (1 − t)·max(log(1 − x), −100)
-    "binary_cross_entropy": Ops(comp=2, exp=2, mul=2, add=3),
-    # ½·d² where |d| < δ, else δ·(|d| − ½·δ)
-    "huber": Ops(add=2, comp=2, mul=3),
-    # ½·d²/β where |d| < β, else |d| − ½·β; ½/β is a constant
-    "smooth_l1": Ops(add=2, comp=2, mul=2),
 }
 
 ANY_NUMBER = ("add", "mul", "max", "min")
@@ -103,9 +97,6 @@ SAVES: dict[str, SavedRule] = {
     "mod": _mod_saves,
     "atan2": every_input,
     "special": every_input,
-    "binary_cross_entropy": every_input,
-    "huber": every_input,
-    "smooth_l1": every_input,
 }
 
 

@@ -1,4 +1,4 @@
-"""Losses of training, and accuracy. Every loss is the mean over all elements or rows."""
+"""Losses of training, and accuracy: means over all elements or rows, or one loss per element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from layerscope.graph.types import Shape, elements
 from layerscope.ops.access_map import everything
 from layerscope.ops.activation import log_softmax_ops, softmax_axis, softmax_ops, softmax_rows
 from layerscope.ops.autograd import Saved, every_input, nothing
-from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, passes, shapes_text
+from layerscope.ops.spec import FREE, Call, Ops, OpSpec, OpsRule, broadcast, passes, shapes_text
 
 
 def _mean(count: int) -> Ops:
@@ -82,6 +82,18 @@ def _difference(call: Call) -> Saved:
     return Saved(extra=((elements(call.x), ""),))
 
 
+def _of_one_element(unit: Ops) -> OpSpec:
+    return OpSpec(
+        family="elementwise",
+        shape=lambda call: (broadcast(call.inputs),),
+        ops=lambda call: unit * call.out_elements,
+        backward=lambda call: (Ops(mul=1) * (call.out_elements * len(call.inputs)), FREE),
+        saved_for_backward=every_input,
+        arity=(1, 2),
+        in_place=True,
+    )
+
+
 LOSSES = {
     "mse_loss": Ops(add=1, mul=1),
     "l1_loss": Ops(add=1, comp=1),
@@ -90,6 +102,16 @@ LOSSES = {
     "hinge_loss": Ops(mul=1, add=1, comp=1),
     # max(x, 0) − x·t + log(1 + exp(−|x|))
     "sigmoid_cross_entropy": Ops(comp=2, mul=2, add=3, exp=2),
+}
+
+# Losses of single elements, of which the caller takes the mean or the sum, if any.
+PER_ELEMENT = {
+    # −t·max(log x, −100) − (1 − t)·max(log(1 − x), −100)
+    "binary_cross_entropy": Ops(comp=2, exp=2, mul=2, add=3),
+    # ½·d² where |d| < δ, else δ·(|d| − ½·δ)
+    "huber": Ops(add=2, comp=2, mul=3),
+    # ½·d²/β where |d| < β, else |d| − ½·β; ½/β is a constant
+    "smooth_l1": Ops(add=2, comp=2, mul=2),
 }
 
 # Names of these ops in other systems; see `OpSpec.names`.
@@ -161,6 +183,7 @@ SPECS = {
             inputs=tuple(range(len(call.inputs))), extra=((1, ""),)
         ),
     ),
+    **{op: _of_one_element(unit) for op, unit in PER_ELEMENT.items()},
 } | {
     op: OpSpec(
         family="loss",

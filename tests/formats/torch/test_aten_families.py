@@ -13,13 +13,6 @@ from tests.families import FAMILIES, modules, stems_of
 # Modules of the folder that are not families.
 OTHERS = frozenset(("declared_outputs", "promotion", "quantized_operators", "signatures"))
 
-# Ops whose converters stand elsewhere than their OpSpec.
-MOVED = {
-    "smooth_l1": ("loss", "the loss of one element"),
-    "huber": ("loss", "the loss of one element"),
-    "binary_cross_entropy": ("loss", "the loss of one element"),
-}
-
 # Converters whose ops are all of other families.
 EXCEPTIONS = {
     "grouped_mm": "its cost is computed by the converter: a matrix product",
@@ -59,13 +52,12 @@ def test_every_table_is_merged() -> None:
 
 @pytest.mark.parametrize(("stem", "name"), CONVERTERS)
 def test_converter_stands_in_the_file_of_its_family(stem: str, name: str) -> None:
-    stems = stems_of(TABLES[stem][name], PACKAGE, MOVED)
+    stems = stems_of(TABLES[stem][name], PACKAGE)
     assert (stem in stems) == (name not in EXCEPTIONS), sorted(stems)
 
 
 def test_exceptions_are_converters() -> None:
     assert EXCEPTIONS.keys() <= aten.TABLE.keys()
-    assert {op for op, (stem, _) in MOVED.items() if FAMILIES[op] == stem} == set()
 
 
 def test_two_converters_of_one_operator_are_refused() -> None:

@@ -49,6 +49,7 @@ REFUSED: dict[str, str] = merge_tables(
     fft.REFUSED,
     layout.REFUSED,
     linalg.REFUSED,
+    loss.REFUSED,
     roi.REFUSED,
     search.REFUSED,
 )

@@ -117,4 +117,4 @@ EMITTERS: dict[str, Emitter] = {
     "axpy": axpy,
 }
 
-REFUSED = dict.fromkeys(("special", "binary_cross_entropy", "huber", "smooth_l1"), NO_OPERATOR)
+REFUSED = {"special": NO_OPERATOR}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from layerscope.graph.attributes import Softmax
-from layerscope.lower.builder import Emitter, NodeEmitter
+from layerscope.lower.builder import NO_OPERATOR, Emitter, NodeEmitter
 
 LEAST = {
     "fp16": 1e-7,
@@ -131,3 +131,5 @@ EMITTERS: dict[str, Emitter] = {
     "hinge_loss": paired(_hinge),
     "sigmoid_cross_entropy": paired(_cross_entropy),
 }
+
+REFUSED = dict.fromkeys(("binary_cross_entropy", "huber", "smooth_l1"), NO_OPERATOR)
