@@ -13,11 +13,12 @@ from pkgutil import iter_modules
 
 import pytest
 
-from layerscope import Graph, Node, ops
+from layerscope import Graph, Node
 from layerscope.formats.caffe import layers
 from layerscope.formats.caffe.layers import LAYERS
 from layerscope.formats.caffe.names import key
 from layerscope.ops import SPECS
+from tests.families import FAMILIES
 from tests.formats.caffe.caffe_forks import FORKS
 from tests.formats.caffe.caffe_nets import DATA, inputs, layer, net
 from tests.formats.caffe.test_caffe_layers import ON_DATA, SEVERAL
@@ -34,8 +35,6 @@ OTHERWISE = {
 }
 # Types that no rule counts, beside others of their family: why.
 UNCOUNTED = {"margininnerproduct": "angles beside the products of largemargininnerproduct"}
-# Files of ops/ that hold more than one family until they are split.
-SPLIT = {"softmax": {"activation", "loss"}, "searching": {"search"}}
 MORE = [  # types that the other tables do not have, or have with several nodes only
     *(DATA + layer(kind) for kind in (
         "SELU", "HardSwish", "HardSigmoid", "GELU", "Softplus", "Slice", "Split", "ArgMax",
@@ -63,17 +62,6 @@ MORE = [  # types that the other tables do not have, or have with several nodes 
     ),
     DATA + layer("Padding", "padding_param { pad: 1 }"),
 ]  # fmt: skip
-
-
-@cache
-def families() -> dict[str, set[str]]:
-    """Op -> its family."""
-    found: dict[str, set[str]] = {}
-    for each in iter_modules(ops.__path__):
-        specs = vars(import_module(f"layerscope.ops.{each.name}")).get("SPECS", {})
-        if specs is not SPECS:
-            found.update(dict.fromkeys(specs, SPLIT.get(each.name, {each.name})))
-    return found
 
 
 @cache
@@ -124,15 +112,15 @@ def test_a_converter_is_in_the_file_of_its_family(kind: str) -> None:
         return
     alone = set()
     for several in emitted()[kind]:
-        if len(several) == 1 and file not in families()[several[0]]:
+        if len(several) == 1 and FAMILIES[several[0]] != file:
             alone.add((kind, several[0]))
         elif len(several) > 1:
-            assert any(file in families()[op] for op in several), several
+            assert any(FAMILIES[op] == file for op in several), several
     assert alone <= OTHERWISE.keys()
-    assert any(file in families()[op] for several in emitted()[kind] for op in several)
+    assert any(FAMILIES[op] == file for several in emitted()[kind] for op in several)
 
 
 def test_other_ops_have_a_reason_and_a_case() -> None:
     for kind, op in OTHERWISE:
-        assert files()[kind] not in families()[op]
+        assert files()[kind] != FAMILIES[op]
         assert [op] in emitted()[kind], (kind, op)
