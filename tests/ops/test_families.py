@@ -26,10 +26,8 @@ STEMS = (
 )  # fmt: skip
 FAMILY = {op: stem for stem in STEMS for op in getattr(ops, stem).SPECS}
 
-# Folder -> tables by op in each of its files. TO BE ADDED once their files have these stems:
-#   "layerscope.formats.onnx.converters", "layerscope.formats.torch.aten",
-#   "layerscope.formats.caffe.layers"
-# whose tables are by ONNX operator, ATen operator and layer type: hold them by the ops they emit.
+# Folder -> tables by op in each of its files.
+# Converters are checked in test_onnx_families.py, test_aten_families.py and test_caffe_families.py.
 FOLDERS: Mapping[str, tuple[str, ...]] = {
     "layerscope.lower.emitters": ("EMITTERS", "REFUSED"),
     "tests.brute": ("BRUTE",),
