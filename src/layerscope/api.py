@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from layerscope.analysis.costs import costs
-from layerscope.analysis.fields import Fields
-from layerscope.analysis.memory import liveness
 from layerscope.analysis.shapes import Shapes, infer
 from layerscope.analysis.stored import check_stored
 from layerscope.conventions import COUNTERS, convention
@@ -19,9 +16,9 @@ from layerscope.graph import DTYPE_BITS, Graph, Shape
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
 from layerscope.ops import SPECS
 from layerscope.report import Report
+from layerscope.report.build import report_of
 from layerscope.report.quantities import count_of, shape_of, within
 from layerscope.report.training import Fit
-from layerscope.version import __version__
 
 if TYPE_CHECKING:
     import torch  # noqa: TID251
@@ -30,7 +27,8 @@ if TYPE_CHECKING:
     from layerscope.engines.measuring import MeasureRequest
     from layerscope.formats import Recognised
     from layerscope.formats.torch.model_names import NamedModel
-    from layerscope.report.compare import Comparison
+    from layerscope.report.budgets import Budget, Verdict
+    from layerscope.report.compare import Comparison, NetworkTime
     from layerscope.report.explain import Explanation
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
@@ -161,15 +159,7 @@ def analyze(
     inferred = infer(graph) if not isinstance(network, str) else _inferred(network, graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
-    return Report(
-        graph=graph,
-        shapes=inferred,
-        costs=costs(graph, inferred),
-        fields=Fields(graph, inferred),
-        memory=liveness(graph, inferred, in_place=in_place),
-        convention=counted_by,
-        version=__version__,
-    )
+    return report_of(graph, inferred, like=counted_by.name, in_place=in_place)
 
 
 def _is_model(network: object) -> bool:
@@ -315,18 +305,60 @@ def fit(
 MOST_BATCH = 2**40  # ends the search if memory does not grow with the batch
 
 
+Network: TypeAlias = "str | Graph | Report | Measurement"
+
+
 def compare(
-    first: str | Graph | Report, *others: str | Graph | Report, **options: Any
+    first: Network,
+    *others: Network,
+    measure: bool = False,
+    on: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
 ) -> Comparison:
     """Compare networks with the first one; options are those of `analyze`.
 
-    Options for readers of files apply to the files among the networks only. A Report is compared
-    as it is.
+    A Report or a Measurement is compared as it is, and so are files that layerscope wrote. With
+    `measure` the networks are timed on ONNX Runtime, with `on` their time is predicted for that
+    machine. Options for readers of files apply to the files among the networks only.
     """
-    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
     from layerscope.report.compare import compare as compared
 
-    networks = (first, *others)
+    if measure and on is not None:
+        raise UsageError("--measure cannot be combined with --on")
+    subjects = [_subject(each, options) for each in (first, *others)]
+    _check_reader_options(options, [first, *others])
+    reports = [report for report, _ in subjects]
+    times = [time for _, time in subjects]
+    for n, report in enumerate(reports):
+        if (measure or on is not None) and times[n] is None:
+            times[n] = _time_of(report, (first, *others)[n], on, progress)
+    return compared(reports, times if any(times) else ())
+
+
+def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, NetworkTime | None]:
+    """The report of a network to compare, and its time if it was measured."""
+    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
+    from layerscope.report.compare import NetworkTime
+    from layerscope.report.measurement import Measurement
+
+    if isinstance(network, str):
+        network = read_result(network) or network
+    if isinstance(network, Report):
+        return network, None
+    if isinstance(network, Measurement):
+        return network.report, NetworkTime.of_run(network.runs[0])
+    is_a_file = isinstance(network, str) and looks_like_a_file(network)
+    if not is_a_file or names_a_model(str(network)):
+        for_files = {*ReadOptions.__struct_fields__} - {"batch"}
+        options = {name: value for name, value in options.items() if name not in for_files}
+    return analyze(network, **options), None
+
+
+def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
+    """Raise for an option of file readers if there is no file."""
+    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
+
     read = {name for name in options if name in ReadOptions.__struct_fields__ and name != "batch"}
     files = [
         each
@@ -337,12 +369,68 @@ def compare(
         raise UsageError(
             f"{sorted(read)[0]} applies to networks in files, and none of these is a file"
         )
-    plain = {name: value for name, value in options.items() if name not in read}
-    reports = [
-        each if isinstance(each, Report) else analyze(each, **(options if each in files else plain))
-        for each in networks
-    ]
-    return compared(reports)
+
+
+def _time_of(
+    report: Report, network: object, on: str | None, progress: Progress | None = None
+) -> NetworkTime:
+    """The measured time of a network, or its predicted time on a machine."""
+    from layerscope.report.compare import NetworkTime
+
+    if on is not None:
+        return NetworkTime.of_prediction(predict(report.graph, on=on))
+    from layerscope.engines.measuring import MeasureRequest, NetworkSource
+    from layerscope.engines.measuring import measure as measure_report
+
+    need_operations(report, "--measure")
+    path = network if isinstance(network, str) and network.lower().endswith(".onnx") else None
+    found = measure_report(report, MeasureRequest(), NetworkSource(path, 0.0), progress)
+    return NetworkTime.of_run(found.runs[0])
+
+
+def read_result(path: str) -> Report | Measurement | None:
+    """A report or a run that layerscope wrote to a JSON file; None for another kind of file."""
+    from layerscope.formats import kind_of_json
+
+    kind = kind_of_json(path)
+    if kind == "run":
+        from layerscope.export.run_json import read_file
+
+        return read_file(path)
+    if kind == "report":
+        from layerscope.export.json import read_file as read_report
+
+        return read_report(path)
+    return None
+
+
+def check(budget: Budget, *, measure: bool = False, on: str | None = None) -> Verdict:
+    """Compare the figures of a network with its budget.
+
+    A limit of its time needs `measure`, which times it on ONNX Runtime, or `on`, the machine that
+    its time is predicted for.
+    """
+    from layerscope.report.budgets import judge
+    from layerscope.report.quantities import named_sizes
+
+    shapes = budget.input
+    if isinstance(shapes, (str, list)):
+        texts = [shapes] if isinstance(shapes, str) else map(str, shapes)
+        shapes = named_sizes(tuple(texts), "--input") or None
+    report = analyze(
+        budget.network,
+        input=shapes,
+        batch=budget.batch,
+        dtype=budget.dtype,
+        like=budget.like,
+        tokens=budget.tokens,
+        decode=budget.decode,
+        **budget.reading,
+    )
+    time = None
+    if "time" in budget.limits and (measure or on is not None):
+        time = _time_of(report, budget.network, on)
+    return judge(report, budget, time)
 
 
 INPUT_OPTIONS = ("input", "input_size", "input_data")

@@ -26,7 +26,7 @@ def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
     def check(network: str | Graph, *, allow_unknown: bool = False, **options: Any) -> Report:
         __tracebackhide__ = True
-        from layerscope.cli.check import judged
+        from layerscope.api import check as judged
         from layerscope.export.budget_results import sentences
 
         verdict = judged(_budget(network, allow_unknown, options, request.config.rootpath))

@@ -17,7 +17,8 @@ from layerscope.engines.workload import prepare_workload
 from layerscope.graph import Graph
 from layerscope.lower.onnx import lower
 from layerscope.prediction import microbenchmarks
-from layerscope.prediction.calibration import engine_rules, report_of
+from layerscope.prediction.calibration import engine_rules
+from layerscope.report.build import report_of
 from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
 from layerscope.prediction.fusion import fused_rows
 from layerscope.prediction.layout import layouts_of

@@ -14,7 +14,8 @@ from layerscope.api import analyze, predict
 from layerscope.cli import run as command
 from layerscope.errors import UnknownName, UsageError
 from layerscope.prediction import calibration, microbenchmarks
-from layerscope.prediction.calibration import cached_calibration, calibrate, report_of
+from layerscope.prediction.calibration import cached_calibration, calibrate
+from layerscope.report.build import report_of
 from layerscope.prediction.coefficients import FITTED
 from layerscope.prediction.features import amounts, features_of
 from layerscope.prediction.fusion import contiguous_run, fused_rows

@@ -7,25 +7,35 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from layerscope.api import check as judged
 from layerscope.cli.network import (
+    FILE,
     NETWORK,
     Command,
     NetworkOptions,
+    complete_conventions,
+    complete_machines,
     file_options,
     input_options,
-    parse_shapes,
     reading,
 )
-from layerscope.cli.output import deliver, terminal, wrapped
+from layerscope.cli.output import (
+    RESULT_FORMS,
+    chosen_form,
+    deliver,
+    deliver_result,
+    form_options,
+    report_cache_problems,
+)
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import OverBudget, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layerscope.report.budgets import Budget, Verdict
+    from layerscope.report.budgets import Budget
 
-FORMS = ("text", "markdown", "json", "junit")
+FORMS = (*RESULT_FORMS, "junit")
 # limit -> help text; a test checks that every limit is listed
 LIMITS = {
     "params": "Maximum number of learnable parameters, such as 5M.",
@@ -35,8 +45,11 @@ LIMITS = {
     "activations": "Maximum number of output elements of all layers together.",
     "peak": "Maximum bytes of activations alive at once, such as 2MB or 512KiB.",
     "weights": "Maximum bytes of all weights and buffers.",
+    "time": "Maximum time of one forward pass, such as 5ms; needs --measure or --on.",
 }
-COUNTED = ("like", "batch", "inputs", "dtype", "phase", "proposals", "weights", "dims")
+COUNTED = (
+    "like", "batch", "inputs", "dtype", "tokens", "decode", "phase", "proposals", "weights", "dims",
+)  # fmt: skip
 
 EXAMPLES = """\b
 Examples:
@@ -44,7 +57,9 @@ Examples:
   layerscope check vgg16 --dtype int8 --max-weights 128MiB
   layerscope check                       # all of [tool.layerscope.budgets] in pyproject.toml
   layerscope check resnet18 --config models.toml
-  layerscope check --as junit -o budgets.xml
+  layerscope check -o budgets.xml        # JUnit
+  layerscope check resnet18 --max-time 30ms --measure
+  layerscope check resnet18 --max-time 5ms --on a100
 
 \b
 A budget in pyproject.toml:
@@ -65,6 +80,7 @@ class LimitOptions(TypedDict):
     max_activations: str | None
     max_peak: str | None
     max_weights: str | None
+    max_time: str | None
 
 
 class CheckOptions(NetworkOptions, LimitOptions):
@@ -73,13 +89,15 @@ class CheckOptions(NetworkOptions, LimitOptions):
     config: str | None
     allow_unknown: bool
     like: str | None
+    measure: bool
+    on: str | None
     no_stamp: bool
 
 
 def limit_options(command: Command) -> Command:
     """Add one option per limit."""
     for name, says in reversed(LIMITS.items()):
-        unit = "BYTES" if name in ("peak", "weights") else "COUNT"
+        unit = {"peak": "BYTES", "weights": "BYTES", "time": "TIME"}.get(name, "COUNT")
         command = click.option(f"--max-{name}", metavar=unit, help=says)(command)
     return command
 
@@ -87,69 +105,54 @@ def limit_options(command: Command) -> Command:
 @click.command(epilog=EXAMPLES)
 @click.argument("networks", metavar="[NET]…", type=NETWORK, nargs=-1)
 @limit_options
-@click.option("--config", metavar="FILE", help="File with the budgets.  [default: pyproject.toml]")
-@click.option("--allow-unknown", is_flag=True, help="Do not fail because of unknown operators.")
 @click.option(
-    "--as", "form", metavar="FORM", default="text", help=f"{', '.join(FORMS)}.  [default: text]"
+    "--config", metavar="FILE", type=FILE, help="File with the budgets.  [default: pyproject.toml]"
 )
+@click.option("--allow-unknown", is_flag=True, help="Do not fail because of unknown operators.")
+@click.option("--measure", is_flag=True, help="Time each network on ONNX Runtime.")
+@click.option(
+    "--on",
+    metavar="MACHINE",
+    shell_complete=complete_machines,
+    help="Predict times for a machine, see `machine --list`; `this` for a calibrated one.",
+)
+@form_options(FORMS)
 @click.option(
     "--like",
     metavar="CONVENTION",
+    shell_complete=complete_conventions,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options
 @file_options
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamps under the table.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 def command(
-    networks: tuple[str, ...], form: str, output: str | None, **options: Unpack[CheckOptions]
+    networks: tuple[str, ...],
+    form: str | None,
+    output: str | None,
+    **options: Unpack[CheckOptions],
 ) -> None:
     """Exit with code 1 if a NET exceeds a limit; print by how much and the layers that cost most.
 
     Without limits, those of the budget file apply. Without NET, all its networks are checked.
     """
-    from layerscope.export import budget_results as export
-    from layerscope.export.footer import stamps
+    from layerscope.export.budget_results import write_junit
+    from layerscope.report.budgets import BudgetResults
 
-    if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
-    found = [judged(budget) for budget in _budgets(networks, options)]
-    stamp = not options["no_stamp"]
-    width, style = terminal(bool(output))
-    below = [verdict.report.stamp for verdict in found] if stamp else []
-    if form == "json":
-        text = export.write_json(found, stamp=stamp)
-    elif form == "junit":
-        text = export.write_junit(found)
-    elif form == "markdown":
-        text = export.write_markdown(found)
-        text += "\n" + stamps(below, form) if below else ""
-    else:
-        text = export.write_text(found, width=width, style=style)
-        lines = stamps(below, form)
-        text += "\n" + (wrapped(lines, width) if width else lines) if below else ""
-    deliver(text, output, form)
-    if not all(verdict.ok for verdict in found):
-        raise OverBudget(export.summary(found))
-
-
-def judged(budget: Budget) -> Verdict:
-    """The verdict on a network: analyze it and compare it with its budget."""
-    from layerscope.api import analyze
-    from layerscope.report.budgets import judge
-
-    shapes = budget.input
-    if isinstance(shapes, (str, list)):
-        shapes = parse_shapes(tuple([shapes] if isinstance(shapes, str) else map(str, shapes)))
-    report = analyze(
-        budget.network,
-        input=shapes,
-        batch=budget.batch,
-        dtype=budget.dtype,
-        like=budget.like,
-        **budget.reading,
+    form = chosen_form(form, output, FORMS)
+    measure, on, stamp = options["measure"], options["on"], not options["no_stamp"]
+    if measure and on is not None:
+        raise UsageError("--measure cannot be combined with --on")
+    found = BudgetResults(
+        tuple([judged(each, measure=measure, on=on) for each in _budgets(networks, options)])
     )
-    return judge(report, budget)
+    if form == "junit":
+        deliver(write_junit(found), output, form)
+    else:
+        deliver_result(found, form, output, {"stamp": stamp}, stamp=stamp)
+    report_cache_problems()
+    if not found.ok:
+        raise OverBudget(found.headline)
 
 
 def _budgets(networks: tuple[str, ...], options: CheckOptions) -> list[Budget]:
@@ -176,6 +179,8 @@ def _budgets(networks: tuple[str, ...], options: CheckOptions) -> list[Budget]:
             options["like"] or "exact",
             options["allow_unknown"],
             dict(reading(options)),
+            options["tokens"],
+            options["decode"],
         )
         for name in networks
     ]

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
 from layerscope.cli.network import (
     NETWORK,
     NetworkOptions,
+    analyze_options,
+    complete_conventions,
+    complete_machines,
     file_options,
     input_options,
-    parse_shapes,
-    reading,
 )
-from layerscope.cli.output import deliver, terminal, wrapped
+from layerscope.cli.output import (
+    RESULT_FORMS,
+    chosen_form,
+    deliver_result,
+    form_options,
+    progress_bar,
+    report_cache_problems,
+)
 from layerscope.conventions import CONVENTIONS
-from layerscope.errors import UnknownName
-
-if TYPE_CHECKING:
-    from layerscope.report.compare import Comparison
-
-FORMS = ("text", "markdown", "json")
+from layerscope.errors import UsageError
 
 EXAMPLES = """\b
 Examples:
   layerscope compare resnet50 resnet101
   layerscope compare vgg16 vgg19 resnet50 --batch 8 --dtype fp16
-  layerscope compare vgg16 vgg19 --all --as markdown -o vgg.md
-  layerscope compare alexnet alexnet-caffe --as json | jq '.pairs[0].counts'
+  layerscope compare vgg16 vgg19 --all -o vgg.md
+  layerscope compare vgg16 resnet50 mobilenet_v2 --columns name,params,macs --sort macs
+  layerscope compare resnet18 resnet50 --measure --columns name,params,macs,time --as latex
+  layerscope compare resnet18 resnet50 --on a100 --sort time
+  layerscope compare before.json after.json        # runs of layerscope measure, layer by layer
+  layerscope compare alexnet alexnet-caffe --json | jq '.pairs[0].counts'
 """
 
 
@@ -36,21 +43,54 @@ class CompareOptions(NetworkOptions):
     """Options of the command."""
 
     like: str
+    measure: bool
+    on: str | None
+    columns: str | None
+    sort: str | None
+    layers: bool
     everything: bool
     no_stamp: bool
-    output: str | None
+
+
+def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Columns that start with what follows the last comma."""
+    from layerscope.export.comparison import COLUMNS
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in COLUMNS if name.startswith(last)]
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("first", metavar="NET", type=NETWORK)
 @click.argument("others", metavar="OTHER…", type=NETWORK, nargs=-1, required=True)
+@click.option("--measure", is_flag=True, help="Time each network on ONNX Runtime.")
 @click.option(
-    "--as", "form", metavar="FORM", default="text", help=f"{', '.join(FORMS)}.  [default: text]"
+    "--on",
+    metavar="MACHINE",
+    shell_complete=complete_machines,
+    help="Predict times for a machine, see `machine --list`; `this` for a calibrated one.",
 )
+@click.option(
+    "--columns",
+    metavar="A,B,…",
+    shell_complete=complete_columns,
+    help="name, params, macs, flops, counted, activations, memory, peak, weights, field, time.",
+)
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    shell_complete=complete_columns,
+    help="Sort networks by a column, largest first.",
+)
+@click.option(
+    "--layers", is_flag=True, help="List the layers that differ, also for more than two networks."
+)
+@form_options(RESULT_FORMS)
 @click.option(
     "--like",
     metavar="CONVENTION",
     default="exact",
+    shell_complete=complete_conventions,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options
@@ -62,49 +102,44 @@ class CompareOptions(NetworkOptions):
     help="List every layer, equal ones too, without folding repeats.",
 )
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamps under the tables.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
 def command(
-    first: str, others: tuple[str, ...], form: str, **options: Unpack[CompareOptions]
+    first: str,
+    others: tuple[str, ...],
+    form: str | None,
+    output: str | None,
+    **options: Unpack[CompareOptions],
 ) -> None:
-    """Print totals of NET and every OTHER with ratios to NET, and the layers that differ.
+    """Print a row for NET and every OTHER, with ratios to NET, and the layers that differ.
 
-    Layers are matched by name, and where names differ by operation, shape and order.
+    Layers are matched by name, and where names differ by operation, shape and order. A NET may
+    also be a run of `measure` or a report that was written with -o FILE.json.
     """
     from layerscope.api import compare
-    from layerscope.export import comparison as export
-    from layerscope.export.footer import stamps
 
-    if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
-    found = compare(
-        first,
-        *others,
-        input=parse_shapes(options["inputs"]),
-        batch=options["batch"],
-        dtype=options["dtype"],
-        like=options["like"],
-        **reading(options),
-    )
+    form = chosen_form(form, output, RESULT_FORMS)
+    columns = [name.strip() for name in (options["columns"] or "").split(",") if name.strip()]
+    if options["columns"] is not None and not columns:
+        raise UsageError("--columns is empty; a wrong name lists them all")
+    show = progress_bar()
+    try:
+        found = compare(
+            first,
+            *others,
+            like=options["like"],
+            measure=options["measure"],
+            on=options["on"],
+            progress=show,
+            **analyze_options(options),
+        )
+    finally:
+        show("", 1, 1)
     everything, stamp = options["everything"], not options["no_stamp"]
-    output = options["output"]
-    if form == "json":
-        deliver(export.write_json(found, everything=everything, stamp=stamp), output, form)
-        return
-    width, style = terminal(bool(output))
-    if form == "markdown":
-        text = export.write_markdown(found, everything=everything)
-    else:
-        text = export.write_text(found, everything=everything, width=width, style=style)
-    below = stamps(_stamps(found), form)
-    below = wrapped(below, width) if width and form == "text" else below
-    deliver(text + ("\n" + below if stamp else ""), output, form)
-
-
-def _stamps(comparison: Comparison) -> list[str]:
-    """The stamp of each network, and its coverage if it has unknown operators."""
-    lines = []
-    for report in comparison.reports:
-        lines.append(report.stamp)
-        if report.coverage.unknown:
-            lines.append(str(report.coverage))
-    return lines
+    view = {
+        "columns": columns,
+        "sort": options["sort"] or "",
+        "layers": True if options["layers"] or everything else None,
+        "everything": everything,
+        "stamp": stamp,
+    }
+    deliver_result(found, form, output, view, everything=everything, stamp=stamp)
+    report_cache_problems()

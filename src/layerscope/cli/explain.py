@@ -9,16 +9,13 @@ import click
 from layerscope.cli.network import (
     NETWORK,
     NetworkOptions,
+    analyze_options,
     file_options,
     input_options,
-    parse_shapes,
-    reading,
 )
-from layerscope.cli.output import deliver, terminal, wrapped
+from layerscope.cli.output import RESULT_FORMS, chosen_form, deliver_result, form_options
 from layerscope.conventions import COUNTERS
 from layerscope.errors import UnknownName
-
-FORMS = ("text", "markdown", "json")
 
 EXAMPLES = """\b
 Examples:
@@ -26,7 +23,8 @@ Examples:
   layerscope explain resnet50 --figure 4.11G
   layerscope explain resnet50 --figure "8.2 GFLOPs"
   layerscope explain vit-b-16 --like thop --like torchinfo
-  layerscope explain model.onnx --as json | jq '.counters[].macs'
+  layerscope explain resnet50 -o counters.md
+  layerscope explain model.onnx --json | jq '.counters[].macs'
 """
 
 
@@ -34,8 +32,13 @@ class ExplainOptions(NetworkOptions):
     """Options of the command."""
 
     names: tuple[str, ...]
+    figure: str | None
     no_stamp: bool
-    output: str | None
+
+
+def complete_counters(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Counters that start with `incomplete`."""
+    return [name for name in COUNTERS if name.startswith(incomplete)]
 
 
 @click.command(epilog=EXAMPLES)
@@ -50,49 +53,29 @@ class ExplainOptions(NetworkOptions):
     "names",
     multiple=True,
     metavar="COUNTER",
+    shell_complete=complete_counters,
     help=f"Counters to show: {', '.join(COUNTERS)}.  [default: all]",
 )
-@click.option(
-    "--as", "form", metavar="FORM", default="text", help=f"{', '.join(FORMS)}.  [default: text]"
-)
+@form_options(RESULT_FORMS)
 @input_options
 @file_options
 @click.option("--no-stamp", is_flag=True, help="Leave out the stamp and notes under the table.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def command(network: str, figure: str | None, form: str, **options: Unpack[ExplainOptions]) -> None:
+def command(
+    network: str, form: str | None, output: str | None, **options: Unpack[ExplainOptions]
+) -> None:
     """Print what other counters report for NET, and the reasons for each difference.
 
     The reasons of a counter add up to its difference to the exact multiply-adds.
     """
     from layerscope.api import explain
-    from layerscope.export import explanation as export
-    from layerscope.export.footer import stamps
 
-    if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
+    form = chosen_form(form, output, RESULT_FORMS)
     names = options["names"] or COUNTERS
     for name in names:
         if name not in COUNTERS:
             raise UnknownName("counter", name, COUNTERS, f"; choose from {', '.join(COUNTERS)}")
     found = explain(
-        network,
-        figure=figure,
-        counters=tuple(names),
-        input=parse_shapes(options["inputs"]),
-        batch=options["batch"],
-        dtype=options["dtype"],
-        **reading(options),
+        network, figure=options["figure"], counters=tuple(names), **analyze_options(options)
     )
-    stamp, output = not options["no_stamp"], options["output"]
-    if form == "json":
-        deliver(export.write_json(found, stamp=stamp), output, form)
-        return
-    width, style = terminal(bool(output))
-    lines = (found.report.stamp, *found.notes)
-    if form == "markdown":
-        text = export.write_markdown(found)
-    else:
-        text = export.write_text(found, width=width, style=style)
-    below = stamps(lines, form)
-    below = wrapped(below, width) if width and form == "text" else below
-    deliver(text + ("\n" + below if stamp else ""), output, form)
+    stamp = not options["no_stamp"]
+    deliver_result(found, form, output, {"stamp": stamp}, stamp=stamp)

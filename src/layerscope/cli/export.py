@@ -12,12 +12,11 @@ from layerscope.cli.network import (
     NETWORK,
     WHOLE_NUMBER,
     NetworkOptions,
+    analyze_options,
     file_options,
     input_options,
-    parse_shapes,
-    reading,
 )
-from layerscope.cli.output import deliver, deliver_all
+from layerscope.cli.output import OUTPUT, deliver, deliver_all
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import one_line
 from layerscope.export import BINARY, FORMS, SUFFIXES, TARGETS
@@ -74,7 +73,13 @@ class ExportOptions(NetworkOptions):
 @click.option(
     "--zero-weights", is_flag=True, help="onnx: zero weights, which take no space in the file."
 )
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE; for timeloop also a folder.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    type=OUTPUT,
+    help="Write to FILE; its suffix chooses the target. For timeloop also a folder.",
+)
 def command(
     network: str, target: str | None, output: str | None, **options: Unpack[ExportOptions]
 ) -> None:
@@ -85,13 +90,7 @@ def command(
     if target not in ALL_TARGETS:
         raise UnknownName("target", target, ALL_TARGETS, f"; choose from {', '.join(ALL_TARGETS)}")
     _check(target, output, options)
-    report = analyze(
-        network,
-        input=parse_shapes(options["inputs"]),
-        batch=options["batch"],
-        dtype=options["dtype"],
-        **reading(options),
-    )
+    report = analyze(network, **analyze_options(options))
     if target == "onnx" and output:
         need_operations(report, "--to onnx")
         _save(report, output, options)
@@ -150,10 +149,14 @@ def _save(report: Report, output: str, options: ExportOptions) -> None:
 
 def _target_of(output: str | None) -> str:
     suffix = os.path.splitext(output or "")[1].lower()
-    found = BY_SUFFIX.get(suffix, "text")
-    if found == "text":
+    if suffix and suffix not in BY_SUFFIX:
+        raise UsageError(
+            f"-o {output}: no target has the suffix {suffix}; choose from {', '.join(BY_SUFFIX)}, "
+            "or give a target with --to"
+        )
+    if suffix not in BY_SUFFIX or BY_SUFFIX[suffix] == "text":
         raise UsageError(f"--to is missing; choose from {', '.join(ALL_TARGETS)}")
-    return found
+    return BY_SUFFIX[suffix]
 
 
 def _text(report: Report, target: str) -> str:
@@ -164,7 +167,14 @@ def _text(report: Report, target: str) -> str:
         text: str = getattr(import_module(f"layerscope.export.{module}"), function)(report)
         return text + (footer(report, target) if target in COMMENTS else "")
     table: str = import_module(f"layerscope.export.{TABLES[target]}").write(report)
-    return table if target == "json" else table + footer(report, target)
+    if target == "json":
+        return table
+    text = table + footer(report, target)
+    if target != "html":
+        return text
+    from layerscope.export.page import page
+
+    return page(report.name, text)
 
 
 def _is_folder(output: str) -> bool:

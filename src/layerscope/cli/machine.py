@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.cli.network import WHOLE_NUMBER
-from layerscope.cli.output import deliver, progress_bar, report_cache_problems, terminal
+from layerscope.cli.network import WHOLE_NUMBER, complete_machines
+from layerscope.cli.output import (
+    RESULT_FORMS,
+    chosen_form,
+    deliver,
+    deliver_blocks,
+    deliver_result,
+    form_options,
+    progress_bar,
+    report_cache_problems,
+)
 from layerscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from layerscope.export.grid import Cell
-    from layerscope.report.measurement import Machine, Rate
+    from layerscope.export.grid import Blocks
+    from layerscope.prediction.calibration import Calibration
 
 EXAMPLES = """\b
 Examples:
@@ -49,104 +58,101 @@ class MachineOptions(TypedDict):
     metavar="N",
     help="Threads for --calibrate.  [default: number of CPUs]",
 )
-@click.option("--on", metavar="NAME", help="Print the data sheet of an accelerator.")
+@click.option(
+    "--on",
+    metavar="NAME",
+    shell_complete=complete_machines,
+    help="Print the data sheet of an accelerator.",
+)
 @click.option("--list", "listed", is_flag=True, help="List the accelerators.")
-@click.option("--as", "form", type=click.Choice(["text", "json"]), default="text")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE.")
-def command(form: str, output: str | None, **options: Unpack[MachineOptions]) -> None:
+@form_options(RESULT_FORMS)
+def command(form: str | None, output: str | None, **options: Unpack[MachineOptions]) -> None:
     """Measure peak FLOP/s of matrix products per dtype, and the bandwidth of caches and memory."""
     from layerscope.engines.accelerators import machine_of
     from layerscope.engines.machine import cached_machine, measure_machine
-    from layerscope.escaping import json_text
 
+    form = chosen_form(form, output, RESULT_FORMS)
     again, on, listed = options["again"], options["on"], options["listed"]
     if sum((again or options["calibrate"], on is not None, listed)) > 1:
         raise UsageError("--again, --calibrate, --on and --list cannot be combined")
     if options["calibrate"]:
-        deliver(_calibrated(options["threads"], again), output)
-        report_cache_problems()
-        return
-    if listed:
-        deliver(_listing(), output)
-        return
-    if on is not None:
-        found = machine_of(on)
+        found = _calibrated(options["threads"], again)
+        _deliver(_of_calibration(found), form, output, "Calibration")
+    elif listed:
+        _deliver(_listing(), form, output, "Accelerators")
+    elif on is not None:
+        deliver_result(machine_of(on), form, output, {})
     else:
         show = progress_bar()
         try:
-            found = (None if again else cached_machine()) or measure_machine(show)
+            machine = (None if again else cached_machine()) or measure_machine(show)
         finally:
             show("", 1, 1)
-    deliver(_text(found, bool(output)) if form == "text" else json_text(found), output, form)
+        deliver_result(machine, form, output, {})
     report_cache_problems()
 
 
-def _calibrated(threads: int | None, again: bool) -> str:
-    """Calibrate unless there is a cached result; the text gives the prediction errors."""
+def _deliver(blocks: Blocks, form: str, output: str | None, title: str) -> None:
+    """Write a table that is no result of the API; its JSON has one object per row."""
+    if form != "json":
+        deliver_blocks(blocks, form, output, title)
+        return
+    from layerscope.escaping import json_text
+    from layerscope.export.render import records
+
+    document = {"kind": "machine", "schema": 1, "title": title.lower(), "rows": records(blocks)}
+    deliver(json_text(document), output, form)
+
+
+def _calibrated(threads: int | None, again: bool) -> Calibration:
+    """Calibrate unless there is a cached result."""
     from layerscope.engines.machine import threads_of
     from layerscope.prediction.calibration import cached_calibration, calibrate
 
     threads = threads_of(threads)
     show = progress_bar()
     try:
-        found = (None if again else cached_calibration("onnxruntime", threads)) or calibrate(
+        return (None if again else cached_calibration("onnxruntime", threads)) or calibrate(
             "onnxruntime", threads, show
         )
     finally:
         show("", 1, 1)
+
+
+def _of_calibration(found: Calibration) -> Blocks:
+    """The prediction errors of a calibration, by kind of layer."""
+    from layerscope.export.grid import Cell, Grid, Lines, named
+
     model = found.model()
-    lines = [
-        f"{found.engine} {found.engine_version} on {threads} threads: {len(found.samples)} layers "
-        f"of micro-networks in {found.seconds:.0f} s, contention {found.contention:.2f}.",
-        f"Cross-validated error of whole networks {model.total_error:.0%}; of layers by kind:",
-    ]
+    rows = [[named("kind"), Cell("error"), Cell("layers")]]
     for kind, error in sorted(model.errors.items(), key=lambda item: item[1]):
-        lines.append(f"  {kind}: {error:.0%} ({len(model.samples[kind])})")
-    return "\n".join([*lines, f"{found.cpu} · {found.measured}"]) + "\n"
+        count = len(model.samples[kind])
+        rows.append([named(kind), Cell(f"{error:.0%}", value=error), Cell(str(count), value=count)])
+    lines = [
+        f"{found.engine} {found.engine_version} on {found.threads} threads: "
+        f"{len(found.samples)} layers of micro-networks in {found.seconds:.0f} s, contention "
+        f"{found.contention:.2f}.",
+        f"Cross-validated error of whole networks {model.total_error:.0%}.",
+        f"{found.cpu} · {found.measured}",
+    ]
+    return [Grid(rows), Lines(lines)]
 
 
-def _text(machine: Machine, to_file: bool) -> str:
-    from layerscope.export.grid import Cell, lay_out, named
-    from layerscope.report.numbers import bytes_text
-
-    head = ("limit", "threads", "best", "median", "spread", "runs")
-    rows = [[named(head[0]), *(Cell(title) for title in head[1:])]]
-    for peak in machine.peaks:
-        rate = peak.flops
-        unit = "OP/s" if peak.dtype.startswith("int") else "FLOP/s"
-        rows.append([named(f"products in {peak.dtype}"), *_cells(peak.threads, rate, unit)])
-    for level in machine.levels:
-        size = f" of {bytes_text(level.size_bytes)}" if level.size_bytes else ""
-        rows.append([named(f"{level.name}{size}"), *_cells(level.threads, level.rate, "B/s")])
-    width, style = terminal(to_file)
-    when = f", {machine.measured}" if machine.measured else ""
-    return lay_out(rows, width, style) + f"\n{machine.cpu} · {machine.source}{when}\n"
-
-
-def _cells(threads: int, rate: Rate, unit: str) -> list[Cell]:
-    from layerscope.export.grid import Cell
-    from layerscope.report.numbers import short_text
-
-    values = [f"{_spaced(short_text(int(value)))}{unit}" for value in (rate.best, rate.median)]
-    runs = str(rate.runs) if rate.runs else ""
-    return [Cell(str(threads)), *map(Cell, values), Cell(f"{rate.spread:.0%}"), Cell(runs)]
-
-
-def _spaced(text: str) -> str:
-    return f"{text[:-1]} {text[-1]}" if text[-1:].isalpha() else f"{text} "
-
-
-def _listing() -> str:
+def _listing() -> Blocks:
     from layerscope.engines.accelerators import ACCELERATORS
-    from layerscope.export.grid import Cell, lay_out, named
+    from layerscope.export.grid import Cell, Grid, Lines, named
 
-    style = terminal()[1]
-    titles = ("name", "accelerator", "fp32", "fp16", "int8", "GB/s", "cache MB", "W")
-    rows = [[named(titles[0]), named(titles[1]), *(Cell(title) for title in titles[2:])]]
+    head = [
+        named("name"), named("accelerator", 5), Cell("fp32"), Cell("fp16"), Cell("int8", drop=2),
+        Cell("GB/s"), Cell("cache MB", drop=4), Cell("W", drop=3),
+    ]  # fmt: skip
+    rows = [head]
     for name, sheet in ACCELERATORS.items():
         peaks = [sheet.tflops.get(kind) for kind in ("fp32", "fp16", "int8")]
         peaks[1] = peaks[1] or sheet.tflops.get("bf16")
         figures = [*peaks, sheet.gb_s, sheet.cache_mb, sheet.watts or None]
-        texts = ["" if value is None else f"{value:g}" for value in figures]
-        rows.append([named(name), named(sheet.says), *map(Cell, texts)])
-    return lay_out(rows, None, style) + "\nTFLOP/s (TOP/s of int8), dense; fp16 or bf16.\n"
+        cells = [Cell("" if n is None else f"{n:g}", value="" if n is None else n) for n in figures]
+        rows.append([named(name), named(sheet.says), *cells])
+    names = ("name", "accelerator", "fp32_tflops", "fp16_tflops", "int8_tops", "gb_s", "cache_mb",
+             "watts")  # fmt: skip
+    return [Grid(rows, names=names), Lines(["TFLOP/s (TOP/s of int8), dense; fp16 or bf16."])]

@@ -6,35 +6,33 @@ import os
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
-from msgspec.structs import replace
 
 from layerscope.cli.network import (
     NETWORK,
     REAL_NUMBER,
     WHOLE_NUMBER,
     NetworkOptions,
+    analyze_options,
     file_options,
     input_options,
-    parse_shapes,
-    reading,
 )
 from layerscope.cli.output import (
+    RESULT_FORMS,
+    chosen_form,
     deliver,
+    deliver_result,
+    form_options,
     progress_bar,
     report_cache_problems,
-    terminal,
-    wrapped,
 )
-from layerscope.errors import LayerscopeError, UnknownName, UsageError
+from layerscope.errors import LayerscopeError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layerscope.report import Report
     from layerscope.report.measurement import Measurement
 
-SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".txt": "text"}
-FORMS = ("text", "markdown", "csv", "json", "boda")
+NOTATIONS_OF_RUNS = ("boda",)
 
 EXAMPLES = """\b
 Examples:
@@ -61,6 +59,7 @@ class RowOptions(TypedDict):
     parts: str | None
     top: int | None
     sort: bool
+    no_stamp: bool
 
 
 class MeasureCommandOptions(NetworkOptions, RowOptions):
@@ -112,7 +111,7 @@ class Interrupted(LayerscopeError):
 @click.option(
     "--power", type=REAL_NUMBER, metavar="W", help="Power in watts, for the energy of a run."
 )
-@click.option("--as", "form", metavar="FORM", help=f"{', '.join(FORMS)}.  [default: text]")
+@form_options(RESULT_FORMS, NOTATIONS_OF_RUNS)
 @click.option(
     "--parts",
     metavar="A,B,…",
@@ -120,25 +119,23 @@ class Interrupted(LayerscopeError):
 )
 @click.option("--sort", is_flag=True, help="Sort by time, longest first.")
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
-@click.option(
-    "--output",
-    "-o",
-    metavar="FILE",
-    help="Write the run to FILE if it ends in .json, else the table.",
-)
+@click.option("--no-stamp", is_flag=True, help="Leave out the stamp under the table.")
 def command(
     network: str, form: str | None, output: str | None, **options: Unpack[MeasureCommandOptions]
 ) -> None:
-    """Time every layer of NET on an engine, with layout changes and unattributed time as rows."""
+    """Time every layer of NET on an engine, with layout changes and unattributed time as rows.
+
+    With -o FILE.json the run is written to the file, and the table is printed as well.
+    """
     from layerscope.api import measure_with_report
     from layerscope.engines.measuring import MeasureRequest
 
-    if form is not None and form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
-    _check(form, options)
+    keeps = os.path.splitext(output or "")[1].lower() == ".json"
+    shown = chosen_form(form, None if keeps else output, RESULT_FORMS, NOTATIONS_OF_RUNS)
+    _check(shown, options)
     show = progress_bar()
     try:
-        report, found = measure_with_report(
+        _, found = measure_with_report(
             network,
             MeasureRequest(
                 options["engine"],
@@ -148,25 +145,14 @@ def command(
                 options["power"],
             ),
             show,
-            input=parse_shapes(options["inputs"]),
-            batch=options["batch"],
-            dtype=options["dtype"],
-            **reading(options),
+            **analyze_options(options),
         )
     finally:
         show("", 1, 1)
-    writes_run = output is not None and os.path.splitext(output)[1].lower() == ".json"
-    if writes_run and form in (None, "json"):
-        deliver(_render(found, report, "json", options, to_file=True), output, "json")
-        if form is None:
-            deliver(_render(found, report, "text", options, to_file=False), None)
-    elif writes_run:
-        deliver(_render(found, report, "json", options, to_file=True), output, "json")
-        shown = form or "text"
-        deliver(_render(found, report, shown, options, to_file=False), None, shown)
-    else:
-        form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-        deliver(_render(found, report, form, options, to_file=bool(output)), output, form)
+    if keeps:
+        deliver(found.to_json(), output, "json")
+    if not keeps or form != "json":
+        _deliver(found, shown, None if keeps else output, options)
     report_cache_problems()
     _raise_failure(found)
 
@@ -191,10 +177,8 @@ def show_run(
     path: str, form: str | None, output: str | None, options: Mapping[str, object]
 ) -> None:
     """Print the run in a file; `options` are those of `show`."""
-    from layerscope.api import analyze
     from layerscope.export.run_json import read_file
     from layerscope.export.run_json import reading as reading_run
-    from layerscope.graph.serialize import from_plain
 
     for name, value in options.items():
         if value not in (None, False, ()) and name not in SHOW_OPTIONS:
@@ -203,54 +187,35 @@ def show_run(
                 f"--{option.replace('_', '-')} does not apply to a measured run: {path}"
             )
     found = read_file(path)
-    form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-    if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
+    form = chosen_form(form, output, RESULT_FORMS, NOTATIONS_OF_RUNS)
     parts, top, sort = options["parts"], options["top"], options["sort"]
     rows: RowOptions = {
         "parts": None if parts is None else str(parts),
         "top": top if isinstance(top, int) else None,
         "sort": sort is not None,
+        "no_stamp": bool(options["no_stamp"]),
     }
     _check(form, rows)
     if sort not in (None, "time"):
         raise UsageError(f"--sort {sort}: rows of a run are sorted by time")
     with reading_run(path):
-        report = analyze(from_plain(found.graph))
-        text = _render(found, report, form, rows, to_file=bool(output))
-    deliver(text, output, form)
+        _deliver(found, form, output, rows)
 
 
-def _render(
-    found: Measurement, report: Report, form: str, options: RowOptions, *, to_file: bool
-) -> str:
-    if form == "boda":
-        from layerscope.conventions import convention
-        from layerscope.notations.boda import write as write_boda
-
-        counted = replace(report, convention=convention("boda"))
-        texts = [write_boda(counted, options["parts"], run=run) for run in found.runs]
-        return "\n".join(texts)
-    from layerscope.export.grid import TimeView
-    from layerscope.export.measured import write
-
-    view = TimeView(sort=options["sort"], top=options["top"])
-    if form == "text":
-        width, style = terminal(to_file)
-        view = TimeView(width, style, options["sort"], options["top"])
-    text = write(found, report, form, view)
-    if form == "json":
-        return text
-    if view.width:
-        head, _, rest = text.partition("\n\n")
-        return f"{head}\n\n" + wrapped_lines(rest, view.width)
-    return text
+def _deliver(found: Measurement, form: str, output: str | None, options: RowOptions) -> None:
+    """Write a run in a form, or in the notation boda."""
+    if form in NOTATIONS_OF_RUNS:
+        deliver(_boda(found, options["parts"]), output, form)
+        return
+    view = {"sort": options["sort"], "top": options["top"], "stamp": not options["no_stamp"]}
+    deliver_result(found, form, output, view)
 
 
-def wrapped_lines(text: str, width: int) -> str:
-    """Notes under a table, wrapped at `width`; further tables are left as they are."""
-    lines = []
-    for line in text.splitlines():
-        sentence = "  " not in line and len(line) > width
-        lines.append(wrapped(line, width).rstrip("\n") if sentence else line)
-    return "\n".join(lines) + "\n"
+def _boda(found: Measurement, parts: str | None) -> str:
+    from msgspec.structs import replace
+
+    from layerscope.conventions import convention
+    from layerscope.notations.boda import write
+
+    counted = replace(found.report, convention=convention("boda"))
+    return "\n".join([write(counted, parts, run=run) for run in found.runs])

@@ -39,6 +39,18 @@ class NetworkOptions(FileOptions):
     inputs: tuple[str, ...]
     batch: int | None
     dtype: str | None
+    tokens: int | None
+    decode: int | None
+
+
+class AnalyzeOptions(ReaderOptions):
+    """Keyword arguments of `analyze`."""
+
+    input: dict[str, tuple[int, ...]] | None
+    batch: int | None
+    dtype: str | None
+    tokens: int | None
+    decode: int | None
 
 
 class NetworkParam(click.ParamType):  # type: ignore[type-arg]
@@ -65,12 +77,13 @@ class NetworkParam(click.ParamType):  # type: ignore[type-arg]
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
-        """Zoo names that start with `incomplete`."""
+        """Zoo names that start with `incomplete`, else files."""
         from click.shell_completion import CompletionItem
 
         from layerscope.zoo import NAMES
 
-        return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
+        found = [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
+        return found if found and incomplete else [*found, CompletionItem(incomplete, type="file")]
 
 
 class WholeNumberParam(click.ParamType):  # type: ignore[type-arg]
@@ -115,17 +128,59 @@ class FileParam(click.ParamType):  # type: ignore[type-arg]
         sources.check_file(str(value))
         return str(value)
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Let the shell complete file names."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
 
 NETWORK, FILE = NetworkParam(), FileParam()
 WHOLE_NUMBER, REAL_NUMBER = WholeNumberParam(), RealNumberParam()
 
 
+def complete_dtypes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Dtypes that start with `incomplete`."""
+    from layerscope.graph import DTYPE_BITS
+
+    return [name for name in DTYPE_BITS if name.startswith(incomplete)]
+
+
+def complete_machines(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of accelerators that start with `incomplete`."""
+    from layerscope.engines.accelerators import ACCELERATORS
+
+    return [name for name in ACCELERATORS if name.startswith(incomplete)]
+
+
+def complete_conventions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Conventions that start with `incomplete`."""
+    from layerscope.conventions import CONVENTIONS
+
+    return [name for name in CONVENTIONS if name.startswith(incomplete)]
+
+
 def input_options(command: Command) -> Command:
-    """Add --batch, --input and --dtype."""
+    """Add --batch, --input, --dtype, --tokens and --decode."""
     for option in (
+        click.option(
+            "--decode",
+            type=WHOLE_NUMBER,
+            metavar="LENGTH",
+            help="Read one token with LENGTH tokens in the key-value cache.",
+        ),
+        click.option(
+            "--tokens",
+            type=WHOLE_NUMBER,
+            metavar="N",
+            help="Sequence length: read N tokens at once (prefill).",
+        ),
         click.option(
             "--dtype",
             metavar="TYPE",
+            shell_complete=complete_dtypes,
             help="Dtype of weights and activations: fp32, fp16, bf16, int8, int4.",
         ),
         click.option(
@@ -195,6 +250,18 @@ def reading(options: FileOptions) -> ReaderOptions:
     if dims := parse_dims(options["dims"]):
         found["dims"] = dims
     return found
+
+
+def analyze_options(options: NetworkOptions) -> AnalyzeOptions:
+    """The options of a command for `analyze`."""
+    return {
+        "input": parse_shapes(options["inputs"]),
+        "batch": options["batch"],
+        "dtype": options["dtype"],
+        "tokens": options["tokens"],
+        "decode": options["decode"],
+        **reading(options),
+    }
 
 
 def parse_dims(given: tuple[str, ...]) -> dict[str, int]:

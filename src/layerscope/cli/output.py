@@ -1,6 +1,6 @@
-"""Write results to the terminal (with colours, fitted to its width), a pipe or a file.
+"""The options --as, --json and -o, and writing to the terminal, a pipe or a file.
 
-Also the progress bar on stderr.
+The terminal gets colours and tables fitted to its width. Also the progress bar on stderr.
 """
 
 from __future__ import annotations
@@ -8,16 +8,28 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from layerscope.errors import OutputError
+from layerscope.errors import OutputError, UnknownName, UsageError
 from layerscope.escaping import delivered, one_line, visible
 from layerscope.export.text import Style, plain
 from layerscope.formats.sources import labelled
 from layerscope.interrupts import check, whole_files, write_files
 
+if TYPE_CHECKING:
+    from layerscope.export.grid import Blocks
+    from layerscope.report.results import TableResult
+
+Command = TypeVar("Command", bound=Callable[..., object])
+# The form of a file by its suffix, in every command.
+SUFFIXES = {
+    ".txt": "text", ".md": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex",
+    ".html": "html", ".xml": "junit", ".svg": "svg", ".png": "png",
+}  # fmt: skip
+RESULT_FORMS = ("text", "markdown", "csv", "json", "latex", "html")
 COLOURS = {
     "head": {"bold": True},
     "scope": {"bold": True},
@@ -27,6 +39,99 @@ COLOURS = {
 }
 BAR_WIDTH = 24  # characters of the progress bar
 COLUMNS = re.compile(r"[0-9]{1,6}")  # at most six digits
+
+
+def form_options(forms: Sequence[str], more: Sequence[str] = ()) -> Callable[[Command], Command]:
+    """Add --as, --json and -o; `more` are forms that have no suffix of their own."""
+    listed = ", ".join(forms) + (f", or a notation: {', '.join(more)}" if more else "")
+    suffixes = ", ".join(suffix for suffix, form in SUFFIXES.items() if form in forms)
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in (*forms, *more) if name.startswith(incomplete)]
+
+    def add(command: Command) -> Command:
+        options = [
+            click.option(
+                "--as", "form", metavar="FORM", shell_complete=complete,
+                help=f"{listed}.  [default: by the suffix of FILE, else {forms[0]}]",
+            ),
+            click.option("--output", "-o", metavar="FILE", type=OUTPUT,
+                         help=f"Write to FILE; its suffix chooses the form: {suffixes}."),
+        ]  # fmt: skip
+        if "json" in forms:
+            flag = click.option("--json", "form", flag_value="json", help="Short for --as json.")
+            options.insert(1, flag)
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+class OutputParam(click.ParamType):  # type: ignore[type-arg]
+    """The path of an output file, which shells complete."""
+
+    name = "file"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Let the shell complete file names."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+OUTPUT = OutputParam()
+
+
+def chosen_form(
+    form: str | None, output: str | None, forms: Sequence[str], more: Sequence[str] = ()
+) -> str:
+    """The form of the output: that of --as, else of the suffix of the file, else the first."""
+    if form is not None:
+        if form not in forms and form not in more:
+            names = (*forms, *more)
+            raise UnknownName("form", form, names, f"; choose from {', '.join(names)}")
+        return form
+    suffix = os.path.splitext(output or "")[1].lower()
+    if output is None or output == "-" or not suffix:
+        return forms[0]
+    found = SUFFIXES.get(suffix)
+    if found is None or found not in forms:
+        known = [each for each, name in SUFFIXES.items() if name in forms]
+        raise UsageError(
+            f"-o {output}: no form has the suffix {suffix}; choose from {', '.join(known)}, "
+            "or give a form with --as"
+        )
+    return found
+
+
+def deliver_result(
+    result: TableResult, form: str, output: str | None, view: Mapping[str, Any], **json: Any
+) -> None:
+    """Write a result in a form; `view` chooses rows and columns, `json` are options of its JSON."""
+    if form == "json":
+        deliver(result.to_json(**json), output, form)
+        return
+    title = f"{type(result).__name__} {result.headline}"
+    deliver_blocks(result.blocks(form, **view), form, output, title)
+
+
+def deliver_blocks(blocks: Blocks, form: str, output: str | None, title: str) -> None:
+    """Write tables and lines in a form; `title` is that of an HTML document."""
+    from layerscope.export.render import render
+
+    if form == "text":
+        width, style = terminal(bool(output))
+        text = render(blocks, form, width=width, style=style)
+    else:
+        text = render(blocks, form)
+    if form == "html":
+        from layerscope.export.page import page
+
+        text = page(title, text)
+    deliver(text, output, form)
 
 
 def terminal(to_file: bool = False) -> tuple[int | None, Style]:
@@ -82,7 +187,8 @@ def deliver_bytes(data: bytes, output: str) -> None:
             with open(output, "wb") as device:  # /dev/stdout and the like
                 device.write(data)
             return
-        with whole_files(output) as (file,):
+        target = os.path.realpath(output) if os.path.islink(output) else output
+        with whole_files(target) as (file,):
             file.write(data)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Unpack
 
 import click
@@ -10,17 +9,18 @@ import click
 from layerscope.cli.network import (
     NETWORK,
     NetworkOptions,
+    analyze_options,
     file_options,
     input_options,
-    parse_shapes,
 )
-from layerscope.cli.network import reading as options_of_reader
-from layerscope.cli.output import deliver, deliver_bytes
+from layerscope.cli.output import chosen_form, deliver, deliver_bytes, form_options
 from layerscope.errors import UnknownName, UsageError
 from layerscope.plot import PLOTS
 
 if TYPE_CHECKING:
     from layerscope.report import Report
+
+FORMS = ("svg", "png")
 
 EXAMPLES = """\b
 Examples:
@@ -40,42 +40,41 @@ Examples:
 )
 @input_options
 @file_options
-@click.option(
-    "--output",
-    "-o",
-    metavar="FILE",
-    help="Write .svg or .png; without it SVG goes to standard output.",
-)
+@form_options(FORMS)
 def command(
-    network: str, what: str | None, output: str | None, **options: Unpack[NetworkOptions]
+    network: str,
+    what: str | None,
+    form: str | None,
+    output: str | None,
+    **options: Unpack[NetworkOptions],
 ) -> None:
     """Draw a roofline, the time per layer, or memory over the execution order."""
     from layerscope.api import analyze, need_operations
-    from layerscope.formats import is_run
+    from layerscope.formats import kind_of_json
     from layerscope.plot import png
 
-    if is_run(network):
+    form = chosen_form(form, output, FORMS)
+    if form == "png" and output in (None, "-"):
+        raise UsageError("--as png is a binary format: give a file with -o FILE.png")
+    kind = kind_of_json(network)
+    if kind == "run":
         from layerscope.export.run_json import reading
 
         with reading(network):
             svg = _of_run(network, what or "roofline")
     else:
-        report = analyze(
-            network,
-            input=parse_shapes(options["inputs"]),
-            batch=options["batch"],
-            dtype=options["dtype"],
-            **options_of_reader(options),
-        )
+        if kind == "report":
+            from layerscope.export.json import read_file
+
+            report = read_file(network)
+        else:
+            report = analyze(network, **analyze_options(options))
         need_operations(report, "plot")
         svg = _of_network(report, what or "memory", network)
-    suffix = os.path.splitext(output or "")[1].lower()
-    if output is None or suffix in (".svg", ""):
-        deliver(svg, output, "svg")
-    elif suffix == ".png":
+    if form == "png" and output is not None:
         deliver_bytes(png(svg), output)
     else:
-        raise UsageError(f"-o {output}: expected .svg or .png")
+        deliver(svg, output, form)
 
 
 def _check(what: str) -> None:
@@ -85,14 +84,12 @@ def _check(what: str) -> None:
 
 def _of_run(path: str, what: str) -> str:
     """A plot of a run in a file."""
-    from layerscope.api import analyze
     from layerscope.export.run_json import read_file
-    from layerscope.graph.serialize import from_plain
     from layerscope.plot import pictures
 
     _check(what)
     found = read_file(path)
-    report = analyze(from_plain(found.graph))
+    report = found.report
     if what == "roofline":
         return pictures.roofline(report, found.runs[0], found.machine)
     if what == "time":

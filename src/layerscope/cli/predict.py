@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Unpack
 
 import click
@@ -11,22 +10,26 @@ from layerscope.cli.network import (
     NETWORK,
     WHOLE_NUMBER,
     NetworkOptions,
+    analyze_options,
+    complete_machines,
     file_options,
     input_options,
-    parse_shapes,
-    reading,
 )
-from layerscope.cli.output import deliver, report_cache_problems, terminal
+from layerscope.cli.output import (
+    RESULT_FORMS,
+    chosen_form,
+    deliver_result,
+    form_options,
+    report_cache_problems,
+)
 from layerscope.errors import UsageError
-
-SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown"}
 
 EXAMPLES = """\b
 Examples:
   layerscope machine --calibrate                    # once, some minutes
   layerscope predict resnet50
   layerscope predict resnet50 --on rtx4090 --batch 256 --sort --top 10
-  layerscope predict vit_b_16 --on a100 --batch 64 --as json
+  layerscope predict vit_b_16 --on a100 --batch 64 -o prediction.json
   layerscope machine --list                         # names of machines
 """
 
@@ -38,12 +41,16 @@ class PredictOptions(NetworkOptions):
     threads: int | None
     sort: bool
     top: int | None
+    no_stamp: bool
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("network", metavar="NET", type=NETWORK)
 @click.option(
-    "--on", metavar="MACHINE", help="Name of a machine, see `machine --list`.  [default: this one]"
+    "--on",
+    metavar="MACHINE",
+    shell_complete=complete_machines,
+    help="Name of a machine, see `machine --list`.  [default: this one]",
 )
 @input_options
 @file_options
@@ -54,32 +61,22 @@ class PredictOptions(NetworkOptions):
     metavar="N",
     help="Threads on this machine.  [default: number of CPUs]",
 )
-@click.option("--as", "form", metavar="FORM", help="text, markdown, csv, json.  [default: text]")
+@form_options(RESULT_FORMS)
 @click.option("--sort", is_flag=True, help="Sort by time, longest first.")
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix chooses the form.")
+@click.option("--no-stamp", is_flag=True, help="Leave out the last line, on machine and model.")
 def command(
     network: str, form: str | None, output: str | None, **options: Unpack[PredictOptions]
 ) -> None:
     """Predict the time of NET and of each of its layers, with an error interval."""
     from layerscope.api import predict
-    from layerscope.export.grid import TimeView
-    from layerscope.export.predicted import write
 
+    form = chosen_form(form, output, RESULT_FORMS)
     if options["top"] is not None and options["top"] < 1:
         raise UsageError(f"--top {options['top']}, expected at least 1")
     found = predict(
-        network,
-        on=options["on"],
-        threads=options["threads"],
-        input=parse_shapes(options["inputs"]),
-        batch=options["batch"],
-        dtype=options["dtype"],
-        **reading(options),
+        network, on=options["on"], threads=options["threads"], **analyze_options(options)
     )
-    form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-    width, style = terminal(bool(output))
-    view = TimeView(width, style, options["sort"], options["top"])
-    text = write(found, form, view)
-    deliver(text, output, form)
+    view = {"sort": options["sort"], "top": options["top"], "stamp": not options["no_stamp"]}
+    deliver_result(found, form, output, view)
     report_cache_problems()

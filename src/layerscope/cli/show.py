@@ -10,22 +10,22 @@ from layerscope.cli.network import (
     NETWORK,
     WHOLE_NUMBER,
     NetworkOptions,
+    analyze_options,
+    complete_conventions,
     file_options,
     input_options,
-    parse_shapes,
-    reading,
 )
-from layerscope.cli.output import deliver, terminal, wrapped
+from layerscope.cli.output import chosen_form, deliver, form_options, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UnknownName, UsageError
-from layerscope.export import FORMS, SUFFIXES
+from layerscope.export import FORMS
 from layerscope.notations import NOTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from layerscope.cli.network import AnalyzeOptions
     from layerscope.export.fit_lines import MemoryResults
-    from layerscope.graph import Shape
     from layerscope.report import Report
 
 EXAMPLES = """\b
@@ -86,8 +86,6 @@ class ShowOptions(NetworkOptions, TableOptions):
 
     like: str | None
     in_place: bool
-    tokens: int | None
-    decode: int | None
     train: str | None
     mixed: bool
     checkpoint: bool
@@ -95,34 +93,31 @@ class ShowOptions(NetworkOptions, TableOptions):
     strict: bool
 
 
-class AnalyzeOptions(TypedDict):
-    """Keyword arguments of `analyze` and `fit`."""
+class ReportOptions(TypedDict):
+    """How the report of a network is counted."""
 
-    input: dict[str, Shape] | None
-    dtype: str | None
     like: str
     in_place: bool
-    tokens: int | None
-    decode: int | None
 
 
-def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Forms that start with `incomplete`."""
-    return [name for name in (*FORMS, *NOTATIONS) if name.startswith(incomplete)]
+FORM_NAMES = tuple(FORMS)
+
+
+def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Columns that start with what follows the last comma."""
+    from layerscope.report.columns import COLUMNS
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in COLUMNS if name.startswith(last)]
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("network", metavar="NET", type=NETWORK)
-@click.option(
-    "--as",
-    "form",
-    metavar="FORM",
-    shell_complete=complete_forms,
-    help=f"{', '.join(FORMS)}, or a notation: {', '.join(NOTATIONS)}.  [default: text]",
-)
+@form_options(FORM_NAMES, tuple(NOTATIONS))
 @click.option(
     "--like",
     metavar="CONVENTION",
+    shell_complete=complete_conventions,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  "
     "[default: exact, or that of the notation]",
 )
@@ -140,27 +135,23 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
     help="Group rows by module (its own layers), op or layer.  [default: the module tree]",
 )
 @click.option(
-    "--columns", metavar="A,B,…", help="Columns, see docs/columns.md; a wrong name lists them all."
+    "--columns",
+    metavar="A,B,…",
+    shell_complete=complete_columns,
+    help="Columns, see docs/columns.md; a wrong name lists them all.",
 )
-@click.option("--sort", metavar="COLUMN", help="Sort layers by a column, largest first.")
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    shell_complete=complete_columns,
+    help="Sort layers by a column, largest first.",
+)
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
 @click.option(
     "--all", "everything", is_flag=True, help="Also print layers that only compute shapes."
 )
 @click.option("--total", is_flag=True, help="Print one line: params, MACs, FLOPs, peak memory.")
 @click.option("--in-place", is_flag=True, help="Count activation, norm and add layers as in-place.")
-@click.option(
-    "--tokens",
-    type=WHOLE_NUMBER,
-    metavar="N",
-    help="Sequence length: read N tokens at once (prefill).",
-)
-@click.option(
-    "--decode",
-    type=WHOLE_NUMBER,
-    metavar="LENGTH",
-    help="Read one token with LENGTH tokens in the key-value cache.",
-)
 @click.option(
     "--train",
     metavar="OPTIMIZER",
@@ -182,47 +173,57 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option(
     "--no-stamp", is_flag=True, help="Leave out the stamp, findings and notes under the table."
 )
-@click.option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix chooses the form.")
 def command(
     network: str, form: str | None, output: str | None, **options: Unpack[ShowOptions]
 ) -> None:
     """Print shapes, parameters, operations, memory and receptive field of every layer of NET."""
-    from layerscope.api import analyze
-    from layerscope.formats import is_run
+    from layerscope.formats import kind_of_json
     from layerscope.notations import notation
 
-    if is_run(network):
+    kind = kind_of_json(network)
+    if kind == "run":
         from layerscope.cli.measure import show_run
 
         show_run(network, form, output, options)
         return
-    form = form or _form_of(output)
-    if form not in FORMS and form not in NOTATIONS:
-        raise UnknownName(
-            "form", form, (*FORMS, *NOTATIONS), f"; choose from {', '.join((*FORMS, *NOTATIONS))}"
-        )
+    form = chosen_form(form, output, FORM_NAMES, tuple(NOTATIONS))
     _check_options(form, options)
     _check_training(options)
-    like = options["like"] or (notation(form).like if form in NOTATIONS else "exact")
-    settings: AnalyzeOptions = {
-        "input": parse_shapes(options["inputs"]),
-        "dtype": options["dtype"] or ("fp16" if options["mixed"] else None),
-        "like": like,
+    counted: ReportOptions = {
+        "like": options["like"] or (notation(form).like if form in NOTATIONS else "exact"),
         "in_place": options["in_place"],
-        "tokens": options["tokens"],
-        "decode": options["decode"],
     }
-    report = analyze(network, batch=options["batch"], **settings, **reading(options))
-    requested = _memory_results(network, report, options, settings)
+    settings = analyze_options(options)
+    settings["dtype"] = settings["dtype"] or ("fp16" if options["mixed"] else None)
+    if kind == "report":
+        report = _read_report(network, options, counted)
+    else:
+        from layerscope.api import analyze
+
+        report = analyze(network, **counted, **settings)
+    requested = _memory_results(network, report, options, counted, settings)
     deliver(_render(report, form, options, requested, to_file=bool(output)), output, form)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
 
 
-def _form_of(output: str | None) -> str:
-    from os.path import splitext
+def _read_report(path: str, options: ShowOptions, counted: ReportOptions) -> Report:
+    """The report in a file; options that would count another network are refused."""
+    from layerscope.conventions import convention
+    from layerscope.export.json import read_file
 
-    return SUFFIXES.get(splitext(output)[1].lower(), "text") if output else "text"
+    values: Mapping[str, object] = options
+    for name in ("inputs", "batch", "dtype", "tokens", "decode", "phase", "proposals", "weights",
+                 "keep_going", "dims", "in_place"):  # fmt: skip
+        if values[name] not in (None, False, ()):
+            option = {"inputs": "input", "dims": "dim"}.get(name, name).replace("_", "-")
+            raise UsageError(f"--{option} does not apply to a report in a file: {path}")
+    report = read_file(path)
+    if options["like"] is None and counted["like"] == "exact":
+        return report
+    from msgspec.structs import replace
+
+    return replace(report, convention=convention(counted["like"]))
 
 
 def _check_training(options: ShowOptions) -> None:
@@ -249,7 +250,11 @@ def _fit_bytes(options: ShowOptions) -> int | None:
 
 
 def _memory_results(
-    network: str, report: Report, options: ShowOptions, settings: AnalyzeOptions
+    network: str,
+    report: Report,
+    options: ShowOptions,
+    counted: ReportOptions,
+    settings: AnalyzeOptions,
 ) -> MemoryResults:
     """Memory of a training step (`--train`) and the largest batch (`--fit`)."""
     from layerscope.export.fit_lines import MemoryResults
@@ -265,9 +270,11 @@ def _memory_results(
 
         # A captured graph has a fixed batch: the model is captured again for every other one.
         source = network if names_a_model(network) else report.graph
+        others = {name: settings[name] for name in ("input", "dtype", "tokens", "decode")}
         fitting = fit(
-            source, memory_bytes, train=train, mixed=mixed, checkpoint=checkpoint, **settings
-        )
+            source, memory_bytes, train=train, mixed=mixed, checkpoint=checkpoint,
+            **counted, **others,
+        )  # fmt: skip
     return MemoryResults(training, fitting)
 
 
@@ -332,7 +339,12 @@ def _render(
     from importlib import import_module
 
     table: str = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    return table + _below(report, form, requested, stamp)
+    text = table + _below(report, form, requested, stamp)
+    if form == "html":
+        from layerscope.export.page import page
+
+        return page(report.name, text)
+    return text
 
 
 def _below(report: Report, form: str, requested: MemoryResults, stamp: bool) -> str:

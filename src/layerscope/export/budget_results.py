@@ -1,4 +1,4 @@
-"""Results of budget checks as text, Markdown, JSON, and JUnit XML for CI systems."""
+"""Results of budget checks (`check`), also as JUnit XML for CI systems."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from layerscope.escaping import html, json_text, visible
-from layerscope.escaping import markdown as escape
-from layerscope.export.grid import Cell, lay_out, markdown, named
-from layerscope.export.text import Style, plain
-from layerscope.report.budgets import Check, Verdict
+from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
+from layerscope.export.measured import time_text
+from layerscope.report.budgets import BudgetResults, Check, Verdict
 from layerscope.report.numbers import (
     at_least,
     bytes_text,
@@ -19,6 +18,7 @@ from layerscope.report.numbers import (
     short_text,
 )
 
+SCHEMA = 1
 MANY = 10  # times the limit: from here on a factor is printed, not percent
 
 
@@ -29,8 +29,9 @@ def sentences(verdict: Verdict) -> list[str]:
     return [*found, f"{name}: {_unknown(verdict)}"] if verdict.unknown else found
 
 
-def summary(verdicts: Sequence[Verdict]) -> str:
+def headline(results: BudgetResults) -> str:
     """How many budgets are met, in one line."""
+    verdicts = results.verdicts
     bad = sum(not verdict.ok for verdict in verdicts)
     budgets = "budget" if len(verdicts) == 1 else "budgets"
     return (
@@ -38,45 +39,34 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def write_text(
-    verdicts: Sequence[Verdict], *, width: int | None = None, style: Style = plain
-) -> str:
+def blocks(results: BudgetResults, *, stamp: bool = True) -> Blocks:
     """One row per limit, then a sentence for each one exceeded."""
-    exact, short = (_rows(verdicts, digits) for digits in (False, True))
-    table = lay_out(exact, width, style, short)
-    failures = [line for verdict in verdicts for line in sentences(verdict)]
-    if not failures:
-        return table
-    from textwrap import fill
-
-    return (
-        table
-        + "\n"
-        + "".join((fill(line, max(width, 20)) if width else line) + "\n" for line in failures)
-    )
+    names = ("network", "figure", "found", "limit", "used", "result")
+    failures = [line for verdict in results.verdicts for line in sentences(verdict)]
+    found: list[Grid | Lines] = [
+        Grid(_rows(results.verdicts), names=names),
+        Lines(failures, "list"),
+    ]
+    stamps = [verdict.report.stamp for verdict in results.verdicts]
+    return [*found, Lines(stamps)] if stamp else found
 
 
-def write_markdown(verdicts: Sequence[Verdict]) -> str:
-    """The same as a Markdown table and a list."""
-    failures = [line for verdict in verdicts for line in sentences(verdict)]
-    below = "\n" + "".join(f"- {escape(line)}\n" for line in failures) if failures else ""
-    return markdown(_rows(verdicts, short=False)) + below
-
-
-def write_json(verdicts: Sequence[Verdict], *, stamp: bool = True) -> str:
+def write_json(results: BudgetResults, *, stamp: bool = True) -> str:
     """Every limit with the value found, and whether all are met."""
     document = {
-        "ok": all(verdict.ok for verdict in verdicts),
-        "budgets": [_budget(verdict, stamp) for verdict in verdicts],
+        "kind": "budget",
+        "schema": SCHEMA,
+        "ok": results.ok,
+        "budgets": [_budget(verdict, stamp) for verdict in results.verdicts],
     }
     return json_text(document)
 
 
-def write_junit(verdicts: Sequence[Verdict]) -> str:
+def write_junit(results: BudgetResults) -> str:
     """One test suite per network, one test case per limit, one failure per limit exceeded."""
     suites = []
     tests = failures = 0
-    for verdict in verdicts:
+    for verdict in results.verdicts:
         name = html(verdict.budget.name)
         cases = []
         for check in verdict.checks:
@@ -109,37 +99,52 @@ def _case(name: str, network: str, message: str) -> str:
     )
 
 
-def _number(value: int, check: Check, short: bool = False) -> str:
+def _number(value: float, check: Check, short: bool = False) -> str:
+    if check.figure.unit == "seconds":
+        return time_text(value)
+    count = int(value)
     if not short:
-        return f"{value:,}" + (" B" if check.figure.unit == "bytes" else "")
-    return bytes_text(value) if check.figure.unit == "bytes" else short_text(value)
+        return f"{count:,}" + (" B" if check.figure.unit == "bytes" else "")
+    return bytes_text(count) if check.figure.unit == "bytes" else short_text(count)
 
 
 def _found(check: Check, verdict: Verdict, short: bool = False) -> str:
     """The value found, with ≥ if it is a lower bound."""
-    bound = check.figure.sum in verdict.report.lower_bounds
-    return at_least(_number(check.found, check, short), bound)
+    return at_least(_number(check.found, check, short), verdict.is_bound(check))
 
 
-def _rows(verdicts: Sequence[Verdict], short: bool) -> list[list[Cell]]:
-    titles = [named("network"), named("figure"), Cell("found"), Cell("limit"), Cell("used")]
+def _rows(verdicts: Sequence[Verdict]) -> list[list[Cell]]:
+    titles = [named("network"), named("figure"), Cell("found"), Cell("limit"), Cell("used", drop=1)]
     rows = [[*titles, named("")]]
     for verdict in verdicts:
         for check in verdict.checks:
-            over = f"over by {_number(check.over, check, short)}"
+            exact, short = (f"over by {_number(check.over, check, each)}" for each in (False, True))
+            last = Cell(exact, True, short)
+            if not check.over:
+                unsure = verdict.unknown or check.is_undecided
+                last = named("unknown" if unsure else "ok")
             rows.append([
                 named(visible(verdict.budget.name)), named(check.figure.title),
-                Cell(_found(check, verdict, short)),
-                Cell(_number(check.limit, check, short)), Cell(_used(check)),
-                named(over if check.over else "unknown" if verdict.unknown else "ok"),
+                _value(check, verdict, check.found), _value(check, verdict, check.limit),
+                Cell(_used(check)), last,
             ])  # fmt: skip
     return rows
+
+
+def _value(check: Check, verdict: Verdict, value: float) -> Cell:
+    """A figure found or its limit."""
+    if value is check.found:
+        exact, short = (_found(check, verdict, each) for each in (False, True))
+        stored: float | str = f"≥{value}" if verdict.is_bound(check) else value
+        return Cell(exact, short=short, value=stored)
+    exact, short = (_number(value, check, each) for each in (False, True))
+    return Cell(exact, short=short, value=value)
 
 
 def _used(check: Check) -> str:
     if not check.limit:
         return "" if check.found else "0%"
-    share = Fraction(check.found, check.limit)
+    share = Fraction(check.found) / Fraction(check.limit)
     return _times(share) if share >= MANY else f"{percent_text(share) or 0}%"
 
 
@@ -150,10 +155,11 @@ def _times(share: Fraction) -> str:
 def _overrun(check: Check, verdict: Verdict) -> str:
     by = ""
     if check.limit:
-        share = Fraction(check.found, check.limit)
+        share = Fraction(check.found) / Fraction(check.limit)
         by = f" ({_times(share) if share >= MANY else percent_text(share - 1) + '%'})"
     most = ", ".join(
-        f"{visible(name)} {percent_text(Fraction(part, check.found))}%" for name, part in check.most
+        f"{visible(name)} {percent_text(Fraction(part) / Fraction(check.found))}%"
+        for name, part in check.most
     )
     return (
         f"{check.figure.title} {_found(check, verdict)}, "
@@ -178,10 +184,10 @@ def _budget(verdict: Verdict, stamp: bool) -> dict[str, object]:
                 "figure": check.figure.name,
                 "unit": check.figure.unit,
                 "found": check.found,
-                "lower_bound": check.figure.sum in verdict.report.lower_bounds,
+                "lower_bound": verdict.is_bound(check),
                 "limit": check.limit,
                 "over": check.over,
-                "ok": not check.over,
+                "ok": not check.over and not check.is_undecided,
                 "most": [{"layer": name, "held": part} for name, part in check.most],
             }
             for check in verdict.checks

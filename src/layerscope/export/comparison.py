@@ -1,58 +1,79 @@
-"""A comparison of networks as text, Markdown and JSON (`compare`)."""
+"""A comparison of networks (`compare`): a row per network, then the layers that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
+from msgspec import Struct
+
+from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import json_text, visible
-from layerscope.escaping import markdown as escape
-from layerscope.export.grid import Cell, fits, lay_out, markdown, named
-from layerscope.export.text import Style, plain
+from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
+from layerscope.export.measured import time_text
 from layerscope.graph.names import shape_text
-from layerscope.report.compare import Change, ComparedTotal, Comparison, Pair
+from layerscope.report.columns import field_text
+from layerscope.report.compare import Change, ComparedTotal, Comparison, NetworkTime, Pair
 from layerscope.report.differences import DifferenceLine, folded, listed
 from layerscope.report.numbers import at_least, bytes_text, exact_text, ratio_text, short_text
-from layerscope.report.types import Layer
+from layerscope.report.types import Layer, Report
 
+SCHEMA = 1
 MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
+# Column -> name of the total that it shows.
+TOTALS = {
+    "params": "params", "macs": "macs", "flops": "flops", "counted": "convention_ops",
+    "activations": "activations", "memory": "activation_bytes", "peak": "peak_activation_bytes",
+    "weights": "param_bytes",
+}  # fmt: skip
+COLUMNS = ("name", *TOTALS, "field", "time")
+# In a narrow terminal the last of these are left out first.
+KEPT = ("counted", "params", "macs", "time", "peak", "weights", "activations", "memory", "flops")
 
 
-def write_text(
+class Shown(Struct, frozen=True):
+    """One column of a network's row: its text, exact and short, and its value."""
+
+    text: str
+    short: str
+    value: int | float | str | None
+    ratio: Fraction | float | None = None  # to the first network
+    is_bound: bool = False
+
+
+def headline(comparison: Comparison) -> str:
+    """The networks in one line."""
+    return "of " + ", ".join(visible(report.name) for report in comparison.reports)
+
+
+def blocks(
     comparison: Comparison,
     *,
+    columns: Sequence[str] = (),
+    sort: str = "",
+    layers: bool | None = None,
     everything: bool = False,
-    width: int | None = None,
-    style: Style = plain,
-) -> str:
-    """Totals with ratios to the first, then the differences of each other network to it."""
-    blocks = _beside(comparison, width, style)
-    for pair in comparison.pairs:
-        head = "\n".join(style(line, "head") for line in _broken(_head(pair), width))
-        lines = _lines(pair, everything)
-        exact, short = (_rows(lines, digits) for digits in (False, True))
-        below = ["", *(_changes(line) for line in lines)]
-        table = lay_out(exact, width, style, short, below) if lines else ""
-        blocks.append(f"{head}\n{table}")
-    return "\n".join(blocks)
+    stamp: bool = True,
+) -> Blocks:
+    """A row per network with ratios to the first, the layers that differ, and stamps.
 
-
-def write_markdown(comparison: Comparison, *, everything: bool = False) -> str:
-    """The same as Markdown tables."""
-    others = range(1, len(comparison.reports))
-    blocks = [markdown(_totals(comparison, others, False))]
-    for pair in comparison.pairs:
-        lines = _lines(pair, everything)
-        changes = [named("change"), *(named(_changes(line)) for line in lines)]
-        rows = [[*row, last] for row, last in zip(_rows(lines, False), changes, strict=True)]
-        table = "\n" + markdown(rows) if lines else ""
-        blocks.append(f"{escape(_head(pair))}\n{table}")
-    return "\n".join(blocks)
+    Layers are shown for two networks, or with `layers`; `everything` lists equal ones too.
+    """
+    found: list[Grid | Lines] = [_networks(comparison, columns, sort)]
+    if len(comparison.pairs) == 1 if layers is None else layers:
+        for n, pair in enumerate(comparison.pairs, 1):
+            found.append(_differences(pair, everything))
+            timed = _times_of_layers(comparison, pair, n)
+            found += [timed] if timed is not None else []
+    return [*found, Lines(_stamps(comparison))] if stamp else found
 
 
 def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool = True) -> str:
     """Figures and every differing layer, with `everything` the equal ones too."""
+    times = comparison.times or (None,) * len(comparison.reports)
     document: dict[str, object] = {
+        "kind": "comparison",
+        "schema": SCHEMA,
         "networks": [report.name for report in comparison.reports],
         "totals": {
             figure.name: {
@@ -61,6 +82,7 @@ def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool 
             }
             for figure in comparison.figures
         },
+        "times": [None if time is None else _time_json(time) for time in times],
         "complete": [not report.coverage.unknown for report in comparison.reports],
         "lower_bounds": [list(report.lower_bounds) for report in comparison.reports],
         "coverage": [str(report.coverage) for report in comparison.reports],
@@ -69,6 +91,15 @@ def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool 
         "stamps": [report.stamp for report in comparison.reports] if stamp else None,
     }
     return json_text(document)
+
+
+def _time_json(time: NetworkTime) -> dict[str, object]:
+    return {
+        "total_s": time.total_s,
+        "lower_bound": time.is_lower_bound,
+        "source": time.source,
+        "layers": dict(time.layers),
+    }
 
 
 def _pair(pair: Pair, everything: bool) -> dict[str, object]:
@@ -109,55 +140,142 @@ def _side(layer: Layer | None) -> dict[str, object] | None:
     }
 
 
-def _beside(comparison: Comparison, width: int | None, style: Style) -> list[str]:
-    """Tables of totals, each with the first network and as many others as fit beside it."""
-    waiting = list(range(1, len(comparison.reports)))
-    tables = []
-    while waiting:
-        count = len(waiting)
-        while count > 1 and not fits(_totals(comparison, waiting[:count], True), width):
-            count -= 1
-        shown, waiting = waiting[:count], waiting[count:]
-        exact, short = (_totals(comparison, shown, digits) for digits in (False, True))
-        tables.append(lay_out(exact, width, style, short))
-    return tables
+# A row per network
 
 
-def _totals(comparison: Comparison, others: Sequence[int], short: bool) -> list[list[Cell]]:
-    """One row per figure: value of the first network, then value and ratio of each other one."""
-    reports = comparison.reports
-    rows = [[named(""), Cell(visible(reports[0].name))]]
-    for n in others:
-        rows[0] += [Cell(visible(reports[n].name)), Cell("ratio")]
-    for figure in comparison.figures:
-        row = [named(figure.title), Cell(_number(figure, 0, short))]
-        for n in others:
-            row.append(Cell(_number(figure, n, short)))
-            bound = figure.bounds[0] or figure.bounds[n]
-            row.append(Cell("?" if bound else _times(figure.ratios[n])))
+def _networks(comparison: Comparison, columns: Sequence[str], sort: str) -> Grid:
+    """A row per network, with its ratio to the first beside every figure."""
+    figures = {figure.name: figure for figure in comparison.figures}
+    names = [name for name in _chosen(comparison, columns, figures) if name != "name"]
+    cells = {name: _column(comparison, name, figures) for name in {*names, *_sorted_by(sort)}}
+    order = list(range(len(comparison.reports)))
+    if sort == "name":
+        order.sort(key=lambda n: comparison.reports[n].name)
+    elif sort:
+        order.sort(key=lambda n: _largest_first(cells[sort][n]))
+    titles = _titles(figures)
+    head, keys = [named("network")], ["network"]
+    for name in names:
+        rank = 2 * KEPT.index(name) if name in KEPT[3:] else 0
+        head.append(Cell(titles[name], drop=rank))
+        keys.append(name)
+        if _has_ratios(name):
+            head.append(Cell("ratio", drop=rank + 1))
+            keys.append(f"{name}_ratio")
+    rows = [head]
+    for n in order:
+        row = [named(visible(comparison.reports[n].name))]
+        for name in names:
+            shown = cells[name][n]
+            row.append(Cell(shown.text, short=shown.short, value=shown.value))
+            if _has_ratios(name):
+                row.append(_ratio_cell(shown, n))
         rows.append(row)
-    return rows
+    return Grid(rows, names=keys)
 
 
-def _number(figure: ComparedTotal, n: int, short: bool) -> str:
-    value = figure.values[n]
-    if figure.unit == "bytes":
-        text = bytes_text(value)
-    else:
-        text = short_text(value) if short else exact_text(value)
-    return at_least(text, figure.bounds[n])
+def _chosen(
+    comparison: Comparison, columns: Sequence[str], figures: dict[str, ComparedTotal]
+) -> Sequence[str]:
+    """The columns to print; by default all totals, and the time if there is one."""
+    if not columns:
+        default = [name for name, total in TOTALS.items() if total in figures]
+        return [*default, *(["time"] if any(comparison.times) else [])]
+    for name in columns:
+        if name not in COLUMNS:
+            raise UnknownName("column", name, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
+        if name == "time" and not any(comparison.times):
+            raise UsageError("the column time needs --measure, --on MACHINE or measured runs")
+        if name == "counted" and "convention_ops" not in figures:
+            raise UsageError("the column counted needs --like CONVENTION")
+    return columns
 
 
-def _times(ratio: Fraction | None) -> str:
-    if ratio is None:
-        return ""
-    return f"×{float(ratio):.2g}" if 0 < ratio < Fraction(1, 10) else f"×{ratio_text(ratio)}"
+def _sorted_by(sort: str) -> tuple[str, ...]:
+    if sort and sort not in COLUMNS:
+        raise UnknownName("column", sort, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
+    return (sort,) if sort and sort != "name" else ()
 
 
-def _broken(text: str, width: int | None) -> list[str]:
-    from textwrap import wrap
+def _largest_first(shown: Shown) -> tuple[bool, float]:
+    """The key of a row; unknown values last."""
+    value = shown.value
+    return not isinstance(value, (int, float)), -value if isinstance(value, (int, float)) else 0.0
 
-    return wrap(text, max(width, 20)) if width else [text]
+
+def _has_ratios(name: str) -> bool:
+    return name != "field"
+
+
+def _titles(figures: dict[str, ComparedTotal]) -> dict[str, str]:
+    titles = {name: figures[total].title for name, total in TOTALS.items() if total in figures}
+    return {**titles, "field": "field", "time": "time"}
+
+
+def _column(comparison: Comparison, name: str, figures: dict[str, ComparedTotal]) -> list[Shown]:
+    """The cells of one column, by network."""
+    if name == "field":
+        return [_field(report) for report in comparison.reports]
+    if name == "time":
+        return _times(comparison)
+    figure = figures[TOTALS[name]]
+    found = []
+    for n, value in enumerate(figure.values):
+        bound = figure.bounds[n]
+        if figure.unit == "bytes":
+            texts = (bytes_text(value),) * 2
+        else:
+            texts = (exact_text(value), short_text(value))
+        exact, short = (at_least(text, bound) for text in texts)
+        stored: int | str = f"≥{value}" if bound else value
+        doubtful = bound or figure.bounds[0]
+        found.append(Shown(exact, short, stored, figure.ratios[n], doubtful))
+    return found
+
+
+def _field(report: Report) -> Shown:
+    fields = [layer.field for layer in report.layers if layer.field is not None]
+    text = field_text(fields[-1]) if fields else "?"
+    return Shown(text, text, None)
+
+
+def _times(comparison: Comparison) -> list[Shown]:
+    first = comparison.times[0]
+    found = []
+    for time in comparison.times:
+        if time is None:
+            found.append(Shown("?", "?", None, None, True))
+            continue
+        text = at_least(time_text(time.total_s), time.is_lower_bound)
+        doubtful = first is None or first.is_lower_bound or time.is_lower_bound
+        ratio = None if doubtful or first is None else time.total_s / first.total_s
+        value: float | str = f"≥{time.total_s}" if time.is_lower_bound else time.total_s
+        found.append(Shown(text, text, value, ratio, doubtful))
+    return found
+
+
+def _ratio_cell(shown: Shown, n: int) -> Cell:
+    if n == 0:
+        return Cell("", value="")
+    if shown.ratio is None:
+        text = "?" if shown.is_bound else ""
+        return Cell(text, value=text)
+    return Cell(_times_text(shown.ratio), value=float(shown.ratio))
+
+
+def _times_text(ratio: Fraction | float) -> str:
+    return f"×{float(ratio):.2g}" if 0 < ratio < 0.1 else f"×{ratio_text(Fraction(ratio))}"
+
+
+# Layers
+
+
+def _differences(pair: Pair, everything: bool) -> Grid:
+    """The layers of two networks that differ, with what changed under each."""
+    lines = list(listed(pair.matches) if everything else folded(pair))
+    below = ["", *(_changes(line) for line in lines)]
+    names = ("change", "layer", "type", "output", "params", "macs")
+    return Grid(_rows(lines), below, _head(pair), names, folds=len(lines) > 20, in_csv=False)
 
 
 def _head(pair: Pair) -> str:
@@ -174,19 +292,45 @@ def _head(pair: Pair) -> str:
     return f"{visible(pair.first.name)} → {visible(pair.second.name)}: {', '.join(parts)}"
 
 
-def _lines(pair: Pair, everything: bool) -> list[DifferenceLine]:
-    return list(listed(pair.matches) if everything else folded(pair))
-
-
-def _rows(lines: Sequence[DifferenceLine], short: bool) -> list[list[Cell]]:
-    number = short_text if short else exact_text
-    titles = [named(title) for title in ("", "layer", "type", "output")]
-    rows = [[*titles, Cell("params"), Cell("MACs")]]
+def _rows(lines: Sequence[DifferenceLine]) -> list[list[Cell]]:
+    head = [named(""), named("layer"), named("type", 2), named("output", 1)]
+    rows = [[*head, Cell("params"), Cell("MACs")]]
     for line in lines:
-        figures = [number(line.params), number(line.macs)] if line.has_figures else ["?", "?"]
+        figures = [Cell("?"), Cell("?")]
+        if line.has_figures:
+            figures = [Cell(exact_text(value), short=short_text(value), value=value)
+                       for value in (line.params, line.macs)]  # fmt: skip
         words = [MARKS[line.kind], visible(line.name), visible(line.type), shape_text(line.output)]
-        rows.append([*map(named, words), *map(Cell, figures)])
+        rows.append([*map(named, words), *figures])
     return rows
+
+
+def _times_of_layers(comparison: Comparison, pair: Pair, n: int) -> Grid | None:
+    """The times of matched layers in two runs, and by which factor each changed."""
+    if not comparison.times:
+        return None
+    first, second = comparison.times[0], comparison.times[n]
+    if first is None or second is None or not first.layers or not second.layers:
+        return None
+    head = [named("layer"), Cell(pair.first.name), Cell(pair.second.name), Cell("ratio")]
+    rows = [head]
+    for match in pair.matches:
+        sides = ((match.first, first), (match.second, second))
+        both = [None if layer is None else time.layers.get(layer.name) for layer, time in sides]
+        if any(both):
+            rows.append([named(visible(match.layer.name)), *_pair_of_times(*both)])
+    totals = [time.total_s for time in (first, second)]
+    rows.append([named("end to end"), *_pair_of_times(*totals)])
+    title = f"time per layer: {first.source}; {second.source}"
+    names = ("layer", "first_s", "second_s", "ratio")
+    return Grid(rows, (), title, names, folds=len(rows) > 20, totals=1, in_csv=False)
+
+
+def _pair_of_times(before: float | None, after: float | None) -> list[Cell]:
+    """Two times and their ratio; blank where a layer runs as part of another one."""
+    cells = [Cell("" if t is None else time_text(t), value=t) for t in (before, after)]
+    ratio = after / before if before and after else None
+    return [*cells, Cell("" if ratio is None else _times_text(ratio), value=ratio)]
 
 
 def _change_text(change: Change) -> str:
@@ -200,3 +344,16 @@ def _change_text(change: Change) -> str:
 def _changes(line: DifferenceLine) -> str:
     was = [f"was {visible(line.was)}"] if line.was else []
     return ", ".join([*was, *(_change_text(change) for change in line.changes)])
+
+
+def _stamps(comparison: Comparison) -> list[str]:
+    """The stamp of each network, its coverage if it has unknown operators, and its time."""
+    lines = []
+    for n, report in enumerate(comparison.reports):
+        lines.append(report.stamp)
+        if report.coverage.unknown:
+            lines.append(str(report.coverage))
+        time = comparison.times[n] if comparison.times else None
+        if time is not None:
+            lines.append(f"time of {report.name}: {time.source}")
+    return lines

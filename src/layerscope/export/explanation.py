@@ -1,4 +1,4 @@
-"""What other counters print for a network, as text, Markdown and JSON (`explain`)."""
+"""What other counters print for a network (`explain`), with the reasons for each difference."""
 
 from __future__ import annotations
 
@@ -6,38 +6,37 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from layerscope.escaping import json_text, visible
-from layerscope.escaping import markdown as escape
-from layerscope.export.grid import Cell, lay_out, markdown, named
-from layerscope.export.text import Style, plain
+from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.report.explain import Explanation, Opinion, Part
 from layerscope.report.figures import Answer, FigureSource
 from layerscope.report.numbers import exact_text, short_text
 
+SCHEMA = 1
 
-def write_text(explained: Explanation, *, width: int | None = None, style: Style = plain) -> str:
-    """One row per counter with its reasons below; with a figure, only what matches it."""
+
+def headline(explained: Explanation) -> str:
+    """The network and the number of counters, in one line."""
+    name = visible(explained.report.name)
+    return f"of {name}: {exact_text(explained.macs)} MACs, {len(explained.opinions)} counters"
+
+
+def blocks(explained: Explanation, *, stamp: bool = True) -> Blocks:
+    """One row per counter with its reasons below; with a figure, first what matches it."""
+    found: list[Grid | Lines] = []
+    counters = _counters(explained)
     if explained.answer is not None:
-        return "".join(f"{visible(line)}\n" for line in _answered(explained.answer))
-    below = ["", "", *["; ".join(_reasons(said)) for said in explained.opinions]]
-    exact, short = (_rows(explained, digits) for digits in (False, True))
-    return lay_out(exact, width, style, short, below)
-
-
-def write_markdown(explained: Explanation) -> str:
-    """The table, then the reasons of each counter as a list."""
-    if explained.answer is not None:
-        return "".join(f"- {escape(line)}\n" for line in _answered(explained.answer))
-    lines = []
-    for said in explained.opinions:
-        reasons = _reasons(said)
-        if reasons:
-            lines.append(f"- `{said.name}`: {escape('; '.join(reasons))}\n")
-    return markdown(_rows(explained, False)) + ("\n" + "".join(lines) if lines else "")
+        found.append(Lines(_answered(explained.answer), "head"))
+        counters = _matches(explained.answer)
+    found.append(counters)
+    below = Lines((explained.report.stamp, *explained.notes))
+    return [*found, below] if stamp else found
 
 
 def write_json(explained: Explanation, *, stamp: bool = True) -> str:
     """Exact figures, and reasons that add up to each difference."""
     document: dict[str, object] = {
+        "kind": "explanation",
+        "schema": SCHEMA,
         "network": explained.report.name,
         "macs": explained.macs,
         "params": explained.params,
@@ -76,20 +75,35 @@ def _match(match: FigureSource) -> dict[str, object]:
     return {"name": match.name, "what": match.what, "value": match.value, "input": match.input}
 
 
-def _rows(explained: Explanation, short: bool) -> list[list[Cell]]:
-    number = short_text if short else exact_text
-    rows = [
-        [named("counter"), Cell("params"), Cell("figure"), named("called"), Cell("MACs"), Cell("")],
-        [named("layerscope"), *map(Cell, (number(explained.params), number(explained.macs))),
-         named("MACs"), Cell(number(explained.macs)), Cell("")],
+def _counters(explained: Explanation) -> Grid:
+    head = [
+        named("counter"), Cell("params", drop=1), Cell("figure"), named("called"),
+        Cell("MACs", drop=2), Cell(""),
     ]  # fmt: skip
+    own = [_count(explained.params), _count(explained.macs), named("MACs"), _count(explained.macs)]
+    rows = [head, [named("layerscope"), *own, Cell("", value=0.0)]]
     for said in explained.opinions:
-        ratio = _percent(_of(said.macs - explained.macs, explained.macs))
+        share = _of(said.macs - explained.macs, explained.macs)
+        ratio = Cell(_percent(share), value=None if share is None else float(share))
         rows.append(
-            [named(said.name), *map(Cell, (number(said.params), number(said.value))),
-             named(said.figure), Cell(number(said.macs)), Cell(ratio)]
+            [named(said.name), _count(said.params), _count(said.value), named(said.figure),
+             _count(said.macs), ratio]
         )  # fmt: skip
-    return rows
+    below = ["", "", *["; ".join(_reasons(said)) for said in explained.opinions]]
+    return Grid(rows, below, "", ("counter", "params", "figure", "called", "macs", "difference"))
+
+
+def _count(value: int) -> Cell:
+    return Cell(exact_text(value), short=short_text(value), value=value)
+
+
+def _matches(answer: Answer) -> Grid:
+    """One row per counter that gives the figure, or that comes nearest to it."""
+    rows = [[named("counter"), named("counts"), Cell("figure"), named("input")]]
+    for match in answer.matches or answer.nearest:
+        input_text = match.input or "as given"
+        rows.append([named(match.name), named(match.what), _count(match.value), named(input_text)])
+    return Grid(rows)
 
 
 def _of(count: int, whole: int) -> Fraction | None:
@@ -122,8 +136,5 @@ def _signed(count: int) -> str:
 def _answered(answer: Answer) -> Sequence[str]:
     text = answer.figure.text
     if answer.matches:
-        return [f"{text} is given by:", *[f"  {match}" for match in answer.matches]]
-    return [
-        f"{text} is given by no counter of this version; nearest:",
-        *[f"  {match}" for match in answer.nearest],
-    ]
+        return [f"{text} is given by:"]
+    return [f"{text} is given by no counter of this version; nearest:"]

@@ -1,10 +1,13 @@
-"""Training memory and the largest batch that fits (`--train`, `--fit`), as lines of text."""
+"""Training memory and the largest batch that fits (`--train`, `--fit`)."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 from layerscope.analysis.training import Training
+from layerscope.escaping import json_text
+from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
+from layerscope.report.numbers import bytes_text
 from layerscope.report.training import Fit, fit_line, training_line
 from layerscope.report.types import Report
 
@@ -23,3 +26,26 @@ class MemoryResults(Struct, frozen=True):
         if self.fit is not None:
             sentences.append(fit_line(self.fit, "training" if self.training else "inference"))
         return tuple(sentences)
+
+
+def headline(found: Fit) -> str:
+    """The largest batch in one line."""
+    return f"of batch {found.batch} in {bytes_text(found.memory_bytes)}"
+
+
+def blocks(found: Fit, **view: object) -> Blocks:
+    """The bytes of the largest batch that fits, and of the next larger one."""
+    rows = [[named("batch"), Cell("bytes"), Cell("of memory")]]
+    for batch, size in ((found.batch, found.bytes), (found.batch + 1, found.next_bytes)):
+        if batch:
+            share = size / found.memory_bytes
+            size_cell = Cell(bytes_text(size), value=size)
+            rows.append([Cell(str(batch), True, value=batch), size_cell,
+                         Cell(f"{share:.1%}", value=share)])  # fmt: skip
+    return [Grid(rows, names=("batch", "bytes", "share")), Lines([fit_line(found, "it")], "list")]
+
+
+def write_json(found: Fit, **view: object) -> str:
+    """The result as JSON."""
+    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+    return json_text({"kind": "fit", "schema": 1, **fields})

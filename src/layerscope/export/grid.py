@@ -1,12 +1,16 @@
-"""A small table of texts, aligned within a terminal width or as Markdown."""
+"""Blocks that results are printed from: tables of cells, and lines of text.
+
+A result gives its blocks once; `render` prints them in every form. A narrow terminal gets the short
+texts of cells, then fewer columns, and only then shortened names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-from layerscope.escaping import markdown as escape
 from layerscope.escaping import visible
 from layerscope.export.text import Style, plain
 
@@ -16,15 +20,18 @@ LEAST = 4  # characters that a shortened column keeps
 
 
 class Cell(Struct, frozen=True):
-    """A text and its alignment."""
+    """A text and its alignment, the text for a narrow terminal, and the value for csv."""
 
     text: str
     left: bool = False
+    short: str = ""  # "": the text
+    value: int | float | str | None = None  # None: the text
+    drop: int = 0  # of a title: a narrow terminal leaves out the highest first, never 0
 
 
-def named(text: str) -> Cell:
+def named(text: str, drop: int = 0) -> Cell:
     """A left-aligned cell."""
-    return Cell(text, True)
+    return Cell(text, True, drop=drop)
 
 
 class TimeView(Struct, frozen=True):
@@ -39,19 +46,33 @@ class TimeView(Struct, frozen=True):
 Rows = Sequence[Sequence[Cell]]
 
 
-def lay_out(
-    rows: Rows,
-    width: int | None,
-    style: Style,
-    shorter: Rows = (),
-    below: Sequence[str] = (),
-) -> str:
-    """The rows under a header and a rule, with the texts of `below` under their rows.
+class Grid(Struct, frozen=True):
+    """A table: titles in the first row, and a text under some rows."""
 
-    If `rows` do not fit into `width`, `shorter` is used, then the widest column is shortened.
-    """
-    rows, shorter = _escaped(rows), _escaped(shorter)
-    chosen = shorter if shorter and not fits(rows, width) else rows
+    rows: Rows
+    below: Sequence[str] = ()  # by row
+    title: str = ""
+    names: Sequence[str] = ()  # of columns in csv and data frames; (): the titles
+    folds: bool = False  # in HTML a reader opens it
+    totals: int = 0  # rows at the end that are sums
+    in_csv: bool = True  # the first such table is the csv and the data frame
+
+
+class Lines(Struct, frozen=True):
+    """Lines beside a table: a heading, sentences, or stamps and notes."""
+
+    lines: Sequence[str]
+    role: Literal["head", "list", "stamp"] = "stamp"
+
+
+Blocks = Sequence[Grid | Lines]
+
+
+def lay_out(
+    rows: Rows, width: int | None = None, style: Style = plain, below: Sequence[str] = ()
+) -> str:
+    """The rows under a header and a rule, with the texts of `below` under their rows."""
+    chosen = fitting([[_visible(cell) for cell in row] for row in rows], width)
     widths = _fitted(_widths(chosen), width)
     lines = []
     for n, row in enumerate(chosen):
@@ -63,23 +84,25 @@ def lay_out(
     return "\n".join(lines) + "\n"
 
 
-def _escaped(rows: Rows) -> Rows:
-    return [[Cell(visible(cell.text), cell.left) for cell in row] for row in rows]
+def fitting(rows: Rows, width: int | None) -> Rows:
+    """The rows, if they do not fit with short texts, and if that does not do, fewer columns."""
+    if width is None or _sum(_widths(rows)) <= width:
+        return rows
+    rows = [[Cell(cell.short or cell.text, cell.left, drop=cell.drop) for cell in row]
+            for row in rows]  # fmt: skip
+    while _sum(_widths(rows)) > width:
+        ranks = [cell.drop for cell in rows[0]]
+        if not any(ranks):
+            break
+        last = len(ranks) - 1 - ranks[::-1].index(max(ranks))
+        rows = [[*row[:last], *row[last + 1 :]] for row in rows]
+    return rows
 
 
-def fits(rows: Rows, width: int | None) -> bool:
-    """Whether the rows fit into the width."""
-    return width is None or _sum(_widths(rows)) <= width
-
-
-def markdown(rows: Rows) -> str:
-    """The rows as a Markdown table."""
-    lines = []
-    for n, row in enumerate(rows):
-        lines.append("| " + " | ".join(escape(cell.text) for cell in row) + " |")
-        if n == 0:
-            lines.append("|" + "|".join(" :--- " if cell.left else " ---: " for cell in row) + "|")
-    return "\n".join(lines) + "\n"
+def _visible(cell: Cell) -> Cell:
+    if cell.text.isprintable() and cell.short.isprintable():
+        return cell
+    return Cell(visible(cell.text), cell.left, visible(cell.short), cell.value, cell.drop)
 
 
 def _widths(rows: Rows) -> list[int]:
@@ -110,5 +133,6 @@ def _broken(text: str, width: int | None) -> list[str]:
     """The text under a row, wrapped and indented."""
     from textwrap import wrap
 
-    room = max(width or 100, 40) - len(INDENT)
-    return [INDENT + line for line in wrap(text, room)]
+    indent = INDENT if width is None or width >= 60 else "  "
+    room = max((width or 100) - len(indent), 20)
+    return [indent + line for line in wrap(text, room)]

@@ -6,25 +6,35 @@ The structs here define the schema: docs/report.schema.json is generated from th
 
 from __future__ import annotations
 
+import os
 import re
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.analysis.costs import Status, storage_of
 from layerscope.analysis.fields import Field
 from layerscope.analysis.training import Training
+from layerscope.errors import FormatError
 from layerscope.escaping import json_text
 from layerscope.export.fit_lines import MemoryResults
-from layerscope.graph.types import Role, Tensor
+from layerscope.export.run_json import reading
+from layerscope.graph.serialize import from_plain, to_plain
+from layerscope.graph.types import Graph, Role, Tensor
 from layerscope.ops import Gemm, Ops
 from layerscope.report.language import Language, language
 from layerscope.report.numbers import decimal
+from layerscope.report.quantities import check_stored
 from layerscope.report.training import Fit
 from layerscope.report.types import Layer, Report, sum_ops
 
+SCHEMA = 1
 NOT_REQUESTED = MemoryResults()
+# Totals that a report in a file is compared by when it is read.
+COMPARED = ("params", "macs", "flops", "activations", "peak_activation_bytes", "param_bytes")
 Number = int | float | str  # text for a fraction without a finite decimal, such as "1/3"
 
 
@@ -202,18 +212,18 @@ class LanguageJson(Struct):
     cache_bytes: dict[str, int] | None
 
 
-class TotalsOnlyJson(TotalsJson, kw_only=True):
-    """The totals without the layers (`show --total --as json`)."""
+class OptionsJson(Struct):
+    """How the graph was counted, so that the report can be read back."""
 
-    network: str
-    stamp: StampJson | None
-    coverage: CoverageJson
-    notes: list[str]
+    like: str
+    in_place: bool
 
 
 class ReportJson(Struct):
-    """The whole report."""
+    """The whole report. `graph` and `options` are what `layerscope show FILE` reads it from."""
 
+    kind: Literal["report"]
+    schema: int
     network: str
     inputs: list[TensorJson]
     outputs: list[TensorJson]
@@ -228,6 +238,8 @@ class ReportJson(Struct):
     language: LanguageJson | None = None
     training: TrainingJson | None = None
     fit: Fit | None = None
+    options: OptionsJson | None = None
+    graph: dict[str, Any] = {}
 
 
 def write(
@@ -245,8 +257,6 @@ def write(
 
 def schema() -> str:
     """The JSON Schema of the document that `write` returns."""
-    import msgspec
-
     # $defs, $refs and titles are class names
     return re.sub(r'(\w+)Json"', r'\1"', json_text(msgspec.json.schema(ReportJson)))
 
@@ -259,6 +269,8 @@ def document(
 
     memory = report.memory
     return ReportJson(
+        kind="report",
+        schema=SCHEMA,
         network=report.name,
         inputs=[_tensor(tensor) for tensor in report.inputs],
         outputs=[_tensor(report.tensors[name]) for name in report.graph.outputs],
@@ -279,7 +291,73 @@ def document(
         language=_language(language(report)),
         training=_training(requested.training),
         fit=requested.fit,
+        options=OptionsJson(report.convention.name, memory.in_place),
+        graph=_plain_graph(report.graph),
     )
+
+
+def _plain_graph(graph: Graph) -> dict[str, Any]:
+    """The graph without the folders of its files."""
+    plain = to_plain(graph)
+    for each in (*plain["nodes"], *plain["inputs"]):
+        source = each.get("source")
+        if source and source.get("file"):
+            source["file"] = os.path.basename(source["file"])
+    return plain
+
+
+class ReportFile(Struct):
+    """What is read of a report in a file."""
+
+    kind: str = ""
+    schema: int = SCHEMA
+    network: str = ""
+    totals: dict[str, Any] = {}
+    options: OptionsJson | None = None
+    graph: dict[str, Any] = {}
+
+
+def read_file(path: str) -> Report:
+    """The report in a file that `write` wrote, counted again from its graph."""
+    from layerscope.formats.documents import contents
+    from layerscope.report.build import report_of
+
+    try:
+        found = msgspec.json.decode(contents(path), type=ReportFile)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: not a report of layerscope: {error}") from None
+    except RecursionError:
+        raise FormatError(f"{path}: JSON that is nested too deeply") from None
+    if found.schema != SCHEMA:
+        raise FormatError(
+            f"{path}: a report in schema {found.schema}, and this version reads schema {SCHEMA}"
+        )
+    if not found.graph or found.options is None:
+        raise FormatError(
+            f"{path}: a report without its graph (of layerscope 0.1, or only totals); "
+            "write it again with `layerscope show NET -o FILE.json`"
+        )
+    with reading(path):
+        check_stored(found.graph, path)
+        graph = from_plain(found.graph)
+        report = report_of(graph, like=found.options.like, in_place=found.options.in_place)
+        note = _changed(found.totals, report)
+        return (
+            report
+            if not note
+            else replace(report, graph=replace(graph, notes=(*graph.notes, note)))
+        )
+
+
+def _changed(stored: dict[str, Any], report: Report) -> str:
+    """A note if the file has other totals than this version counts."""
+    now = {name: getattr(report.totals, name) for name in COMPARED}
+    other = [
+        f"{name} {stored[name]:,}"
+        for name, value in now.items()
+        if isinstance(stored.get(name), int) and stored[name] != value
+    ]
+    return f"counted again by this version; the file has {', '.join(other)}" if other else ""
 
 
 def _language(found: Language | None) -> LanguageJson | None:
@@ -342,15 +420,17 @@ def _totals(report: Report) -> TotalsJson:
     )
 
 
-def _totals_only(report: Report, *, stamp: bool) -> TotalsOnlyJson:
-    totals = _totals(report)
-    return TotalsOnlyJson(
-        *[getattr(totals, name) for name in TotalsJson.__struct_fields__],
-        network=report.name,
-        stamp=_stamp(report) if stamp else None,
-        coverage=_coverage(report),
-        notes=list(report.notes),
-    )
+def _totals_only(report: Report, *, stamp: bool) -> dict[str, object]:
+    """The totals without the layers (`show --total --as json`)."""
+    return {
+        "kind": "report",
+        "schema": SCHEMA,
+        "network": report.name,
+        **msgspec.to_builtins(_totals(report)),
+        "stamp": _stamp(report) if stamp else None,
+        "coverage": _coverage(report),
+        "notes": list(report.notes),
+    }
 
 
 def _coverage(report: Report) -> CoverageJson:

@@ -1,60 +1,82 @@
-"""A measurement as text, Markdown, csv or JSON."""
+"""A measurement (`measure`): a row per layer, times of engines side by side, and notes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
-from layerscope.errors import UnknownName
-from layerscope.escaping import csv_cell
-from layerscope.export.footer import stamps
-from layerscope.export.grid import Cell, TimeView, lay_out, markdown, named
-from layerscope.export.run_json import write_json
+from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
+from layerscope.export.run_json import write_json as write_run_json
 from layerscope.report.measurement import Machine, Measurement, Run
 from layerscope.report.numbers import bytes_text, ratio_text, short_text
 from layerscope.report.timed import TimedRow, timed
 from layerscope.report.types import Report
 
-FORMS = ("text", "markdown", "csv", "json")
-HEAD = (
-    "layer", "type", "time", "%", "cum %", "GFLOP/s", "GB/s", "FLOP/B", "MxNxK", "roof",
-    "% of roof",
-)  # fmt: skip
+# Titles of the printed columns; the numbers say which a narrow terminal leaves out first.
+HEAD = {
+    "layer": 0, "type": 2, "time": 0, "%": 0, "cum %": 5, "GFLOP/s": 3, "GB/s": 4, "FLOP/B": 6,
+    "MxNxK": 8, "roof": 7, "% of roof": 1,
+}  # fmt: skip
 CSV = (
-    "layer", "kind", "type", "layers", "time_s", "min_s", "median_s", "share", "cumulative",
-    "flops", "bytes", "gflops_s", "gb_s", "intensity", "m", "n", "k", "gemms", "roof", "roof_share",
+    "engine", "fusion", "layer", "kind", "type", "layers", "time_s", "min_s", "median_s", "share",
+    "cumulative", "flops", "bytes", "gflops_s", "gb_s", "intensity", "m", "n", "k", "gemms", "roof",
+    "roof_share",
 )  # fmt: skip
 SHORT = 0.85  # share of the peak FLOP/s below which the slowest layers are named
 
 
-def write(
-    measurement: Measurement,
-    report: Report,
-    form: str = "text",
-    view: TimeView | None = None,
-) -> str:
-    """The measurement in that form."""
-    view = view or TimeView()
-    if form == "json":
-        return write_json(measurement, report)
-    if form == "csv":
-        return _csv(measurement, report)
-    if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)} or boda")
-    blocks = []
+def headline(measurement: Measurement) -> str:
+    """Network, engines and times in one line."""
+    runs = ", ".join(
+        f"{run.engine} {time_text(run.timing.end_to_end_s)}" for run in measurement.runs
+    )
+    return f"of {measurement.network}, batch {measurement.batch}: {runs or 'no run'}"
+
+
+def blocks(
+    measurement: Measurement, *, sort: bool = False, top: int | None = None, stamp: bool = True
+) -> Blocks:
+    """The layers of every run, all runs side by side if there are several, and notes."""
+    report, found = measurement.report, list[Grid | Lines]()
+    several = len(measurement.runs) > 1
     for run in measurement.runs:
-        rows = timed(report, run, measurement.machine, sort=view.sort)
-        cells = _cells(rows, run, view.top)
-        table = markdown(cells) if form == "markdown" else lay_out(cells, view.width, view.style)
-        head = stamps([f"{run.engine}, fusion {run.fusion}"], form) + "\n"
-        below = stamps(_below(run, rows, report, measurement.machine), form)
-        blocks.append((head if len(measurement.runs) > 1 else "") + table + "\n" + below)
-    if len(measurement.runs) > 1:
-        blocks.append(_side_by_side(measurement, report, view, form))
-    blocks.append(stamps((*measurement.failures, stamp(measurement)), form))
-    return "\n".join(blocks)
+        rows = timed(report, run, measurement.machine, sort=sort)
+        title = f"{run.engine}, fusion {run.fusion}" if several else ""
+        found.append(Grid(_cells(rows, run, top), (), title, totals=1, in_csv=False))
+        found.append(Lines(_below(run, rows, report, measurement.machine)))
+    if several:
+        found += _side_by_side(measurement, report)
+    return [*found, Lines((*measurement.failures, *([stamp_of(measurement)] if stamp else [])))]
 
 
-def stamp(measurement: Measurement) -> str:
+def csv_blocks(measurement: Measurement, *, stamp: bool = True, **view: object) -> Blocks:
+    """One row per layer and run with exact figures, for csv and data frames."""
+    rows = [[named(name) for name in CSV]]
+    report = measurement.report
+    for run in measurement.runs:
+        rows += [_exact_row(run, each) for each in timed(report, run, measurement.machine)]
+    lines = [*measurement.failures, *([stamp_of(measurement)] if stamp else [])]
+    return [Grid(rows), Lines(lines)]
+
+
+def _exact_row(run: Run, each: TimedRow) -> list[Cell]:
+    row, gemm, roof = each.row, each.gemm, each.roof
+    values = (
+        run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
+        row.time_s, row.min_s, row.median_s, each.share, each.cumulative, each.flops,
+        each.moved_bytes, each.flops_s / 1e9, each.bytes_s / 1e9, each.intensity,
+        *((gemm.m, gemm.n, gemm.k, gemm.count) if gemm else ("", "", "", "")),
+        roof.name if roof else "", roof.share if roof else "",
+    )  # fmt: skip
+    return [Cell("", value=value) for value in values]
+
+
+def write_json(measurement: Measurement, **view: object) -> str:
+    """The JSON text that `-o run.json` writes."""
+    return write_run_json(measurement, measurement.report)
+
+
+def stamp_of(measurement: Measurement) -> str:
     """One line: version, network, engines, threads, processor and date."""
     engines = ", ".join(
         dict.fromkeys(f"{run.engine} {run.engine_version}" for run in measurement.runs)
@@ -68,17 +90,15 @@ def stamp(measurement: Measurement) -> str:
 
 
 def _cells(rows: list[TimedRow], run: Run, top: int | None) -> list[list[Cell]]:
-    table = [[named(HEAD[0]), named(HEAD[1]), *(Cell(title) for title in HEAD[2:])]]
-    table[0][-2] = named(HEAD[-2])
+    words = ("layer", "type", "roof")
+    table = [[Cell(title, title in words, drop=rank) for title, rank in HEAD.items()]]
     table += [_row(each) for each in rows[:top]]
     if top is not None and top < len(rows):
         rest = sum(each.row.time_s for each in rows[top:])
         share = rest / run.timing.end_to_end_s
         blank = [Cell("")] * (len(HEAD) - 4)
-        words = f"{len(rows) - top} more rows"
-        table.append(
-            [named(words), named(""), Cell(time_text(rest)), Cell(_percent(share)), *blank]
-        )
+        more = f"{len(rows) - top} more rows"
+        table.append([named(more), named(""), Cell(time_text(rest)), Cell(_percent(share)), *blank])
     flops = sum(each.flops for each in rows)
     moved = sum(each.moved_bytes for each in rows)
     whole = run.timing.end_to_end_s
@@ -227,7 +247,7 @@ def _why(each: TimedRow) -> str:
     return f"{each.flops_s / 1e9:.0f} GFLOP/s"
 
 
-def _side_by_side(measurement: Measurement, report: Report, view: TimeView, form: str) -> str:
+def _side_by_side(measurement: Measurement, report: Report) -> list[Grid | Lines]:
     """Layers of all runs side by side, the fastest marked with *; time saved by fusion."""
     runs = measurement.runs
     titles = [f"{run.engine}{'' if run.fusion == 'on' else ' unfused'}" for run in runs]
@@ -248,9 +268,8 @@ def _side_by_side(measurement: Measurement, report: Report, view: TimeView, form
         [named("end to end"),
          *(Cell(time_text(t) + ("*" if t == min(whole) else " ")) for t in whole)]
     )  # fmt: skip
-    text = markdown(table) if form == "markdown" else lay_out(table, view.width, view.style)
     lines = [fusing(runs, report)] if {run.fusion for run in runs} == {"on", "off"} else []
-    return text + "".join(f"\n{line}\n" for line in lines if line)
+    return [Grid(table, totals=1, in_csv=False), Lines([line for line in lines if line])]
 
 
 def fusing(runs: tuple[Run, ...], report: Report) -> str:
@@ -283,7 +302,9 @@ def set_time(rows: dict[tuple[str, ...], float], members: tuple[str, ...]) -> li
     return [time for layers, time in rows.items() if set(layers) <= wanted]
 
 
-def _common(keyed: list[dict[tuple[str, ...], float]], order: list[str]) -> list[tuple[str, ...]]:
+def _common(
+    keyed: Sequence[dict[tuple[str, ...], float]], order: Sequence[str]
+) -> list[tuple[str, ...]]:
     """The smallest groups of layers that are a union of whole rows in every run."""
     root: dict[str, str] = {}
 
@@ -302,26 +323,3 @@ def _common(keyed: list[dict[tuple[str, ...], float]], order: list[str]) -> list
         if name in timed_layers:
             groups.setdefault(find(name), []).append(name)
     return [tuple(group) for group in groups.values()]
-
-
-def _csv(measurement: Measurement, report: Report) -> str:
-    import csv
-    import io
-
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("engine", "fusion", *CSV))
-    for run in measurement.runs:
-        for each in timed(report, run, measurement.machine):
-            row, gemm, roof = each.row, each.gemm, each.roof
-            writer.writerow(
-                csv_cell(value)
-                for value in (
-                    run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
-                    row.time_s, row.min_s, row.median_s, each.share, each.cumulative, each.flops,
-                    each.moved_bytes, each.flops_s / 1e9, each.bytes_s / 1e9, each.intensity,
-                    *((gemm.m, gemm.n, gemm.k, gemm.count) if gemm else ("", "", "", "")),
-                    roof.name if roof else "", roof.share if roof else "",
-                )
-            )  # fmt: skip
-    return out.getvalue()

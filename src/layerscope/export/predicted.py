@@ -1,21 +1,16 @@
-"""A prediction as text, Markdown, csv or JSON."""
+"""A prediction (`predict`): a row per layer with its share and error, and the total."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from io import StringIO
-
 from msgspec import Struct
 
-from layerscope.errors import UnknownName
-from layerscope.escaping import csv_cell, json_text
-from layerscope.export.footer import stamps
-from layerscope.export.grid import Cell, TimeView, lay_out, markdown, named
+from layerscope.escaping import json_text
+from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.export.measured import time_text
 from layerscope.report.numbers import bytes_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
-FORMS = ("text", "markdown", "csv", "json")
+SCHEMA = 1
 UNKNOWN, AT_LEAST, AT_MOST = "?", "≥ ", "≤ "
 
 
@@ -30,6 +25,8 @@ class IntervalJson(Struct, frozen=True):
 class PredictionJson(Struct, frozen=True):
     """The JSON of a prediction; `time_s` of a layer is null if it is unknown."""
 
+    kind: str
+    schema: int
     network: str
     machine: str
     engine: str
@@ -47,28 +44,27 @@ class PredictionJson(Struct, frozen=True):
     version: str
 
 
-def write(
-    found: Prediction,
-    form: str = "text",
-    view: TimeView | None = None,
-) -> str:
-    """The prediction in that form."""
-    view = view or TimeView()
-    if form not in FORMS:
-        raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
-    if form == "json":
-        return _json(found)
+def headline(found: Prediction) -> str:
+    """Network, machine and time in one line."""
+    return f"of {found.network}, batch {found.batch}, on {found.machine}: {_total(found)}"
+
+
+def blocks(
+    found: Prediction, *, sort: bool = False, top: int | None = None, stamp: bool = True
+) -> Blocks:
+    """One row per layer, then the total, and what the prediction rests on."""
     rows = list(found.rows)
-    if view.sort:  # unknown times first: they may be the longest
+    if sort:  # unknown times first: they may be the longest
         rows.sort(key=lambda row: -row.time_s if row.time_s is not None else float("-inf"))
-    if form == "csv":
-        return _csv(found, rows)
-    table = [[named("layer"), named("kind"), Cell("time"), Cell("%"), Cell("cum %"), Cell("±")]]
+    head = [
+        named("layer"), named("kind", 3), Cell("time"), Cell("%"), Cell("cum %", drop=2),
+        Cell("±", drop=1),
+    ]  # fmt: skip
+    table = [head]
     passed = 0.0
-    for row in rows[: view.top]:
+    for row in rows[:top]:
         passed += row.time_s or 0.0
         table.append([named(row.name), named(row.kind), *_figures(found, row, passed)])
-    top = view.top
     if top is not None and top < len(rows):
         rest = sum(row.time_s or 0.0 for row in rows[top:])
         sign = AT_LEAST if any(row.time_s is None for row in rows[top:]) else ""
@@ -80,8 +76,22 @@ def write(
         [named("total"), named(""), Cell(_total(found)), Cell(_share(found, found.total_s)),
          Cell(""), Cell(f"{found.error:.0%}")]
     )  # fmt: skip
-    text = markdown(table) if form == "markdown" else lay_out(table, view.width, view.style)
-    return text + "\n" + stamps(lines_of(found), form)
+    return [Grid(table, totals=1, in_csv=False), Lines(lines_of(found, stamp=stamp))]
+
+
+def csv_blocks(found: Prediction, *, sort: bool = False, **view: object) -> Blocks:
+    """One row per layer with exact times, then the total."""
+    rows = [[named(name) for name in ("layer", "kind", "time_s", "error")]]
+    layers = sorted(found.rows, key=lambda row: -(row.time_s or 1e99)) if sort else found.rows
+    for row in layers:
+        figures = [Cell(UNKNOWN), Cell(UNKNOWN)]
+        if row.time_s is not None and row.error is not None:
+            figures = [Cell("", value=row.time_s), Cell("", value=round(row.error, 4))]
+        rows.append([named(row.name), named(row.kind), *figures])
+    sign = AT_LEAST.strip() if found.is_lower_bound else ""
+    total = Cell("", value=f"{sign}{found.total_s!r}" if sign else found.total_s)
+    rows.append([named("total"), named(""), total, Cell("", value=round(found.error, 4))])
+    return [Grid(rows, totals=1), Lines(lines_of(found))]
 
 
 def _figures(found: Prediction, row: LayerGuess, passed: float) -> list[Cell]:
@@ -103,24 +113,7 @@ def _total(found: Prediction) -> str:
     return (AT_LEAST if found.is_lower_bound else "") + time_text(found.total_s)
 
 
-def _csv(found: Prediction, rows: Sequence[LayerGuess]) -> str:
-    """One line per row, then the total."""
-    import csv
-
-    out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["layer", "kind", "time_s", "error"])
-    for row in rows:
-        figures = [UNKNOWN, UNKNOWN]
-        if row.time_s is not None and row.error is not None:
-            figures = [repr(row.time_s), f"{row.error:.4f}"]
-        writer.writerow([csv_cell(row.name), csv_cell(row.kind), *figures])
-    sign = AT_LEAST.strip() if found.is_lower_bound else ""
-    writer.writerow(["total", "", f"{sign}{found.total_s!r}", f"{found.error:.4f}"])
-    return out.getvalue()
-
-
-def lines_of(found: Prediction) -> list[str]:
+def lines_of(found: Prediction, *, stamp: bool = True) -> list[str]:
     """Lines under the table: total with its interval, peak memory, notes, machine and engine."""
     name = f"{found.network}, batch {found.batch}"
     rate = f"{found.images_per_s:.4g}" if found.images_per_s is not None else UNKNOWN
@@ -135,16 +128,22 @@ def lines_of(found: Prediction) -> list[str]:
             f"{name}: {_total(found)}, {time_text(found.low_s)} to {time_text(found.high_s)} "
             f"(68 % interval); {rate} images/s."
         ]
+    last = (
+        f"layerscope {found.version} · {found.machine} · {found.engine} · fitted on {found.source}"
+    )
     return [
         *lines,
         f"Peak activation memory {bytes_text(found.peak_bytes)} without fusion.",
         *found.notes,
-        f"layerscope {found.version} · {found.machine} · {found.engine} · fitted on {found.source}",
+        *([last] if stamp else []),
     ]
 
 
-def _json(found: Prediction) -> str:
+def write_json(found: Prediction, **view: object) -> str:
+    """The prediction as JSON."""
     document = PredictionJson(
+        kind="prediction",
+        schema=SCHEMA,
         network=found.network,
         machine=found.machine,
         engine=found.engine,

@@ -40,6 +40,7 @@ class MeasurementJson(Struct, frozen=True):
     """The JSON of a measurement: the first run by layer, then all runs and the graph."""
 
     kind: str
+    schema: int
     network: str
     batch: int
     dtype: str
@@ -54,7 +55,6 @@ class MeasurementJson(Struct, frozen=True):
     machine: Machine | None
     runs: tuple[Run, ...]
     graph: dict[str, Any]
-    schema: int = SCHEMA
 
 
 def write_json(measurement: Measurement, report: Report) -> str:
@@ -80,7 +80,8 @@ def document(measurement: Measurement, report: Report) -> MeasurementJson:
             )
     order = [node.name for node in report.graph.nodes]
     return MeasurementJson(
-        kind=measurement.kind,
+        kind="run",
+        schema=SCHEMA,
         network=measurement.network,
         batch=measurement.batch,
         dtype=measurement.dtype,
@@ -183,4 +184,4 @@ def reading(path: str) -> Iterator[None]:
         raise
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        raise FormatError(f"{path}: a damaged run: {what}; measure again") from error
+        raise FormatError(f"{path}: a damaged file: {what}; write it again") from error

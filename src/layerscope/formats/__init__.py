@@ -106,11 +106,16 @@ def names_a_model(name: str) -> bool:
     return MODEL.fullmatch(name) is not None and not os.path.isfile(name)
 
 
+def kind_of_json(name: str) -> documents.Kind | None:
+    """The kind of a JSON file, by its content; None for a name, or another format."""
+    if names_a_model(name) or not is_file(name):
+        return None
+    return documents.kind_of(name, _head(name))
+
+
 def is_run(name: str) -> bool:
     """Whether a file is a run of `layerscope measure`, by its content."""
-    if names_a_model(name) or not is_file(name):
-        return False
-    return documents.kind_of(name, _head(name)) == "run"
+    return kind_of_json(name) == "run"
 
 
 class Recognised(Struct, frozen=True):

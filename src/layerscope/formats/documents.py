@@ -13,8 +13,16 @@ from layerscope.formats import foreign
 from layerscope.formats.sources import check_file, is_copy
 
 JSON_BYTES = 1 << 28  # of a JSON file
-Kind = Literal["run", "report", "index", "config", "other"]
-# Keys of each kind of document, the most specific kind first.
+Kind = Literal["run", "report", "result", "index", "config", "other"]
+# Kinds of documents that layerscope writes; those of other results cannot be read back.
+WRITTEN: dict[str, Kind] = {
+    "run": "run", "layerscope measurement": "run", "report": "report",
+    **dict.fromkeys(
+        ("comparison", "explanation", "prediction", "budget", "machine", "fit", "zoo", "audit"),
+        "result",
+    ),
+}  # fmt: skip
+# Keys of documents of other programs and of older versions, the most specific kind first.
 KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("run", frozenset({"kind", "runs", "graph"})),
     ("index", frozenset({"weight_map"})),
@@ -34,17 +42,30 @@ def kind_of(path: str, head: bytes) -> Kind | None:
     if not is_json(head):
         return None
     try:
-        keys = _keys(path)
+        found = _members(path)
     except FormatError:
         if path.lower().endswith(".json"):
             raise
         return None  # a prototxt may begin with a brace as well
-    return next((kind for kind, wanted in KEYS if wanted <= keys), "other")
+    kind = _written_kind(found)
+    return kind or next((kind for kind, wanted in KEYS if wanted <= found.keys()), "other")
 
 
-def _keys(path: str) -> set[str]:
+def _written_kind(found: dict[str, msgspec.Raw]) -> Kind | None:
+    """The kind of a document that layerscope wrote, by its members kind and schema."""
+    if "kind" not in found or "schema" not in found:
+        return None
     try:
-        return set(msgspec.json.decode(contents(path), type=dict[str, msgspec.Raw]))
+        name = msgspec.json.decode(found["kind"], type=str)
+        msgspec.json.decode(found["schema"], type=int)
+    except msgspec.DecodeError:
+        return None
+    return WRITTEN.get(name)
+
+
+def _members(path: str) -> dict[str, msgspec.Raw]:
+    try:
+        return msgspec.json.decode(contents(path), type=dict[str, msgspec.Raw])
     except msgspec.DecodeError as error:
         raise FormatError(f"{path}: {error}; expected JSON") from None
     except UnicodeDecodeError as error:
@@ -103,17 +124,22 @@ def refusal(path: str, kind: Kind) -> LayerscopeError:
     """Why a JSON file is not a network, and what to give instead."""
     if kind == "run":
         return UsageError(
-            f"{path}: a kept run of `layerscope measure`, which only show and plot take; "
+            f"{path}: a kept run of `layerscope measure`, which show, compare and plot read; "
             "give the network that was measured"
         )
     if kind == "report":
         return UsageError(
-            f"{path}: a report that layerscope wrote, which cannot be read back; give its network"
+            f"{path}: a report that layerscope wrote, which show, compare and plot read; "
+            "give the network that it is of"
+        )
+    if kind == "result":
+        return UsageError(
+            f"{path}: a result that layerscope wrote, which cannot be read back; give the network"
         )
     if kind == "config":
         give = "its file, hf:config.json" if is_copy(path) else f"hf:{path}"
         return UsageError(f"{path}: the configuration of a transformers model; give {give}")
-    line = foreign.of_json(path, _keys(path))
+    line = foreign.of_json(path, {*_members(path)})
     if line is not None:
         return FormatError(line)
     return FormatError(

@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from layerscope.analysis.costs import costs
-from layerscope.analysis.fields import Fields
-from layerscope.analysis.memory import liveness
-from layerscope.analysis.shapes import infer
-from layerscope.conventions import convention
 from layerscope.engines import Progress, engine, quiet
 from layerscope.engines.affinity import pinned
 from layerscope.engines.cache import forget, keep, load
@@ -25,9 +20,8 @@ from layerscope.prediction.floors import Limits
 from layerscope.prediction.microbenchmarks import networks
 from layerscope.prediction.nearest import NearestModel, Roofs, RowSample, fit
 from layerscope.prediction.row_times import around, run_once, together, works_of
-from layerscope.report import Report
+from layerscope.report.build import report_of
 from layerscope.report.measurement import Machine, Run
-from layerscope.version import __version__
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -162,17 +156,3 @@ def calibrate(
     )
     keep("calibration", _key(name, threads), found)
     return found
-
-
-def report_of(graph: Graph) -> Report:
-    """Analyse a graph by the exact convention."""
-    shapes = infer(graph)
-    return Report(
-        graph=graph,
-        shapes=shapes,
-        costs=costs(graph, shapes),
-        fields=Fields(graph, shapes),
-        memory=liveness(graph, shapes),
-        convention=convention("exact"),
-        version=__version__,
-    )

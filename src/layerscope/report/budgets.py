@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.types import Graph
-from layerscope.report.quantities import Unit, count_of, named_sizes, quantity, shown, within
+from layerscope.report.compare import NetworkTime
+from layerscope.report.quantities import (
+    Unit,
+    count_of,
+    named_sizes,
+    quantity,
+    seconds,
+    shown,
+    within,
+)
+from layerscope.report.results import TableResult
 from layerscope.report.types import Layer, Report, Totals
 
 T = TypeVar("T")
@@ -29,8 +40,10 @@ class LimitedTotal(Struct, frozen=True):
     sum: str  # name of the field of Totals
     of_layer: Callable[[Layer], int | None] | None
 
-    def total(self, totals: Totals) -> int | None:
-        """The total, None if the convention has no such figure."""
+    def total(self, totals: Totals, time: NetworkTime | None = None) -> float | None:
+        """The total, None if the convention has no such figure, or there is no time."""
+        if self.unit == "seconds":
+            return None if time is None else time.total_s
         value: int | None = getattr(totals, self.sum)
         return value
 
@@ -52,10 +65,12 @@ FIGURES = {
                "peak_activation_bytes", None),
         LimitedTotal("weights", "weights", "bytes", "all stored arrays",
                "param_bytes", lambda layer: layer.param_bytes),
+        LimitedTotal("time", "time", "seconds", "one forward pass, measured or predicted",
+               "", None),
     )
 }  # fmt: skip
 
-COUNTED = ("batch", "input", "dtype", "like")  # how the network is analyzed
+COUNTED = ("batch", "input", "dtype", "like", "tokens", "decode")  # how the network is analyzed
 READ = ("phase", "proposals", "weights", "keep-going", "dims")  # how its file is read
 KEYS = ("network", *COUNTED, "allow-unknown", *READ)
 
@@ -65,25 +80,28 @@ class Budget(Struct, frozen=True):
 
     name: str
     network: str | Graph
-    limits: Mapping[str, int]
+    limits: Mapping[str, float]
     batch: int | None = None
     input: Any = None  # as `analyze` takes it, or text as on the command line
     dtype: str | None = None
     like: str = "exact"
     allow_unknown: bool = False
     reading: Mapping[str, Any] = {}  # options of the reader of the file
+    tokens: int | None = None
+    decode: int | None = None
 
 
 class Check(Struct, frozen=True):
     """One figure and its limit, and the layers or tensors with most of it, largest first."""
 
     figure: LimitedTotal
-    found: int
-    limit: int
-    most: tuple[tuple[str, int], ...] = ()
+    found: float  # an int, or seconds
+    limit: float
+    most: tuple[tuple[str, float], ...] = ()
+    is_undecided: bool = False  # a lower bound that is within the limit
 
     @property
-    def over(self) -> int:
+    def over(self) -> float:
         """By how much the limit is exceeded, 0 if it is not."""
         return max(self.found - self.limit, 0)
 
@@ -94,6 +112,7 @@ class Verdict(Struct, frozen=True):
     budget: Budget
     report: Report
     checks: tuple[Check, ...]
+    time: NetworkTime | None = None  # measured or predicted, if the budget limits it
 
     @property
     def unknown(self) -> bool:
@@ -103,17 +122,37 @@ class Verdict(Struct, frozen=True):
     @property
     def ok(self) -> bool:
         """Whether no limit is exceeded and no layer is unknown that must not be."""
-        return not self.unknown and not any(check.over for check in self.checks)
+        return not self.unknown and not any(c.over or c.is_undecided for c in self.checks)
+
+    def is_bound(self, check: Check) -> bool:
+        """Whether the figure found is a lower bound."""
+        if check.figure.unit == "seconds":
+            return self.time is not None and self.time.is_lower_bound
+        return check.figure.sum in self.report.lower_bounds
 
 
-def limits(given: Mapping[str, object], where: str = "--") -> dict[str, int]:
+class BudgetResults(TableResult, frozen=True):
+    """The results of all budgets."""
+
+    printed_by: ClassVar[str] = "budgets"
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all budgets are met."""
+        return all(verdict.ok for verdict in self.verdicts)
+
+
+def limits(given: Mapping[str, object], where: str = "--") -> dict[str, float]:
     """Limits by figure from names such as max-params and quantities such as 5M."""
-    found = {}
+    found: dict[str, float] = {}
     for key, value in given.items():
         figure = FIGURES.get(key.removeprefix("max-"))
         if figure is None or not key.startswith("max-"):
             raise UnknownName("limit", key, names(), f"; known: {', '.join(names())}")
-        found[figure.name] = quantity(value, figure.unit, f"{where}{key}")
+        parse = seconds if figure.unit == "seconds" else partial(quantity, unit=figure.unit)
+        found[figure.name] = parse(value, where=f"{where}{key}")
     return found
 
 
@@ -144,6 +183,8 @@ def budget(name: str, table: object, file: str) -> Budget:
         _typed(table, "like", str, where) or "exact",
         _typed(table, "allow-unknown", bool, where) or False,
         _reading(table, where),
+        _typed(table, "tokens", int, where),
+        _typed(table, "decode", int, where),
     )
 
 
@@ -194,24 +235,33 @@ def _check_type(value: object, kinds: tuple[type, ...], where: str) -> None:
         raise UsageError(f"{where} {shown(value)}: expected {expected}")
 
 
-def judge(report: Report, budget: Budget) -> Verdict:
+def judge(report: Report, budget: Budget, time: NetworkTime | None = None) -> Verdict:
     """Compare every limited figure with its limit."""
-    return Verdict(budget, report, tuple(_checks(report, budget)))
+    return Verdict(budget, report, tuple(_checks(report, budget, time)), time)
 
 
-def _checks(report: Report, budget: Budget) -> Iterable[Check]:
+def _checks(report: Report, budget: Budget, time: NetworkTime | None) -> Iterable[Check]:
     for name, limit in budget.limits.items():
         figure = FIGURES[name]
-        found = figure.total(report.totals)
+        found = figure.total(report.totals, time)
+        if found is None and figure.unit == "seconds":
+            raise UsageError(f"{budget.name}: max-time needs --measure or --on MACHINE")
         if found is None:
             raise UsageError(
                 f"max-{name}: the convention {report.convention.name} counts no operations"
             )
-        yield Check(figure, found, limit, _most(report, figure) if found > limit else ())
+        most = _most(report, figure, time) if found > limit else ()
+        undecided = figure.unit == "seconds" and time is not None and time.is_lower_bound
+        yield Check(figure, found, limit, most, undecided and found <= limit)
 
 
-def _most(report: Report, figure: LimitedTotal) -> tuple[tuple[str, int], ...]:
-    if figure.of_layer is None:
+def _most(
+    report: Report, figure: LimitedTotal, time: NetworkTime | None
+) -> tuple[tuple[str, float], ...]:
+    holders: list[tuple[str, float]]
+    if figure.unit == "seconds":
+        holders = list(time.layers.items()) if time is not None else []
+    elif figure.of_layer is None:
         holders = list(report.memory.peak_alive)
     else:
         holders = [(layer.name, figure.of_layer(layer) or 0) for layer in report.layers]

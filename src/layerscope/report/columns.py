@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.analysis.fields import Field
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Window
 from layerscope.graph.names import shape_text
@@ -78,14 +79,17 @@ def _share(
     return share
 
 
+def field_text(field: Field, which: str = "size") -> str:
+    """Size, stride or offset of a receptive field; one number if all axes have the same."""
+    parts = ["-" if part is None else str(decimal(part)) for part in getattr(field, which)]
+    text = parts[0] if len(set(parts)) == 1 else "x".join(parts)
+    return text if field.aligned or which != "size" else f"{text} misaligned"
+
+
 def _field(which: str) -> Callable[[TableRow, Report], str | None]:
     def value(row: TableRow, report: Report) -> str | None:
         field = row.layer.field if row.layer else None
-        if field is None:
-            return None
-        parts = ["-" if part is None else str(decimal(part)) for part in getattr(field, which)]
-        text = parts[0] if len(set(parts)) == 1 else "x".join(parts)
-        return text if field.aligned or which != "size" else f"{text} misaligned"
+        return None if field is None else field_text(field, which)
 
     return value
 

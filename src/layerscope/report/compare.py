@@ -1,10 +1,10 @@
-"""Two or more reports side by side: their totals, and the layers in which they differ."""
+"""Networks side by side: their totals and times, and the layers in which they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -13,7 +13,9 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.report.align import Item, Pairs, align
-from layerscope.report.printing import printer
+from layerscope.report.measurement import Run
+from layerscope.report.prediction import Prediction
+from layerscope.report.results import TableResult
 from layerscope.report.tree import is_idle
 from layerscope.report.types import Layer, Report
 
@@ -88,39 +90,51 @@ class Pair(Struct, frozen=True):
         return sum(match.kind == kind for match in self.matches)
 
 
-class Comparison(Struct, frozen=True):
-    """Totals of all networks, and the layers of each against those of the first."""
+class NetworkTime(Struct, frozen=True):
+    """The time of a network, in seconds, and of its layers where these are known."""
+
+    total_s: float
+    is_lower_bound: bool = False  # layers without a time are missing from it
+    source: str = ""  # the engine and its runs, or the machine that it is predicted for
+    layers: Mapping[str, float] = {}
+
+    @classmethod
+    def of_run(cls, run: Run) -> NetworkTime:
+        """The median time of a measured run."""
+        count, threads = len(run.timing.runs_s), run.threads
+        source = (
+            f"{run.engine} {run.engine_version}, {threads} threads, median of {count} runs, "
+            f"contention {run.timing.contention:.2f}"
+        )
+        return cls(run.timing.end_to_end_s, not run.complete, source, run.times)
+
+    @classmethod
+    def of_prediction(cls, found: Prediction) -> NetworkTime:
+        """A predicted time."""
+        layers = {
+            row.layers[0]: row.time_s for row in found.rows if row.layers and row.time_s is not None
+        }
+        source = f"predicted for {found.machine}, error {found.error:.0%}"
+        return cls(found.total_s, found.is_lower_bound, source, layers)
+
+
+class Comparison(TableResult, frozen=True):
+    """Totals and times of all networks, and the layers of each against those of the first."""
+
+    printed_by: ClassVar[str] = "comparison"
 
     reports: tuple[Report, ...]
     figures: tuple[ComparedTotal, ...]
     pairs: tuple[Pair, ...]
+    times: tuple[NetworkTime | None, ...] = ()  # by report; (): none has one
 
     @property
     def equal(self) -> bool:
         """Whether all networks have the same layers."""
         return all(match.kind == "equal" for pair in self.pairs for match in pair.matches)
 
-    def __str__(self) -> str:
-        return self.to_text()
 
-    def to_text(self, *, everything: bool = False, width: int | None = None) -> str:
-        """Totals with ratios and the layers that differ; `everything` lists equal ones too."""
-        return self._print("write_text", everything=everything, width=width)
-
-    def to_markdown(self, *, everything: bool = False) -> str:
-        """The same as Markdown tables."""
-        return self._print("write_markdown", everything=everything)
-
-    def to_json(self, *, everything: bool = False) -> str:
-        """Totals, ratios and differences as JSON."""
-        return self._print("write_json", everything=everything)
-
-    def _print(self, function: str, **options: object) -> str:
-        text: str = getattr(printer("comparison"), function)(self, **options)
-        return text
-
-
-def compare(reports: Sequence[Report]) -> Comparison:
+def compare(reports: Sequence[Report], times: Sequence[NetworkTime | None] = ()) -> Comparison:
     """Put reports side by side; they must be counted by the same convention."""
     if len(reports) < 2:
         raise UsageError(f"{len(reports)} network to compare, expected at least 2")
@@ -128,9 +142,8 @@ def compare(reports: Sequence[Report]) -> Comparison:
     if len(counted) > 1:
         raise UsageError(f"reports counted by {' and '.join(counted)} cannot be compared")
     first = reports[0]
-    return Comparison(
-        tuple(reports), _figures(reports), tuple(_pair(first, other) for other in reports[1:])
-    )
+    pairs = tuple(_pair(first, other) for other in reports[1:])
+    return Comparison(tuple(reports), _figures(reports), pairs, tuple(times))
 
 
 def _figures(reports: Sequence[Report]) -> tuple[ComparedTotal, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from layerscope.conventions import COUNTERS, convention
 from layerscope.conventions.convention import Convention
 from layerscope.conventions.counted_nodes import ATTENTION, CountedNode, counted_nodes
 from layerscope.ops import SPECS, Ops, display_name
-from layerscope.report.printing import printer
+from layerscope.report.results import TableResult
 from layerscope.report.types import Layer, Report
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ class Opinion(Struct, frozen=True):
     param_parts: tuple[Part, ...]
 
 
-class Explanation(Struct, frozen=True):
-    """Exact figures of a network and those of other counters, with methods that print them."""
+class Explanation(TableResult, frozen=True):
+    """Exact figures of a network and those of other counters, with the reasons why they differ."""
+
+    printed_by: ClassVar[str] = "explanation"
 
     report: Report
     macs: int
@@ -68,25 +70,6 @@ class Explanation(Struct, frozen=True):
     opinions: tuple[Opinion, ...]
     notes: tuple[str, ...]
     answer: Answer | None = None  # where a published figure comes from, if one was asked for
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def to_text(self, *, width: int | None = None) -> str:
-        """A table of figures, under each the reasons for what differs."""
-        return self._print("write_text", width=width)
-
-    def to_markdown(self) -> str:
-        """The same as a Markdown table and lists."""
-        return self._print("write_markdown")
-
-    def to_json(self) -> str:
-        """Figures and reasons as JSON."""
-        return self._print("write_json")
-
-    def _print(self, function: str, **options: object) -> str:
-        text: str = getattr(printer("explanation"), function)(self, **options)
-        return text
 
 
 def explain(report: Report, names: Sequence[str] = COUNTERS) -> Explanation:

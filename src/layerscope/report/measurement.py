@@ -6,9 +6,16 @@ time is the median, so that with the unattributed row they add up to it.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Struct
+
+from layerscope.graph.serialize import from_plain
+from layerscope.report.results import TableResult
+
+if TYPE_CHECKING:
+    from layerscope.report.types import Report
 
 Kind = Literal["layer", "layout", "unattributed"]
 Fusion = Literal["on", "off"]
@@ -48,8 +55,10 @@ class Level(Struct, frozen=True):
 Limit = TypeVar("Limit", Peak, Level)
 
 
-class Machine(Struct, frozen=True):
-    """A processor and its measured limits."""
+class Machine(TableResult, frozen=True):
+    """A processor and its measured limits, or those of its data sheet."""
+
+    printed_by: ClassVar[str] = "machine"
 
     cpu: str
     cores: int
@@ -162,8 +171,10 @@ class Run(Struct, frozen=True):
         return {row.layers[0]: row.time_s for row in self.rows if row.kind == "layer"}
 
 
-class Measurement(Struct, frozen=True):
+class Measurement(TableResult, frozen=True, dict=True):
     """All measurements of a network, as `-o run.json` stores them."""
+
+    printed_by: ClassVar[str] = "measured"
 
     network: str
     graph: dict[str, Any]
@@ -173,5 +184,12 @@ class Measurement(Struct, frozen=True):
     machine: Machine | None
     version: str
     measured: str
-    kind: str = "layerscope measurement"
+    kind: str = "run"
     failures: tuple[str, ...] = ()  # engines without a result, and why
+
+    @cached_property
+    def report(self) -> Report:
+        """The report of the network that was measured."""
+        from layerscope.report.build import report_of
+
+        return report_of(from_plain(self.graph))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import Struct
+
+from layerscope.report.results import TableResult
 
 
 class LayerGuess(Struct, frozen=True):
@@ -15,8 +19,10 @@ class LayerGuess(Struct, frozen=True):
     error: float | None  # relative, 68 % interval
 
 
-class Prediction(Struct, frozen=True):
+class Prediction(TableResult, frozen=True):
     """Rows and their sum. `error` is relative, from networks that the model was not fitted on."""
+
+    printed_by: ClassVar[str] = "predicted"
 
     network: str
     machine: str

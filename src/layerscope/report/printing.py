@@ -1,4 +1,4 @@
-"""Loads the code that prints a Report, a Comparison or an Explanation.
+"""Loads the code that prints a result: a Report, a Comparison, a Measurement …
 
 export/ and notations/ import report/, and report/ must not import them back. So the methods that
 print, such as `Report.to_json`, name a printer of this table, which is imported when the method is
@@ -27,8 +27,16 @@ PRINTERS = {
     "frame": "layerscope.export.frame",
     "footer": "layerscope.export.footer",
     "table": "layerscope.export.table",
+    "render": "layerscope.export.render",
+    "page": "layerscope.export.page",
+    "report": "layerscope.export.report",
     "comparison": "layerscope.export.comparison",
     "explanation": "layerscope.export.explanation",
+    "measured": "layerscope.export.measured",
+    "predicted": "layerscope.export.predicted",
+    "budgets": "layerscope.export.budget_results",
+    "machine": "layerscope.export.machine",
+    "fit": "layerscope.export.fit_lines",
     "notations": "layerscope.notations",
 }
 

@@ -11,7 +11,7 @@ from typing import Literal, SupportsIndex
 from layerscope.errors import InputError, UsageError
 from layerscope.limits import ARRAY_RANK, MOST_SIZE
 
-Unit = Literal["count", "bytes"]
+Unit = Literal["count", "bytes", "seconds"]
 
 MOST_AXES = ARRAY_RANK.most
 DIGITS = 40  # most digits of a number, decimals included
@@ -22,12 +22,14 @@ SUFFIXES: dict[Unit, dict[str, int]] = {
         "": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
         "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
     },
+    "seconds": {"": 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1},
 }  # fmt: skip
 EXPECTED: dict[Unit, str] = {
     "count": "a count such as 5000000, 5M or 1.5G (k, M, G, T)",
     "bytes": "bytes such as 2000000, 2MB or 1.5GiB (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)",
+    "seconds": "a time such as 5ms, 0.005 or 250us (s, ms, us, ns)",
 }
-NUMBER = re.compile(r"(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
+NUMBER = re.compile(r"(\d+(?:[,_]\d+)*(?:\.\d+)?)\s*([A-Za-zµ]*)", re.ASCII)
 WHOLE = re.compile(r"[+-]?[0-9]+")
 REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
@@ -70,6 +72,22 @@ def quantity(value: object, unit: Unit, where: str) -> int:
     if exact > MOST_SIZE:
         raise NumberTooLarge(where, value)
     return int(exact)
+
+
+def seconds(value: object, where: str) -> float:
+    """A time in seconds, above 0."""
+    number = (
+        str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    )
+    text = number.strip() if isinstance(number, str) else ""
+    match = NUMBER.fullmatch(text)
+    factor = SUFFIXES["seconds"].get(match[2]) if match else None
+    if match is None or factor is None or len(text) > DIGITS:
+        raise UsageError(f"{where} {shown(value)}: expected {EXPECTED['seconds']}")
+    found = float(Fraction(match[1].replace(",", "").replace("_", "")) * factor / 10**9)
+    if not 0 < found < MOST_SIZE:
+        raise UsageError(f"{where} {shown(value)}: expected a time above 0")
+    return found
 
 
 def within(value: int, where: str) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import ClassVar
 
 from layerscope.analysis.training import Training
 from layerscope.report.numbers import bytes_text
+from layerscope.report.results import TableResult
 
 
 def training_line(training: Training, batch: int) -> str:
@@ -33,8 +34,10 @@ def _kept_text(training: Training) -> str:
     return f"Kept activations are an estimate: {'; '.join(training.notes)}."
 
 
-class Fit(Struct, frozen=True):
+class Fit(TableResult, frozen=True):
     """The largest batch that fits, and the bytes that it and the next one take."""
+
+    printed_by: ClassVar[str] = "fit"
 
     batch: int  # 0: not even a batch of one fits
     bytes: int

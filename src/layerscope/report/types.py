@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Unpack
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 from layerscope.analysis.backward import backward
 from layerscope.analysis.costs import Cost, storage_of
@@ -20,6 +18,7 @@ from layerscope.graph.types import Graph, Node, Tensor, elements, is_floating, s
 from layerscope.ops import FREE, SPECS, Ops
 from layerscope.report.layer import Layer
 from layerscope.report.printing import ViewOptions, printer, table_text, view_of
+from layerscope.report.results import Result
 from layerscope.report.totals import BOUNDED, Coverage, Dtypes, Totals, sum_costs, sum_ops
 
 if TYPE_CHECKING:
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["Coverage", "Dtypes", "Layer", "Report", "Totals", "sum_ops"]
 
 
-class Report(Struct, frozen=True, dict=True):
+class Report(Result, frozen=True, dict=True):
     """All figures of a network on given inputs, under one convention."""
+
+    printed_by: ClassVar[str] = "report"
 
     graph: Graph
     shapes: Shapes
@@ -319,8 +320,8 @@ class Report(Struct, frozen=True, dict=True):
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        footer: str = printer("footer").footer(self, "html")
-        return self.to_html() + footer
+        text: str = self._printer().notebook_html(self)
+        return text
 
     def to_text(self, *, width: int | None = None, **view: Unpack[ViewOptions]) -> str:
         """The table that the command line prints, within `width` columns."""
