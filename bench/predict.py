@@ -14,10 +14,10 @@ from statistics import median
 from layerscope.engines.affinity import pinned
 from layerscope.engines.machine import cores
 from layerscope.prediction.calibration import Calibration, cached_calibration, calibrate
-from layerscope.report.build import report_of
 from layerscope.prediction.floors import Floors
 from layerscope.prediction.row_times import end_to_end, row_times, run_once
 from layerscope.prediction.this_machine import guesses, overhead
+from layerscope.report.build import report_of
 from layerscope.report.measurement import Run
 from layerscope.zoo import build
 

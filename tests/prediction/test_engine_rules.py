@@ -18,12 +18,12 @@ from layerscope.graph import Graph
 from layerscope.lower.onnx import lower
 from layerscope.prediction import microbenchmarks
 from layerscope.prediction.calibration import engine_rules
-from layerscope.report.build import report_of
 from layerscope.prediction.engine_rules import NO_RULES, EngineRules, rules_of
 from layerscope.prediction.fusion import fused_rows
 from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.row_features import reorder_of
 from layerscope.report import Report
+from layerscope.report.build import report_of
 from tests.engines.test_measure import residual
 from tests.prediction.engine_rules import NO_BLOCKS, blocks_of
 

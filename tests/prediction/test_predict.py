@@ -15,7 +15,6 @@ from layerscope.cli import run as command
 from layerscope.errors import UnknownName, UsageError
 from layerscope.prediction import calibration, microbenchmarks
 from layerscope.prediction.calibration import cached_calibration, calibrate
-from layerscope.report.build import report_of
 from layerscope.prediction.coefficients import FITTED
 from layerscope.prediction.features import amounts, features_of
 from layerscope.prediction.fusion import contiguous_run, fused_rows
@@ -32,6 +31,7 @@ from layerscope.prediction.row_times import (
     together,
 )
 from layerscope.report import Report
+from layerscope.report.build import report_of
 from layerscope.report.measurement import LayerTime, MemoryUse, Run, Timing
 from tests.prediction.engine_rules import blocks_of
 

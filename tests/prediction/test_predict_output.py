@@ -7,6 +7,7 @@ import json
 from io import StringIO
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,21 @@ from layerscope.api import predict
 from layerscope.cli import run as command
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.errors import UsageError
-from layerscope.export.grid import TimeView
-from layerscope.export.predicted import FORMS, write
 from layerscope.graph import Graph, Node, Tensor
 from layerscope.prediction import this_machine
 from layerscope.prediction.calibration import Calibration
 from layerscope.prediction.nearest import RowSample
 from layerscope.prediction.other_machines import machines
 from layerscope.prediction.row_features import RowWork
+from layerscope.report.prediction import Prediction
+
+FORMS = ("text", "markdown", "csv", "latex", "html", "json")
+
+
+def written(found: Prediction, form: str, **view: Any) -> str:
+    """The prediction in a form."""
+    text: str = getattr(found, f"to_{form}")(**view)
+    return text
 
 
 def with_mystery(op: str = "mystery") -> Graph:
@@ -71,7 +79,7 @@ def test_unknown_operators_have_no_time(on: str | None) -> None:
 def test_every_form_says_that_the_total_is_a_lower_bound(on: str | None) -> None:
     found = predict(with_mystery(), on=on)
     for form in ("text", "markdown"):
-        lines = write(found, form).splitlines()
+        lines = written(found, form).splitlines()
         [odd] = [line for line in lines if "odd" in line and "mystery" in line]
         assert "?" in odd
         assert not any(unit in odd for unit in (" us", " ms", " s "))
@@ -79,12 +87,12 @@ def test_every_form_says_that_the_total_is_a_lower_bound(on: str | None) -> None
         assert "≥" in total
         assert any("mystery ×1" in line and "lower bound" in line for line in lines)
         assert "68 % interval" not in "\n".join(lines)
-        assert "≥" in write(found, form, TimeView(top=1, sort=True))
-    rows = list(csv.reader(StringIO(write(found, "csv"))))
+        assert "≥" in written(found, form, top=1, sort=True)
+    rows = list(csv.reader(StringIO(written(found, "csv"))))
     cells = {row[0]: row for row in rows}
     assert cells["odd"][2:] == ["?", "?"]
     assert cells["total"][2] == f"≥{found.total_s!r}"
-    document = json.loads(write(found, "json"))
+    document = json.loads(written(found, "json"))
     assert document["total_is"] == "≥"
     assert document["unknown"]["mystery"] == 1
     assert document["band"]["high_s"] is None
@@ -96,11 +104,11 @@ def test_a_known_network_has_no_bound() -> None:
     assert not found.is_lower_bound
     assert found.unknown == {}
     for form in FORMS:
-        text = write(found, form)
+        text = written(found, form)
         assert "≥" not in text
         assert "?" not in text
-    assert json.loads(write(found, "json"))["total_is"] == "="
-    assert f"total,,{found.total_s!r}," in write(found, "csv")
+    assert json.loads(written(found, "json"))["total_is"] == "="
+    assert f"total,,{found.total_s!r}," in written(found, "csv")
 
 
 def test_nothing_but_unknown_operators() -> None:
@@ -109,7 +117,7 @@ def test_nothing_but_unknown_operators() -> None:
     found = predict(graph, on="i7-12700h")
     assert {row.time_s for row in found.rows if row.layers} == {None}
     for form in FORMS:
-        assert "?" in write(found, form) or form == "json"
+        assert "?" in written(found, form) or form == "json"
 
 
 def test_what_never_runs_lacks_no_time() -> None:

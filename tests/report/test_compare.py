@@ -213,7 +213,7 @@ def test_reports_and_options_may_be_mixed() -> None:
     macs = found.figures[1]
     assert macs.ratios[1] == 4
     assert str(found) == found.to_text()
-    assert found.to_markdown().startswith("|  | lenet5 | lenet5 | ratio |")
+    assert found.to_markdown().startswith("| network | params | ratio | MACs | ratio |")
     assert json.loads(found.to_json())["networks"] == ["lenet5", "lenet5"]
 
 
@@ -229,19 +229,15 @@ def test_unknown_layers_are_told() -> None:
 
 def test_the_text(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert run(["compare", "resnet50", "resnet101", "--no-stamp"]) == 0
+    columns = ["--columns", "name,params,macs"]
+    assert run(["compare", "resnet50", "resnet101", "--no-stamp", *columns]) == 0
     assert (
         capsys.readouterr().out
         == """\
-                  resnet50       resnet101  ratio
-─────────────────────────────────────────────────
-params          25,557,032      44,549,160  ×1.74
-MACs         4,089,184,256   7,801,405,440  ×1.91
-FLOPs        8,217,431,528  15,660,639,720  ×1.91
-activations     37,559,784      56,325,608  ×1.50
-memory              150 MB          225 MB  ×1.50
-peak memory        9.63 MB         9.63 MB  ×1.00
-weights             102 MB          179 MB  ×1.74
+network        params  ratio           MACs  ratio
+──────────────────────────────────────────────────
+resnet50   25,557,032         4,089,184,256
+resnet101  44,549,160  ×1.74  7,801,405,440  ×1.91
 
 resnet50 → resnet101: 175 layers equal, 0 changed (~), 0 only in resnet50 (-), \
 170 only in resnet101 (+)
