@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -84,13 +85,17 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXAMPLES,
 )
 @click.version_option(__version__, "-V", "--version", message="layerscope %(version)s")
 @click.option("--debug", is_flag=True, help=DEBUG)
-def group(debug: bool) -> None:
+@click.pass_context
+def group(ctx: click.Context, debug: bool) -> None:
     """Per-layer shapes, parameters, operations, memory and receptive fields of neural networks."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -129,11 +134,33 @@ def _guarded(given: list[str]) -> int:
         return _complain(error, given)
 
 
+# What is printed instead of a sign that the encoding of a terminal lacks.
+ASCII = {
+    "─": "-", "·": "|", "×": "x", "≥": ">=", "≤": "<=", "…": "~", "→": "->", "±": "+-", "−": "-",
+    "µ": "u", "█": "#", "²": "2", "³": "3", "’": "'",
+}  # fmt: skip
+
+
 def _encode_anything() -> None:
-    """Print characters that a non-UTF-8 terminal lacks as escapes."""
-    stream = sys.stdout
-    if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
-        stream.reconfigure(errors="backslashreplace")
+    """Print signs that a non-UTF-8 terminal lacks in ASCII, other characters as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not is_utf8(stream.encoding):
+            codecs.register_error("layerscope", in_ascii)
+            stream.reconfigure(errors="layerscope")
+
+
+def is_utf8(encoding: str) -> bool:
+    """Whether an encoding has all characters."""
+    return encoding.lower().replace("-", "") in ("utf8", "utf16", "utf32")
+
+
+def in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """The error handler of encoders that prints `ASCII` instead of what is lacking."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    parts = [ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text]
+    return "".join(parts), error.end
 
 
 def _complain(error: BaseException, args: list[str]) -> int:

@@ -22,11 +22,10 @@ LAYOUTS = (
     ("name", "type", "output", "params", "params%", "macs", "macs%", "memory"),
     ("name", "type", "output", "params", "params%", "macs", "macs%"),
     ("name", "output", "params", "params%", "macs", "macs%"),
-    ("name", "params", "params%", "macs", "macs%"),
-    ("name", "params", "macs"),
+    ("name", "output", "params", "macs"),
 )  # fmt: skip
 ENOUGH = 5  # layouts tried with exact numbers before short numbers are used
-LEAST_NAME = 4
+LEAST_NAME, LEAST_TEXT = 8, 12  # characters that shortened names and other texts keep
 GAP = "  "
 
 Style = Callable[[str, str], str]  # text, role -> text with colour
@@ -60,16 +59,16 @@ def write(
             if sum(map(_width, chosen)) + len(GAP) * (len(chosen) - 1) <= width:
                 return _lay_out(replace(grid, columns=columns), chosen, style)
     columns = titled(layouts[-1], report)
-    chosen = _squeezed(columns, [short[column.name] for column in columns], width)
-    return _lay_out(replace(grid, columns=columns), chosen, style)
+    squeezed = [_texts(grid, column, True, indent=" ") for column in columns]
+    return _lay_out(replace(grid, columns=columns), _squeezed(columns, squeezed, width), style)
 
 
-def _texts(grid: ReportTable, column: Column, short: bool) -> list[str]:
+def _texts(grid: ReportTable, column: Column, short: bool, indent: str = "  ") -> list[str]:
     """The cells of one column: title, rows, total."""
     texts = [column.title]
     for row in [*grid.rows, grid.total]:
         text = visible(cell_text(cell(column, row, grid.report), column.kind, short=short))
-        texts.append("  " * row.depth + text if column.name == "name" else text)
+        texts.append(indent * row.depth + text if column.name == "name" else text)
     return texts
 
 
@@ -78,14 +77,17 @@ def _width(texts: list[str]) -> int:
 
 
 def _squeezed(columns: tuple[Column, ...], texts: list[list[str]], width: int) -> list[list[str]]:
-    """The narrowest layout with names shortened to the width that is left."""
+    """The narrowest layout with texts shortened to the width that is left, names last."""
     spare = sum(map(_width, texts)) + len(GAP) * (len(texts) - 1) - width
-    result = []
-    for column, cells in zip(columns, texts, strict=True):
-        if column.name == "name":
-            room = max(_width(cells) - spare, LEAST_NAME)
-            cells = [text if len(text) <= room else text[: room - 1] + "…" for text in cells]
-        result.append(cells)
+    result = list(texts)
+    words = [n for n, column in enumerate(columns) if column.kind == "text"]
+    for n in sorted(words, key=lambda n: columns[n].name == "name"):
+        if spare <= 0:
+            break
+        least = LEAST_NAME if columns[n].name == "name" else LEAST_TEXT
+        room = max(_width(texts[n]) - spare, least)
+        spare -= max(_width(texts[n]) - room, 0)
+        result[n] = [text if len(text) <= room else text[: room - 1] + "…" for text in texts[n]]
     return result
 
 
