@@ -299,6 +299,28 @@ of the inputs and of the arithmetic. `stamp.dtypes` in JSON has the number of el
 """
 
 
+OPTIONS = """\
+## Options of notations
+
+| option | notations | what it does |
+| --- | --- | --- |
+| `--max-columns N` | `matconvnet`, `.csv`, `.latex`, `.dilation`; `matconvnet.dag`, `.csv`, \
+`.latex` | layers in a block: `maxNumColumns` of MatConvNet, 18 by default |
+| `--batch N` | all | the batch; for MatConvNet its `batchSize`, in `data num` and the last line |
+| `--parts A,B,…` | `matconvnet.dag`, `.csv`, `.latex` | `layers`, `params`, `vars`, `memory`, \
+`fields`: the tables of `print` |
+| `--parts A,B,…` | `matconvnet.dag.dot` | `layers`, `params`, `vars`: nodes, with the edges \
+between them |
+| `--parts A,B,…` | `boda` | `layers`, `info`, `totals`; for a run also `profile`, `timers` |
+
+In Python: `report.to_notation("matconvnet.dag", parts=("layers", "memory"), max_columns=8)`.
+Options of MatConvNet's `print` and their counterparts: `Layers`, `Parameters`, `Variables` and
+`Dependencies` are parts (`fields` for the last one), `All` is the default, `Format` is the
+notation, and `FigurePath` is a file that `dot` writes:
+`layerscope show NET --as matconvnet.dag.dot -o net.dot && dot -Tpdf net.dot -o net.pdf`.
+"""
+
+
 def forms() -> str:
     """The page of notations and conventions."""
     notations = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
@@ -313,6 +335,8 @@ def forms() -> str:
         "A notation is a table style (`--as`). A convention is a way to count (`--like`). Each\n"
         "notation has a default convention, which `--like` overrides; the stamp names it.\n\n"
         f"| notation | what it prints | counts as |\n| --- | --- | --- |\n{notations}\n"
+        f"{OPTIONS}\n"
+        "## Conventions\n\n"
         f"| convention | what it counts | name of its figure |\n| --- | --- | --- |\n{counted}\n"
         f"{UNDER_A_CONVENTION}\n"
         "Besides csv, JSON, Markdown, LaTeX and HTML, `export --to` writes these. Simulators get\n"

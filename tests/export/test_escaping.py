@@ -22,6 +22,7 @@ from layerscope.cli import run
 from layerscope.export import FORMS, TARGETS
 from layerscope.notations import NOTATIONS
 from tests.formats.onnx.onnx_files import zeros
+from tests.syntax import digraph, latex_rows
 
 Captured = pytest.CaptureFixture[str]
 
@@ -117,6 +118,10 @@ def harmless(out: str, form: str) -> None:
     if form.endswith("latex"):
         body = "\n".join(line for line in out.splitlines() if not line.startswith("%"))
         assert not re.search(r"(?<!\\)[#%~^]|(?<!\\)_(?<!`_)", body), form
+    if form.startswith("matconvnet") and form.endswith("latex"):
+        latex_rows(out)
+    if form.endswith("dot"):
+        digraph(out)
     if form in ("timeloop", "zigzag"):
         list(yaml.safe_load_all(out))
     if form == "error":
