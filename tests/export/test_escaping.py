@@ -72,6 +72,11 @@ COMMANDS = [
       for form in ("text", "markdown", "json", "junit")),
     *(("predict", "--on", "rtx4090", "--as", form) for form in ("text", "markdown", "csv", "json")),
     *(("export", "--to", target) for target in (*TARGETS, *FORMS) if target != "text"),
+    ("export", "--depth", "1", "--to", "dot"),
+    *(("show", "--max-columns", "1", "--as", f"matconvnet{form}")
+      for form in ("", ".csv", ".latex", ".dag", ".dag.csv", ".dag.latex")),
+    ("show", "--parts", "layers,vars", "--as", "matconvnet.dag.dot"),
+    ("show", "--columns", "name,alive", "--as", "csv"),
     ("plot", "--of", "memory"), ("plot", "--of", "activations"),
 ]  # fmt: skip
 
