@@ -77,7 +77,7 @@ EXPLAINED = {
     "params%": (
         "fc",
         "Share of the layer in the parameters of the network, in percent. Below a tenth of a "
-        "percent it is `<0.1`.",
+        "percent it is `<0.1`. `ratio` is another name of this column.",
     ),
     "buffers": (
         "bn1",
@@ -154,6 +154,12 @@ EXPLAINED = {
         "conv1",
         "`activations` in bytes, each tensor in its own dtype. The total is the sum over all "
         "layers, not the memory in use at one time.",
+    ),
+    "alive": (
+        "conv1",
+        "Bytes of all activations that are alive while the layer runs: its inputs and outputs, and "
+        "tensors that later layers read. A module, and the total, have the largest of their "
+        "layers, not the sum; the total is the peak.",
     ),
     "read": (
         "conv1",
@@ -241,16 +247,21 @@ Examples are layers of resnet50 with batch 1 in fp32.
 | --- | --- | --- | ---: |
 | `activations` | elements | outputs of all layers that need new storage | {elements:,} |
 | `memory` | bytes | the same in bytes: 4 per element in fp32 | {total:,} ({bytes_text(total)}) |
+| `alive` | bytes | tensors alive while the layer runs | peak in the total |
 | peak | bytes | largest sum of tensors alive at the same time | {peak:,} ({bytes_text(peak)}) |
 
 - The total of `memory` is what inference would need if no tensor were ever freed. Training keeps
   a part of these tensors for the backward pass; `--train adam` prints how many bytes
   ([training memory](training.md)).
 - The peak is what inference needs if every tensor is freed after the last layer that reads it. It
-  is not a column: it is in the line `Memory peaks at …` under the table, in `--total`, in JSON
-  (`totals.peak_activation_bytes`), and `layerscope plot NET --of memory` draws it.
-- Neither includes the weights, which are the column `weights`.
-- `--in-place` changes all three: activation, norm and add layers then need no storage of their own.
+  is the total of the column `alive`, in the line `Memory peaks at …` under the table, in `--total`,
+  in JSON (`totals.peak_activation_bytes`), and `layerscope plot NET --of memory` draws it.
+- `alive` is no sum: `layerscope show NET --columns name,alive --sort alive` lists the layers that
+  need most memory. In JSON it is `alive_bytes` of a layer. While a tensor of unknown shape is alive
+  it is a lower bound, `≥` in tables and null in JSON.
+- None of them includes the weights, which are the column `weights`.
+- `--in-place` changes all of them: activation, norm and add layers then need no storage of their
+  own.
 """
 
 
@@ -299,6 +310,28 @@ of the inputs and of the arithmetic. `stamp.dtypes` in JSON has the number of el
 """
 
 
+OPTIONS = """\
+## Options of notations
+
+| option | notations | what it does |
+| --- | --- | --- |
+| `--max-columns N` | `matconvnet`, `.csv`, `.latex`, `.dilation`; `matconvnet.dag`, `.csv`, \
+`.latex` | layers in a block: `maxNumColumns` of MatConvNet, 18 by default |
+| `--batch N` | all | the batch; for MatConvNet its `batchSize`, in `data num` and the last line |
+| `--parts A,B,…` | `matconvnet.dag`, `.csv`, `.latex` | `layers`, `params`, `vars`, `memory`, \
+`fields`: the tables of `print` |
+| `--parts A,B,…` | `matconvnet.dag.dot` | `layers`, `params`, `vars`: nodes, with the edges \
+between them |
+| `--parts A,B,…` | `boda` | `layers`, `info`, `totals`; for a run also `profile`, `timers` |
+
+In Python: `report.to_notation("matconvnet.dag", parts=("layers", "memory"), max_columns=8)`.
+Options of MatConvNet's `print` and their counterparts: `Layers`, `Parameters`, `Variables` and
+`Dependencies` are parts (`fields` for the last one), `All` is the default, `Format` is the
+notation, and `FigurePath` is a file that `dot` writes:
+`layerscope show NET --as matconvnet.dag.dot -o net.dot && dot -Tpdf net.dot -o net.pdf`.
+"""
+
+
 def forms() -> str:
     """The page of notations and conventions."""
     notations = "".join(f"| `{n}` | {t.says} | `{t.like}` |\n" for n, t in NOTATIONS.items())
@@ -313,6 +346,8 @@ def forms() -> str:
         "A notation is a table style (`--as`). A convention is a way to count (`--like`). Each\n"
         "notation has a default convention, which `--like` overrides; the stamp names it.\n\n"
         f"| notation | what it prints | counts as |\n| --- | --- | --- |\n{notations}\n"
+        f"{OPTIONS}\n"
+        "## Conventions\n\n"
         f"| convention | what it counts | name of its figure |\n| --- | --- | --- |\n{counted}\n"
         f"{UNDER_A_CONVENTION}\n"
         "Besides csv, JSON, Markdown, LaTeX and HTML, `export --to` writes these. Simulators get\n"

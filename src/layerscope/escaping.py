@@ -22,6 +22,11 @@ LATEX = str.maketrans({
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "×": r"$\times$", "<": r"$<$", ">": r"$>$", "≥": r"$\geq$",
 })  # fmt: skip
+# A record label of Graphviz: fields are split at bars and braces before entities are decoded.
+RECORD = str.maketrans({
+    "\\": "&#92;&#92;", '"': "&quot;", "&": "&amp;", "{": r"\{", "}": r"\}", "|": r"\|",
+    "<": r"\<", ">": r"\>", " ": r"\ ",
+})  # fmt: skip
 SGR = ("\x1b[0m", "\x1b[1m", "\x1b[2m")  # the escape sequences of our own styles
 
 
@@ -71,6 +76,11 @@ def quoted(text: str) -> str:
     """A string in double quotes, for YAML and Graphviz."""
     inner = visible(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{inner}"'
+
+
+def record_text(text: str) -> str:
+    """Text inside a quoted record label of Graphviz, which it prints literally."""
+    return visible(text).translate(RECORD)
 
 
 def csv_cell(value: object) -> object:

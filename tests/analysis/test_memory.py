@@ -90,6 +90,23 @@ def test_liveness_is_what_an_allocator_holds(graph: Graph, in_place: bool) -> No
     assert memory.in_place == in_place
 
 
+@settings(max_examples=200, derandomize=True)
+@given(networks(), st.booleans())
+def test_bounds_are_where_an_unknown_tensor_is_alive(graph: Graph, in_place: bool) -> None:
+    shapes = infer(graph)
+    bounded = set()
+    for name, tensor in shapes.tensors.items():
+        if tensor.shape is not None:
+            continue
+        (born,) = [n for n, node in enumerate(graph.nodes) if name in node.outputs]
+        last = max([n for n, node in enumerate(graph.nodes) if name in node.inputs], default=born)
+        last = len(graph.nodes) if name in graph.outputs else last
+        bounded |= {node.name for node in graph.nodes[born : last + 1]}
+    memory = liveness(graph, shapes, in_place=in_place)
+    assert memory.bounded == bounded
+    assert memory.complete == (not bounded)
+
+
 @settings(max_examples=100, derandomize=True)
 @given(networks())
 def test_working_in_place_never_takes_more(graph: Graph) -> None:

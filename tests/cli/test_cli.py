@@ -174,7 +174,27 @@ def test_unknown_names_offer_the_nearest(capsys: Captured) -> None:
         ),
         (["vgg16", "--as", "boda", "--depth", "1"], 2, "--depth cannot be combined with --as boda"),
         (["vgg16", "--as", "csv", "--total"], 2, "--total cannot be combined with --as csv"),
-        (["vgg16", "--parts", "layers"], 2, "--parts needs --as boda"),
+        (
+            ["vgg16", "--parts", "layers"],
+            2,
+            "--parts needs --as matconvnet.dag, matconvnet.dag.csv, matconvnet.dag.latex, "
+            "matconvnet.dag.dot or boda",
+        ),
+        (["vgg16", "--as", "boda", "--parts", ","], 2, "--parts is empty"),
+        (["vgg16", "--as", "matconvnet.dag", "--parts", "info"], 2, "unknown part 'info'"),
+        (["vgg16", "--as", "matconvnet", "--parts", "layers"], 2, "--parts needs --as"),
+        (
+            ["vgg16", "--max-columns", "8"],
+            2,
+            "--max-columns needs --as matconvnet, matconvnet.csv, matconvnet.latex, "
+            "matconvnet.dilation, matconvnet.dag, matconvnet.dag.csv or matconvnet.dag.latex",
+        ),
+        (["vgg16", "--as", "csv", "--max-columns", "8"], 2, "--max-columns needs --as matconvnet,"),
+        (["vgg16", "--as", "matconvnet.dag.dot", "--max-columns", "8"], 2, "--max-columns needs"),
+        (["vgg16", "--as", "matconvnet", "--max-columns", "0"], 2, "--max-columns 0, expected at"),
+        (["vgg16", "--as", "matconvnet", "--max-columns", "-3"], 2, "--max-columns -3, expected"),
+        (["vgg16", "--as", "matconvnet", "--max-columns", "x"], 2, "expected a whole number"),
+        (["vgg16", "--as", "matconvnet", "--max-columns", "9" * 30], 2, "more than 2^63 - 1"),
         (["vgg16", "--nonsense"], 2, "No such option"),
         ([], 2, "Missing argument 'NET'"),
     ],

@@ -24,6 +24,7 @@ from layerscope.export import FORMS, TARGETS
 from layerscope.export.page import SCRIPT
 from layerscope.notations import NOTATIONS
 from tests.formats.onnx.onnx_files import zeros
+from tests.syntax import digraph, latex_rows
 
 Captured = pytest.CaptureFixture[str]
 
@@ -73,6 +74,11 @@ COMMANDS = [
       for form in (*RESULT_FORMS, "junit")),
     *(("predict", "--on", "rtx4090", "--as", form) for form in RESULT_FORMS),
     *(("export", "--to", target) for target in (*TARGETS, *FORMS) if target != "text"),
+    ("export", "--depth", "1", "--to", "dot"),
+    *(("show", "--max-columns", "1", "--as", f"matconvnet{form}")
+      for form in ("", ".csv", ".latex", ".dag", ".dag.csv", ".dag.latex")),
+    ("show", "--parts", "layers,vars", "--as", "matconvnet.dag.dot"),
+    ("show", "--columns", "name,alive", "--as", "csv"),
     ("plot", "--of", "memory"), ("plot", "--of", "activations"),
 ]  # fmt: skip
 
@@ -119,6 +125,10 @@ def harmless(out: str, form: str) -> None:
     if form.endswith("latex"):
         body = "\n".join(line for line in out.splitlines() if not line.startswith("%"))
         assert not re.search(r"(?<!\\)[#%~^]|(?<!\\)_(?<!`_)", body), form
+    if form.startswith("matconvnet") and form.endswith("latex"):
+        latex_rows(out)
+    if form.endswith("dot"):
+        digraph(out)
     if form in ("timeloop", "zigzag"):
         list(yaml.safe_load_all(out))
     if form == "error":

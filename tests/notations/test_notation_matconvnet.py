@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from io import StringIO
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from layerscope import Builder, Graph, Report, analyze
+from layerscope.errors import UsageError
 from layerscope.notations import write
 from layerscope.notations.matconvnet import memory_text, number_text
 from tests.networks import waves
@@ -245,6 +247,51 @@ def test_blocks_have_at_most_18_columns() -> None:
     assert widths[:-1] == [18] * (len(widths) - 1)
     assert 0 < widths[-1] <= 18
     assert sum(widths) == 1 + sum(node.op != "flatten" for node in analyze("resnet50").graph.nodes)
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@pytest.mark.parametrize("most", [1, 8, 17, 26, 1000])
+def test_max_columns(most: int, notation: str) -> None:
+    """Each block has at most so many layers; in all widths they are the same layers."""
+
+    def joined(count: int) -> tuple[dict[str, list[str]], list[int]]:
+        report = analyze("patch32", like="matconvnet")
+        found: dict[str, list[str]] = {}
+        widths = []
+        for line in write(report, notation, max_columns=count).splitlines():
+            if notation.endswith("latex"):
+                cells = line.removesuffix("\\\\").split("&")
+            elif notation.endswith("csv"):
+                cells = next(csv.reader([line]), [])[:-1]
+            else:
+                cells = line.split("|")[:-1]
+            cells = [cell.strip() for cell in cells]
+            if len(cells) > 1 and not cells[0].startswith(RULE):
+                found.setdefault(cells[0], []).extend(cells[1:])
+                widths += [len(cells) - 1] if cells[0] == "layer" else []
+        return found, widths
+
+    cells, widths = joined(most)
+    assert cells == joined(18)[0]
+    assert [int(cell) for cell in cells["layer"]] == list(range(26))
+    assert widths == [most] * (26 // most) + ([26 % most] if 26 % most else [])
+
+
+def test_max_columns_refused() -> None:
+    report = analyze("lenet5", like="matconvnet")
+    for wrong in (0, -1, True, 2.5, "8"):
+        for notation in NOTATIONS:
+            with pytest.raises(UsageError, match="--max-columns"):
+                write(report, notation, max_columns=wrong)
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_the_batch_is_that_of_data_num_and_of_the_total(notation: str) -> None:
+    text = write(analyze("patch32", batch=7, like="matconvnet"), notation)
+    assert "(for batch size 7)" in text
+    nums = [line for line in text.splitlines() if "data num" in line]
+    assert len(nums) == 2
+    assert re.findall("[0-9]+", " ".join(nums)) == ["7"] * 25 + ["1"]  # one after the loss
 
 
 # -- csv and LaTeX

@@ -22,6 +22,8 @@ class Memory(Struct, frozen=True, gc=False):
     peak_alive: tuple[tuple[str, int], ...]  # storages alive at the peak, largest first
     complete: bool  # False if a tensor of unknown shape was left out
     in_place: bool
+    # nodes that run while such a tensor is alive: their alive_bytes are lower bounds
+    bounded: frozenset[str] = frozenset()
 
 
 def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
@@ -45,6 +47,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         table.alive_at(peak),
         table.complete,
         in_place,
+        frozenset() if table.complete else table.bounded_nodes(graph),
     )
 
 
@@ -215,6 +218,23 @@ class _StorageTable:
             change[first] += size
             change[last + 1] -= size
         return list(accumulate(change[:nodes]))
+
+    def bounded_nodes(self, graph: Graph) -> frozenset[str]:
+        """Names of the nodes that run while a tensor of unknown shape is alive."""
+        skipped = self.inner | graph.cache
+        storages = {
+            storage
+            for name, storage in self.owner.items()
+            if name in self.tensors and self.tensors[name].shape is None and name not in skipped
+        }
+        count = len(graph.nodes)
+        change = [0] * (count + 2)
+        for storage in storages:
+            change[self.born[storage]] += 1
+            change[self.until[storage] + 1] -= 1
+        alive = accumulate(change[:count])
+        pairs = zip(graph.nodes, alive, strict=True)
+        return frozenset([node.name for node, unsized in pairs if unsized])
 
     def alive_at(self, index: int) -> tuple[tuple[str, int], ...]:
         """Names and bytes of the storages alive while one node runs, largest first."""

@@ -31,6 +31,7 @@ BY_SUFFIX = {**SUFFIXES, ".dot": "dot", ".gv": "dot", ".onnx": "onnx"}
 EXAMPLES = """\b
 Examples:
   layerscope export resnet18 -o resnet18.dot && dot -Tsvg resnet18.dot -o resnet18.svg
+  layerscope export densenet121 --depth 2 -o densenet121.dot  # modules as single nodes
   layerscope export resnet50 --to scalesim -o resnet50.csv
   layerscope export resnet50 --to timeloop -o problems/       # one file per layer
   layerscope export resnet50 --to zigzag --dtype int8 -o resnet50.yaml
@@ -52,6 +53,7 @@ def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str
 class ExportOptions(NetworkOptions):
     """Options of the command."""
 
+    depth: int | None
     seed: int | None
     zero_weights: bool
 
@@ -67,6 +69,12 @@ class ExportOptions(NetworkOptions):
 )
 @input_options
 @file_options
+@click.option(
+    "--depth",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="dot: levels of the module tree; a module at the last one is one node.  [default: all]",
+)
 @click.option(
     "--seed", type=WHOLE_NUMBER, metavar="N", help="onnx: seed of the random weights.  [default: 0]"
 )
@@ -103,7 +111,7 @@ def command(
         texts = {name: text + below for name, text in files(report).items()}
         deliver_all(texts, output, target)
     else:
-        deliver(_text(report, target), output, target)
+        deliver(_text(report, target, options["depth"]), output, target)
     for line in _warnings(report, target):
         click.echo(f"layerscope: {one_line(line)}", err=True)
 
@@ -124,6 +132,8 @@ def _warnings(report: Report, target: str) -> list[str]:
 
 def _check(target: str, output: str | None, options: ExportOptions) -> None:
     """Raise for options that the target does not have."""
+    if options["depth"] is not None and target != "dot":
+        raise UsageError("--depth needs --to dot")
     if target in BINARY:
         if output in (None, "-"):
             raise UsageError(f"--to {target} is a binary format: give a file with -o FILE")
@@ -159,12 +169,13 @@ def _target_of(output: str | None) -> str:
     return BY_SUFFIX[suffix]
 
 
-def _text(report: Report, target: str) -> str:
+def _text(report: Report, target: str, depth: int | None = None) -> str:
     from layerscope.export.footer import COMMENTS, footer
 
     if target in TARGETS:
         module, function, _ = TARGETS[target]
-        text: str = getattr(import_module(f"layerscope.export.{module}"), function)(report)
+        more = {} if depth is None else {"depth": depth}
+        text: str = getattr(import_module(f"layerscope.export.{module}"), function)(report, **more)
         return text + (footer(report, target) if target in COMMENTS else "")
     table: str = import_module(f"layerscope.export.{TABLES[target]}").write(report)
     if target == "json":

@@ -65,6 +65,7 @@ Or the name of a PyTorch model:
 
 
 VIEW_OPTIONS = ("depth", "by", "columns", "sort", "top")
+NOTATION_OPTIONS = ("parts", "max_columns")
 
 
 class TableOptions(TypedDict):
@@ -78,6 +79,7 @@ class TableOptions(TypedDict):
     everything: bool
     total: bool
     parts: str | None
+    max_columns: int | None
     no_stamp: bool
 
 
@@ -167,7 +169,14 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.option(
     "--parts",
     metavar="A,B,…",
-    help="Parts of the boda notation: layers, info, totals; for a run also profile, timers.",
+    help="Parts of the boda notation: layers, info, totals; for a run also profile, timers. Of "
+    "matconvnet.dag: layers, params, vars, memory, fields.  [default: all]",
+)
+@click.option(
+    "--max-columns",
+    type=WHOLE_NUMBER,
+    metavar="N",
+    help="Columns in a block of the matconvnet notations.  [default: 18]",
 )
 @click.option("--strict", is_flag=True, help="Exit with code 1 if an operator is unknown.")
 @click.option(
@@ -292,8 +301,10 @@ def _check_options(form: str, options: ShowOptions) -> None:
         raise UsageError(f"--{requested[0]} cannot be combined with --as {form}")
     if options["train"] is not None and options["decode"] is not None:
         raise UsageError("--train cannot be combined with --decode")
-    if options["parts"] is not None and form != "boda":
-        raise UsageError("--parts needs --as boda")
+    for name in NOTATION_OPTIONS:
+        able = [each for each, found in NOTATIONS.items() if name in found.options]
+        if values[name] is not None and form not in able:
+            raise UsageError(f"{_dashed(name)} needs --as {', '.join(able[:-1])} or {able[-1]}")
 
 
 def _render(
@@ -315,9 +326,7 @@ def _render(
         from layerscope.export.footer import footer
         from layerscope.notations import write as write_notation
 
-        parts = options["parts"]
-        chosen = {} if parts is None else {"parts": tuple(_names(parts))}
-        text = write_notation(report, form, **chosen)
+        text = write_notation(report, form, **_notation_options(options))
         return text + footer(report, form) if stamp else text
     view = TableView(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
@@ -345,6 +354,22 @@ def _render(
 
         return page(report.name, text)
     return text
+
+
+def _notation_options(options: TableOptions) -> dict[str, object]:
+    """Keyword arguments for the writer of a notation."""
+    chosen: dict[str, object] = {}
+    if options["parts"] is not None:
+        chosen["parts"] = tuple(_names(options["parts"]))
+        if not chosen["parts"]:
+            raise UsageError("--parts is empty; a wrong name lists them all")
+    if options["max_columns"] is not None:
+        chosen["max_columns"] = options["max_columns"]
+    return chosen
+
+
+def _dashed(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _below(report: Report, form: str, requested: MemoryResults, stamp: bool) -> str:

@@ -18,7 +18,11 @@ SUFFIXES = {
 
 # other targets of `export --to` -> module, function, description
 TARGETS = {
-    "dot": ("dot", "write", "a Graphviz digraph, for dot -Tsvg"),
+    "dot": (
+        "dot",
+        "write",
+        "a Graphviz digraph, for dot -Tsvg; `--depth N` draws a module as one node",
+    ),
     "scalesim": ("scalesim", "write", "a SCALE-Sim topology of convolutions"),
     "scalesim.gemm": (
         "scalesim",

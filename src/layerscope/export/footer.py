@@ -14,9 +14,12 @@ from layerscope.report.types import Report
 COMMENTS = {
     "csv": "# ",
     "matconvnet.csv": "# ",
+    "matconvnet.dag.csv": "# ",
     "latex": "% ",
     "matconvnet.latex": "% ",
+    "matconvnet.dag.latex": "% ",
     "dot": "// ",
+    "matconvnet.dag.dot": "// ",
     "timeloop": "# ",
     "zigzag": "# ",
 }

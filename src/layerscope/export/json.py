@@ -97,6 +97,7 @@ class LayerJson(Struct):
     activations: int | None
     activation_bytes: int | None
     convention_activations: int | None  # null unless the convention counts its own
+    alive_bytes: int | None  # while it runs; null if a tensor of unknown shape is alive
     read_bytes: int | None
     write_bytes: int | None
     intensity: float | None
@@ -461,6 +462,7 @@ def _stamp(report: Report) -> StampJson:
 def _layer(layer: Layer, report: Report) -> LayerJson:
     has_ops = layer.status != "unknown"
     has_params = report.params_known(layer.node)  # true if the file stores weights of an unknown op
+    sized = layer.name not in report.memory.bounded
     own = _has_own_activations(report)
     source = layer.node.source
     return LayerJson(
@@ -482,6 +484,7 @@ def _layer(layer: Layer, report: Report) -> LayerJson:
         activations=layer.activations if has_ops else None,
         activation_bytes=layer.activation_bytes if has_ops else None,
         convention_activations=layer.convention_activations if has_ops and own else None,
+        alive_bytes=report.alive_bytes[layer.name] if has_ops and sized else None,
         read_bytes=layer.cost.read_bytes if has_ops else None,
         write_bytes=layer.cost.write_bytes if has_ops else None,
         intensity=_float(layer.intensity) if has_ops else None,

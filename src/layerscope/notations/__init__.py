@@ -21,17 +21,36 @@ class Notation(Struct, frozen=True):
     function: str
     like: str
     says: str
+    options: tuple[str, ...] = ()  # keyword arguments of the function, and options of `show`
 
 
+BLOCKS = ("max_columns",)
 NOTATIONS = {
-    "matconvnet": Notation("matconvnet", "write", "matconvnet", "MatConvNet's network display"),
-    "matconvnet.csv": Notation("matconvnet", "write_csv", "matconvnet", "the same as csv"),
-    "matconvnet.latex": Notation("matconvnet", "write_latex", "matconvnet", "the same as LaTeX"),
+    "matconvnet": Notation(
+        "matconvnet", "write", "matconvnet", "MatConvNet's network display", BLOCKS
+    ),
+    "matconvnet.csv": Notation("matconvnet", "write_csv", "matconvnet", "the same as csv", BLOCKS),
+    "matconvnet.latex": Notation(
+        "matconvnet", "write_latex", "matconvnet", "the same as LaTeX", BLOCKS
+    ),
     "matconvnet.dilation": Notation(
-        "matconvnet", "write_dilation", "matconvnet", "the same with the row `filt dilat`"
+        "matconvnet", "write_dilation", "matconvnet", "the same with the row `filt dilat`", BLOCKS
     ),
     "matconvnet.dag": Notation(
-        "matconvnet_dag", "write", "matconvnet", "layers, parameters and variables of a DagNN"
+        "matconvnet_dag",
+        "write",
+        "matconvnet",
+        "layers, parameters and variables of a DagNN",
+        ("parts", *BLOCKS),
+    ),
+    "matconvnet.dag.csv": Notation(
+        "matconvnet_dag", "write_csv", "matconvnet", "the same as csv", ("parts", *BLOCKS)
+    ),
+    "matconvnet.dag.latex": Notation(
+        "matconvnet_dag", "write_latex", "matconvnet", "the same as LaTeX", ("parts", *BLOCKS)
+    ),
+    "matconvnet.dag.dot": Notation(
+        "matconvnet_dag_dot", "write", "matconvnet", "the same as a Graphviz digraph", ("parts",)
     ),
     "netscope": Notation("netscope", "write", "netscope", "Netscope's table"),
     "netscope.folded": Notation(
@@ -46,7 +65,7 @@ NOTATIONS = {
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
     "module": Notation("module", "write", "exact", "what PyTorch prints for a model"),
     "torchsummary": Notation("torchsummary", "write", "exact", "what torchsummary prints"),
-    "boda": Notation("boda", "write", "boda", "Boda's per-layer profile"),
+    "boda": Notation("boda", "write", "boda", "Boda's per-layer profile", ("parts",)),
 }
 
 

@@ -1,5 +1,7 @@
 r"""MatConvNet's network display: layers are columns, in blocks of 18, as text, csv or LaTeX.
 
+`max_columns` is the option maxNumColumns of vl_simplenn_display: columns in a block.
+
 Layers are in execution order. Rules for what MatConvNet does not have:
 - views (flatten, reshape, identity) have no column and do not change the data size; a linear layer
   is a convolution as large as its input map, with stride 1;
@@ -14,7 +16,7 @@ Layers are in execution order. Rules for what MatConvNet does not have:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -24,15 +26,23 @@ from msgspec.structs import replace
 
 from layerscope.analysis.fields import FieldAxis, Number
 from layerscope.conventions.matconvnet import NO_LAYER
-from layerscope.escaping import csv_cell, latex, visible
 from layerscope.graph.types import Shape, elements, storage_bytes
+from layerscope.notations.matconvnet_styles import (
+    MOST_COLUMNS,
+    RULE,
+    Style,
+    TextTable,
+    csv_table,
+    in_blocks,
+    latex_table,
+    text_table,
+)
 from layerscope.ops import SPECS, Call, display_name
 from layerscope.ops.access_map import Bins
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
-MOST_COLUMNS = 18  # in a block
-RULE, NONE = "-", "n/a"
+NONE = "n/a"
 FILTER = ("filt dim", "filt dilat", "num filts")
 FIELD = ("rf size", "rf offset", "rf stride")
 DATA = ("data size", "data depth", "data num")
@@ -42,7 +52,6 @@ NEWER = ("layer", "type", "name", RULE, *WINDOW, RULE, *FIELD, RULE, *DATA, RULE
 ROWS = tuple(row for row in NEWER if row != "filt dilat")
 
 Numbers = Sequence[Number | None]
-TextTable = list[list[str]]
 
 
 class SlidingWindow(Struct, frozen=True):
@@ -61,66 +70,29 @@ class TensorState(Struct, frozen=True):
     moved: Numbers = ()  # rf stride along these axes
 
 
-def write(report: Report) -> str:
+def write(report: Report, max_columns: int = MOST_COLUMNS) -> str:
     """The display as text, without the row `filt dilat` of newer versions."""
-    return _join(report, ROWS, text_table)
+    return _join(report, ROWS, text_table, max_columns)
 
 
-def write_dilation(report: Report) -> str:
+def write_dilation(report: Report, max_columns: int = MOST_COLUMNS) -> str:
     """The display as text with the row `filt dilat`."""
-    return _join(report, NEWER, text_table)
+    return _join(report, NEWER, text_table, max_columns)
 
 
-def write_csv(report: Report) -> str:
+def write_csv(report: Report, max_columns: int = MOST_COLUMNS) -> str:
     """The display as csv, each cell quoted and followed by a comma."""
-    return _join(report, ROWS, _csv)
+    return _join(report, ROWS, csv_table, max_columns)
 
 
-def write_latex(report: Report) -> str:
+def write_latex(report: Report, max_columns: int = MOST_COLUMNS) -> str:
     """The display as LaTeX tabulars."""
-    return _join(report, ROWS, _latex)
+    return _join(report, ROWS, latex_table, max_columns)
 
 
-def _join(report: Report, rows: Sequence[str], style: Callable[[TextTable], str]) -> str:
-    columns = _columns(report)
-    blocks = [columns[n : n + MOST_COLUMNS] for n in range(0, len(columns), MOST_COLUMNS)]
-    tables = [[[row, *(column[row] for column in block)] for row in rows] for block in blocks]
-    return "\n".join(map(style, [*tables, _totals(report)]))
-
-
-def text_table(table: TextTable) -> str:
-    """Rows of right-aligned cells, each followed by a bar."""
-    text = ""
-    for row in _aligned([[visible(cell) for cell in row] for row in table]):
-        text += "".join(f"{cell}|" for cell in row) + "\n"
-    return text
-
-
-def _csv(table: TextTable) -> str:
-    text = ""
-    for row in table:
-        if row[0] != RULE:
-            text += "".join(f'"{_csv_text(cell)}",' for cell in row) + "\n"
-    return text
-
-
-def _csv_text(cell: str) -> str:
-    return str(csv_cell(cell)).replace('"', '""')
-
-
-def _latex(table: TextTable) -> str:
-    text = rf"\begin{{tabular}}{{{'c' * len(table[0])}}}" + "\n"
-    for row in _aligned(table, lambda cell: latex(cell).replace(r"\_", r"\char`_")):
-        text += "\\hline\n" if row[0].startswith(RULE) else "&".join(row) + "\\\\\n"
-    return text + "\\end{tabular}\n"
-
-
-def _aligned(table: TextTable, escape: Callable[[str], str] = str) -> Iterator[list[str]]:
-    """Cells padded to the width of their column, which is measured before escaping."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        fill = RULE if row[0] == RULE else " "
-        yield [escape(cell).rjust(width, fill) for cell, width in zip(row, widths, strict=True)]
+def _join(report: Report, rows: Sequence[str], style: Style, max_columns: int) -> str:
+    columns = [[column[row] for row in rows] for column in _columns(report)]
+    return "\n".join(map(style, [*in_blocks(rows, columns, max_columns), _totals(report)]))
 
 
 def _columns(report: Report) -> list[dict[str, str]]:

@@ -1,14 +1,15 @@
-"""A DagNN as MatConvNet's `print(…, 'all', true)` prints it.
+r"""A DagNN as MatConvNet's `print(…, 'all', true)` prints it: as text, csv or LaTeX.
 
-Tables of layers, parameters, variables, memory and receptive fields. Rows, order, widths, blocks of
-18 and numbers follow print.m (vlfeat/matconvnet 0b18caf), getVarSizes.m and
-getVarReceptiveFields.m (8ccdc96), which were read and not run, without MATLAB and without a printed
-document to compare with. Differences:
+Tables of layers, parameters, variables, memory and receptive fields; `parts` chooses some of them
+and `max_columns` is the option MaxNumColumns. Rows, order, widths, blocks of 18 and numbers follow
+print.m (vlfeat/matconvnet 0b18caf), getVarSizes.m and getVarReceptiveFields.m (8ccdc96), which were
+read and not run, without MATLAB and without a printed document to compare with. Differences:
 - a loss reads `label` besides its data, which is in no file: sizes `n/a`, memory `NaN`;
 - the depth after a transposed convolution is right (MatConvNet takes a wrong side of the filters),
   and layers whose sizes MatConvNet cannot infer have them; empty lines at the end are left out;
 - a layer that MatConvNet does not have has its op as type; a linear layer is a Conv of 1x1 filters;
-- arrays of other networks are named as by `fromSimpleNN`: f, b; for batch norm m, b, x.
+- arrays of other networks are named as by `fromSimpleNN`: f, b; for batch norm m, b, x;
+- quotes in csv and all special characters of LaTeX are escaped, MatConvNet escapes `\` and `_`.
 """
 
 from __future__ import annotations
@@ -19,21 +20,47 @@ from msgspec import Struct
 
 from layerscope.analysis.costs import storage_of
 from layerscope.analysis.fields import Number
+from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.types import Param, Shape, elements, storage_bytes
-from layerscope.notations.matconvnet import MOST_COLUMNS, memory_text, number_text, text_table
+from layerscope.notations.matconvnet import NONE, memory_text, number_text
 from layerscope.notations.matconvnet_fields import UNIT, fields
+from layerscope.notations.matconvnet_styles import (
+    MOST_COLUMNS,
+    RULE,
+    Style,
+    aligned_csv_table,
+    in_blocks,
+    latex_table,
+    text_table,
+)
 from layerscope.ops import SPECS, display_name
 from layerscope.report import Report
 from layerscope.report.types import Layer
 
+PARTS = ("layers", "params", "vars", "memory", "fields")
+PACKAGE = "dagnn."
 LABEL = "label"
-RULE, NONE = "-", "n/a"
 SUFFIXES = {
     "batch_norm": {"weight": "m", "bias": "b"},
     "": {"weight": "f", "bias": "b"},
 }
 MOMENTS = "x"
 FIRST_COLUMN = "(:,1)"  # suffix of the mean in names of MatConvNet files
+
+Parts = Sequence[str] | str | None
+Columns = list[list[str]]  # the first one has the names of the rows
+
+
+class DagLayer(Struct, frozen=True):
+    """A layer of a DagNN: its class, and the names of its variables and parameters."""
+
+    name: str
+    block: str  # class, such as dagnn.Conv
+    inputs: list[str]
+    outputs: list[str]
+    params: list[str]
+    pads: Sequence[int] | None
+    stride: Sequence[int] | None
 
 
 class DagParam(Struct, frozen=True):
@@ -53,41 +80,89 @@ class DagVariable(Struct, frozen=True):
     fanout: int
 
 
-def write(report: Report) -> str:
+class Dag(Struct, frozen=True):
+    """A network as a DagNN: layers in order, parameters and variables by name."""
+
+    layers: list[DagLayer]
+    params: dict[str, DagParam]
+    variables: dict[str, DagVariable]
+
+
+def write(report: Report, parts: Parts = None, max_columns: int = MOST_COLUMNS) -> str:
     """The tables, one under the other."""
+    return _join(report, text_table, parts, max_columns)
+
+
+def write_csv(report: Report, parts: Parts = None, max_columns: int = MOST_COLUMNS) -> str:
+    """The tables as csv, cells aligned."""
+    return _join(report, aligned_csv_table, parts, max_columns)
+
+
+def write_latex(report: Report, parts: Parts = None, max_columns: int = MOST_COLUMNS) -> str:
+    """The tables as LaTeX tabulars."""
+    return _join(report, latex_table, parts, max_columns)
+
+
+def chosen_parts(parts: Parts, known: Sequence[str]) -> tuple[str, ...]:
+    """The parts to print, in MatConvNet's order; all if None."""
+    if parts is None:
+        return tuple(known)
+    names = [part.strip() for part in parts.split(",")] if isinstance(parts, str) else list(parts)
+    for name in names:
+        if name not in known:
+            raise UnknownName("part", name, known, f"; choose from {', '.join(known)}")
+    if not names:
+        raise UsageError(f"--parts is empty; choose from {', '.join(known)}")
+    return tuple(part for part in known if part in names)
+
+
+def dag(report: Report) -> Dag:
+    """The network as a DagNN."""
     params: dict[str, DagParam] = {}
     layers = [_layer(layer, _params(layer, params), report) for layer in report.layers]
-    variables = _variables(report)
-    param_bytes = sum(each.bytes for each in params.values())
-    var_bytes = sum(each.bytes or 0 for each in variables.values())
+    return Dag(layers, params, _variables(report))
+
+
+def _join(report: Report, style: Style, parts: Parts, max_columns: int) -> str:
+    chosen = chosen_parts(parts, PARTS)
+    net = dag(report)
+    tables: list[Columns] = []
+    if "layers" in chosen:
+        head = ["func", RULE, "type", "inputs", "outputs", "params", "pad", "stride"]
+        tables.append([head, *map(_layer_column, net.layers)])
+    if "params" in chosen:
+        tables.append([["param", RULE, "dims", "mem", "fanout"], *_param_columns(net.params)])
+    if "vars" in chosen:
+        head = ["var", RULE, "dims", "mem", "fanin", "fanout"]
+        tables.append([head, *_variable_columns(net.variables)])
+    if "memory" in chosen:
+        tables.append(_memory(net, report))
+    if "fields" in chosen:
+        tables += _fields(report, net.variables)
+    text = ""
+    for head, *columns in tables:  # an empty line after each block, and one after the table
+        blocks = in_blocks(head, columns, max_columns)
+        text += "".join(style(block) + "\n" for block in blocks) + "\n"
+    return text.rstrip("\n") + "\n"
+
+
+def _memory(net: Dag, report: Report) -> Columns:
+    """Sums of parameters and of variables, marked if a part of them is unknown."""
+    param_bytes = sum(each.bytes for each in net.params.values())
+    var_bytes = sum(each.bytes or 0 for each in net.variables.values())
     no_params = not report.params_complete
     no_vars = not report.memory.complete and bool(report.coverage.unknown)
-    tables = [
-        [["func", RULE, "type", "inputs", "outputs", "params", "pad", "stride"], *layers],
-        [["param", RULE, "dims", "mem", "fanout"], *_param_columns(params)],
-        [["var", RULE, "dims", "mem", "fanin", "fanout"], *_variable_columns(variables)],
+    return [
+        ["params", "vars", "total"],
         [
-            ["params", "vars", "total"],
-            [
-                _sum_text(param_bytes, no_params),
-                _sum_text(var_bytes, no_vars),
-                _sum_text(param_bytes + var_bytes, no_params or no_vars),
-            ],
+            _sum_text(param_bytes, no_params),
+            _sum_text(var_bytes, no_vars),
+            _sum_text(param_bytes + var_bytes, no_params or no_vars),
         ],
-        *_fields(report, variables),
     ]
-    return "".join(map(_table, tables)).rstrip("\n") + "\n"
 
 
-def _table(columns: list[list[str]]) -> str:
-    """Blocks of columns with an empty line after each, and one after the table."""
-    head, rest = columns[0], columns[1:]
-    blocks = [rest[n : n + MOST_COLUMNS] for n in range(0, len(rest), MOST_COLUMNS)]
-    texts = [text_table(list(map(list, zip(head, *block, strict=True)))) for block in blocks]
-    return "".join(text + "\n" for text in texts) + "\n"
-
-
-def _dims(values: Sequence[Number] | None) -> str:
+def dims_text(values: Sequence[Number] | None) -> str:
     """Sizes joined by x, one if all are equal."""
     if values is None or not values:
         return NONE
@@ -100,25 +175,34 @@ def _sum_text(size_bytes: int, unknown: bool) -> str:
     return memory_text(size_bytes) + (" + ?" if unknown else "")
 
 
-def _mem(size_bytes: int | None) -> str:
+def mem_text(size_bytes: int | None) -> str:
+    """Bytes as text, NaN if unknown."""
     return "NaN" if size_bytes is None else memory_text(size_bytes)
 
 
 # -- layers
 
 
-def _layer(layer: Layer, params: list[str], report: Report) -> list[str]:
-    inputs, outputs = _inputs(layer, report), [tensor.name for tensor in layer.outputs]
-    pads, stride = _window(layer)
-    cells = [" ".join(inputs), " ".join(outputs), " ".join(params), _dims(pads), _dims(stride)]
-    return [layer.name, RULE, _type(layer), *cells]
+def _layer(layer: Layer, params: list[str], report: Report) -> DagLayer:
+    outputs = [tensor.name for tensor in layer.outputs]
+    return DagLayer(
+        layer.name, _block(layer), _inputs(layer, report), outputs, params, *_window(layer)
+    )
 
 
-def _type(layer: Layer) -> str:
+def _layer_column(layer: DagLayer) -> list[str]:
+    names = [" ".join(each) for each in (layer.inputs, layer.outputs, layer.params)]
+    block = layer.block.removeprefix(PACKAGE)
+    return [layer.name, RULE, block, *names, dims_text(layer.pads), dims_text(layer.stride)]
+
+
+def _block(layer: Layer) -> str:
+    """The class of a layer; its op if MatConvNet has no class for it."""
     source_op = layer.node.source.op if layer.node.source is not None else ""
-    if source_op.startswith("dagnn."):
-        return source_op.removeprefix("dagnn.")
-    return "Loss" if _is_loss(layer) else display_name(layer.op, "dagnn") or layer.op
+    if source_op.startswith(PACKAGE):
+        return source_op
+    name = "Loss" if _is_loss(layer) else display_name(layer.op, "dagnn")
+    return PACKAGE + name if name else layer.op
 
 
 def _is_loss(layer: Layer) -> bool:
@@ -190,7 +274,7 @@ def _sizes(layer: Layer, param: Param) -> Shape:
 
 def _param_columns(params: Mapping[str, DagParam]) -> list[list[str]]:
     return [
-        [name, RULE, _dims(each.sizes), _mem(each.bytes), str(each.users)]
+        [name, RULE, dims_text(each.sizes), mem_text(each.bytes), str(each.users)]
         for name, each in params.items()
     ]
 
@@ -231,7 +315,7 @@ def _plane(shape: Shape | None) -> Shape | None:
 
 def _variable_columns(variables: Mapping[str, DagVariable]) -> list[list[str]]:
     return [
-        [name, RULE, _dims(each.sizes), _mem(each.bytes), str(each.fanin), str(each.fanout)]
+        [name, RULE, dims_text(each.sizes), mem_text(each.bytes), str(each.fanin), str(each.fanout)]
         for name, each in variables.items()
     ]
 
@@ -244,6 +328,6 @@ def _fields(report: Report, variables: Mapping[str, DagVariable]) -> list[list[l
         columns = [[f"rf in '{origin}'", RULE, "size", "stride", "offset"]]
         for name in variables:
             axes = [UNIT] if name == origin else seen.get(origin, {}).get(name, [])
-            columns.append([name, RULE, *(_dims([axis[n] for axis in axes]) for n in range(3))])
+            columns.append([name, RULE, *(dims_text([axis[n] for axis in axes]) for n in range(3))])
         tables.append(columns)
     return tables

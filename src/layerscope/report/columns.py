@@ -152,6 +152,16 @@ def _convention_activations(row: TableRow, report: Report) -> int:
     return row.sum(lambda layer: layer.convention_activations)
 
 
+def _alive(row: TableRow, report: Report) -> int:
+    """The most bytes that are alive while a layer of the row runs: no sum."""
+    memory = report.memory
+    if row.kind == "total":
+        return memory.peak_bytes if memory.complete else AtLeast(memory.peak_bytes)
+    names = [layer.name for layer in row.all_members]
+    most = max(report.alive_bytes[name] for name in names)
+    return most if memory.bounded.isdisjoint(names) else AtLeast(most)
+
+
 COLUMNS = {
     column.name: column
     for column in (
@@ -189,6 +199,9 @@ COLUMNS = {
         Column("memory", "memory", "bytes",
                "bytes of new storage it makes, each tensor in its own dtype",
                lambda row, r: row.sum(lambda layer: layer.activation_bytes)),
+        Column("alive", "alive", "bytes",
+               "bytes of activations alive while it runs; of several layers and in total the most",
+               _alive),
         Column("read", "read", "bytes", "bytes read, parameters included",
                lambda row, r: row.sum(lambda layer: layer.cost.read_bytes)),
         Column("write", "write", "bytes", "bytes written",
@@ -209,6 +222,7 @@ COLUMNS = {
     )
 }  # fmt: skip
 
+ALIASES = {"ratio": "params%"}  # other names of columns
 SHOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
 OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arrays
 
@@ -216,12 +230,13 @@ OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arr
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
     """The columns of these names, in this order."""
     chosen = []
+    known = (*COLUMNS, *ALIASES)
     for name in names:
-        if name not in COLUMNS:
-            raise UnknownName("column", name, COLUMNS, f"; known: {', '.join(COLUMNS)}")
-        chosen.append(COLUMNS[name])
+        if name not in known:
+            raise UnknownName("column", name, known, f"; known: {', '.join(known)}")
+        chosen.append(COLUMNS[ALIASES.get(name, name)])
     if not chosen:
-        raise UsageError(f"no columns chosen; known: {', '.join(COLUMNS)}")
+        raise UsageError(f"no columns chosen; known: {', '.join(known)}")
     return tuple(chosen)
 
 

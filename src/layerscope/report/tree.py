@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
@@ -22,12 +23,20 @@ class TableRow(Struct, frozen=True):
     kind: Kind
     members: tuple[Layer, ...]  # of one copy
     times: int = 1
+    copies: tuple[Branch, ...] = ()  # the scopes of a folded row, whose figures may be no sums
 
     @property
     def layer(self) -> Layer | None:
         """The layer, if the row is a single one."""
         one = self.kind == "layer" or (self.kind == "module" and len(self.members) == 1)
         return self.members[0] if one else None
+
+    @property
+    def all_members(self) -> Iterator[Layer]:
+        """The layers of all copies."""
+        if not self.copies:
+            return iter(self.members)
+        return chain.from_iterable(map(_inside, self.copies))
 
     def sum(self, figure: Callable[[Layer], int]) -> int:
         """The sum of a figure over all layers of all copies."""
@@ -160,7 +169,8 @@ class _TreeRows:
             if own != trips:  # a loop, or a branch that is not taken
                 name += f" × {'?' if own is None else own}"
             path = _full_path(inside[0], level + 1)
-            self.rows.append(TableRow(path, name, level, "scope", tuple(inside), times))
+            copies = tuple(each for each in run if isinstance(each, Branch)) if times > 1 else ()
+            self.rows.append(TableRow(path, name, level, "scope", tuple(inside), times, copies))
             if self.depth is None or level + 1 < self.depth:
                 self.add(child, level + 1, own)
 

@@ -170,6 +170,12 @@ class Report(Result, frozen=True, dict=True):
         return backward(self.graph, self.shapes, self.costs)
 
     @cached_property
+    def alive_bytes(self) -> dict[str, int]:
+        """Bytes of activations alive while each layer runs; bounds if in `memory.bounded`."""
+        names = [node.name for node in self.graph.nodes]
+        return dict(zip(names, self.memory.alive_bytes, strict=True))
+
+    @cached_property
     def by_name(self) -> dict[str, Layer]:
         """Layers by their unique names."""
         return {layer.name: layer for layer in self.layers}
