@@ -16,8 +16,9 @@ TOKEN = re.compile(
 KEYWORDS = ("node", "edge", "graph", "digraph", "subgraph", "strict")
 COMMANDS = (
     *("begin", "end", "hline", "char", "textbackslash", "textasciitilde", "textasciicircum"),
-    *("times", "geq"),
+    *("times", "geq", "toprule", "midrule", "bottomrule", "textbf", "quad"),
 )
+RULES = (r"\hline", r"\toprule", r"\midrule", r"\bottomrule")
 
 
 class Digraph(Struct):
@@ -141,22 +142,22 @@ def latex_rows(text: str) -> list[list[str]]:
     lines = [line for line in text.splitlines() if line and not line.startswith("%")]
     body = "\n".join(lines)
     commands = re.findall(r"\\([A-Za-z]+|.)", body, re.DOTALL)
-    unknown = {name for name in commands if name not in COMMANDS and name not in (*r"\&%$#{}",)}
+    unknown = {name for name in commands if name not in COMMANDS and name not in (*r"\&%$#{}_",)}
     assert not unknown, unknown
     rows: list[list[str]] = []
     columns = 0
     for line in lines:
-        plain = re.sub(r"\\[\\&%$#{}]|\\char`_", "", line)
+        plain = re.sub(r"\\[\\&%$#{}_]|\\char`_", "", line)
         assert plain.count("{") == plain.count("}"), line
         assert not re.search(r"[#%~^_]", plain), line
         assert re.sub(r"\$(?:\\times|\\geq|<|>)\$", "", plain).count("$") == 0, line
-        begun = re.fullmatch(r"\\begin\{tabular\}\{(c+)\}", line)
+        begun = re.fullmatch(r"\\begin\{tabular\}\{([lrc]+)\}", line)
         if begun:
             assert not columns
             columns = len(begun[1])
         elif line == r"\end{tabular}":
             columns = 0
-        elif line != r"\hline":
+        elif line not in RULES:
             assert line.endswith(r"\\"), line
             cells = re.split(r"(?<!\\)&", line[:-2])
             assert len(cells) == columns, line

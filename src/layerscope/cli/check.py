@@ -55,7 +55,7 @@ EXAMPLES = """\b
 Examples:
   layerscope check resnet18 --max-params 12M --max-macs 2G --max-peak 8MB
   layerscope check vgg16 --dtype int8 --max-weights 128MiB
-  layerscope check                       # all of [tool.layerscope.budgets] in pyproject.toml
+  layerscope check                       # all budgets in pyproject.toml
   layerscope check resnet18 --config models.toml
   layerscope check -o budgets.xml        # JUnit
   layerscope check resnet18 --max-time 30ms --measure
@@ -66,7 +66,7 @@ A budget in pyproject.toml:
   [tool.layerscope.budgets.resnet18]
   max-params = "12M"
   max-peak = "8MB"
-  batch = 1                              # also: input, dtype, like, network, allow-unknown
+  batch = 1             # also: input, dtype, like, network, allow-unknown
 """
 
 

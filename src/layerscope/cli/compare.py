@@ -31,10 +31,10 @@ Examples:
   layerscope compare resnet50 resnet101
   layerscope compare vgg16 vgg19 resnet50 --batch 8 --dtype fp16
   layerscope compare vgg16 vgg19 --all -o vgg.md
-  layerscope compare vgg16 resnet50 mobilenet_v2 --columns name,params,macs --sort macs
-  layerscope compare resnet18 resnet50 --measure --columns name,params,macs,time --as latex
+  layerscope compare vgg16 resnet50 vgg19 --columns name,macs --sort macs
+  layerscope compare resnet18 resnet50 --measure --sort time -o times.tex
   layerscope compare resnet18 resnet50 --on a100 --sort time
-  layerscope compare before.json after.json        # runs of layerscope measure, layer by layer
+  layerscope compare before.json after.json        # runs of measure
   layerscope compare alexnet alexnet-caffe --json | jq '.pairs[0].counts'
 """
 

@@ -30,8 +30,8 @@ BY_SUFFIX = {**SUFFIXES, ".dot": "dot", ".gv": "dot", ".onnx": "onnx"}
 
 EXAMPLES = """\b
 Examples:
-  layerscope export resnet18 -o resnet18.dot && dot -Tsvg resnet18.dot -o resnet18.svg
-  layerscope export densenet121 --depth 2 -o densenet121.dot  # modules as single nodes
+  layerscope export resnet18 -o resnet18.dot    # dot -Tsvg resnet18.dot
+  layerscope export densenet121 --depth 2 -o modules.dot
   layerscope export resnet50 --to scalesim -o resnet50.csv
   layerscope export resnet50 --to timeloop -o problems/       # one file per layer
   layerscope export resnet50 --to zigzag --dtype int8 -o resnet50.yaml

@@ -27,7 +27,7 @@ EXAMPLES = """\b
 Examples:
   layerscope machine                 # measured once and cached
   layerscope machine --again
-  layerscope machine --calibrate     # micro-benchmarks, for layerscope predict
+  layerscope machine --calibrate     # micro-benchmarks for `predict`
   layerscope machine --on a100
   layerscope machine --list
   layerscope machine --as json -o machine.json

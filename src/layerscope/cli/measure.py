@@ -44,7 +44,7 @@ Examples:
   layerscope show vgg16.json --as boda --parts layers,profile
 
 \b
-Times are those of the run with the median end-to-end time, so the rows add up to it.
+Times are those of the run with the median end-to-end time, so rows add up.
 The roofline columns need `layerscope machine` to have been run once.
 """
 

@@ -25,7 +25,8 @@ FORMS = ("svg", "png")
 EXAMPLES = """\b
 Examples:
   layerscope plot resnet50 --of memory -o memory.svg
-  layerscope measure resnet50 -o run.json && layerscope plot run.json -o roofline.svg
+  layerscope measure resnet50 -o run.json
+  layerscope plot run.json -o roofline.svg
   layerscope plot run.json --of time -o time.png
 """
 

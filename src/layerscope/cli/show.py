@@ -33,7 +33,7 @@ Examples:
   layerscope show vgg16
   layerscope show resnet50 --input 3x288x288 --batch 8 --depth 2
   layerscope show resnet50 --by op --sort macs
-  layerscope show resnet50 --columns name,output,macs,field --sort macs --top 5
+  layerscope show resnet50 --columns name,output,macs --sort macs --top 5
   layerscope show vgg16 --as netscope --like exact
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
@@ -50,7 +50,8 @@ NET is a zoo name, or a file:
   layerscope show model.safetensors                # parameters only
   layerscope show model.safetensors.index.json
   layerscope show state_dict.pt
-  layerscope show run.json                         # a run of layerscope measure
+  layerscope show run.json                         # a run of `measure`
+  layerscope show report.json                      # show NET -o report.json
 
 \b
 Or the name of a PyTorch model:
@@ -321,7 +322,9 @@ def _render(
         from layerscope.export.footer import listing
         from layerscope.export.text import total_line
 
-        return total_line(report) + listing(requested.lines(report), form)
+        width = terminal(to_file)[0]
+        text = total_line(report) + listing(requested.lines(report), form)
+        return wrapped(text, width) if width else text
     if form in NOTATIONS:
         from layerscope.export.footer import footer
         from layerscope.notations import write as write_notation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
@@ -52,19 +53,19 @@ FIGURES = {
     figure.name: figure
     for figure in (
         LimitedTotal("params", "params", "count", "learnable numbers",
-               "params", lambda layer: layer.params),
+               "params", attrgetter("params")),
         LimitedTotal("macs", "MACs", "count", "multiply-adds",
-               "macs", lambda layer: layer.ops.mac),
+               "macs", attrgetter("ops.mac")),
         LimitedTotal("flops", "FLOPs", "count", "2 per MAC and 1 per other operation",
-               "flops", lambda layer: layer.ops.flops),
+               "flops", attrgetter("ops.flops")),
         LimitedTotal("counted", "counted", "count", "the figure of the convention",
-               "convention_ops", lambda layer: layer.convention_ops),
+               "convention_ops", attrgetter("convention_ops")),
         LimitedTotal("activations", "activations", "count", "numbers that layers make",
-               "activations", lambda layer: layer.activations),
+               "activations", attrgetter("activations")),
         LimitedTotal("peak", "peak memory", "bytes", "activations alive at once",
                "peak_activation_bytes", None),
         LimitedTotal("weights", "weights", "bytes", "all stored arrays",
-               "param_bytes", lambda layer: layer.param_bytes),
+               "param_bytes", attrgetter("param_bytes")),
         LimitedTotal("time", "time", "seconds", "one forward pass, measured or predicted",
                "", None),
     )

@@ -1,0 +1,320 @@
+"""One behaviour of all commands: forms, suffixes, options, widths and encodings."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import click
+import pytest
+
+from layerscope.cli import COMMANDS, group, run
+from layerscope.cli.output import SUFFIXES
+from tests.syntax import latex_rows
+
+Captured = pytest.CaptureFixture[str]
+
+# Every command that writes a result, as short as it can be called; {run} is a run of `measure`.
+WRITERS = {
+    "show": ["show", "lenet5"],
+    "show run": ["show", "{run}"],
+    "compare": ["compare", "lenet5", "alexnet"],
+    "compare runs": ["compare", "{run}", "{run}"],
+    "explain": ["explain", "lenet5"],
+    "check": ["check", "lenet5", "--max-params", "1G"],
+    "measure": ["measure", "lenet5", "--runs", "10"],
+    "predict": ["predict", "lenet5", "--on", "a100"],
+    "machine": ["machine", "--on", "a100"],
+    "machine list": ["machine", "--list"],
+    "zoo": ["zoo", "lenet"],
+}
+PLOTS = {"plot": ["plot", "lenet5"], "plot run": ["plot", "{run}"]}
+RESULTS = (".txt", ".md", ".csv", ".json", ".tex", ".html")
+KINDS = {
+    "show": "report", "show run": "run", "compare": "comparison", "compare runs": "comparison",
+    "explain": "explanation", "check": "budget", "measure": "run", "predict": "prediction",
+    "machine": "machine", "machine list": "machine", "zoo": "zoo",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kept_run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A run of lenet5 in a file."""
+    path = tmp_path_factory.mktemp("runs") / "run.json"
+    assert run(["measure", "lenet5", "-o", str(path)]) == 0
+    return str(path)
+
+
+def arguments(command: list[str], kept_run: str) -> list[str]:
+    return [word.replace("{run}", kept_run) for word in command]
+
+
+class Page(HTMLParser):
+    """Counts tags, and rows of tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+
+
+def read_back(text: str, suffix: str) -> None:
+    """Parse a file by its suffix."""
+    if suffix == ".json":
+        keys = list(json.loads(text))
+        assert keys[:2] == ["kind", "schema"]
+    elif suffix == ".csv":
+        lines = [line for line in text.splitlines() if not line.startswith("# ")]
+        rows = list(csv.reader(io.StringIO("\n".join(lines))))
+        assert len(rows) > 1
+        assert {len(row) for row in rows} == {len(rows[0])}
+    elif suffix == ".md":
+        assert any(line.startswith("|") and ":--- " in line for line in text.splitlines())
+    elif suffix == ".tex":
+        assert r"\begin{tabular}" in text
+        assert len(latex_rows(text)) > 1
+    elif suffix == ".html":
+        page = Page()
+        page.feed(text)
+        assert text.startswith("<!DOCTYPE html>")
+        assert page.tags["html"] == page.tags["body"] == page.tags["script"] == 1
+        assert page.tags["tr"] > 1
+    elif suffix in (".xml", ".svg"):
+        ElementTree.fromstring(text)
+    else:
+        assert "─" in text
+
+
+@pytest.mark.parametrize("suffix", RESULTS)
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_suffix_chooses_the_form(
+    name: str, suffix: str, kept_run: str, tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / f"result{suffix}"
+    assert run([*arguments(WRITERS[name], kept_run), "-o", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert bool(printed) == (name == "measure" and suffix == ".json")  # which also prints its table
+    text = path.read_text(encoding="utf-8")
+    read_back(text, suffix)
+    if suffix == ".json":
+        assert json.loads(text)["kind"] == KINDS[name]
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]  # nothing is left behind
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_as_and_json_choose_the_same_forms(
+    name: str, kept_run: str, tmp_path: Path, capsys: Captured
+) -> None:
+    command = arguments(WRITERS[name], kept_run)
+    for suffix in RESULTS:
+        form = SUFFIXES[suffix]
+        assert run([*command, "--as", form]) == 0
+        read_back(capsys.readouterr().out, suffix)
+    assert run([*command, "--json"]) == 0
+    read_back(capsys.readouterr().out, ".json")
+
+
+@pytest.mark.parametrize("name", [*WRITERS, *PLOTS])
+@pytest.mark.parametrize("suffix", [".pdf", ".docx", ".jsn"])
+def test_an_unknown_suffix_is_refused(
+    name: str, suffix: str, kept_run: str, tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / f"result{suffix}"
+    command = arguments({**WRITERS, **PLOTS}[name], kept_run)
+    assert run([*command, "-o", str(path)]) == 2
+    message = capsys.readouterr().err
+    assert suffix in message
+    expected = (".svg", ".png") if name in PLOTS else RESULTS
+    assert all(each in message for each in expected)
+    assert not path.exists()
+
+
+def test_checks_are_written_as_junit(tmp_path: Path) -> None:
+    path = tmp_path / "budgets.xml"
+    assert run([*WRITERS["check"], "-o", str(path)]) == 0
+    assert ElementTree.parse(path).getroot().tag == "testsuites"
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_plots_are_written_by_suffix(name: str, kept_run: str, tmp_path: Path) -> None:
+    command = arguments(PLOTS[name], kept_run)
+    assert run([*command, "-o", str(tmp_path / "plot.svg")]) == 0
+    read_back((tmp_path / "plot.svg").read_text(encoding="utf-8"), ".svg")
+
+
+def test_a_symlink_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "real.json", tmp_path / "link.json"
+    target.write_text("old")
+    link.symlink_to(target)
+    assert run(["show", "lenet5", "-o", str(link)]) == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_text())["kind"] == "report"
+    assert not list(tmp_path.glob("*.partial")) and not list(target.parent.glob(".*"))
+
+
+def test_a_report_is_read_again(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "report.txt"  # read by its content, whatever the suffix
+    assert run(["show", "resnet18", "--as", "json", "-o", str(path)]) == 0
+    for form in ("text", "markdown", "csv", "latex", "json", "netscope", "matconvnet"):
+        assert run(["show", str(path), "--as", form]) == 0
+        again = capsys.readouterr().out
+        assert run(["show", "resnet18", "--as", form]) == 0
+        assert again == capsys.readouterr().out
+    assert run(["compare", str(path), "resnet18", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pairs"][0]["counts"]["changed"] == 0
+    assert run(["show", str(path), "--batch", "2"]) == 2
+    assert "does not apply to a report in a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 99}, "schema 99"),
+        ({"graph": {}}, "without its graph"),
+        ({"graph": {"name": 3}}, "not a serialized graph"),
+        ({"options": {"like": "nobody", "in_place": False}}, "nobody"),
+    ],
+)
+def test_damaged_reports_are_refused(
+    change: dict[str, object], message: str, tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / "report.json"
+    assert run(["show", "lenet5", "-o", str(path)]) == 0
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    assert run(["show", str(path)]) in (2, 3)
+    assert message in capsys.readouterr().err
+
+
+def test_results_that_cannot_be_read_say_so(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "comparison.json"
+    assert run(["compare", "lenet5", "alexnet", "-o", str(path)]) == 0
+    assert run(["show", str(path)]) == 2
+    assert "cannot be read back" in capsys.readouterr().err
+
+
+# Options
+
+TAKE_A_NETWORK = ("show", "compare", "explain", "check", "measure", "predict", "plot", "export")
+OF_NETWORKS = {
+    "--input", "--batch", "--dtype", "--tokens", "--decode", "--dim", "--phase", "--proposals",
+    "--weights", "--keep-going",
+}  # fmt: skip
+
+
+def options_of(name: str) -> dict[str, click.Option]:
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    found = [param for param in command.params if isinstance(param, click.Option)]
+    return {max(param.opts, key=len): param for param in found}
+
+
+def test_all_commands_take_the_options_of_a_network() -> None:
+    for name in TAKE_A_NETWORK:
+        assert options_of(name).keys() >= OF_NETWORKS, name
+
+
+def test_all_commands_write_alike() -> None:
+    for name in COMMANDS:
+        if name == "completion":
+            continue
+        options = options_of(name)
+        assert "--output" in options, name
+        if name not in ("export", "plot"):
+            assert {"--as", "--json"} <= options.keys(), name
+
+
+def test_the_same_option_has_the_same_help() -> None:
+    """Of options that several commands share; a default may differ."""
+    for option in sorted(OF_NETWORKS):
+        texts = {str(options_of(name)[option].help) for name in TAKE_A_NETWORK}
+        assert len(texts) == 1, option
+
+
+@pytest.mark.parametrize("name", ["explain", "compare", "measure", "predict", "export", "plot"])
+def test_tokens_reach_every_command(name: str, tmp_path: Path, capsys: Captured) -> None:
+    more = {"compare": ["gpt2"], "predict": ["--on", "a100"], "export": ["--to", "csv"],
+            "measure": ["--engine", "nobody"]}  # fmt: skip
+    code = run([name, "gpt2", *more.get(name, []), "--tokens", "7", "--decode", "5"])
+    assert code == 2
+    assert "tokens cannot be combined with decode" in capsys.readouterr().err
+
+
+# Terminals
+
+NARROW = [
+    ["show", "resnet18"], ["show", "vit_b_16", "--depth", "3"], ["show", "resnet18", "--by", "op"],
+    ["show", "lenet5", "--all"], ["show", "vgg16", "--sort", "macs", "--top", "5"],
+    ["show", "llama-3-8b", "--decode", "4096", "--depth", "1"], ["show", "vgg16", "--total"],
+    ["show", "resnet18", "--train", "adam"], ["show", "resnet18", "--fit", "8GB"],
+    ["show", "{run}"], ["show", "{run}", "--sort", "time"],
+    ["compare", "vgg16", "vgg19"], ["compare", "vgg16", "resnet50", "mobilenet_v2", "--layers"],
+    ["compare", "{run}", "{run}"], ["explain", "resnet18"], ["explain", "resnet18", "--figure", "1.8G"],
+    ["check", "vgg16", "--max-params", "1M"], ["predict", "resnet18", "--on", "a100"],
+    ["predict", "vgg16", "--on", "rtx4090", "--sort", "--top", "3"], ["machine", "--on", "a100"],
+    ["machine", "--list"], ["zoo"], ["--help"], *([name, "--help"] for name in COMMANDS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("command", NARROW, ids=" ".join)
+def test_no_line_is_wider_than_the_terminal(
+    command: list[str], width: int, kept_run: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    if "--help" in command and width == 40:
+        pytest.skip("examples are commands, which are not broken")
+    assert run(arguments(command, kept_run)) in (0, 1)
+    for line in capsys.readouterr().out.splitlines():
+        assert len(line) <= width, line
+
+
+def environment(encoding: str) -> Iterator[tuple[str, str]]:
+    yield "PYTHONIOENCODING", encoding
+    if encoding == "C":
+        yield from {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "C"])
+@pytest.mark.parametrize("command", [["show", "lenet5"], ["compare", "lenet5", "alexnet"],
+                                     ["show", "nobody"], ["predict", "lenet5", "--on", "a100"]],
+                         ids=" ".join)  # fmt: skip
+def test_encodings_without_our_signs(command: list[str], encoding: str) -> None:
+    """Signs become ASCII, not escapes; no traceback."""
+    env = {**os.environ, **dict(environment(encoding))}
+    if encoding == "C":
+        del env["PYTHONIOENCODING"]
+    done = subprocess.run(
+        [sys.executable, "-m", "layerscope", *command], capture_output=True, env=env, check=False
+    )
+    assert done.returncode == (2 if "nobody" in command else 0), done.stderr
+    text = (done.stdout or done.stderr).decode("ascii" if encoding in ("ascii", "C") else encoding)
+    assert "\\u" not in text and "\\x" not in text
+    assert "Traceback" not in text
+
+
+def test_a_closed_standard_output_is_an_error_of_one_line() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m layerscope show lenet5 >&-", shell=True, capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert done.stderr.decode().count("\n") == 1
+
+
+def test_help_without_a_command(capsys: Captured) -> None:
+    assert run([]) == 0
+    bare = capsys.readouterr().out
+    assert run(["--help"]) == 0
+    assert bare == capsys.readouterr().out
+    assert "Examples:" in bare
