@@ -160,7 +160,8 @@ def test_a_symlink_is_written_through(tmp_path: Path) -> None:
     assert run(["show", "lenet5", "-o", str(link)]) == 0
     assert link.is_symlink()
     assert json.loads(target.read_text())["kind"] == "report"
-    assert not list(tmp_path.glob("*.partial")) and not list(target.parent.glob(".*"))
+    assert not list(tmp_path.glob("*.partial"))
+    assert not list(target.parent.glob(".*"))
 
 
 def test_a_report_is_read_again(tmp_path: Path, capsys: Captured) -> None:
@@ -259,7 +260,8 @@ NARROW = [
     ["show", "resnet18", "--train", "adam"], ["show", "resnet18", "--fit", "8GB"],
     ["show", "{run}"], ["show", "{run}", "--sort", "time"],
     ["compare", "vgg16", "vgg19"], ["compare", "vgg16", "resnet50", "mobilenet_v2", "--layers"],
-    ["compare", "{run}", "{run}"], ["explain", "resnet18"], ["explain", "resnet18", "--figure", "1.8G"],
+    ["compare", "{run}", "{run}"], ["explain", "resnet18"],
+    ["explain", "resnet18", "--figure", "1.8G"],
     ["check", "vgg16", "--max-params", "1M"], ["predict", "resnet18", "--on", "a100"],
     ["predict", "vgg16", "--on", "rtx4090", "--sort", "--top", "3"], ["machine", "--on", "a100"],
     ["machine", "--list"], ["zoo"], ["--help"], *([name, "--help"] for name in COMMANDS),
@@ -299,7 +301,8 @@ def test_encodings_without_our_signs(command: list[str], encoding: str) -> None:
     )
     assert done.returncode == (2 if "nobody" in command else 0), done.stderr
     text = (done.stdout or done.stderr).decode("ascii" if encoding in ("ascii", "C") else encoding)
-    assert "\\u" not in text and "\\x" not in text
+    assert "\\u" not in text
+    assert "\\x" not in text
     assert "Traceback" not in text
 
 

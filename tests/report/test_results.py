@@ -42,8 +42,9 @@ METHODS = ("to_text", "to_markdown", "to_csv", "to_latex", "to_html", "to_json",
 
 
 def test_all_results_are_listed() -> None:
-    def below(cls: type) -> set[type]:
-        return {cls, *(each for sub in cls.__subclasses__() for each in below(sub))}
+    def below(cls: type[Result]) -> set[type[Result]]:
+        subclasses: list[type[Result]] = cls.__subclasses__()
+        return {cls, *(each for sub in subclasses for each in below(sub))}
 
     tested = {type(make()).__name__ for make in RESULTS.values()}  # imports them all
     names = {each.__name__ for each in below(Result)}

@@ -23,7 +23,9 @@ LAYOUTS = (
     ("name", "type", "output", "params", "params%", "macs", "macs%"),
     ("name", "output", "params", "params%", "macs", "macs%"),
     ("name", "output", "params", "macs"),
+    ("name", "params", "macs"),
 )  # fmt: skip
+NARROW = 40  # columns; only narrower terminals lack the column output
 ENOUGH = 5  # layouts tried with exact numbers before short numbers are used
 LEAST_NAME, LEAST_TEXT = 8, 12  # characters that shortened names and other texts keep
 GAP = "  "
@@ -49,6 +51,8 @@ def write(
     short: dict[str, list[str]] = {}
     if width is None:
         return _lay_out(grid, [_texts(grid, column, False) for column in grid.columns], style)
+    if len(layouts) > 1 and width >= NARROW:
+        layouts = layouts[:-1]
     for digits, texts, choices in ((False, exact, layouts[:ENOUGH]), (True, short, layouts)):
         for names in choices:
             columns = titled(names, report)
