@@ -440,7 +440,8 @@ def predict(
         need_operations(found, "predict")
         check_dtype(found.float_dtype)
         return predict_here(found, "onnxruntime", threads_of(threads))
-    from layerscope.prediction.other_machines import STORED_AS, dtype_on, predict_on
+    from layerscope.prediction.other_machines import dtype_on, predict_on
+    from layerscope.report.measurement import STORED_AS
 
     if threads is not None:
         raise UsageError(f"--threads applies to this machine, not to {on}")

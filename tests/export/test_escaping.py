@@ -72,6 +72,7 @@ COMMANDS = [
     *(("predict", "--on", "rtx4090", "--as", form) for form in ("text", "markdown", "csv", "json")),
     *(("export", "--to", target) for target in (*TARGETS, *FORMS) if target != "text"),
     ("plot", "--of", "memory"), ("plot", "--of", "activations"),
+    ("plot", "--of", "roofline", "--on", "a100"),
 ]  # fmt: skip
 
 

@@ -196,12 +196,7 @@ def show_run(
     from layerscope.export.run_json import reading as reading_run
     from layerscope.graph.serialize import from_plain
 
-    for name, value in options.items():
-        if value not in (None, False, ()) and name not in SHOW_OPTIONS:
-            option = {"inputs": "input", "dims": "dim", "everything": "all"}.get(name, name)
-            raise UsageError(
-                f"--{option.replace('_', '-')} does not apply to a measured run: {path}"
-            )
+    refuse_options(path, options, SHOW_OPTIONS)
     found = read_file(path)
     form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
     if form not in FORMS:
@@ -219,6 +214,16 @@ def show_run(
         report = analyze(from_plain(found.graph))
         text = _render(found, report, form, rows, to_file=bool(output))
     deliver(text, output, form)
+
+
+def refuse_options(path: str, options: Mapping[str, object], allowed: tuple[str, ...]) -> None:
+    """Raise for an option of a command that does not apply to a run in a file."""
+    for name, value in options.items():
+        if value not in (None, False, ()) and name not in allowed:
+            option = {"inputs": "input", "dims": "dim", "everything": "all"}.get(name, name)
+            raise UsageError(
+                f"--{option.replace('_', '-')} does not apply to a measured run: {path}"
+            )
 
 
 def _render(

@@ -15,19 +15,32 @@ from layerscope.cli.network import (
     parse_shapes,
 )
 from layerscope.cli.network import reading as options_of_reader
-from layerscope.cli.output import deliver, deliver_bytes
+from layerscope.cli.output import deliver, deliver_bytes, report_cache_problems
 from layerscope.errors import UnknownName, UsageError
 from layerscope.plot import PLOTS
 
 if TYPE_CHECKING:
     from layerscope.report import Report
+    from layerscope.report.measurement import Machine
 
 EXAMPLES = """\b
 Examples:
   layerscope plot resnet50 --of memory -o memory.svg
+  layerscope plot resnet50 --of roofline --on a100 --dtype fp16 -o roofline.svg
   layerscope measure resnet50 -o run.json && layerscope plot run.json -o roofline.svg
   layerscope plot run.json --of time -o time.png
+
+\b
+Without a run, layers lie on the roofline: at the FLOP/s that the machine allows at most.
+The roofs are those of `layerscope machine`, or of a data sheet (`layerscope machine --list`).
 """
+
+
+class PlotOptions(NetworkOptions):
+    """Options of the command."""
+
+    what: str | None
+    on: str | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -36,7 +49,13 @@ Examples:
     "--of",
     "what",
     metavar="WHAT",
-    help=f"{', '.join(PLOTS)}.  [default: memory; roofline for a run]",
+    help=f"{', '.join(PLOTS)}.  [default: memory; roofline for a run or with --on]",
+)
+@click.option(
+    "--on",
+    metavar="MACHINE",
+    help="Roofline: take the roofs of a machine of `machine --list`.  [default: this one, or that "
+    "of the run]",
 )
 @input_options
 @file_options
@@ -46,68 +65,96 @@ Examples:
     metavar="FILE",
     help="Write .svg or .png; without it SVG goes to standard output.",
 )
-def command(
-    network: str, what: str | None, output: str | None, **options: Unpack[NetworkOptions]
-) -> None:
+def command(network: str, output: str | None, **options: Unpack[PlotOptions]) -> None:
     """Draw a roofline, the time per layer, or memory over the execution order."""
-    from layerscope.api import analyze, need_operations
     from layerscope.formats import is_run
     from layerscope.plot import png
 
-    if is_run(network):
-        from layerscope.export.run_json import reading
-
-        with reading(network):
-            svg = _of_run(network, what or "roofline")
-    else:
-        report = analyze(
-            network,
-            input=parse_shapes(options["inputs"]),
-            batch=options["batch"],
-            dtype=options["dtype"],
-            **options_of_reader(options),
-        )
-        need_operations(report, "plot")
-        svg = _of_network(report, what or "memory", network)
     suffix = os.path.splitext(output or "")[1].lower()
-    if output is None or suffix in (".svg", ""):
-        deliver(svg, output, "svg")
-    elif suffix == ".png":
-        deliver_bytes(png(svg), output)
-    else:
+    if suffix not in (".svg", ".png", ""):
         raise UsageError(f"-o {output}: expected .svg or .png")
-
-
-def _check(what: str) -> None:
+    run = is_run(network)
+    what = options["what"] or ("roofline" if run or options["on"] is not None else "memory")
     if what not in PLOTS:
         raise UnknownName("plot", what, PLOTS, f"; choose from {', '.join(PLOTS)}")
+    if options["on"] is not None and what != "roofline":
+        raise UsageError(f"--on applies to --of roofline, not to --of {what}")
+    svg = _of_run(network, what, options) if run else _of_network(network, what, options)
+    if output is not None and suffix == ".png":
+        deliver_bytes(png(svg), output)
+    else:
+        deliver(svg, output, "svg")
+    report_cache_problems()
 
 
-def _of_run(path: str, what: str) -> str:
+def _of_run(path: str, what: str, options: PlotOptions) -> str:
     """A plot of a run in a file."""
     from layerscope.api import analyze
-    from layerscope.export.run_json import read_file
+    from layerscope.cli.measure import refuse_options
+    from layerscope.export.run_json import read_file, reading
     from layerscope.graph.serialize import from_plain
-    from layerscope.plot import pictures
+    from layerscope.plot import pictures, roofline
 
-    _check(what)
-    found = read_file(path)
-    report = analyze(from_plain(found.graph))
-    if what == "roofline":
-        return pictures.roofline(report, found.runs[0], found.machine)
-    if what == "time":
-        return pictures.time_bars(report, found.runs[0])
-    return _of_network(report, what, path)
+    refuse_options(path, options, ("what", "on"))
+    with reading(path):
+        found = read_file(path)
+        report = analyze(from_plain(found.graph))
+        if what == "time":
+            return pictures.time_bars(report, found)
+        if what != "roofline":
+            return _of_report(report, what)
+        if options["on"] is None:
+            roofs = roofline.roofs_of_run(report, found)
+        else:
+            threads = found.runs[0].threads
+            roofs = roofline.roofs_of(_machine(options["on"]), report.float_dtype, threads)
+        return roofline.measured_roofline(report, found, roofs)
 
 
-def _of_network(report: Report, what: str, network: str) -> str:
+def _of_network(network: str, what: str, options: PlotOptions) -> str:
     """A plot that needs no run."""
+    from layerscope.api import analyze, need_operations
+    from layerscope.report.measurement import STORED_AS
+
+    if what == "time":
+        raise UsageError(
+            f"--of time needs a measured run: layerscope measure {network} -o run.json, then "
+            "layerscope plot run.json --of time"
+        )
+    machine = _machine(options["on"]) if what == "roofline" else None
+    dtype = options["dtype"]
+    report = analyze(
+        network,
+        input=parse_shapes(options["inputs"]),
+        batch=options["batch"],
+        dtype=dtype if machine is None or dtype is None else STORED_AS.get(dtype, dtype),
+        **options_of_reader(options),
+    )
+    need_operations(report, "plot")
+    if machine is None:
+        return _of_report(report, what)
+    from layerscope.plot.roofline import attainable_roofline, roofs_of
+
+    product = dtype if dtype in STORED_AS else report.float_dtype
+    return attainable_roofline(report, roofs_of(machine, product, machine.cores))
+
+
+def _of_report(report: Report, what: str) -> str:
     from layerscope.plot import pictures
 
-    _check(what)
-    if what in ("roofline", "time"):
-        raise UsageError(
-            f"--of {what} needs a measured run: layerscope measure {network} -o run.json"
-        )
     draw = pictures.memory_steps if what == "memory" else pictures.activation_bars
     return draw(report)
+
+
+def _machine(name: str | None) -> Machine:
+    """The limits of a data sheet, or those measured on this machine."""
+    from layerscope.engines.accelerators import machine_of
+    from layerscope.engines.machine import cached_machine
+    from layerscope.plot.roofline import NO_ROOF
+
+    if name is not None and name != "this":
+        return machine_of(name)
+    found = cached_machine()
+    if found is None:
+        raise UsageError(f"--of roofline needs the limits of a machine: {NO_ROOF}")
+    return found
