@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layerscope.export.fit_lines import MemoryResults
+    from layerscope.export.table import TableView
     from layerscope.graph import Shape
     from layerscope.report import Report
 
@@ -306,12 +307,13 @@ def _render(
         return total_line(report) + listing(requested.lines(report), form)
     if form in NOTATIONS:
         from layerscope.export.footer import footer
+        from layerscope.notations import findings as notation_findings
         from layerscope.notations import write as write_notation
 
         parts = options["parts"]
         chosen = {} if parts is None else {"parts": tuple(_names(parts))}
         text = write_notation(report, form, **chosen)
-        return text + footer(report, form) if stamp else text
+        return text + footer(report, form, notation_findings(report, form)) if stamp else text
     view = TableView(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
         options["depth"],
@@ -327,20 +329,25 @@ def _render(
 
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
-        below = _below(report, form, requested, stamp)
+        below = _below(report, form, requested, view if stamp else None)
         return text + (wrapped(below, width) if below and width else below)
     from importlib import import_module
 
     table: str = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    return table + _below(report, form, requested, stamp)
+    return table + _below(report, form, requested, view if stamp else None)
 
 
-def _below(report: Report, form: str, requested: MemoryResults, stamp: bool) -> str:
+def _below(report: Report, form: str, requested: MemoryResults, stamped: TableView | None) -> str:
     """Lines under the table; those of `--train` and `--fit` are printed even without a stamp."""
     from layerscope.export.footer import footer, listing
+    from layerscope.export.table import finding_rows
+    from layerscope.report.findings import findings
 
     lines = listing(requested.lines(report), form)
-    return ("\n" + lines if lines else "") + (footer(report, form) if stamp else "")
+    below = "\n" + lines if lines else ""
+    if stamped is None:
+        return below
+    return below + footer(report, form, findings(report, rows=finding_rows(report, stamped)))
 
 
 def _names(text: str) -> list[str]:

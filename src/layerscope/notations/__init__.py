@@ -21,6 +21,7 @@ class Notation(Struct, frozen=True):
     function: str
     like: str
     says: str
+    findings: bool = False  # the module has `findings(report)`, printed under the table
 
 
 NOTATIONS = {
@@ -40,7 +41,9 @@ NOTATIONS = {
         "netscope",
         "the same, layers with one name before `/` in one row",
     ),
-    "backbone": Notation("backbone", "write", "cs231n", "the Markdown sheet of backbone notes"),
+    "backbone": Notation(
+        "backbone", "write", "cs231n", "the Markdown sheet of backbone notes", findings=True
+    ),
     "cs231n": Notation("cs231n", "write", "cs231n", "the course notes' text block"),
     "cs231n.md": Notation("cs231n", "write_markdown", "cs231n", "the course notes' Markdown table"),
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
@@ -69,3 +72,14 @@ def writer(name: str) -> Callable[..., str]:
 def write(report: Report, name: str, **options: object) -> str:
     """The report in that notation, without the stamp."""
     return writer(name)(report, **options)
+
+
+def findings(report: Report, name: str) -> tuple[str, ...]:
+    """Sentences to print under a notation's table, in the names of its rows; () for most."""
+    found = notation(name)
+    if not found.findings:
+        return ()
+    sentences: tuple[str, ...] = import_module(f"layerscope.notations.{found.module}").findings(
+        report
+    )
+    return sentences
