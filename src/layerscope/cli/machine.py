@@ -77,7 +77,10 @@ def command(form: str, output: str | None, **options: Unpack[MachineOptions]) ->
             found = (None if again else cached_machine()) or measure_machine(show)
         finally:
             show("", 1, 1)
-    deliver(_text(found, bool(output)) if form == "text" else json_text(found), output, form)
+    if form == "text":
+        deliver(_text(found, bool(output)), output, form)
+    else:
+        deliver(json_text(_sheet_document(found) if on is not None else found), output, form)
     report_cache_problems()
 
 
@@ -107,33 +110,45 @@ def _calibrated(threads: int | None, again: bool) -> str:
 
 def _text(machine: Machine, to_file: bool) -> str:
     from layerscope.export.grid import Cell, lay_out, named
-    from layerscope.report.numbers import bytes_text
+    from layerscope.report.numbers import bytes_text, rate_text
 
-    head = ("limit", "threads", "best", "median", "spread", "runs")
+    sheet = machine.source == "data sheet"
+    head = ("limit", "peak") if sheet else ("limit", "threads", "best", "median", "spread", "runs")
     rows = [[named(head[0]), *(Cell(title) for title in head[1:])]]
     for peak in machine.peaks:
         rate = peak.flops
         unit = "OP/s" if peak.dtype.startswith("int") else "FLOP/s"
-        rows.append([named(f"products in {peak.dtype}"), *_cells(peak.threads, rate, unit)])
+        cells = [Cell(rate_text(rate.best, unit))] if sheet else _cells(peak.threads, rate, unit)
+        rows.append([named(f"products in {peak.dtype}"), *cells])
     for level in machine.levels:
         size = f" of {bytes_text(level.size_bytes)}" if level.size_bytes else ""
-        rows.append([named(f"{level.name}{size}"), *_cells(level.threads, level.rate, "B/s")])
+        rate = level.rate
+        cells = [Cell(rate_text(rate.best, "B/s"))] if sheet else _cells(level.threads, rate, "B/s")
+        rows.append([named(f"{level.name}{size}"), *cells])
     width, style = terminal(to_file)
     when = f", {machine.measured}" if machine.measured else ""
     return lay_out(rows, width, style) + f"\n{machine.cpu} · {machine.source}{when}\n"
 
 
+def _sheet_document(machine: Machine) -> object:
+    """A data sheet for JSON: the keys of a measured machine that it has values for."""
+    return {
+        "cpu": machine.cpu,
+        "peaks": [{"dtype": each.dtype, "flops": {"best": each.flops.best}, "by": each.by}
+                  for each in machine.peaks],
+        "levels": [{"name": each.name, "rate": {"best": each.rate.best}}
+                   for each in machine.levels],
+        "source": machine.source,
+    }  # fmt: skip
+
+
 def _cells(threads: int, rate: Rate, unit: str) -> list[Cell]:
     from layerscope.export.grid import Cell
-    from layerscope.report.numbers import short_text
+    from layerscope.report.numbers import rate_text
 
-    values = [f"{_spaced(short_text(int(value)))}{unit}" for value in (rate.best, rate.median)]
+    values = [rate_text(value, unit) for value in (rate.best, rate.median)]
     runs = str(rate.runs) if rate.runs else ""
     return [Cell(str(threads)), *map(Cell, values), Cell(f"{rate.spread:.0%}"), Cell(runs)]
-
-
-def _spaced(text: str) -> str:
-    return f"{text[:-1]} {text[-1]}" if text[-1:].isalpha() else f"{text} "
 
 
 def _listing() -> str:

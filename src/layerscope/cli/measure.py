@@ -101,7 +101,7 @@ class Interrupted(LayerscopeError):
     type=WHOLE_NUMBER,
     default=10,
     metavar="N",
-    help="Timed runs after 3 warm-up runs.  [default: 10]",
+    help="Timed runs after 3 warm-up runs; fewer than 10 get a note.  [default: 10]",
 )
 @click.option(
     "--fusion",

@@ -165,7 +165,7 @@ def complete_forms(ctx: click.Context, param: click.Parameter, incomplete: str) 
 @click.option(
     "--train",
     metavar="OPTIMIZER",
-    help="Print the memory of a training step with sgd, momentum or adam.",
+    help="Print the memory of a training step with sgd, momentum, adam or adamw.",
 )
 @click.option(
     "--mixed", is_flag=True, help="With --train: mixed precision, fp16 or bf16 beside fp32 weights."
