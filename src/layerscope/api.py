@@ -12,7 +12,8 @@ from layerscope.analysis.shapes import Shapes, infer
 from layerscope.analysis.stored import check_stored
 from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, ShapeError, UsageError
-from layerscope.graph import DTYPE_BITS, Graph, Shape
+from layerscope.graph import Graph, Shape
+from layerscope.graph.dtype_names import dtype_name, known_dtype
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
 from layerscope.ops import SPECS
 from layerscope.report import Report
@@ -126,11 +127,10 @@ def analyze(
     numbers = {"batch": batch, "tokens": tokens, "decode": decode}
     _check_numbers({**numbers, "proposals": options.get("proposals")},
                    (input, options.get("input_size"), options.get("dims")))  # fmt: skip
+    if isinstance(network, (str, Graph)):
+        _check_input_option(network, options)
     counted_by = convention(like)
-    if dtype is not None and dtype not in DTYPE_BITS:
-        from layerscope.formats.torch.dtypes import dtype_name
-
-        dtype = dtype_name(dtype)
+    dtype = None if dtype is None else known_dtype(dtype)
     if not isinstance(network, (str, Graph)) or _is_model(network):
         graph = _captured(network, input, batch, {"tokens": tokens, "decode": decode, **options})
         return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
@@ -167,6 +167,17 @@ def _is_model(network: object) -> bool:
     from layerscope import formats
 
     return isinstance(network, str) and formats.names_a_model(network)
+
+
+def _check_input_option(network: str | Graph, options: Mapping[str, Any]) -> None:
+    """Raise for a name that other functions have for `input`."""
+    other = next((name for name in options if name in INPUT_NAMES), None)
+    if other is not None:
+        name = network if isinstance(network, str) else network.name
+        raise UsageError(
+            f"{other}: the input shape of {name} is given as input=, such as "
+            "input=(1, 3, 224, 224), or input={'data': (1, 3, 224, 224)} for an input by name"
+        )
 
 
 def _shapes_of(input: Input | None) -> dict[str, Shape]:
@@ -348,6 +359,7 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
         return network, None
     if isinstance(network, Measurement):
         return network.report, NetworkTime.of_run(network.runs[0])
+    _check_input_option(network, options)
     is_a_file = isinstance(network, str) and looks_like_a_file(network)
     if not is_a_file or names_a_model(str(network)):
         for_files = {*ReadOptions.__struct_fields__} - {"batch"}
@@ -434,6 +446,8 @@ def check(budget: Budget, *, measure: bool = False, on: str | None = None) -> Ve
 
 
 INPUT_OPTIONS = ("input", "input_size", "input_data")
+# What modules, other tools and `load` call an input, which `analyze` calls `input`.
+INPUT_NAMES = ("inputs", "input_size", "input_sizes", "input_shape", "input_shapes", "input_data")
 
 
 def explain(
@@ -497,7 +511,7 @@ def measure_with_report(
     from layerscope.engines.measuring import NetworkSource
     from layerscope.engines.measuring import measure as measure_report
 
-    path = network if isinstance(network, str) and network.lower().endswith(".onnx") else None
+    path = network if isinstance(network, str) and _is_onnx(network) else None
     started = monotonic()
     report = analyze(network, **options)
     source = NetworkSource(path, monotonic() - started)
@@ -505,12 +519,18 @@ def measure_with_report(
     return report, measure_report(report, request, source, progress)
 
 
+def _is_onnx(network: str) -> bool:
+    """Whether a network is an ONNX file, by its bytes: the engine then runs that file."""
+    found = None if _is_model(network) else _recognised(network)
+    return found is not None and found.format is not None and found.format.name == "onnx"
+
+
 def predict(
     network: str | Graph,
     *,
     on: str | None = None,
     threads: int | None = None,
-    dtype: str | None = None,
+    dtype: str | torch.dtype | None = None,
     **options: Any,
 ) -> Prediction:
     """Predict the time of every layer on this machine, or on the machine named by `on`.
@@ -519,6 +539,7 @@ def predict(
     the matrix products: one of the data sheet, or of the calibration. Other options are those of
     `analyze`.
     """
+    dtype = None if dtype is None else dtype_name(dtype)
     if on is None or on == "this":
         from layerscope.engines.machine import threads_of
         from layerscope.prediction.this_machine import check_dtype, predict_here
@@ -528,7 +549,8 @@ def predict(
         need_operations(found, "predict")
         check_dtype(found.float_dtype)
         return predict_here(found, "onnxruntime", threads_of(threads))
-    from layerscope.prediction.other_machines import STORED_AS, dtype_on, predict_on
+    from layerscope.prediction.other_machines import dtype_on, predict_on
+    from layerscope.report.measurement import STORED_AS
 
     if threads is not None:
         raise UsageError(f"--threads applies to this machine, not to {on}")

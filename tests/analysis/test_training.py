@@ -61,7 +61,7 @@ def test_nothing_is_kept_before_the_first_parameter() -> None:
 def test_optimizers_and_mixed_precision() -> None:
     report = layerscope.analyze("resnet18")
     params, buffers = report.totals.params, report.totals.buffers
-    for optimizer, states in {"sgd": 0, "momentum": 1, "adam": 2}.items():
+    for optimizer, states in {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}.items():
         step = report.training(optimizer)
         assert step.weights_bytes == 4 * (params + buffers)
         assert step.gradient_bytes == 4 * params

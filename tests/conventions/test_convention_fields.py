@@ -17,8 +17,8 @@ from layerscope import Builder, Explanation, Graph, Report, analyze, explain
 from layerscope.conventions import CONVENTIONS, COUNTERS, convention, netscope
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Tensor
+from layerscope.notations import findings
 from layerscope.ops import Ops
-from layerscope.report.findings import findings
 
 BATCH, INTO, HIDDEN, OUT = 2, 10, 20, 5
 INPUT = BATCH * INTO
@@ -93,8 +93,8 @@ def test_figures_are_those_of_the_counter(name: str) -> None:
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_findings_are_of_what_is_counted(name: str) -> None:
     """The share of activations is of the same sum as the total, with the input or without."""
-    said = findings(counted(name), own=False)[0]
-    assert said.split(" activations")[0] in ("Most", "No part holds most")
+    said = findings(counted(name), "backbone")[0]
+    assert said.split(" memory")[0] in ("Most", "No part has most")
     assert f" {EXPECTED[name].activations:,}" in said
 
 

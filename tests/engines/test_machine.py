@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -158,3 +160,21 @@ def test_no_threads_at_all_are_refused(
 ) -> None:
     assert command([*asked, "--threads", threads]) == 2
     assert f"--threads {threads}, expected 1 to 1,024" in capsys.readouterr().err
+
+
+def test_a_data_sheet_has_no_threads_median_or_spread(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, sheet in ACCELERATORS.items():
+        assert command(["machine", "--on", name]) == 0
+        out = capsys.readouterr().out
+        assert out.splitlines()[0].split() == ["limit", "peak"]
+        assert len(out.splitlines()) == 2 + len(sheet.tflops) + 1 + 2
+        assert f"{sheet.says} · data sheet" in out
+        assert command(["machine", "--on", name, "--as", "json"]) == 0
+        text = capsys.readouterr().out
+        found = json.loads(text)
+        assert {peak["dtype"]: peak["flops"]["best"] for peak in found["peaks"]} == {
+            dtype: pytest.approx(value * 1e12) for dtype, value in sheet.tflops.items()
+        }
+        assert not {"threads", "median", "runs", "cores", "size_bytes"} & set(
+            re.findall(r'"(\w+)":', text)
+        )

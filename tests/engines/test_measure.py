@@ -12,7 +12,7 @@ import pytest
 import layerscope
 from layerscope.analysis.costs import costs
 from layerscope.analysis.shapes import infer
-from layerscope.api import analyze, measure
+from layerscope.api import _is_onnx, analyze, measure
 from layerscope.cli import run as command
 from layerscope.engines import onnxruntime as engine
 from layerscope.engines.attribution import attribute_times
@@ -183,7 +183,7 @@ def test_the_command_keeps_and_shows_again(
     ("args", "code", "words"),
     [
         (("lenet5", "--engine", "tensorrt"), 2, "unknown engine"),
-        (("lenet5", "--runs", "3"), 2, "expected 10 to 10,000"),
+        (("lenet5", "--runs", "0"), 2, "expected 1 to 10,000"),
         (("lenet5", "--fusion", "maybe"), 2, "unknown fusion"),
         (("lenet5", "--power", "0"), 2, "watts"),
         (("lenet5", "--parts", "layers"), 2, "--parts needs --as boda"),
@@ -368,3 +368,34 @@ def test_an_onnx_file_is_run_as_it_is(tmp_path: Path) -> None:
     assert sorted([*layers, *run.removed]) == sorted(layer.name for layer in report.layers)
     assert found.batch == 2
     assert sum(row.time_s for row in run.rows) == pytest.approx(run.timing.end_to_end_s)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 5])
+def test_few_runs_are_measured_with_a_note(
+    runs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.json"
+    assert command(["measure", "lenet5", "-t", "1", "--runs", str(runs), "-o", str(path)]) == 0
+    printed = capsys.readouterr().out
+    found = read_json(path.read_bytes())
+    assert len(found.runs[0].timing.runs_s) == runs
+    for text in (printed, " ".join(found.runs[0].notes)):
+        assert "unreliable below 10" in text
+    assert ("of a single run" in printed) == (runs == 1)
+    assert ("interquartile range" in printed) == (runs > 1)
+
+
+def test_the_usual_number_of_runs_has_no_note() -> None:
+    found = measure("lenet5", threads=1, runs=10)
+    assert not any("unreliable" in note for note in found.runs[0].notes)
+
+
+@pytest.mark.parametrize("name", ["net.bin", "net.model", "net"])
+def test_an_onnx_file_is_measured_itself_whatever_its_suffix(name: str, tmp_path: Path) -> None:
+    """Not a copy of it with other weights: the engine reads that file."""
+    path = tmp_path / name
+    assert command(["export", "lenet5", "--to", "onnx", "-o", str(tmp_path / "net.onnx")]) == 0
+    path.write_bytes((tmp_path / "net.onnx").read_bytes())
+    assert _is_onnx(str(path))
+    assert measure(str(path), threads=1, runs=1).runs[0].rows
+    assert not _is_onnx("lenet5")

@@ -80,6 +80,7 @@ COMMANDS = [
     ("show", "--parts", "layers,vars", "--as", "matconvnet.dag.dot"),
     ("show", "--columns", "name,alive", "--as", "csv"),
     ("plot", "--of", "memory"), ("plot", "--of", "activations"),
+    ("plot", "--of", "roofline", "--on", "a100"),
 ]  # fmt: skip
 
 

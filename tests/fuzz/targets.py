@@ -32,7 +32,7 @@ from layerscope.formats.torch.model_names import hugging_face
 from layerscope.graph.serialize import from_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
-from layerscope.plot import pictures
+from layerscope.plot import pictures, roofline
 from layerscope.report import budget_file, quantities
 from layerscope.report.budgets import judge
 from layerscope.report.measurement import Measurement
@@ -127,9 +127,8 @@ def fuzz_run_json(data: bytes) -> None:
         with run_json.reading(path):
             report = analyze(from_plain(found.graph))
             text = run_json.write_json(found, report)
-            for run in found.runs:
-                pictures.roofline(report, run, found.machine)
-                pictures.time_bars(report, run)
+            pictures.time_bars(report, found)
+            roofline.measured_roofline(report, found, roofline.roofs_of_run(report, found))
         assert run_json.read_json(text.encode()) == found, "written otherwise than read"
 
     _read(data, ".json", read)

@@ -88,10 +88,11 @@ def test_cs231n_is_document_002(shared: Path) -> None:
         21: ("1000 weights: 4096*1000 = 4,096,000", "1000  weights: 4096*1000 = 4,096,000"),
     }
     # The document's own findings, early convolutions and late linear layers, now computed.
-    assert found[:3] == [
+    assert found == [
         "",
-        "- Most activations are in features.0, features.2 and features.5: 52.7% of 15,237,608.",
-        "- Most parameters are in classifier.0: 74.3% of 138,344,128.",
+        "- Most memory is in early CONV (CONV3-64 in row 2, CONV3-64 in row 3 and CONV3-128 in "
+        "row 5): 52.7% of 15,237,608.",
+        "- Most params are in late FC (FC in row 20): 74.3% of 138,344,128.",
     ]
 
 
@@ -384,9 +385,11 @@ def _linear(features: int) -> Struct:
 
 def test_findings() -> None:
     assert findings(account("resnet50", like="exact")) == (
-        "Most activations are in layer1 (32 layers) and layer2 (42 layers): 67.6% of 37,559,784.",
-        "Most parameters are in layer4 (20 layers): 58.6% of 25,557,032.",
-        "Most MACs are in layer2 (13 layers) and layer3 (19 layers): 60.9% of 4,089,184,256.",
+        "Most activations are in layer1 (all 32 layers) and layer2 (all 42 layers): 67.6% of "
+        "37,559,784.",
+        "Most parameters are in layer4 (20 of 32 layers): 58.6% of 25,557,032.",
+        "Most MACs are in layer2 (13 of 42 layers) and layer3 (19 of 62 layers): 60.9% of "
+        "4,089,184,256.",
         "Memory peaks at layer1.0.downsample.1, with 9,633,792 bytes alive: layer1.0.bn3 33.3%, "
         "layer1.0.downsample.0 33.3% and layer1.0.downsample.1 33.3%.",
     )

@@ -266,8 +266,10 @@ def test_plots_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert command(["plot", str(run), "--of", what, "-o", str(file)]) == 0
         root = ElementTree.fromstring(file.read_text(encoding="utf-8"))
         assert len(list(root)) > 10
-    assert command(["plot", "lenet5", "--of", "roofline"]) == 2
-    assert "layerscope measure" in capsys.readouterr().err
+    assert command(["plot", str(run), "--on", "a100"]) == 0
+    assert "NVIDIA A100" in capsys.readouterr().out
+    assert command(["plot", str(run), "--batch", "2"]) == 2
+    assert "does not apply to a measured run" in capsys.readouterr().err
     assert command(["plot", str(run), "-o", str(tmp_path / "a.gif")]) == 2
 
 

@@ -12,8 +12,9 @@ from layerscope.analysis.shapes import Shapes
 from layerscope.graph.types import Graph, storage_bytes
 
 __all__ = ["STATES", "Kept", "Optimizer", "Training", "kept", "training"]
-Optimizer = Literal["sgd", "momentum", "adam"]
-STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2}  # elements of state per parameter
+Optimizer = Literal["sgd", "momentum", "adam", "adamw"]
+# Elements of state per parameter. AdamW decays weights otherwise than Adam, with the same state.
+STATES: dict[str, int] = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2}
 
 
 class Training(Struct, frozen=True):

@@ -100,7 +100,7 @@ class Interrupted(LayerscopeError):
     type=WHOLE_NUMBER,
     default=10,
     metavar="N",
-    help="Timed runs after 3 warm-up runs.  [default: 10]",
+    help="Timed runs after 3 warm-up runs; fewer than 10 get a note.  [default: 10]",
 )
 @click.option(
     "--fusion",
@@ -180,12 +180,7 @@ def show_run(
     from layerscope.export.run_json import read_file
     from layerscope.export.run_json import reading as reading_run
 
-    for name, value in options.items():
-        if value not in (None, False, ()) and name not in SHOW_OPTIONS:
-            option = {"inputs": "input", "dims": "dim", "everything": "all"}.get(name, name)
-            raise UsageError(
-                f"--{option.replace('_', '-')} does not apply to a measured run: {path}"
-            )
+    refuse_options(path, options, SHOW_OPTIONS)
     found = read_file(path)
     form = chosen_form(form, output, RESULT_FORMS, NOTATIONS_OF_RUNS)
     parts, top, sort = options["parts"], options["top"], options["sort"]
@@ -200,6 +195,19 @@ def show_run(
         raise UsageError(f"--sort {sort}: rows of a run are sorted by time")
     with reading_run(path):
         _deliver(found, form, output, rows)
+
+
+def refuse_options(
+    path: str,
+    options: Mapping[str, object],
+    allowed: tuple[str, ...],
+    what: str = "a measured run",
+) -> None:
+    """Raise for an option of a command that does not apply to a file that layerscope wrote."""
+    for name, value in options.items():
+        if value not in (None, False, ()) and name not in allowed:
+            option = {"inputs": "input", "dims": "dim", "everything": "all"}.get(name, name)
+            raise UsageError(f"--{option.replace('_', '-')} does not apply to {what}: {path}")
 
 
 def _deliver(found: Measurement, form: str, output: str | None, options: RowOptions) -> None:

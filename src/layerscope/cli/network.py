@@ -137,7 +137,21 @@ class FileParam(click.ParamType):  # type: ignore[type-arg]
         return [CompletionItem(incomplete, type="file")]
 
 
-NETWORK, FILE = NetworkParam(), FileParam()
+class DtypeParam(click.ParamType):  # type: ignore[type-arg]
+    """A dtype by our name or by PyTorch's."""
+
+    name = "dtype"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Our name; one that no dtype has is refused where the network is read."""
+        from layerscope.graph.dtype_names import dtype_name
+
+        return dtype_name(value)
+
+
+NETWORK, FILE, DTYPE = NetworkParam(), FileParam(), DtypeParam()
 WHOLE_NUMBER, REAL_NUMBER = WholeNumberParam(), RealNumberParam()
 
 
@@ -179,9 +193,11 @@ def input_options(command: Command) -> Command:
         ),
         click.option(
             "--dtype",
+            type=DTYPE,
             metavar="TYPE",
             shell_complete=complete_dtypes,
-            help="Dtype of weights and activations: fp32, fp16, bf16, int8, int4.",
+            help="Dtype of weights and activations: fp32, fp16, bf16, int8, int4, or a name of "
+            "PyTorch such as float16.",
         ),
         click.option(
             "--input",

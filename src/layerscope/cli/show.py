@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from layerscope.cli.network import AnalyzeOptions
     from layerscope.export.fit_lines import MemoryResults
+    from layerscope.export.table import TableView
     from layerscope.report import Report
 
 EXAMPLES = """\b
@@ -158,7 +159,7 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.option(
     "--train",
     metavar="OPTIMIZER",
-    help="Print the memory of a training step with sgd, momentum or adam.",
+    help="Print the memory of a training step with sgd, momentum, adam or adamw.",
 )
 @click.option(
     "--mixed", is_flag=True, help="With --train: mixed precision, fp16 or bf16 beside fp32 weights."
@@ -327,10 +328,11 @@ def _render(
         return wrapped(text, width) if width else text
     if form in NOTATIONS:
         from layerscope.export.footer import footer
+        from layerscope.notations import findings as notation_findings
         from layerscope.notations import write as write_notation
 
         text = write_notation(report, form, **_notation_options(options))
-        return text + footer(report, form) if stamp else text
+        return text + footer(report, form, notation_findings(report, form)) if stamp else text
     view = TableView(
         tuple(_names(options["columns"])) if options["columns"] is not None else (),
         options["depth"],
@@ -346,12 +348,12 @@ def _render(
 
         width, style = terminal(to_file)
         text = write_text(report, view, width=width, style=style)
-        below = _below(report, form, requested, stamp)
+        below = _below(report, form, requested, view if stamp else None)
         return text + (wrapped(below, width) if below and width else below)
     from importlib import import_module
 
     table: str = import_module(f"layerscope.export.{FORMS[form]}").write(report, view)
-    text = table + _below(report, form, requested, stamp)
+    text = table + _below(report, form, requested, view if stamp else None)
     if form == "html":
         from layerscope.export.page import page
 
@@ -375,12 +377,17 @@ def _dashed(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _below(report: Report, form: str, requested: MemoryResults, stamp: bool) -> str:
+def _below(report: Report, form: str, requested: MemoryResults, stamped: TableView | None) -> str:
     """Lines under the table; those of `--train` and `--fit` are printed even without a stamp."""
     from layerscope.export.footer import footer, listing
+    from layerscope.export.table import finding_rows
+    from layerscope.report.findings import findings
 
     lines = listing(requested.lines(report), form)
-    return ("\n" + lines if lines else "") + (footer(report, form) if stamp else "")
+    below = "\n" + lines if lines else ""
+    if stamped is None:
+        return below
+    return below + footer(report, form, findings(report, rows=finding_rows(report, stamped)))
 
 
 def _names(text: str) -> list[str]:

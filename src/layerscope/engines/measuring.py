@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from layerscope.engines import ENGINES, Progress, engine, quiet
 from layerscope.engines.machine import cached_machine, raised, threads_of
 from layerscope.engines.workload import (
-    LEAST_RUNS,
+    USUAL_RUNS,
     Fusion,
     MeasureOptions,
     Workload,
@@ -41,7 +41,7 @@ class MeasureRequest(Struct, frozen=True):
 
     engines: str = "onnxruntime"  # names separated by commas, or `all`
     threads: int | None = None  # None: one per CPU
-    runs: int = LEAST_RUNS
+    runs: int = USUAL_RUNS
     fusion: str = "on"  # on, off or both
     power_w: float | None = None
 
@@ -53,8 +53,8 @@ class MeasureRequest(Struct, frozen=True):
                 raise UnknownName("engine", name, ENGINES, f"; known: {', '.join(ENGINES)}, all")
         if self.fusion not in FUSIONS:
             raise UnknownName("fusion", self.fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
-        if not LEAST_RUNS <= self.runs <= MOST_RUNS:
-            raise UsageError(f"--runs {self.runs}, expected {LEAST_RUNS} to {MOST_RUNS:,}")
+        if not 1 <= self.runs <= MOST_RUNS:
+            raise UsageError(f"--runs {self.runs}, expected 1 to {MOST_RUNS:,}")
         threads = threads_of(self.threads)
         if self.power_w is not None and self.power_w <= 0:
             raise UsageError(f"--power {self.power_w}, expected watts")
@@ -93,6 +93,8 @@ def measure(
         found, failures = _run_all(workload, tasks, progress or quiet)
     if not found:
         raise EngineError("; ".join(failures) or f"{report.name}: no engine ran it")
+    if request.runs < USUAL_RUNS:
+        found = [replace(run, notes=(*run.notes, _few_runs(request.runs))) for run in found]
     machine = cached_machine()
     whole = all(run.code != 130 for run in found)  # after Ctrl-C nothing more is measured
     if machine is not None and whole and any(above(report, run, machine) for run in found):
@@ -109,6 +111,12 @@ def measure(
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
         failures=tuple(failures),
     )
+
+
+def _few_runs(runs: int) -> str:
+    """The note on a measurement of few runs."""
+    what = "1 timed run: its time is no median, and" if runs == 1 else f"{runs} timed runs:"
+    return f"{what} quartiles and the overhead of profiling are unreliable below {USUAL_RUNS}"
 
 
 def above(report: Report, run: Run, machine: Machine) -> list[str]:

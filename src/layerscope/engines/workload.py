@@ -27,7 +27,7 @@ NUMPY_DTYPES = {
 }  # fmt: skip
 TENSOR_TYPES = {dtype: tensor_type for tensor_type, dtype in NUMPY_DTYPES.items()}
 WARM_UPS = 3
-LEAST_RUNS = 10
+USUAL_RUNS = 10  # with fewer, quartiles and the overhead of profiling are unreliable
 INLINE_SHARE = 0.95  # of the bytes that fit into one file, for weights; the rest for the graph
 
 Fusion = Literal["on", "off"]
@@ -37,7 +37,7 @@ class MeasureOptions(Struct, frozen=True):
     """How an engine measures a workload."""
 
     threads: int
-    runs: int = LEAST_RUNS
+    runs: int = USUAL_RUNS
     fusion: Fusion = "on"
     power_w: float | None = None
     memory: bool = True

@@ -41,8 +41,11 @@ def facts(report: Report) -> list[str]:
     return [report.stamp, str(report.coverage), *report.notes]
 
 
-def footer(report: Report, form: str) -> str:
-    """An empty line, then findings, stamp, coverage and notes; as comments if the form has them."""
+def footer(report: Report, form: str, found: Sequence[str] | None = None) -> str:
+    """An empty line, then findings, stamp, coverage and notes; as comments if the form has them.
+
+    `found` are findings in the names of the table above, if these are not those of the layers.
+    """
     from layerscope.report.findings import findings
     from layerscope.report.language import lines as language
 
@@ -50,7 +53,9 @@ def footer(report: Report, form: str) -> str:
     lines = [escape(line) for line in facts(report)]
     if form in COMMENTS:
         return "".join(f"{COMMENTS[form]}{line}\n" for line in lines)
-    found = (*findings(report), *language(report)) if form in WITH_FINDINGS else ()
+    if form in WITH_FINDINGS:
+        found = (*(findings(report) if found is None else found), *language(report))
+    found = found or ()
     if form == "html":
         return _html([html(line) for line in found], lines)
     blocks = [listing(found, form)] if found else []
@@ -60,7 +65,7 @@ def footer(report: Report, form: str) -> str:
 
 def listing(lines: Sequence[str], form: str) -> str:
     """One sentence per line; a list in Markdown."""
-    mark = "- " if form == "markdown" else ""
+    mark = "- " if form in MARKDOWN else ""
     escape = escape_for(form)
     return "".join(f"{mark}{escape(line)}\n" for line in lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.report.measurement import Machine, Rate
-from layerscope.report.numbers import bytes_text, short_text
+from layerscope.report.numbers import bytes_text, rate_text
 
 SCHEMA = 1
 
@@ -38,8 +38,17 @@ def blocks(machine: Machine, *, stamp: bool = True) -> Blocks:
 
 
 def write_json(machine: Machine, **view: object) -> str:
-    """All limits as JSON."""
-    fields = {name: getattr(machine, name) for name in machine.__struct_fields__}
+    """All limits as JSON; a data sheet has no threads, runs or medians."""
+    fields: dict[str, object] = {n: getattr(machine, n) for n in machine.__struct_fields__}
+    if not any(rate.runs for rate in _rates(machine)):
+        fields = {
+            "cpu": machine.cpu,
+            "peaks": [{"dtype": each.dtype, "flops": {"best": each.flops.best}, "by": each.by}
+                      for each in machine.peaks],
+            "levels": [{"name": each.name, "rate": {"best": each.rate.best}}
+                       for each in machine.levels],
+            "source": machine.source,
+        }  # fmt: skip
     return json_text({"kind": "machine", "schema": SCHEMA, **fields})
 
 
@@ -49,14 +58,7 @@ def _rates(machine: Machine) -> list[Rate]:
 
 
 def _cells(threads: int, rate: Rate, unit: str) -> list[Cell]:
-    values = [
-        Cell(f"{_spaced(short_text(int(value)))}{unit}", value=value)
-        for value in (rate.best, rate.median)
-    ]
+    values = [Cell(rate_text(value, unit), value=value) for value in (rate.best, rate.median)]
     runs = Cell(str(rate.runs) if rate.runs else "", value=rate.runs)
     spread = Cell(f"{rate.spread:.0%}", value=rate.spread)
     return [Cell(str(threads), value=threads), *values, spread, runs]
-
-
-def _spaced(text: str) -> str:
-    return f"{text[:-1]} {text[-1]}" if text[-1:].isalpha() else f"{text} "

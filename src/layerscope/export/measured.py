@@ -159,9 +159,14 @@ def time_text(seconds: float) -> str:
 def _below(run: Run, rows: list[TimedRow], report: Report, machine: Machine | None) -> list[str]:
     """Lines under the table: total and spread, attribution, memory, peak FLOP/s, energy, notes."""
     timing = run.timing
+    spread = (
+        f"the median of {len(timing.runs_s)} runs (min {time_text(timing.min_s)}, interquartile "
+        f"range {timing.spread:.1%})"
+        if len(timing.runs_s) != 1
+        else "of a single run"
+    )
     lines = [
-        f"End to end {time_text(timing.end_to_end_s)}, the median of {len(timing.runs_s)} runs "
-        f"(min {time_text(timing.min_s)}, interquartile range {timing.spread:.1%}); CPU "
+        f"End to end {time_text(timing.end_to_end_s)}, {spread}; CPU "
         f"time {time_text(timing.cpu_s)}; contention {timing.contention:.2f}.",
         f"Attributed to source layers {timing.attributed:.1%}, layout changes "
         f"{timing.layout_s / timing.end_to_end_s:.1%}, unattributed "

@@ -54,6 +54,20 @@ def usual(view: TableView, names: Sequence[str], report: Report) -> tuple[str, .
     return tuple(name for name in names if view.by != "op" or name not in PER_LAYER)
 
 
+def finding_rows(report: Report, view: TableView) -> list[TableRow]:
+    """The rows that findings under the table name: none if every layer has its own.
+
+    Of a tree that is cut at some depth these are its innermost rows.
+    """
+    if view.by and view.by != "layer":
+        return grouped(report, view.by)
+    if view.depth is None:
+        return []
+    rows = tree_rows(report, max(view.depth, 1), fold=False)
+    after = [row.depth for row in rows[1:]] + [0]
+    return [row for row, depth in zip(rows, after, strict=True) if depth <= row.depth]
+
+
 def table(report: Report, view: TableView, default: Sequence[str], *, tree: bool) -> ReportTable:
     """The table of a view: a tree, or single layers if they are sorted, cut or grouped."""
     if view.top is not None and view.top < 1:

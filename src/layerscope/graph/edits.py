@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.attributes import Attention, CustomCost, DeclaredOutputs, Embedding, Opaque
-from layerscope.graph.types import DTYPE_BITS, Graph, Node, Param, Shape, Tensor
+from layerscope.graph.dtype_names import known_dtype
+from layerscope.graph.types import Graph, Node, Param, Shape, Tensor
 
 FLOATS = ("fp64", "fp32", "fp16", "bf16")
 
@@ -24,8 +25,7 @@ def bind(
     A shape with as many axes as declared includes the batch, one with an axis less does not;
     `batch` overrides both.
     """
-    if dtype is not None and dtype not in DTYPE_BITS:
-        raise UnknownName("dtype", dtype, DTYPE_BITS)
+    dtype = None if dtype is None else known_dtype(dtype)
     if batch is not None and batch < 1:
         raise UsageError(f"batch {batch}, expected at least 1")
     given = dict(shapes or {})

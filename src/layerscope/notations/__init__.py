@@ -22,6 +22,7 @@ class Notation(Struct, frozen=True):
     like: str
     says: str
     options: tuple[str, ...] = ()  # keyword arguments of the function, and options of `show`
+    findings: bool = False  # the module has `findings(report)`, printed under the table
 
 
 BLOCKS = ("max_columns",)
@@ -59,7 +60,9 @@ NOTATIONS = {
         "netscope",
         "the same, layers with one name before `/` in one row",
     ),
-    "backbone": Notation("backbone", "write", "cs231n", "the Markdown sheet of backbone notes"),
+    "backbone": Notation(
+        "backbone", "write", "cs231n", "the Markdown sheet of backbone notes", findings=True
+    ),
     "cs231n": Notation("cs231n", "write", "cs231n", "the course notes' text block"),
     "cs231n.md": Notation("cs231n", "write_markdown", "cs231n", "the course notes' Markdown table"),
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
@@ -88,3 +91,14 @@ def writer(name: str) -> Callable[..., str]:
 def write(report: Report, name: str, **options: object) -> str:
     """The report in that notation, without the stamp."""
     return writer(name)(report, **options)
+
+
+def findings(report: Report, name: str) -> tuple[str, ...]:
+    """Sentences to print under a notation's table, in the names of its rows; () for most."""
+    found = notation(name)
+    if not found.findings:
+        return ()
+    sentences: tuple[str, ...] = import_module(f"layerscope.notations.{found.module}").findings(
+        report
+    )
+    return sentences

@@ -15,6 +15,7 @@ from layerscope.notations.sheet import (
     table,
     total_text,
 )
+from layerscope.notations.sheet_findings import sheet_findings
 from layerscope.report import Report
 
 HEADER = ("name", "ksize", "stride", "padding", "**channel**", "size", "params", "memory(B)")
@@ -34,6 +35,11 @@ def write(report: Report) -> str:
     memory = f"~{total_text(report.totals.convention_activations)}{rest}"
     rows.append(("`total`", "", "", "", "", "", params, memory))
     return table(rows, centred=True)
+
+
+def findings(report: Report) -> tuple[str, ...]:
+    """Rows with most memory and with most params."""
+    return sheet_findings(lines(report), _name)
 
 
 def _row(line: SheetLine, before: SheetLine | None) -> tuple[str, ...]:

@@ -18,9 +18,9 @@ from layerscope.notations.sheet import (
     table,
     total_text,
 )
+from layerscope.notations.sheet_findings import sheet_findings
 from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
-from layerscope.report.findings import findings
 
 HEADER = ("Layer", "Number of Activations (Memory)", "Parameters (Compute)")
 POOLS = {"max": "POOL", "avg": "AVGPOOL", "lp": "LPPOOL"}
@@ -41,7 +41,7 @@ def write(report: Report) -> str:
         "(only forward! ~*2 for bwd)",
         f"TOTAL params: {total_text(report.totals.params, cut=True)}{rest} parameters",
     ]
-    found = findings(report, own=False)
+    found = sheet_findings(listed, _label)
     rows += ["", *(f"- {finding}" for finding in found)] if found else []
     return "\n".join(rows) + "\n"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from layerscope.errors import MissingExtra
 
 PLOTS = {
-    "roofline": "FLOP/s over FLOP/B, one dot per layer, under the roofline; needs a run",
+    "roofline": "FLOP/s over FLOP/B, one dot per layer, under the limits of a machine",
     "time": "bars of the slowest layers; needs a run",
     "memory": "bytes of activations alive while each layer runs, in execution order",
-    "activations": "bars of the layers with the largest outputs",
+    "activations": "bars of the layers that write most",
 }
 
 

@@ -1,134 +1,180 @@
-"""Roofline, time, memory and activations as SVG."""
+"""Bars of times and activations, and memory over the execution order, as SVG."""
 
 from __future__ import annotations
 
-from math import sqrt
+from fractions import Fraction
+
+from msgspec import Struct
 
 from layerscope.errors import UsageError
-from layerscope.plot.svg import BOTTOM, COLOURS, GREY, TOP, WIDTH, Canvas, PlotAxis, TextStyle
+from layerscope.plot.svg import (
+    COLOURS,
+    LINES,
+    MARGIN,
+    RIGHT,
+    SOFT,
+    WIDTH,
+    Canvas,
+    Header,
+    Key,
+    PlotAxis,
+    TextStyle,
+)
+from layerscope.plot.text_width import shortened, text_width
 from layerscope.report import Report
-from layerscope.report.measurement import Machine, Run
-from layerscope.report.numbers import bytes_text, short_text
-from layerscope.report.timed import TimedRow, timed
+from layerscope.report.measurement import Measurement, Run
+from layerscope.report.numbers import at_least, bytes_text, percent_text
 
 MOST = 25  # bars
 ROW = 19  # pixels of a bar and the room around it
+BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+KINDS = {
+    "layer": Key("layers", COLOURS[0]),
+    "layout": Key("layout changes", COLOURS[1]),
+    "unattributed": Key("unattributed", LINES),
+}
 
 
-def roofline(report: Report, run: Run, machine: Machine | None) -> str:
-    """Every row as a dot with the area of its time, under the peak and the bandwidths."""
-    rows = [each for each in timed(report, run, machine) if each.flops and each.row.time_s > 0]
-    if not rows:
-        raise UsageError(f"{report.name}: no layer has FLOPs, so there is no roofline")
-    peak = machine.peak(report.float_dtype, run.threads) if machine else None
-    levels = [machine.level(name, run.threads) for name in ("L2", "L3", "DRAM")] if machine else []
-    rates = [each.flops_s for each in rows] + ([peak.flops.best] if peak else [])
-    dense = [each.intensity for each in rows if each.moved_bytes]
-    x = PlotAxis(min(dense) / 1.6, max(max(dense) * 1.6, 64), "FLOP per byte", log=True)
-    y = PlotAxis(min(rates) / 1.6, max(rates) * 1.6, "FLOP/s", log=True)
-    title = f"{report.name}, batch {report.batch}: {run.engine} on {run.threads} threads"
-    canvas = Canvas(title, x, y)
-    top = peak.flops.best if peak else max(rates)
-    if peak:
-        canvas.line([(x.low, top), (x.high, top)], GREY)
-        words = f"{short_text(int(top))}FLOP/s, products in {peak.dtype}"
-        canvas.text(x.high, top, words, TextStyle("end", GREY), dy=-5)
-    for level in levels:
-        if level is None:
-            continue
-        rate = level.rate.best
-        begin, end = max(x.low, y.low / rate), min(x.high, top / rate)
-        if begin < end:
-            canvas.line([(begin, begin * rate), (end, end * rate)], GREY, dashed=True)
-            words = f"{level.name} {bytes_text(int(rate))}/s"
-            dy = 18 if level.name == "DRAM" else -8
-            canvas.text(begin, begin * rate, words, TextStyle("start", GREY, 11), dy=dy)
-    kinds = _kinds(rows)
-    for each in sorted(rows, key=lambda each: -each.share):
-        if each.moved_bytes:
-            tooltip = (
-                f"{each.row.name}: {each.row.time_s * 1e3:.3g} ms, {each.flops_s / 1e9:.3g} GFLOP/s"
-            )
-            radius = 3 + 22 * sqrt(max(each.share, 0.0))
-            canvas.dot(each.intensity, each.flops_s, radius, kinds[each.op], tooltip)
-    _legend(canvas, kinds)
-    return canvas.render(x_text=lambda v: f"{v:g}", y_text=lambda v: short_text(int(v)))
+class Bar(Struct, frozen=True):
+    """A bar: its name, its value in bytes or seconds, its colour and the text beside it."""
+
+    name: str
+    value: float
+    colour: str
+    words: str
 
 
-def _kinds(rows: list[TimedRow]) -> dict[str, str]:
-    """A colour per op, slowest ops first; further ops share the last colour."""
-    spent: dict[str, float] = {}
-    for each in rows:
-        spent[each.op] = spent.get(each.op, 0.0) + each.row.time_s
-    ordered = sorted(spent, key=lambda kind: -spent[kind])
-    return {kind: COLOURS[min(n, len(COLOURS) - 1)] for n, kind in enumerate(ordered)}
-
-
-def _legend(canvas: Canvas, kinds: dict[str, str]) -> None:
-    across = float(canvas.left)
-    for kind, colour in list(kinds.items())[: len(COLOURS)]:
-        canvas.parts.append(f'<circle cx="{across + 5:.1f}" cy="{TOP - 6}" r="4" fill="{colour}"/>')
-        canvas.write(across + 13, TOP - 2, kind or "other", TextStyle(size=11))
-        across += 24 + 6.4 * len(kind or "other")
-
-
-def time_bars(report: Report, run: Run) -> str:
-    """Bars of the slowest rows."""
-    rows = sorted(run.rows, key=lambda row: -row.time_s)[:MOST]
-    title = (
-        f"{report.name}, batch {report.batch}: {run.engine}, {run.timing.end_to_end_s * 1e3:.3g} ms"
-    )
-    marks = {"layer": COLOURS[0], "layout": COLOURS[1], "unattributed": GREY}
+def time_bars(report: Report, found: Measurement) -> str:
+    """Bars of the slowest rows of the first run, and the share of the rows left out."""
+    run = found.runs[0]
+    rows = sorted(run.rows, key=lambda row: -row.time_s)
+    shown, rest = rows[:MOST], rows[MOST:]
+    whole = run.timing.end_to_end_s
     bars = [
-        (row.name, max(row.time_s, 0.0) * 1e3, marks[row.kind], f"{row.time_s * 1e3:.3g} ms")
-        for row in rows
+        Bar(row.name, max(row.time_s, 0.0), KINDS[row.kind].colour, seconds_text(row.time_s))
+        for row in shown
     ]
-    return _bars(title, "ms", bars)
+    share = Fraction(sum(row.time_s for row in rest) / whole) if whole else Fraction(0)
+    left_out = f"{counted(len(rest), 'more row')}: {share_text(share)} of the time" if rest else ""
+    kinds = [key for kind, key in KINDS.items() if any(row.kind == kind for row in shown)]
+    keys = tuple(kinds) if len(kinds) > 1 else ()
+    title = f"{run_title(report, run)}, {seconds_text(whole)}"
+    return _bars(Header(title, run_notes(found), keys), SECONDS, bars, left_out)
+
+
+def run_title(report: Report, run: Run) -> str:
+    """Network, batch size, engine and threads of a run."""
+    threads = "1 thread" if run.threads == 1 else f"{run.threads} threads"
+    return f"{report.name}, batch {report.batch}: {run.engine} on {threads}"
+
+
+def run_notes(found: Measurement) -> tuple[str, ...]:
+    """What a plot of the first run leaves out."""
+    run, *others = found.runs
+    notes = []
+    if not run.complete:
+        notes.append("The run ended early: times are of the repeats before that.")
+    if others:
+        names = ", ".join(f"{other.engine} with fusion {other.fusion}" for other in others)
+        notes.append(f"Fusion {run.fusion}. Not drawn: {names}.")
+    return tuple(notes)
 
 
 def activation_bars(report: Report) -> str:
-    """Bars of the layers with the largest outputs."""
-    sizes = {layer.name: sum(tensor.bytes for tensor in layer.outputs) for layer in report.layers
-            if report.memory.written[layer.name]}  # fmt: skip
-    names = sorted(sizes, key=lambda name: -sizes[name])[:MOST]
-    bars = [(name, sizes[name] / 1e6, COLOURS[0], bytes_text(sizes[name])) for name in names]
-    return _bars(f"{report.name}, batch {report.batch}: activations", "MB", bars)
-
-
-def _bars(title: str, unit: str, bars: list[tuple[str, float, str, str]]) -> str:
-    longest = max((value for _, value, _, _ in bars), default=1.0) or 1.0
-    left = min(60 + int(6.2 * max((len(name) for name, *_ in bars), default=1)), WIDTH // 2)
-    height = TOP + BOTTOM + ROW * max(len(bars), 1)
-    canvas = Canvas(
-        title, PlotAxis(0, longest * 1.12, unit), PlotAxis(0, 1, ""), left=left, height=height
+    """Bars of the layers that write most bytes, and the share of the layers left out."""
+    sizes = {layer.name: layer.activation_bytes for layer in report.layers}
+    names = [name for name in sorted(sizes, key=lambda name: -sizes[name]) if sizes[name]][:MOST]
+    bars = [Bar(name, sizes[name], COLOURS[0], bytes_text(sizes[name])) for name in names]
+    total = sum(sizes.values())
+    rest = total - sum(sizes[name] for name in names)
+    count = len(sizes) - len(names)
+    unknown = sum(report.coverage.unknown.values())
+    left_out = ""
+    if count and rest:
+        share = share_text(Fraction(rest, total))
+        left_out = f"{counted(count, 'more layer')}: {share} of the activations, {bytes_text(rest)}"
+    elif count > unknown:
+        left_out = f"{counted(count - unknown, 'more layer')}: no activations of their own"
+    notes = (
+        (f"Activations of {counted(unknown, 'layer')} are unknown and in no share.",)
+        if unknown
+        else ()
     )
-    for n, (name, value, colour, words) in enumerate(bars):
-        top = TOP + n * ROW
-        canvas.bar(value, top + 2, ROW - 5, colour, f"{name}: {words}")
-        room = int((left - 14) / 6.2)
-        short = name if len(name) <= room else name[: room - 1] + "…"
-        canvas.write(left - 6, top + 13, short, TextStyle("end", size=11))
-        across, _ = canvas.at(value, 0)
-        canvas.write(across + 4, top + 13, words, TextStyle("start", GREY, 10))
+    whole = at_least(bytes_text(total), "activations" in report.lower_bounds)
+    title = f"{report.name}, batch {report.batch}: activations, {whole} in all"
+    return _bars(Header(title, notes), BYTES, bars, left_out)
+
+
+def counted(count: int, what: str) -> str:
+    """A count and its noun, in the plural unless it is one."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def share_text(share: Fraction) -> str:
+    """A share in percent; 0% of nothing."""
+    return f"{percent_text(max(share, Fraction(0))) or 0}%"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time in three significant figures."""
+    scale, unit = _unit(seconds, SECONDS)
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def _unit(value: float, units: tuple[tuple[float, str], ...]) -> tuple[float, str]:
+    """The largest unit that the value has at least one of."""
+    return next((each for each in units if value >= each[0]), units[-1])
+
+
+def _bars(
+    header: Header, units: tuple[tuple[float, str], ...], bars: list[Bar], left_out: str
+) -> str:
+    """Horizontal bars with names on the left, and a line on what is left out below the last."""
+    longest = max((bar.value for bar in bars), default=1.0) or 1.0
+    scale, unit = _unit(longest, units)
+    widest = max((text_width(bar.name, 11) for bar in bars), default=0.0)
+    left = MARGIN + 8 + int(min(widest, WIDTH * 0.45))
+    beside = 10 + max((text_width(bar.words, 10) for bar in bars), default=0.0)
+    wide = WIDTH - RIGHT - left
+    what = "time" if units is SECONDS else "activations"
+    x = PlotAxis(0, longest / scale * wide / (wide - beside), f"{what} ({unit})")
+    height = ROW * max(len(bars) + bool(left_out), 1)
+    canvas = Canvas(header, x, PlotAxis(0, 1, ""), left=left, height=height)
+    for n, bar in enumerate(bars):
+        top = canvas.top + n * ROW
+        canvas.bar(bar.value / scale, top + 2, ROW - 5, bar.colour, f"{bar.name}: {bar.words}")
+        name = shortened(bar.name, left - 6 - MARGIN, 11)
+        canvas.write(left - 6, top + 13, name, TextStyle("end", size=11))
+        across, _ = canvas.at(bar.value / scale, 0)
+        canvas.write(across + 4, top + 13, bar.words, TextStyle("start", SOFT, 10))
+    if left_out:
+        canvas.write(left + 4, canvas.bottom - 6, left_out, TextStyle(size=11))
     return canvas.render(x_text=lambda v: f"{v:.3g}")
 
 
 def memory_steps(report: Report) -> str:
     """Bytes of activations alive while each layer runs, with the peak marked."""
-    alive = report.memory.alive_bytes
+    memory = report.memory
+    alive = memory.alive_bytes
     if not alive:
         raise UsageError(f"{report.name}: the network has no layers")
+    scale, unit = _unit(max(alive), BYTES)
     x = PlotAxis(0, len(alive), "layers in execution order")
-    y = PlotAxis(0, max(alive) / 1e6 * 1.1 or 1.0, "MB alive")
-    canvas = Canvas(f"{report.name}, batch {report.batch}: activations alive", x, y)
+    y = PlotAxis(0, max(alive) / scale * 1.1 or 1.0, f"activations alive ({unit})")
+    notes = ["Inputs and activations, without weights."]
+    if not memory.complete:
+        notes.append("Tensors of unknown shape are left out: the bytes are lower bounds.")
+    title = f"{report.name}, batch {report.batch}: activations alive"
+    canvas = Canvas(Header(title, tuple(notes)), x, y)
     points = []
     for n, size in enumerate(alive):
-        points += [(float(n), size / 1e6), (float(n + 1), size / 1e6)]
+        points += [(float(n), size / scale), (float(n + 1), size / scale)]
     canvas.area(points, COLOURS[0])
     canvas.line(points, COLOURS[0])
     at = alive.index(max(alive))
-    words = f"{bytes_text(max(alive))} at {report.memory.peak_node}"
+    words = f"{at_least(bytes_text(max(alive)), not memory.complete)} at {memory.peak_node}"
     side = "start" if at < len(alive) / 2 else "end"
-    canvas.dot(at + 0.5, max(alive) / 1e6, 4, COLOURS[1], words)
-    canvas.text(at + 0.5, max(alive) / 1e6, words, TextStyle(side), dy=-8)
+    canvas.dot(at + 0.5, max(alive) / scale, 4, COLOURS[1], words)
+    canvas.text(at + 0.5, max(alive) / scale, words, TextStyle(side), dy=-8)
     return canvas.render(x_text=lambda v: f"{v:g}", y_text=lambda v: f"{v:.3g}")

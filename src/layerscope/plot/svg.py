@@ -1,4 +1,8 @@
-"""An SVG canvas with axes, lines, dots, bars and texts."""
+"""An SVG canvas: title, notes and legend above axes, lines, dots, bars and texts.
+
+Title, notes and legend are laid out by the width of their texts, and the axes begin under them, so
+that no text covers another.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,13 @@ from math import floor, log10
 from msgspec import Struct
 
 from layerscope.escaping import html as escape
+from layerscope.plot.text_width import flowed, shortened, text_width, wrapped
 
-WIDTH, HEIGHT = 900, 520
-LEFT, RIGHT, TOP, BOTTOM = 90, 20, 46, 60
-INK, GREY, GRID = "#1f2328", "#6e7781", "#e3e6ea"
+WIDTH, HEIGHT = 900, 420  # of the picture, and of the axes alone
+LEFT, RIGHT, BOTTOM = 90, 30, 60
+MARGIN = 20  # left and right of title, notes and legend
+TITLE, LINE, SIZE = 26, 17, 12  # baseline of the title, distance of lines, font size of notes
+INK, SOFT, LINES, GRID = "#1f2328", "#424a53", "#6e7781", "#e3e6ea"
 COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#bf3989", "#9a6700", "#57606a", "#0a7ea4")
 
 Label = Callable[[float], str]
@@ -34,9 +41,7 @@ class PlotAxis(Struct, frozen=True):
     def ticks(self) -> list[float]:
         """Values of the tick marks."""
         if self.log:
-            first, last = floor(log10(self.low)), floor(log10(self.high)) + 1
-            found = [10.0**n for n in range(first, last + 1)]
-            return [value for value in found if self.low <= value <= self.high]
+            return self._decades((1,)) if len(self._decades((1,))) > 2 else self._decades((1, 2, 5))
         span = self.high - self.low
         if span <= 0:
             return [self.low]
@@ -44,6 +49,32 @@ class PlotAxis(Struct, frozen=True):
         step *= next(m for m in (1, 2, 2.5, 5, 10) if span / (step * m) <= 6)
         count = int(span / step + 1e-9)
         return [self.low + n * step for n in range(count + 1)]
+
+    def _decades(self, factors: Sequence[int]) -> list[float]:
+        first, last = floor(log10(self.low)), floor(log10(self.high)) + 1
+        found = [factor * 10.0**n for n in range(first, last + 1) for factor in factors]
+        return [value for value in found if self.low <= value <= self.high]
+
+
+class Key(Struct, frozen=True):
+    """An entry of the legend: a dot of that colour, or a line with that dash pattern."""
+
+    label: str
+    colour: str
+    dash: str | None = None  # None: a dot; "": a solid line
+
+    @property
+    def width(self) -> float:
+        """Pixels of the sample, the label and the gap after them."""
+        return (13 if self.dash is None else 34) + text_width(self.label, 11) + 14
+
+
+class Header(Struct, frozen=True):
+    """What stands above the axes: a title, notes and a legend."""
+
+    title: str
+    notes: tuple[str, ...] = ()
+    keys: tuple[Key, ...] = ()
 
 
 class TextStyle(Struct, frozen=True):
@@ -61,25 +92,56 @@ class Canvas:
     """SVG elements in drawing order, with conversion from values to pixels."""
 
     def __init__(
-        self, title: str, x: PlotAxis, y: PlotAxis, *, left: int = LEFT, height: int = HEIGHT
+        self, header: Header, x: PlotAxis, y: PlotAxis, *, left: int = LEFT, height: int = HEIGHT
     ) -> None:
-        self.x, self.y, self.title = x, y, title
-        self.left, self.height = left, height
+        self.x, self.y, self.left = x, y, left
         self.parts: list[str] = []
+        self.top = self._header(header)
+        self.bottom = self.top + height
+        self.height = self.bottom + BOTTOM
+
+    def _header(self, header: Header) -> int:
+        """Draw title, notes and legend; the result is where the axes begin."""
+        room = WIDTH - 2 * MARGIN
+        title = escape(shortened(header.title, room, 15, bold=True))
+        self.parts.append(
+            f'<text x="{MARGIN}" y="{TITLE}" fill="{INK}" font-size="15" font-weight="600">'
+            f"{title}</text>"
+        )
+        down = TITLE + 2
+        for line in [line for note in header.notes for line in wrapped(note, room, SIZE)]:
+            down += LINE
+            self.write(MARGIN, down, line, TextStyle(colour=SOFT, size=SIZE))
+        positions = list(flowed([key.width for key in header.keys], room))
+        down += LINE if positions else 0
+        for key, (across, row) in zip(header.keys, positions, strict=True):
+            self._key(key, MARGIN + across, down + LINE * row)
+        return down + LINE * max([row for _, row in positions], default=0) + 14
+
+    def _key(self, key: Key, across: float, down: float) -> None:
+        if key.dash is None:
+            self.parts.append(
+                f'<circle cx="{across + 5:.1f}" cy="{down - 4}" r="4" fill="{key.colour}"/>'
+            )
+        else:
+            self.parts.append(
+                f'<line x1="{across:.1f}" x2="{across + 28:.1f}" y1="{down - 4}" y2="{down - 4}" '
+                f'stroke="{key.colour}" stroke-width="1.5"{_dashes(key.dash)}/>'
+            )
+        begin = across + (13 if key.dash is None else 34)
+        self.write(begin, down, key.label, TextStyle(size=11))
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Pixel coordinates of a point."""
         across = self.left + self.x.share(x) * (WIDTH - self.left - RIGHT)
-        return across, self.height - BOTTOM - self.y.share(y) * (self.height - TOP - BOTTOM)
+        return across, self.bottom - self.y.share(y) * (self.bottom - self.top)
 
-    def line(
-        self, points: Sequence[tuple[float, float]], colour: str, dashed: bool = False
-    ) -> None:
+    def line(self, points: Sequence[tuple[float, float]], colour: str, dash: str = "") -> None:
         """A line through points."""
         where = " ".join("{:.1f},{:.1f}".format(*self.at(*point)) for point in points)
-        dash = ' stroke-dasharray="5 4"' if dashed else ""
         self.parts.append(
-            f'<polyline points="{where}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>'
+            f'<polyline points="{where}" fill="none" stroke="{colour}" stroke-width="1.5"'
+            f"{_dashes(dash)}/>"
         )
 
     def area(self, points: Sequence[tuple[float, float]], colour: str) -> None:
@@ -100,9 +162,10 @@ class Canvas:
     def text(
         self, x: float, y: float, words: str, style: TextStyle = PLAIN_TEXT, *, dy: float = 0
     ) -> None:
-        """A text at a point, moved by `dy` pixels."""
+        """A text at a point, moved by `dy` pixels and shortened to end inside the picture."""
         across, down = self.at(x, y)
-        self.write(across, down + dy, words, style)
+        room = across - MARGIN if style.anchor == "end" else WIDTH - MARGIN - across
+        self.write(across, down + dy, shortened(words, room, style.size), style)
 
     def write(self, across: float, down: float, words: str, style: TextStyle = PLAIN_TEXT) -> None:
         """A text at pixel coordinates."""
@@ -123,40 +186,42 @@ class Canvas:
     def render(self, *, x_text: Label | None = None, y_text: Label | None = None) -> str:
         """The SVG document; `x_text` and `y_text` format the tick labels."""
         frame: list[str] = []
-        bottom = self.height - BOTTOM
         for axis, call in ((self.x, x_text), (self.y, y_text)):
             if call is None:
                 continue
-            frame += [self._tick(axis, v, call(v), bottom) for v in axis.ticks()]
+            frame += [self._tick(axis, v, call(v)) for v in axis.ticks()]
         middle = (self.left + WIDTH - RIGHT) / 2
         frame.append(
-            f'<text x="{middle}" y="{self.height - 14}" fill="{GREY}" font-size="12" '
+            f'<text x="{middle}" y="{self.height - 14}" fill="{SOFT}" font-size="12" '
             f'text-anchor="middle">{escape(self.x.title)}</text>'
         )
-        frame.append(
-            f'<text transform="translate(18 {(TOP + bottom) / 2}) rotate(-90)" fill="{GREY}" '
-            f'font-size="12" text-anchor="middle">{escape(self.y.title)}</text>'
-        )
+        if self.y.title:
+            frame.append(
+                f'<text transform="translate(18 {(self.top + self.bottom) / 2}) rotate(-90)" '
+                f'fill="{SOFT}" font-size="12" text-anchor="middle">{escape(self.y.title)}</text>'
+            )
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{self.height}" '
             f'viewBox="0 0 {WIDTH} {self.height}" font-family="system-ui, sans-serif">\n'
-            '<rect width="100%" height="100%" fill="#ffffff"/>\n'
-            f'<text x="{self.left}" y="26" fill="{INK}" font-size="15" font-weight="600">'
-            f"{escape(self.title)}</text>"
+            '<rect width="100%" height="100%" fill="#ffffff"/>'
         )
         return "\n".join([head, *frame, *self.parts, "</svg>"]) + "\n"
 
-    def _tick(self, axis: PlotAxis, value: float, words: str, bottom: float) -> str:
+    def _tick(self, axis: PlotAxis, value: float, words: str) -> str:
         if axis is self.x:
             across, _ = self.at(value, self.y.low)
             return (
-                f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{TOP}" y2="{bottom}" '
-                f'stroke="{GRID}"/><text x="{across:.1f}" y="{bottom + 18}" fill="{GREY}" '
+                f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{self.top}" y2="{self.bottom}" '
+                f'stroke="{GRID}"/><text x="{across:.1f}" y="{self.bottom + 18}" fill="{SOFT}" '
                 f'font-size="11" text-anchor="middle">{escape(words)}</text>'
             )
         _, down = self.at(self.x.low, value)
         return (
             f'<line x1="{self.left}" x2="{WIDTH - RIGHT}" y1="{down:.1f}" y2="{down:.1f}" '
-            f'stroke="{GRID}"/><text x="{self.left - 8}" y="{down + 4:.1f}" fill="{GREY}" '
+            f'stroke="{GRID}"/><text x="{self.left - 8}" y="{down + 4:.1f}" fill="{SOFT}" '
             f'font-size="11" text-anchor="end">{escape(words)}</text>'
         )
+
+
+def _dashes(pattern: str) -> str:
+    return f' stroke-dasharray="{pattern}"' if pattern else ""

@@ -12,11 +12,11 @@ from layerscope.prediction.coefficients import FITTED, SCALED_ERROR, SOURCE
 from layerscope.prediction.features import amounts, features_of
 from layerscope.prediction.floors import Floors, Limits, rest_of_weights
 from layerscope.report import Layer, Report
+from layerscope.report.measurement import STORED_AS
 from layerscope.report.prediction import LayerGuess, Prediction
 from layerscope.version import __version__
 
 NEAREST = "rtx4090-compiled"  # the fitted machine that others are scaled from
-STORED_AS = {"tf32": "fp32"}  # dtypes of products whose tensors have another
 
 
 def machines() -> tuple[str, ...]:

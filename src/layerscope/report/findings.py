@@ -1,68 +1,150 @@
-"""Findings of a report as sentences: layers with most of each figure, and the memory peak."""
+"""Findings of a report as sentences: layers with most of each figure, and the memory peak.
+
+They name the rows of the table that they stand under: layers, modules of a tree that is cut at some
+depth, or groups of layers. A count of layers says of how many: "layer2 (13 of 42 layers)" has 42
+layers, and 13 of them have the figure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import Protocol
+
+from msgspec import Struct
 
 from layerscope.report.numbers import percent_text, short_text
+from layerscope.report.tree import TableRow
 from layerscope.report.types import Layer, Report
 
 FEW_LAYERS, FEW_PARTS = 5, 3  # most names in a sentence
 
-Holder = tuple[str, tuple[str, ...], int]  # layer, paths of the scopes around it, figure
+
+class Holder(Struct, frozen=True):
+    """A row of a table, and its share of one figure."""
+
+    name: str  # in the table
+    paths: tuple[str, ...]  # of the scopes around it, outermost first
+    count: int
+    layers: int = 1  # with the figure
+    size: int = 1  # all its layers
+
+    @property
+    def label(self) -> str:
+        """Its name, with the number of its layers if it stands for several."""
+        return self.name if self.size == 1 else f"{self.name} ({_layers(self.layers, self.size)})"
 
 
-def findings(report: Report, *, own: bool = True) -> tuple[str, ...]:
+def findings(report: Report, *, rows: Sequence[TableRow] = ()) -> tuple[str, ...]:
     """Sentences on activations, parameters, the cost column and the memory peak.
 
-    Activations are exact, or with `own` false those of the convention.
+    They are on single layers, or on the given rows of a table, each layer in one of them.
     """
     counted = report.convention
     has_figure = not counted.is_exact and bool(counted.figure)
-
-    def holders(figure: Callable[[Layer], int]) -> list[Holder]:
-        return [(layer.name, scope_paths(layer), figure(layer)) for layer in report.layers]
-
-    activations = holders(lambda x: x.activations if own else x.convention_activations)
-    if counted.counts_inputs and not own:
-        inputs: list[Holder] = [(tensor.name, (), tensor.elements) for tensor in report.inputs]
-        activations = inputs + activations
-    costs = holders(lambda x: (x.convention_ops or 0) if has_figure else x.ops.mac)
-    figures = (
-        ("activations", activations, "activations"),
-        ("parameters", holders(lambda x: x.params), "params"),
-        (counted.figure if has_figure else "MACs", costs, "macs"),
+    table = _Rows(report, rows)
+    figures: tuple[tuple[str, Callable[[Layer], int], str], ...] = (
+        ("activations", lambda x: x.activations, "activations"),
+        ("parameters", lambda x: x.params, "params"),
+        (
+            counted.figure if has_figure else "MACs",
+            lambda x: (x.convention_ops or 0) if has_figure else x.ops.mac,
+            "macs",
+        ),
     )
     bounds = report.lower_bounds
-    sentences = [
-        _most(figure, [holder for holder in found if holder[2]], " known" if name in bounds else "")
-        for figure, found, name in figures
-        if any(holder[2] for holder in found)
-    ]
+    sentences = []
+    for figure, count, name in figures:
+        holders = table.holders(count)
+        if holders:
+            suffix = " known" if name in bounds else ""
+            sentences.append(most(f"{figure} are", holders, table, suffix))
     if len(report.macs_by_dtype) > 1:
         sentences.append(_precisions(report))
-    return (*sentences, _peak(report)) if report.memory.peak_bytes else tuple(sentences)
+    return (*sentences, _peak(report, table)) if report.memory.peak_bytes else tuple(sentences)
 
 
-def _most(figure: str, holders: Sequence[Holder], suffix: str) -> str:
-    """A few layers with more than half of it, else a scope, else a few parts, else the largest."""
-    total = sum(count for _, _, count in holders)
+class _Rows:
+    """Rows of a table by the layers in them; without rows every layer is one."""
+
+    def __init__(self, report: Report, rows: Sequence[TableRow]) -> None:
+        self.layers = report.layers
+        self.noun = "rows" if rows else "layers"
+        self.row_of = {layer.name: row for row in rows for layer in row.members}
+        self.producers: dict[str, str] = {}  # layers by the tensors that they write
+        if rows:
+            self.producers = {t.name: x.name for x in report.layers for t in x.outputs}
+        self.sizes: dict[str, int] = {}  # layers by scope
+        for layer in report.layers:
+            for path in scope_paths(layer):
+                self.sizes[path] = self.sizes.get(path, 0) + 1
+
+    def name(self, layer: str) -> str:
+        """The name of the row of a layer."""
+        row = self.row_of.get(layer)
+        return layer if row is None else row_name(row)
+
+    def name_of_tensor(self, tensor: str) -> str:
+        """The name of the row that writes a tensor; the tensor's own without rows."""
+        return self.name(self.producers[tensor]) if tensor in self.producers else tensor
+
+    def holders(self, figure: Callable[[Layer], int]) -> list[Holder]:
+        """Rows with some of a figure, in order."""
+        groups: dict[str, list[Layer]] = {}
+        for layer in self.layers:
+            groups.setdefault(self.name(layer.name), []).append(layer)
+        found = []
+        for name, layers in groups.items():
+            count = sum(map(figure, layers))
+            if count:
+                row = self.row_of.get(layers[0].name)
+                paths = scope_paths(layers[0]) if row is None or row.kind != "op" else ()
+                outer = tuple(path for path in paths if path != name)
+                if row is not None and row.kind == "scope":
+                    outer = paths[: row.depth]
+                having = sum(1 for layer in layers if figure(layer))
+                found.append(Holder(name, outer, count, having, len(layers)))
+        return found
+
+
+def row_name(row: TableRow) -> str:
+    """The name of a row in a sentence: full, without the number of layers that an op row has."""
+    return row.label if row.kind == "module" else row.name
+
+
+class Table(Protocol):
+    """What a sentence must know of the table that it stands under."""
+
+    @property
+    def noun(self) -> str:
+        """What its rows are called: rows or layers."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Number of layers by the name of a scope."""
+
+
+def most(figure_is: str, holders: Sequence[Holder], table: Table, suffix: str = "") -> str:
+    """A few rows with more than half of it, else a scope, else a few parts, else the largest.
+
+    `figure_is` is the figure and its verb.
+    """
+    figure = figure_is.rpartition(" ")[0]
+    total = sum(holder.count for holder in holders)
     whole = f"{total:,}{suffix}"
-    layers = {name: count for name, _, count in holders}
-    half = _half(layers)
+    half = half_of(holders)
     if len(half) <= FEW_LAYERS:
-        return f"Most {figure} are in {_listing(half)}: {_share(half, layers)} of {whole}."
-    parts = _innermost(holders, total) or _outermost(holders)
-    half = _half(parts)
-    if len(half) <= FEW_PARTS and len(half) < len(parts):
-        sizes = {name: sum(name in paths for _, paths, _ in holders) for name in half}
-        named = [f"{name} ({size} layers)" if size > 1 else name for name, size in sizes.items()]
-        return f"Most {figure} are in {_listing(named)}: {_share(half, parts)} of {whole}."
-    largest = max(layers, key=layers.__getitem__)
+        named = listing([holder.label for holder in half])
+        return f"Most {figure_is} in {named}: {share_of(half, total)} of {whole}."
+    parts = _innermost(holders, table.sizes) or _outermost(holders, table.sizes)
+    most_parts = half_of(parts)
+    if len(most_parts) <= FEW_PARTS and len(most_parts) < len(parts):
+        named = listing([part.label for part in most_parts])
+        return f"Most {figure_is} in {named}: {share_of(most_parts, total)} of {whole}."
+    largest = max(holders, key=lambda holder: holder.count)
     return (
-        f"No part holds most {figure}: half of {whole} takes {len(_half(layers))} of {len(layers)} "
-        f"layers, the largest being {largest} with {_share([largest], layers)}."
+        f"No part has most {figure}: the {len(half)} largest of {len(holders)} {table.noun} with "
+        f"{figure} have half of {whole}, and {largest.label} has {share_of([largest], total)}."
     )
 
 
@@ -72,52 +154,73 @@ def _precisions(report: Report) -> str:
     return f"MACs by precision: {', '.join(kinds)}."
 
 
-def _half(figures: dict[str, int]) -> list[str]:
-    """The fewest names with more than half of the sum, in their order."""
-    total, covered = sum(figures.values()), 0
+def half_of(holders: Sequence[Holder]) -> list[Holder]:
+    """The fewest with more than half of the sum, in their order."""
+    total, covered = sum(holder.count for holder in holders), 0
     chosen = set()
-    for name in sorted(figures, key=lambda name: -figures[name]):
-        chosen.add(name)
-        covered += figures[name]
+    for n in sorted(range(len(holders)), key=lambda n: -holders[n].count):
+        chosen.add(n)
+        covered += holders[n].count
         if 2 * covered > total:
             break
-    return [name for name in figures if name in chosen]
+    return [holder for n, holder in enumerate(holders) if n in chosen]
 
 
-def _innermost(holders: Sequence[Holder], total: int) -> dict[str, int]:
+def _innermost(holders: Sequence[Holder], sizes: Mapping[str, int]) -> list[Holder]:
     """The deepest scope with more than half but not all of the total, and the rest."""
-    sums: dict[str, int] = {}
-    depths: dict[str, int] = {}
-    for _, paths, count in holders:
-        for depth, path in enumerate(paths):
-            sums[path] = sums.get(path, 0) + count
-            depths[path] = depth
-    most = [path for path, count in sums.items() if total < 2 * count < 2 * total]
-    if not most:
-        return {}
-    scope = max(most, key=depths.__getitem__)
-    return {scope: sums[scope], "": total - sums[scope]}
+    total = sum(holder.count for holder in holders)
+    depths = {path: n for holder in holders for n, path in enumerate(holder.paths)}
+    scopes = _summed(holders, lambda holder: holder.paths, sizes)
+    found = [scope for scope in scopes if total < 2 * scope.count < 2 * total]
+    if not found:
+        return []
+    scope = max(found, key=lambda scope: depths[scope.name])
+    return [scope, Holder("", (), total - scope.count)]
 
 
-def _outermost(holders: Sequence[Holder]) -> dict[str, int]:
-    """The top-level parts of the network: scopes, and layers outside of any."""
-    sums: dict[str, int] = {}
-    for name, paths, count in holders:
-        part = paths[0] if paths else name
-        sums[part] = sums.get(part, 0) + count
-    return sums
+def _outermost(holders: Sequence[Holder], sizes: Mapping[str, int]) -> list[Holder]:
+    """The top-level parts of the network: scopes, and rows outside of any."""
+    return _summed(holders, lambda holder: holder.paths[:1] or (holder.name,), sizes)
 
 
-def _peak(report: Report) -> str:
+def _summed(
+    holders: Iterable[Holder],
+    keys: Callable[[Holder], Sequence[str]],
+    sizes: Mapping[str, int],
+) -> list[Holder]:
+    """Sums of holders by key, in order of first use."""
+    sums: dict[str, tuple[int, int, int]] = {}
+    for holder in holders:
+        for key in keys(holder):
+            count, layers, size = sums.get(key, (0, 0, 0))
+            sums[key] = count + holder.count, layers + holder.layers, size + holder.size
+    return [
+        Holder(name, (), count, layers, max(sizes.get(name, size), size))
+        for name, (count, layers, size) in sums.items()
+    ]
+
+
+def _layers(some: int, size: int) -> str:
+    return f"all {size} layers" if some == size else f"{some} of {size} layers"
+
+
+def _peak(report: Report, table: _Rows) -> str:
+    """Where memory peaks and what is alive there, by rows of the table."""
     memory = report.memory
-    alive = [(name, size) for name, size in memory.peak_alive if size]
+    sizes: dict[str, int] = {}
+    for name, size in memory.peak_alive:
+        if size:
+            row = table.name_of_tensor(name)
+            sizes[row] = sizes.get(row, 0) + size
+    alive = sorted(sizes.items(), key=lambda item: -item[1])
     parts = [f"{name} {_percent(size, memory.peak_bytes)}" for name, size in alive[:FEW_PARTS]]
     if len(alive) > FEW_PARTS:
         parts.append(f"{len(alive) - FEW_PARTS} more")
     least = "" if memory.complete else "at least "
+    row = table.name(memory.peak_node)
+    where = memory.peak_node if row == memory.peak_node else f"{memory.peak_node}, in {row}"
     return (
-        f"Memory peaks at {memory.peak_node}, with {least}{memory.peak_bytes:,} bytes alive: "
-        f"{_listing(parts)}."
+        f"Memory peaks at {where}, with {least}{memory.peak_bytes:,} bytes alive: {listing(parts)}."
     )
 
 
@@ -128,12 +231,14 @@ def scope_paths(layer: Layer) -> tuple[str, ...]:
     return tuple(separator.join(scope[: end + 1]) for end in range(len(scope)))
 
 
-def _listing(items: Sequence[str]) -> str:
+def listing(items: Sequence[str]) -> str:
+    """Items separated by commas, the last by "and"."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def _share(names: Sequence[str], figures: dict[str, int]) -> str:
-    return _percent(sum(figures[name] for name in names), sum(figures.values()))
+def share_of(holders: Sequence[Holder], total: int) -> str:
+    """The share of a total that these have, in percent."""
+    return _percent(sum(holder.count for holder in holders), total)
 
 
 def _percent(part: int, total: int) -> str:

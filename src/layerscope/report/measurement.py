@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["layer", "layout", "unattributed"]
 Fusion = Literal["on", "off"]
+STORED_AS = {"tf32": "fp32"}  # dtypes of products whose tensors have another
 
 
 class Rate(Struct, frozen=True):

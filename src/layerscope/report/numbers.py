@@ -63,6 +63,12 @@ def bytes_text(value: int | Fraction) -> str:
     return f"{text[:-1]} {text[-1]}B"
 
 
+def rate_text(value: float, unit: str) -> str:
+    """A rate in three significant figures, such as 19.5 TFLOP/s."""
+    text = short_text(int(value))
+    return f"{text[:-1]} {text[-1]}{unit}" if text[-1:].isalpha() else f"{text} {unit}"
+
+
 def percent_text(share: int | Fraction | None) -> str:
     """One decimal; blank for nothing, <0.1 for what would print as 0.0."""
     if not share:

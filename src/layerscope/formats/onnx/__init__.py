@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from layerscope.codecs.protobuf import VARINT, Wire, mapped
 from layerscope.errors import FormatError, ShapeError, UsageError
@@ -18,6 +19,10 @@ from layerscope.graph.types import Graph, Shape, Source, Tensor
 
 IR_VERSION, PRODUCER, GRAPH, OPSETS = 1, 2, 7, 8
 FIELDS = range(1, 27)
+# Tag and length of a graph, of its first node, and of that node's first input or output.
+GRAPH_FIRST = re.compile(
+    rb"\x3a[\x80-\xff]{0,9}[\x00-\x7f]\x0a[\x80-\xff]{0,4}[\x01-\x7f][\x0a\x12]"
+)
 
 
 def recognise(head: bytes) -> bool:
@@ -33,8 +38,13 @@ def recognise(head: bytes) -> bool:
     except FormatError as error:  # where the head ends
         if "are left" not in str(error) and "cut off" not in str(error):
             return False
-        return IR_VERSION in seen
+        return IR_VERSION in seen or _begins_with_graph(head)
     return IR_VERSION in seen and GRAPH in seen
+
+
+def _begins_with_graph(head: bytes) -> bool:
+    """Whether a file begins with a graph, and that with a node: other writers order fields so."""
+    return GRAPH_FIRST.match(head) is not None
 
 
 def read(path: str, options: ReadOptions) -> Graph:

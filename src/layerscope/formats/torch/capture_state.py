@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from layerscope.formats.torch.dtypes import NAMES
 from layerscope.formats.torch.grads import plain_grad
 from layerscope.formats.torch.packed import Packs
 from layerscope.formats.torch.tensors import TensorMeta
 from layerscope.formats.torch.torch_types import Rule, Torch
 from layerscope.formats.torch.tracking import Tracker
+from layerscope.graph.dtype_names import TORCH_NAMES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,7 +75,7 @@ class Capture:
         self.float_dtypes = frozenset((torch.float32, torch.float16, torch.bfloat16, torch.float64))
         self.index_dtypes = frozenset((torch.int64, torch.int32, torch.bool))
         self.dtypes = {
-            own: getattr(torch, name) for name, own in reversed(NAMES.items())
+            own: getattr(torch, name) for name, own in reversed(TORCH_NAMES.items())
             if hasattr(torch, name)
         }  # by layerscope's names  # fmt: skip
         self.plain_grad = plain_grad(torch, tracker.grads)

@@ -7,7 +7,7 @@ from math import prod
 from layerscope.codecs.pickles import PickleValue
 from layerscope.errors import FormatError
 from layerscope.formats.torch.checkpoints.stored_array import StoredArray, array_bytes, check_sizes
-from layerscope.formats.torch.dtypes import NAMES
+from layerscope.graph.dtype_names import TORCH_NAMES
 from layerscope.graph.types import DTYPE_BITS, Shape, storage_bytes
 from layerscope.limits import NAME_CHARACTERS, NAME_DEPTH, plain
 
@@ -109,8 +109,8 @@ class TensorUnpickler:
     def _name(self, module: str, name: str) -> PickledName:
         if module in ("torch", "torch.storage", "torch.cuda") and name in STORAGES:
             return PickledName("storage", name, STORAGES[name])
-        if module == "torch" and name in NAMES:
-            return PickledName("dtype", name, NAMES[name])
+        if module == "torch" and name in TORCH_NAMES:
+            return PickledName("dtype", name, TORCH_NAMES[name])
         if module == "torch._utils" and (name in TENSORS or name in REBUILT):
             return PickledName("tensor" if name in TENSORS else REBUILT[name], name)
         if module == "torch._tensor" and name == "_rebuild_from_type_v2":
