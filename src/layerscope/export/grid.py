@@ -28,12 +28,13 @@ def named(text: str) -> Cell:
 
 
 class TimeView(Struct, frozen=True):
-    """How a table of layer times is printed: width to fit, colours, sorted by time, first rows."""
+    """How layer times are printed: width to fit, colours, sorted by time, first rows, stamp."""
 
     width: int | None = None
     style: Style = plain
     sort: bool = False
     top: int | None = None
+    stamp: bool = True
 
 
 Rows = Sequence[Sequence[Cell]]

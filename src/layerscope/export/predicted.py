@@ -11,12 +11,12 @@ from layerscope.errors import UnknownName
 from layerscope.escaping import csv_cell, json_text
 from layerscope.export.footer import stamps
 from layerscope.export.grid import Cell, TimeView, lay_out, markdown, named
-from layerscope.export.measured import time_text
+from layerscope.export.run_lines import AT_LEAST, AT_MOST, UNKNOWN, energy_lines, time_text
+from layerscope.report.measurement import Energy
 from layerscope.report.numbers import bytes_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
 FORMS = ("text", "markdown", "csv", "json")
-UNKNOWN, AT_LEAST, AT_MOST = "?", "≥ ", "≤ "
 
 
 class IntervalJson(Struct, frozen=True):
@@ -45,6 +45,7 @@ class PredictionJson(Struct, frozen=True):
     source: str
     notes: tuple[str, ...]
     version: str
+    energy: Energy | None  # an upper bound, by the watts of the machine's data sheet
 
 
 def write(
@@ -138,6 +139,7 @@ def lines_of(found: Prediction) -> list[str]:
     return [
         *lines,
         f"Peak activation memory {bytes_text(found.peak_bytes)} without fusion.",
+        *energy_lines(found.energy),
         *found.notes,
         f"layerscope {found.version} · {found.machine} · {found.engine} · fitted on {found.source}",
     ]
@@ -160,5 +162,6 @@ def _json(found: Prediction) -> str:
         source=found.source,
         notes=found.notes,
         version=found.version,
+        energy=found.energy,
     )
     return json_text(document)

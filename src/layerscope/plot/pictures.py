@@ -7,9 +7,9 @@ from math import sqrt
 from layerscope.errors import UsageError
 from layerscope.plot.svg import BOTTOM, COLOURS, GREY, TOP, WIDTH, Canvas, PlotAxis, TextStyle
 from layerscope.report import Report
-from layerscope.report.measurement import Machine, Run
+from layerscope.report.measurement import Machine, Run, total_s
 from layerscope.report.numbers import bytes_text, short_text
-from layerscope.report.timed import TimedRow, timed
+from layerscope.report.timed import TimedRow, longest_first, threads_of, timed
 
 MOST = 25  # bars
 ROW = 19  # pixels of a bar and the room around it
@@ -17,16 +17,20 @@ ROW = 19  # pixels of a bar and the room around it
 
 def roofline(report: Report, run: Run, machine: Machine | None) -> str:
     """Every row as a dot with the area of its time, under the peak and the bandwidths."""
-    rows = [each for each in timed(report, run, machine) if each.flops and each.row.time_s > 0]
+    rows = [each for each in timed(report, run, machine) if each.flops and each.flops_s]
     if not rows:
-        raise UsageError(f"{report.name}: no layer has FLOPs, so there is no roofline")
-    peak = machine.peak(report.float_dtype, run.threads) if machine else None
-    levels = [machine.level(name, run.threads) for name in ("L2", "L3", "DRAM")] if machine else []
-    rates = [each.flops_s for each in rows] + ([peak.flops.best] if peak else [])
+        raise UsageError(f"{report.name}: no layer has FLOPs and a time, so there is no roofline")
+    peak = machine.peak(report.float_dtype, threads_of(run, machine)) if machine else None
+    levels = []
+    if machine:
+        threads = threads_of(run, machine)
+        levels = [machine.level(name, threads) for name in ("L2", "L3", "DRAM")]
+    rates = [each.flops_s or 0.0 for each in rows] + ([peak.flops.best] if peak else [])
     dense = [each.intensity for each in rows if each.moved_bytes]
     x = PlotAxis(min(dense) / 1.6, max(max(dense) * 1.6, 64), "FLOP per byte", log=True)
     y = PlotAxis(min(rates) / 1.6, max(rates) * 1.6, "FLOP/s", log=True)
-    title = f"{report.name}, batch {report.batch}: {run.engine} on {run.threads} threads"
+    on = "" if run.threads is None else f" on {run.threads} threads"
+    title = f"{report.name}, batch {report.batch}: {run.engine}{on}"
     canvas = Canvas(title, x, y)
     top = peak.flops.best if peak else max(rates)
     if peak:
@@ -44,13 +48,14 @@ def roofline(report: Report, run: Run, machine: Machine | None) -> str:
             dy = 18 if level.name == "DRAM" else -8
             canvas.text(begin, begin * rate, words, TextStyle("start", GREY, 11), dy=dy)
     kinds = _kinds(rows)
-    for each in sorted(rows, key=lambda each: -each.share):
-        if each.moved_bytes:
-            tooltip = (
-                f"{each.row.name}: {each.row.time_s * 1e3:.3g} ms, {each.flops_s / 1e9:.3g} GFLOP/s"
-            )
-            radius = 3 + 22 * sqrt(max(each.share, 0.0))
-            canvas.dot(each.intensity, each.flops_s, radius, kinds[each.op], tooltip)
+    spent = total_s(run.rows)
+    for each in sorted(rows, key=lambda each: longest_first(each.row)):
+        seconds, speed = each.row.time_s, each.flops_s
+        if each.moved_bytes and seconds is not None and speed is not None:
+            tooltip = f"{each.row.name}: {seconds * 1e3:.3g} ms, {speed / 1e9:.3g} GFLOP/s"
+            share = seconds / spent if each.share is None else each.share
+            radius = 3 + 22 * sqrt(max(share, 0.0))
+            canvas.dot(each.intensity, speed, radius, kinds[each.op], tooltip)
     _legend(canvas, kinds)
     return canvas.render(x_text=lambda v: f"{v:g}", y_text=lambda v: short_text(int(v)))
 
@@ -59,7 +64,7 @@ def _kinds(rows: list[TimedRow]) -> dict[str, str]:
     """A colour per op, slowest ops first; further ops share the last colour."""
     spent: dict[str, float] = {}
     for each in rows:
-        spent[each.op] = spent.get(each.op, 0.0) + each.row.time_s
+        spent[each.op] = spent.get(each.op, 0.0) + (each.row.time_s or 0.0)
     ordered = sorted(spent, key=lambda kind: -spent[kind])
     return {kind: COLOURS[min(n, len(COLOURS) - 1)] for n, kind in enumerate(ordered)}
 
@@ -74,15 +79,15 @@ def _legend(canvas: Canvas, kinds: dict[str, str]) -> None:
 
 def time_bars(report: Report, run: Run) -> str:
     """Bars of the slowest rows."""
-    rows = sorted(run.rows, key=lambda row: -row.time_s)[:MOST]
-    title = (
-        f"{report.name}, batch {report.batch}: {run.engine}, {run.timing.end_to_end_s * 1e3:.3g} ms"
-    )
+    known = [(row, row.time_s * 1e3) for row in run.rows if row.time_s is not None]
+    known.sort(key=lambda pair: -pair[1])
+    whole = run.timing.end_to_end_s
+    took = "end to end unknown" if whole is None else f"{whole * 1e3:.3g} ms"
+    missing = len(run.rows) - len(known)
+    without = f"; {missing} layers without a time" if missing else ""
+    title = f"{report.name}, batch {report.batch}: {run.engine}, {took}{without}"
     marks = {"layer": COLOURS[0], "layout": COLOURS[1], "unattributed": GREY}
-    bars = [
-        (row.name, max(row.time_s, 0.0) * 1e3, marks[row.kind], f"{row.time_s * 1e3:.3g} ms")
-        for row in rows
-    ]
+    bars = [(row.name, max(ms, 0.0), marks[row.kind], f"{ms:.3g} ms") for row, ms in known[:MOST]]
     return _bars(title, "ms", bars)
 
 
