@@ -22,7 +22,7 @@ import msgspec
 from layerscope.api import analyze, load
 from layerscope.cli.network import parse_dims
 from layerscope.errors import LayerscopeError
-from layerscope.export import run_json
+from layerscope.export import measured, run_json
 from layerscope.formats import DEFAULTS, ReadOptions, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
@@ -32,8 +32,9 @@ from layerscope.formats.torch.model_names import hugging_face
 from layerscope.graph.serialize import from_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
+from layerscope.notations import boda
 from layerscope.plot import pictures
-from layerscope.report import budget_file, quantities
+from layerscope.report import budget_file, given_run, quantities, times_file
 from layerscope.report.budgets import judge
 from layerscope.report.measurement import Measurement
 
@@ -241,6 +242,23 @@ def fuzz_budget(data: bytes) -> None:
     _read(data, ".toml", read)
 
 
+def fuzz_times(data: bytes) -> None:
+    """Read the bytes as times of layers, and print the run of them in every form."""
+    report = _report()
+
+    def read(path: str) -> None:
+        found = times_file.read(path)
+        numbers = [*found.seconds.values(), found.runtime_s or 0.0]
+        assert all(0 <= number <= quantities.SECONDS[1] for number in numbers), numbers
+        run = given_run.run_of(found, report, given_run.Given(power_w=5.0))
+        kept = Measurement("lenet5", {}, 1, "fp32", (run,), None, "1", "")
+        for form in measured.FORMS:
+            measured.write(kept, report, form)
+        boda.write(report, run=run)
+
+    _read(data, ".csv", read)
+
+
 def _report() -> Any:
     if not _REPORTS:
         _REPORTS.append(analyze("lenet5"))
@@ -278,5 +296,5 @@ TARGETS = {
     "prototxt": fuzz_prototxt, "protobuf": fuzz_protobuf, "onnx": fuzz_onnx, "mat5": fuzz_mat5,
     "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
     "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
-    "budget": fuzz_budget,
+    "budget": fuzz_budget, "times": fuzz_times,
 }  # fmt: skip

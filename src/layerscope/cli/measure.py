@@ -26,6 +26,8 @@ from layerscope.cli.output import (
     wrapped,
 )
 from layerscope.errors import LayerscopeError, UnknownName, UsageError
+from layerscope.export.text import plain
+from layerscope.report.quantities import watts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +54,7 @@ The roofline columns need `layerscope machine` to have been run once.
 
 
 # options of show that apply to a run
-SHOW_OPTIONS = ("parts", "top", "sort", "no_stamp", "strict")
+SHOW_OPTIONS = ("parts", "top", "sort", "no_stamp", "strict", "power")
 
 
 class RowOptions(TypedDict):
@@ -61,6 +63,7 @@ class RowOptions(TypedDict):
     parts: str | None
     top: int | None
     sort: bool
+    no_stamp: bool
 
 
 class MeasureCommandOptions(NetworkOptions, RowOptions):
@@ -116,10 +119,12 @@ class Interrupted(LayerscopeError):
 @click.option(
     "--parts",
     metavar="A,B,…",
-    help="Parts of boda: layers, info, totals, profile, timers.  [default: all]",
+    help="Parts of boda: layers, info, totals, backward, profile, timers.  "
+    "[default: all but backward]",
 )
 @click.option("--sort", is_flag=True, help="Sort by time, longest first.")
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
+@click.option("--no-stamp", is_flag=True, help="Leave out the stamp and notes under the table.")
 @click.option(
     "--output",
     "-o",
@@ -135,7 +140,7 @@ def command(
 
     if form is not None and form not in FORMS:
         raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)}")
-    _check(form, options)
+    check_rows(form, options)
     show = progress_bar()
     try:
         report, found = measure_with_report(
@@ -157,21 +162,22 @@ def command(
         show("", 1, 1)
     writes_run = output is not None and os.path.splitext(output)[1].lower() == ".json"
     if writes_run and form in (None, "json"):
-        deliver(_render(found, report, "json", options, to_file=True), output, "json")
+        deliver(render_run(found, report, "json", options, to_file=True), output, "json")
         if form is None:
-            deliver(_render(found, report, "text", options, to_file=False), None)
+            deliver(render_run(found, report, "text", options, to_file=False), None)
     elif writes_run:
-        deliver(_render(found, report, "json", options, to_file=True), output, "json")
+        deliver(render_run(found, report, "json", options, to_file=True), output, "json")
         shown = form or "text"
-        deliver(_render(found, report, shown, options, to_file=False), None, shown)
+        deliver(render_run(found, report, shown, options, to_file=False), None, shown)
     else:
         form = form or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
-        deliver(_render(found, report, form, options, to_file=bool(output)), output, form)
+        deliver(render_run(found, report, form, options, to_file=bool(output)), output, form)
     report_cache_problems()
     _raise_failure(found)
 
 
-def _check(form: str | None, options: RowOptions) -> None:
+def check_rows(form: str | None, options: RowOptions) -> None:
+    """Raise for rows or parts that a form does not have."""
     if options["parts"] is not None and form != "boda":
         raise UsageError("--parts needs --as boda")
     if options["top"] is not None and options["top"] < 1:
@@ -211,34 +217,53 @@ def show_run(
         "parts": None if parts is None else str(parts),
         "top": top if isinstance(top, int) else None,
         "sort": sort is not None,
+        "no_stamp": bool(options["no_stamp"]),
     }
-    _check(form, rows)
+    check_rows(form, rows)
     if sort not in (None, "time"):
         raise UsageError(f"--sort {sort}: rows of a run are sorted by time")
     with reading_run(path):
         report = analyze(from_plain(found.graph))
-        text = _render(found, report, form, rows, to_file=bool(output))
+        if isinstance(power := options["power"], float):
+            found = _at_power(found, watts(power, "--power"))
+        text = render_run(found, report, form, rows, to_file=bool(output))
     deliver(text, output, form)
 
 
-def _render(
+def _at_power(found: Measurement, power_w: float) -> Measurement:
+    """The measurement with the energy of each run at that power."""
+    from layerscope.report.given_run import Given
+
+    given = Given(power_w=power_w)
+    runs = [replace(run, energy=given.energy(run.timing.end_to_end_s)) for run in found.runs]
+    return replace(found, runs=tuple(runs))
+
+
+def render_run(
     found: Measurement, report: Report, form: str, options: RowOptions, *, to_file: bool
 ) -> str:
+    """A measurement in one of FORMS."""
+    from layerscope.export.footer import COMMENTS, escape_for, stamps
+    from layerscope.export.grid import TimeView
+    from layerscope.export.measured import write
+    from layerscope.export.run_lines import facts
+
+    stamp = not options["no_stamp"]
     if form == "boda":
         from layerscope.conventions import convention
         from layerscope.notations.boda import write as write_boda
 
         counted = replace(report, convention=convention("boda"))
         texts = [write_boda(counted, options["parts"], run=run) for run in found.runs]
-        return "\n".join(texts)
-    from layerscope.export.grid import TimeView
-    from layerscope.export.measured import write
+        below = [stamps(facts(found, report), form)] if stamp else []
+        return "\n".join([*texts, *below])
 
-    view = TimeView(sort=options["sort"], top=options["top"])
-    if form == "text":
-        width, style = terminal(to_file)
-        view = TimeView(width, style, options["sort"], options["top"])
+    width, style = terminal(to_file) if form == "text" else (None, plain)
+    view = TimeView(width, style, options["sort"], options["top"], stamp)
     text = write(found, report, form, view)
+    if form == "csv" and stamp:
+        escape = escape_for(form)
+        return text + "".join(f"{COMMENTS[form]}{escape(x)}\n" for x in facts(found, report))
     if form == "json":
         return text
     if view.width:

@@ -24,6 +24,7 @@ from layerscope.graph.serialize import to_plain
 from layerscope.interrupts import acknowledge, scratch_folder
 from layerscope.report import Report
 from layerscope.report.measurement import Machine, Measurement, Run, Timer
+from layerscope.report.quantities import watts
 from layerscope.report.timed import timed
 from layerscope.version import __version__
 
@@ -56,8 +57,8 @@ class MeasureRequest(Struct, frozen=True):
         if not LEAST_RUNS <= self.runs <= MOST_RUNS:
             raise UsageError(f"--runs {self.runs}, expected {LEAST_RUNS} to {MOST_RUNS:,}")
         threads = threads_of(self.threads)
-        if self.power_w is not None and self.power_w <= 0:
-            raise UsageError(f"--power {self.power_w}, expected watts")
+        if self.power_w is not None:
+            watts(self.power_w, "--power")
         return [
             (name, MeasureOptions(threads, self.runs, fusion, self.power_w))
             for name in names

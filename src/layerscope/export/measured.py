@@ -45,7 +45,7 @@ def write(
     if form == "json":
         return write_json(measurement, report)
     if form == "csv":
-        return _csv(measurement, report)
+        return _csv(measurement, report, view)
     if form not in FORMS:
         raise UnknownName("form", form, FORMS, f"; choose from {', '.join(FORMS)} or boda")
     blocks = []
@@ -73,12 +73,10 @@ def _cells(rows: list[TimedRow], run: Run, top: int | None) -> list[list[Cell]]:
     if top is not None and top < len(rows):
         rest = total_s(each.row for each in rows[top:])
         sign = AT_LEAST if any(each.row.time_s is None for each in rows[top:]) else ""
-        share = _percent(rest / whole) if whole else UNKNOWN
+        share = sign + _percent(rest / whole) if whole else UNKNOWN
         blank = [Cell("")] * (len(HEAD) - 4)
         words = f"{len(rows) - top} more rows"
-        table.append(
-            [named(words), named(""), Cell(sign + time_text(rest)), Cell(sign + share), *blank]
-        )
+        table.append([named(words), named(""), Cell(sign + time_text(rest)), Cell(share), *blank])
     flops = sum(each.flops for each in rows)
     moved = sum(each.moved_bytes for each in rows)
     table.append(
@@ -106,7 +104,7 @@ def _row(each: TimedRow) -> list[Cell]:
         named(each.op or each.row.kind),
         Cell(time_text(each.row.time_s)),
         Cell(_percent(each.share)),
-        Cell(_percent(each.cumulative)),
+        Cell(_cumulative(each)),
         Cell(rate_text(each.flops_s) if layer else ""),
         Cell(rate_text(each.bytes_s) if layer else ""),
         Cell(ratio_text(Fraction(each.intensity)) if layer and each.moved_bytes else ""),
@@ -116,11 +114,23 @@ def _row(each: TimedRow) -> list[Cell]:
     ]
 
 
+def _cumulative(each: TimedRow) -> str:
+    sign = AT_LEAST if each.bound and each.cumulative is not None else ""
+    return sign + _percent(each.cumulative)
+
+
 def _percent(share: float | None) -> str:
     return UNKNOWN if share is None else f"{share * 100:.1f}"
 
 
-def _csv(measurement: Measurement, report: Report) -> str:
+def _bounded(each: TimedRow) -> object:
+    """The cumulative share for csv, with the sign of a lower bound."""
+    if each.cumulative is None or not each.bound:
+        return each.cumulative
+    return f"{AT_LEAST.strip()}{each.cumulative!r}"
+
+
+def _csv(measurement: Measurement, report: Report, view: TimeView) -> str:
     import csv
     import io
 
@@ -128,14 +138,14 @@ def _csv(measurement: Measurement, report: Report) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("engine", "fusion", *CSV))
     for run in measurement.runs:
-        for each in timed(report, run, measurement.machine):
+        for each in timed(report, run, measurement.machine, sort=view.sort)[: view.top]:
             row, gemm, roof = each.row, each.gemm, each.roof
             unknown = UNKNOWN if row.time_s is None else ""
             writer.writerow(
                 csv_cell(UNKNOWN if value is None else value)
                 for value in (
                     run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
-                    row.time_s, row.min_s, row.median_s, each.share, each.cumulative, each.flops,
+                    row.time_s, row.min_s, row.median_s, each.share, _bounded(each), each.flops,
                     each.moved_bytes, giga(each.flops_s), giga(each.bytes_s), each.intensity,
                     *((gemm.m, gemm.n, gemm.k, gemm.count) if gemm else ("", "", "", "")),
                     roof.name if roof else unknown, roof.share if roof else unknown,

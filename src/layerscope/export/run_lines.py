@@ -40,12 +40,13 @@ def _conditions(run: Run) -> str:
     return ", ".join(known) + (f", {listed} unknown" if missing else "")
 
 
-def facts(measurement: Measurement) -> list[str]:
+def facts(measurement: Measurement, report: Report) -> list[str]:
     """Lines under a notation printed from runs: energy, notes, engines that failed, the stamp."""
     lines = [
         line for run in measurement.runs for line in (*energy_lines(run.energy), *notes_of(run))
     ]
-    return [*dict.fromkeys(lines), *measurement.failures, stamp(measurement)]
+    coverage = (str(report.coverage),) if report.coverage.unknown else ()
+    return [*dict.fromkeys(lines), *measurement.failures, *coverage, stamp(measurement)]
 
 
 def rate_text(value: float | None) -> str:

@@ -19,23 +19,29 @@ def side_by_side(measurement: Measurement, report: Report, view: TimeView, form:
     for members in joined:
         times = [sum(set_time(each, members)) for each in keyed]
         bounds = [not missing.isdisjoint(members) for missing in untimed]
-        whole_times = [t for t, bound in zip(times, bounds, strict=True) if t > 0 and not bound]
-        least = min(whole_times, default=0.0)
+        least = _fastest(times, bounds)
         name = " + ".join(members[:2]) + (f" + {len(members) - 2} more" if len(members) > 2 else "")
         cells = [_cell(t, least, bound) for t, bound in zip(times, bounds, strict=True)]
         table.append([named(name), *cells])
     whole = [run.timing.end_to_end_s for run in runs]
-    best = min((t for t in whole if t is not None), default=None)
-    table.append(
-        [named("end to end"),
-         *(Cell(time_text(t) + ("*" if t is not None and t == best else " ")) for t in whole)]
-    )  # fmt: skip
+    best = _fastest([t or 0.0 for t in whole], [t is None for t in whole])
+    ends = [Cell(time_text(t) + ("*" if t is not None and t == best else " ")) for t in whole]
+    table.append([named("end to end"), *ends])
     text = markdown(table) if form == "markdown" else lay_out(table, view.width, view.style)
     lines = [fusing(runs, report)] if {run.fusion for run in runs} == {"on", "off"} else []
     return text + "".join(f"\n{line}\n" for line in lines if line)
 
 
-def _cell(seconds: float, least: float, bound: bool) -> Cell:
+def _fastest(times: list[float], bounds: list[bool]) -> float | None:
+    """The shortest time; None if a lower bound is below it, or if no time is known."""
+    pairs = list(zip(times, bounds, strict=True))
+    least = min((t for t, bound in pairs if t > 0 and not bound), default=None)
+    if least is None or any(bound and t < least for t, bound in pairs):
+        return None
+    return least
+
+
+def _cell(seconds: float, least: float | None, bound: bool) -> Cell:
     """The time of a group of layers; `bound`: some of them have no time."""
     if bound:
         return Cell(f"{AT_LEAST}{time_text(seconds)} " if seconds else f"{UNKNOWN} ")

@@ -33,6 +33,7 @@ class TimedRow(Struct, frozen=True):
     share: float | None
     cumulative: float | None
     roof: Roof | None
+    bound: bool = False  # `cumulative` lacks unknown times, so it is a lower bound
 
     @property
     def moved_bytes(self) -> int:
@@ -84,9 +85,10 @@ def timed(
         threads = threads_of(run, machine)
         roofline = Roofline(machine, threads, report.float_dtype, report.totals.param_bytes)
     found = []
-    elapsed = 0.0
+    elapsed, unknown = 0.0, False
     for row in rows:
         elapsed += row.time_s or 0.0
+        unknown = unknown or row.time_s is None
         layers = [report.by_name[name] for name in row.layers if name in report.by_name]
         if row.kind != "layer":
             layers = []
@@ -110,6 +112,7 @@ def timed(
                 row.time_s / whole if whole and row.time_s is not None else None,
                 elapsed / whole if whole and row.time_s is not None else None,
                 roof,
+                unknown,
             )
         )
     return found
