@@ -203,4 +203,19 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '            raise UsageError(f"{file}: {key} is no table, expected {TABLE}")\n', "",
         ),
     ),
+    "times": (
+        Fault(
+            "a time below 0", "report/quantities.py",
+            "    if not (low <= number <= high or (zero and number == 0)):\n",
+            "    if not number <= high:\n",
+        ),
+        Fault(
+            "a time that is no number", "report/times_file.py",
+            "        if not isinstance(value, _Number):\n", "        if value is None:\n",
+        ),
+        Fault(
+            "a sum of another layer's time", "report/times_file.py",
+            r"(?P=quote)(?P=name)(?P=quote)\s*,\s*0", r"(?P=quote)(?P<name>.*)(?P=quote)\s*,\s*0",
+        ),
+    ),
 }  # fmt: skip

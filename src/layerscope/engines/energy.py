@@ -15,6 +15,7 @@ from msgspec import Struct
 
 ROOT = "/sys/class/powercap"
 PACKAGE = re.compile(r"intel-rapl:[0-9]+")
+DIGITS = re.compile(r"[0-9]{1,20}")  # of a counter of 64 bits
 PART = re.compile(r"intel-rapl:[0-9]+:[0-9]+")
 
 
@@ -89,4 +90,4 @@ def _text(path: str) -> str | None:
 
 def _number(path: str) -> int | None:
     text = _text(path)
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+    return int(text) if text is not None and DIGITS.fullmatch(text) else None
