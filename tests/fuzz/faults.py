@@ -214,8 +214,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             "        if not isinstance(value, _Number):\n", "        if value is None:\n",
         ),
         Fault(
-            "a sum of another layer's time", "report/times_file.py",
-            r"(?P=quote)(?P=name)(?P=quote)\s*,\s*0", r"(?P=quote)(?P<name>.*)(?P=quote)\s*,\s*0",
+            "a runtime of 0", "report/times_file.py",
+            "            if not runtime:\n", "            if runtime is None:\n",
         ),
     ),
 }  # fmt: skip

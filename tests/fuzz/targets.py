@@ -250,6 +250,7 @@ def fuzz_times(data: bytes) -> None:
         found = times_file.read(path)
         numbers = [*found.seconds.values(), found.runtime_s or 0.0]
         assert all(0 <= number <= quantities.SECONDS[1] for number in numbers), numbers
+        assert found.runtime_s is None or found.runtime_s > 0, "no time"
         run = given_run.run_of(found, report, given_run.Given(power_w=5.0))
         kept = Measurement("lenet5", {}, 1, "fp32", (run,), None, "1", "")
         for form in measured.FORMS:
