@@ -86,7 +86,8 @@ def _check(parts: Sequence[str] | str | None, run: Run | None) -> tuple[str, ...
     }
     if parts is None:
         return (*PARTS, *(part for part in MEASURED if has[part]))
-    chosen = tuple(parts.split(",")) if isinstance(parts, str) else tuple(parts)
+    chosen = tuple(parts.split(",") if isinstance(parts, str) else parts)
+    chosen = tuple(part.strip() for part in chosen)
     without = (*PARTS, *MORE)
     for part in chosen:
         if part in MEASURED and not has[part]:
