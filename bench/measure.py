@@ -9,12 +9,14 @@ too, all of it is noisier above 1.05.
 from __future__ import annotations
 
 import sys
+from math import inf
 from statistics import median
 
 import layerscope
 from layerscope.api import measure
 from layerscope.engines.machine import cached_machine, measure_machine
-from layerscope.report.measurement import Run
+from layerscope.report.measurement import Run, total_s
+from layerscope.report.timed import threads_of
 
 NETWORKS = (("nin-nopad", 5, 0.97, 0.05), ("vgg16", 1, 0.97, 0.05), ("resnet50", 1, 0.97, 0.05),
             ("vit_b_16", 1, 0.97, 0.05), ("mobilenet_v2", 1, 0.96, 0.06),
@@ -42,7 +44,7 @@ def main() -> None:
     for name, batch, least, most in NETWORKS:
         report = layerscope.analyze(name, batch=batch)
         runs = [measure(report.graph, runs=15).runs[0] for _ in range(tries)]
-        attributed = max(run.timing.attributed for run in runs)
+        attributed = max(run.timing.attributed or 0.0 for run in runs)
         overhead = min(run.timing.overhead or 0.0 for run in runs)
         pairs = [
             one / other
@@ -50,12 +52,12 @@ def main() -> None:
             for one, other in zip(run.timing.runs_s, run.timing.unprofiled_s, strict=True)
         ]
         least_plain = min(run.timing.unprofiled_min_s or 0.0 for run in runs)
-        run = min(runs, key=lambda run: run.timing.end_to_end_s)
-        whole = sum(row.time_s for row in run.rows) / run.timing.end_to_end_s
+        run = min(runs, key=lambda run: run.timing.end_to_end_s or inf)
+        whole = total_s(run.rows) / (run.timing.end_to_end_s or inf)
         mapped = all(one_to_one(report, each) for each in runs)
         measured = run.memory.measured_peak_bytes or 0
         planned = run.memory.predicted_peak_bytes or 0
-        peak = machine.peak("fp32", run.threads)
+        peak = machine.peak("fp32", threads_of(run, machine))
         rate = 2 * report.totals.macs / least_plain
         share = rate / peak.flops.best if peak else 0.0
         told = name if batch == 1 else f"{name} x{batch}"
@@ -63,7 +65,7 @@ def main() -> None:
             f"{told:<16}{attributed:>11.1%}{overhead:>10.1%}{median(pairs) - 1:>8.1%}{whole:>12.4f}"
             f"{mapped!s:>12}"
             f"{measured / 1e6:>9.3f}{planned / 1e6:>9.3f}{share:>9.0%}"
-            f"{min(each.timing.contention for each in runs):>12.2f}"
+            f"{min(each.timing.contention or inf for each in runs):>12.2f}"
         )
         if attributed < least:
             missed.append(f"{told}: attributed {attributed:.1%}, expected {least:.0%}")

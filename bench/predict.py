@@ -9,6 +9,7 @@ over rows above 1 % of the whole.
 from __future__ import annotations
 
 import sys
+from math import inf
 from statistics import median
 
 from layerscope.engines.affinity import pinned
@@ -61,7 +62,7 @@ def judge(name: str, kept: list[Run], found: Calibration) -> list[float]:
         guess = sum(row.time_s or 0.0 for row in rows if set(row.layers) & set(key))
         if seconds > 0.01 * whole:
             off.append(abs(guess / seconds - 1))
-    busy = min(run.timing.contention for run in kept)
+    busy = min(run.timing.contention or inf for run in kept)
     print(
         f"{name:<20}{end * 1e3:>9.2f}{predicted * 1e3:>11.2f}{predicted / end - 1:>+8.1%}"
         f"{median(off):>11.1%}{busy:>12.2f}"

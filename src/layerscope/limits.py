@@ -72,6 +72,10 @@ INDEX_FILES = Limit("INDEX_FILES", 10_000, "files in an index", "large models ha
 JSON_BYTES = Limit(
     "JSON_BYTES", 1 << 28, "bytes of JSON", "the program of a large model has 100 MB"
 )
+TIMES_BYTES = Limit(
+    "TIMES_BYTES", 1 << 24, "bytes of times", "a network of ten thousand layers has 1 MB"
+)
+TIMES_ROWS = Limit("TIMES_ROWS", 100_000, "times in a file", "each is a row of the table")
 CALL_NODES = Limit(
     "CALL_NODES",
     32,

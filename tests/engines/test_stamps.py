@@ -87,7 +87,7 @@ def test_both_clocks_find_the_longest_operator(
     for _ in range(2):
         run, _ = engine.measure(workload, ONCE)
         row = next(row for row in run.rows if "long" in row.layers)
-        shares.append(row.median_s / sum(each.median_s for each in run.rows))
+        shares.append((row.median_s or 0.0) / sum(each.median_s or 0.0 for each in run.rows))
         monkeypatch.setattr(engine, "c_api", _missing)
     assert all(share > 0.5 for share in shares)
     assert shares[0] == pytest.approx(shares[1], abs=0.2)
@@ -111,7 +111,7 @@ def test_without_a_library_the_engines_profiler_tells(
         "timed by onnxruntime's own profiler, which takes longer: "
         "the installed onnxruntime has no C library beside it"
     )
-    assert run.timing.attributed > 0.5
+    assert (run.timing.attributed or 0.0) > 0.5
 
 
 def test_an_engine_that_orders_otherwise_is_not_relied_on(
@@ -172,7 +172,7 @@ def test_integers_and_shapes_are_stamped_too(tmp_path: Path) -> None:
     report = analyze(b.build(b.linear(x, 4)))
     run, _ = engine.measure(prepare_workload(report, str(tmp_path)), ONCE)
     assert not any("profiler" in note for note in run.notes)
-    assert all(row.time_s > 0 for row in run.rows if row.kind == "layer")
+    assert all((row.time_s or 0) > 0 for row in run.rows if row.kind == "layer")
 
 
 def test_ctrl_c_within_a_run_is_not_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -221,4 +221,4 @@ def test_a_run_that_is_refused_keeps_the_one_before(
     found = measured(tmp_path)
     assert found.code == 3
     assert found.notes[0] == "fails in its last layer: Invalid rank for output"
-    assert found.timing.end_to_end_s > 0
+    assert (found.timing.end_to_end_s or 0) > 0

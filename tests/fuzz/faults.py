@@ -203,4 +203,19 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             '            raise UsageError(f"{file}: {key} is no table, expected {TABLE}")\n', "",
         ),
     ),
+    "times": (
+        Fault(
+            "a time below 0", "report/quantities.py",
+            "    if not (low <= number <= high or (zero and number == 0)):\n",
+            "    if not number <= high:\n",
+        ),
+        Fault(
+            "a time that is no number", "report/times_file.py",
+            "        if not isinstance(value, _Number):\n", "        if value is None:\n",
+        ),
+        Fault(
+            "a runtime of 0", "report/times_file.py",
+            "            if not runtime:\n", "            if runtime is None:\n",
+        ),
+    ),
 }  # fmt: skip

@@ -220,6 +220,22 @@ dims = {n = 4}
     }
 
 
+def times() -> dict[str, bytes]:
+    """Times of layers in every form of file."""
+    boda = (
+        "net.args.runtime=0.5\n"
+        "per_layer_time['conv1']=per_layer_time.get('conv1',0.0) + 0.25 # tconv__n_1 \n"
+        "per_layer_time['conv1__inxp']=1.5e-05 # xpose \n"
+        'net.add_nda( "data", NDA("data",1,1,28,28) ) # SOURCE img,chan,y,x\n'
+        'net.add_op( Convolution(name="conv1",bot_names=["data"],top_names=["conv1"]) )\n'
+    )
+    return {
+        "csv": b'layer,seconds\nconv1,0.25\n"conv1__inxp",1.5e-05\n',
+        "json": b'{"conv1": 0.25,\n "conv1__inxp": 1.5e-05}\n',
+        "boda": boda.encode(),
+    }
+
+
 def _written(write: Callable[[Path], object]) -> bytes:
     """What a writer of files writes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -231,7 +247,7 @@ def _written(write: Callable[[Path], object]) -> bytes:
 SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "prototxt": texts, "protobuf": messages, "onnx": models, "mat5": matlab, "safetensors": arrays,
     "pickle": pickles, "zip": archives, "pt2": programs, "run_json": runs, "hf_config": configs,
-    "numbers": numbers, "budget": budgets,
+    "numbers": numbers, "budget": budgets, "times": times,
 }  # fmt: skip
 
 

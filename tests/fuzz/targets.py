@@ -29,11 +29,12 @@ from layerscope.formats.caffe import caffemodel, prototxt
 from layerscope.formats.torch import pt2
 from layerscope.formats.torch.checkpoints import safetensors, torch_save
 from layerscope.formats.torch.model_names import hugging_face
-from layerscope.graph.serialize import from_plain
+from layerscope.graph.serialize import from_plain, to_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
+from layerscope.notations import boda
 from layerscope.plot import pictures, roofline
-from layerscope.report import budget_file, quantities
+from layerscope.report import budget_file, given_run, quantities, times_file
 from layerscope.report.budgets import judge
 from layerscope.report.measurement import Measurement
 
@@ -144,7 +145,9 @@ def _check_run(found: Measurement) -> None:
         elif isinstance(each, (int, float)):
             assert -MOST_SIZE <= each <= MOST_SIZE, each
     assert found.runs, "no run"
-    assert all(run.timing.end_to_end_s > 0 and run.threads > 0 for run in found.runs), "no time"
+    for run in found.runs:
+        known = (run.timing.end_to_end_s, run.threads)
+        assert all(value is None or value > 0 for value in known), "no time"
 
 
 def fuzz_hf_config(data: bytes) -> None:
@@ -238,6 +241,25 @@ def fuzz_budget(data: bytes) -> None:
     _read(data, ".toml", read)
 
 
+def fuzz_times(data: bytes) -> None:
+    """Read the bytes as times of layers, and print the run of them in every form."""
+    report = _report()
+
+    def read(path: str) -> None:
+        found = times_file.read(path)
+        numbers = [*found.seconds.values(), found.runtime_s or 0.0]
+        assert all(0 <= number <= quantities.SECONDS[1] for number in numbers), numbers
+        assert found.runtime_s is None or found.runtime_s > 0, "no time"
+        run = given_run.run_of(found, report, given_run.Given(power_w=5.0))
+        plain = to_plain(report.graph)
+        kept = Measurement("lenet5", plain, 1, "fp32", (run,), None, "1", "")
+        for form in ("text", "markdown", "csv", "latex", "html", "json"):
+            getattr(kept, f"to_{form}")()
+        boda.write(report, run=run)
+
+    _read(data, ".csv", read)
+
+
 def _report() -> Any:
     if not _REPORTS:
         _REPORTS.append(analyze("lenet5"))
@@ -275,5 +297,5 @@ TARGETS = {
     "prototxt": fuzz_prototxt, "protobuf": fuzz_protobuf, "onnx": fuzz_onnx, "mat5": fuzz_mat5,
     "safetensors": fuzz_safetensors, "pickle": fuzz_pickle, "zip": fuzz_zip, "pt2": fuzz_pt2,
     "run_json": fuzz_run_json, "hf_config": fuzz_hf_config, "numbers": fuzz_numbers,
-    "budget": fuzz_budget,
+    "budget": fuzz_budget, "times": fuzz_times,
 }  # fmt: skip

@@ -29,6 +29,7 @@ from layerscope.report.measurement import (
     Rate,
     Run,
     Timing,
+    total_s,
 )
 from tests.report.test_bounds import odd
 
@@ -59,7 +60,7 @@ def measured(report: Report, machine: Machine | None, *, runs: int = 1) -> Measu
         for layer, time in zip(report.layers, times, strict=True)
     ]
     rows.append(LayerTime("unattributed", "unattributed", (), 1e-3, 1e-3, 1e-3))
-    whole = sum(row.time_s for row in rows)
+    whole = total_s(rows)
     timing = Timing(whole, whole, 0.0, 0.0, whole, whole, 0.0, whole, 1.0, None, None, None, ())
     found = [
         Run("engine", "1", 2, "off" if n else "on", timing, tuple(rows), MemoryUse(None, None, 0))
@@ -137,7 +138,7 @@ def test_bars_tell_what_they_leave_out() -> None:
     assert len(sizes) == 175
     assert f"150 more layers: {rest / sum(sizes):.1%} of the activations" in words
     found = measured(report, None)
-    times = sorted((row.time_s for row in found.runs[0].rows), reverse=True)
+    times = sorted((row.time_s or 0.0 for row in found.runs[0].rows), reverse=True)
     share = sum(times[pictures.MOST :]) / sum(times)
     assert f"151 more rows: {share:.1%} of the time" in words_of(pictures.time_bars(report, found))
 

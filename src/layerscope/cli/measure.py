@@ -50,7 +50,7 @@ The roofline columns need `layerscope machine` to have been run once.
 
 
 # options of show that apply to a run
-SHOW_OPTIONS = ("parts", "top", "sort", "no_stamp", "strict")
+SHOW_OPTIONS = ("parts", "top", "sort", "no_stamp", "strict", "power")
 
 
 class RowOptions(TypedDict):
@@ -115,11 +115,12 @@ class Interrupted(LayerscopeError):
 @click.option(
     "--parts",
     metavar="A,B,…",
-    help="Parts of boda: layers, info, totals, profile, timers.  [default: all]",
+    help="Parts of boda: layers, info, totals, backward, profile, timers.  "
+    "[default: all but backward]",
 )
 @click.option("--sort", is_flag=True, help="Sort by time, longest first.")
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
-@click.option("--no-stamp", is_flag=True, help="Leave out the stamp under the table.")
+@click.option("--no-stamp", is_flag=True, help="Leave out the stamp and notes under the table.")
 def command(
     network: str, form: str | None, output: str | None, **options: Unpack[MeasureCommandOptions]
 ) -> None:
@@ -132,7 +133,7 @@ def command(
 
     keeps = os.path.splitext(output or "")[1].lower() == ".json"
     shown = chosen_form(form, None if keeps else output, RESULT_FORMS, NOTATIONS_OF_RUNS)
-    _check(shown, options)
+    check_rows(shown, options)
     show = progress_bar()
     try:
         _, found = measure_with_report(
@@ -152,12 +153,13 @@ def command(
     if keeps:
         deliver(found.to_json(), output, "json")
     if not keeps or form != "json":
-        _deliver(found, shown, None if keeps else output, options)
+        deliver_run(found, shown, None if keeps else output, options)
     report_cache_problems()
     _raise_failure(found)
 
 
-def _check(form: str | None, options: RowOptions) -> None:
+def check_rows(form: str | None, options: RowOptions) -> None:
+    """Raise for rows or parts that a form does not have."""
     if options["parts"] is not None and form != "boda":
         raise UsageError("--parts needs --as boda")
     if options["top"] is not None and options["top"] < 1:
@@ -190,11 +192,14 @@ def show_run(
         "sort": sort is not None,
         "no_stamp": bool(options["no_stamp"]),
     }
-    _check(form, rows)
+    check_rows(form, rows)
     if sort not in (None, "time"):
         raise UsageError(f"--sort {sort}: rows of a run are sorted by time")
+    power = options["power"]
     with reading_run(path):
-        _deliver(found, form, output, rows)
+        if isinstance(power, float):
+            found = _at_power(found, power)
+        deliver_run(found, form, output, rows)
 
 
 def refuse_options(
@@ -210,20 +215,37 @@ def refuse_options(
             raise UsageError(f"--{option.replace('_', '-')} does not apply to {what}: {path}")
 
 
-def _deliver(found: Measurement, form: str, output: str | None, options: RowOptions) -> None:
+def _at_power(found: Measurement, power_w: float) -> Measurement:
+    """The measurement with the energy of each run at that power."""
+    from msgspec.structs import replace
+
+    from layerscope.report.given_run import Given
+    from layerscope.report.quantities import watts
+
+    given = Given(power_w=watts(power_w, "--power"))
+    runs = [replace(run, energy=given.energy(run.timing.end_to_end_s)) for run in found.runs]
+    return replace(found, runs=tuple(runs))
+
+
+def deliver_run(found: Measurement, form: str, output: str | None, options: RowOptions) -> None:
     """Write a run in a form, or in the notation boda."""
+    stamp = not options["no_stamp"]
     if form in NOTATIONS_OF_RUNS:
-        deliver(_boda(found, options["parts"]), output, form)
+        deliver(_boda(found, options["parts"], stamp), output, form)
         return
-    view = {"sort": options["sort"], "top": options["top"], "stamp": not options["no_stamp"]}
+    view = {"sort": options["sort"], "top": options["top"], "stamp": stamp}
     deliver_result(found, form, output, view)
 
 
-def _boda(found: Measurement, parts: str | None) -> str:
+def _boda(found: Measurement, parts: str | None, stamp: bool) -> str:
     from msgspec.structs import replace
 
     from layerscope.conventions import convention
+    from layerscope.export.footer import stamps
+    from layerscope.export.run_lines import facts
     from layerscope.notations.boda import write
 
     counted = replace(found.report, convention=convention("boda"))
-    return "\n".join([write(counted, parts, run=run) for run in found.runs])
+    texts = [write(counted, parts, run=run) for run in found.runs]
+    below = [stamps(facts(found, found.report), "boda")] if stamp else []
+    return "\n".join([*texts, *below])

@@ -99,6 +99,7 @@ def _of_run(path: str, what: str, options: PlotOptions) -> str:
     from layerscope.cli.measure import refuse_options
     from layerscope.export.run_json import read_file, reading
     from layerscope.plot import pictures, roofline
+    from layerscope.report.timed import threads_of
 
     refuse_options(path, options, ("what", "on"))
     with reading(path):
@@ -111,8 +112,9 @@ def _of_run(path: str, what: str, options: PlotOptions) -> str:
         if options["on"] is None:
             roofs = roofline.roofs_of_run(report, found)
         else:
-            threads = found.runs[0].threads
-            roofs = roofline.roofs_of(_machine(options["on"]), report.float_dtype, threads)
+            machine = _machine(options["on"])
+            threads = threads_of(found.runs[0], machine)
+            roofs = roofline.roofs_of(machine, report.float_dtype, threads)
         return roofline.measured_roofline(report, found, roofs)
 
 

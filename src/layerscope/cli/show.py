@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from layerscope.cli.network import (
+    FILE,
     NETWORK,
+    REAL_NUMBER,
     WHOLE_NUMBER,
     NetworkOptions,
     analyze_options,
@@ -39,6 +41,7 @@ Examples:
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
   layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
+  layerscope show nin-nopad --batch 5 --times seconds.csv --runtime 0.0079 --power 200 --as boda
 
 \b
 NET is a zoo name, or a file:
@@ -95,6 +98,9 @@ class ShowOptions(NetworkOptions, TableOptions):
     checkpoint: bool
     fit: str | None
     strict: bool
+    times: tuple[str, ...]
+    runtime: float | None
+    power: float | None
 
 
 class ReportOptions(TypedDict):
@@ -171,14 +177,28 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.option(
     "--parts",
     metavar="A,B,…",
-    help="Parts of the boda notation: layers, info, totals; for a run also profile, timers. Of "
-    "matconvnet.dag: layers, params, vars, memory, fields.  [default: all]",
+    help="Parts of the boda notation: layers, info, totals, backward; for a run also profile, "
+    "timers. Of matconvnet.dag: layers, params, vars, memory, fields.",
 )
 @click.option(
     "--max-columns",
     type=WHOLE_NUMBER,
     metavar="N",
     help="Columns in a block of the matconvnet notations.  [default: 18]",
+)
+@click.option(
+    "--times",
+    multiple=True,
+    metavar="FILE",
+    type=FILE,
+    help="Times of layers: csv with the heading layer,seconds, a JSON object of seconds, a run of "
+    "measure, or Boda's per-call file. Several files are compared.",
+)
+@click.option(
+    "--runtime", type=REAL_NUMBER, metavar="S", help="Time of the whole network in seconds."
+)
+@click.option(
+    "--power", type=REAL_NUMBER, metavar="W", help="Power in watts, for the energy of a run."
 )
 @click.option("--strict", is_flag=True, help="Exit with code 1 if an operator is unknown.")
 @click.option(
@@ -200,6 +220,11 @@ def command(
     form = chosen_form(form, output, FORM_NAMES, tuple(NOTATIONS))
     _check_options(form, options)
     _check_training(options)
+    timed = bool(options["times"]) or (options["runtime"], options["power"]) != (None, None)
+    if timed:
+        from layerscope.cli.times import check_times, show_times
+
+        check_times(form, options)
     counted: ReportOptions = {
         "like": options["like"] or (notation(form).like if form in NOTATIONS else "exact"),
         "in_place": options["in_place"],
@@ -212,8 +237,11 @@ def command(
         from layerscope.api import analyze
 
         report = analyze(network, **counted, **settings)
-    requested = _memory_results(network, report, options, counted, settings)
-    deliver(_render(report, form, options, requested, to_file=bool(output)), output, form)
+    if timed:
+        show_times(report, form, output, options)
+    else:
+        requested = _memory_results(network, report, options, counted, settings)
+        deliver(_render(report, form, options, requested, to_file=bool(output)), output, form)
     if options["strict"] and report.coverage.unknown:
         raise StrictError(f"--strict: {report.coverage}")
 

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from statistics import median
 
 from msgspec import Struct
 
 from layerscope.engines.clock import RunSample, contention, middle, spread
+from layerscope.engines.energy import locked, source_text, zones_of
 from layerscope.engines.mapping import Group, LayerMapping
 from layerscope.engines.onnx_nodes import EngineGraph
 from layerscope.engines.workload import MeasureOptions
-from layerscope.report.measurement import Energy, Kind, LayerTime, MemoryUse, Run, Timer, Timing
+from layerscope.report.measurement import (
+    Energy,
+    Kind,
+    LayerTime,
+    MemoryUse,
+    Run,
+    Timer,
+    Timing,
+    total_s,
+)
 
 SHOWN = 4  # names of layers in a row; further ones are only counted
 BUSY = 1.05
@@ -44,8 +55,8 @@ def attribute_times(times: EngineTimes, options: MeasureOptions, info: RunInfo) 
     chosen = middle(times.samples)
     sample = times.samples[chosen]
     rows = [_row(group, times, chosen) for group in times.mapping.groups]
-    attributed = sum(row.time_s for row in rows if row.kind == "layer")
-    layout = sum(row.time_s for row in rows if row.kind == "layout")
+    attributed = total_s(row for row in rows if row.kind == "layer")
+    layout = total_s(row for row in rows if row.kind == "layout")
     rest = sample.wall_s - attributed - layout
     rests = _unattributed(times)
     rows.append(
@@ -79,9 +90,9 @@ def attribute_times(times: EngineTimes, options: MeasureOptions, info: RunInfo) 
             f"contention {busy:.2f}: other programs took the CPU for {busy - 1:.0%} of the time "
             "that this one had it; times are too long by about as much",
         )
-    energy = None
-    if options.power_w:
-        energy = Energy(options.power_w * sample.wall_s, options.power_w, "assumed")
+    energy = energy_of([*times.samples, *times.unprofiled], sample.wall_s, options.power_w)
+    if energy is None and locked(zones_of()):
+        notes += ("the processor's energy counter may not be read by this user; --power W assumes",)
     return Run(
         engine=info.engine,
         engine_version=info.version,
@@ -97,6 +108,18 @@ def attribute_times(times: EngineTimes, options: MeasureOptions, info: RunInfo) 
         complete=info.complete,
         code=info.code,
     )
+
+
+def energy_of(samples: Sequence[RunSample], run_s: float, power_w: float | None) -> Energy | None:
+    """Energy of a run that took `run_s`: by --power, else by the counters around the timed runs."""
+    if power_w is not None:
+        return Energy(power_w * run_s, power_w, "assumed by --power")
+    joules = [sample.joules for sample in samples if sample.joules is not None]
+    seconds = fsum(sample.wall_s for sample in samples)
+    if len(joules) < len(samples) or not any(joules) or not seconds:
+        return None
+    watts = fsum(joules) / seconds
+    return Energy(watts * run_s, watts, source_text(zones_of()))
 
 
 def _overhead(profiled: Sequence[float], plain: Sequence[float]) -> float | None:

@@ -1,4 +1,4 @@
-"""Wall and CPU time of this process, and how long its threads waited for a CPU."""
+"""Wall and CPU time of this process, how long its threads waited for a CPU, and energy."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from statistics import median, quantiles
 
 from msgspec import Struct
 
+from layerscope.engines.energy import read_counters, zones_of
+
 
 class RunSample(Struct, frozen=True):
-    """Seconds of one run; `waited_s` is None if the kernel does not report it."""
+    """Seconds and joules of one run; None if the kernel does not report them."""
 
     wall_s: float
     cpu_s: float
     waited_s: float | None
+    joules: float | None = None
 
 
 class Clock:
-    """Wall and CPU time since it was created."""
+    """Wall and CPU time and energy since it was created."""
 
     def __init__(self) -> None:
+        self._zones = zones_of()
+        self._counters = read_counters(self._zones)
         self._waited = waited_s()
         self._cpu = time.process_time()
         self._wall = time.perf_counter()
@@ -32,7 +37,8 @@ class Clock:
         cpu = time.process_time() - self._cpu
         now = waited_s()
         waited = None if now is None or self._waited is None else max(now - self._waited, 0.0)
-        return RunSample(wall, cpu, waited)
+        counters = read_counters(self._zones)
+        return RunSample(wall, cpu, waited, self._counters.joules_until(counters, self._zones))
 
 
 def waited_s() -> float | None:

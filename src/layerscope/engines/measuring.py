@@ -23,7 +23,8 @@ from layerscope.errors import EngineError, LayerscopeError, MissingExtra, Unknow
 from layerscope.graph.serialize import to_plain
 from layerscope.interrupts import acknowledge, scratch_folder
 from layerscope.report import Report
-from layerscope.report.measurement import Energy, Machine, Measurement, Run, Timer
+from layerscope.report.measurement import Machine, Measurement, Run, Timer
+from layerscope.report.quantities import watts
 from layerscope.report.timed import timed
 from layerscope.version import __version__
 
@@ -56,8 +57,8 @@ class MeasureRequest(Struct, frozen=True):
         if not 1 <= self.runs <= MOST_RUNS:
             raise UsageError(f"--runs {self.runs}, expected 1 to {MOST_RUNS:,}")
         threads = threads_of(self.threads)
-        if self.power_w is not None and self.power_w <= 0:
-            raise UsageError(f"--power {self.power_w}, expected watts")
+        if self.power_w is not None:
+            watts(self.power_w, "--power")
         return [
             (name, MeasureOptions(threads, self.runs, fusion, self.power_w))
             for name in names
@@ -124,7 +125,7 @@ def above(report: Report, run: Run, machine: Machine) -> list[str]:
     return [
         each.row.name
         for each in timed(report, run, machine)
-        if each.roof is not None and each.roof.share > 1 + SLACK and each.share > 0.01
+        if each.roof is not None and each.roof.share > 1 + SLACK and (each.share or 0) > 0.01
     ]
 
 
@@ -147,7 +148,6 @@ def _run_all(
     failures: list[str] = []
     reference: Arrays = {}  # outputs of the first engine
     for name, options in tasks:
-        meter = _EnergyMeter()
         try:
             run, outputs = engine(name).measure(workload, options, progress)
         except KeyboardInterrupt:
@@ -162,8 +162,6 @@ def _run_all(
                 raise
             failures.append(f"{name}: {error}")
             continue
-        if options.power_w is None:
-            run = _with_energy(run, meter)
         if reference:
             run = _compared(run, reference, outputs)
         elif outputs:
@@ -172,18 +170,6 @@ def _run_all(
         if run.code == 130:
             break
     return found, failures
-
-
-def _with_energy(run: Run, meter: _EnergyMeter) -> Run:
-    joules = meter.joules()
-    if meter.locked:
-        note = "the processor's energy counter may not be read by this user; --power W assumes"
-        run = replace(run, notes=(*run.notes, note))
-    if joules is None:
-        return run
-    watts = joules / meter.seconds
-    energy = Energy(watts * run.timing.end_to_end_s, watts, "rapl, mean while measuring")
-    return replace(run, energy=energy)
 
 
 def _compared(run: Run, reference: Arrays, outputs: Arrays) -> Run:
@@ -214,31 +200,3 @@ def difference(first: Arrays, second: Arrays) -> float | None:
         size = float(numpy.max(numpy.abs(a), initial=0.0)) or 1.0
         worst = max(worst or 0.0, float(numpy.max(numpy.abs(a - b), initial=0.0)) / size)
     return worst
-
-
-class _EnergyMeter:
-    """Joules from the processor's energy counter (RAPL), if this user may read it."""
-
-    PATH = "/sys/class/powercap/intel-rapl:0/energy_uj"
-
-    def __init__(self) -> None:
-        self.locked = False  # there is a counter that this user may not read
-        self._before = self._read()
-        self._started = time.perf_counter()
-        self.seconds = 0.0
-
-    def joules(self) -> float | None:
-        """Joules since the meter was created; None without a counter, or if it overflowed."""
-        after = self._read()
-        self.seconds = time.perf_counter() - self._started
-        if self._before is None or after is None or after < self._before:
-            return None
-        return (after - self._before) / 1e6
-
-    def _read(self) -> int | None:
-        try:
-            with open(self.PATH, encoding="ascii") as file:
-                return int(file.read())
-        except (OSError, ValueError) as error:
-            self.locked = isinstance(error, PermissionError)
-            return None

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from layerscope.escaping import html, json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.export.measured import time_text
+from layerscope.export.run_lines import time_text
 from layerscope.report.budgets import BudgetResults, Check, Verdict
 from layerscope.report.numbers import (
     at_least,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.export.measured import time_text
+from layerscope.export.run_lines import time_text
 from layerscope.graph.names import shape_text
 from layerscope.report.columns import field_text
 from layerscope.report.compare import Change, ComparedTotal, Comparison, NetworkTime, Pair

@@ -34,15 +34,6 @@ def named(text: str, drop: int = 0) -> Cell:
     return Cell(text, True, drop=drop)
 
 
-class TimeView(Struct, frozen=True):
-    """How a table of layer times is printed: width to fit, colours, sorted by time, first rows."""
-
-    width: int | None = None
-    style: Style = plain
-    sort: bool = False
-    top: int | None = None
-
-
 Rows = Sequence[Sequence[Cell]]
 
 

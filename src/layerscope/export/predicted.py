@@ -6,12 +6,12 @@ from msgspec import Struct
 
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.export.measured import time_text
+from layerscope.export.run_lines import AT_LEAST, AT_MOST, UNKNOWN, energy_lines, time_text
+from layerscope.report.measurement import Energy
 from layerscope.report.numbers import bytes_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
 SCHEMA = 1
-UNKNOWN, AT_LEAST, AT_MOST = "?", "≥ ", "≤ "
 
 
 class IntervalJson(Struct, frozen=True):
@@ -42,6 +42,7 @@ class PredictionJson(Struct, frozen=True):
     source: str
     notes: tuple[str, ...]
     version: str
+    energy: Energy | None  # an upper bound, by the watts of the machine's data sheet
 
 
 def headline(found: Prediction) -> str:
@@ -134,6 +135,7 @@ def lines_of(found: Prediction, *, stamp: bool = True) -> list[str]:
     return [
         *lines,
         f"Peak activation memory {bytes_text(found.peak_bytes)} without fusion.",
+        *energy_lines(found.energy),
         *found.notes,
         *([last] if stamp else []),
     ]
@@ -159,5 +161,6 @@ def write_json(found: Prediction, **view: object) -> str:
         source=found.source,
         notes=found.notes,
         version=found.version,
+        energy=found.energy,
     )
     return json_text(document)

@@ -20,7 +20,10 @@ SCHEMA = 1  # version of the document; a file with a newer one is refused
 
 
 class LayerTimeJson(Struct, frozen=True):
-    """One source layer; `time_s` is null if the layer runs as part of another (`fused_into`)."""
+    """One source layer; `time_s` is null if it runs as part of another (`fused_into`).
+
+    Without `fused_into`, a `time_s` of null is unknown.
+    """
 
     name: str
     type: str
@@ -105,9 +108,14 @@ def _layer(name: str, each: TimedRow, report: Report, *, main: bool) -> LayerTim
         return LayerTimeJson(name, op, None, None, each.main, 0, 0, None, None, None, None, None)
     return LayerTimeJson(
         name, op, each.row.time_s, each.share, None, each.flops, each.moved_bytes,
-        each.flops_s / 1e9, each.bytes_s / 1e9, each.intensity,
+        giga(each.flops_s), giga(each.bytes_s), each.intensity,
         each.roof.name if each.roof else None, each.roof.share if each.roof else None,
     )  # fmt: skip
+
+
+def giga(rate: float | None) -> float | None:
+    """A rate in units of 1e9."""
+    return None if rate is None else rate / 1e9
 
 
 def read_file(path: str) -> Measurement:

@@ -1,6 +1,7 @@
 """Boda's profile of the convolutions: sizes, FLOPs, bytes, intensity and matrix product of each.
 
-With a measured run: the time of each, layout changes (`__inxp`), PROFILE and TIMERS.
+With a run, measured or read from a file: the time of each, layout changes (`__inxp`), PROFILE and
+TIMERS. The part `backward` adds the gradients of each convolution, and totals with them.
 
 Linear layers are printed as 1x1 filters on vectors. A grouped convolution prints the product of one
 group and the number of groups (`MxNxK=3136x4x36 x32`). Numbers are scaled before they are rounded,
@@ -22,7 +23,10 @@ from layerscope.report import Layer, Report
 from layerscope.report.measurement import LayerTime, Run
 
 PARTS = ("layers", "info", "totals")
+MORE = ("backward",)  # parts that are printed only if they are chosen
 MEASURED = ("profile", "timers")
+BACKWARD = "_bck"  # end of the names that Boda gives to backward convolutions
+LAYOUT = "_inxp"  # end of the names that Boda gives to layout changes
 OPS = ("conv", "conv_transpose", "linear")
 PREFIXES = dict(enumerate("pnum_KMGTP", -4)) | {0: ""}
 
@@ -38,36 +42,61 @@ class ConvRow(Struct, frozen=True):
     filter_bytes: int
     output_bytes: int
 
+    @property
+    def flops(self) -> int:
+        """FLOPs of the forward pass; each of the two gradients has as many."""
+        return self.layer.convention_kinds.flops
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of input, output, filters and biases."""
+        return self.layer.moved_bytes
+
+    @property
+    def backward_bytes(self) -> int:
+        """Bytes that the gradients read and write: all but the output twice."""
+        biases = sum(param.bytes for param in self.layer.cost.params if param.role == "bias")
+        return 2 * (self.input_bytes + self.filter_bytes + biases) + self.output_bytes
+
 
 def write(report: Report, parts: Sequence[str] | str | None = None, run: Run | None = None) -> str:
     """The chosen parts: `info` and `layers` side by side for each convolution, then `totals`."""
     chosen = _check(parts, run)
     rows = [_row(layer, report) for layer in report.layers if layer.op in OPS]
-    times = _times(run, report) if run is not None else {}
+    times = _times(run, report) if run is not None else None
     lines = _timers(run) if run is not None and "timers" in chosen else []
     for row in rows:
         if "info" in chosen:
             lines.append(_info(row))
-        if "layers" in chosen:
-            lines.append(_forward(row) + _took(row, times))
+        if "layers" in chosen or "backward" in chosen:
+            lines.append(_layer(row, chosen) + (_took(row, times) if "layers" in chosen else ""))
+        if "backward" in chosen:
+            lines.append(_backward(row) + _backward_took(row, times))
     if "totals" in chosen:
-        lines += _totals(rows, report, run)
+        lines += _totals(rows, report, run, backward="backward" in chosen)
     if run is not None and "profile" in chosen:
         lines += _profile(run, report)
     return "\n".join(lines) + "\n"
 
 
 def _check(parts: Sequence[str] | str | None, run: Run | None) -> tuple[str, ...]:
+    has = {
+        "profile": run is not None and any(row.time_s is not None for row in run.rows),
+        "timers": run is not None and bool(run.timers),
+    }
     if parts is None:
-        return PARTS if run is None else (*PARTS, *MEASURED)
-    chosen = tuple(parts.split(",")) if isinstance(parts, str) else tuple(parts)
+        return (*PARTS, *(part for part in MEASURED if has[part]))
+    chosen = tuple(parts.split(",") if isinstance(parts, str) else parts)
+    chosen = tuple(part.strip() for part in chosen)
+    without = (*PARTS, *MORE)
     for part in chosen:
-        if part in MEASURED and run is not None:
-            continue
-        if part in MEASURED:
-            raise UsageError(f"part {part!r} needs a measured run; without one: {', '.join(PARTS)}")
-        if part not in PARTS:
-            raise UnknownName("part", part, PARTS, f"; choose from {', '.join(PARTS)}")
+        if part in MEASURED and not has[part]:
+            lacks = "" if run is None else f"; {run.engine}: there are none"
+            raise UsageError(
+                f"part {part!r} needs a measured run{lacks}; without one: {', '.join(without)}"
+            )
+        if part not in MEASURED and part not in without:
+            raise UnknownName("part", part, without, f"; choose from {', '.join(without)}")
     return chosen
 
 
@@ -106,44 +135,103 @@ def _info(row: ConvRow | Layer) -> str:
     )
 
 
-def _forward(row: ConvRow | Layer) -> str:
-    """FLOPs, bytes, intensity and, last, the matrix product: the time is appended to it."""
+def _layer(row: ConvRow | Layer, chosen: Sequence[str]) -> str:
+    """FLOPs, bytes, intensity and matrix product, with the gradients if they are chosen."""
+    cells = [visible(_name(row))]
+    flops = "?" if isinstance(row, Layer) else f"{si_text(row.flops)}F"
+    moved = "?" if isinstance(row, Layer) else f"{si_text(row.moved_bytes)}B"
+    if "layers" in chosen:
+        cells.append(f"FWD {flops} {moved}")
+    if "backward" in chosen:
+        cells += [f" --- BACK_GRAD {flops}", f" --- BACK_DIFF {flops}"]
+    if "layers" in chosen:
+        intensity = "?" if isinstance(row, Layer) else _intensity(row.flops, row.moved_bytes)
+        cells += [f" FWD_AI {intensity}", f" MxNxK={_product(row, 'mnk')}"]
+    if "backward" in chosen:
+        size = "?" if isinstance(row, Layer) else f"{si_text(row.backward_bytes)}B"
+        cells.append(f" BACKWARD_BYTES {size}")
+    return " ".join(cells)
+
+
+def _backward(row: ConvRow | Layer) -> str:
+    """The gradients of filters and of input together, and the matrix product of each."""
+    figures = "? ?  BCK_AI ?"
+    if isinstance(row, ConvRow):
+        flops, moved = 2 * row.flops, row.backward_bytes
+        figures = f"{si_text(flops)}F {si_text(moved)}B  BCK_AI {_intensity(flops, moved)}"
+    products = f"fg-MxNxK={_product(row, 'knm')}  ig-MxNxK={_product(row, 'mkn')}"
+    return f"{visible(_name(row))}{BACKWARD} BCK {figures}  {products}"
+
+
+def _name(row: ConvRow | Layer) -> str:
+    return row.name if isinstance(row, Layer) else row.layer.name
+
+
+def _intensity(flops: int, moved: int) -> str:
+    return f"{si_text(Fraction(flops, moved) if moved else 0)}F/B"
+
+
+def _product(row: ConvRow | Layer, order: str) -> str:
+    """Sizes of the matrix product in an order of m, n and k, and the number of groups."""
     if isinstance(row, Layer):
-        return f"{visible(row.name)} FWD ? ?  FWD_AI ?  MxNxK=?"
-    layer, gemm = row.layer, row.layer.gemm
+        return "?"
+    gemm = row.layer.gemm
     assert gemm is not None
-    times = f" x{gemm.count}" if gemm.count > 1 else ""
-    flops, moved = layer.convention_kinds.flops, layer.moved_bytes
-    intensity = Fraction(flops, moved) if moved else 0
-    return (
-        f"{visible(layer.name)} FWD {si_text(flops)}F {si_text(moved)}B  "
-        f"FWD_AI {si_text(intensity)}F/B  MxNxK={gemm.m}x{gemm.n}x{gemm.k}{times}"
-    )
+    sizes = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
+    count = f" x{gemm.count}" if gemm.count > 1 else ""
+    return "x".join(str(sizes[axis]) for axis in order) + count
 
 
-def _times(run: Run, report: Report) -> dict[str, float]:
-    """Seconds of each convolution, including the layers fused into it."""
-    return {_main(row, report): row.time_s for row in run.rows if row.kind == "layer"}
+def _times(run: Run, report: Report) -> dict[str, float] | None:
+    """Seconds by Boda's name of each row, including layers fused into it; None without any."""
+    known = {
+        _main(row, report): row.time_s
+        for row in run.rows
+        if row.kind != "layout" and row.time_s is not None
+    }
+    return known if any(row.time_s is not None for row in run.rows) else None
+
+
+def _has_backward(times: dict[str, float] | None) -> bool:
+    return times is not None and any(name.endswith(BACKWARD) for name in times)
 
 
 def _main(row: LayerTime, report: Report) -> str:
     """Boda's name of a row: its convolution, else its first layer; `__inxp` for layout changes."""
     first = row.layers[0] if row.layers else row.name
     if row.kind == "layout":
-        return f"{first}__inxp"
+        return row.name if row.name.endswith(LAYOUT) else f"{first}_{LAYOUT}"
     found = [n for n in row.layers if n in report.by_name and report.by_name[n].op in OPS]
     return found[0] if found else first
 
 
-def _took(row: ConvRow | Layer, times: dict[str, float]) -> str:
+def _took(row: ConvRow | Layer, times: dict[str, float] | None) -> str:
     """The end of a line: time and rate, with the trailing space that Boda prints."""
-    layer = row if isinstance(row, Layer) else row.layer
-    if not times:
+    if times is None:
         return ""
-    seconds = times.get(layer.name, 0.0)
-    if not seconds:
-        return "  ---  ? "
-    return f"  ---  {si_text(seconds)}s {si_text(layer.convention_kinds.flops / seconds)}F/s "
+    seconds = times.get(_name(row))
+    flops = None if isinstance(row, Layer) else row.flops
+    return (
+        "  ---  ? " if seconds is None else f"  ---  {si_text(seconds)}s {_rate(flops, seconds)} "
+    )
+
+
+def _backward_took(row: ConvRow | Layer, times: dict[str, float] | None) -> str:
+    """The same for the gradients, where the times have backward convolutions."""
+    if times is None or not _has_backward(times):
+        return ""
+    seconds = times.get(f"{_name(row)}{BACKWARD}")
+    flops = None if isinstance(row, Layer) else 2 * row.flops
+    return (
+        "  ---  ? " if seconds is None else f"  ---  {si_text(seconds)}s {_rate(flops, seconds)} "
+    )
+
+
+def _rate(amount: int | None, seconds: float | None, unit: str = "F/s") -> str:
+    """An amount per second, `?` if either is unknown or no time passed."""
+    if amount is None or not seconds or seconds < 0:
+        return f"?{unit}"
+    return f"{si_text(amount / seconds)}{unit}"
 
 
 def _timers(run: Run) -> list[str]:
@@ -164,25 +252,32 @@ def _profile(run: Run, report: Report) -> list[str]:
     whole = run.timing.end_to_end_s
     lines = ["PROFILE:", _columns("time", "time%", "cum_time", "cum_time%", "func_name")]
     passed = 0.0
-    for row in sorted(run.rows, key=lambda row: -row.time_s):
-        passed += row.time_s
+    known = [(row.time_s, _main(row, report)) for row in run.rows if row.time_s is not None]
+    for seconds, name in sorted(known, reverse=True):
+        passed += seconds
         lines.append(
             _columns(
-                f"{si_text(row.time_s)}s",
-                f"{row.time_s / whole * 100:.1f}%",
+                f"{si_text(seconds)}s",
+                _percent(seconds, whole),
                 f"{si_text(passed)}s",
-                f"{passed / whole * 100:.1f}%",
-                visible(_main(row, report)),
+                _percent(passed, whole),
+                visible(name),
             )
         )
     return lines
+
+
+def _percent(seconds: float, whole: float | None) -> str:
+    return f"{seconds / whole * 100:.1f}%" if whole else "?%"
 
 
 def _columns(*cells: str) -> str:
     return "".join(cell.ljust(10) for cell in cells)
 
 
-def _totals(rows: Sequence[ConvRow | Layer], report: Report, run: Run | None) -> list[str]:
+def _totals(
+    rows: Sequence[ConvRow | Layer], report: Report, run: Run | None, *, backward: bool
+) -> list[str]:
     complete = [row for row in rows if isinstance(row, ConvRow)]
     missing = any(layer.lacks_figures and layer.op not in SPECS for layer in report.layers)
     rest = "+?" if missing or len(complete) < len(rows) else ""
@@ -194,32 +289,51 @@ def _totals(rows: Sequence[ConvRow | Layer], report: Report, run: Run | None) ->
             ("output", [row.output_bytes for row in complete]),
         )
     ]
-    flops = sum(row.layer.convention_kinds.flops for row in complete)
-    moved = sum(row.layer.moved_bytes for row in complete)
-    intensity = "?" if rest else si_text(Fraction(flops, moved)) if moved else "0"
-    head: list[str] = []
-    rate = byte_rate = ""
-    tail: list[str] = []
-    if run is not None:
-        whole = run.timing.end_to_end_s
-        head = [
-            f"total _inxp time:  {si_text(run.timing.layout_s)}s",
-            f"-- INPUT: RUNTIME={whole:.6g}s --",
-        ]
-        rate, byte_rate = f" {si_text(flops / whole)}F/s", f" {si_text(moved / whole)}B/s"
-        if run.energy is not None:
-            watts, joules = run.energy.watts, run.energy.joules
-            head.append(f"-- INPUT: POWER={watts:g}W --")
-            tail = [f"{si_text(joules)}J {si_text(flops / whole / watts)}F/s/W"]
-    return [
-        *head,
+    flops, moved = sum(row.flops for row in complete), sum(row.moved_bytes for row in complete)
+    back = sum(row.backward_bytes for row in complete)
+    # RUNTIME is that of one pass: of both if the times have backward convolutions
+    both = run is not None and _has_backward(_times(run, report))
+    lines = [
+        *_given(run),
         *(f'-- "{visible(t.name)}" node dims:  {_dims(t.shape, t.bytes)}' for t in report.inputs),
         f"- SUM-OVER-FWD-LAYERS-TOTALS: {' '.join(sums)}",
         "--- FWD TOTALS ---",
-        f"{si_text(flops)}F{rest}{rate}",
-        f"{si_text(moved)}B{rest}{byte_rate} AI={intensity}F/B",
-        *tail,
+        *_sum(flops, moved, rest, None if both else run),
     ]
+    if backward:
+        lines.append("--- FWD+BCK TOTALS ---")
+        lines += _sum(3 * flops, moved + back, rest, run if both else None)
+    return lines
+
+
+def _given(run: Run | None) -> list[str]:
+    """Time of layout changes, and what the rates and joules are computed from."""
+    if run is None:
+        return []
+    layout, whole = run.timing.layout_s, run.timing.end_to_end_s
+    lines = [] if layout is None else [f"total {LAYOUT} time:  {si_text(layout)}s"]
+    lines.append(f"-- INPUT: RUNTIME={'?' if whole is None else f'{whole:.6g}'}s --")
+    if run.energy is not None:
+        sign = "≤" if run.energy.bound else "="
+        lines.append(f"-- INPUT: POWER{sign}{run.energy.watts:g}W --")
+    return lines
+
+
+def _sum(flops: int, moved: int, rest: str, run: Run | None) -> list[str]:
+    """FLOPs, bytes and intensity; rates, joules and FLOP/s per watt if the run has them."""
+    intensity = "?" if rest else si_text(Fraction(flops, moved)) if moved else "0"
+    rate = byte_rate = ""
+    tail = []
+    if run is not None:
+        whole, energy = run.timing.end_to_end_s, run.energy
+        rate, byte_rate = f" {_rate(flops, whole)}", f" {_rate(moved, whole, 'B/s')}"
+        if energy is not None:
+            most, least = ("≤", "≥") if energy.bound else ("", "")
+            joules = "?" if energy.joules is None else si_text(energy.joules)
+            per_watt = _rate(flops, whole and whole * energy.watts, "F/s/W")
+            tail = [f"{most}{joules}J {least}{per_watt}"]
+    bytes_line = f"{si_text(moved)}B{rest}{byte_rate} AI={intensity}F/B"
+    return [f"{si_text(flops)}F{rest}{rate}", bytes_line, *tail]
 
 
 def _dims(shape: Shape | None, size_bytes: int) -> str:

@@ -22,7 +22,7 @@ from layerscope.plot.svg import (
 )
 from layerscope.plot.text_width import shortened, text_width
 from layerscope.report import Report
-from layerscope.report.measurement import Measurement, Run
+from layerscope.report.measurement import LayerTime, Measurement, Run, total_s
 from layerscope.report.numbers import at_least, bytes_text, percent_text
 
 MOST = 25  # bars
@@ -48,25 +48,38 @@ class Bar(Struct, frozen=True):
 def time_bars(report: Report, found: Measurement) -> str:
     """Bars of the slowest rows of the first run, and the share of the rows left out."""
     run = found.runs[0]
-    rows = sorted(run.rows, key=lambda row: -row.time_s)
-    shown, rest = rows[:MOST], rows[MOST:]
+    known = [(row, row.time_s) for row in run.rows if row.time_s is not None]
+    known.sort(key=lambda pair: -pair[1])
+    shown, rest = [row for row, _ in known[:MOST]], [row for row, _ in known[MOST:]]
     whole = run.timing.end_to_end_s
     bars = [
-        Bar(row.name, max(row.time_s, 0.0), KINDS[row.kind].colour, seconds_text(row.time_s))
-        for row in shown
+        Bar(row.name, max(seconds, 0.0), KINDS[row.kind].colour, seconds_text(seconds))
+        for row, seconds in known[:MOST]
     ]
-    share = Fraction(sum(row.time_s for row in rest) / whole) if whole else Fraction(0)
-    left_out = f"{counted(len(rest), 'more row')}: {share_text(share)} of the time" if rest else ""
+    left_out = _rows_left_out(rest, whole, len(run.rows) - len(known))
     kinds = [key for kind, key in KINDS.items() if any(row.kind == kind for row in shown)]
     keys = tuple(kinds) if len(kinds) > 1 else ()
-    title = f"{run_title(report, run)}, {seconds_text(whole)}"
+    took = "end to end unknown" if whole is None else seconds_text(whole)
+    title = f"{run_title(report, run)}, {took}"
     return _bars(Header(title, run_notes(found), keys), SECONDS, bars, left_out)
+
+
+def _rows_left_out(rest: list[LayerTime], whole: float | None, untimed: int) -> str:
+    """How many rows are not drawn and their share of the time, and how many have no time."""
+    parts = []
+    if rest:
+        share = "" if not whole else f": {share_text(Fraction(total_s(rest) / whole))} of the time"
+        parts.append(f"{counted(len(rest), 'more row')}{share}")
+    if untimed:
+        parts.append(f"{counted(untimed, 'layer')} without a time")
+    return "; ".join(parts)
 
 
 def run_title(report: Report, run: Run) -> str:
     """Network, batch size, engine and threads of a run."""
     threads = "1 thread" if run.threads == 1 else f"{run.threads} threads"
-    return f"{report.name}, batch {report.batch}: {run.engine} on {threads}"
+    on = "" if run.threads is None else f" on {threads}"
+    return f"{report.name}, batch {report.batch}: {run.engine}{on}"
 
 
 def run_notes(found: Measurement) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from layerscope.errors import UsageError
 from layerscope.plot.pictures import counted, run_notes, run_title, seconds_text, share_text
 from layerscope.plot.svg import COLOURS, LINES, Canvas, Header, Key, PlotAxis
 from layerscope.report import Layer, Report
-from layerscope.report.measurement import STORED_AS, Level, Machine, Measurement, Peak
+from layerscope.report.measurement import STORED_AS, Level, Machine, Measurement, Peak, total_s
 from layerscope.report.numbers import PREFIXES, rate_text
-from layerscope.report.timed import timed
+from layerscope.report.timed import threads_of, timed
 
 DASHES = {"L2": "2 3", "L3": "8 3 2 3", "DRAM": "6 4"}
 NO_ROOF = (
@@ -80,8 +80,11 @@ def roofs_of(machine: Machine, dtype: str, threads: int) -> Roofs:
 
 def roofs_of_run(report: Report, found: Measurement) -> Roofs | None:
     """The limits of the machine of a run; None if they are unknown for its dtype."""
-    machine, threads = found.machine, found.runs[0].threads
-    if machine is None or machine.peak(report.float_dtype, threads) is None:
+    machine = found.machine
+    if machine is None:
+        return None
+    threads = threads_of(found.runs[0], machine)
+    if machine.peak(report.float_dtype, threads) is None:
         return None
     return roofs_of(machine, report.float_dtype, threads)
 
@@ -120,14 +123,21 @@ def measured_roofline(report: Report, found: Measurement, roofs: Roofs | None) -
     """Rows of the first run at the FLOP/s that they reached; without roofs a note says so."""
     run = found.runs[0]
     rows = timed(report, run, None)
-    drawn = [each for each in rows if each.flops and each.moved_bytes and each.row.time_s > 0]
-    if not drawn:
-        raise UsageError(f"{report.name}: no layer has FLOPs, so there is no roofline")
-    dots = [
-        Dot(each.row.name, each.op, each.intensity, each.flops_s, max(each.share, 0.0))
-        for each in drawn
+    drawn = [
+        (each, each.row.time_s, each.flops_s)
+        for each in rows
+        if each.flops and each.moved_bytes and each.row.time_s and each.flops_s
     ]
-    notes = [*run_notes(found), "Area: share of the time of the run."]
+    if not drawn:
+        raise UsageError(f"{report.name}: no layer has FLOPs and a time, so there is no roofline")
+    whole = run.timing.end_to_end_s or total_s(run.rows)
+    dots = [
+        Dot(each.row.name, each.op, each.intensity, speed, max(seconds / whole, 0.0))
+        for each, seconds, speed in drawn
+        if seconds is not None and speed is not None
+    ]
+    of_rows = "" if run.timing.end_to_end_s else " of its rows, since the whole is unknown"
+    notes = [*run_notes(found), f"Area: share of the time of the run{of_rows}."]
     if roofs is None:
         notes.append(f"No roofs: {_why_no_roofs(report, found)}.")
     else:
@@ -136,7 +146,7 @@ def measured_roofline(report: Report, found: Measurement, roofs: Roofs | None) -
     if len(drawn) < len(rows):
         rest = Fraction(max(1 - fsum(dot.share for dot in dots), 0.0))
         notes.append(
-            f"Not drawn: {counted(len(rows) - len(drawn), 'row')} without FLOPs, "
+            f"Not drawn: {counted(len(rows) - len(drawn), 'row')} without FLOPs or a time, "
             f"{share_text(rest)} of the time."
         )
     used = set() if roofs is None else _used(report, roofs)

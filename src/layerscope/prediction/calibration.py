@@ -130,6 +130,7 @@ def calibrate(
             if time.perf_counter() - started > SECONDS:
                 break
             run = run_once(reports[n], name, threads)
+            assert run.timing.contention is not None
             busy.append(run.timing.contention)
             seen.setdefault(n, []).append(run)
     roofs.append(roofs_now(threads))

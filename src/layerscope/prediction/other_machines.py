@@ -92,6 +92,7 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
         version=__version__,
         peak_bytes=report.memory.peak_bytes,
         notes=tuple(notes),
+        power_w=None if sheet.turbo or not sheet.watts else float(sheet.watts),
         floor_s=floors.total,
     )
 

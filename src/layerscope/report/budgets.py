@@ -15,9 +15,9 @@ from layerscope.report.compare import NetworkTime
 from layerscope.report.quantities import (
     Unit,
     count_of,
+    duration,
     named_sizes,
     quantity,
-    seconds,
     shown,
     within,
 )
@@ -152,7 +152,7 @@ def limits(given: Mapping[str, object], where: str = "--") -> dict[str, float]:
         figure = FIGURES.get(key.removeprefix("max-"))
         if figure is None or not key.startswith("max-"):
             raise UnknownName("limit", key, names(), f"; known: {', '.join(names())}")
-        parse = seconds if figure.unit == "seconds" else partial(quantity, unit=figure.unit)
+        parse = duration if figure.unit == "seconds" else partial(quantity, unit=figure.unit)
         found[figure.name] = parse(value, where=f"{where}{key}")
     return found
 

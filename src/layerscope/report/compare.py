@@ -13,7 +13,7 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.report.align import Item, Pairs, align
-from layerscope.report.measurement import Run
+from layerscope.report.measurement import Run, total_s
 from layerscope.report.prediction import Prediction
 from layerscope.report.results import TableResult
 from layerscope.report.tree import is_idle
@@ -100,13 +100,16 @@ class NetworkTime(Struct, frozen=True):
 
     @classmethod
     def of_run(cls, run: Run) -> NetworkTime:
-        """The median time of a measured run."""
-        count, threads = len(run.timing.runs_s), run.threads
-        source = (
-            f"{run.engine} {run.engine_version}, {threads} threads, median of {count} runs, "
-            f"contention {run.timing.contention:.2f}"
+        """The end-to-end time of a run; without one the sum of its rows, a lower bound."""
+        whole, count, busy = run.timing.end_to_end_s, len(run.timing.runs_s), run.timing.contention
+        parts = [f"{run.engine} {run.engine_version}".strip()]
+        parts += [] if run.threads is None else [f"{run.threads} threads"]
+        parts += [f"median of {count} runs"] if count else []
+        parts += [] if busy is None else [f"contention {busy:.2f}"]
+        bound = whole is None or not run.complete
+        return cls(
+            total_s(run.rows) if whole is None else whole, bound, ", ".join(parts), run.times
         )
-        return cls(run.timing.end_to_end_s, not run.complete, source, run.times)
 
     @classmethod
     def of_prediction(cls, found: Prediction) -> NetworkTime:

@@ -1,12 +1,15 @@
 """Times measured on an engine, by layer and by run, and the limits of the machine.
 
 Seconds and bytes throughout. The rows of a `Run` are those of the profiled run whose end-to-end
-time is the median, so that with the unattributed row they add up to it.
+time is the median, so that with the unattributed row they add up to it. A run whose times were read
+from a file (`show --times`) has None for what the file does not say.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from math import fsum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Struct
@@ -87,15 +90,15 @@ def _nearest(many: list[Limit], threads: int) -> Limit | None:
 class Timing(Struct, frozen=True):
     """End-to-end times. `overhead` is that of profiling, relative to runs without it."""
 
-    end_to_end_s: float
+    end_to_end_s: float | None
     attributed_s: float
-    layout_s: float
-    unattributed_s: float
-    min_s: float
-    median_s: float
-    spread: float  # (third quartile − first) / median
-    cpu_s: float  # of the run whose rows are shown
-    contention: float  # (CPU time + time spent waiting for a CPU) / CPU time
+    layout_s: float | None  # None: there are no times of rows
+    unattributed_s: float | None
+    min_s: float | None
+    median_s: float | None
+    spread: float | None  # (third quartile − first) / median
+    cpu_s: float | None  # of the run whose rows are shown
+    contention: float | None  # (CPU time + time spent waiting for a CPU) / CPU time
     overhead: float | None
     unprofiled_min_s: float | None
     unprofiled_median_s: float | None
@@ -103,25 +106,30 @@ class Timing(Struct, frozen=True):
     unprofiled_s: tuple[float, ...] = ()
 
     @property
-    def attributed(self) -> float:
+    def attributed(self) -> float | None:
         """Share of the end-to-end time that is attributed to source layers."""
-        return self.attributed_s / self.end_to_end_s if self.end_to_end_s else 0.0
+        return self.attributed_s / self.end_to_end_s if self.end_to_end_s else None
 
 
 class LayerTime(Struct, frozen=True):
-    """One row: source layers that the engine ran as one, and their time."""
+    """One row: source layers that the engine ran as one, and their time; None if it is unknown."""
 
     name: str
     kind: Kind
     layers: tuple[
         str, ...
     ]  # of the source, in its order; of a layout row, the layer whose tensor it converts
-    time_s: float
-    min_s: float
-    median_s: float
+    time_s: float | None
+    min_s: float | None
+    median_s: float | None
     nodes: tuple[str, ...] = ()  # of the engine
     ops: tuple[str, ...] = ()  # engine ops of those nodes
     runs_s: tuple[float, ...] = ()
+
+
+def total_s(rows: Iterable[LayerTime]) -> float:
+    """Sum of the times that are known."""
+    return fsum(row.time_s for row in rows if row.time_s is not None)
 
 
 class MemoryUse(Struct, frozen=True):
@@ -141,11 +149,15 @@ class Timer(Struct, frozen=True):
 
 
 class Energy(Struct, frozen=True):
-    """Joules of one run, and the source of the watts: assumed, rapl, nvml."""
+    """Joules of one run, and the source of the watts.
 
-    joules: float
+    Sources are RAPL counters, `--power`, and a data sheet, whose watts are an upper bound.
+    """
+
+    joules: float | None  # None: the end-to-end time is unknown
     watts: float
     source: str
+    bound: bool = False  # whether watts and joules are upper bounds
 
 
 class Run(Struct, frozen=True):
@@ -153,8 +165,8 @@ class Run(Struct, frozen=True):
 
     engine: str
     engine_version: str
-    threads: int
-    fusion: Fusion
+    threads: int | None
+    fusion: Fusion | None
     timing: Timing
     rows: tuple[LayerTime, ...]
     memory: MemoryUse
@@ -169,7 +181,11 @@ class Run(Struct, frozen=True):
     @property
     def times(self) -> dict[str, float]:
         """Seconds by the first layer of each row."""
-        return {row.layers[0]: row.time_s for row in self.rows if row.kind == "layer"}
+        return {
+            row.layers[0]: row.time_s
+            for row in self.rows
+            if row.kind == "layer" and row.time_s is not None
+        }
 
 
 class Measurement(TableResult, frozen=True, dict=True):

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from layerscope.report.measurement import Energy
 from layerscope.report.results import TableResult
 
 
@@ -36,6 +37,7 @@ class Prediction(TableResult, frozen=True):
     version: str
     peak_bytes: int
     notes: tuple[str, ...] = ()
+    power_w: float | None = None  # upper bound of the machine's data sheet
     floor_s: float = 0.0  # least time: operations at the peak, or weights from DRAM
 
     @property
@@ -61,6 +63,14 @@ class Prediction(TableResult, frozen=True):
     def high_s(self) -> float | None:
         """Upper end of the interval; None where the sum is a lower bound."""
         return None if self.is_lower_bound else self.total_s * (1 + self.error)
+
+    @property
+    def energy(self) -> Energy | None:
+        """At most the watts of the data sheet for the upper end of the interval."""
+        if self.power_w is None:
+            return None
+        joules = None if self.high_s is None else self.power_w * self.high_s
+        return Energy(joules, self.power_w, f"the data sheet of {self.machine}", bound=True)
 
     @property
     def images_per_s(self) -> float | None:

@@ -14,6 +14,8 @@ from layerscope.limits import ARRAY_RANK, MOST_SIZE
 Unit = Literal["count", "bytes", "seconds"]
 
 MOST_AXES = ARRAY_RANK.most
+SECONDS = (1e-12, 1e9)  # of a layer or a network that took time at all
+WATTS = (1e-6, 1e9)
 DIGITS = 40  # most digits of a number, decimals included
 
 SUFFIXES: dict[Unit, dict[str, int]] = {
@@ -74,8 +76,8 @@ def quantity(value: object, unit: Unit, where: str) -> int:
     return int(exact)
 
 
-def seconds(value: object, where: str) -> float:
-    """A time in seconds, above 0."""
+def duration(value: object, where: str) -> float:
+    """The seconds of a time such as 5ms, above 0."""
     number = (
         str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
     )
@@ -113,6 +115,32 @@ def real(text: str, where: str) -> float:
     if not REAL.fullmatch(text) or len(text) > DIGITS or abs(float(text)) > MOST_SIZE:
         raise UsageError(f"{where} {shown(text)}: expected a number such as 45 or 4.5")
     return float(text)
+
+
+def seconds(value: str | float, where: str) -> float:
+    """A time in seconds: 0, or within SECONDS."""
+    return _measured(value, where, SECONDS, "seconds", zero=True)
+
+
+def runtime_s(value: str | float, where: str) -> float:
+    """The time of a whole network, by which its figures are divided."""
+    return _measured(value, where, SECONDS, "seconds")
+
+
+def watts(value: str | float, where: str) -> float:
+    """A power in watts."""
+    return _measured(value, where, WATTS, "watts")
+
+
+def _measured(
+    value: str | float, where: str, bounds: tuple[float, float], unit: str, *, zero: bool = False
+) -> float:
+    number = real(value, where) if isinstance(value, str) else value
+    low, high = bounds
+    if not (low <= number <= high or (zero and number == 0)):
+        least = f"0, or {low:g}" if zero else f"{low:g}"
+        raise UsageError(f"{where} {shown(value)}: expected {least} to {high:g} {unit}")
+    return number
 
 
 def sizes(text: str, where: str) -> tuple[int, ...]:

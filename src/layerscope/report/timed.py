@@ -19,7 +19,7 @@ class Roof(Struct, frozen=True):
 
 
 class TimedRow(Struct, frozen=True):
-    """A measured row with its figures and rates; 0 where its layers have none."""
+    """A row with its figures and rates: 0 if its layers have none, None if a time is unknown."""
 
     row: LayerTime
     op: str
@@ -30,9 +30,10 @@ class TimedRow(Struct, frozen=True):
     write_bytes: int
     weight_bytes: int
     gemm: Gemm | None
-    share: float
-    cumulative: float
+    share: float | None
+    cumulative: float | None
     roof: Roof | None
+    bound: bool = False  # `cumulative` lacks unknown times, so it is a lower bound
 
     @property
     def moved_bytes(self) -> int:
@@ -40,19 +41,23 @@ class TimedRow(Struct, frozen=True):
         return self.read_bytes + self.write_bytes
 
     @property
-    def flops_s(self) -> float:
+    def flops_s(self) -> float | None:
         """FLOPs per second."""
-        return self.flops / self.row.time_s if self.row.time_s > 0 else 0.0
+        return _per_second(self.flops, self.row.time_s)
 
     @property
-    def bytes_s(self) -> float:
+    def bytes_s(self) -> float | None:
         """Bytes per second."""
-        return self.moved_bytes / self.row.time_s if self.row.time_s > 0 else 0.0
+        return _per_second(self.moved_bytes, self.row.time_s)
 
     @property
     def intensity(self) -> float:
         """FLOPs per byte."""
         return self.flops / self.moved_bytes if self.moved_bytes else 0.0
+
+
+def _per_second(amount: int, seconds: float | None) -> float | None:
+    return amount / seconds if seconds is not None and seconds > 0 else None
 
 
 class Moved(Struct, frozen=True):
@@ -69,7 +74,7 @@ def timed(
     """Rows in execution order, or longest first; shares are of the end-to-end time."""
     rows = list(run.rows)
     if sort:
-        rows.sort(key=lambda row: -row.time_s)
+        rows.sort(key=longest_first)
     whole = run.timing.end_to_end_s
     readers: dict[str, list[str]] = {}
     for node in report.graph.nodes:
@@ -77,11 +82,13 @@ def timed(
             readers.setdefault(name, []).append(node.name)
     roofline = None
     if machine is not None:
-        roofline = Roofline(machine, run.threads, report.float_dtype, report.totals.param_bytes)
+        threads = threads_of(run, machine)
+        roofline = Roofline(machine, threads, report.float_dtype, report.totals.param_bytes)
     found = []
-    elapsed = 0.0
+    elapsed, unknown = 0.0, False
     for row in rows:
-        elapsed += row.time_s
+        elapsed += row.time_s or 0.0
+        unknown = unknown or row.time_s is None
         layers = [report.by_name[name] for name in row.layers if name in report.by_name]
         if row.kind != "layer":
             layers = []
@@ -89,7 +96,7 @@ def timed(
         main = max(layers, key=lambda layer: layer.cost.ops.flops, default=None)
         macs = sum(layer.cost.ops.mac for layer in layers)
         roof = None
-        if roofline is not None and layers and row.time_s > 0:
+        if roofline is not None and layers and row.time_s is not None and row.time_s > 0:
             roof = roofline.roof(macs, moved, row.time_s)
         found.append(
             TimedRow(
@@ -102,12 +109,23 @@ def timed(
                 moved.write_bytes,
                 moved.weight_bytes,
                 main.gemm if main else None,
-                row.time_s / whole if whole else 0.0,
-                elapsed / whole if whole else 0.0,
+                row.time_s / whole if whole and row.time_s is not None else None,
+                elapsed / whole if whole and row.time_s is not None else None,
                 roof,
+                unknown,
             )
         )
     return found
+
+
+def longest_first(row: LayerTime) -> float:
+    """A sort key: unknown times first, as they may be the longest."""
+    return float("-inf") if row.time_s is None else -row.time_s
+
+
+def threads_of(run: Run, machine: Machine) -> int:
+    """Threads whose limits apply to a run: all of the machine if the run does not say."""
+    return machine.cores if run.threads is None else run.threads
 
 
 def moved_by(layers: Iterable[Layer], report: Report, readers: dict[str, list[str]]) -> Moved:
