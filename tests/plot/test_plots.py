@@ -284,7 +284,7 @@ def test_the_command_takes_the_measured_roofs_or_a_data_sheet(
         (["--on", "a1000"], "did you mean a100"),
         (["--on", "a100", "--of", "memory"], "--on applies to --of roofline"),
         (["--of", "time"], "layerscope measure lenet5 -o run.json"),
-        (["-o", "a.gif"], "expected .svg or .png"),
+        (["-o", "a.gif"], "choose from .svg, .png"),
     ],
 )
 def test_wrong_arguments_of_the_command(args: list[str], said: str, capsys: Captured) -> None:

@@ -33,11 +33,11 @@ Examples:
   layerscope export resnet18 -o resnet18.dot    # dot -Tsvg resnet18.dot
   layerscope export densenet121 --depth 2 -o modules.dot
   layerscope export resnet50 --to scalesim -o resnet50.csv
-  layerscope export resnet50 --to timeloop -o problems/       # one file per layer
+  layerscope export resnet50 --to timeloop -o problems/  # a file per layer
   layerscope export resnet50 --to zigzag --dtype int8 -o resnet50.yaml
   layerscope export vgg16 --to json | jq .totals
-  layerscope export resnet18 -o resnet18.onnx                 # random weights, names as in show
-  layerscope export llama-3-405b --zero-weights -o llama.onnx # weights are not stored
+  layerscope export resnet18 -o resnet18.onnx            # random weights
+  layerscope export llama-3-405b --zero-weights -o llama.onnx
 
 \b
 Simulators read matrix products only: convolutions, linear layers, attention. Layers that are

@@ -41,7 +41,7 @@ Examples:
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
   layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
-  layerscope show nin-nopad --batch 5 --times seconds.csv --runtime 0.0079 --power 200 --as boda
+  layerscope show nin --times seconds.csv --runtime 0.0079 --as boda
 
 \b
 NET is a zoo name, or a file:
