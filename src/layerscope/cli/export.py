@@ -40,8 +40,8 @@ Examples:
   layerscope export llama-3-405b --zero-weights -o llama.onnx
 
 \b
-Simulators read matrix products only: convolutions, linear layers, attention. Layers that are
-left out are counted on stderr.
+Simulators read matrix products only: convolutions, linear layers, attention.
+Layers that are left out are counted on stderr.
 """
 
 
