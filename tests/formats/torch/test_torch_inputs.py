@@ -189,7 +189,7 @@ def test_the_command_line_says_type_text_and_module(
     assert run(["show", f"{tmp_path}/net.py:make", "--input", "2x4"]) == 3
     said = capsys.readouterr().err
     assert said.startswith("layerscope: KeyError: 1; in ")
-    assert said.endswith(": 1 (Net) on 2x4 fp32\n")
+    assert said.endswith(f": 1 (Net) on 2x4 fp32, at {tmp_path}/net.py:4\n")
 
 
 def test_a_module_whose_print_fails() -> None:
