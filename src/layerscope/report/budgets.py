@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
-from layerscope.graph.types import Graph
 from layerscope.report.quantities import Unit, count_of, named_sizes, quantity, shown, within
 from layerscope.report.types import Layer, Report, Totals
 
@@ -64,14 +63,14 @@ class Budget(Struct, frozen=True):
     """Limits by figure, for one network on one input."""
 
     name: str
-    network: str | Graph
+    network: Any  # a name, a file, a Graph or a torch.nn.Module
     limits: Mapping[str, int]
     batch: int | None = None
     input: Any = None  # as `analyze` takes it, or text as on the command line
     dtype: str | None = None
     like: str = "exact"
     allow_unknown: bool = False
-    reading: Mapping[str, Any] = {}  # options of the reader of the file
+    reading: Mapping[str, Any] = {}  # options of the reader of the file, or of a live module
 
 
 class Check(Struct, frozen=True):
