@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.analysis.costs import storage_of
-from layerscope.formats.torch.module_log import ModuleCall, ModuleLog
+from layerscope.formats.torch.module_log import LoggedCall, ModuleLog
 from layerscope.graph.types import Shape
 from layerscope.report.types import Layer, Report
 
@@ -51,10 +51,10 @@ class ModuleRow(Struct, frozen=True):
 class Calls(Struct):
     """Calls in order, each with the layers that are in it and in no call inside it."""
 
-    calls: list[ModuleCall] = []
+    calls: list[LoggedCall] = []
     layers: list[list[Layer]] = []
 
-    def add(self, call: ModuleCall) -> int:
+    def add(self, call: LoggedCall) -> int:
         """Add a call; its index."""
         self.calls.append(call)
         self.layers.append([])
@@ -75,7 +75,7 @@ def module_rows(report: Report, log: ModuleLog) -> tuple[ModuleRow, ...]:
             outer = ".".join(parts[:depth])
             if around[depth - 1 : depth] != [outer]:
                 around[depth - 1 :] = [outer]
-                rows.append(details.row(ModuleCall(outer, 0, 0), (), outer in called, False))
+                rows.append(details.row(LoggedCall(outer, 0, 0), (), outer in called, False))
                 called.add(outer)
         if parts:
             around[len(parts) - 1 :] = [call.path]
@@ -84,7 +84,7 @@ def module_rows(report: Report, log: ModuleLog) -> tuple[ModuleRow, ...]:
     return tuple(_summed(rows))
 
 
-def _calls(layers: tuple[Layer, ...], records: tuple[ModuleCall, ...]) -> Calls:
+def _calls(layers: tuple[Layer, ...], records: tuple[LoggedCall, ...]) -> Calls:
     """All calls in the order in which they start; a layer of another module is a call itself."""
     found = Calls()
     running: list[int] = []  # indices of calls that have not returned, outermost first
@@ -101,7 +101,7 @@ def _calls(layers: tuple[Layer, ...], records: tuple[ModuleCall, ...]) -> Calls:
         layer, path = layers[at], layers[at].node.module
         if path and not (running and found.calls[running[-1]].path == path):
             shapes = [t.shape or () for t in (*layer.inputs[:1], *layer.outputs[:1])]
-            index = found.add(ModuleCall(path, at, at + 1, shapes[0], shapes[-1]))
+            index = found.add(LoggedCall(path, at, at + 1, shapes[0], shapes[-1]))
             found.layers[index].append(layer)
         elif running:
             found.layers[running[-1]].append(layer)
@@ -131,7 +131,7 @@ class _Modules:
                     inside.setdefault(storage, name)
 
     def row(
-        self, call: ModuleCall, own: tuple[Layer, ...], recursive: bool, executed: bool
+        self, call: LoggedCall, own: tuple[Layer, ...], recursive: bool, executed: bool
     ) -> ModuleRow:
         path, log = call.path, self.log
         kernel = log.kernels.get(path)

@@ -32,7 +32,7 @@ class CallRecord(Struct, gc=False):
     output: Shape = ()
 
 
-class ModuleCall(Struct, frozen=True, gc=False):
+class LoggedCall(Struct, frozen=True, gc=False):
     """A call of a module: its nodes are those of the graph from `start` to before `end`."""
 
     path: str
@@ -51,7 +51,7 @@ class ModuleLog(Struct):
 
     with_shapes: bool = False  # record the shapes of parameters
     with_windows: bool = False  # record `kernel_size` and `groups` of modules
-    calls: tuple[ModuleCall, ...] = ()
+    calls: tuple[LoggedCall, ...] = ()
     arrays: tuple[str, ...] = ()  # paths of parameters and buffers, in the order of declaration
     ties: Mapping[str, str] = {}  # path -> path that it is stored under, if that is another
     shapes: Mapping[str, Shape] = {}  # of parameters by their path
@@ -61,7 +61,7 @@ class ModuleLog(Struct):
     def fill(self, modules: ModuleTable, records: Iterable[CallRecord]) -> None:
         """Set everything after a forward; an earlier forward is overwritten."""
         self.calls = tuple(
-            [ModuleCall(r.info.path, r.start, r.end, r.input, r.output) for r in records]
+            [LoggedCall(r.info.path, r.start, r.end, r.input, r.output) for r in records]
         )
         self.arrays, self.ties = modules.array_paths()
         if self.with_shapes:

@@ -23,7 +23,7 @@ from layerscope.formats.torch.model_names.torchvision_timm import (
     timm_model,
     torchvision_model,
 )
-from layerscope.formats.torch.model_names.user_errors import UserCode, forward_error
+from layerscope.formats.torch.model_names.user_errors import UserCode, ended_forward
 from layerscope.graph.types import Graph, Shape
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class NamedModel(Struct, frozen=True):
         except BaseException as error:
             if self.code is None:
                 raise
-            raise forward_error(error, self.code) from error
+            raise ended_forward(error, self.code) from error
         batch = shapes[""][0] if self.images else 0
         return replace(graph, notes=(*graph.notes, *self.notes), batch=batch)
 

@@ -114,7 +114,7 @@ def described(value: object) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def forward_error(error: BaseException, code: UserCode) -> ModelError:
+def ended_forward(error: BaseException, code: UserCode) -> ModelError:
     """The error for what is no Exception, raised while the model runs."""
     return ModelError(f"{code.where(error) or code.spec}: {_text(error)}, in the forward pass")
 
