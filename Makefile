@@ -62,11 +62,11 @@ test-lower: $(VENV)/dev
 test-models: $(VENV)/dev
 	$(BIN)/pytest tests/formats/onnx/test_onnx_models.py -m 'slow or not slow' $(ARGS)
 
-# The CPU build of torch, named in constraints.txt. --no-deps, because torchvision, timm and
-# torchsummary would install another build.
+# The CPU build of torch, named in constraints.txt. --no-deps, because torchvision, timm,
+# torchsummary and torchinfo would install another build.
 $(VENV)/torch: $(VENV)/dev
 	$(PIP) install --constraint constraints.txt torch pillow transformers onnxscript
-	$(PIP) install --constraint constraints.txt --no-deps torchvision timm torchsummary
+	$(PIP) install --constraint constraints.txt --no-deps torchvision timm torchsummary torchinfo
 	@touch $@
 
 TORCH_TESTS := $(shell find tests -name 'test_torch_*.py' -o -name 'test_*_torch.py' | sort)
@@ -90,7 +90,7 @@ bench-torch: $(VENV)/peers
 	$(BIN)/python bench/torch_peers.py $(ARGS)
 
 # --no-deps, because they would install another torch; the libraries they import are listed here.
-PEERS := torchinfo fvcore ptflops thop calflops deepspeed timm mmengine
+PEERS := fvcore ptflops thop calflops deepspeed timm mmengine
 IMPORTED := addict einops hjson huggingface_hub iopath msgpack numpy platformdirs portalocker psutil \
   py-cpuinfo pydantic PyYAML rich safetensors setuptools tabulate termcolor tqdm yacs yapf
 

@@ -44,7 +44,7 @@ def reports(onnx: str) -> dict[str, Callable[[], int]]:
     chain, map16 = torch.nn.Sequential(*layers).eval(), torch.zeros(1, 16, 16, 16)
 
     def live(net: torch.nn.Module, x: torch.Tensor) -> Callable[[], int]:
-        return lambda: summary(net, input_data=(x,)).total_macs
+        return lambda: summary(net, input_data=(x,), verbose=0).total_macs
 
     found = {name: live(net, image) for name, net in nets.items()}
     found["chain1000"] = live(chain, map16)

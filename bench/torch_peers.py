@@ -47,7 +47,7 @@ def ours() -> Run:
     from layerscope.dropins import summary
 
     def run(net: Any, args: Any) -> float:
-        return float(summary(net, input_data=args).total_macs)
+        return float(summary(net, input_data=args, verbose=0).total_macs)
 
     return run
 

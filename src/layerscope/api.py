@@ -219,7 +219,11 @@ def _captured(
     if not isinstance(network, NamedModel):
         from layerscope.formats.torch.frontend import graph_of
 
-        return graph_of(network, input=input, batch=batch, **options)
+        sizes: object = input
+        if isinstance(input, (str, Mapping)):  # as text, or by name; "" is the first input
+            shapes = _shapes_of(input)
+            sizes = shapes[""] if list(shapes) == [""] else shapes
+        return graph_of(network, input=sizes, batch=batch, **options)
     length = {name: options.pop(name) for name in ("tokens", "decode")}
     other = next(iter(options), None)
     if other is not None:

@@ -12,24 +12,38 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    import torch  # noqa: TID251
+
     from layerscope.graph import Graph
     from layerscope.report import Report
     from layerscope.report.budgets import Budget
+
+# Options of `analyze` for live modules.
+MODULE_OPTIONS = ("input_size", "input_data", "dtypes", "rules", "real")
 
 
 @pytest.fixture
 def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """Check a network: `layerscope_budget("resnet18", max_params="12M", batch=1)`.
 
-    Without limits, those of the network in [tool.layerscope.budgets] apply. Returns the report.
+    The network is a name, a file, a Graph or a `torch.nn.Module`; for a module, `input_size` or
+    `input_data` is given as for `summary`. Without limits, those of [tool.layerscope.budgets] apply
+    under the name of the network, of the module's class, or under `budget`. Returns the report.
     """
 
-    def check(network: str | Graph, *, allow_unknown: bool = False, **options: Any) -> Report:
+    def check(
+        network: str | Graph | torch.nn.Module,
+        *,
+        budget: str = "",
+        allow_unknown: bool = False,
+        **options: Any,
+    ) -> Report:
         __tracebackhide__ = True
         from layerscope.api import check as judged
         from layerscope.export.budget_results import sentences
 
-        verdict = judged(_budget(network, allow_unknown, options, request.config.rootpath))
+        asked = _limits(network, budget, options, request.config.rootpath)
+        verdict = judged(_allowing(asked, allow_unknown))
         if not verdict.ok:
             pytest.fail("\n".join(sentences(verdict)), pytrace=False)
         return verdict.report
@@ -37,28 +51,65 @@ def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
     return check
 
 
-def _budget(
-    network: str | Graph, allow_unknown: bool, options: dict[str, Any], root: Path
+def _limits(
+    network: str | Graph | torch.nn.Module, name: str, options: dict[str, Any], root: Path
 ) -> Budget:
-    from layerscope.errors import UnknownName, UsageError
+    """The limits of a call, or those of the file."""
+    from layerscope.errors import UsageError
     from layerscope.report.budget_file import TABLE, find, read
-    from layerscope.report.budgets import COUNTED, Budget, limits
+    from layerscope.report.budgets import Budget, limits
 
-    name = network if isinstance(network, str) else network.name
+    name = name or _name(network)
     given = {key: options.pop(key) for key in list(options) if key.startswith("max_")}
-    for key in options:
-        if key not in COUNTED:
-            raise UnknownName("option", key, COUNTED, f"; choose from {', '.join(COUNTED)}")
+    counted, captured = _split(network, options)
     if given:
         found = limits({key.replace("_", "-"): value for key, value in given.items()}, "")
-        return Budget(name, network, found, **options, allow_unknown=allow_unknown)
+        return Budget(name, network, found, **counted, reading=captured)
     file = find(root)
     budgets = read(file) if file else {}
     if name not in budgets:
         raise UsageError(f"no limits for {name}: give one, such as max_params, or add {TABLE}")
-    if options:
-        raise UsageError(f"{next(iter(options))} needs limits; in a file it is a key of {TABLE}")
+    if counted:
+        raise UsageError(f"{next(iter(counted))} needs limits; in a file it is a key of {TABLE}")
     from msgspec.structs import replace
 
-    budget = budgets[name]
+    found_budget = budgets[name]
+    if isinstance(network, str):
+        return found_budget
+    if found_budget.input is not None and captured:
+        raise UsageError(
+            f"{next(iter(captured))}: the budget of {name} has an input; remove one of them"
+        )
+    return replace(found_budget, network=network, reading=captured)
+
+
+def _name(network: str | Graph | torch.nn.Module) -> str:
+    """The network's name; the class of a module."""
+    from layerscope.graph import Graph
+
+    if isinstance(network, (str, Graph)):
+        return network if isinstance(network, str) else network.name
+    return type(getattr(network, "_orig_mod", network)).__name__  # the module that is compiled
+
+
+def _split(
+    network: str | Graph | torch.nn.Module, options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of every network, and those of live modules; any other raises."""
+    from layerscope.errors import UnknownName
+    from layerscope.graph import Graph
+    from layerscope.report.budgets import COUNTED
+
+    is_live = not isinstance(network, (str, Graph))
+    known = (*COUNTED, *(MODULE_OPTIONS if is_live else ()))
+    for key in options:
+        if key not in known:
+            raise UnknownName("option", key, known, f"; choose from {', '.join(known)}")
+    counted = {key: value for key, value in options.items() if key in COUNTED}
+    return counted, {key: value for key, value in options.items() if key not in COUNTED}
+
+
+def _allowing(budget: Budget, allow_unknown: bool) -> Budget:
+    from msgspec.structs import replace
+
     return replace(budget, allow_unknown=allow_unknown or budget.allow_unknown)

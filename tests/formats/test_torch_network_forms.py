@@ -43,7 +43,11 @@ def test_a_form_in_a_command(
         ("{folder}/my_file.py:make_modell", 2, "did you mean make_model"),
         ("{folder}/my_file.py:x", 2, "it has nn, Net, make_model, ready"),
         ("{folder}/my_fil.py:make_model", 3, "did you mean {folder}/my_file.py?"),
-        ("torch.nn:Linear", 3, "cannot be built: TypeError"),
+        (
+            "torch.nn:Linear",
+            3,
+            "Linear() needs arguments: in_features, out_features; give defaults",
+        ),
         ("torch.nn:functional", 3, "expected a torch.nn.Module or a function that returns one"),
         ("torch:no_grad", 3, "returned a no_grad, expected a torch.nn.Module"),
     ],

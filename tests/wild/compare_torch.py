@@ -153,9 +153,9 @@ def _judge(result: Result, pair: Pair, kwargs: Mapping[str, Any], counted: int) 
     params = sum(p.numel() for p in pair.fresh.parameters())
     try:
         if built.args:
-            report = layerscope.summary(pair.fresh, input_data=built.args, **kwargs)
+            report = layerscope.summary(pair.fresh, input_data=built.args, **kwargs, verbose=0)
         else:
-            report = layerscope.summary(pair.fresh, input_data=dict(kwargs))
+            report = layerscope.summary(pair.fresh, input_data=dict(kwargs), verbose=0)
     except Exception as error:
         return msgspec.structs.replace(
             result, outcome="refused", reference=counted, params=params, message=said(error)

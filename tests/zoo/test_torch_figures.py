@@ -55,7 +55,10 @@ def ways(make: Any, sizes: Any) -> Iterator[Any]:
             model.train(training)
             for grad in (True, False):
                 with torch.set_grad_enabled(grad):
-                    yield model, layerscope.summary(model, sizes if sizes[1:] else sizes[0])
+                    yield (
+                        model,
+                        layerscope.summary(model, sizes if sizes[1:] else sizes[0], verbose=0),
+                    )
 
 
 @pytest.mark.parametrize("case", EIGHT)
@@ -126,7 +129,7 @@ def test_detectors(name: str) -> None:
 def test_live_detectors(name: str) -> None:
     """Whose products do not depend on what they find: the whole model, run for real."""
     model = getattr(vision().detection, name)(weights=None, weights_backbone=None).eval()
-    report = layerscope.summary(model, (1, 3, 512, 512))
+    report = layerscope.summary(model, (1, 3, 512, 512), verbose=0)
     assert f"{report.total_macs / 1e9:.3f}" == DETECTORS[name]
     assert not report.coverage.unknown
 
@@ -160,14 +163,14 @@ def test_live_detectors_with_proposals(name: str, suppression: None) -> None:
     model = getattr(vision().detection, name)(weights=None, weights_backbone=None).eval()
     with torch.no_grad():
         model.roi_heads.box_predictor.cls_score.bias[0] = 100  # all is background
-    report = layerscope.summary(model, (1, 3, 512, 512))
+    report = layerscope.summary(model, (1, 3, 512, 512), verbose=0)
     assert f"{report.total_macs / 1e9:.3f}" == DETECTORS[name]
     assert report.total_params == sum(p.numel() for p in model.parameters())
 
 
 def test_attention_in_every_form() -> None:
     shapes = [(2, 8, 16, 32), (2, 2, 24, 32), (2, 2, 24, 32)]
-    report = layerscope.summary(Attending(), shapes)
+    report = layerscope.summary(Attending(), shapes, verbose=0)
     assert report.total_macs == 2 * (2 * 8 * 16 * 24 * (32 + 32))
     assert not report.coverage.unknown
 
@@ -216,7 +219,7 @@ def test_convolutions_of_every_kind(bias: bool) -> None:
         nn.ConvTranspose2d(12, 6, 3, stride=2, output_padding=1, bias=bias),
         nn.Conv2d(6, 4, 3, padding=1, padding_mode="circular", bias=bias),
     )
-    report = layerscope.summary(net, (2, 8, 10, 16))
+    report = layerscope.summary(net, (2, 8, 10, 16), verbose=0)
     spots = {"depthwise": 10 * 16 * 8 * 9, "dilated": 10 * 6 * 12 * 8 * 3}
     spots["transposed"] = 10 * 6 * 12 * 6 * 9
     last = net(torch.zeros(2, 8, 10, 16)).shape
@@ -225,6 +228,8 @@ def test_convolutions_of_every_kind(bias: bool) -> None:
 
 
 def test_a_module_without_a_batch() -> None:
-    report = layerscope.summary(nn.Sequential(nn.Conv2d(3, 4, 3), nn.MaxPool2d(2)), (3, 10, 10))
+    report = layerscope.summary(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.MaxPool2d(2)), (3, 10, 10), verbose=0
+    )
     assert report.total_macs == 64 * 4 * 27
     assert report.tensors[report.graph.outputs[0]].shape == (4, 4, 4)

@@ -9,7 +9,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --line: #3a414a; --soft: #1b2027; --ink: #e6e9ed; --dim: #9aa4af }
 }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); margin: 2rem auto; max-width: 75rem;
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); margin: 2rem auto; max-width: 90rem;
   padding: 0 1rem }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere }
 .scroll { overflow-x: auto }

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
-from layerscope.graph.types import Graph
 from layerscope.report.compare import NetworkTime
 from layerscope.report.quantities import (
     Unit,
@@ -80,14 +79,14 @@ class Budget(Struct, frozen=True):
     """Limits by figure, for one network on one input."""
 
     name: str
-    network: str | Graph
+    network: Any  # a name, a file, a Graph or a torch.nn.Module
     limits: Mapping[str, float]
     batch: int | None = None
     input: Any = None  # as `analyze` takes it, or text as on the command line
     dtype: str | None = None
     like: str = "exact"
     allow_unknown: bool = False
-    reading: Mapping[str, Any] = {}  # options of the reader of the file
+    reading: Mapping[str, Any] = {}  # options of the reader of the file, or of a live module
     tokens: int | None = None
     decode: int | None = None
 

@@ -32,8 +32,10 @@ def test_summary_takes_what_torchinfos_does() -> None:
         depth=1, device="cpu", verbose=0, mode="eval",
     )  # fmt: skip
     text = str(report)
-    assert text.splitlines()[0].split() == ["layer", "output", "params", "MACs"]
-    assert "total params: 330 · trainable: 330 · MACs: 13,904" in text
+    titles = ["Output", "Shape", "Param", "#", "Mult-Adds"]
+    assert text.splitlines()[1].split()[3:] == titles
+    assert "Total params: 330\nTrainable params: 330\n" in text
+    assert "Total mult-adds: 13,904\n" in text
     assert report.total_mult_adds == report.total_macs == sum(MACS.values())
     assert report.total_flops == report.totals.flops
     assert isinstance(report, layerscope.Report)
@@ -41,7 +43,7 @@ def test_summary_takes_what_torchinfos_does() -> None:
 
 def test_summary_leaves_the_mode() -> None:
     net = Net().train()
-    layerscope.summary(net, (1, 3, 8, 8), mode="eval")
+    layerscope.summary(net, (1, 3, 8, 8), mode="eval", verbose=0)
     assert net.training
     assert net.body[1].training
 
@@ -49,17 +51,17 @@ def test_summary_leaves_the_mode() -> None:
 def test_inputs_in_every_form() -> None:
     x = torch.zeros(2, 3, 8, 8)
     macs = {
-        layerscope.summary(Net(), input_size=[(2, 3, 8, 8)]).total_macs,
-        layerscope.summary(Net(), input_size={"x": (2, 3, 8, 8)}).total_macs,
-        layerscope.summary(Net(), input_data=x).total_macs,
-        layerscope.summary(Net(), input_data={"x": x}).total_macs,
-        layerscope.summary(Net(), input_data=(x,)).total_macs,
+        layerscope.summary(Net(), input_size=[(2, 3, 8, 8)], verbose=0).total_macs,
+        layerscope.summary(Net(), input_size={"x": (2, 3, 8, 8)}, verbose=0).total_macs,
+        layerscope.summary(Net(), input_data=x, verbose=0).total_macs,
+        layerscope.summary(Net(), input_data={"x": x}, verbose=0).total_macs,
+        layerscope.summary(Net(), input_data=(x,), verbose=0).total_macs,
         layerscope.analyze(Net(), input=(1, 3, 8, 8), batch=2).total_macs,
         layerscope.profile(Net(), inputs=(x,), verbose=False)[0],
     }
     assert macs == {2 * sum(MACS.values())}
     with pytest.raises(UsageError, match="2 dtypes for 1 inputs"):
-        layerscope.summary(Net(), (1, 3, 8, 8), dtypes=[torch.float32, torch.int64])
+        layerscope.summary(Net(), (1, 3, 8, 8), dtypes=[torch.float32, torch.int64], verbose=0)
 
 
 def test_profile() -> None:
@@ -97,7 +99,7 @@ class Twisted(nn.Module):  # type: ignore[misc]
 
 
 def test_unknown_operators_are_named(operator: Any) -> None:
-    report = layerscope.summary(Twisted(operator), (2, 4))
+    report = layerscope.summary(Twisted(operator), (2, 4), verbose=0)
     assert report.coverage.unknown == {"layerscope_test.twist": 1}
     assert report.layers[-1].output == (2, 4)
     assert report.total_macs == 32
@@ -111,13 +113,18 @@ def test_operators_can_be_taught(operator: Any) -> None:
         assert (x, out_shape) == ((2, 4), (2, 4))
         return 100 * times
 
-    report = layerscope.summary(Twisted(operator), (2, 4), rules={"layerscope_test::twist": rule})
+    report = layerscope.summary(
+        Twisted(operator), (2, 4), rules={"layerscope_test::twist": rule}, verbose=0
+    )
     assert report.total_macs == 32 + 300
     assert not report.coverage.unknown
     assert report.layers[-1].node.source is not None
     assert report.layers[-1].node.source.op == "layerscope_test.twist"
     kinds = layerscope.summary(
-        Twisted(operator), (2, 4), rules={"layerscope_test.twist": lambda *_, **__: {"add": 5}}
+        Twisted(operator),
+        (2, 4),
+        rules={"layerscope_test.twist": lambda *_, **__: {"add": 5}},
+        verbose=0,
     )
     assert kinds.layers[-1].ops.add == 5
 
@@ -126,7 +133,7 @@ def test_formulas_of_pytorchs_counter_are_heeded(operator: Any) -> None:
     flop_counter = pytest.importorskip("torch.utils.flop_counter")
     flop_counter.register_flop_formula(operator)(lambda x, times, **told: 2 * 7 * times)
     try:
-        assert layerscope.summary(Twisted(operator), (2, 4)).total_macs == 32 + 21
+        assert layerscope.summary(Twisted(operator), (2, 4), verbose=0).total_macs == 32 + 21
     finally:
         flop_counter.flop_registry.pop(operator)
 
@@ -134,5 +141,5 @@ def test_formulas_of_pytorchs_counter_are_heeded(operator: Any) -> None:
 def test_frozen_parameters() -> None:
     net = Net()
     net.body.requires_grad_(False)
-    report = layerscope.summary(net, (1, 3, 8, 8))
+    report = layerscope.summary(net, (1, 3, 8, 8), verbose=0)
     assert (report.total_params, report.trainable_params) == (330, 90)

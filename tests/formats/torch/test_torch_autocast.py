@@ -175,14 +175,14 @@ def test_rows_have_the_dtypes_of_a_real_run(case: str, dtype: Any) -> None:
     for shortcuts in (True, False):
         with torch.autocast("cpu", dtype=dtype):
             report = layerscope.summary(
-                model, sizes if sizes[1:] else sizes[0], shortcuts=shortcuts
+                model, sizes if sizes[1:] else sizes[0], shortcuts=shortcuts, verbose=0
             )
         assert ours(report) == expected
         assert not report.coverage.unknown
         assert report.total_params == sum(p.numel() for p in model.parameters())
         graphs.append(report.graph.nodes)
     assert graphs[0] == graphs[1]
-    plain = layerscope.summary(model, sizes if sizes[1:] else sizes[0])
+    plain = layerscope.summary(model, sizes if sizes[1:] else sizes[0], verbose=0)
     assert plain.total_macs == report.total_macs
 
 
@@ -202,21 +202,21 @@ def test_recurrent_layers() -> None:
         model = kind(8, 8)
         for shortcuts in (True, False):
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                report = layerscope.summary(model, (4, 2, 8), shortcuts=shortcuts)
+                report = layerscope.summary(model, (4, 2, 8), shortcuts=shortcuts, verbose=0)
                 if kind is not nn.LSTM:  # which not every processor has in bf16
                     out = model(torch.randn(4, 2, 8))[0]
                     assert {torch.bfloat16: "bf16", torch.float32: "fp32"}[out.dtype] == rows[-1][
                         1
                     ][0]
             assert dtypes(report) == rows
-            assert report.total_macs == layerscope.summary(model, (4, 2, 8)).total_macs
+            assert report.total_macs == layerscope.summary(model, (4, 2, 8), verbose=0).total_macs
         said = "aten.gru is one row, and computes in bf16 inside"
         assert (said in report.graph.notes) == (kind is nn.GRU)
 
 
 def test_autocast_that_the_forward_turns_on() -> None:
     for shortcuts in (True, False):
-        report = layerscope.summary(Nested(), (3, 8), shortcuts=shortcuts)
+        report = layerscope.summary(Nested(), (3, 8), shortcuts=shortcuts, verbose=0)
         assert [row for row in dtypes(report) if row[0] == "linear"] == [
             ("linear", ("bf16",)), ("linear", ("fp32",)), ("linear", ("bf16",)),
             ("linear", ("fp32",)),
@@ -228,7 +228,7 @@ def test_autocast_that_the_forward_turns_on() -> None:
 def test_bytes_follow_the_dtypes() -> None:
     model = nn.Linear(8, 4)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        report = layerscope.summary(model, (3, 8))
+        report = layerscope.summary(model, (3, 8), verbose=0)
     cast, linear = (report.costs[node.name] for node in report.graph.nodes)
     assert (cast.read_bytes, cast.write_bytes) == (3 * 8 * 4, 3 * 8 * 2)
     # the weights as they are stored, in fp32
@@ -242,7 +242,7 @@ def test_bytes_follow_the_dtypes() -> None:
 def test_arrays_of_other_dtypes_than_the_output() -> None:
     """Without autocast too: a norm in fp32 inside a network in bf16."""
     norm = nn.LayerNorm(8)
-    report = layerscope.summary(norm, (3, 8), dtypes=[torch.bfloat16])
+    report = layerscope.summary(norm, (3, 8), dtypes=[torch.bfloat16], verbose=0)
     [node] = report.graph.nodes
     cost = report.costs[node.name]
     assert report.tensors[node.outputs[0]].dtype == "bf16"
@@ -254,7 +254,7 @@ def test_arrays_of_other_dtypes_than_the_output() -> None:
 def test_a_weight_is_cast_once_where_pytorch_keeps_the_cast(learns: bool) -> None:
     model = Module(twice, 8, 8).requires_grad_(learns)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        report = layerscope.summary(model, (3, 8))
+        report = layerscope.summary(model, (3, 8), verbose=0)
         with Log(nn.Module()) as log:  # casts of parameters included
             model(torch.randn(3, 8))
     casts = [node.inputs[0] for node in report.graph.nodes if node.op == "cast"]
@@ -280,21 +280,21 @@ def test_autocast_of_another_device() -> None:
         model = nn.Sequential(nn.Linear(8, 8), nn.Softmax(-1), nn.LayerNorm(8), nn.Linear(8, 2))
     for shortcuts in (True, False):
         with cuda(torch.float16):
-            report = layerscope.summary(model, (3, 8), shortcuts=shortcuts)
+            report = layerscope.summary(model, (3, 8), shortcuts=shortcuts, verbose=0)
         assert dtypes(report) == [
             ("cast", ("fp16",)), ("linear", ("fp16",)), ("cast", ("fp32",)), ("softmax", ("fp32",)),
             ("layer_norm", ("fp32",)), ("cast", ("fp16",)), ("linear", ("fp16",)),
         ]  # fmt: skip
         assert report.graph.notes == ("under autocast to fp16, as on cuda",)
         with cuda(torch.float16):  # on the CPU it makes no difference
-            report = layerscope.summary(nn.Linear(8, 8), (3, 8), shortcuts=shortcuts)
+            report = layerscope.summary(nn.Linear(8, 8), (3, 8), shortcuts=shortcuts, verbose=0)
         assert dtypes(report) == [("linear", ("fp32",))]
 
 
 def test_what_pytorch_refuses_under_autocast() -> None:
     loss = Module(lambda x: torch.nn.functional.binary_cross_entropy(x.sigmoid(), x))
     with cuda(torch.float16), pytest.raises(ModelError, match="unsafe to autocast"):
-        layerscope.summary(loss, input_data=torch.empty(3, 8, device="meta"))
+        layerscope.summary(loss, input_data=torch.empty(3, 8, device="meta"), verbose=0)
 
 
 def test_a_model_that_looks_at_numbers() -> None:
@@ -304,7 +304,7 @@ def test_a_model_that_looks_at_numbers() -> None:
 
     model = Module(look, 8, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        report = layerscope.summary(model, (3, 8))
+        report = layerscope.summary(model, (3, 8), verbose=0)
         assert model(torch.randn(3, 8)).dtype is torch.bfloat16
     assert any("real numbers" in note for note in report.graph.notes)
     products = [row for row in dtypes(report) if row[0] in ("matmul", "einsum")]
@@ -328,13 +328,13 @@ def test_state_and_cache_are_left_as_found() -> None:
     model = nn.Linear(8, 8)
     x = torch.randn(3, 8)
     before = state()
-    layerscope.summary(Nested(), (3, 8))
+    layerscope.summary(Nested(), (3, 8), verbose=0)
     assert state() == before
     with torch.autocast("cpu", dtype=torch.bfloat16):
         before = state()
         model(x)  # its weights are in the cache now
-        layerscope.summary(model, (3, 8))
-        layerscope.summary(Nested(), (3, 8))
+        layerscope.summary(model, (3, 8), verbose=0)
+        layerscope.summary(Nested(), (3, 8), verbose=0)
         assert state() == before
         with Log(nn.Module()) as log:
             made = model(x)
@@ -342,7 +342,7 @@ def test_state_and_cache_are_left_as_found() -> None:
         made.float().sum().backward()  # an inference tensor in the cache would raise
     assert model.weight.grad is not None
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        layerscope.summary(model, (3, 8))  # leaves nothing in the cache
+        layerscope.summary(model, (3, 8), verbose=0)  # leaves nothing in the cache
         with Log(nn.Module()) as log:
             model(x)
         assert [kind for kind, _ in log.rows].count("cast") == 3
@@ -351,7 +351,7 @@ def test_state_and_cache_are_left_as_found() -> None:
 def test_state_after_a_forward_that_raises() -> None:
     before = state()
     with pytest.raises(ModelError, match="in the forward"):
-        layerscope.summary(Module(raising), (3, 8))
+        layerscope.summary(Module(raising), (3, 8), verbose=0)
     assert state()[:3] == before[:3]
     assert state()[-1] == before[-1]
     torch.autocast_decrement_nesting()
@@ -375,5 +375,5 @@ def test_other_threads_have_an_autocast_of_their_own() -> None:
         return x @ x.t()
 
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        layerscope.summary(Module(forward), (3, 8))
+        layerscope.summary(Module(forward), (3, 8), verbose=0)
     assert seen == [torch.float32, True, torch.bfloat16]

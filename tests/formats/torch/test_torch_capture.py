@@ -113,7 +113,7 @@ def test_the_module_print_is_the_models_own(name: str) -> None:
 
 
 def test_tied_weights_count_once() -> None:
-    report = layerscope.summary(Tied(), input_data=torch.zeros(2, 7, dtype=torch.int64))
+    report = layerscope.summary(Tied(), input_data=torch.zeros(2, 7, dtype=torch.int64), verbose=0)
     assert report.total_params == 50 * 8
     assert report.by_name["head"].params == 0
     assert report.by_name["head"].cost.note == "shares embed.weight"
@@ -122,17 +122,17 @@ def test_tied_weights_count_once() -> None:
 def test_storages_tie_too() -> None:
     net = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False))
     net[1].weight = nn.Parameter(net[0].weight.detach())
-    assert layerscope.summary(net, (1, 8)).total_params == 64
+    assert layerscope.summary(net, (1, 8), verbose=0).total_params == 64
 
 
 def test_reused_modules_count_their_work_each_time() -> None:
-    report = layerscope.summary(Reused(), (1, 100))
+    report = layerscope.summary(Reused(), (1, 100), verbose=0)
     assert [layer.name for layer in report.layers] == ["linear", "linear_1", "linear_2"]
     assert [layer.params for layer in report.layers] == [10_100, 0, 0]
 
 
 def test_bare_parameters() -> None:
-    report = layerscope.summary(Bare(), (2, 3, 8))
+    report = layerscope.summary(Bare(), (2, 3, 8), verbose=0)
     assert report.totals.params == 8 + 48 + 36
     assert report.total_params == 8 + 48 + 36 + 7
     assert report.trainable_params == 8 + 48 + 36
@@ -141,7 +141,7 @@ def test_bare_parameters() -> None:
 
 
 def test_computed_kernels() -> None:
-    report = layerscope.summary(Weighted(), (1, 3, 8, 8))
+    report = layerscope.summary(Weighted(), (1, 3, 8, 8), verbose=0)
     assert report.total_macs == 64 * 4 * 27
     assert report.total_params == 4 * 27
     assert not report.coverage.unknown
@@ -187,11 +187,11 @@ def test_numbers_that_need_no_weights_are_known() -> None:
 
 
 def test_data_decides() -> None:
-    report = layerscope.summary(Branching(), (2, 4))
+    report = layerscope.summary(Branching(), (2, 4), verbose=0)
     assert report.total_macs == 2 * 16
     assert "computed with real numbers" in report.graph.notes[0]
     with pytest.raises(ModelError, match="build it on a real device"):
-        layerscope.summary(on("meta", Branching), (2, 4))
+        layerscope.summary(on("meta", Branching), (2, 4), verbose=0)
 
 
 def test_nested_arguments() -> None:
@@ -208,7 +208,11 @@ def test_nested_arguments() -> None:
     x = torch.zeros(2, 3)
     batch = Batch(x, {"pair": torch.zeros(3), "word": "w"})
     report = layerscope.summary(
-        Net(), input_data=[batch, [torch.zeros(2, 1), torch.zeros(1)]], scale=2.0, last=x.clone()
+        Net(),
+        input_data=[batch, [torch.zeros(2, 1), torch.zeros(1)]],
+        scale=2.0,
+        last=x.clone(),
+        verbose=0,
     )
     names = [tensor.name for tensor in report.inputs]
     assert names == ["batch.image", "batch.extra.pair", "input1.0", "input1.1", "last"]
@@ -217,7 +221,7 @@ def test_nested_arguments() -> None:
 
 def test_numbers_types() -> None:
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).to(torch.bfloat16)
-    report = layerscope.summary(net, (2, 4))
+    report = layerscope.summary(net, (2, 4), verbose=0)
     assert {t.dtype for t in report.tensors.values()} == {"bf16"}
     assert report.totals.param_bytes == 2 * 20
     mixed = capture(nn.Identity(), (torch.zeros(2, dtype=torch.float16),))
@@ -321,9 +325,9 @@ def test_what_a_forward_does_to_modules_is_undone(does: str, fails: bool) -> Non
     before = everything(model)
     if fails:
         with pytest.raises(ModelError):
-            layerscope.summary(model, (1, 4))
+            layerscope.summary(model, (1, 4), verbose=0)
     else:
-        assert layerscope.summary(model, (1, 4)).total_macs == 8
+        assert layerscope.summary(model, (1, 4), verbose=0).total_macs == 8
     assert everything(model) == before
     model.does(model)
     assert everything(model) != before
@@ -357,15 +361,15 @@ def test_real_numbers_leave_buffers_as_they_were() -> None:
 
 def test_errors_name_the_module_and_the_shapes() -> None:
     with pytest.raises(ModelError, match=r".; in Failing: inner\.1 \(Linear\) on 2x144 fp32"):
-        layerscope.summary(Failing(), (2, 3, 8, 8))
+        layerscope.summary(Failing(), (2, 3, 8, 8), verbose=0)
     with pytest.raises(ModelError, match=r"Failing: first \(Conv2d\) on 2x5x8x8 fp32"):
-        layerscope.summary(Failing(), (2, 5, 8, 8))
+        layerscope.summary(Failing(), (2, 5, 8, 8), verbose=0)
     with pytest.raises(UsageError, match="say either input_size="):
-        layerscope.summary(Failing())
+        layerscope.analyze(Failing())
     with pytest.raises(UsageError, match=r"expected a torch\.nn\.Module"):
         layerscope.analyze(object(), input_size=(1, 3))
     with pytest.raises(UsageError, match="every size to be at least 1"):
-        layerscope.summary(Failing(), (0, 3, 8, 8))
+        layerscope.summary(Failing(), (0, 3, 8, 8), verbose=0)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +394,7 @@ def test_what_pytorch_refuses_is_refused(last: Any, on: str, device: str) -> Non
         model = nn.Sequential(nn.Conv2d(3, 8, 3), last())
     kind = type(model[1]).__name__
     with pytest.raises(ModelError, match=rf".; in Sequential: 1 \({kind}\) on {on} fp32"):
-        layerscope.summary(model, (1, 3, 8, 8))
+        layerscope.summary(model, (1, 3, 8, 8), verbose=0)
     with pytest.raises(RuntimeError if kind != "BatchNorm1d" else ValueError):
         nn.Sequential(nn.Conv2d(3, 8, 3), last())(torch.zeros(1, 3, 8, 8))
 
@@ -427,9 +431,9 @@ def test_numbers_of_two_types_are_not_multiplied(name: str, other: Any) -> None:
     with pytest.raises(RuntimeError):
         Product(name)(*given)
     with pytest.raises(ModelError, match=r"fp32.*; in Product .* on 4x4 fp32, 4x4 [fb]"):
-        layerscope.summary(Product(name), input_data=given)
+        layerscope.summary(Product(name), input_data=given, verbose=0)
     given = (torch.zeros(4, 4), torch.zeros(4, 4))
-    assert layerscope.summary(Product(name), input_data=given).total_macs > 0
+    assert layerscope.summary(Product(name), input_data=given, verbose=0).total_macs > 0
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
@@ -438,22 +442,22 @@ def test_a_module_in_another_type_than_its_input_is_named(device: str) -> None:
         model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3).double())
     told = r"numbers of fp32 and fp64 in one product; in Sequential: 1 \(Conv2d\) on 1x8x6x6 fp32"
     with pytest.raises(ModelError, match=told):
-        layerscope.summary(model, (1, 3, 8, 8))
-    assert layerscope.summary(model[1], (1, 8, 6, 6)).total_macs == 16 * 8 * 72
+        layerscope.summary(model, (1, 3, 8, 8), verbose=0)
+    assert layerscope.summary(model[1], (1, 8, 6, 6), verbose=0).total_macs == 16 * 8 * 72
 
 
 def test_a_norm_of_another_size_after_one_that_fits() -> None:
     """What is known of one module is not taken to hold for another's arrays."""
     model = nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.BatchNorm2d(4))
     with pytest.raises(ModelError, match=r"Sequential: 2 \(BatchNorm2d\) on 1x3x8x8 fp32"):
-        layerscope.summary(model, (1, 3, 8, 8))
+        layerscope.summary(model, (1, 3, 8, 8), verbose=0)
 
 
 def test_a_module_that_is_to_be_compiled_is_counted_as_it_is() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.ReLU(), nn.Linear(4, 2)))
     model[1].compile()
     kept = vars(model[1])["_compiled_call_impl"]
-    assert layerscope.summary(model, (1, 4)).total_macs == 16 + 8
+    assert layerscope.summary(model, (1, 4), verbose=0).total_macs == 16 + 8
     assert vars(model[1])["_compiled_call_impl"] is kept
     assert "_compiled_call_impl" not in vars(model)
 
@@ -467,7 +471,10 @@ def test_torchscript_is_the_same_model(name: str, how: str) -> None:
     with torch.no_grad():
         compiled = torch.jit.trace(model, x) if how == "trace" else torch.jit.script(model)
         before = compiled(x)
-    ours, report = layerscope.summary(model, input_data=x), layerscope.summary(compiled, x.shape)
+    ours, report = (
+        layerscope.summary(model, input_data=x, verbose=0),
+        layerscope.summary(compiled, x.shape, verbose=0),
+    )
     assert report.total_params == ours.total_params
     assert report.total_macs == ours.total_macs
     assert not report.coverage.unknown
@@ -493,7 +500,7 @@ def test_hooks_and_other_forwards_are_heeded() -> None:
         "linear", "mul", "tanh",
     ]  # fmt: skip
     normed = nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
-    report = layerscope.summary(normed, (1, 4))
+    report = layerscope.summary(normed, (1, 4), verbose=0)
     assert report.total_macs == 16
     assert report.total_params == 4 + 16 + 4
 
@@ -507,7 +514,7 @@ def test_functions_of_functions() -> None:
             x = torch.stack([a.softmax(-1), b.cumsum(-1)]).flatten(0, 1).mean((2, 3))
             return x.topk(1)[0].clamp(0, 1) ** 2
 
-    report = layerscope.summary(Net(), (1, 4, 8, 8))
+    report = layerscope.summary(Net(), (1, 4, 8, 8), verbose=0)
     assert not report.coverage.unknown
     assert report.tensors[report.graph.outputs[0]].shape == (2, 1)
 
@@ -545,7 +552,7 @@ def test_a_fused_kernel_called_by_its_name_has_its_mask(by_name: bool) -> None:
         return f.scaled_dot_product_attention(x, x, x, attn_mask=mask)
 
     report = layerscope.summary(
-        Doing(forward), input_data=(torch.rand(1, 2, 16, 8), torch.rand(16, 16))
+        Doing(forward), input_data=(torch.rand(1, 2, 16, 8), torch.rand(16, 16)), verbose=0
     )
     [layer] = [layer for layer in report.layers if layer.op == "attention"]
     assert layer.ops.add == 2 * 16 * 16 * 3  # two of the softmax, one of the mask

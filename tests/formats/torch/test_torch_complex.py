@@ -233,7 +233,7 @@ def test_operations_are_those_of_a_scalar_implementation(case: str) -> None:
     with torch.no_grad():
         expected = model(*[each.clone() for each in data])
     for shortcuts in (True, False):
-        report = layerscope.summary(model, input_data=data, shortcuts=shortcuts)
+        report = layerscope.summary(model, input_data=data, shortcuts=shortcuts, verbose=0)
         ops = report.totals.ops
         counted = Ops(add=ops.add + ops.mac, mul=ops.mul + ops.mac, div=ops.div, exp=ops.exp)
         assert counted == tally.ops()
@@ -246,7 +246,7 @@ def test_operations_are_those_of_a_scalar_implementation(case: str) -> None:
 @pytest.mark.parametrize("dtype, size", [(C64, 8), (C128, 16)])
 def test_bytes(dtype: Any, size: int) -> None:
     report = layerscope.summary(
-        nn.Linear(3, 4, dtype=dtype), input_data=torch.zeros(2, 3, dtype=dtype)
+        nn.Linear(3, 4, dtype=dtype), input_data=torch.zeros(2, 3, dtype=dtype), verbose=0
     )
     [cost] = report.costs.values()
     assert cost.read_bytes == (2 * 3 + 3 * 4 + 4) * size
@@ -255,13 +255,15 @@ def test_bytes(dtype: Any, size: int) -> None:
 
 
 def test_real_networks_are_untouched() -> None:
-    report = layerscope.summary(nn.Linear(3, 4), (2, 3))
+    report = layerscope.summary(nn.Linear(3, 4), (2, 3), verbose=0)
     [cost] = report.costs.values()
     assert (cost.ops, cost.real_ops) == (Ops(mac=24, add=8), None)
 
 
 def test_what_has_no_count_of_its_own_is_an_estimate() -> None:
-    report = layerscope.summary(Doing(torch.tanh), input_data=torch.zeros(2, 3, dtype=C64))
+    report = layerscope.summary(
+        Doing(torch.tanh), input_data=torch.zeros(2, 3, dtype=C64), verbose=0
+    )
     [cost] = report.costs.values()
     assert (cost.status, cost.ops.exp) == ("estimate", 12)
     assert "complex" in cost.note
@@ -269,7 +271,7 @@ def test_what_has_no_count_of_its_own_is_an_estimate() -> None:
 
 def test_double_with_complex() -> None:
     given = [torch.zeros(2, 3, dtype=C64), torch.zeros(2, 3, dtype=F64)]
-    report = layerscope.summary(Doing(torch.mul), input_data=given)
+    report = layerscope.summary(Doing(torch.mul), input_data=given, verbose=0)
     assert report.tensors[report.graph.outputs[0]].dtype == "complex128"
 
 
@@ -291,7 +293,7 @@ def test_other_counters_look_at_shapes_alone() -> None:
 
 def test_the_backward_pass() -> None:
     model = nn.Sequential(nn.Linear(3, 4, dtype=C64), nn.Linear(4, 5, dtype=C64))
-    report = layerscope.summary(model, input_data=torch.zeros(2, 3, dtype=C64))
+    report = layerscope.summary(model, input_data=torch.zeros(2, 3, dtype=C64), verbose=0)
     assert sum(ops.mac for ops in report.backward.values()) == 4 * (24 + 2 * 40)
 
 

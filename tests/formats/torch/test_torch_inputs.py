@@ -33,22 +33,22 @@ class Frozen:
              np.dtype("float16")],
 )  # fmt: skip
 def test_dtypes_in_every_form(kind: Any) -> None:
-    report = layerscope.summary(nn.Linear(4, 3), (2, 4), dtype=kind)
+    report = layerscope.summary(nn.Linear(4, 3), (2, 4), dtype=kind, verbose=0)
     assert {tensor.dtype for tensor in report.inputs} == {"fp16"}
     half = nn.Linear(4, 3).half()
     for dtypes in (kind, [kind]):
-        report = layerscope.summary(half, (2, 4), dtypes=dtypes)
+        report = layerscope.summary(half, (2, 4), dtypes=dtypes, verbose=0)
         assert [tensor.dtype for tensor in report.inputs] == ["fp16"]
-    report = layerscope.summary(half, input_data=X, dtypes=[kind])
+    report = layerscope.summary(half, input_data=X, dtypes=[kind], verbose=0)
     assert [tensor.dtype for tensor in report.inputs] == ["fp16"]
 
 
 @pytest.mark.parametrize("kind", ["nonsense", 3, object])
 def test_no_dtype(kind: Any) -> None:
     with pytest.raises(UsageError, match=r"dtype .*, expected a torch.dtype"):
-        layerscope.summary(nn.Linear(4, 3), (2, 4), dtypes=kind)
+        layerscope.summary(nn.Linear(4, 3), (2, 4), dtypes=kind, verbose=0)
     with pytest.raises(UnknownName, match="unknown dtype"):
-        layerscope.summary(nn.Linear(4, 3), (2, 4), dtype=kind)
+        layerscope.summary(nn.Linear(4, 3), (2, 4), dtype=kind, verbose=0)
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_no_dtype(kind: Any) -> None:
     ],
 )
 def test_nests_of_inputs(call: Any, data: Any) -> None:
-    report = layerscope.summary(Doing(call), input_data=data)
+    report = layerscope.summary(Doing(call), input_data=data, verbose=0)
     assert {tensor.shape for tensor in report.inputs} == {(2, 4)}
     assert {layer.op for layer in report.layers} & {"add", "mul"}
 
 
 @pytest.mark.parametrize("size", [[2, 4], X.shape, tuple(np.array([2, 4])), np.array([2, 4])])
 def test_sizes_in_every_form(size: Any) -> None:
-    assert layerscope.summary(nn.Linear(4, 3), size).total_macs == 24
+    assert layerscope.summary(nn.Linear(4, 3), size, verbose=0).total_macs == 24
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_sizes_in_every_form(size: Any) -> None:
 )
 def test_inputs_that_cannot_be_meant(given: Any, text: str) -> None:
     with pytest.raises(UsageError, match=text):
-        layerscope.summary(nn.Linear(4, 3), **given)
+        layerscope.summary(nn.Linear(4, 3), **given, verbose=0)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -97,7 +97,7 @@ def test_inputs_that_cannot_be_meant(given: Any, text: str) -> None:
 def test_nested_tensors_are_refused(layout: Any) -> None:
     data = torch.nested.nested_tensor([X, X[:1]], layout=layout)
     with pytest.raises(UsageError, match="nested tensor"):
-        layerscope.summary(nn.Linear(4, 3), input_data=data)
+        layerscope.summary(nn.Linear(4, 3), input_data=data, verbose=0)
 
 
 # Exceptions of a model's own
@@ -139,7 +139,7 @@ def inner(error: Exception) -> Any:
 def test_an_exception_of_the_model_keeps_its_type(error: Exception, device: str) -> None:
     model = on(device, lambda: inner(error))
     with pytest.raises(type(error)) as found:
-        layerscope.summary(model, (2, 4))
+        layerscope.summary(model, (2, 4), verbose=0)
     raised: Any = found.value
     assert isinstance(raised, ModelError)
     assert raised.args == error.args
@@ -161,7 +161,7 @@ def test_the_cause_of_an_exception_is_its_own() -> None:
             raise ValueError("no such layer") from error
 
     with pytest.raises(ValueError, match=r"^no such layer; in Doing") as found:
-        layerscope.summary(Doing(fails), (2, 4))
+        layerscope.summary(Doing(fails), (2, 4), verbose=0)
     assert isinstance(found.value.__cause__, KeyError)
 
 
@@ -171,7 +171,7 @@ def test_a_type_that_cannot_be_shared_is_the_cause() -> None:
             raise TypeError("no subclasses")
 
     with pytest.raises(ModelError, match=r"^alone; in ") as found:
-        layerscope.summary(inner(Single("alone")), (2, 4))
+        layerscope.summary(inner(Single("alone")), (2, 4), verbose=0)
     assert isinstance(found.value.__cause__, Single)
 
 
@@ -189,7 +189,7 @@ def test_the_command_line_says_type_text_and_module(
     assert run(["show", f"{tmp_path}/net.py:make", "--input", "2x4"]) == 3
     said = capsys.readouterr().err
     assert said.startswith("layerscope: KeyError: 1; in ")
-    assert said.endswith(": 1 (Net) on 2x4 fp32\n")
+    assert said.endswith(f": 1 (Net) on 2x4 fp32, at {tmp_path}/net.py:4\n")
 
 
 def test_a_module_whose_print_fails() -> None:
@@ -200,4 +200,4 @@ def test_a_module_whose_print_fails() -> None:
         def __repr__(self) -> str:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
-    assert "Shy" in layerscope.summary(nn.Sequential(Shy()), (2, 4)).graph.modules["0"]
+    assert "Shy" in layerscope.summary(nn.Sequential(Shy()), (2, 4), verbose=0).graph.modules["0"]

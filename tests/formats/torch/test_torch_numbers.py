@@ -119,7 +119,7 @@ def test_values_of_masks_are_followed(device: str, chain: str, read: str) -> Non
         taken = READS[read](CHAINS[chain](mask))
         model = on(device, lambda: Model(forward)).eval()
         x = torch.zeros(ROWS, WIDTH, device=device)
-        report = layerscope.summary(model, input_data=(x, mask), real=False)
+        report = layerscope.summary(model, input_data=(x, mask), real=False, verbose=0)
         assert report.total_macs == (LINEAR if taken else 0)
         assert not [note for note in report.graph.notes if "number" in note or "zeros" in note]
 
@@ -131,7 +131,7 @@ def test_a_decision_by_an_input_without_values_is_noted(device: str) -> None:
 
     model = on(device, lambda: Model(forward)).eval()
     sizes = {"x": (ROWS, WIDTH), "mask": (1, 6)}
-    report = layerscope.summary(model, input_size=sizes, real=False)
+    report = layerscope.summary(model, input_size=sizes, real=False, verbose=0)
     assert report.total_macs == LINEAR
     [note] = [note for note in report.graph.notes if note.startswith("mask")]
     assert "taken as zeros" in note
@@ -150,7 +150,7 @@ def test_sizes_are_not_taken_from_an_input_without_values(forward: Any, operator
     model = on("meta", lambda: Model(forward)).eval()
     sizes = {"x": (ROWS, WIDTH), "mask": (ROWS,)}
     with pytest.raises(ModelError, match=rf"{operator} .* mask, an input given without values"):
-        layerscope.summary(model, input_size=sizes)
+        layerscope.summary(model, input_size=sizes, verbose=0)
 
 
 @pytest.mark.parametrize("way", ["except Exception", "except BaseException"])
@@ -164,10 +164,10 @@ def test_an_error_of_ours_that_the_model_catches_is_no_answer(way: str) -> None:
             count = 0
         return self.linear(x) if count else x
 
-    report = layerscope.summary(Model(forward).eval(), (ROWS, WIDTH))
+    report = layerscope.summary(Model(forward).eval(), (ROWS, WIDTH), verbose=0)
     assert report.total_macs == 2 * LINEAR
     with pytest.raises(ModelError, match=r"aten\.item"):
-        layerscope.summary(on("meta", lambda: Model(forward)).eval(), (ROWS, WIDTH))
+        layerscope.summary(on("meta", lambda: Model(forward)).eval(), (ROWS, WIDTH), verbose=0)
 
 
 # Forwards that need numbers
@@ -235,7 +235,7 @@ def test_what_needs_numbers_is_run_for_real(name: str, training: bool) -> None:
         key: (id(v), v.clone(), v._version) for key, v in model.state_dict(keep_vars=True).items()
     }
     modes, given = [m.training for m in model.modules()], (x.clone(), x._version)
-    report = layerscope.summary(model, input_data=x)
+    report = layerscope.summary(model, input_data=x, verbose=0)
     [note] = [note for note in report.graph.notes if note.startswith("computed with real numbers")]
     assert operator in note
     if name in ("sparse rows", "cond"):  # its count of rows is dense; it runs no torch.cond
@@ -252,15 +252,15 @@ def test_what_needs_numbers_is_run_for_real(name: str, training: bool) -> None:
     assert torch.equal(x, given[0])
     assert x._version == given[1]
     with pytest.raises(ModelError, match="real=False"):
-        layerscope.summary(model, input_data=x, real=False)
+        layerscope.summary(model, input_data=x, real=False, verbose=0)
     with pytest.raises(ModelError, match=r"numbers \(.*meta device has none of"):
-        layerscope.summary(copy.deepcopy(model).to("meta"), input_data=x.to("meta"))
+        layerscope.summary(copy.deepcopy(model).to("meta"), input_data=x.to("meta"), verbose=0)
 
 
 def test_sparse_products_are_unknown_by_name() -> None:
     model = Model(lambda self, x, a: a @ self.linear(x)).eval()
     x, a = torch.randn(ROWS, WIDTH), torch.eye(ROWS).to_sparse_csr()
-    report = layerscope.summary(model, input_data=(x, a))
+    report = layerscope.summary(model, input_data=(x, a), verbose=0)
     assert [layer.op for layer in report.layers if layer.status == "unknown"] == ["aten.mm"]
     assert "sparse layout" in report.graph.notes[-1]
 
@@ -287,7 +287,7 @@ def test_packed_sequences(device: str, options: dict[str, Any], kind: str) -> No
     other = Model(lambda self, row: self.rnn(row)[0].data, rnn=layer(WIDTH, 3, **options)).eval()
     assert macs_of(other, rows) == count
     for each, given in ((model, (x, lengths)), (other, (rows,))):
-        report = layerscope.summary(each.to(device), input_data=given, real=False)
+        report = layerscope.summary(each.to(device), input_data=given, real=False, verbose=0)
         assert report.total_macs == count
         assert not report.coverage.unknown
         assert rows.batch_sizes.tolist() == [2, 2, 1]
@@ -312,7 +312,7 @@ def test_lazy_modules_are_initialized_on_a_copy(device: str) -> None:
     model, x = on(device, Lazy), torch.zeros(2, 3, 4)
     state = torch.get_rng_state()
     before = {name: id(array) for name, array in model.named_parameters()}
-    report = layerscope.summary(model, input_size=(2, 3, 4))
+    report = layerscope.summary(model, input_size=(2, 3, 4), verbose=0)
     assert report.total_macs == 2 * 3 * 4 * 4 + 2 * 3 * 4 * 5 + 2 * 6 * 3 * 3 * 3
     assert report.total_params == 4 * 4 + 4 + 4 * 5 + 5 + 6 * 3 * 3 + 6 + 2 * 6
     assert "initialized on a copy" in " ".join(report.graph.notes)
@@ -342,7 +342,7 @@ def test_gradients_inside_a_forward(forward: Any) -> None:
     """Forward, one product of the backward pass, and the layer once more."""
     model = Model(forward).eval()
     model.linear.weight.grad = kept = torch.ones(WIDTH, WIDTH)
-    report = layerscope.summary(model, input_data=torch.randn(ROWS, WIDTH))
+    report = layerscope.summary(model, input_data=torch.randn(ROWS, WIDTH), verbose=0)
     assert report.total_macs == 3 * LINEAR
     assert not report.coverage.unknown
     assert model.linear.weight.grad is kept
@@ -386,7 +386,7 @@ def test_higher_order_operators_are_followed(device: str, forward: Any, count: i
     pytest.importorskip("torch._higher_order_ops.scan", reason="an older PyTorch")
     model = on(device, lambda: Model(forward)).eval()
     model.register_buffer("square", torch.ones(WIDTH, WIDTH, device=device))
-    report = layerscope.summary(model, (ROWS, WIDTH), real=False)
+    report = layerscope.summary(model, (ROWS, WIDTH), real=False, verbose=0)
     assert report.total_macs == count
     assert not report.coverage.unknown
 
@@ -402,9 +402,12 @@ def test_masks_of_attention_are_refused_where_pytorch_refuses_them(shape: Any, k
         model(q, mask)
     except RuntimeError:
         with pytest.raises(ModelError):
-            layerscope.summary(model, input_data=(q, mask))
+            layerscope.summary(model, input_data=(q, mask), verbose=0)
     else:
-        assert layerscope.summary(model, input_data=(q, mask)).total_macs == 2 * 2 * 4 * 4 * 8
+        assert (
+            layerscope.summary(model, input_data=(q, mask), verbose=0).total_macs
+            == 2 * 2 * 4 * 4 * 8
+        )
 
 
 # Tensors without elements
@@ -446,7 +449,7 @@ def test_tensors_without_elements(device: str, name: str) -> None:
         pytest.skip("PyTorch makes no list of a tensor on the meta device")
     model = on(device, lambda: Model(forward)).eval()
     real = Model(forward).eval()
-    report = layerscope.summary(model, (ROWS, WIDTH))
+    report = layerscope.summary(model, (ROWS, WIDTH), verbose=0)
     assert report.total_macs == macs_of(real, torch.zeros(ROWS, WIDTH))
 
 
@@ -473,7 +476,7 @@ class AutocastOfItsInput(nn.Module):  # type: ignore[misc]
 
 def test_autocast_of_the_device_of_a_tensor_is_run_for_real() -> None:
     """PyTorch has no autocast for the meta device, which tensors of a capture are on."""
-    report = layerscope.summary(AutocastOfItsInput(), (2, 4))
+    report = layerscope.summary(AutocastOfItsInput(), (2, 4), verbose=0)
     assert report.total_macs == 2 * 4 * 4 + 2 * 4 * 2
     [note] = report.graph.notes
     assert note.startswith("computed with real numbers: torch.autocast of the device of a tensor")
@@ -492,7 +495,7 @@ def test_products_of_several_dtypes_without_a_sum(call: Any) -> None:
     """PyTorch multiplies element by element, and casts; with a sum it refuses."""
     net = Doing(lambda x: call(torch.arange(3, device=x.device), x))
     x = torch.rand(5)
-    report = layerscope.summary(net, input_data=x)
+    report = layerscope.summary(net, input_data=x, verbose=0)
     assert report.layers[-1].output == tuple(net(x).shape)
     assert report.layers[-1].node.op == "mul"
     assert not report.coverage.unknown
@@ -500,6 +503,7 @@ def test_products_of_several_dtypes_without_a_sum(call: Any) -> None:
         layerscope.summary(
             Doing(lambda x: torch.einsum("i,i->", torch.arange(5, device=x.device), x)),
             input_data=x,
+            verbose=0,
         )
 
 
@@ -527,5 +531,5 @@ def test_constants_of_the_processor_keep_their_values_on_another_device(
         return x * 2
 
     x = torch.empty(2, 4, device=device)
-    layerscope.summary(Doing(forward), input_data=[x, mask], real=False)
+    layerscope.summary(Doing(forward), input_data=[x, mask], real=False, verbose=0)
     assert seen[-1] == expected

@@ -70,7 +70,7 @@ def test_rows_are_as_they_run(kind: str, device: str, training: bool) -> None:
         x = torch.zeros(2, 4, 8, 8)
     short = capture(net, (x,))
     assert short == capture(net, (x,), shortcuts=False)
-    assert layerscope.summary(net, input_data=(x,)).coverage.unknown == {}
+    assert layerscope.summary(net, input_data=(x,), verbose=0).coverage.unknown == {}
 
 
 def test_a_hooked_row_is_run() -> None:
@@ -148,7 +148,7 @@ def test_integers_of_numpy_in_a_module_give_plain_figures(make: str) -> None:
         "strided": lambda: nn.Conv1d(8, 8, n(3), n(2), n(1), n(1)),
         "group norm": lambda: nn.GroupNorm(n(2), 8),
     }[make]()
-    report = layerscope.summary(nn.Sequential(layer, nn.ReLU()), (1, 8, 9))
+    report = layerscope.summary(nn.Sequential(layer, nn.ReLU()), (1, 8, 9), verbose=0)
     figures = [report.total_macs, report.total_flops, *(row.activations for row in report.layers)]
     assert {type(figure) for figure in figures} == {int}
     assert {type(size) for row in report.layers for size in row.output or ()} == {int}

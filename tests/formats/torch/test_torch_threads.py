@@ -97,7 +97,7 @@ def test_captures_beside_training_and_flex_attention(
     steps = 40
     losses, other_losses = trained(alone, steps), trained(other_alone, steps)
     shown = nets if several else [first]
-    expected = [layerscope.summary(net, (4, 6)).totals for net in shown]
+    expected = [layerscope.summary(net, (4, 6), verbose=0).totals for net in shown]
     q = torch.randn(1, 2, 16, 4)
     mask = flex.create_block_mask(lambda b, h, i, j: i >= j, 1, 1, 16, 16, device="cpu")
     with warnings.catch_warnings():
@@ -109,9 +109,9 @@ def test_captures_beside_training_and_flex_attention(
         def work() -> None:
             for k in range(times):
                 which = (n + k) % len(shown)
-                assert layerscope.summary(shown[which], (4, 6)).totals == expected[which]
+                assert layerscope.summary(shown[which], (4, 6), verbose=0).totals == expected[which]
                 if k % 8 == 0:
-                    assert layerscope.summary(Attending(), (1, 2, 16, 4)).total_macs > 0
+                    assert layerscope.summary(Attending(), (1, 2, 16, 4), verbose=0).total_macs > 0
 
         return work
 
@@ -177,7 +177,9 @@ def test_another_thread_sees_nothing_of_a_capture(mode: str | None) -> None:
         ]  # fmt: skip
 
     before, held = process(), attributes()
-    thread = threading.Thread(target=lambda: layerscope.summary(model, (4, 6), mode=mode))
+    thread = threading.Thread(
+        target=lambda: layerscope.summary(model, (4, 6), mode=mode, verbose=0)
+    )
     thread.start()
     assert inside.wait(30)
     during, held_during = process(), attributes()
@@ -216,7 +218,7 @@ TAKES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("take", TAKES)
 def test_children_are_shadows_however_they_are_read(take: Callable[[Any], Any]) -> None:
     model = Gathering(take)
-    report = layerscope.summary(model, (4, 6))
+    report = layerscope.summary(model, (4, 6), verbose=0)
     assert [layer.node.module for layer in report.layers] == ["inner.0", "inner.1.0"]
     assert not hasattr(model.inner, "seen")
 
@@ -231,7 +233,7 @@ def test_two_captures_of_one_module_at_once() -> None:
 
     model, totals = Meeting(), []
     before = process()
-    run_all(*[lambda: totals.append(layerscope.summary(model, (4, 6)).totals)] * 2)
+    run_all(*[lambda: totals.append(layerscope.summary(model, (4, 6), verbose=0).totals)] * 2)
     assert totals[0] == totals[1]
     assert process() == before
     assert (model.calls, model.seen) == (0, [0])
@@ -242,12 +244,16 @@ def test_summary_inside_a_hook_of_summary() -> None:
     found: list[int] = []
 
     def hook(module: Any, given: Any, made: Any) -> None:
-        found.append(layerscope.summary(net[0], (1, 4)).total_macs)
+        found.append(layerscope.summary(net[0], (1, 4), verbose=0).total_macs)
         if len(found) == 1:  # the module that is given has this hook too
-            assert [layer.op for layer in layerscope.summary(module, (1, 4)).layers] == ["relu"]
+            assert [layer.op for layer in layerscope.summary(module, (1, 4), verbose=0).layers] == [
+                "relu"
+            ]
 
     net[1].register_forward_hook(hook)
-    net_ops = [layer.op for layer in layerscope.summary(net, (1, 4), shortcuts=False).layers]
+    net_ops = [
+        layer.op for layer in layerscope.summary(net, (1, 4), shortcuts=False, verbose=0).layers
+    ]
     assert net_ops == ["linear", "relu"]
     assert found == [16, 16]
 
@@ -256,21 +262,21 @@ def test_under_other_modes() -> None:
     from torch.utils.flop_counter import FlopCounterMode  # noqa: TID251
 
     net = Net().eval()
-    expected = layerscope.summary(net, (4, 6)).totals
+    expected = layerscope.summary(net, (4, 6), verbose=0).totals
     held = [dict(vars(each)) for each in net.modules()]
     with FlopCounterMode(display=False) as counter:
         net(torch.zeros(4, 6))
         before = counter.get_flop_counts(), counter.get_total_flops()
         held[0]["calls"] = net.calls
-        assert layerscope.summary(net, (4, 6)).totals == expected
+        assert layerscope.summary(net, (4, 6), verbose=0).totals == expected
         assert (counter.get_flop_counts(), counter.get_total_flops()) == before
         assert [dict(vars(each)) for each in net.modules()] == held
     with torch.device("meta"):
-        assert layerscope.summary(net, (4, 6)).totals == expected
+        assert layerscope.summary(net, (4, 6), verbose=0).totals == expected
     called: list[Any] = []
     handle = module.register_module_forward_hook(lambda *given: called.append(type(given[0])))
     try:
-        assert layerscope.summary(net, (4, 6)).totals == expected
+        assert layerscope.summary(net, (4, 6), verbose=0).totals == expected
         assert [dict(vars(each)) for each in net.modules()] == held
     finally:
         handle.remove()
@@ -287,7 +293,7 @@ def test_a_pending_backward_stays_valid() -> None:
     x = torch.randn(4, 6)
     loss = model(x).sum()
     versions = [buffer._version for buffer in model.buffers()]
-    report = layerscope.summary(model, input_data=x)
+    report = layerscope.summary(model, input_data=x, verbose=0)
     assert any("real numbers" in note for note in report.graph.notes)
     assert [buffer._version for buffer in model.buffers()] == versions
     loss.backward()
@@ -310,18 +316,18 @@ def test_deep_nests(kind: Any) -> None:
         model = kind(model)
     assert model(torch.zeros(1, 4)).shape == (1, 4)
     for shortcuts in (True, False):
-        assert layerscope.summary(model, (1, 4), shortcuts=shortcuts).total_macs == 16
+        assert layerscope.summary(model, (1, 4), shortcuts=shortcuts, verbose=0).total_macs == 16
     for _ in range(2800):
         model = kind(model)
     with pytest.raises(ModelError, match="recursion limit"):
-        layerscope.summary(model, (1, 4))
+        layerscope.summary(model, (1, 4), verbose=0)
     while hasattr(model, "_modules") and model._modules:  # taken apart by hand, it is so deep
         model = next(iter(model._modules.values()))
 
 
 def test_reports_can_be_pickled_and_copied() -> None:
     made: list[Any] = [
-        layerscope.summary(Net(), (4, 6)),
+        layerscope.summary(Net(), (4, 6), verbose=0),
         layerscope.analyze("resnet18"),
         layerscope.analyze("alexnet", like="fvcore"),
         layerscope.compare("alexnet", "vgg16"),
@@ -352,7 +358,7 @@ def test_modules_that_a_forward_reaches_in_other_ways() -> None:
             return sum([self.listed[0](x), self.helper.net(x), self.closure(x), self.bound(x)])
 
     model = Odd()
-    report = layerscope.summary(model, (4, 6))
+    report = layerscope.summary(model, (4, 6), verbose=0)
     assert report.total_macs == 4 * 4 * (6 * 8 + 8 * 3)
     assert [net.calls for net in (model.a, model.b, model.c, model.d)] == [0] * 4
     assert {layer.scope[0] for layer in report.layers if layer.op == "linear"} >= {"a", "b", "c"}

@@ -317,7 +317,7 @@ def test_ways_to_run_experts(kind: str, way: str) -> None:
     device = "cpu" if way == "eager" else "meta"
     model = built(kind, device, experts_implementation=way)
     data = {"input_ids": torch.arange(3 * T, device=device).view(3, T)}
-    report = layerscope.summary(model, input_data=data)
+    report = layerscope.summary(model, input_data=data, verbose=0)
     assert report.total_macs == form(model.config, 3)
     assert report.total_params == sum(p.numel() for p in model.parameters())
     assert not report.coverage.unknown
@@ -330,7 +330,7 @@ def test_looking_for_padding_is_left_out(padding: int | None, device: str) -> No
     model = built("gpt2", device, pad_token_id=padding)
     before = [set(vars(module)) for module in model.modules()]
     data = {"input_ids": torch.ones((1, T), dtype=torch.int64, device=device)}
-    report = layerscope.summary(model, input_data=data)
+    report = layerscope.summary(model, input_data=data, verbose=0)
     assert report.total_macs == gpt2(model.config, 1)
     assert not report.graph.notes
     assert [set(vars(module)) for module in model.modules()] == before

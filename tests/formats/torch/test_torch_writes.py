@@ -221,7 +221,9 @@ def test_writes_are_accepted_where_pytorch_accepts_them(family: str) -> None:
         told = [(tuple(each.shape), str(each.dtype)) for each in given]
         for shortcuts in (True, False):
             try:
-                report = layerscope.summary(Doing(forward), input_data=given, shortcuts=shortcuts)
+                report = layerscope.summary(
+                    Doing(forward), input_data=given, shortcuts=shortcuts, verbose=0
+                )
                 [name] = report.graph.outputs
                 found = report.tensors[name].shape
             except ModelError:
@@ -255,10 +257,10 @@ def test_a_refusal_says_what_and_where(scale: int) -> None:
         ModelError,
         match=r"(size|broadcast).*; in Adding: block \(Doing\) on 1x16x\d+ fp32, 17x16 fp32",
     ):
-        layerscope.summary(Adding(add), input_data=given)
+        layerscope.summary(Adding(add), input_data=given, verbose=0)
     whole = [torch.ones((16, 64 * scale), dtype=I64), tensor((16, 64 * scale))]
     with pytest.raises(ModelError, match=r"(cast to .* Long|Promotion of int)"):
-        layerscope.summary(Adding(lambda x, y: x.add_(y)), input_data=whole)
+        layerscope.summary(Adding(lambda x, y: x.add_(y)), input_data=whole, verbose=0)
 
 
 def test_a_refusal_that_only_kernels_with_numbers_make() -> None:
@@ -272,6 +274,7 @@ def test_a_refusal_that_only_kernels_with_numbers_make() -> None:
                 Adding(lambda x, i, v: (x * 1).index_put_((i,), v)),
                 input_data=given,
                 shortcuts=shortcuts,
+                verbose=0,
             )
 
 
@@ -285,10 +288,10 @@ def test_a_counter_cannot_take_a_tensor() -> None:
             self.count += x
             return x
 
-    layerscope.summary(Counting(), input_data=torch.ones(1, dtype=I64))
+    layerscope.summary(Counting(), input_data=torch.ones(1, dtype=I64), verbose=0)
     for given in (torch.ones(1), torch.ones(3, dtype=I64)):
         with pytest.raises(ModelError):
-            layerscope.summary(Counting(), input_data=given)
+            layerscope.summary(Counting(), input_data=given, verbose=0)
 
 
 def test_a_mask_selects_what_is_written() -> None:

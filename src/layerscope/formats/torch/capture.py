@@ -30,6 +30,7 @@ from layerscope.formats.torch.graph_assembly import assemble, floating_of
 from layerscope.formats.torch.inputs import has_arrays, map_tensors, named_inputs, tensors_in
 from layerscope.formats.torch.lazy import Uninitialized, initialized, is_lazy
 from layerscope.formats.torch.literals import kept_literals
+from layerscope.formats.torch.module_log import ModuleLog
 from layerscope.formats.torch.module_table import ModuleInfo, ModuleTable
 from layerscope.formats.torch.modules import ModuleCalls, has_global_hooks
 from layerscope.formats.torch.restore import no_modes, restored_random_states
@@ -72,6 +73,7 @@ class CaptureOptions(Struct, frozen=True):
     shortcuts: bool = True  # use fast paths and cached plans; off only in tests
     rules: Mapping[str, Rule] = {}  # cost functions of the user's, by operator
     mode: str | None = None  # train, eval, or the mode that the model is in
+    module_log: ModuleLog | None = None  # receives the calls of modules
 
 
 def capture(
@@ -84,6 +86,7 @@ def capture(
     rules: Mapping[str, Rule] | None = None,
     real: bool = True,
     mode: str | None = None,
+    module_log: ModuleLog | None = None,
 ) -> Graph:
     """The graph of one forward. Values are computed only if the model needs them.
 
@@ -95,7 +98,7 @@ def capture(
         model = model.__dict__.get("_actual_script_module", model)
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
-    options = CaptureOptions(name, shortcuts, dict(rules or {}), mode)
+    options = CaptureOptions(name, shortcuts, dict(rules or {}), mode, module_log)
     call = ModelCall(torch, model, args, dict(kwargs or {}), options)
     try:
         return call.graph(real=False)
@@ -103,7 +106,7 @@ def capture(
         ready = initialized(torch, model, args, kwargs or {})
         graph = capture(
             ready, args, kwargs, name=call.name, shortcuts=shortcuts, rules=rules, real=real,
-            mode=mode,
+            mode=mode, module_log=module_log,
         )  # fmt: skip
         return replace(graph, notes=(*graph.notes, LAZY))
     except DataDependent as error:
@@ -203,7 +206,11 @@ class ModelCall:
                 copies = run.as_meta = MetaCopies(torch, tracker, run.unwatched)
                 autocast.arrays_on_meta = True
             shadows = Shadows(torch, modules, "own_hooks" in self.again, copies)
-            calls = stack.enter_context(ModuleCalls(torch, run, shadows, short=short))
+            calls = ModuleCalls(torch, run, shadows, short=short)
+            module_log = self.options.module_log
+            if module_log is not None:
+                calls.records = []
+            stack.enter_context(calls)
             self._set_mode(shadows)
             flex_notes: dict[str, None] = {}
             if real or "flex" in self.again:
@@ -221,6 +228,8 @@ class ModelCall:
             run.mode.casts = autocast.starts_enabled
             try:
                 outputs = self._forward(run, calls, args, kwargs)
+                if module_log is not None:
+                    module_log.fill(modules, calls.records or ())
             finally:
                 run.mode = run.as_meta = None  # each refers to the other, and to all tensors
                 tracker.clear()

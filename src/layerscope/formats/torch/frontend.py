@@ -10,6 +10,7 @@ from layerscope.formats.torch.capture import InMode, the_torch
 from layerscope.formats.torch.decoding import capture_tokens, with_tokens
 from layerscope.formats.torch.dtypes import torch_dtype
 from layerscope.formats.torch.inputs import from_sizes, map_tensors
+from layerscope.formats.torch.module_log import ModuleLog
 from layerscope.formats.torch.module_table import too_deep
 from layerscope.formats.torch.torch_types import Arg, Args, Kwargs, Rule, Torch
 from layerscope.graph.types import Graph
@@ -39,13 +40,15 @@ def graph_of(
     real: bool = True,
     tokens: int | None = None,
     decode: int | None = None,
+    module_log: ModuleLog | None = None,
     **forward: Arg,
 ) -> Graph:
     """The graph of a module on inputs of these sizes, or on these arguments.
 
     `input_data` is one tensor, a sequence of arguments, or a dict of named ones; other keyword
     arguments go to the forward. `device` is accepted and ignored. A model whose control flow
-    depends on values is run on real tensors, or refused with `real=False`.
+    depends on values is run on real tensors, or refused with `real=False`. `module_log` receives
+    the calls of modules.
     """
     torch = the_torch()
     mode = None
@@ -72,6 +75,7 @@ def graph_of(
         given = with_tokens(given, tokens, name or type(model).__name__)
     args, kwargs = ((), given) if isinstance(given, dict) else (tuple(given), {})
     options = {"shortcuts": shortcuts, "rules": rules, "real": real, "mode": mode}
+    options["module_log"] = module_log
     return capture_tokens(model, args, {**kwargs, **forward}, decode, name, **options)
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.dtypes import FLOATS, name_of
 from layerscope.formats.torch.fast_paths import PRINTED
-from layerscope.formats.torch.module_table import ModuleInfo, ModuleTable, ParamTable
+from layerscope.formats.torch.module_table import ModuleInfo, ModuleTable, ParamTable, class_name
 from layerscope.formats.torch.packed import is_quantized
 from layerscope.graph.types import Graph, Param, Role
 
@@ -19,7 +19,7 @@ def assemble(name: str, run: Capture, outputs: tuple[str, ...], notes: tuple[str
     table = tracker.modules
     assert isinstance(table, ModuleTable)
     modules: Iterable[ModuleInfo] = table.values()
-    classes = {cls: _class_name(cls) for cls in {info.cls for info in modules}}
+    classes = {cls: class_name(cls) for cls in {info.cls for info in modules}}
     if is_quantized(classes):
         boxes = run.packs.find()
         modules = [info for info in modules if info.path not in boxes]
@@ -86,10 +86,3 @@ def _line(info: ModuleInfo) -> str:
         with suppress(Exception):  # an extra_repr may read values
             return repr(info.module)
     return str(info.cls.__name__)
-
-
-def _class_name(cls: type) -> str:
-    """The class of a module, with its package unless that is torch.nn."""
-    if cls.__module__.startswith("torch.nn."):
-        return cls.__name__
-    return f"{cls.__module__}.{cls.__qualname__}"

@@ -127,28 +127,28 @@ class ModuleTable(dict[int, ModuleInfo]):
         self._fast_paths = fast_paths
         self._shared = False
         self._root = model
-        self._arrays: dict[str, Tensor] = {}
+        self.arrays: dict[str, Tensor] = {}  # parameters and buffers by path
         self._buffers: set[str] = set()
         tables, fast_path = _tables(model), fast_paths.get(type(model))
         below = tables["_modules"]
         self[id(model)] = ModuleInfo(
             model, type(model), "", (), not below, fast_path, model.__dict__
         )
-        self._arrays |= {
+        self.arrays |= {
             own: each for own, each in tables["_parameters"].items() if each is not None
         }
         for own, array in tables["_buffers"].items():
             if array is not None:
-                self._arrays[own] = array
+                self.arrays[own] = array
                 self._buffers.add(own)
         try:
             self._walk(below, "", ())
         except RecursionError:
             raise ModelError(too_deep(type(model).__name__, "modules")) from None
-        self.params.fill(self._arrays, self._buffers)
+        self.params.fill(dict(self.arrays), self._buffers)
 
     def _walk(self, children: dict[str, Module], prefix: str, outer: tuple[str, ...]) -> None:
-        fast_path_of, arrays, add_buffer = self._fast_paths.get, self._arrays, self._buffers.add
+        fast_path_of, arrays, add_buffer = self._fast_paths.get, self.arrays, self._buffers.add
         for name, child in children.items():
             if child is None:
                 continue
@@ -176,6 +176,20 @@ class ModuleTable(dict[int, ModuleInfo]):
                         add_buffer(start + own)
             if below:
                 self._walk(below, path + ".", (*outer, name))
+
+    def array_paths(self) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Paths of all parameters and buffers, and the other path that a tied one is stored under.
+
+        Arrays of a shared module have a path for each of the paths of the module.
+        """
+        names, arrays = self.params.names, self.arrays
+        if self._shared:
+            found = dict(self._root.named_parameters(remove_duplicate=False))
+            arrays = {**found, **dict(self._root.named_buffers(remove_duplicate=False))}
+        elif len(self.params.tensors) == len(arrays):
+            return tuple(arrays), {}
+        stored = {path: names[id(array)] for path, array in arrays.items()}
+        return tuple(arrays), {path: first for path, first in stored.items() if first != path}
 
     def uses(self) -> dict[str, int]:
         """How many paths each shared module has, by its first path."""
@@ -208,6 +222,13 @@ def _tables(module: Module) -> Attrs:
     if "_modules" in attrs:
         return attrs
     return {own: getattr(module, own) for own in TABLES}  # a traced module has them in C++
+
+
+def class_name(cls: type) -> str:
+    """The class of a module, with its package unless that is torch.nn."""
+    if cls.__module__.startswith("torch.nn."):
+        return cls.__name__
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _same_elements(a: Tensor, b: Tensor) -> bool:

@@ -15,6 +15,7 @@ from layerscope.formats.torch.fast_paths import FastPath
 from layerscope.formats.torch.inplace_writes import write
 from layerscope.formats.torch.lowering import CallPlan, Lowering, Refused, TensorRef, Unsupported
 from layerscope.formats.torch.meta_runs import on_meta
+from layerscope.formats.torch.module_log import CallRecord, first_shape
 from layerscope.formats.torch.module_table import ModuleInfo
 from layerscope.formats.torch.plans import (
     CONTIGUOUS_RESULT,
@@ -67,6 +68,7 @@ class ModuleCalls:
             self._sequential = (None, None)
         self._identity = identity if identity.forward.__module__.startswith("torch.nn.") else None
         self._call: Any = None
+        self.records: list[CallRecord] | None = None  # calls so far, if they are to be recorded
 
     def __enter__(self) -> ModuleCalls:
         self._call = self.shadows.call = self._handler()
@@ -92,6 +94,7 @@ class ModuleCalls:
         global_hooks = has_global_hooks(torch)
         attention = _attention_classes(torch) if run.real else ()
         shortens, identity, by_fast_path = self.short, self._identity, self._by_fast_path
+        records = self.records
 
         def call(info: ModuleInfo, *args: Arg, **kwargs: Arg) -> Result:
             if get_ident() != owner:
@@ -101,6 +104,9 @@ class ModuleCalls:
                 short, run.mode.casts = False, True
             if short and info.path:
                 if info.cls is identity and not _is_hooked(info.attrs):
+                    if records is not None:
+                        shape = first_shape(args, torch)
+                        records.append(CallRecord(info, len(nodes), len(nodes), shape, shape))
                     return args[0]
                 if info.fast_path is not None:
                     traced = traced_by_id.get(id(args[0]))
@@ -110,23 +116,31 @@ class ModuleCalls:
                             return out
             outer, tracker.module = tracker.module, info.opened()
             before, mark = len(nodes), len(log)
+            record = None
+            if records is not None:
+                record = CallRecord(info, before, before, first_shape(args, torch))
+                records.append(record)
             try:
                 if short and self._is_plain_sequential(info):
-                    return self._run_sequential(info, args[0])
-                shadow = info.shadow or self.shadows.make(info)
-                if attention and isinstance(shadow, attention):
-                    with pass_through(torch):
-                        result = shadow._call_impl(*args, **kwargs)
-                elif global_hooks or _has_hooks(info.attrs) or info.cls._call_impl is not call_impl:
-                    result = shadow._call_impl(*args, **kwargs)
+                    result = self._run_sequential(info, args[0])
                 else:
-                    result = shadow.forward(*args, **kwargs)
+                    shadow = info.shadow or self.shadows.make(info)
+                    own_call = global_hooks or _has_hooks(info.attrs)
+                    if attention and isinstance(shadow, attention):
+                        with pass_through(torch):
+                            result = shadow._call_impl(*args, **kwargs)
+                    elif own_call or info.cls._call_impl is not call_impl:
+                        result = shadow._call_impl(*args, **kwargs)
+                    else:
+                        result = shadow.forward(*args, **kwargs)
             except BaseException as error:
                 if self._failed is None or self._failed[0] is not error:
                     self._failed = (error, info, shapes_in((args, kwargs), torch))
                 raise
             finally:
                 tracker.module = outer
+            if record is not None:
+                record.end, record.output = len(nodes), first_shape(result, torch)
             if info.childless and tracker.name_by_module(info, before, mark):
                 info.printed = info.fast_path is not None
             return result
@@ -350,6 +364,10 @@ class ModuleCalls:
                     meta = found[0].outs[0]
                     continue
             elif info is not None and info.cls is self._identity and not _is_hooked(info.attrs):
+                if self.records is not None:
+                    shape = first_shape(x, self.torch) if meta is None else meta.shape
+                    at = len(tracker.nodes)
+                    self.records.append(CallRecord(info, at, at, shape, shape))
                 continue
             if meta is not None:
                 x, meta = self._new_tensor(inputs[0], meta), None

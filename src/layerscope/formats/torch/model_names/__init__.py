@@ -23,6 +23,7 @@ from layerscope.formats.torch.model_names.torchvision_timm import (
     timm_model,
     torchvision_model,
 )
+from layerscope.formats.torch.model_names.user_errors import UserCode, ended_forward
 from layerscope.graph.types import Graph, Shape
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class NamedModel(Struct, frozen=True):
     defaults: Mapping[str, Shape]  # by parameter name; "" is a positional argument
     images: bool = False  # the positional argument is a list of images, C x H x W each
     notes: tuple[str, ...] = ()
+    code: UserCode | None = None  # the user's own code that it is built by
 
     def graph(self, options: InputOptions) -> Graph:
         """Capture the graph of one forward pass."""
@@ -62,6 +64,9 @@ class NamedModel(Struct, frozen=True):
         try:
             graph = capture_tokens(self.module, args, tensors, options.decode, self.spec)
         except ModelError as error:
+            where = "" if self.code is None else self.code.where(error)
+            if where:
+                error.text = f"{error}, at {where}"
             missing = missing_operator(self.spec, error)
             if missing is not None:
                 raise missing from error
@@ -75,6 +80,12 @@ class NamedModel(Struct, frozen=True):
                 "NAME=SHAPE"
             )
             raise
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            if self.code is None:
+                raise
+            raise ended_forward(error, self.code) from error
         batch = shapes[""][0] if self.images else 0
         return replace(graph, notes=(*graph.notes, *self.notes), batch=batch)
 
@@ -139,5 +150,5 @@ def _find(spec: str) -> NamedModel:
     if kind == "hf":
         model, shapes, notes = hugging_face_model(name)
         return NamedModel(spec, model, shapes, notes=notes)
-    model = python_model(spec)
-    return NamedModel(spec, model, default_inputs(model))
+    model, code = python_model(spec)
+    return NamedModel(spec, model, default_inputs(model), code=code)

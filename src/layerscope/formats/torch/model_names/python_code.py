@@ -7,16 +7,25 @@ import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from layerscope.errors import FormatError, UnknownName
+from layerscope.errors import FormatError, LayerscopeError, UnknownName
 from layerscope.formats import near_files
 from layerscope.formats.torch.capture import the_torch
 from layerscope.formats.torch.model_names.building import build
 from layerscope.formats.torch.model_names.hugging_face import TOKENS
 from layerscope.formats.torch.model_names.torchvision_timm import IMAGE
+from layerscope.formats.torch.model_names.user_errors import (
+    Ended,
+    UserCode,
+    described,
+    missing_arguments,
+)
 from layerscope.graph.types import Shape
 
 if TYPE_CHECKING:
@@ -26,36 +35,60 @@ IDS = ("input_ids", "decoder_input_ids", "token_ids", "tokens", "ids", "idx")
 PREFIXES = ("torchvision", "timm", "hf")
 
 
-def python_model(spec: str) -> Module:
+def python_model(spec: str) -> tuple[Module, UserCode]:
     """Return the module that a spec names, or the one that its function or class makes."""
     where, _, name = spec.rpartition(":")
     if not where.endswith(".py") and importlib.util.find_spec(where.partition(".")[0]) is None:
-        _package(where)  # a wrong name raises this error with or without PyTorch
+        _package(where, spec)  # a wrong name raises this error with or without PyTorch
     torch = the_torch()
-    found: Any = _file(where) if where.endswith(".py") else _package(where)
+    is_file = where.endswith(".py")
+    found: Any = _file(where, spec) if is_file else _package(where, spec)
+    code = UserCode(spec, _home(where))
+    with code.errors(), _on_path(code.home if is_file else ""):
+        found = _attribute(found, name, where)
+        if isinstance(found, torch.nn.Module):
+            return found.eval(), code
+        return build(partial(_make, found, code)), code
+
+
+def _attribute(found: Any, name: str, where: str) -> Any:
+    """The object of a dotted name in a module."""
     for part in name.split("."):
         if not hasattr(found, part):
             names = [each for each in vars(found) if not each.startswith("_")]
             listed = f"; it has {', '.join(names[:8])}" if names else ""
             raise UnknownName(f"attribute of {where}", part, names, listed)
         found = getattr(found, part)
-    if isinstance(found, torch.nn.Module):
-        return found.eval()
-    if not callable(found):
+    return found
+
+
+def _make(function: Any, code: UserCode) -> Module:
+    """Call a function or class of the user's that makes a module."""
+    if not callable(function):
         raise FormatError(
-            f"{spec}: a {type(found).__name__}, expected a torch.nn.Module "
+            f"{code.spec}: {described(function)}, expected a torch.nn.Module "
             "or a function that returns one"
         )
-
-    def make() -> Module:
-        model = found()
-        if not isinstance(model, torch.nn.Module):
-            raise FormatError(
-                f"{spec}: returned a {type(model).__name__}, expected a torch.nn.Module"
-            )
-        return model
-
-    return build(make)
+    name = getattr(function, "__name__", type(function).__name__)
+    missing = missing_arguments(function)
+    if missing:
+        raise FormatError(
+            f"{code.defined(function)}: {name}() needs arguments: {', '.join(missing)}; give "
+            "defaults or write a function without arguments"
+        )
+    try:
+        model = function()
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # an Exception, so that `build` tries again on the CPU
+        raise Ended from error
+    if not isinstance(model, the_torch().nn.Module):
+        raise FormatError(
+            f"{code.defined(function)}: {name}() returned {described(model)}, expected a "
+            "torch.nn.Module"
+        )
+    made: Module = model
+    return made
 
 
 def default_inputs(model: Module) -> dict[str, Shape]:
@@ -65,30 +98,60 @@ def default_inputs(model: Module) -> dict[str, Shape]:
     return {ids[0]: TOKENS} if ids else {"": IMAGE}
 
 
-def _file(path: str) -> ModuleType:
+def _home(where: str) -> str:
+    """The folder of a file, or that of a package; the file of a module without a package."""
+    if where.endswith(".py"):
+        return os.path.dirname(os.path.abspath(where))
+    package = importlib.util.find_spec(where.partition(".")[0])
+    if package is None:
+        return ""
+    folders = package.submodule_search_locations
+    file = next(iter(folders), "") if folders else package.origin or ""
+    return os.path.abspath(file) if file else ""
+
+
+@contextmanager
+def _on_path(folder: str) -> Iterator[None]:
+    """The user's modules can be imported from this folder."""
+    if not folder:
+        yield
+        return
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the user's code removed it
+            sys.path.remove(folder)
+
+
+def _file(path: str, spec: str) -> ModuleType:
     if not os.path.isfile(path):
         raise FormatError(f"{path}: no such file{near_files(path)}")
     name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(f"_layerscope_{name}", path)
-    if spec is None or spec.loader is None:
+    found = importlib.util.spec_from_file_location(f"_layerscope_{name}", path)
+    if found is None or found.loader is None:
         raise FormatError(f"{path}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    folder = os.path.dirname(os.path.abspath(path))
-    sys.path.insert(0, folder)
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module
+    code = UserCode(spec, _home(path))
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise FormatError(f"{path}: {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(folder)
+        with code.errors(), _on_path(code.home):
+            found.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(found.name, None)
+        raise
     return module
 
 
-def _package(name: str) -> ModuleType:
+def _package(name: str, spec: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except ImportError as error:
+    except (LayerscopeError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is None or not f"{name}.".startswith(f"{missing}."):
+            raise UserCode(spec, _home(name)).error(error) from error
         near = get_close_matches(name, PREFIXES, n=1)
         meant = f"; did you mean {near[0]}:?" if near else ""
         raise FormatError(

@@ -1,107 +1,17 @@
-"""Drop-in replacements for the functions of other counters, for PyTorch modules.
-
-`summary` takes the arguments of torchinfo's, `profile` those of thop's, `FlopCountAnalysis` those
-of fvcore's. The figures are exact multiply-adds, and every operator is counted or listed as
-unknown; with `like="thop"` and so on they are the figures that this tool prints.
-"""
+"""`profile` and `FlopCountAnalysis`, with the arguments of thop's and fvcore's."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layerscope.api import analyze
-from layerscope.errors import UnknownName
-from layerscope.report.columns import of_convention
 from layerscope.report.types import Layer, Report
 
 if TYPE_CHECKING:
     import torch  # noqa: TID251
-
-    from layerscope.formats.torch.frontend import InMode
-
-# torchinfo's column -> layerscope's
-COLUMNS = {
-    "input_size": "input",
-    "output_size": "output",
-    "num_params": "params",
-    "params_percent": "params%",
-    "kernel_size": "window",
-    "groups": "window",
-    "mult_adds": "macs",
-    "trainable": "params",
-}
-
-
-class Summary(Report, frozen=True, dict=True):
-    """A Report with the columns and depth that were passed to `summary`."""
-
-    columns: tuple[str, ...] = ()
-    depth: int | None = None
-
-    def __str__(self) -> str:
-        table = self.to_text(columns=self.columns, depth=self.depth)
-        totals = (
-            f"total params: {self.total_params:,} · trainable: {self.trainable_params:,} · "
-            f"MACs: {self.total_macs:,} · FLOPs: {self.total_flops:,}"
-        )
-        counted = self.totals.convention_ops
-        if self.convention.name != "exact" and counted is not None:
-            totals += f" · {self.convention.figure} ({self.convention.name}): {counted:,}"
-        lines = [
-            totals,
-            self.stamp,
-            str(self.coverage),
-            *self.notes,
-        ]
-        return "\n".join([table, *lines]) + "\n"
-
-    @property
-    def total_mult_adds(self) -> int:
-        """Multiply-adds, or the figure of the convention `like`."""
-        return figure_of(self)
-
-
-def summary(
-    model: torch.nn.Module,
-    input_size: Sequence[Any] | Mapping[str, Any] | None = None,
-    input_data: object = None,
-    *,
-    col_names: Sequence[str] = (),
-    depth: int | None = None,
-    verbose: int = 0,
-    mode: str | None = None,
-    **options: Any,
-) -> Summary:
-    """The report of a PyTorch module, with the arguments of torchinfo's `summary`.
-
-    `input_size` includes the batch. `col_names` are columns of layerscope or of torchinfo. `mode`
-    is train or eval, by default that of the model. Other options are those of `analyze`; all others
-    are passed to `forward` by name.
-    """
-    given = {"input_size": input_size, "input_data": input_data}
-    inputs: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    report = analyze(_in_mode(model, mode), **inputs, **options)
-    fields = {name: getattr(report, name) for name in Report.__struct_fields__}
-    named = {**COLUMNS, "mult_adds": of_convention(("macs",), report)[0]}
-    columns = ["name", *dict.fromkeys(named.get(name, name) for name in col_names)]
-    result = Summary(**fields, columns=tuple(columns) if col_names else (), depth=depth)
-    if verbose:
-        print(result)
-    return result
-
-
-def _in_mode(model: torch.nn.Module, mode: str | None) -> torch.nn.Module | InMode:
-    """The module, wrapped if it is to be captured in another mode."""
-    if mode not in (None, "train", "eval", "same"):
-        raise UnknownName("mode", str(mode), ("train", "eval", "same"))
-    if mode in (None, "same"):
-        return model
-    from layerscope.formats.torch.frontend import InMode
-
-    return InMode(model, str(mode))
 
 
 def profile(model: torch.nn.Module, inputs: Sequence[object], **options: Any) -> tuple[int, int]:
