@@ -49,20 +49,35 @@ def test_a_kept_run_is_shown_and_drawn(
             assert "does not apply to a measured run" in said.err
             assert run(["show", path]) == 0
             assert "end to end" in capsys.readouterr().out
-        elif command.startswith(("show", "plot")):
+        elif command.startswith(("show", "plot", "compare")):
             assert code == 0, said.err
         else:
             assert code == 2
-            assert "a kept run of `layerscope measure`, which only show and plot take" in said.err
+            assert "a kept run of `layerscope measure`, which show, compare and plot" in said.err
 
 
-def test_a_report_is_not_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for total in ([], ["--total"]):
-        path = str(tmp_path / "account.json")
-        assert run(["show", "lenet5", "-o", path, *total]) == 0
-        for command in COMMANDS.values():
-            assert run(command.line(path, tmp_path)) == 2
-            assert "a report that layerscope wrote" in capsys.readouterr().err
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_report_is_read_by_show_compare_and_plot(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "account.json")
+    assert run(["show", "lenet5", "-o", path]) == 0
+    capsys.readouterr()
+    code = run(COMMANDS[command].line(path, tmp_path))
+    if command.startswith(("show", "plot", "compare")):
+        assert code == 0, capsys.readouterr().err
+    else:
+        assert code == 2
+        assert "a report that layerscope wrote" in capsys.readouterr().err
+
+
+def test_totals_alone_are_not_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "account.json")
+    assert run(["show", "lenet5", "-o", path, "--total"]) == 0
+    for command in COMMANDS.values():
+        assert run(command.line(path, tmp_path)) in (2, 3)
+        said = capsys.readouterr().err
+        assert "a report that layerscope wrote" in said or "a report without its graph" in said
 
 
 @pytest.mark.parametrize("command", COMMANDS)

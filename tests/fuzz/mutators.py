@@ -29,6 +29,7 @@ OTHERS: tuple[Any, ...] = (
 DEEP = b'"lists in lists"'  # stands for the next, which is too deep to be written by json
 NESTED = b"[" * 1500 + b"]" * 1500
 MOST_SLOTS = 1000  # values of JSON above which no change copies one
+MOST_REPEATED = 100  # characters of a value that is repeated many times; more would take gigabytes
 TOKEN = re.compile(rb"\w+|\s+|.", re.DOTALL)
 TEXTS = (
     b"0", b"1", b"-1", b"2", b"65", b"2147483648", b"9223372036854775807", b"9223372036854775808",
@@ -103,7 +104,8 @@ def _change_value(root: list[Any], source: Random) -> None:
         outer, inner = source.choice(slots)
         where[key] = deepcopy(outer[inner])
     elif action == 6 and isinstance(where, list):
-        where[key:key] = deepcopy(where[key : key + 1]) * source.choice((1, 1, 2, 100))
+        many = 100 if len(repr(where[key])) < MOST_REPEATED else 2
+        where[key:key] = deepcopy(where[key : key + 1]) * source.choice((1, 1, 2, many))
     elif action == 6:
         where[f"{key}{source.randrange(10)}"] = deepcopy(where[key])
     elif action == 7 and isinstance(where, dict):
@@ -121,7 +123,8 @@ def _change_value(root: list[Any], source: Random) -> None:
 
 def _changed_text(text: str, source: Random) -> str:
     at = source.randrange(len(text) + 1)
-    return text[:at] + source.choice(("", ".", "/", "\0", text, "9" * 20)) + text[at + 1 :]
+    more = text if len(text) < MOST_REPEATED else ""
+    return text[:at] + source.choice(("", ".", "/", "\0", more, "9" * 20)) + text[at + 1 :]
 
 
 def _slots(root: list[Any]) -> list[tuple[Any, Any]]:

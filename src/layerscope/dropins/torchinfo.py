@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Sizes = Sequence[Any] | Mapping[str, Any]
 ROW_SETTINGS = ("ascii_only", "depth", "hide_recursive_layers", "var_names")
 MODES = ("train", "eval", "same")
+PRE = "font-family:monospace;white-space:pre;overflow-x:auto"  # notebooks restyle <pre>
 DEFAULT_COLUMNS, DEFAULT_ROWS = ("output_size", "num_params"), ("depth", "var_names")
 OWN_COLUMNS = tuple(name for name in COLUMNS if name not in ("name", "type"))
 WITHOUT_INPUT = ("num_params", "params_percent", "kernel_size", "groups", "trainable", *OF_ARRAYS)
@@ -52,7 +53,7 @@ class Summary(Report, frozen=True, dict=True):
 
     def _repr_html_(self) -> str:
         lines = [html(line) for line in str(self).splitlines()]
-        return "<pre>" + "\n".join(lines) + "</pre>"
+        return f'<pre style="{PRE}">' + "\n".join(lines) + "</pre>"
 
     @cached_property
     def rows(self) -> tuple[ModuleRow, ...]:

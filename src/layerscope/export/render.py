@@ -136,20 +136,21 @@ def to_frame(blocks: Blocks) -> DataFrame:
 
 
 def to_latex(blocks: Blocks) -> str:
-    """Tables in the booktabs style; all other lines are comments."""
+    """Tables in the booktabs style; texts under rows and all other lines are comments."""
     parts = []
     for block in blocks:
         if isinstance(block, Lines):
             parts.append("".join(f"% {one_line(line)}\n" for line in block.lines))
             continue
-        rows = _with_notes(block)
-        align = "".join("l" if cell.left else "r" for cell in rows[0])
+        align = "".join("l" if cell.left else "r" for cell in block.rows[0])
         lines = [f"% {one_line(block.title)}"] if block.title else []
         lines += [rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
-        for n, row in enumerate(rows):
-            if n == 1 or (block.totals and n == len(rows) - block.totals):
+        for n, row in enumerate(block.rows):
+            if n == 1 or (block.totals and n == len(block.rows) - block.totals):
                 lines.append(r"\midrule")
             lines.append(" & ".join(latex(cell.text) for cell in row) + r" \\")
+            if n < len(block.below) and block.below[n]:
+                lines.append(f"% {one_line(block.below[n])}")
         lines += [r"\bottomrule", r"\end{tabular}"]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(part for part in parts if part)

@@ -265,7 +265,7 @@ class ModelCall:
         """Put the shadows in train or eval mode, if the model is in another."""
         if self.options.mode is None:
             return
-        if any(info.attrs.get("training") != self.training for info in self.modules.values()):
+        if {info.attrs.get("training") for info in self.modules.values()} != {self.training}:
             shadows.of(self.model).train(self.training)
 
     def _device(self) -> str:

@@ -97,8 +97,9 @@ def _attributes(modules: ModuleTable, name: str) -> Iterator[tuple[str, Any]]:
 
 def first_shape(value: Arg, torch: Torch) -> Shape:
     """Shape of the first tensor in nested containers, of the last one in a dict; () if none."""
-    if isinstance(value, torch.Tensor):
-        return tuple(value.shape)
+    first = value[0] if type(value) is tuple and value else value
+    if type(first) is torch.Tensor:  # most calls
+        return tuple(first.shape)
     if isinstance(value, dict) and value:
         value = [*value.values()][-1]
     while not isinstance(value, torch.Tensor):

@@ -67,6 +67,7 @@ class ModuleCalls:
         if not sequential.forward.__module__.startswith("torch.nn."):  # replaced by somebody
             self._sequential = (None, None)
         self._identity = identity if identity.forward.__module__.startswith("torch.nn.") else None
+        self._no_hooks = shadows.no_hooks  # all hook tables of a plain shadow
         self._call: Any = None
         self.records: list[CallRecord] | None = None  # calls so far, if they are to be recorded
 
@@ -178,13 +179,9 @@ class ModuleCalls:
         None if it must be run.
         """
         path, attrs = info.fast_path, info.attrs
-        if path is None or (
-            attrs["_forward_hooks"]
-            or attrs["_forward_pre_hooks"]
-            or attrs["_backward_hooks"]
-            or attrs["_backward_pre_hooks"]
-            or "forward" in attrs
-        ):
+        if path is None or "forward" in attrs:
+            return None
+        if attrs["_forward_hooks"] is not self._no_hooks and _has_hooks(attrs):
             return None
         arrays: Args = ()
         params: list[Any] = []

@@ -76,13 +76,10 @@ class ShadowChildren(dict[str, Any]):
     def __getitem__(self, name: str) -> Any:
         child = dict.__getitem__(self, name)
         shadows = self.shadows
-        info = shadows.modules.get(id(child))
-        if info is not None:
-            shadow = info.shadow or shadows.make(info)
-        elif id(child) in shadows.by_shadow:
+        if id(child) in shadows.by_shadow:
             return child
-        else:
-            shadow = shadows.of(child)
+        info = shadows.modules.get(id(child))
+        shadow = shadows.of(child) if info is None else info.shadow or shadows.make(info)
         dict.__setitem__(self, name, shadow)
         return shadow
 
@@ -150,10 +147,10 @@ class Shadows:
         self._atoms = atoms(torch)
         self._plain_types = self._atoms | {tuple, list}  # of attributes with a fast path: sizes
         self._registered = itemgetter(*self._base.hooks, "_modules", "_non_persistent_buffers_set")
-        self._no_hooks = NoHooks()
-        self._hooks = dict.fromkeys(self._base.hooks, self._no_hooks)
+        self.no_hooks = NoHooks()
+        self._hooks = dict.fromkeys(self._base.hooks, self.no_hooks)
         self._shared_attrs = {
-            **self._hooks, "_modules": self._no_hooks, "_buffers": self._no_hooks,
+            **self._hooks, "_modules": self.no_hooks, "_buffers": self.no_hooks,
             "_non_persistent_buffers_set": NoNames(),
         }  # fmt: skip
         self._attributes = AttributeCopies(torch, WeakMethod(self.shadow_of), copy_tensor)
