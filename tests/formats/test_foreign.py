@@ -212,4 +212,4 @@ def test_pipes_and_devices_are_refused_by_name(tmp_path: Path, capsys: Captured)
             assert f"{name}: {what}, expected a file" in err
             assert err.count("\n") == 1
         assert run(["check", "--config", str(name)]) == 3
-        assert "no file" in capsys.readouterr().err
+        assert f"{name}: {what}, expected a file" in capsys.readouterr().err
