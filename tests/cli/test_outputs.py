@@ -321,3 +321,61 @@ def test_help_without_a_command(capsys: Captured) -> None:
     assert run(["--help"]) == 0
     assert bare == capsys.readouterr().out
     assert "Examples:" in bare
+
+
+# Completion
+
+COMPLETED = {
+    "show vgg1": "vgg16",
+    "show vgg16 --dtype f": "fp16",
+    "show vgg16 --columns name,par": "name,params",
+    "show vgg16 --sort ma": "macs",
+    "show vgg16 --like tor": "torchvision",
+    "show vgg16 --as net": "netscope",
+    "show vgg16 --by m": "module",
+    "show vgg16 --train a": "adam",
+    "show net.prototxt --phase t": "train",
+    "predict vgg16 --on a1": "a100",
+    "machine --on h1": "h100",
+    "compare a b --as la": "latex",
+    "compare a b --columns ti": "time",
+    "explain vgg16 --like tho": "thop",
+    "check vgg16 --on a1": "a100",
+    "check vgg16 --as ju": "junit",
+    "measure vgg16 --engine onn": "onnxruntime",
+    "measure vgg16 --fusion b": "both",
+    "plot vgg16 --of r": "roofline",
+    "plot vgg16 --on a1": "a100",
+    "export vgg16 --to s": "scalesim",
+}
+FILES = (
+    "show some", "show vgg16 -o some", "show vgg16 --weights some", "show vgg16 --times some",
+    "check --config some", "measure vgg16 -o some", "export vgg16 -o some", "zoo -o some",
+)  # fmt: skip
+
+
+def completed(line: str, shell: str) -> list[str]:
+    """What the shell is told to offer for the last word of a line."""
+    words = line.split(" ")
+    env = {"_LAYERSCOPE_COMPLETE": f"{shell}_complete", "COMP_WORDS": f"layerscope {line}",
+           "COMP_CWORD": words[-1] if shell == "fish" else str(len(words))}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "layerscope"], capture_output=True, text=True, check=True,
+        env={**os.environ, **env},
+    )  # fmt: skip
+    return done.stdout.replace("\n", " ").replace(",", " ", 1).split()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_values_and_files(shell: str) -> None:
+    sample = list(COMPLETED) if shell == "bash" else ["show vgg1", "predict vgg16 --on a1"]
+    for line in sample:
+        assert COMPLETED[line] in " ".join(completed(line, shell)), line
+    for line in FILES if shell == "bash" else FILES[:1]:
+        assert "file" in " ".join(completed(line, shell)), line
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_complete(shell: str, capsys: Captured) -> None:
+    assert run(["completion", shell]) == 0
+    assert f"{shell}_complete" in capsys.readouterr().out

@@ -9,12 +9,12 @@ import click
 
 from layerscope.api import check as judged
 from layerscope.cli.network import (
+    CONVENTION_NAMES,
     FILE,
+    MACHINES,
     NETWORK,
     Command,
     NetworkOptions,
-    complete_conventions,
-    complete_machines,
     file_options,
     input_options,
     reading,
@@ -113,14 +113,14 @@ def limit_options(command: Command) -> Command:
 @click.option(
     "--on",
     metavar="MACHINE",
-    shell_complete=complete_machines,
+    shell_complete=MACHINES,
     help="Predict times for a machine, see `machine --list`; `this` for a calibrated one.",
 )
 @form_options(FORMS)
 @click.option(
     "--like",
     metavar="CONVENTION",
-    shell_complete=complete_conventions,
+    shell_complete=CONVENTION_NAMES,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options

@@ -7,13 +7,14 @@ from typing import Unpack
 import click
 
 from layerscope.cli.network import (
+    CONVENTION_NAMES,
+    MACHINES,
     NETWORK,
     NetworkOptions,
     analyze_options,
-    complete_conventions,
-    complete_machines,
     file_options,
     input_options,
+    names_in,
 )
 from layerscope.cli.output import (
     RESULT_FORMS,
@@ -52,14 +53,6 @@ class CompareOptions(NetworkOptions):
     no_stamp: bool
 
 
-def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Columns that start with what follows the last comma."""
-    from layerscope.export.comparison import COLUMNS
-
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in COLUMNS if name.startswith(last)]
-
-
 @click.command(epilog=EXAMPLES)
 @click.argument("first", metavar="NET", type=NETWORK)
 @click.argument("others", metavar="OTHER…", type=NETWORK, nargs=-1, required=True)
@@ -67,19 +60,19 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.option(
     "--on",
     metavar="MACHINE",
-    shell_complete=complete_machines,
+    shell_complete=MACHINES,
     help="Predict times for a machine, see `machine --list`; `this` for a calibrated one.",
 )
 @click.option(
     "--columns",
     metavar="A,B,…",
-    shell_complete=complete_columns,
+    shell_complete=names_in("export.comparison:COLUMNS"),
     help="name, params, macs, flops, counted, activations, memory, peak, weights, field, time.",
 )
 @click.option(
     "--sort",
     metavar="COLUMN",
-    shell_complete=complete_columns,
+    shell_complete=names_in("export.comparison:COLUMNS"),
     help="Sort networks by a column, largest first.",
 )
 @click.option(
@@ -90,7 +83,7 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
     "--like",
     metavar="CONVENTION",
     default="exact",
-    shell_complete=complete_conventions,
+    shell_complete=CONVENTION_NAMES,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
 @input_options

@@ -12,6 +12,7 @@ from layerscope.cli.network import (
     analyze_options,
     file_options,
     input_options,
+    names_in,
 )
 from layerscope.cli.output import RESULT_FORMS, chosen_form, deliver_result, form_options
 from layerscope.conventions import COUNTERS
@@ -36,11 +37,6 @@ class ExplainOptions(NetworkOptions):
     no_stamp: bool
 
 
-def complete_counters(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Counters that start with `incomplete`."""
-    return [name for name in COUNTERS if name.startswith(incomplete)]
-
-
 @click.command(epilog=EXAMPLES)
 @click.argument("network", metavar="NET", type=NETWORK)
 @click.option(
@@ -53,7 +49,7 @@ def complete_counters(ctx: click.Context, param: click.Parameter, incomplete: st
     "names",
     multiple=True,
     metavar="COUNTER",
-    shell_complete=complete_counters,
+    shell_complete=names_in("conventions:COUNTERS"),
     help=f"Counters to show: {', '.join(COUNTERS)}.  [default: all]",
 )
 @form_options(RESULT_FORMS)

@@ -15,6 +15,7 @@ from layerscope.cli.network import (
     analyze_options,
     file_options,
     input_options,
+    names_in,
 )
 from layerscope.cli.output import OUTPUT, deliver, deliver_all
 from layerscope.errors import UnknownName, UsageError
@@ -45,11 +46,6 @@ Layers that are left out are counted on stderr.
 """
 
 
-def complete_targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Targets that start with `incomplete`."""
-    return [name for name in ALL_TARGETS if name.startswith(incomplete)]
-
-
 class ExportOptions(NetworkOptions):
     """Options of the command."""
 
@@ -64,7 +60,7 @@ class ExportOptions(NetworkOptions):
     "--to",
     "target",
     metavar="TARGET",
-    shell_complete=complete_targets,
+    shell_complete=names_in("cli.export:ALL_TARGETS"),
     help=f"{', '.join(ALL_TARGETS)}.  [default: by the suffix of FILE]",
 )
 @input_options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.cli.network import WHOLE_NUMBER, complete_machines
+from layerscope.cli.network import MACHINES, WHOLE_NUMBER
 from layerscope.cli.output import (
     RESULT_FORMS,
     chosen_form,
@@ -61,7 +61,7 @@ class MachineOptions(TypedDict):
 @click.option(
     "--on",
     metavar="NAME",
-    shell_complete=complete_machines,
+    shell_complete=MACHINES,
     help="Print the data sheet of an accelerator.",
 )
 @click.option("--list", "listed", is_flag=True, help="List the accelerators.")

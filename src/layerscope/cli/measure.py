@@ -15,6 +15,7 @@ from layerscope.cli.network import (
     analyze_options,
     file_options,
     input_options,
+    names_in,
 )
 from layerscope.cli.output import (
     RESULT_FORMS,
@@ -84,6 +85,7 @@ class Interrupted(LayerscopeError):
     "--engine",
     default="onnxruntime",
     metavar="ENGINE",
+    shell_complete=names_in("engines:ENGINES"),
     help="onnxruntime, openvino, torch, a comma-separated list, or all.  [default: onnxruntime]",
 )
 @input_options
@@ -106,6 +108,7 @@ class Interrupted(LayerscopeError):
     "--fusion",
     default="on",
     metavar="HOW",
+    shell_complete=names_in("engines.measuring:FUSIONS"),
     help="Layer fusion of the engine: on, off or both.  [default: on]",
 )
 @click.option(

@@ -155,25 +155,22 @@ NETWORK, FILE, DTYPE = NetworkParam(), FileParam(), DtypeParam()
 WHOLE_NUMBER, REAL_NUMBER = WholeNumberParam(), RealNumberParam()
 
 
-def complete_dtypes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Dtypes that start with `incomplete`."""
-    from layerscope.graph import DTYPE_BITS
+def names_in(where: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Complete the names in a table, `module:TABLE`; of a list the last one, after its comma."""
 
-    return [name for name in DTYPE_BITS if name.startswith(incomplete)]
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from importlib import import_module
+
+        module, _, table = where.partition(":")
+        before, comma, last = incomplete.rpartition(",")
+        known = getattr(import_module(f"layerscope.{module}"), table)
+        return [f"{before}{comma}{name}" for name in known if name.startswith(last)]
+
+    return complete
 
 
-def complete_machines(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of accelerators that start with `incomplete`."""
-    from layerscope.engines.accelerators import ACCELERATORS
-
-    return [name for name in ACCELERATORS if name.startswith(incomplete)]
-
-
-def complete_conventions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Conventions that start with `incomplete`."""
-    from layerscope.conventions import CONVENTIONS
-
-    return [name for name in CONVENTIONS if name.startswith(incomplete)]
+DTYPES, MACHINES = names_in("graph:DTYPE_BITS"), names_in("engines.accelerators:ACCELERATORS")
+CONVENTION_NAMES = names_in("conventions:CONVENTIONS")
 
 
 def input_options(command: Command) -> Command:
@@ -195,7 +192,7 @@ def input_options(command: Command) -> Command:
             "--dtype",
             type=DTYPE,
             metavar="TYPE",
-            shell_complete=complete_dtypes,
+            shell_complete=DTYPES,
             help="Dtype of weights and activations: fp32, fp16, bf16, int8, int4, or a name of "
             "PyTorch such as float16.",
         ),
@@ -246,7 +243,12 @@ def file_options(command: Command) -> Command:
             metavar="N",
             help="Number of region proposals per image.  [default: 300]",
         ),
-        click.option("--phase", metavar="PHASE", help="Caffe: test or train.  [default: test]"),
+        click.option(
+            "--phase",
+            metavar="PHASE",
+            shell_complete=names_in("formats:PHASES"),
+            help="Caffe: test or train.  [default: test]",
+        ),
     ):
         command = option(command)
     return command

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from layerscope.cli.network import (
+    MACHINES,
     NETWORK,
     NetworkOptions,
     analyze_options,
-    complete_machines,
     file_options,
     input_options,
+    names_in,
 )
 from layerscope.cli.output import (
     chosen_form,
@@ -58,12 +59,13 @@ class PlotOptions(NetworkOptions):
     "--of",
     "what",
     metavar="WHAT",
+    shell_complete=names_in("plot:PLOTS"),
     help=f"{', '.join(PLOTS)}.  [default: memory; roofline for a run or with --on]",
 )
 @click.option(
     "--on",
     metavar="MACHINE",
-    shell_complete=complete_machines,
+    shell_complete=MACHINES,
     help="Roofline: take the roofs of a machine of `machine --list`.  [default: this one, or that "
     "of the run]",
 )

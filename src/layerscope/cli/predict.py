@@ -7,11 +7,11 @@ from typing import Unpack
 import click
 
 from layerscope.cli.network import (
+    MACHINES,
     NETWORK,
     WHOLE_NUMBER,
     NetworkOptions,
     analyze_options,
-    complete_machines,
     file_options,
     input_options,
 )
@@ -49,7 +49,7 @@ class PredictOptions(NetworkOptions):
 @click.option(
     "--on",
     metavar="MACHINE",
-    shell_complete=complete_machines,
+    shell_complete=MACHINES,
     help="Name of a machine, see `machine --list`.  [default: this one]",
 )
 @input_options

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from layerscope.cli.network import (
+    CONVENTION_NAMES,
     FILE,
     NETWORK,
     REAL_NUMBER,
     WHOLE_NUMBER,
     NetworkOptions,
     analyze_options,
-    complete_conventions,
     file_options,
     input_options,
+    names_in,
 )
 from layerscope.cli.output import chosen_form, deliver, form_options, terminal, wrapped
 from layerscope.conventions import CONVENTIONS
@@ -113,21 +114,13 @@ class ReportOptions(TypedDict):
 FORM_NAMES = tuple(FORMS)
 
 
-def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Columns that start with what follows the last comma."""
-    from layerscope.report.columns import COLUMNS
-
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in COLUMNS if name.startswith(last)]
-
-
 @click.command(epilog=EXAMPLES)
 @click.argument("network", metavar="NET", type=NETWORK)
 @form_options(FORM_NAMES, tuple(NOTATIONS))
 @click.option(
     "--like",
     metavar="CONVENTION",
-    shell_complete=complete_conventions,
+    shell_complete=CONVENTION_NAMES,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  "
     "[default: exact, or that of the notation]",
 )
@@ -142,18 +135,19 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.option(
     "--by",
     metavar="WHAT",
+    shell_complete=names_in("report.groups:GROUPS"),
     help="Group rows by module (its own layers), op or layer.  [default: the module tree]",
 )
 @click.option(
     "--columns",
     metavar="A,B,…",
-    shell_complete=complete_columns,
+    shell_complete=names_in("report.columns:COLUMNS"),
     help="Columns, see docs/columns.md; a wrong name lists them all.",
 )
 @click.option(
     "--sort",
     metavar="COLUMN",
-    shell_complete=complete_columns,
+    shell_complete=names_in("report.columns:COLUMNS"),
     help="Sort layers by a column, largest first.",
 )
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print only the first N rows.")
@@ -165,6 +159,7 @@ def complete_columns(ctx: click.Context, param: click.Parameter, incomplete: str
 @click.option(
     "--train",
     metavar="OPTIMIZER",
+    shell_complete=names_in("analysis.training:STATES"),
     help="Print the memory of a training step with sgd, momentum, adam or adamw.",
 )
 @click.option(

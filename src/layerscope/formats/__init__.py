@@ -69,6 +69,7 @@ INDEXED = next(
 )  # also reads the files of a weight index
 # Models in Python by name: torchvision:NAME, timm:NAME, hf:config.json, file.py:make, package:name.
 MODEL = re.compile(r"(torchvision|timm|hf):.+|.+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+PHASES = ("test", "train")
 DEFAULTS = ReadOptions()
 
 
@@ -79,7 +80,7 @@ def options_of(**values: Any) -> ReadOptions:
         if name not in names:
             raise UnknownName("option", name, names, f"; known: {', '.join(names)}")
     options = ReadOptions(**values)
-    if options.phase not in ("test", "train"):
+    if options.phase not in PHASES:
         raise UsageError(f"phase {options.phase!r}, expected test or train")
     if not 1 <= options.proposals < 1 << 31:
         raise UsageError(f"{options.proposals} proposals, expected at least 1")
