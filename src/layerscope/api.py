@@ -517,6 +517,8 @@ def measure_with_report(
 
     path = network if isinstance(network, str) and _is_onnx(network) else None
     started = monotonic()
+    if progress is not None:
+        progress("read the network", 0, 1)
     report = analyze(network, **options)
     source = NetworkSource(path, monotonic() - started)
     need_operations(report, "measure")

@@ -86,6 +86,7 @@ def measure(
         engine(names.pop()).version()  # raises for a missing engine before anything is written
     with scratch_folder() as folder:
         started = time.perf_counter()
+        (progress or quiet)(f"{report.name}: write the ONNX model", 0, 1)
         workload = prepare_workload(report, folder, source.path)
         before = (
             Timer("load", 1, source.load_s),
