@@ -41,8 +41,19 @@ def complain(error: BaseException, debug: bool) -> int:
         code = signalled
         if not isinstance(error, LayerscopeError) or error.exit_code != INTERRUPTED:
             line = "interrupted" if signalled == INTERRUPTED else "terminated"
-    click.echo(f"layerscope: {shortened(one_line(line))}", err=True)
+    click.echo(_wrapped(f"layerscope: {shortened(one_line(line))}"), err=True)
     return code
+
+
+def _wrapped(line: str) -> str:
+    """The line, broken between words on a terminal; programs that read it get one line."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return line
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    width = get_terminal_size().columns
+    return fill(line, max(width, 20), break_long_words=False, break_on_hyphens=False)
 
 
 def shortened(line: str) -> str:
