@@ -101,10 +101,10 @@ def _split(
     from layerscope.report.budgets import COUNTED
 
     is_live = not isinstance(network, (str, Graph))
-    known = (*COUNTED, *(MODULE_OPTIONS if is_live else ()))
+    names = (*COUNTED, *(MODULE_OPTIONS if is_live else ()))
     for key in options:
-        if key not in known:
-            raise UnknownName("option", key, known, f"; choose from {', '.join(known)}")
+        if key not in names:
+            raise UnknownName("option", key, names, f"; choose from {', '.join(names)}")
     counted = {key: value for key, value in options.items() if key in COUNTED}
     return counted, {key: value for key, value in options.items() if key not in COUNTED}
 

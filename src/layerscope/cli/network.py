@@ -163,8 +163,8 @@ def names_in(where: str) -> Callable[[click.Context, click.Parameter, str], list
 
         module, _, table = where.partition(":")
         before, comma, last = incomplete.rpartition(",")
-        known = getattr(import_module(f"layerscope.{module}"), table)
-        return [f"{before}{comma}{name}" for name in known if name.startswith(last)]
+        names = getattr(import_module(f"layerscope.{module}"), table)
+        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
     return complete
 

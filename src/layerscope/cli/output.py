@@ -99,9 +99,9 @@ def chosen_form(
         return forms[0]
     found = SUFFIXES.get(suffix)
     if found is None or found not in forms:
-        known = [each for each, name in SUFFIXES.items() if name in forms]
+        suffixes = [each for each, name in SUFFIXES.items() if name in forms]
         raise UsageError(
-            f"-o {output}: no form has the suffix {suffix}; choose from {', '.join(known)}, "
+            f"-o {output}: no form has the suffix {suffix}; choose from {', '.join(suffixes)}, "
             "or give a form with --as"
         )
     return found

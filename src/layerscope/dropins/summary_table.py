@@ -34,7 +34,7 @@ ASCII = str.maketrans({
 })  # fmt: skip
 
 
-class TableOptions(Struct, frozen=True):
+class SummaryOptions(Struct, frozen=True):
     """Columns, width, depth and row settings of a summary."""
 
     columns: tuple[str, ...]
@@ -44,7 +44,7 @@ class TableOptions(Struct, frozen=True):
     verbose: int = 1
 
 
-def write(report: Report, rows: tuple[ModuleRow, ...], options: TableOptions) -> str:
+def write(report: Report, rows: tuple[ModuleRow, ...], options: SummaryOptions) -> str:
     """The whole text, without a line feed at the end."""
     table = Table(report, options)
     names = [table.name(row) for row in rows]
@@ -76,7 +76,7 @@ def write(report: Report, rows: tuple[ModuleRow, ...], options: TableOptions) ->
 class Table:
     """Cells of the rows of one report."""
 
-    def __init__(self, report: Report, options: TableOptions) -> None:
+    def __init__(self, report: Report, options: SummaryOptions) -> None:
         self.report, self.options = report, options
         self.settings = options.row_settings
         self.total = report.total_params

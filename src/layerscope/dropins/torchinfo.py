@@ -14,7 +14,7 @@ from layerscope.api import analyze
 from layerscope.dropins import summary_table
 from layerscope.dropins.counters import figure_of
 from layerscope.dropins.module_rows import ModuleRow, module_rows
-from layerscope.dropins.summary_table import TITLES, TableOptions
+from layerscope.dropins.summary_table import TITLES, SummaryOptions
 from layerscope.errors import UsageError
 from layerscope.escaping import html
 from layerscope.formats.torch.inputs import map_tensors
@@ -43,7 +43,7 @@ class Summary(Report, frozen=True, dict=True):
     """A Report that prints the table of `summary`: one row per call of a module."""
 
     module_log: ModuleLog = field(default_factory=ModuleLog)
-    table: TableOptions = TableOptions(DEFAULT_COLUMNS)
+    table: SummaryOptions = SummaryOptions(DEFAULT_COLUMNS)
 
     def __str__(self) -> str:
         return summary_table.write(self, self.rows, self.table)
@@ -132,7 +132,7 @@ def summary(
     has_input = input_size is not None or input_data is not None or "input" in options
     columns = _columns(col_names, has_input)
     settings = _names(row_settings, DEFAULT_ROWS, ROW_SETTINGS, "row setting")
-    table = TableOptions(columns, col_width, depth, frozenset(settings), verbose)
+    table = SummaryOptions(columns, col_width, depth, frozenset(settings), verbose)
     _check_device(device)
     given: dict[str, object] = {
         "input_size": _with_batch(input_size, batch_dim, input_data),
@@ -169,19 +169,19 @@ def _default_verbosity() -> int:
 
 
 def _names(
-    given: Iterable[str] | None, default: tuple[str, ...], known: tuple[str, ...], kind: str
+    given: Iterable[str] | None, default: tuple[str, ...], choices: tuple[str, ...], kind: str
 ) -> tuple[str, ...]:
     """The names that are given; an unknown one raises with the list of all."""
     if given is None:
         return default
     names = tuple(given) if not isinstance(given, str) else (given,)
     for name in names:
-        if name not in known or isinstance(given, str):
+        if name not in choices or isinstance(given, str):
             is_text = " (a text, expected a list of names)" if isinstance(given, str) else ""
             raise UsageError(
-                f"unknown {kind} {str(name)!r}{is_text}; choose from {', '.join(known)}"
+                f"unknown {kind} {str(name)!r}{is_text}; choose from {', '.join(choices)}"
             )
-    return tuple(known[known.index(name)] for name in names)
+    return tuple(choices[choices.index(name)] for name in names)
 
 
 def _columns(given: Iterable[str] | None, has_input: bool) -> tuple[str, ...]:

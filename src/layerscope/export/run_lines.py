@@ -34,10 +34,10 @@ def _conditions(run: Run) -> str:
         "runs": f"{runs} runs" if runs else "",
         "contention": f"contention {busy:.2f}" if busy is not None else "",
     }
-    known = [f"{run.engine} {run.engine_version}".strip(), *filter(None, facts.values())]
+    stated = [f"{run.engine} {run.engine_version}".strip(), *filter(None, facts.values())]
     missing = [name for name, text in facts.items() if not text]
     listed = " and ".join(filter(None, (", ".join(missing[:-1]), *missing[-1:])))
-    return ", ".join(known) + (f", {listed} unknown" if missing else "")
+    return ", ".join(stated) + (f", {listed} unknown" if missing else "")
 
 
 def facts(measurement: Measurement, report: Report) -> list[str]:
@@ -100,8 +100,8 @@ def _end_to_end(run: Run) -> list[str]:
     timing = run.timing
     whole, busy = timing.end_to_end_s, timing.contention
     if whole is None:
-        known = time_text(total_s(run.rows))
-        return [f"End to end unknown: --runtime S gives it. The rows add up to {known}."]
+        spent = time_text(total_s(run.rows))
+        return [f"End to end unknown: --runtime S gives it. The rows add up to {spent}."]
     if timing.runs_s and None not in (timing.min_s, timing.spread, timing.cpu_s, busy):
         spread = (
             f"the median of {len(timing.runs_s)} runs (min {time_text(timing.min_s)}, "

@@ -184,12 +184,12 @@ def _product(row: ConvRow | Layer, order: str) -> str:
 
 def _times(run: Run, report: Report) -> dict[str, float] | None:
     """Seconds by Boda's name of each row, including layers fused into it; None without any."""
-    known = {
+    rates = {
         _main(row, report): row.time_s
         for row in run.rows
         if row.kind != "layout" and row.time_s is not None
     }
-    return known if any(row.time_s is not None for row in run.rows) else None
+    return rates if any(row.time_s is not None for row in run.rows) else None
 
 
 def _has_backward(times: dict[str, float] | None) -> bool:
@@ -252,8 +252,8 @@ def _profile(run: Run, report: Report) -> list[str]:
     whole = run.timing.end_to_end_s
     lines = ["PROFILE:", _columns("time", "time%", "cum_time", "cum_time%", "func_name")]
     passed = 0.0
-    known = [(row.time_s, _main(row, report)) for row in run.rows if row.time_s is not None]
-    for seconds, name in sorted(known, reverse=True):
+    timed_rows = [(row.time_s, _main(row, report)) for row in run.rows if row.time_s is not None]
+    for seconds, name in sorted(timed_rows, reverse=True):
         passed += seconds
         lines.append(
             _columns(

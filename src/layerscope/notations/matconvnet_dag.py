@@ -103,17 +103,17 @@ def write_latex(report: Report, parts: Parts = None, max_columns: int = MOST_COL
     return _join(report, latex_table, parts, max_columns)
 
 
-def chosen_parts(parts: Parts, known: Sequence[str]) -> tuple[str, ...]:
+def chosen_parts(parts: Parts, choices: Sequence[str]) -> tuple[str, ...]:
     """The parts to print, in MatConvNet's order; all if None."""
     if parts is None:
-        return tuple(known)
+        return tuple(choices)
     names = [part.strip() for part in parts.split(",")] if isinstance(parts, str) else list(parts)
     for name in names:
-        if name not in known:
-            raise UnknownName("part", name, known, f"; choose from {', '.join(known)}")
+        if name not in choices:
+            raise UnknownName("part", name, choices, f"; choose from {', '.join(choices)}")
     if not names:
-        raise UsageError(f"--parts is empty; choose from {', '.join(known)}")
-    return tuple(part for part in known if part in names)
+        raise UsageError(f"--parts is empty; choose from {', '.join(choices)}")
+    return tuple(part for part in choices if part in names)
 
 
 def dag(report: Report) -> Dag:

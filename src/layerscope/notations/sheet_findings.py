@@ -39,7 +39,7 @@ def sheet_findings(lines: Sequence[SheetLine], name: Name) -> tuple[str, ...]:
 
 def _sentence(figure: str, counts: Sequence[int], sheet: Sheet) -> str:
     """The finding on one figure; a few rows are also described by position and kind."""
-    known = "" if all(line.complete for line in sheet.lines) else " known"
+    partly = "" if all(line.complete for line in sheet.lines) else " known"
     rows = {
         name: Holder(name, (stage,) if stage else (), count)
         for name, stage, count in zip(sheet.names, sheet.stages, counts, strict=True)
@@ -47,12 +47,12 @@ def _sentence(figure: str, counts: Sequence[int], sheet: Sheet) -> str:
     }
     half = half_of(list(rows.values()))
     if len(half) > FEW_LAYERS:
-        return most(figure, list(rows.values()), sheet, known)
+        return most(figure, list(rows.values()), sheet, partly)
     named = [holder.name for holder in half]
     total = sum(counts)
     where = _where([sheet.names.index(name) for name in named], sheet.lines)
     rows_text = f"{where} ({listing(named)})" if where else listing(named)
-    return f"Most {figure} in {rows_text}: {share_of(half, total)} of {total:,}{known}."
+    return f"Most {figure} in {rows_text}: {share_of(half, total)} of {total:,}{partly}."
 
 
 def _where(chosen: Sequence[int], lines: Sequence[SheetLine]) -> str:

@@ -48,15 +48,15 @@ class Bar(Struct, frozen=True):
 def time_bars(report: Report, found: Measurement) -> str:
     """Bars of the slowest rows of the first run, and the share of the rows left out."""
     run = found.runs[0]
-    known = [(row, row.time_s) for row in run.rows if row.time_s is not None]
-    known.sort(key=lambda pair: -pair[1])
-    shown, rest = [row for row, _ in known[:MOST]], [row for row, _ in known[MOST:]]
+    timed_rows = [(row, row.time_s) for row in run.rows if row.time_s is not None]
+    timed_rows.sort(key=lambda pair: -pair[1])
+    shown, rest = [row for row, _ in timed_rows[:MOST]], [row for row, _ in timed_rows[MOST:]]
     whole = run.timing.end_to_end_s
     bars = [
         Bar(row.name, max(seconds, 0.0), KINDS[row.kind].colour, seconds_text(seconds))
-        for row, seconds in known[:MOST]
+        for row, seconds in timed_rows[:MOST]
     ]
-    left_out = _rows_left_out(rest, whole, len(run.rows) - len(known))
+    left_out = _rows_left_out(rest, whole, len(run.rows) - len(timed_rows))
     kinds = [key for kind, key in KINDS.items() if any(row.kind == kind for row in shown)]
     keys = tuple(kinds) if len(kinds) > 1 else ()
     took = "end to end unknown" if whole is None else seconds_text(whole)

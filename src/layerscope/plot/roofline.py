@@ -33,7 +33,7 @@ class Dot(Struct, frozen=True):
     share: float
 
 
-class Roofs(Struct, frozen=True):
+class DrawnRoofs(Struct, frozen=True):
     """The limits of a machine that apply to one network."""
 
     machine: Machine
@@ -64,7 +64,7 @@ class Roofs(Struct, frozen=True):
         return min(self.peak(layer).flops.best, intensity * self.dram_bytes_s)
 
 
-def roofs_of(machine: Machine, dtype: str, threads: int) -> Roofs:
+def roofs_of(machine: Machine, dtype: str, threads: int) -> DrawnRoofs:
     """The limits of a machine for products in a dtype; raises if it has no peak for it."""
     kinds = tuple(dict.fromkeys(peak.dtype for peak in machine.peaks))
     if dtype not in kinds:
@@ -75,10 +75,10 @@ def roofs_of(machine: Machine, dtype: str, threads: int) -> Roofs:
     peaks = {kind: machine.peak(kind, threads) for kind in (dtype, *kinds)}
     levels = (machine.level(name, threads) for name in DASHES)
     kept = tuple(level for level in levels if level is not None)
-    return Roofs(machine, {k: p for k, p in peaks.items() if p is not None}, kept, dtype)
+    return DrawnRoofs(machine, {k: p for k, p in peaks.items() if p is not None}, kept, dtype)
 
 
-def roofs_of_run(report: Report, found: Measurement) -> Roofs | None:
+def roofs_of_run(report: Report, found: Measurement) -> DrawnRoofs | None:
     """The limits of the machine of a run; None if they are unknown for its dtype."""
     machine = found.machine
     if machine is None:
@@ -89,7 +89,7 @@ def roofs_of_run(report: Report, found: Measurement) -> Roofs | None:
     return roofs_of(machine, report.float_dtype, threads)
 
 
-def attainable_roofline(report: Report, roofs: Roofs) -> str:
+def attainable_roofline(report: Report, roofs: DrawnRoofs) -> str:
     """Layers at their arithmetic intensity and the FLOP/s that the machine allows at most."""
     layers = [layer for layer in report.layers if layer.ops.flops and layer.moved_bytes]
     if not layers:
@@ -119,7 +119,7 @@ def attainable_roofline(report: Report, roofs: Roofs) -> str:
     return _draw(header, "attainable performance (FLOP/s)", dots, roofs, _used(report, roofs))
 
 
-def measured_roofline(report: Report, found: Measurement, roofs: Roofs | None) -> str:
+def measured_roofline(report: Report, found: Measurement, roofs: DrawnRoofs | None) -> str:
     """Rows of the first run at the FLOP/s that they reached; without roofs a note says so."""
     run = found.runs[0]
     rows = timed(report, run, None)
@@ -164,14 +164,14 @@ def _why_no_roofs(report: Report, found: Measurement) -> str:
     return f"{found.machine.cpu} has no peak for {report.float_dtype}, only for {kinds or 'none'}"
 
 
-def _used(report: Report, roofs: Roofs) -> set[str]:
+def _used(report: Report, roofs: DrawnRoofs) -> set[str]:
     return {roofs.peak(layer).dtype for layer in report.layers if layer.ops.mac} or {roofs.dtype}
 
 
-def _source(roofs: Roofs) -> str:
+def _source(roofs: DrawnRoofs) -> str:
     machine = roofs.machine
     when = f" {machine.measured[:10]}" if machine.measured else ""
-    return f"Roofs of {machine.cpu}, {machine.source}{when}"
+    return f"DrawnRoofs of {machine.cpu}, {machine.source}{when}"
 
 
 def _left_out(idle: int, unknown: int) -> str:
@@ -182,7 +182,7 @@ def _left_out(idle: int, unknown: int) -> str:
 
 
 def _draw(
-    header: Header, y_title: str, dots: Sequence[Dot], roofs: Roofs | None, used: Iterable[str]
+    header: Header, y_title: str, dots: Sequence[Dot], roofs: DrawnRoofs | None, used: Iterable[str]
 ) -> str:
     """The picture: dots by op, the peaks of the used dtypes, and the bandwidths."""
     peaks = [] if roofs is None else [peak for kind, peak in roofs.peaks.items() if kind in used]

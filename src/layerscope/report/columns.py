@@ -230,13 +230,13 @@ OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arr
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
     """The columns of these names, in this order."""
     chosen = []
-    known = (*COLUMNS, *ALIASES)
+    names = (*COLUMNS, *ALIASES)
     for name in names:
-        if name not in known:
-            raise UnknownName("column", name, known, f"; known: {', '.join(known)}")
+        if name not in names:
+            raise UnknownName("column", name, names, f"; known: {', '.join(names)}")
         chosen.append(COLUMNS[ALIASES.get(name, name)])
     if not chosen:
-        raise UsageError(f"no columns chosen; known: {', '.join(known)}")
+        raise UsageError(f"no columns chosen; known: {', '.join(names)}")
     return tuple(chosen)
 
 

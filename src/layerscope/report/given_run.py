@@ -75,8 +75,8 @@ def run_for(run: Run, report: Report, path: str, given: Given) -> Run:
     layers = report.by_name
     rows = []
     for row in run.rows:
-        known = all(name in layers for name in row.layers)
-        rows.append(row if known else replace(row, kind="unattributed", layers=()))
+        is_of_report = all(name in layers for name in row.layers)
+        rows.append(row if is_of_report else replace(row, kind="unattributed", layers=()))
     timed = {name for row in rows if row.kind == "layer" for name in row.layers}
     rest = [
         _row(layer.name, "layer", (layer.name,), None)

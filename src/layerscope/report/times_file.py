@@ -101,7 +101,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     return enumerate((line.removesuffix("\r") for line in text.split("\n")), 1)
 
 
-class Entry(Struct, frozen=True):
+class TimesEntry(Struct, frozen=True):
     """One time in a file: where it is, the layer and the number as text."""
 
     where: str
@@ -109,7 +109,7 @@ class Entry(Struct, frozen=True):
     text: str
 
 
-def _all(path: str, entries: Iterator[Entry]) -> dict[str, float]:
+def _all(path: str, entries: Iterator[TimesEntry]) -> dict[str, float]:
     """Seconds by layer; raises for a layer that is there twice."""
     found: dict[str, float] = {}
     for entry in entries:
@@ -122,7 +122,7 @@ def _all(path: str, entries: Iterator[Entry]) -> dict[str, float]:
     return found
 
 
-def _seconds(entry: Entry) -> float:
+def _seconds(entry: TimesEntry) -> float:
     """The number of an entry, whose name is checked as well."""
     if not entry.name.strip():
         raise FormatError(f"{entry.where}: a time without the name of a layer")
@@ -133,7 +133,7 @@ def _seconds(entry: Entry) -> float:
         raise FormatError(str(error)) from None
 
 
-def _csv(path: str, text: str) -> Iterator[Entry]:
+def _csv(path: str, text: str) -> Iterator[TimesEntry]:
     import csv
     import io
 
@@ -147,7 +147,7 @@ def _csv(path: str, text: str) -> Iterator[Entry]:
             if rows and len(cells) != len(HEADING):
                 raise FormatError(f"{where}: {len(cells)} cells, expected layer,seconds")
             if rows:
-                yield Entry(where, cells[0].strip(), cells[1])
+                yield TimesEntry(where, cells[0].strip(), cells[1])
             TIMES_ROWS.check(rows, where)
             rows += 1
     except csv.Error as error:
@@ -166,7 +166,7 @@ class _Pairs(list[tuple[str, object]]):
     __slots__ = ()
 
 
-def _json(path: str, text: str) -> Iterator[Entry]:
+def _json(path: str, text: str) -> Iterator[TimesEntry]:
     import json
 
     try:
@@ -188,12 +188,12 @@ def _json(path: str, text: str) -> Iterator[Entry]:
         seen[name] = seen.get(name, 0) + 1
         good = isinstance(value, _Number) and seen[name] == 1
         if good and _is_time(value):
-            yield Entry(path, name, str(value))
+            yield TimesEntry(path, name, str(value))
             continue
         where = f"{path}{_line_of_key(text, name, seen[name])}"
         if not isinstance(value, _Number):
             raise FormatError(f"{where}: {shown(name)!r} is {_kind(value)}, expected seconds")
-        yield Entry(where, name, value)
+        yield TimesEntry(where, name, value)
 
 
 def _is_time(value: object) -> bool:
@@ -241,7 +241,7 @@ def _boda(path: str, text: str) -> TimesFile:
                 raise FormatError(f"{where}: {shown(name)!r} is there twice")
             found[name] = found.get(name, 0.0) + value
         elif match := RUNTIME.fullmatch(stripped):
-            runtime = _seconds(Entry(where, "net.args.runtime", match[1]))
+            runtime = _seconds(TimesEntry(where, "net.args.runtime", match[1]))
             if not runtime:
                 raise FormatError(f"{where}: net.args.runtime 0, expected more")
         elif match := IMAGES.fullmatch(stripped):
@@ -265,7 +265,7 @@ def _call(where: str, line: str) -> tuple[str, float, bool]:
     match = TIME.fullmatch(line) if len(line) <= LONGEST else None
     if match is None:
         raise FormatError(f"{where}: {shown(line)!r}, expected per_layer_time['conv1']=0.0005")
-    value = _seconds(Entry(where, match["name"], match["seconds"]))
+    value = _seconds(TimesEntry(where, match["name"], match["seconds"]))
     return match["name"], value, match["sum"] is not None
 
 

@@ -87,8 +87,8 @@ def _make(function: Any, code: UserCode) -> Module:
             f"{code.defined(function)}: {name}() returned {described(model)}, expected a "
             "torch.nn.Module"
         )
-    made: Module = model
-    return made
+    module: Module = model
+    return module
 
 
 def default_inputs(model: Module) -> dict[str, Shape]:
