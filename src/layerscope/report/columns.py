@@ -230,13 +230,13 @@ OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arr
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
     """The columns of these names, in this order."""
     chosen = []
-    names = (*COLUMNS, *ALIASES)
+    choices = (*COLUMNS, *ALIASES)
     for name in names:
-        if name not in names:
-            raise UnknownName("column", name, names, f"; known: {', '.join(names)}")
+        if name not in choices:
+            raise UnknownName("column", name, choices, f"; known: {', '.join(choices)}")
         chosen.append(COLUMNS[ALIASES.get(name, name)])
     if not chosen:
-        raise UsageError(f"no columns chosen; known: {', '.join(names)}")
+        raise UsageError(f"no columns chosen; known: {', '.join(choices)}")
     return tuple(chosen)
 
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 from layerscope.extras import installed
 from layerscope.formats.onnx.dtypes import CODES, DTYPES
 from layerscope.graph.types import Shape
+from layerscope.limits import ARRAY_RANK
 
 if TYPE_CHECKING:
     from layerscope.formats.onnx.node import OnnxNode
 
 SCHEMAS = ("", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training")  # onnx's own domains
+# Operators whose output has as many axes as this input has elements: onnx allocates all of them.
+SHAPE_INPUTS = {"Expand": 1, "Reshape": 1, "ConstantOfShape": 0}
 _TYPES = {dtype: code for code, dtype in reversed(DTYPES.items())}
 
 
@@ -30,7 +33,7 @@ def infer_outputs(node: OnnxNode) -> dict[str, tuple[Shape, str]]:
     except defs.SchemaError:
         return {}
     attrs = _plain_attrs(node)
-    if attrs is None:
+    if attrs is None or _has_many_axes(node):
         return {}
     names = node.proto.inputs
     proto = helper.make_node(node.op, names, node.outputs, domain=node.domain, **attrs)
@@ -60,6 +63,14 @@ def infer_outputs(node: OnnxNode) -> dict[str, tuple[Shape, str]]:
             shape = tuple(dim.dim_value for dim in dims)
             results[name] = (shape, DTYPES.get(kind.tensor_type.elem_type, ""))
     return results
+
+
+def _has_many_axes(node: OnnxNode) -> bool:
+    """Whether an output would have more axes than a tensor may have."""
+    at = SHAPE_INPUTS.get(node.op)
+    tensor = None if at is None or at >= len(node.inputs) else node.inputs[at]
+    shape = None if tensor is None else tensor.shape
+    return shape is not None and len(shape) == 1 and shape[0] > ARRAY_RANK.most
 
 
 def _plain_attrs(node: OnnxNode) -> dict[str, Any] | None:

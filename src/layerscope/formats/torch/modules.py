@@ -98,7 +98,7 @@ class ModuleCalls:
         records = self.records
 
         def call(info: ModuleInfo, *args: Arg, **kwargs: Arg) -> Result:
-            """Call a module; a branch for each shortcut, as more frames would cost time and depth."""
+            """Call a module; a branch per shortcut: another frame would cost time and depth."""
             if get_ident() != owner:
                 return info.shadow._call_impl(*args, **kwargs)
             short = shortens and len(args) == 1 and not kwargs and plain_grad()
