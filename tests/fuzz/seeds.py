@@ -147,7 +147,7 @@ def programs() -> dict[str, bytes]:
 
 
 def runs() -> dict[str, bytes]:
-    """A kept run of a small network, with the limits of a machine."""
+    """A kept run of a small network, with the limits of a machine, and its report."""
     from layerscope import Builder, analyze
     from layerscope.export.run_json import write_json
     from layerscope.graph.serialize import to_plain
@@ -170,7 +170,8 @@ def runs() -> dict[str, bytes]:
                    (kept.Timer("load", 1, 0.5),), energy, ("r",), ("note",))  # fmt: skip
     found = kept.Measurement("small", to_plain(graph), 1, "fp32", (run,), machine, "1", "2026")
     text = json.dumps(json.loads(write_json(found, analyze(graph))))
-    return {"small": text.encode()}
+    report = json.dumps(json.loads(analyze(graph).to_json()))
+    return {"small": text.encode(), "report": report.encode()}
 
 
 def configs() -> dict[str, bytes]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import struct
 import tempfile
@@ -22,6 +23,7 @@ import msgspec
 from layerscope.api import analyze, load
 from layerscope.cli.network import parse_dims
 from layerscope.errors import LayerscopeError
+from layerscope.export import json as report_json
 from layerscope.export import run_json
 from layerscope.formats import DEFAULTS, ReadOptions, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
@@ -119,10 +121,15 @@ def fuzz_pt2(data: bytes) -> None:
 
 
 def fuzz_run_json(data: bytes) -> None:
-    """Read the bytes as a kept run: it is written as it was read."""
+    """Read the bytes as a kept run or a report: it is written as it was read."""
 
     def read(path: str) -> None:
-        documents.kind_of(path, data[:4096])
+        if documents.kind_of(path, data[:4096]) == "report":
+            report = report_json.read_file(path)
+            with run_json.reading(path):
+                document = json.loads(report_json.write(report))
+            assert document["totals"]["params"] == report.totals.params, "written otherwise"
+            return
         found = run_json.read_file(path)
         _check_run(found)
         with run_json.reading(path):

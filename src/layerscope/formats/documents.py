@@ -58,7 +58,7 @@ def _written_kind(found: dict[str, msgspec.Raw]) -> Kind | None:
     try:
         name = msgspec.json.decode(found["kind"], type=str)
         msgspec.json.decode(found["schema"], type=int)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return WRITTEN.get(name)
 
