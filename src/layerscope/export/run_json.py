@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.errors import FormatError, InputError, LayerscopeError
 from layerscope.escaping import json_text
@@ -16,6 +17,7 @@ from layerscope.report.quantities import check_stored
 from layerscope.report.timed import TimedRow, timed
 from layerscope.report.types import Report
 
+KINDS = ("run", "layerscope measurement")  # the second in files of older versions
 SCHEMA = 1  # version of the document; a file with a newer one is refused
 
 
@@ -142,8 +144,11 @@ def read_file(path: str) -> Measurement:
 
 
 def read_json(text: bytes) -> Measurement:
-    """The measurement in JSON text, unchecked."""
-    return msgspec.json.decode(text, type=Measurement)
+    """The measurement in JSON text; its numbers are not checked."""
+    found = msgspec.json.decode(text, type=Measurement)
+    if found.kind not in KINDS:
+        raise msgspec.ValidationError(f"the kind {found.kind[:40]!r}, expected `run`")
+    return replace(found, kind=KINDS[0])
 
 
 class RunHeader(Struct, frozen=True):
