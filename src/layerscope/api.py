@@ -333,16 +333,19 @@ def compare(
 ) -> Comparison:
     """Compare networks with the first one; options are those of `analyze`.
 
-    A Report or a Measurement is compared as it is, and so are files that layerscope wrote. With
-    `measure` the networks are timed on ONNX Runtime, with `on` their time is predicted for that
-    machine. Options for readers of files apply to the files among the networks only.
+    A Report or a Measurement is compared as it is, and so are files that layerscope wrote, except
+    that `like` applies to these files too. With `measure` the networks are timed on ONNX Runtime,
+    with `on` their time is predicted for that machine. Options for readers of files apply to the
+    files among the networks only.
     """
     from layerscope.report.compare import compare as compared
 
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
+    options = {name: value for name, value in options.items() if value is not None}
     subjects = [_subject(each, options) for each in (first, *others)]
     _check_reader_options(options, [first, *others])
+    _check_network_options(options, [first, *others])
     reports = [report for report, _ in subjects]
     times = [time for _, time in subjects]
     for n, report in enumerate(reports):
@@ -357,8 +360,11 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
     from layerscope.report.compare import NetworkTime
     from layerscope.report.measurement import Measurement
 
-    if isinstance(network, str):
-        network = read_result(network) or network
+    saved = read_result(network) if isinstance(network, str) else None
+    if saved is not None:
+        report, time = _subject(saved, {})
+        like = options.get("like", report.convention.name)
+        return replace(report, convention=convention(like)), time
     if isinstance(network, Report):
         return network, None
     if isinstance(network, Measurement):
@@ -384,6 +390,22 @@ def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) 
     if read and not files:
         raise UsageError(
             f"{sorted(read)[0]} applies to networks in files, and none of these is a file"
+        )
+
+
+def _check_network_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
+    """Raise for an option of `analyze` if there is nothing to analyze."""
+    from layerscope.formats import kind_of_json
+    from layerscope.report.measurement import Measurement
+
+    given = [name for name in options if name != "like"]
+    if given and all(
+        isinstance(each, (Report, Measurement))
+        or (isinstance(each, str) and kind_of_json(each) in ("run", "report"))
+        for each in networks
+    ):
+        raise UsageError(
+            f"{given[0]} does not apply to reports and runs, and there is nothing else"
         )
 
 

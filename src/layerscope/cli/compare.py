@@ -43,7 +43,7 @@ Examples:
 class CompareOptions(NetworkOptions):
     """Options of the command."""
 
-    like: str
+    like: str | None
     measure: bool
     on: str | None
     columns: str | None
@@ -82,7 +82,6 @@ class CompareOptions(NetworkOptions):
 @click.option(
     "--like",
     metavar="CONVENTION",
-    default="exact",
     shell_complete=CONVENTION_NAMES,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
@@ -118,7 +117,7 @@ def command(
         found = compare(
             first,
             *others,
-            like=options["like"],
+            **({} if options["like"] is None else {"like": options["like"]}),
             measure=options["measure"],
             on=options["on"],
             progress=show,

@@ -147,7 +147,10 @@ def _networks(comparison: Comparison, columns: Sequence[str], sort: str) -> Grid
     """A row per network, with its ratio to the first beside every figure."""
     figures = {figure.name: figure for figure in comparison.figures}
     names = [name for name in _chosen(comparison, columns, figures) if name != "name"]
-    cells = {name: _column(comparison, name, figures) for name in {*names, *_sorted_by(sort)}}
+    by = [sort] if sort and sort != "name" else []
+    for name in by:
+        _check_column(comparison, name, figures)
+    cells = {name: _column(comparison, name, figures) for name in {*names, *by}}
     order = list(range(len(comparison.reports)))
     if sort == "name":
         order.sort(key=lambda n: comparison.reports[n].name)
@@ -182,19 +185,21 @@ def _chosen(
         default = [name for name, total in TOTALS.items() if total in figures]
         return [*default, *(["time"] if any(comparison.times) else [])]
     for name in columns:
-        if name not in COLUMNS:
-            raise UnknownName("column", name, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
-        if name == "time" and not any(comparison.times):
-            raise UsageError("the column time needs --measure, --on MACHINE or measured runs")
-        if name == "counted" and "convention_ops" not in figures:
-            raise UsageError("the column counted needs --like CONVENTION")
+        _check_column(comparison, name, figures)
     return columns
 
 
-def _sorted_by(sort: str) -> tuple[str, ...]:
-    if sort and sort not in COLUMNS:
-        raise UnknownName("column", sort, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
-    return (sort,) if sort and sort != "name" else ()
+def _check_column(comparison: Comparison, name: str, figures: dict[str, ComparedTotal]) -> None:
+    """Raise for a column to print or to sort by that this comparison does not have."""
+    if name not in COLUMNS:
+        raise UnknownName("column", name, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
+    if name == "time" and not any(comparison.times):
+        raise UsageError("the column time needs --measure, --on MACHINE or measured runs")
+    if name == "counted" and "convention_ops" not in figures:
+        convention = comparison.reports[0].convention.name
+        if convention == "exact":
+            raise UsageError("the column counted needs --like CONVENTION")
+        raise UsageError(f"the column counted: the convention {convention} counts no operations")
 
 
 def _largest_first(shown: Shown) -> tuple[bool, float]:

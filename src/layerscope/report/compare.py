@@ -143,7 +143,10 @@ def compare(reports: Sequence[Report], times: Sequence[NetworkTime | None] = ())
         raise UsageError(f"{len(reports)} network to compare, expected at least 2")
     counted = dict.fromkeys(report.convention.name for report in reports)
     if len(counted) > 1:
-        raise UsageError(f"reports counted by {' and '.join(counted)} cannot be compared")
+        raise UsageError(
+            f"reports counted by {' and '.join(counted)} cannot be compared; "
+            f"--like {next(iter(counted))} applies to networks and files"
+        )
     first = reports[0]
     pairs = tuple(_pair(first, other) for other in reports[1:])
     return Comparison(tuple(reports), _figures(reports), pairs, tuple(times))
