@@ -350,7 +350,9 @@ def compare(
     times = [time for _, time in subjects]
     for n, report in enumerate(reports):
         if (measure or on is not None) and times[n] is None:
-            times[n] = _time_of(report, (first, *others)[n], on, progress)
+            network = (first, *others)[n]
+            dtype = None if _is_result(network) else options.get("dtype")
+            times[n] = _time_of(report, network, on, dtype, progress)
     return compared(reports, times if any(times) else ())
 
 
@@ -395,28 +397,38 @@ def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) 
 
 def _check_network_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
     """Raise for an option of `analyze` if there is nothing to analyze."""
-    from layerscope.formats import kind_of_json
-    from layerscope.report.measurement import Measurement
-
     given = [name for name in options if name != "like"]
-    if given and all(
-        isinstance(each, (Report, Measurement))
-        or (isinstance(each, str) and kind_of_json(each) in ("run", "report"))
-        for each in networks
-    ):
+    if given and all(_is_result(each) for each in networks):
         raise UsageError(
             f"{given[0]} does not apply to reports and runs, and there is nothing else"
         )
 
 
+def _is_result(network: Network) -> bool:
+    """Whether it is a report or a run, or a file that one was written to."""
+    from layerscope.formats import kind_of_json
+    from layerscope.report.measurement import Measurement
+
+    if isinstance(network, str):
+        return kind_of_json(network) in ("run", "report")
+    return isinstance(network, (Report, Measurement))
+
+
 def _time_of(
-    report: Report, network: object, on: str | None, progress: Progress | None = None
+    report: Report,
+    network: object,
+    on: str | None,
+    dtype: str | torch.dtype | None,
+    progress: Progress | None = None,
 ) -> NetworkTime:
-    """The measured time of a network, or its predicted time on a machine."""
+    """The measured time of a network, or its predicted time on a machine.
+
+    Without a `dtype` that was asked for, a prediction chooses that of the machine.
+    """
     from layerscope.report.compare import NetworkTime
 
     if on is not None:
-        return NetworkTime.of_prediction(predict(report.graph, on=on))
+        return NetworkTime.of_prediction(predict(report.graph, on=on, dtype=dtype))
     from layerscope.engines.measuring import MeasureRequest, NetworkSource
     from layerscope.engines.measuring import measure as measure_report
 
@@ -467,7 +479,7 @@ def check(budget: Budget, *, measure: bool = False, on: str | None = None) -> Ve
     )
     time = None
     if "time" in budget.limits and (measure or on is not None):
-        time = _time_of(report, budget.network, on)
+        time = _time_of(report, budget.network, on, budget.dtype)
     return judge(report, budget, time)
 
 

@@ -117,7 +117,7 @@ class NetworkTime(Struct, frozen=True):
         layers = {
             row.layers[0]: row.time_s for row in found.rows if row.layers and row.time_s is not None
         }
-        source = f"predicted for {found.machine}, error {found.error:.0%}"
+        source = f"predicted for {found.machine}, {found.engine}, error {found.error:.0%}"
         return cls(found.total_s, found.is_lower_bound, source, layers)
 
 
