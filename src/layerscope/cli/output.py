@@ -114,7 +114,8 @@ def deliver_result(
     if form == "json":
         deliver(result.to_json(**json), output, form)
         return
-    title = f"{type(result).__name__} {result.headline}"
+    name = type(result).__name__
+    title = f"{'Budgets:' if name == 'BudgetResults' else name} {result.headline}"
     deliver_blocks(result.blocks(form, **view), form, output, title)
 
 
