@@ -76,10 +76,14 @@ def csv_blocks(
 def _exact_row(run: Run, each: TimedRow) -> list[Cell]:
     row, gemm, roof = each.row, each.gemm, each.roof
     unknown = UNKNOWN if row.time_s is None else ""
+    counted: tuple[float | str | None, ...] = ("",) * 5  # of a row that is no layer
+    if row.kind == "layer":
+        intensity = each.intensity if each.moved_bytes else ""
+        rates = (giga(each.flops_s), giga(each.bytes_s))
+        counted = (each.flops, each.moved_bytes, *rates, intensity)
     values = (
         run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
-        row.time_s, row.min_s, row.median_s, each.share, _bounded(each), each.flops,
-        each.moved_bytes, giga(each.flops_s), giga(each.bytes_s), each.intensity,
+        row.time_s, row.min_s, row.median_s, each.share, _bounded(each), *counted,
         *((gemm.m, gemm.n, gemm.k, gemm.count) if gemm else ("", "", "", "")),
         roof.name if roof else unknown, roof.share if roof else unknown,
     )  # fmt: skip
