@@ -300,12 +300,18 @@ def fit(
         found = _recognised(network)
         source = network if _binds(network, found) else _load(network, {}, found)
 
+    is_bound = False
+
     def needed(batch: int) -> int:
+        nonlocal is_bound
         report = analyze(source, batch=batch, **options)
         if train is None:
             peak_bytes = report.totals.peak_activation_bytes
+            is_bound = "peak_activation_bytes" in report.lower_bounds
             return report.totals.param_bytes + peak_bytes + report.cache_bytes
-        return report.training(train, mixed=mixed, checkpoint=checkpoint).total_bytes
+        step = report.training(train, mixed=mixed, checkpoint=checkpoint)
+        is_bound = not step.complete
+        return step.total_bytes
 
     high = 1
     while high < MOST_BATCH and needed(high) <= memory_bytes:
@@ -314,7 +320,8 @@ def fit(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if needed(middle) <= memory_bytes else (low, middle)
-    return Fit(low, needed(low) if low else 0, needed(high), memory_bytes)
+    sizes = (needed(low) if low else 0, needed(high))
+    return Fit(low, *sizes, memory_bytes, is_bound)
 
 
 MOST_BATCH = 2**40  # ends the search if memory does not grow with the batch
