@@ -350,3 +350,30 @@ def test_like_applies_to_reports_in_files(tmp_path: Path, capsys: Captured) -> N
     assert layerscope.compare(file, "lenet5", like="exact").reports[0].convention.is_exact
     assert run(["compare", file, "lenet5"]) == 2
     assert "--like thop applies to networks and files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html"])
+def test_equal_networks_have_no_empty_table(form: str) -> None:
+    text = getattr(layerscope.compare("lenet5", "lenet5"), f"to_{form}")()
+    assert "12 layers equal" in text
+    assert "output" not in text
+
+
+@pytest.mark.parametrize("option", ["--layers", "--all"])
+def test_csv_has_no_layers(option: str, capsys: Captured, tmp_path: Path) -> None:
+    for form in (["--as", "csv"], ["-o", str(tmp_path / "x.csv")]):
+        assert run(["compare", "lenet5", "alexnet", option, *form]) == 2
+        assert f"{option} cannot be combined with --as csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html"])
+def test_times_that_lack_layers_are_lower_bounds_in_both_tables(form: str) -> None:
+    b = Builder("odd")
+    x = b.relu(b.input("data", (1, 3, 16, 16)), name="relu")
+    odd = b.build(b.add_node("warp::drive", (x,), name="warp")[0])
+    found = layerscope.compare(odd, small(), on="a100")
+    text = getattr(found, f"to_{form}")(columns=["name", "time"]).replace(r"$\geq$", "≥")
+    lines = text.replace("<tr>", "\n<tr>").splitlines()
+    [whole] = [line for line in lines if "end to end" in line]
+    assert whole.count("≥") == whole.count("?") == 1
+    assert "×" not in whole

@@ -112,6 +112,9 @@ def command(
     columns = [name.strip() for name in (options["columns"] or "").split(",") if name.strip()]
     if options["columns"] is not None and not columns:
         raise UsageError("--columns is empty; a wrong name lists them all")
+    if form == "csv" and (options["layers"] or options["everything"]):
+        option = "--layers" if options["layers"] else "--all"
+        raise UsageError(f"{option} cannot be combined with --as csv: it has no table of layers")
     show = progress_bar()
     try:
         found = compare(

@@ -275,9 +275,11 @@ def _times_text(ratio: Fraction | float) -> str:
 # Layers
 
 
-def _differences(pair: Pair, everything: bool) -> Grid:
+def _differences(pair: Pair, everything: bool) -> Grid | Lines:
     """The layers of two networks that differ, with what changed under each."""
     lines = list(listed(pair.matches) if everything else folded(pair))
+    if not lines:
+        return Lines([_head(pair)], "head")
     below = ["", *(_changes(line) for line in lines)]
     names = ("change", "layer", "type", "output", "params", "macs")
     return Grid(_rows(lines), below, _head(pair), names, folds=len(lines) > 20, in_csv=False)
@@ -325,7 +327,12 @@ def _times_of_layers(comparison: Comparison, pair: Pair, n: int) -> Grid | None:
         if any(both):
             rows.append([named(visible(match.layer.name)), *_pair_of_times(*both)])
     totals = [time.total_s for time in (first, second)]
-    rows.append([named("end to end"), *_pair_of_times(*totals)])
+    whole = _pair_of_times(*totals)
+    bounds = [time.is_lower_bound for time in (first, second)]
+    if any(bounds):
+        whole = [_bounded(cell, bound) for cell, bound in zip(whole, bounds, strict=False)]
+        whole.append(Cell("?", value="?"))
+    rows.append([named("end to end"), *whole])
     title = f"time per layer: {first.source}; {second.source}"
     names = ("layer", "first_s", "second_s", "ratio")
     return Grid(rows, (), title, names, folds=len(rows) > 20, totals=1, in_csv=False)
@@ -336,6 +343,11 @@ def _pair_of_times(before: float | None, after: float | None) -> list[Cell]:
     cells = [Cell("" if t is None else time_text(t), value=t) for t in (before, after)]
     ratio = after / before if before and after else None
     return [*cells, Cell("" if ratio is None else _times_text(ratio), value=ratio)]
+
+
+def _bounded(cell: Cell, bound: bool) -> Cell:
+    """A cell with the sign of a lower bound if it is one."""
+    return Cell(at_least(cell.text, bound), value=f"≥{cell.value}") if bound else cell
 
 
 def _change_text(change: Change) -> str:
