@@ -300,12 +300,18 @@ def fit(
         found = _recognised(network)
         source = network if _binds(network, found) else _load(network, {}, found)
 
+    is_bound = False
+
     def needed(batch: int) -> int:
+        nonlocal is_bound
         report = analyze(source, batch=batch, **options)
         if train is None:
             peak_bytes = report.totals.peak_activation_bytes
+            is_bound = "peak_activation_bytes" in report.lower_bounds
             return report.totals.param_bytes + peak_bytes + report.cache_bytes
-        return report.training(train, mixed=mixed, checkpoint=checkpoint).total_bytes
+        step = report.training(train, mixed=mixed, checkpoint=checkpoint)
+        is_bound = not step.complete
+        return step.total_bytes
 
     high = 1
     while high < MOST_BATCH and needed(high) <= memory_bytes:
@@ -314,7 +320,8 @@ def fit(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if needed(middle) <= memory_bytes else (low, middle)
-    return Fit(low, needed(low) if low else 0, needed(high), memory_bytes)
+    sizes = (needed(low) if low else 0, needed(high))
+    return Fit(low, *sizes, memory_bytes, is_bound)
 
 
 MOST_BATCH = 2**40  # ends the search if memory does not grow with the batch
@@ -333,21 +340,26 @@ def compare(
 ) -> Comparison:
     """Compare networks with the first one; options are those of `analyze`.
 
-    A Report or a Measurement is compared as it is, and so are files that layerscope wrote. With
-    `measure` the networks are timed on ONNX Runtime, with `on` their time is predicted for that
-    machine. Options for readers of files apply to the files among the networks only.
+    A Report or a Measurement is compared as it is, and so are files that layerscope wrote, except
+    that `like` applies to these files too. With `measure` the networks are timed on ONNX Runtime,
+    with `on` their time is predicted for that machine. Options for readers of files apply to the
+    files among the networks only.
     """
     from layerscope.report.compare import compare as compared
 
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
+    options = {name: value for name, value in options.items() if value is not None}
     subjects = [_subject(each, options) for each in (first, *others)]
     _check_reader_options(options, [first, *others])
+    _check_network_options(options, [first, *others])
     reports = [report for report, _ in subjects]
     times = [time for _, time in subjects]
     for n, report in enumerate(reports):
         if (measure or on is not None) and times[n] is None:
-            times[n] = _time_of(report, (first, *others)[n], on, progress)
+            network = (first, *others)[n]
+            dtype = None if _is_result(network) else options.get("dtype")
+            times[n] = _time_of(report, network, on, dtype, progress)
     return compared(reports, times if any(times) else ())
 
 
@@ -357,8 +369,11 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
     from layerscope.report.compare import NetworkTime
     from layerscope.report.measurement import Measurement
 
-    if isinstance(network, str):
-        network = read_result(network) or network
+    saved = read_result(network) if isinstance(network, str) else None
+    if saved is not None:
+        report, time = _subject(saved, {})
+        like = options.get("like", report.convention.name)
+        return replace(report, convention=convention(like)), time
     if isinstance(network, Report):
         return network, None
     if isinstance(network, Measurement):
@@ -387,14 +402,40 @@ def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) 
         )
 
 
+def _check_network_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
+    """Raise for an option of `analyze` if there is nothing to analyze."""
+    given = [name for name in options if name != "like"]
+    if given and all(_is_result(each) for each in networks):
+        raise UsageError(
+            f"{given[0]} does not apply to reports and runs, and there is nothing else"
+        )
+
+
+def _is_result(network: Network) -> bool:
+    """Whether it is a report or a run, or a file that one was written to."""
+    from layerscope.formats import kind_of_json
+    from layerscope.report.measurement import Measurement
+
+    if isinstance(network, str):
+        return kind_of_json(network) in ("run", "report")
+    return isinstance(network, (Report, Measurement))
+
+
 def _time_of(
-    report: Report, network: object, on: str | None, progress: Progress | None = None
+    report: Report,
+    network: object,
+    on: str | None,
+    dtype: str | torch.dtype | None,
+    progress: Progress | None = None,
 ) -> NetworkTime:
-    """The measured time of a network, or its predicted time on a machine."""
+    """The measured time of a network, or its predicted time on a machine.
+
+    Without a `dtype` that was asked for, a prediction chooses that of the machine.
+    """
     from layerscope.report.compare import NetworkTime
 
     if on is not None:
-        return NetworkTime.of_prediction(predict(report.graph, on=on))
+        return NetworkTime.of_prediction(predict(report.graph, on=on, dtype=dtype))
     from layerscope.engines.measuring import MeasureRequest, NetworkSource
     from layerscope.engines.measuring import measure as measure_report
 
@@ -445,7 +486,7 @@ def check(budget: Budget, *, measure: bool = False, on: str | None = None) -> Ve
     )
     time = None
     if "time" in budget.limits and (measure or on is not None):
-        time = _time_of(report, budget.network, on)
+        time = _time_of(report, budget.network, on, budget.dtype)
     return judge(report, budget, time)
 
 

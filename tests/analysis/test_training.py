@@ -120,6 +120,27 @@ def test_nothing_fits_in_too_little() -> None:
         layerscope.fit("vgg16", 0)
 
 
+@pytest.mark.parametrize("train", [None, "sgd"])
+def test_a_batch_without_unknown_layers_is_a_bound(
+    train: str | None,
+) -> None:
+    b = Builder("odd")
+    x = b.conv(b.input("data", (1, 3, 8, 8)), 4, 3, name="conv")
+    graph = b.build(b.add_node("warp::drive", (x,), name="warp")[0])
+    found = layerscope.fit(graph, 10**6, train=train)
+    assert found.lower_bound
+    for form in ("text", "markdown", "html", "csv", "latex"):
+        text = getattr(found, f"to_{form}")().replace(r"$\geq$", "≥")
+        assert text.count("≥") >= 2
+        assert "is the largest that may fit" in text or form == "csv"
+    assert json.loads(found.to_json())["lower_bound"] is True
+    known = layerscope.fit(small(), 10**6, train=train)
+    assert "≥" not in known.to_text() + known.to_csv()
+    assert "may fit" not in known.to_text()
+    assert "lower_bound" not in known.to_json()
+    assert layerscope.fit(graph, 1, train=train).to_text().count("takes at least") == 1
+
+
 def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["show", "resnet18", "--total", "--train", "adam", "--fit", "8GB"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -135,6 +135,23 @@ def test_a_full_disk_and_a_closed_output_are_one_line(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["show", "nobody"], 2),
+        (["show", "nobody.onnx", "--debug"], 3),
+        (["check", "lenet5", "--max-params", "1"], 1),
+    ],
+)
+def test_a_full_error_stream_leaves_the_exit_code(args: list[str], code: int) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "layerscope", *args]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=full, check=False)
+    assert done.returncode == code
+
+
 def test_python_without_assertions_counts_the_same() -> None:
     for args in (["show", "googlenet", "--total"], ["show", "llama-3-8b", "--as", "csv"]):
         plain, optimised = (python(*flags, "-m", "layerscope", *args) for flags in ([], ["-O"]))

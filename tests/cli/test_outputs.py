@@ -379,3 +379,43 @@ def test_shells_complete_values_and_files(shell: str) -> None:
 def test_the_script_of_a_shell_is_complete(shell: str, capsys: Captured) -> None:
     assert run(["completion", shell]) == 0
     assert f"{shell}_complete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [*WRITERS.values(), *PLOTS.values(), ["export", "lenet5"]])
+def test_an_empty_file_name_is_refused(command: list[str], kept_run: str, capsys: Captured) -> None:
+    assert run([*arguments(command, kept_run), "-o", ""]) == 2
+    assert "-o is empty" in capsys.readouterr().err
+
+
+def test_export_names_suffixes_that_it_takes(tmp_path: Path, capsys: Captured) -> None:
+    assert run(["export", "lenet5", "-o", str(tmp_path / "x.txt")]) == 2
+    message = capsys.readouterr().err
+    assert "no target has the suffix .txt" in message
+    listed = message.partition("choose from ")[2].partition(", or")[0].split(", ")
+    assert len(listed) > 5
+    for suffix in listed:
+        assert run(["export", "lenet5", "-o", str(tmp_path / f"x{suffix}")]) == 0
+
+
+def test_a_plot_of_times_names_a_network_to_measure(tmp_path: Path, capsys: Captured) -> None:
+    file = str(tmp_path / "report.json")
+    assert run(["show", "lenet5", "-o", file]) == 0
+    assert run(["plot", file, "--of", "time"]) == 2
+    assert "layerscope measure lenet5 -o" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["--list"], ["--on", "a100"], ["--again"]])
+def test_threads_of_a_machine_need_calibrate(more: list[str], capsys: Captured) -> None:
+    assert run(["machine", "--threads", "1", *more]) == 2
+    assert "--threads needs --calibrate" in capsys.readouterr().err
+
+
+def test_this_machine_can_be_named(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    from layerscope.engines import machine
+    from layerscope.engines.accelerators import machine_of
+
+    monkeypatch.setattr(machine, "cached_machine", lambda: machine_of("a100"))
+    assert run(["machine", "--on", "this"]) == 0
+    named = capsys.readouterr().out
+    assert run(["machine"]) == 0
+    assert capsys.readouterr().out == named

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from layerscope import analyze
+from layerscope import Builder, analyze
 from layerscope.cli import run
 from layerscope.export.run_json import read_file, write_json
 from layerscope.graph.serialize import to_plain
@@ -292,3 +292,39 @@ def test_strict_and_rows_still_apply(times: str, capsys: Captured) -> None:
     text = shown(capsys, "--times", times, "--sort", "time", "--top", "2", "--no-stamp")
     assert text.splitlines()[-2].split()[1:3] == ["more", "rows"]
     assert shown(capsys, "--times", times, "--strict")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "json", "latex", "html"])
+@pytest.mark.parametrize("machine", [None, MACHINE])
+def test_rates_of_unknown_layers_are_unknown(
+    machine: Machine | None,
+    form: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+) -> None:
+    monkeypatch.setattr("layerscope.engines.machine.cached_machine", lambda: machine)
+    b = Builder("odd")
+    x = b.conv(b.input("data", (1, 3, 8, 8)), 4, 3, name="conv")
+    graph = b.build(b.add_node("warp::drive", (x,), name="warp")[0])
+    report, file = tmp_path / "report.json", tmp_path / "seconds.csv"
+    report.write_text(analyze(graph).to_json())
+    file.write_text("layer,seconds\nconv,0.001\nwarp,0.002\n")
+    args = ["show", str(report), "--times", str(file), "--runtime", "0.004", "--as", form]
+    assert run(args) == 0
+    text = capsys.readouterr().out.replace(r"$\geq$", "≥")
+    if form == "csv":
+        _, row = list(csv.DictReader(io.StringIO(text)))[:2]
+        names = ("flops", "bytes", "gflops_s", "gb_s", "intensity", "roof", "roof_share")
+        assert {row[name] for name in names} == {"?"}
+    elif form == "json":
+        row = json.loads(text)["layers"][1]
+        names = ("flops", "bytes", "gflops_s", "gb_s", "intensity", "roof", "roof_share")
+        assert {row[name] for name in names} == {None}
+    else:
+        lines = text.replace("<tr>", "\n<tr>").splitlines()
+        [warp] = [line for line in lines if "warp::drive" in line and "2.00 ms" in line]
+        assert warp.count("?") == 5
+        [whole] = [line for line in lines if "end to end" in line and "4.00 ms" in line]
+        assert (whole.count("≥"), whole.count("?")) == (2, 1)
+    assert "no matrix products" not in text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -405,3 +407,16 @@ def test_an_onnx_file_is_measured_itself_whatever_its_suffix(name: str, tmp_path
     assert _is_onnx(str(path))
     assert measure(str(path), threads=1, runs=1).runs[0].rows
     assert not _is_onnx("lenet5")
+
+
+def test_csv_has_no_zero_where_the_table_is_blank() -> None:
+    found = measure("lenet5", threads=1, runs=1)
+    rows = list(csv.DictReader(StringIO(found.to_csv(stamp=False))))
+    counted = ("flops", "bytes", "gflops_s", "gb_s", "intensity")
+    assert {row["kind"] for row in rows} >= {"layer", "unattributed"}
+    for row in rows:
+        if row["kind"] == "layer":
+            assert all(row[name] != "" for name in counted[:4])
+            assert (row["intensity"] == "") is (row["bytes"] == "0")
+        else:
+            assert [row[name] for name in counted] == [""] * 5

@@ -67,7 +67,7 @@ COMMANDS = [
     *(("show", "--as", form) for form in (*FORMS, *NOTATIONS)),
     ("show", "--total"), ("show", "--total", "--as", "json"), ("show", "--by", "op"),
     ("show", "--by", "layer", "--as", "csv"), ("show", "--train", "adam", "--as", "markdown"),
-    *(("compare", "--all", "--as", form) for form in RESULT_FORMS),
+    *(("compare", *(["--all"] if form != "csv" else []), "--as", form) for form in RESULT_FORMS),
     *(("explain", "--as", form) for form in RESULT_FORMS),
     ("explain", "--figure", "1"),
     *(("check", "--max-params", "1", "--allow-unknown", "--as", form)

@@ -400,7 +400,7 @@ def test_the_command(tmp_path: Path, capsys: Captured) -> None:
         (["lenet5", "--to", "scalsim"], 2, "did you mean scalesim"),
         (["lenet5", "--to", "text"], 2, "unknown target 'text'"),
         (["lenet5"], 2, "--to is missing; choose from dot, scalesim"),
-        (["lenet5", "-o", "net.txt"], 2, "--to is missing"),
+        (["lenet5", "-o", "net.txt"], 2, "no target has the suffix .txt"),
         (["lenet6", "--to", "dot"], 2, "did you mean lenet5"),
         (["lenet5", "--to", "dot", "-o", "/nowhere/net.dot"], 2, "cannot write"),
         (["lenet5", "--to", "timeloop", "-o", "/dev/null/folder"], 2, "cannot write"),

@@ -189,3 +189,15 @@ def test_the_command_writes_the_dtype(tmp_path: Path) -> None:
     args = ["predict", "resnet18", "--on", "a100", "--dtype", "fp32", "-o", str(file)]
     assert command(args) == 0
     assert json.loads(file.read_text(encoding="utf-8"))["dtype"] == "fp32"
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "json"])
+def test_every_table_has_the_rows_and_lines_asked_for(form: str) -> None:
+    found = predict("lenet5", on="a100")
+    names = [row.name for row in found.rows]
+    short = written(found, form, top=2)
+    assert all(name in short for name in names[:2])
+    assert names[-1] not in short
+    assert names[-1] in written(found, form)
+    assert "fitted on" in short
+    assert "fitted on" not in written(found, form, stamp=False)

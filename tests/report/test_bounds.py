@@ -202,7 +202,7 @@ def test_a_comparison_has_no_ratio_of_bounds() -> None:
     assert document["lower_bounds"][0] == list(found.reports[0].lower_bounds)
     rows = found.to_pandas(columns=["params", "macs"]).to_dict("records")
     assert [row["params"] for row in rows] == [1393, 1393]
-    assert [row["params_ratio"] for row in rows] == ["", 1.0]
+    assert [str(row["params_ratio"]) for row in rows] == ["nan", "1.0"]
     assert [row["macs_ratio"] for row in rows] == ["", "?"]
     assert all(str(row["macs"]).startswith("≥") for row in rows)
 
@@ -231,3 +231,28 @@ def test_a_state_dict_is_exact(tmp_path: Path) -> None:
     assert "params" not in report.lower_bounds
     assert "≥" not in report.to_text(columns=("name", "params"))
     assert shown(report, "text", total=True).startswith("model.safetensors: 12 params · ≥0 MACs")
+
+
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html", "csv"])
+@pytest.mark.parametrize("figure", [None, "8.19k", "1.39k params"])
+def test_figures_of_other_counters_are_lower_bounds(
+    figure: str | None, form: str, stored: bool
+) -> None:
+    found = layerscope.explain(odd(stored=stored), figure=figure)
+    text = getattr(found, f"to_{form}")().replace(r"$\geq$", "≥").replace(",", "")
+    params, macs = found.params, found.macs
+    bound = f"≥{params}" in text
+    if figure is None or "params" in figure:
+        assert str(params) in text
+        assert bound is not stored
+    if figure is None or "params" not in figure:
+        assert text.count(str(macs)) == text.count(f"≥{macs}") > 0
+    assert ("lower_bounds" in found.to_json()) is True
+    assert f"≥{macs:,}" in found.headline
+
+
+def test_figures_of_other_counters_of_a_known_network_are_no_bounds() -> None:
+    found = layerscope.explain("lenet5")
+    assert "≥" not in found.to_text()
+    assert "lower_bounds" not in found.to_json()

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 import layerscope
 from layerscope import Builder, Graph
+from layerscope.api import check
 from layerscope.cli import run
 from layerscope.cli.check import LIMITS
 from layerscope.errors import InputError, UnknownName, UsageError
+from layerscope.export.budget_results import write_junit
 from layerscope.report.budget_file import find, read
-from layerscope.report.budgets import FIGURES, Budget, judge
+from layerscope.report.budgets import FIGURES, Budget, BudgetResults, judge
 from layerscope.report.quantities import SUFFIXES, quantity
 
 Captured = pytest.CaptureFixture[str]
@@ -358,3 +360,49 @@ def test_the_page_of_budgets_is_true(tmp_path: Path, capsys: Captured) -> None:
     assert run(["check", "resnet18", "--max-params", "11M"]) == 1
     assert blocks["text"][0] in capsys.readouterr().out
     assert all(f"`--max-{name}`" in page for name in FIGURES)
+
+
+def test_a_predicted_time_is_of_the_dtype_that_was_asked_for() -> None:
+    times = {}
+    for dtype in ("fp32", "fp16", "int8"):
+        expected = layerscope.predict("lenet5", on="a100", dtype=dtype, batch=4096)
+        budget = Budget("lenet5", "lenet5", {"time": 1.0}, batch=4096, dtype=dtype)
+        found = check(budget, on="a100").time
+        compared = layerscope.compare("lenet5", "lenet5", on="a100", dtype=dtype, batch=4096)
+        assert found is not None
+        assert found.total_s == expected.total_s
+        assert [time and time.total_s for time in compared.times] == [expected.total_s] * 2
+        assert f", {dtype}, compiled, " in found.source
+        times[dtype] = found.total_s
+    assert times["fp32"] > times["fp16"] > times["int8"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_an_undecided_time_fails_in_every_form(allowed: bool) -> None:
+    budget = Budget("odd", mystery(), {"time": 1.0, "params": 1e6}, allow_unknown=allowed)
+    found = BudgetResults((check(budget, on="a100"),))
+    assert not found.ok
+    reason = "not known to be within the limit of 1.00 s"
+    assert reason in found.to_text()
+    suite = ElementTree.fromstring(write_junit(found))[0]
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert failed == ["max-time", *([] if allowed else ["all figures known"])]
+    checks = json.loads(found.to_json())["budgets"][0]["checks"]
+    assert [check["ok"] for check in checks] == [False, True]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "csv", "latex", "html", "json"])
+def test_every_form_says_where_a_time_is_from(form: str, capsys: Captured) -> None:
+    assert run(["check", "lenet5", "--max-time", "1s", "--on", "a100", "--as", form]) == 0
+    out = capsys.readouterr().out
+    assert "predicted for NVIDIA A100 SXM 80 GB, fp16, compiled, error" in out
+    assert "BudgetResults" not in out
+
+
+@pytest.mark.parametrize("option", [["--measure"], ["--on", "a100"]])
+def test_a_time_without_a_limit_is_refused(
+    option: list[str], project: Path, capsys: Captured
+) -> None:
+    message = f"{option[0]} needs a limit of the time"
+    assert message in failing(capsys, 2, "check", "lenet5", "--max-params", "1M", *option)
+    assert message in failing(capsys, 2, "check", *option)

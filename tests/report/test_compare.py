@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -308,3 +309,71 @@ def test_names_are_escaped(capsys: Captured, monkeypatch: pytest.MonkeyPatch) ->
         out = capsys.readouterr().out
         assert "\x1b" not in out
         assert form != "markdown" or "\\|\\<b\\>" in out
+
+
+@pytest.mark.parametrize("option", ["--columns", "--sort"])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["time"], "the column time needs --measure"),
+        (["counted"], "the column counted needs --like"),
+        (["counted", "--like", "cs231n"], "the convention cs231n counts no operations"),
+        (["nosuch"], "unknown column 'nosuch'"),
+    ],
+)
+def test_columns_that_a_comparison_does_not_have_are_refused(
+    option: str, arguments: list[str], message: str, capsys: Captured
+) -> None:
+    assert run(["compare", "lenet5", "alexnet", option, *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_options_of_networks_are_refused_if_all_are_results(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    file = str(tmp_path / "report.json")
+    assert run(["show", "lenet5", "-o", file]) == 0
+    for option in (["--batch", "2"], ["--input", "1x9x9"], ["--dtype", "fp16"], ["--dim", "n=1"]):
+        assert run(["compare", file, file, *option]) == 2
+        assert "does not apply to reports and runs" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="batch does not apply"):
+        layerscope.compare(layerscope.analyze("lenet5"), layerscope.analyze("lenet5"), batch=2)
+    assert run(["compare", file, "lenet5", "--batch", "2"]) == 0
+
+
+def test_like_applies_to_reports_in_files(tmp_path: Path, capsys: Captured) -> None:
+    file = str(tmp_path / "report.json")
+    assert run(["show", "lenet5", "--like", "thop", "-o", file]) == 0
+    expected = layerscope.compare("lenet5", "lenet5", like="netscope").figures
+    assert layerscope.compare(file, file, like="netscope").figures == expected
+    assert layerscope.compare(file, file).reports[0].convention.name == "thop"
+    assert layerscope.compare(file, "lenet5", like="exact").reports[0].convention.is_exact
+    assert run(["compare", file, "lenet5"]) == 2
+    assert "--like thop applies to networks and files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html"])
+def test_equal_networks_have_no_empty_table(form: str) -> None:
+    text = getattr(layerscope.compare("lenet5", "lenet5"), f"to_{form}")()
+    assert "12 layers equal" in text
+    assert "output" not in text
+
+
+@pytest.mark.parametrize("option", ["--layers", "--all"])
+def test_csv_has_no_layers(option: str, capsys: Captured, tmp_path: Path) -> None:
+    for form in (["--as", "csv"], ["-o", str(tmp_path / "x.csv")]):
+        assert run(["compare", "lenet5", "alexnet", option, *form]) == 2
+        assert f"{option} cannot be combined with --as csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html"])
+def test_times_that_lack_layers_are_lower_bounds_in_both_tables(form: str) -> None:
+    b = Builder("odd")
+    x = b.relu(b.input("data", (1, 3, 16, 16)), name="relu")
+    odd = b.build(b.add_node("warp::drive", (x,), name="warp")[0])
+    found = layerscope.compare(odd, small(), on="a100")
+    text = getattr(found, f"to_{form}")(columns=["name", "time"]).replace(r"$\geq$", "≥")
+    lines = text.replace("<tr>", "\n<tr>").splitlines()
+    [whole] = [line for line in lines if "end to end" in line]
+    assert whole.count("≥") == whole.count("?") == 1
+    assert "×" not in whole

@@ -163,3 +163,21 @@ def test_the_time_of_a_network_may_be_limited() -> None:
     assert not verdict.ok
     assert "time" in str(BudgetResults((verdict,)))
     assert check(Budget("resnet18", "resnet18", {"time": 10.0}), on="a100").ok
+
+
+def test_numbers_stay_numbers_in_a_frame_with_blank_cells() -> None:
+    pandas = pytest.importorskip("pandas")
+    from layerscope.export.grid import Cell, Grid, named
+    from layerscope.export.render import to_frame
+
+    head = [named("layer"), Cell("blank"), Cell("unknown"), Cell("whole"), Cell("empty")]
+    rows = [
+        [named("a"), Cell("", value=2), Cell("", value=2), Cell("", value=2), Cell("")],
+        [named("b"), Cell("", value=""), Cell("?"), Cell("", value=3), Cell("")],
+    ]
+    frame = to_frame([Grid([head, *rows])])
+    assert frame["blank"].dtype == "float64"
+    assert pandas.isna(frame["blank"][1])
+    assert list(frame["unknown"]) == [2, "?"]
+    assert frame["whole"].dtype == "int64"
+    assert list(frame["empty"]) == ["", ""]

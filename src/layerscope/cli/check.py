@@ -143,9 +143,10 @@ def command(
     measure, on, stamp = options["measure"], options["on"], not options["no_stamp"]
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
-    found = BudgetResults(
-        tuple([judged(each, measure=measure, on=on) for each in _budgets(networks, options)])
-    )
+    budgets = _budgets(networks, options)
+    if (measure or on is not None) and not any("time" in budget.limits for budget in budgets):
+        raise UsageError(f"--{'measure' if measure else 'on'} needs a limit of the time: max-time")
+    found = BudgetResults(tuple([judged(each, measure=measure, on=on) for each in budgets]))
     if form == "junit":
         deliver(write_junit(found), output, form)
     else:

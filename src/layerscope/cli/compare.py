@@ -43,7 +43,7 @@ Examples:
 class CompareOptions(NetworkOptions):
     """Options of the command."""
 
-    like: str
+    like: str | None
     measure: bool
     on: str | None
     columns: str | None
@@ -82,7 +82,6 @@ class CompareOptions(NetworkOptions):
 @click.option(
     "--like",
     metavar="CONVENTION",
-    default="exact",
     shell_complete=CONVENTION_NAMES,
     help=f"Count by the convention of another tool: {', '.join(CONVENTIONS)}.  [default: exact]",
 )
@@ -113,12 +112,15 @@ def command(
     columns = [name.strip() for name in (options["columns"] or "").split(",") if name.strip()]
     if options["columns"] is not None and not columns:
         raise UsageError("--columns is empty; a wrong name lists them all")
+    if form == "csv" and (options["layers"] or options["everything"]):
+        option = "--layers" if options["layers"] else "--all"
+        raise UsageError(f"{option} cannot be combined with --as csv: it has no table of layers")
     show = progress_bar()
     try:
         found = compare(
             first,
             *others,
-            like=options["like"],
+            **({} if options["like"] is None else {"like": options["like"]}),
             measure=options["measure"],
             on=options["on"],
             progress=show,

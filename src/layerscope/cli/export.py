@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 TABLES = {form: module for form, module in FORMS.items() if form != "text"}
 ALL_TARGETS = (*TARGETS, *BINARY, *TABLES)
-BY_SUFFIX = {**SUFFIXES, ".dot": "dot", ".gv": "dot", ".onnx": "onnx"}
+BY_SUFFIX = {suffix: form for suffix, form in SUFFIXES.items() if form in TABLES} | {
+    ".dot": "dot", ".gv": "dot", ".onnx": "onnx",
+}  # fmt: skip
 
 EXAMPLES = """\b
 Examples:
@@ -160,7 +162,7 @@ def _target_of(output: str | None) -> str:
             f"-o {output}: no target has the suffix {suffix}; choose from {', '.join(BY_SUFFIX)}, "
             "or give a target with --to"
         )
-    if suffix not in BY_SUFFIX or BY_SUFFIX[suffix] == "text":
+    if not suffix:
         raise UsageError(f"--to is missing; choose from {', '.join(ALL_TARGETS)}")
     return BY_SUFFIX[suffix]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -32,7 +33,8 @@ def complain(error: BaseException, debug: bool) -> int:
         import traceback
 
         text = "".join(traceback.format_exception(error))
-        click.echo(visible(text, "\n"), err=True, nl=False)
+        with suppress(OSError):  # a full stderr leaves the exit code only
+            click.echo(visible(text, "\n"), err=True, nl=False)
     line, code = message_and_code(error)
     if "layerscope.formats.sources" in sys.modules:
         line = sys.modules["layerscope.formats.sources"].labelled(line)
@@ -41,7 +43,8 @@ def complain(error: BaseException, debug: bool) -> int:
         code = signalled
         if not isinstance(error, LayerscopeError) or error.exit_code != INTERRUPTED:
             line = "interrupted" if signalled == INTERRUPTED else "terminated"
-    click.echo(_wrapped(f"layerscope: {shortened(one_line(line))}"), err=True)
+    with suppress(OSError):
+        click.echo(_wrapped(f"layerscope: {shortened(one_line(line))}"), err=True)
     return code
 
 

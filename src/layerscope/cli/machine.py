@@ -72,9 +72,12 @@ def command(form: str | None, output: str | None, **options: Unpack[MachineOptio
     from layerscope.engines.machine import cached_machine, measure_machine
 
     form = chosen_form(form, output, RESULT_FORMS)
-    again, on, listed = options["again"], options["on"], options["listed"]
+    again, listed = options["again"], options["listed"]
+    on = None if options["on"] == "this" else options["on"]
     if sum((again or options["calibrate"], on is not None, listed)) > 1:
         raise UsageError("--again, --calibrate, --on and --list cannot be combined")
+    if options["threads"] is not None and not options["calibrate"]:
+        raise UsageError("--threads needs --calibrate")
     if options["calibrate"]:
         found = _calibrated(options["threads"], again)
         _deliver(_of_calibration(found), form, output, "Calibration")

@@ -73,6 +73,12 @@ class OutputParam(click.ParamType):  # type: ignore[type-arg]
 
     name = "file"
 
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path; an empty one is refused."""
+        if not value:
+            raise UsageError("-o is empty, expected a file")
+        return value
+
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
@@ -114,7 +120,8 @@ def deliver_result(
     if form == "json":
         deliver(result.to_json(**json), output, form)
         return
-    title = f"{type(result).__name__} {result.headline}"
+    name = type(result).__name__
+    title = f"{'Budgets:' if name == 'BudgetResults' else name} {result.headline}"
     deliver_blocks(result.blocks(form, **view), form, output, title)
 
 

@@ -23,6 +23,7 @@ from layerscope.cli.output import (
     report_cache_problems,
 )
 from layerscope.errors import UnknownName, UsageError
+from layerscope.escaping import visible
 from layerscope.plot import PLOTS
 
 if TYPE_CHECKING:
@@ -126,8 +127,10 @@ def _of_network(network: str, what: str, options: PlotOptions) -> str:
     from layerscope.report.measurement import STORED_AS
 
     if what == "time":
+        saved = _report(network, options)
+        name = network if saved is None else visible(saved.name)
         raise UsageError(
-            f"--of time needs a measured run: layerscope measure {network} -o run.json, then "
+            f"--of time needs a measured run: layerscope measure {name} -o run.json, then "
             "layerscope plot run.json --of time"
         )
     machine = _machine(options["on"]) if what == "roofline" else None

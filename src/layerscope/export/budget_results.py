@@ -23,9 +23,10 @@ MANY = 10  # times the limit: from here on a factor is printed, not percent
 
 
 def sentences(verdict: Verdict) -> list[str]:
-    """One sentence for each limit that is exceeded and for unknown operators; [] if none."""
+    """One sentence for each limit that is not met and for unknown operators; [] if none."""
     name = visible(verdict.budget.name)
-    found = [f"{name}: {_overrun(check, verdict)}" for check in verdict.checks if check.over]
+    failures = [_failure(check, verdict) for check in verdict.checks]
+    found = [f"{name}: {failure}" for failure in failures if failure]
     return [*found, f"{name}: {_unknown(verdict)}"] if verdict.unknown else found
 
 
@@ -40,15 +41,21 @@ def headline(results: BudgetResults) -> str:
 
 
 def blocks(results: BudgetResults, *, stamp: bool = True) -> Blocks:
-    """One row per limit, then a sentence for each one exceeded."""
+    """One row per limit, then a sentence for each one that is not met."""
     names = ("network", "figure", "found", "limit", "used", "result")
     failures = [line for verdict in results.verdicts for line in sentences(verdict)]
     found: list[Grid | Lines] = [
         Grid(_rows(results.verdicts), names=names),
         Lines(failures, "list"),
     ]
-    stamps = [verdict.report.stamp for verdict in results.verdicts]
-    return [*found, Lines(stamps)] if stamp else found
+    if not stamp:
+        return found
+    stamps = []
+    for verdict in results.verdicts:
+        stamps.append(verdict.report.stamp)
+        if verdict.time is not None:
+            stamps.append(f"time of {visible(verdict.budget.name)}: {verdict.time.source}")
+    return [*found, Lines(stamps)]
 
 
 def write_json(results: BudgetResults, *, stamp: bool = True) -> str:
@@ -63,15 +70,15 @@ def write_json(results: BudgetResults, *, stamp: bool = True) -> str:
 
 
 def write_junit(results: BudgetResults) -> str:
-    """One test suite per network, one test case per limit, one failure per limit exceeded."""
+    """One test suite per network, one test case per limit, one failure per limit not met."""
     suites = []
     tests = failures = 0
     for verdict in results.verdicts:
         name = html(verdict.budget.name)
-        cases = []
-        for check in verdict.checks:
-            message = _overrun(check, verdict) if check.over else ""
-            cases.append(_case(f"max-{check.figure.name}", name, message))
+        cases = [
+            _case(f"max-{check.figure.name}", name, _failure(check, verdict))
+            for check in verdict.checks
+        ]
         if verdict.report.coverage.unknown:
             message = _unknown(verdict) if verdict.unknown else ""
             cases.append(_case("all figures known", name, message))
@@ -152,6 +159,18 @@ def _times(share: Fraction) -> str:
     return f"×{exact_text(int(share)) if share >= 100 else ratio_text(share)}"
 
 
+def _failure(check: Check, verdict: Verdict) -> str:
+    """Why a limit is not met; "" if it is."""
+    if check.over:
+        return _overrun(check, verdict)
+    if not check.is_undecided:
+        return ""
+    return (
+        f"{check.figure.title} {_found(check, verdict)}, not known to be within the limit of "
+        f"{_number(check.limit, check)}: layers without a time are missing from it"
+    )
+
+
 def _overrun(check: Check, verdict: Verdict) -> str:
     by = ""
     if check.limit:
@@ -192,6 +211,7 @@ def _budget(verdict: Verdict, stamp: bool) -> dict[str, object]:
             }
             for check in verdict.checks
         ],
+        **({} if verdict.time is None else {"time_source": verdict.time.source}),
         "coverage": str(verdict.report.coverage),
         "notes": list(verdict.report.notes),
         "stamp": verdict.report.stamp if stamp else None,

@@ -147,7 +147,10 @@ def _networks(comparison: Comparison, columns: Sequence[str], sort: str) -> Grid
     """A row per network, with its ratio to the first beside every figure."""
     figures = {figure.name: figure for figure in comparison.figures}
     names = [name for name in _chosen(comparison, columns, figures) if name != "name"]
-    cells = {name: _column(comparison, name, figures) for name in {*names, *_sorted_by(sort)}}
+    by = [sort] if sort and sort != "name" else []
+    for name in by:
+        _check_column(comparison, name, figures)
+    cells = {name: _column(comparison, name, figures) for name in {*names, *by}}
     order = list(range(len(comparison.reports)))
     if sort == "name":
         order.sort(key=lambda n: comparison.reports[n].name)
@@ -182,19 +185,21 @@ def _chosen(
         default = [name for name, total in TOTALS.items() if total in figures]
         return [*default, *(["time"] if any(comparison.times) else [])]
     for name in columns:
-        if name not in COLUMNS:
-            raise UnknownName("column", name, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
-        if name == "time" and not any(comparison.times):
-            raise UsageError("the column time needs --measure, --on MACHINE or measured runs")
-        if name == "counted" and "convention_ops" not in figures:
-            raise UsageError("the column counted needs --like CONVENTION")
+        _check_column(comparison, name, figures)
     return columns
 
 
-def _sorted_by(sort: str) -> tuple[str, ...]:
-    if sort and sort not in COLUMNS:
-        raise UnknownName("column", sort, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
-    return (sort,) if sort and sort != "name" else ()
+def _check_column(comparison: Comparison, name: str, figures: dict[str, ComparedTotal]) -> None:
+    """Raise for a column to print or to sort by that this comparison does not have."""
+    if name not in COLUMNS:
+        raise UnknownName("column", name, COLUMNS, f"; choose from {', '.join(COLUMNS)}")
+    if name == "time" and not any(comparison.times):
+        raise UsageError("the column time needs --measure, --on MACHINE or measured runs")
+    if name == "counted" and "convention_ops" not in figures:
+        convention = comparison.reports[0].convention.name
+        if convention == "exact":
+            raise UsageError("the column counted needs --like CONVENTION")
+        raise UsageError(f"the column counted: the convention {convention} counts no operations")
 
 
 def _largest_first(shown: Shown) -> tuple[bool, float]:
@@ -270,9 +275,11 @@ def _times_text(ratio: Fraction | float) -> str:
 # Layers
 
 
-def _differences(pair: Pair, everything: bool) -> Grid:
+def _differences(pair: Pair, everything: bool) -> Grid | Lines:
     """The layers of two networks that differ, with what changed under each."""
     lines = list(listed(pair.matches) if everything else folded(pair))
+    if not lines:
+        return Lines([_head(pair)], "head")
     below = ["", *(_changes(line) for line in lines)]
     names = ("change", "layer", "type", "output", "params", "macs")
     return Grid(_rows(lines), below, _head(pair), names, folds=len(lines) > 20, in_csv=False)
@@ -320,7 +327,12 @@ def _times_of_layers(comparison: Comparison, pair: Pair, n: int) -> Grid | None:
         if any(both):
             rows.append([named(visible(match.layer.name)), *_pair_of_times(*both)])
     totals = [time.total_s for time in (first, second)]
-    rows.append([named("end to end"), *_pair_of_times(*totals)])
+    whole = _pair_of_times(*totals)
+    bounds = [time.is_lower_bound for time in (first, second)]
+    if any(bounds):
+        whole = [_bounded(cell, bound) for cell, bound in zip(whole, bounds, strict=False)]
+        whole.append(Cell("?", value="?"))
+    rows.append([named("end to end"), *whole])
     title = f"time per layer: {first.source}; {second.source}"
     names = ("layer", "first_s", "second_s", "ratio")
     return Grid(rows, (), title, names, folds=len(rows) > 20, totals=1, in_csv=False)
@@ -331,6 +343,11 @@ def _pair_of_times(before: float | None, after: float | None) -> list[Cell]:
     cells = [Cell("" if t is None else time_text(t), value=t) for t in (before, after)]
     ratio = after / before if before and after else None
     return [*cells, Cell("" if ratio is None else _times_text(ratio), value=ratio)]
+
+
+def _bounded(cell: Cell, bound: bool) -> Cell:
+    """A cell with the sign of a lower bound if it is one."""
+    return Cell(at_least(cell.text, bound), value=f"≥{cell.value}") if bound else cell
 
 
 def _change_text(change: Change) -> str:

@@ -9,7 +9,7 @@ from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.report.explain import Explanation, Opinion, Part
 from layerscope.report.figures import Answer, FigureSource
-from layerscope.report.numbers import exact_text, short_text
+from layerscope.report.numbers import at_least, exact_text, short_text
 
 SCHEMA = 1
 
@@ -17,7 +17,8 @@ SCHEMA = 1
 def headline(explained: Explanation) -> str:
     """The network and the number of counters, in one line."""
     name = visible(explained.report.name)
-    return f"of {name}: {exact_text(explained.macs)} MACs, {len(explained.opinions)} counters"
+    macs = _count(explained.macs, _is_bound(explained, "macs")).text
+    return f"of {name}: {macs} MACs, {len(explained.opinions)} counters"
 
 
 def blocks(explained: Explanation, *, stamp: bool = True) -> Blocks:
@@ -26,7 +27,7 @@ def blocks(explained: Explanation, *, stamp: bool = True) -> Blocks:
     counters = _counters(explained)
     if explained.answer is not None:
         found.append(Lines(_answered(explained.answer), "head"))
-        counters = _matches(explained.answer)
+        counters = _matches(explained, explained.answer)
     found.append(counters)
     below = Lines((explained.report.stamp, *explained.notes))
     return [*found, below] if stamp else found
@@ -57,6 +58,9 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
         "notes": list(explained.notes),
         "stamp": explained.report.stamp if stamp else None,
     }
+    bounds = [name for name in ("macs", "params") if _is_bound(explained, name)]
+    if bounds:  # of all counters: what is unknown is in no figure
+        document["lower_bounds"] = bounds
     if explained.answer is not None:
         document["figure"] = {
             "text": explained.answer.figure.text,
@@ -80,29 +84,39 @@ def _counters(explained: Explanation) -> Grid:
         named("counter"), Cell("params", drop=1), Cell("figure"), named("called"),
         Cell("MACs", drop=2), Cell(""),
     ]  # fmt: skip
-    own = [_count(explained.params), _count(explained.macs), named("MACs"), _count(explained.macs)]
+    less, few = _is_bound(explained, "macs"), _is_bound(explained, "params")
+    macs = _count(explained.macs, less)
+    own = [_count(explained.params, few), macs, named("MACs"), macs]
     rows = [head, [named("layerscope"), *own, Cell("", value=0.0)]]
     for said in explained.opinions:
         share = _of(said.macs - explained.macs, explained.macs)
         ratio = Cell(_percent(share), value=None if share is None else float(share))
         rows.append(
-            [named(said.name), _count(said.params), _count(said.value), named(said.figure),
-             _count(said.macs), ratio]
+            [named(said.name), _count(said.params, few), _count(said.value, less),
+             named(said.figure), _count(said.macs, less), Cell("?", value="?") if less else ratio]
         )  # fmt: skip
     below = ["", "", *["; ".join(_reasons(said)) for said in explained.opinions]]
     return Grid(rows, below, "", ("counter", "params", "figure", "called", "macs", "difference"))
 
 
-def _count(value: int) -> Cell:
-    return Cell(exact_text(value), short=short_text(value), value=value)
+def _is_bound(explained: Explanation, total: str) -> bool:
+    """Whether unknown layers are missing from a total, which makes it a lower bound."""
+    return total in explained.report.lower_bounds
 
 
-def _matches(answer: Answer) -> Grid:
+def _count(value: int, bound: bool) -> Cell:
+    exact, short = (at_least(text, bound) for text in (exact_text(value), short_text(value)))
+    return Cell(exact, short=short, value=f"≥{value}" if bound else value)
+
+
+def _matches(explained: Explanation, answer: Answer) -> Grid:
     """One row per counter that gives the figure, or that comes nearest to it."""
     rows = [[named("counter"), named("counts"), Cell("figure"), named("input")]]
     for match in answer.matches or answer.nearest:
         input_text = match.input or "as given"
-        rows.append([named(match.name), named(match.what), _count(match.value), named(input_text)])
+        bound = _is_bound(explained, "params" if match.what.startswith("parameters") else "macs")
+        count = _count(match.value, bound)
+        rows.append([named(match.name), named(match.what), count, named(input_text)])
     return Grid(rows)
 
 

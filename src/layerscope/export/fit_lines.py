@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from layerscope.analysis.training import Training
 from layerscope.escaping import json_text
@@ -30,7 +30,8 @@ class MemoryResults(Struct, frozen=True):
 
 def headline(found: Fit) -> str:
     """The largest batch in one line."""
-    return f"of batch {found.batch} in {bytes_text(found.memory_bytes)}"
+    most = "at most " if found.lower_bound else ""
+    return f"of batch {most}{found.batch} in {bytes_text(found.memory_bytes)}"
 
 
 def blocks(found: Fit, **view: object) -> Blocks:
@@ -39,13 +40,16 @@ def blocks(found: Fit, **view: object) -> Blocks:
     for batch, size in ((found.batch, found.bytes), (found.batch + 1, found.next_bytes)):
         if batch:
             share = size / found.memory_bytes
-            size_cell = Cell(bytes_text(size), value=size)
-            rows.append([Cell(str(batch), True, value=batch), size_cell,
-                         Cell(f"{share:.1%}", value=share)])  # fmt: skip
+            texts = (bytes_text(size), f"{share:.1%}")
+            values: tuple[float | str, ...] = (size, share)
+            if found.lower_bound:
+                texts = (f"≥{texts[0]}", f"≥{texts[1]}")
+                values = (f"≥{size}", f"≥{share}")
+            cells = [Cell(text, value=value) for text, value in zip(texts, values, strict=True)]
+            rows.append([Cell(str(batch), True, value=batch), *cells])
     return [Grid(rows, names=("batch", "bytes", "share")), Lines([fit_line(found, "it")], "list")]
 
 
 def write_json(found: Fit, **view: object) -> str:
     """The result as JSON."""
-    fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return json_text({"kind": "fit", "schema": 1, **fields})
+    return json_text({"kind": "fit", "schema": 1, **to_builtins(found)})

@@ -75,11 +75,15 @@ def csv_blocks(
 
 def _exact_row(run: Run, each: TimedRow) -> list[Cell]:
     row, gemm, roof = each.row, each.gemm, each.roof
-    unknown = UNKNOWN if row.time_s is None else ""
+    unknown = UNKNOWN if row.time_s is None or not each.known else ""
+    counted: tuple[float | str | None, ...] = ("",) * 5  # of a row that is no layer
+    if row.kind == "layer":
+        intensity = each.intensity if each.moved_bytes else ""
+        rates = (giga(each.flops_s), giga(each.bytes_s))
+        counted = (each.flops, each.moved_bytes, *rates, intensity) if each.known else (None,) * 5
     values = (
         run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
-        row.time_s, row.min_s, row.median_s, each.share, _bounded(each), each.flops,
-        each.moved_bytes, giga(each.flops_s), giga(each.bytes_s), each.intensity,
+        row.time_s, row.min_s, row.median_s, each.share, _bounded(each), *counted,
         *((gemm.m, gemm.n, gemm.k, gemm.count) if gemm else ("", "", "", "")),
         roof.name if roof else unknown, roof.share if roof else unknown,
     )  # fmt: skip
@@ -112,13 +116,15 @@ def _cells(rows: list[TimedRow], run: Run, top: int | None) -> list[list[Cell]]:
         table.append([named(more), named(""), Cell(sign + time_text(rest)), Cell(share), *blank])
     flops = sum(each.flops for each in rows)
     moved = sum(each.moved_bytes for each in rows)
+    least = "" if all(each.known for each in rows) else AT_LEAST
+    ratio = ratio_text(Fraction(flops, moved)) if moved else ""
     table.append(
         [
             named("end to end"), named(""), Cell(time_text(whole)),
             Cell("100.0" if whole else UNKNOWN), Cell(""),
-            Cell(rate_text(flops / whole if whole else None)),
-            Cell(rate_text(moved / whole if whole else None)),
-            Cell(ratio_text(Fraction(flops, moved)) if moved else ""), Cell(""), named(""),
+            Cell(least + rate_text(flops / whole) if whole else UNKNOWN),
+            Cell(least + rate_text(moved / whole) if whole else UNKNOWN),
+            Cell(UNKNOWN if least else ratio), Cell(""), named(""),
             Cell(""),
         ]
     )  # fmt: skip
@@ -131,7 +137,8 @@ def _row(each: TimedRow) -> list[Cell]:
     if gemm and gemm.count > 1:
         product += f" × {gemm.count}"
     layer = each.row.kind == "layer"
-    unknown = UNKNOWN if each.row.time_s is None else ""
+    unknown = UNKNOWN if each.row.time_s is None or not each.known else ""
+    intensity = ratio_text(Fraction(each.intensity)) if layer and each.moved_bytes else ""
     return [
         named(each.row.name),
         named(each.op or each.row.kind),
@@ -140,7 +147,7 @@ def _row(each: TimedRow) -> list[Cell]:
         Cell(_cumulative(each)),
         Cell(rate_text(each.flops_s) if layer else ""),
         Cell(rate_text(each.bytes_s) if layer else ""),
-        Cell(ratio_text(Fraction(each.intensity)) if layer and each.moved_bytes else ""),
+        Cell(intensity if each.known else UNKNOWN),
         Cell(product),
         named(each.roof.name if each.roof else unknown),
         Cell(f"{each.roof.share:.0%}" if each.roof else unknown),

@@ -80,11 +80,13 @@ def blocks(
     return [Grid(table, totals=1, in_csv=False), Lines(lines_of(found, stamp=stamp))]
 
 
-def csv_blocks(found: Prediction, *, sort: bool = False, **view: object) -> Blocks:
+def csv_blocks(
+    found: Prediction, *, sort: bool = False, top: int | None = None, stamp: bool = True
+) -> Blocks:
     """One row per layer with exact times, then the total."""
     rows = [[named(name) for name in ("layer", "kind", "time_s", "error")]]
     layers = sorted(found.rows, key=lambda row: -(row.time_s or 1e99)) if sort else found.rows
-    for row in layers:
+    for row in layers[:top]:
         figures = [Cell(UNKNOWN), Cell(UNKNOWN)]
         if row.time_s is not None and row.error is not None:
             figures = [Cell("", value=row.time_s), Cell("", value=round(row.error, 4))]
@@ -92,7 +94,7 @@ def csv_blocks(found: Prediction, *, sort: bool = False, **view: object) -> Bloc
     sign = AT_LEAST.strip() if found.is_lower_bound else ""
     total = Cell("", value=f"{sign}{found.total_s!r}" if sign else found.total_s)
     rows.append([named("total"), named(""), total, Cell("", value=round(found.error, 4))])
-    return [Grid(rows, totals=1), Lines(lines_of(found))]
+    return [Grid(rows, totals=1), Lines(lines_of(found, stamp=stamp))]
 
 
 def _figures(found: Prediction, row: LayerGuess, passed: float) -> list[Cell]:

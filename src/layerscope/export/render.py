@@ -122,7 +122,10 @@ def _stamps(blocks: Blocks) -> list[str]:
 
 
 def to_frame(blocks: Blocks) -> DataFrame:
-    """The main table as a pandas DataFrame; stamps and notes are in `attrs`."""
+    """The main table as a pandas DataFrame; stamps and notes are in `attrs`.
+
+    A cell without a number is NaN in a column of numbers.
+    """
     try:
         import pandas
     except ImportError:
@@ -131,6 +134,11 @@ def to_frame(blocks: Blocks) -> DataFrame:
     rows = grid.rows[1 : len(grid.rows) - grid.totals]
     values = [[cell.text if cell.value is None else cell.value for cell in row] for row in rows]
     frame = pandas.DataFrame(values, columns=_names(grid))
+    for n, column in enumerate(zip(*values, strict=True)):
+        filled = [value for value in column if value != ""]
+        if 0 < len(filled) < len(column) and not any(isinstance(value, str) for value in filled):
+            numbers = [None if value == "" else value for value in column]
+            frame.isetitem(n, pandas.Series(numbers, dtype="float64"))
     frame.attrs["notes"] = _stamps(blocks)
     return frame
 

@@ -32,8 +32,8 @@ class LayerTimeJson(Struct, frozen=True):
     time_s: float | None
     share: float | None
     fused_into: str | None
-    flops: int
-    bytes: int
+    flops: int | None  # null, as the rates are, if a layer that it runs with is unknown
+    bytes: int | None
     gflops_s: float | None
     gb_s: float | None
     intensity: float | None
@@ -109,8 +109,9 @@ def _layer(name: str, each: TimedRow, report: Report, *, main: bool) -> LayerTim
     if not main:
         return LayerTimeJson(name, op, None, None, each.main, 0, 0, None, None, None, None, None)
     return LayerTimeJson(
-        name, op, each.row.time_s, each.share, None, each.flops, each.moved_bytes,
-        giga(each.flops_s), giga(each.bytes_s), each.intensity,
+        name, op, each.row.time_s, each.share, None,
+        each.flops if each.known else None, each.moved_bytes if each.known else None,
+        giga(each.flops_s), giga(each.bytes_s), each.intensity if each.known else None,
         each.roof.name if each.roof else None, each.roof.share if each.roof else None,
     )  # fmt: skip
 

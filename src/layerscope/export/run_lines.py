@@ -163,8 +163,9 @@ def peak_lines(
         return []
     rate = 2 * macs / run.timing.end_to_end_s
     share = rate / peak.flops.best
+    least = "" if all(each.known for each in rows) else "at least "
     lines = [
-        f"Matrix products run at {short_text(int(rate))}FLOP/s, {share:.0%} of the peak of "
+        f"Matrix products run at {least}{short_text(int(rate))}FLOP/s, {share:.0%} of the peak of "
         f"{short_text(int(peak.flops.best))}FLOP/s measured for {peak.dtype} on "
         f"{threads_of(run, machine)} threads."
     ]
@@ -187,6 +188,8 @@ def peak_lines(
 def _why(each: TimedRow) -> str:
     if each.row.kind != "layer":
         return each.row.kind
+    if not each.known:
+        return "figures unknown"
     if not each.macs:
         return "no matrix products"
     if each.roof is not None and each.roof.name != "compute":

@@ -117,7 +117,7 @@ class NetworkTime(Struct, frozen=True):
         layers = {
             row.layers[0]: row.time_s for row in found.rows if row.layers and row.time_s is not None
         }
-        source = f"predicted for {found.machine}, error {found.error:.0%}"
+        source = f"predicted for {found.machine}, {found.engine}, error {found.error:.0%}"
         return cls(found.total_s, found.is_lower_bound, source, layers)
 
 
@@ -143,7 +143,10 @@ def compare(reports: Sequence[Report], times: Sequence[NetworkTime | None] = ())
         raise UsageError(f"{len(reports)} network to compare, expected at least 2")
     counted = dict.fromkeys(report.convention.name for report in reports)
     if len(counted) > 1:
-        raise UsageError(f"reports counted by {' and '.join(counted)} cannot be compared")
+        raise UsageError(
+            f"reports counted by {' and '.join(counted)} cannot be compared; "
+            f"--like {next(iter(counted))} applies to networks and files"
+        )
     first = reports[0]
     pairs = tuple(_pair(first, other) for other in reports[1:])
     return Comparison(tuple(reports), _figures(reports), pairs, tuple(times))

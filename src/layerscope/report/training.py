@@ -34,7 +34,7 @@ def _kept_text(training: Training) -> str:
     return f"Kept activations are an estimate: {'; '.join(training.notes)}."
 
 
-class Fit(TableResult, frozen=True):
+class Fit(TableResult, frozen=True, omit_defaults=True):
     """The largest batch that fits, and the bytes that it and the next one take."""
 
     printed_by: ClassVar[str] = "fit"
@@ -43,14 +43,17 @@ class Fit(TableResult, frozen=True):
     bytes: int
     next_bytes: int
     memory_bytes: int
+    lower_bound: bool = False  # unknown layers are missing from the bytes: fewer may fit
 
 
 def fit_line(fit: Fit, what: str) -> str:
     """The largest batch that fits, and the bytes of the next larger one."""
-    room = bytes_text(fit.memory_bytes)
+    room, least = bytes_text(fit.memory_bytes), "at least " if fit.lower_bound else ""
+    takes, more = (f"{least}{bytes_text(size)}" for size in (fit.bytes, fit.next_bytes))
     if fit.batch == 0:
-        return f"No batch fits in {room}: {what} of one takes {bytes_text(fit.next_bytes)}."
+        return f"No batch fits in {room}: {what} of one takes {more}."
+    fits = "may fit" if fit.lower_bound else "fits"
     return (
-        f"Batch {fit.batch} is the largest that fits in {room}: {what} takes "
-        f"{bytes_text(fit.bytes)}, with one more {bytes_text(fit.next_bytes)}."
+        f"Batch {fit.batch} is the largest that {fits} in {room}: {what} takes {takes}, "
+        f"with one more {more}."
     )
