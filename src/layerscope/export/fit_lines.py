@@ -33,7 +33,7 @@ def headline(found: Fit) -> str:
     return f"of batch {found.batch} in {bytes_text(found.memory_bytes)}"
 
 
-def blocks(found: Fit, **view: object) -> Blocks:
+def blocks(found: Fit) -> Blocks:
     """The bytes of the largest batch that fits, and of the next larger one."""
     rows = [[named("batch"), Cell("bytes"), Cell("of memory")]]
     for batch, size in ((found.batch, found.bytes), (found.batch + 1, found.next_bytes)):
@@ -45,7 +45,7 @@ def blocks(found: Fit, **view: object) -> Blocks:
     return [Grid(rows, names=("batch", "bytes", "share")), Lines([fit_line(found, "it")], "list")]
 
 
-def write_json(found: Fit, **view: object) -> str:
+def write_json(found: Fit) -> str:
     """The result as JSON."""
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
     return json_text({"kind": "fit", "schema": 1, **fields})

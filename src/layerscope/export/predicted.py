@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from msgspec import Struct
 
 from layerscope.escaping import json_text
@@ -54,9 +56,7 @@ def blocks(
     found: Prediction, *, sort: bool = False, top: int | None = None, stamp: bool = True
 ) -> Blocks:
     """One row per layer, then the total, and what the prediction rests on."""
-    rows = list(found.rows)
-    if sort:  # unknown times first: they may be the longest
-        rows.sort(key=lambda row: -row.time_s if row.time_s is not None else float("-inf"))
+    rows = _ordered(found, sort)
     head = [
         named("layer"), named("kind", 3), Cell("time"), Cell("%"), Cell("cum %", drop=2),
         Cell("±", drop=1),
@@ -80,11 +80,19 @@ def blocks(
     return [Grid(table, totals=1, in_csv=False), Lines(lines_of(found, stamp=stamp))]
 
 
-def csv_blocks(found: Prediction, *, sort: bool = False, **view: object) -> Blocks:
-    """One row per layer with exact times, then the total."""
+def _ordered(found: Prediction, sort: bool) -> list[LayerGuess]:
+    """The rows, with `sort` the longest first; an unknown time may be the longest."""
+    if not sort:
+        return list(found.rows)
+    return sorted(found.rows, key=lambda row: -inf if row.time_s is None else -row.time_s)
+
+
+def csv_blocks(
+    found: Prediction, *, sort: bool = False, top: int | None = None, stamp: bool = True
+) -> Blocks:
+    """One row per layer with exact times, then the total of all layers."""
     rows = [[named(name) for name in ("layer", "kind", "time_s", "error")]]
-    layers = sorted(found.rows, key=lambda row: -(row.time_s or 1e99)) if sort else found.rows
-    for row in layers:
+    for row in _ordered(found, sort)[:top]:
         figures = [Cell(UNKNOWN), Cell(UNKNOWN)]
         if row.time_s is not None and row.error is not None:
             figures = [Cell("", value=row.time_s), Cell("", value=round(row.error, 4))]
@@ -92,7 +100,7 @@ def csv_blocks(found: Prediction, *, sort: bool = False, **view: object) -> Bloc
     sign = AT_LEAST.strip() if found.is_lower_bound else ""
     total = Cell("", value=f"{sign}{found.total_s!r}" if sign else found.total_s)
     rows.append([named("total"), named(""), total, Cell("", value=round(found.error, 4))])
-    return [Grid(rows, totals=1), Lines(lines_of(found))]
+    return [Grid(rows, totals=1), Lines(lines_of(found, stamp=stamp))]
 
 
 def _figures(found: Prediction, row: LayerGuess, passed: float) -> list[Cell]:
@@ -141,7 +149,7 @@ def lines_of(found: Prediction, *, stamp: bool = True) -> list[str]:
     ]
 
 
-def write_json(found: Prediction, **view: object) -> str:
+def write_json(found: Prediction) -> str:
     """The prediction as JSON."""
     document = PredictionJson(
         kind="prediction",
