@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from typing import Any
 
@@ -170,7 +171,7 @@ def test_it_prints_as_torchinfo_does(capsys: Captured, monkeypatch: pytest.Monke
     found = layerscope.summary(model, size)
     assert capsys.readouterr().out == ""
     assert repr(found) == str(found)
-    assert found._repr_html_().startswith("<pre>====")
+    assert re.match(r"<pre style=\"[^<>]+\">====", found._repr_html_())
     layerscope.summary(model, size, verbose=1)
     assert capsys.readouterr().out
 
