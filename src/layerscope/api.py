@@ -43,6 +43,8 @@ def load(network: str, **options: Any) -> Graph:
     Options of the readers: `phase`, `proposals`, `weights`, `keep_going`, `inputs`, `dims`,
     `batch`.
     """
+    if not isinstance(network, str):
+        raise UsageError(f"a {type(network).__name__}, expected the name of a network or file")
     return _load(network, options)
 
 
@@ -320,7 +322,7 @@ def fit(
 MOST_BATCH = 2**40  # ends the search if memory does not grow with the batch
 
 
-Network: TypeAlias = "str | Graph | Report | Measurement"
+Network: TypeAlias = "str | Graph | torch.nn.Module | Report | Measurement"
 
 
 def compare(
@@ -335,12 +337,16 @@ def compare(
 
     A Report or a Measurement is compared as it is, and so are files that layerscope wrote. With
     `measure` the networks are timed on ONNX Runtime, with `on` their time is predicted for that
-    machine. Options for readers of files apply to the files among the networks only.
+    machine. Options for readers of files apply to the files among the networks only; modules take
+    the same `input_size` or `input_data`, or are given as Reports of `analyze`.
     """
     from layerscope.report.compare import compare as compared
+    from layerscope.report.measurement import Measurement
 
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
+    if all(isinstance(each, (Report, Measurement)) for each in (first, *others)):
+        _check_unused(options, "Reports and Measurements are compared as they are")
     subjects = [_subject(each, options) for each in (first, *others)]
     _check_reader_options(options, [first, *others])
     reports = [report for report, _ in subjects]
@@ -363,12 +369,20 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
         return network, None
     if isinstance(network, Measurement):
         return network.report, NetworkTime.of_run(network.runs[0])
-    _check_input_option(network, options)
+    if isinstance(network, (str, Graph)):
+        _check_input_option(network, options)
     is_a_file = isinstance(network, str) and looks_like_a_file(network)
     if not is_a_file or names_a_model(str(network)):
         for_files = {*ReadOptions.__struct_fields__} - {"batch"}
         options = {name: value for name, value in options.items() if name not in for_files}
     return analyze(network, **options), None
+
+
+def _check_unused(options: Mapping[str, Any], why: str) -> None:
+    """Raise for an option that would have no effect."""
+    unused = next((name for name, value in options.items() if value is not None), None)
+    if unused is not None:
+        raise UsageError(f"{unused} has no effect: {why}")
 
 
 def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
@@ -470,6 +484,10 @@ def explain(
     from layerscope.report.figures import find, parse_figure
 
     wanted = None if figure is None else parse_figure(figure)
+    if isinstance(counters, str):
+        raise UsageError(f"counters {counters!r}: a text, expected a list of names")
+    if isinstance(network, Report):
+        _check_unused(options, "a Report is explained as it is")
     first = network if isinstance(network, Report) else analyze(network, **options)
     found = explained(replace(first, convention=convention("exact")), tuple(counters))
 

@@ -148,7 +148,7 @@ def test_a_comparison_is_three_lines() -> None:
 
 def test_two_runs_are_compared_layer_by_layer() -> None:
     found = measured()
-    both = layerscope.compare(found, found)  # type: ignore[arg-type]
+    both = layerscope.compare(found, found)
     assert "time per layer" in str(both)
     assert "×1.00" in str(both)
     document = json.loads(both.to_json())
