@@ -291,8 +291,13 @@ def fit(
     Inference needs the weights, the peak of activations and the key-value cache if there is one.
     Other options are those of `analyze`.
     """
-    if within(memory_bytes, "memory") < 1:
+    if count_of(memory_bytes, "memory") < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
+    if train is None and (mixed or checkpoint):
+        raise UsageError(f"{'mixed' if mixed else 'checkpoint'} needs train, the optimizer")
+    if options.get("batch") is not None:
+        raise UsageError("batch is what fit finds")
+    options.pop("batch", None)
     source: str | Graph | NamedModel = network
     if _is_model(network):
         from layerscope.formats.torch.model_names import find
@@ -302,24 +307,30 @@ def fit(
         found = _recognised(network)
         source = network if _binds(network, found) else _load(network, {}, found)
 
-    def needed(batch: int) -> int:
+    def needed(batch: int) -> tuple[int, bool]:
+        """Bytes of a batch, and whether they are all of them."""
         report = analyze(source, batch=batch, **options)
         if train is None:
-            peak_bytes = report.totals.peak_activation_bytes
-            return report.totals.param_bytes + peak_bytes + report.cache_bytes
-        return report.training(train, mixed=mixed, checkpoint=checkpoint).total_bytes
+            totals, bounds = report.totals, report.lower_bounds
+            is_all = not {"param_bytes", "peak_activation_bytes"} & {*bounds}
+            return totals.param_bytes + totals.peak_activation_bytes + report.cache_bytes, is_all
+        step = report.training(train, mixed=mixed, checkpoint=checkpoint)
+        return step.total_bytes, step.complete
 
     high = 1
-    while high < MOST_BATCH and needed(high) <= memory_bytes:
+    while needed(high)[0] <= memory_bytes:
+        if high >= MOST_BATCH:
+            raise UsageError(f"every batch up to {high:,} fits in {memory_bytes:,} bytes")
         high *= 2
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if needed(middle) <= memory_bytes else (low, middle)
-    return Fit(low, needed(low) if low else 0, needed(high), memory_bytes)
+        low, high = (middle, high) if needed(middle)[0] <= memory_bytes else (low, middle)
+    size, complete = needed(high)
+    return Fit(low, needed(low)[0] if low else 0, size, memory_bytes, complete)
 
 
-MOST_BATCH = 2**40  # ends the search if memory does not grow with the batch
+MOST_BATCH = 2**40  # ends the search if memory hardly grows with the batch
 
 
 Network: TypeAlias = "str | Graph | torch.nn.Module | Report | Measurement"

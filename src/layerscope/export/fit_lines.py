@@ -7,7 +7,7 @@ from msgspec import Struct
 from layerscope.analysis.training import Training
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.report.numbers import bytes_text
+from layerscope.report.numbers import at_least, bytes_text
 from layerscope.report.training import Fit, fit_line, training_line
 from layerscope.report.types import Report
 
@@ -30,7 +30,8 @@ class MemoryResults(Struct, frozen=True):
 
 def headline(found: Fit) -> str:
     """The largest batch in one line."""
-    return f"of batch {found.batch} in {bytes_text(found.memory_bytes)}"
+    most = "" if found.complete else "at most "
+    return f"of batch {most}{found.batch} in {bytes_text(found.memory_bytes)}"
 
 
 def blocks(found: Fit) -> Blocks:
@@ -39,13 +40,24 @@ def blocks(found: Fit) -> Blocks:
     for batch, size in ((found.batch, found.bytes), (found.batch + 1, found.next_bytes)):
         if batch:
             share = size / found.memory_bytes
-            size_cell = Cell(bytes_text(size), value=size)
-            rows.append([Cell(str(batch), True, value=batch), size_cell,
-                         Cell(f"{share:.1%}", value=share)])  # fmt: skip
-    return [Grid(rows, names=("batch", "bytes", "share")), Lines([fit_line(found, "it")], "list")]
+            figures = [
+                _figure(found, size, bytes_text(size)),
+                _figure(found, share, f"{share:.1%}"),
+            ]
+            rows.append([Cell(str(batch), True, value=batch), *figures])
+    return [Grid(rows, names=("batch", "bytes", "share")), Lines([fit_line(found)], "list")]
+
+
+def _figure(found: Fit, value: float, text: str) -> Cell:
+    """Bytes or their share, with the sign of a lower bound."""
+    if found.complete:
+        return Cell(text, value=value)
+    return Cell(at_least(text, True), value=at_least(repr(value), True))
 
 
 def write_json(found: Fit) -> str:
     """The result as JSON."""
     fields = {name: getattr(found, name) for name in found.__struct_fields__}
+    if found.complete:
+        del fields["complete"]  # as in the JSON of a report
     return json_text({"kind": "fit", "schema": 1, **fields})

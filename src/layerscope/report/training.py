@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from layerscope.analysis.training import Training
-from layerscope.report.numbers import bytes_text
+from layerscope.report.numbers import at_least, bytes_text
 from layerscope.report.results import TableResult
 
 
@@ -34,8 +34,11 @@ def _kept_text(training: Training) -> str:
     return f"Kept activations are an estimate: {'; '.join(training.notes)}."
 
 
-class Fit(TableResult, frozen=True):
-    """The largest batch that fits, and the bytes that it and the next one take."""
+class Fit(TableResult, frozen=True, omit_defaults=True):
+    """The largest batch that fits, and the bytes that it and the next one take.
+
+    If it is not complete, the bytes are lower bounds, and no larger batch fits.
+    """
 
     printed_by: ClassVar[str] = "fit"
 
@@ -43,14 +46,19 @@ class Fit(TableResult, frozen=True):
     bytes: int
     next_bytes: int
     memory_bytes: int
+    complete: bool = True  # False if memory of some layers is unknown
 
 
-def fit_line(fit: Fit, what: str) -> str:
+def fit_line(fit: Fit, what: str = "") -> str:
     """The largest batch that fits, and the bytes of the next larger one."""
     room = bytes_text(fit.memory_bytes)
+    sizes = (fit.bytes, fit.next_bytes)
+    size, next_size = [at_least(bytes_text(each), not fit.complete) for each in sizes]
     if fit.batch == 0:
-        return f"No batch fits in {room}: {what} of one takes {bytes_text(fit.next_bytes)}."
+        return f"No batch fits in {room}: {what or 'a batch'} of one takes {next_size}."
+    largest = "is the largest that fits" if fit.complete else "is the largest that may fit"
+    unknown = "" if fit.complete else " Memory of unknown layers is not counted."
     return (
-        f"Batch {fit.batch} is the largest that fits in {room}: {what} takes "
-        f"{bytes_text(fit.bytes)}, with one more {bytes_text(fit.next_bytes)}."
+        f"Batch {fit.batch} {largest} in {room}: {what or 'it'} takes {size}, with one more "
+        f"{next_size}.{unknown}"
     )
