@@ -457,3 +457,9 @@ def test_packed_params_of_a_quantized_module_are_in_its_row() -> None:
     assert "(72)" in str(found)
     assert found.total_params == 104
     layerscope.summary(quantized(), (2, 8), verbose=2)
+
+
+@pytest.mark.parametrize("like", ["cs231n", "netscope", "thop"])
+def test_a_convention_that_leaves_out_params_ties_none(like: str) -> None:
+    found = layerscope.summary(nn.Linear(8, 8), (2, 8), verbose=0, like=like)
+    assert "tied parameters are" not in str(found)

@@ -218,7 +218,7 @@ def _is_not_run(report: Report) -> bool:
 def _notes(report: Report, rows: tuple[ModuleRow, ...]) -> list[str]:
     shown = sum([row.num_params if row.is_leaf_layer else row.own_params
                  for row in rows if not row.is_recursive])  # fmt: skip
-    tied = shown - report.total_params
+    tied = shown - max([row.num_params for row in rows], default=0)
     lines = [report.stamp, str(report.coverage), *report.notes]
     if _is_not_run(report):
         lines = [f"layerscope {report.version} · {report.name} · no input", *report.notes]
