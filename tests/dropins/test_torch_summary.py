@@ -457,6 +457,8 @@ def test_packed_params_of_a_quantized_module_are_in_its_row() -> None:
     assert "(72)" in str(found)
     assert found.total_params == 104
     layerscope.summary(quantized(), (2, 8), verbose=2)
+    declared = layerscope.summary(quantized(), verbose=0)  # not run
+    assert (declared.total_params, declared.trainable_params) == (104, found.trainable_params)
 
 
 @pytest.mark.parametrize("like", ["cs231n", "netscope", "thop"])
