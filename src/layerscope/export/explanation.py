@@ -9,15 +9,17 @@ from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.report.explain import Explanation, Opinion, Part
 from layerscope.report.figures import Answer, FigureSource
-from layerscope.report.numbers import exact_text, short_text
+from layerscope.report.numbers import at_least, exact_text, short_text
 
 SCHEMA = 1
+UNKNOWN = "?"
 
 
 def headline(explained: Explanation) -> str:
     """The network and the number of counters, in one line."""
     name = visible(explained.report.name)
-    return f"of {name}: {exact_text(explained.macs)} MACs, {len(explained.opinions)} counters"
+    macs = at_least(exact_text(explained.macs), _is_bound(explained))
+    return f"of {name}: {macs} MACs, {len(explained.opinions)} counters"
 
 
 def blocks(explained: Explanation, *, stamp: bool = True) -> Blocks:
@@ -57,6 +59,8 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
         "notes": list(explained.notes),
         "stamp": explained.report.stamp if stamp else None,
     }
+    if explained.report.lower_bounds:
+        document["lower_bounds"] = list(explained.report.lower_bounds)
     if explained.answer is not None:
         document["figure"] = {
             "text": explained.answer.figure.text,
@@ -75,16 +79,26 @@ def _match(match: FigureSource) -> dict[str, object]:
     return {"name": match.name, "what": match.what, "value": match.value, "input": match.input}
 
 
+def _is_bound(explained: Explanation) -> bool:
+    """Whether multiply-adds of unknown layers are missing from the exact figure."""
+    return "macs" in explained.report.lower_bounds
+
+
 def _counters(explained: Explanation) -> Grid:
+    """The exact figures, and those of each counter; a difference from a bound is unknown."""
+    bound = _is_bound(explained)
     head = [
         named("counter"), Cell("params", drop=1), Cell("figure"), named("called"),
         Cell("MACs", drop=2), Cell(""),
     ]  # fmt: skip
-    own = [_count(explained.params), _count(explained.macs), named("MACs"), _count(explained.macs)]
+    params = _count(explained.params, "params" in explained.report.lower_bounds)
+    macs = _count(explained.macs, bound)
+    own = [params, macs, named("MACs"), macs]
     rows = [head, [named("layerscope"), *own, Cell("", value=0.0)]]
     for said in explained.opinions:
         share = _of(said.macs - explained.macs, explained.macs)
         ratio = Cell(_percent(share), value=None if share is None else float(share))
+        ratio = Cell(UNKNOWN, value=UNKNOWN) if bound else ratio
         rows.append(
             [named(said.name), _count(said.params), _count(said.value), named(said.figure),
              _count(said.macs), ratio]
@@ -93,8 +107,11 @@ def _counters(explained: Explanation) -> Grid:
     return Grid(rows, below, "", ("counter", "params", "figure", "called", "macs", "difference"))
 
 
-def _count(value: int) -> Cell:
-    return Cell(exact_text(value), short=short_text(value), value=value)
+def _count(value: int, bound: bool = False) -> Cell:
+    text, short = exact_text(value), short_text(value)
+    if bound:
+        return Cell(at_least(text, True), short=at_least(short, True), value=f"≥{value}")
+    return Cell(text, short=short, value=value)
 
 
 def _matches(answer: Answer) -> Grid:

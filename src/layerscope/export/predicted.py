@@ -10,7 +10,7 @@ from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.export.run_lines import AT_LEAST, AT_MOST, UNKNOWN, energy_lines, time_text
 from layerscope.report.measurement import Energy
-from layerscope.report.numbers import bytes_text
+from layerscope.report.numbers import at_least, bytes_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
 SCHEMA = 1
@@ -142,7 +142,8 @@ def lines_of(found: Prediction, *, stamp: bool = True) -> list[str]:
     )
     return [
         *lines,
-        f"Peak activation memory {bytes_text(found.peak_bytes)} without fusion.",
+        f"Peak activation memory {at_least(bytes_text(found.peak_bytes), found.peak_is_bound)} "
+        "without fusion.",
         *energy_lines(found.energy),
         *found.notes,
         *([last] if stamp else []),
