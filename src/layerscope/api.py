@@ -454,6 +454,8 @@ def check(budget: Budget, *, measure: bool = False, on: str | None = None) -> Ve
     from layerscope.report.budgets import judge
     from layerscope.report.quantities import named_sizes
 
+    if measure and on is not None:
+        raise UsageError("--measure cannot be combined with --on")
     shapes = budget.input
     if isinstance(shapes, (str, list)):
         texts = [shapes] if isinstance(shapes, str) else map(str, shapes)
