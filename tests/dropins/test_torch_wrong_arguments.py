@@ -9,7 +9,7 @@ import pytest
 
 import layerscope
 from layerscope.errors import UsageError
-from tests.dropins.summary_models import nn, torch
+from tests.formats.torch.torch_nets import nn, torch
 
 SIZE = (2, 8)
 
