@@ -43,6 +43,8 @@ def load(network: str, **options: Any) -> Graph:
     Options of the readers: `phase`, `proposals`, `weights`, `keep_going`, `inputs`, `dims`,
     `batch`.
     """
+    if not isinstance(network, str):
+        raise UsageError(f"a {type(network).__name__}, expected the name of a network or file")
     return _load(network, options)
 
 
@@ -289,8 +291,13 @@ def fit(
     Inference needs the weights, the peak of activations and the key-value cache if there is one.
     Other options are those of `analyze`.
     """
-    if within(memory_bytes, "memory") < 1:
+    if count_of(memory_bytes, "memory") < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
+    if train is None and (mixed or checkpoint):
+        raise UsageError(f"{'mixed' if mixed else 'checkpoint'} needs train, the optimizer")
+    if options.get("batch") is not None:
+        raise UsageError("batch is what fit finds")
+    options.pop("batch", None)
     source: str | Graph | NamedModel = network
     if _is_model(network):
         from layerscope.formats.torch.model_names import find
@@ -300,34 +307,33 @@ def fit(
         found = _recognised(network)
         source = network if _binds(network, found) else _load(network, {}, found)
 
-    is_bound = False
-
-    def needed(batch: int) -> int:
-        nonlocal is_bound
+    def needed(batch: int) -> tuple[int, bool]:
+        """Bytes of a batch, and whether they are all of them."""
         report = analyze(source, batch=batch, **options)
         if train is None:
-            peak_bytes = report.totals.peak_activation_bytes
-            is_bound = "peak_activation_bytes" in report.lower_bounds
-            return report.totals.param_bytes + peak_bytes + report.cache_bytes
+            totals, bounds = report.totals, report.lower_bounds
+            is_all = not {"param_bytes", "peak_activation_bytes"} & {*bounds}
+            return totals.param_bytes + totals.peak_activation_bytes + report.cache_bytes, is_all
         step = report.training(train, mixed=mixed, checkpoint=checkpoint)
-        is_bound = not step.complete
-        return step.total_bytes
+        return step.total_bytes, step.complete
 
     high = 1
-    while high < MOST_BATCH and needed(high) <= memory_bytes:
+    while needed(high)[0] <= memory_bytes:
+        if high >= MOST_BATCH:
+            raise UsageError(f"every batch up to {high:,} fits in {memory_bytes:,} bytes")
         high *= 2
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if needed(middle) <= memory_bytes else (low, middle)
-    sizes = (needed(low) if low else 0, needed(high))
-    return Fit(low, *sizes, memory_bytes, is_bound)
+        low, high = (middle, high) if needed(middle)[0] <= memory_bytes else (low, middle)
+    size, complete = needed(high)
+    return Fit(low, needed(low)[0] if low else 0, size, memory_bytes, complete)
 
 
-MOST_BATCH = 2**40  # ends the search if memory does not grow with the batch
+MOST_BATCH = 2**40  # ends the search if memory hardly grows with the batch
 
 
-Network: TypeAlias = "str | Graph | Report | Measurement"
+Network: TypeAlias = "str | Graph | torch.nn.Module | Report | Measurement"
 
 
 def compare(
@@ -343,13 +349,17 @@ def compare(
     A Report or a Measurement is compared as it is, and so are files that layerscope wrote, except
     that `like` applies to these files too. With `measure` the networks are timed on ONNX Runtime,
     with `on` their time is predicted for that machine. Options for readers of files apply to the
-    files among the networks only.
+    files among the networks only; modules take the same `input_size` or `input_data`, or are given
+    as Reports of `analyze`.
     """
     from layerscope.report.compare import compare as compared
+    from layerscope.report.measurement import Measurement
 
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
     options = {name: value for name, value in options.items() if value is not None}
+    if all(isinstance(each, (Report, Measurement)) for each in (first, *others)):
+        _check_unused(options, "Reports and Measurements are compared as they are")
     subjects = [_subject(each, options) for each in (first, *others)]
     _check_reader_options(options, [first, *others])
     _check_network_options(options, [first, *others])
@@ -378,12 +388,20 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
         return network, None
     if isinstance(network, Measurement):
         return network.report, NetworkTime.of_run(network.runs[0])
-    _check_input_option(network, options)
+    if isinstance(network, (str, Graph)):
+        _check_input_option(network, options)
     is_a_file = isinstance(network, str) and looks_like_a_file(network)
     if not is_a_file or names_a_model(str(network)):
         for_files = {*ReadOptions.__struct_fields__} - {"batch"}
         options = {name: value for name, value in options.items() if name not in for_files}
     return analyze(network, **options), None
+
+
+def _check_unused(options: Mapping[str, Any], why: str) -> None:
+    """Raise for an option that would have no effect."""
+    unused = next((name for name, value in options.items() if value is not None), None)
+    if unused is not None:
+        raise UsageError(f"{unused} has no effect: {why}")
 
 
 def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
@@ -470,6 +488,8 @@ def check(budget: Budget, *, measure: bool = False, on: str | None = None) -> Ve
     from layerscope.report.budgets import judge
     from layerscope.report.quantities import named_sizes
 
+    if measure and on is not None:
+        raise UsageError("--measure cannot be combined with --on")
     shapes = budget.input
     if isinstance(shapes, (str, list)):
         texts = [shapes] if isinstance(shapes, str) else map(str, shapes)
@@ -511,6 +531,10 @@ def explain(
     from layerscope.report.figures import find, parse_figure
 
     wanted = None if figure is None else parse_figure(figure)
+    if isinstance(counters, str):
+        raise UsageError(f"counters {counters!r}: a text, expected a list of names")
+    if isinstance(network, Report):
+        _check_unused(options, "a Report is explained as it is")
     first = network if isinstance(network, Report) else analyze(network, **options)
     found = explained(replace(first, convention=convention("exact")), tuple(counters))
 

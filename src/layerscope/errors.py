@@ -45,7 +45,7 @@ class UnknownName(UsageError):
     def __init__(self, kind: str, name: str, names: Iterable[str], hint: str = "") -> None:
         from difflib import get_close_matches
 
-        near = get_close_matches(name.lower(), list(names), n=3, cutoff=0.6)
+        near = get_close_matches(str(name).lower(), list(names), n=3, cutoff=0.6)
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(f"unknown {kind} {name!r}{meant}{hint if not near else ''}")
         self.name = name

@@ -28,7 +28,8 @@ def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
     The network is a name, a file, a Graph or a `torch.nn.Module`; for a module, `input_size` or
     `input_data` is given as for `summary`. Without limits, those of [tool.layerscope.budgets] apply
-    under the name of the network, of the module's class, or under `budget`. Returns the report.
+    under the name of the network, of the module's class, or under `budget`. A limit of the time
+    needs `measure=True`, or `on`, a machine to predict it for. Returns the report.
     """
 
     def check(
@@ -36,14 +37,21 @@ def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         *,
         budget: str = "",
         allow_unknown: bool = False,
+        measure: bool = False,
+        on: str | None = None,
         **options: Any,
     ) -> Report:
         __tracebackhide__ = True
         from layerscope.api import check as judged
+        from layerscope.errors import UsageError
         from layerscope.export.budget_results import sentences
 
         asked = _limits(network, budget, options, request.config.rootpath)
-        verdict = judged(_allowing(asked, allow_unknown))
+        if (measure or on is not None) and "time" not in asked.limits:
+            raise UsageError(
+                f"{'measure' if measure else 'on'} needs a limit of the time, max_time"
+            )
+        verdict = judged(_allowing(asked, allow_unknown), measure=measure, on=on)
         if not verdict.ok:
             pytest.fail("\n".join(sentences(verdict)), pytrace=False)
         return verdict.report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -120,25 +121,34 @@ def test_nothing_fits_in_too_little() -> None:
         layerscope.fit("vgg16", 0)
 
 
-@pytest.mark.parametrize("train", [None, "sgd"])
-def test_a_batch_without_unknown_layers_is_a_bound(
-    train: str | None,
-) -> None:
+def test_the_bytes_of_a_fit_are_bounds_where_a_layer_is_unknown() -> None:
+    """In every form; a complete fit has no sign."""
     b = Builder("odd")
-    x = b.conv(b.input("data", (1, 3, 8, 8)), 4, 3, name="conv")
-    graph = b.build(b.add_node("warp::drive", (x,), name="warp")[0])
-    found = layerscope.fit(graph, 10**6, train=train)
-    assert found.lower_bound
-    for form in ("text", "markdown", "html", "csv", "latex"):
-        text = getattr(found, f"to_{form}")().replace(r"$\geq$", "≥")
-        assert text.count("≥") >= 2
-        assert "is the largest that may fit" in text or form == "csv"
-    assert json.loads(found.to_json())["lower_bound"] is True
-    known = layerscope.fit(small(), 10**6, train=train)
-    assert "≥" not in known.to_text() + known.to_csv()
-    assert "may fit" not in known.to_text()
-    assert "lower_bound" not in known.to_json()
-    assert layerscope.fit(graph, 1, train=train).to_text().count("takes at least") == 1
+    x = b.linear(b.input("data", (1, 8)), 8)
+    b.add_node("warp::drive", (x,), name="warp")
+    graph = b.build(b.linear(x, 4))
+    for options in ({}, {"train": "adam"}):
+        found = layerscope.fit(graph, 10_000, **options)  # type: ignore[arg-type]
+        assert not found.complete
+        assert "at most" in repr(found)
+        assert "largest that may fit" in str(found)
+        assert str(found).count("≥") == 6  # of two rows and the sentence
+        assert found.to_csv().splitlines()[1].split(",")[1] == f"≥{found.bytes}"
+        assert list(found.to_pandas()["bytes"]) == [f"≥{found.bytes}", f"≥{found.next_bytes}"]
+        assert json.loads(found.to_json())["complete"] is False
+    known = layerscope.fit(small(), 20_000)
+    assert "≥" not in str(known)
+    assert "complete" not in json.loads(known.to_json())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"memory_bytes": "8GB"}, {"memory_bytes": 1.5}, {"batch": 3}, {"mixed": True},
+     {"checkpoint": True}, {"memory_bytes": 2**62}],
+)  # fmt: skip
+def test_a_wrong_argument_of_fit_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        layerscope.fit(**{"network": "lenet5", "memory_bytes": 10**9, **options})
 
 
 def test_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from typing import Any
 
@@ -170,7 +171,7 @@ def test_it_prints_as_torchinfo_does(capsys: Captured, monkeypatch: pytest.Monke
     found = layerscope.summary(model, size)
     assert capsys.readouterr().out == ""
     assert repr(found) == str(found)
-    assert found._repr_html_().startswith("<pre>====")
+    assert re.match(r"<pre style=\"[^<>]+\">====", found._repr_html_())
     layerscope.summary(model, size, verbose=1)
     assert capsys.readouterr().out
 
@@ -401,3 +402,66 @@ def test_a_training_script_goes_on_as_without_a_summary(package: str, call: str)
     found, arrays = trained(f"from {package} import summary", call)
     assert found == losses
     assert all(torch.equal(arrays[name], state[name]) for name in state)
+
+
+class Split(nn.Module):  # type: ignore[misc]
+    """A module of a container is also the model's own and runs first; another one is unused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.inner = nn.Sequential(nn.Linear(8, 8), self.first, nn.BatchNorm1d(8))
+        self.unused = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(self.first(x))
+
+
+class Twice(nn.Module):  # type: ignore[misc]
+    """Two modules with one weight, in a container."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+        self.inner[1].weight = self.inner[0].weight
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x)
+
+
+def quantized() -> Any:
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4, bias=False))
+    return torch.ao.quantization.quantize_dynamic(model, {nn.Linear})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", [Split, Twice, quantized, lambda: nn.Linear(8, 8)])
+@pytest.mark.parametrize("depth", [1, None])
+def test_the_params_of_the_rows_add_up_to_the_total(make: Any, depth: int | None) -> None:
+    """Tied ones are in several rows, and the note has their number."""
+    model = make()
+    found = layerscope.summary(model, (2, 8), verbose=0, depth=depth)
+    rows = [row for row in found.summary_list if not row.is_recursive]
+    assert all(row.own_params >= 0 for row in rows)
+    every = model.named_parameters(remove_duplicate=False)
+    tied = sum(array.numel() for _, array in every) - sum(p.numel() for p in model.parameters())
+    assert sum(row.own_params for row in rows) == found.total_params + tied
+    notes = re.findall(r"^([\d,]+) tied parameters", str(found), re.MULTILINE)
+    assert notes == ([str(tied)] if tied else [])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_packed_params_of_a_quantized_module_are_in_its_row() -> None:
+    found = layerscope.summary(quantized(), (2, 8), verbose=0)
+    assert [row.num_params for row in found.summary_list] == [104, 72, 0, 32]
+    assert "(72)" in str(found)
+    assert found.total_params == 104
+    layerscope.summary(quantized(), (2, 8), verbose=2)
+    declared = layerscope.summary(quantized(), verbose=0)  # not run
+    assert (declared.total_params, declared.trainable_params) == (104, found.trainable_params)
+
+
+@pytest.mark.parametrize("like", ["cs231n", "netscope", "thop"])
+def test_a_convention_that_leaves_out_params_ties_none(like: str) -> None:
+    found = layerscope.summary(nn.Linear(8, 8), (2, 8), verbose=0, like=like)
+    assert "tied parameters are" not in str(found)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from layerscope import Builder, Graph, Node, Param, Tensor, analyze
 from layerscope.analysis.shapes import infer
 from layerscope.errors import GraphError, ShapeError, UnknownName, UsageError
 from layerscope.graph import attributes as at
 from layerscope.graph.edits import bind
-from layerscope.graph.types import Shape, Source
+from layerscope.graph.serialize import from_plain, to_plain
+from layerscope.graph.types import Autograd, Shape, Source
 from layerscope.ops import FREE, SPECS, Call, Ops
 from tests.brute.case import window
 
@@ -465,3 +468,23 @@ def test_figures_beyond_int64_are_exact() -> None:
 def test_inputs_beyond_int64_are_refused() -> None:
     with pytest.raises(GraphError, match=r"an axis of 9,223,372,036,854,775,808, expected at most"):
         Graph("g", (Tensor("data", (1, 2**63)),), (), ())
+
+
+def test_sets_are_serialized_in_order() -> None:
+    """Else the JSON of one model would differ from process to process."""
+    names = frozenset(f"layer{n}" for n in range(50))
+
+    def filled(struct: msgspec.Struct) -> dict[str, frozenset[str]]:
+        fields = struct.__struct_fields__
+        return {name: names for name in fields if isinstance(getattr(struct, name), frozenset)}
+
+    autograd = Autograd(training=False)
+    graph = Graph("g", (DATA,), (relu("a", "data"),), ("a",))
+    graph = replace(graph, autograd=replace(autograd, **filled(autograd)))
+    graph = replace(graph, **filled(graph))
+    plain = to_plain(graph)
+    for struct, values in ((graph, plain), (graph.autograd, plain["autograd"])):
+        assert struct is not None
+        for name in filled(struct):
+            assert values[name] == sorted(names), name
+    assert from_plain(plain) == graph

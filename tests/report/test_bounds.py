@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 import layerscope
 from layerscope import Builder, Graph, Report
+from layerscope.api import check
 from layerscope.cli import export as export_command
 from layerscope.cli import show as show_command
 from layerscope.escaping import markdown
@@ -18,6 +19,7 @@ from layerscope.export import FORMS, TARGETS
 from layerscope.export.footer import COMMENTS, MARKDOWN, facts, footer
 from layerscope.notations import NOTATIONS, notation
 from layerscope.notations import write as write_notation
+from layerscope.report.budgets import Budget, BudgetResults
 from layerscope.report.columns import COLUMNS
 
 NOTE = "weights of <b> & of _c_ are missing"
@@ -256,3 +258,48 @@ def test_figures_of_other_counters_of_a_known_network_are_no_bounds() -> None:
     found = layerscope.explain("lenet5")
     assert "≥" not in found.to_text()
     assert "lower_bounds" not in found.to_json()
+
+
+def results_of_odd() -> dict[str, Any]:
+    """Every result that is computed from a graph, of a graph with an unknown layer."""
+    graph = odd()
+    budget = Budget("odd", graph, {"macs": 10**9})
+    return {
+        "Comparison": layerscope.compare(graph, "lenet5"),
+        "Comparison, predicted": layerscope.compare(graph, "lenet5", on="a100"),
+        "Explanation": layerscope.explain(graph, counters=["fvcore"]),
+        "Prediction": layerscope.predict(graph, on="a100"),
+        "Fit": layerscope.fit(graph, 10**6),
+        "BudgetResults": BudgetResults((check(budget),)),
+    }
+
+
+@pytest.mark.parametrize(
+    "method", ["to_text", "to_markdown", "to_csv", "to_latex", "to_html", "to_pandas"]
+)
+@pytest.mark.parametrize("name", results_of_odd())
+def test_results_mark_their_bounds(name: str, method: str) -> None:
+    found = results_of_odd()[name]
+    printed = getattr(found, method)()
+    text = printed.to_string() if method == "to_pandas" else printed
+    if name == "Prediction" and method == "to_pandas":  # a row per layer, and no total
+        assert "?" in text
+        return
+    assert (r"$\geq$" if method == "to_latex" else "≥") in text
+
+
+def test_differences_from_a_bound_are_unknown() -> None:
+    found = layerscope.explain(odd(), counters=["fvcore"])
+    frame = found.to_pandas()
+    assert frame["macs"][0].startswith("≥")
+    assert frame["difference"][1] == "?"
+    assert "≥" in repr(found)
+    assert "macs" in json.loads(found.to_json())["lower_bounds"]
+    known = layerscope.explain("lenet5", counters=["fvcore"])
+    assert "≥" not in str(known)
+    assert "lower_bounds" not in json.loads(known.to_json())
+
+
+def test_the_peak_of_a_prediction_is_marked() -> None:
+    assert "memory ≥" in str(layerscope.predict(odd(), on="a100"))
+    assert "memory ≥" not in str(layerscope.predict("lenet5", on="a100"))

@@ -307,6 +307,21 @@ def test_the_fixture_passes_and_gives_the_report(layerscope_budget: Any) -> None
     layerscope_budget(mystery(), max_params="1k", allow_unknown=True)
 
 
+def test_the_fixture_limits_the_time(layerscope_budget: Any) -> None:
+    layerscope_budget("lenet5", max_time="1s", on="a100")
+    layerscope_budget("lenet5", max_time="100s", measure=True)
+    with pytest.raises(pytest.fail.Exception, match="time"):
+        layerscope_budget("lenet5", max_time="1ns", on="a100")
+    for options in (
+        {"max_time": "1s"},
+        {"max_params": "1M", "on": "a100"},
+        {"max_params": "1M", "measure": True},
+        {"max_time": "1s", "measure": True, "on": "a100"},
+    ):
+        with pytest.raises(UsageError):
+            layerscope_budget("lenet5", **options)
+
+
 def test_the_fixture_fails_with_the_same_text(layerscope_budget: Any) -> None:
     with pytest.raises(pytest.fail.Exception) as raised:
         layerscope_budget("resnet18", max_params="11M", input="3x64x64", dtype="fp16")

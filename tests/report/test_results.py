@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 import pytest
 
 import layerscope
+import layerscope.errors
 from layerscope.api import check
 from layerscope.report.budgets import Budget, BudgetResults
 from layerscope.report.results import Result, TableResult
@@ -147,7 +148,7 @@ def test_a_comparison_is_three_lines() -> None:
 
 def test_two_runs_are_compared_layer_by_layer() -> None:
     found = measured()
-    both = layerscope.compare(found, found)  # type: ignore[arg-type]
+    both = layerscope.compare(found, found)
     assert "time per layer" in str(both)
     assert "×1.00" in str(both)
     document = json.loads(both.to_json())
@@ -181,3 +182,35 @@ def test_numbers_stay_numbers_in_a_frame_with_blank_cells() -> None:
     assert list(frame["unknown"]) == [2, "?"]
     assert frame["whole"].dtype == "int64"
     assert list(frame["empty"]) == ["", ""]
+
+
+WRONG_VIEWS: dict[str, dict[str, object]] = {
+    "an unknown option": {"bogus": 1},
+    "rows": {"top": 0},
+    "rows below 0": {"top": -1},
+    "rows as text": {"top": "a"},
+    "columns as text": {"columns": "name"},
+    "a sort that is no name": {"sort": 5},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_VIEWS)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_wrong_view_is_refused(name: str, method: str, wrong: str) -> None:
+    """In every form of every result: no option is ignored."""
+    found = RESULTS[name]()
+    if method == "to_json" and name == "Report":
+        return  # it takes no options, as its signature says
+    with pytest.raises(layerscope.errors.UsageError):
+        getattr(found, method)(**WRONG_VIEWS[wrong])
+
+
+@pytest.mark.parametrize("name", ["Measurement", "Prediction"])
+def test_the_longest_layer_is_first_in_every_form(name: str) -> None:
+    found = RESULTS[name]()
+    for method in ("to_csv", "to_pandas", "to_text"):
+        assert str(getattr(found, method)(sort=True, top=1)) != str(getattr(found, method)())
+    frame = found.to_pandas(sort=True, top=2)  # type: ignore[attr-defined]
+    assert len(frame) == 2
+    assert list(frame["time_s"]) == sorted(frame["time_s"], reverse=True)

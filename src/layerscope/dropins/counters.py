@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layerscope.api import analyze
+from layerscope.errors import UnknownName, UsageError
 from layerscope.report.types import Layer, Report
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ def profile(model: torch.nn.Module, inputs: Sequence[object], **options: Any) ->
     With `like` they are the figures of that tool; without it the parameters include unused ones.
     Nothing is printed.
     """
+    if not isinstance(inputs, Sequence):
+        raise UsageError(f"inputs: a {type(inputs).__name__}, expected a tuple of arguments")
     options.pop("verbose", None)
     options.pop("custom_ops", None)
     report = analyze(model, input_data=tuple(inputs), **options)
@@ -56,7 +59,14 @@ class FlopCountAnalysis:
 
     def total(self, module: str = "") -> int:
         """Multiply-adds of the module with that path, or of the whole model."""
+        self._check_path(module)
         return self.by_module()[module]
+
+    def _check_path(self, module: str) -> None:
+        """Raise for a path that is not a module's: its count would be 0."""
+        paths = self.report.graph.modules
+        if module and module not in paths:
+            raise UnknownName("module", module, paths, f"; the model has {len(paths):,} modules")
 
     def by_module(self) -> Counter[str]:
         """Multiply-adds of every called module, including its submodules."""
@@ -77,17 +87,19 @@ class FlopCountAnalysis:
         return found
 
     def by_module_and_operator(self) -> dict[str, Counter[str]]:
-        """Multiply-adds of every module by op."""
+        """Multiply-adds of every module by op; ops without any are left out."""
         found: dict[str, Counter[str]] = {path: Counter() for path in self.report.graph.modules}
         for layer in self.report.layers:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
             for end in range(len(parts) + 1):
-                path = ".".join(parts[:end])
-                found.setdefault(path, Counter())[layer.op] += _figure_of_layer(layer)
+                counts = found.setdefault(".".join(parts[:end]), Counter())
+                if count := _figure_of_layer(layer):
+                    counts[layer.op] += count
         return found
 
     def unsupported_ops(self, module: str = "") -> Counter[str]:
         """Unknown operators, and how often each was called."""
+        self._check_path(module)
         prefix = f"{module}." if module else ""
         return Counter(
             layer.op

@@ -81,7 +81,7 @@ def module_rows(report: Report, log: ModuleLog) -> tuple[ModuleRow, ...]:
             around[len(parts) - 1 :] = [call.path]
         rows.append(details.row(call, tuple(layers), call.path in seen, True))
         seen.add(call.path)
-    return tuple(_summed(rows))
+    return tuple(_summed(rows, details))
 
 
 def _calls(layers: tuple[Layer, ...], records: tuple[LoggedCall, ...]) -> Calls:
@@ -122,7 +122,8 @@ class _Modules:
         self.parents = {path.rpartition(".")[0] for path in report.graph.modules if path}
         self.elements = _elements(report)
         self.params: dict[str, dict[str, str]] = {}  # module path -> storage -> path of the array
-        for name in log.arrays:
+        # packed arrays of quantized modules are found while the forward runs, so not in the log
+        for name in dict.fromkeys((*log.arrays, *self.elements)):
             storage = log.ties.get(name, name)
             if storage in self.elements:
                 parts = name.split(".")
@@ -175,20 +176,19 @@ def _elements(report: Report) -> dict[str, int]:
     return found
 
 
-def _summed(rows: list[ModuleRow]) -> Iterator[ModuleRow]:
-    """The rows with their index and what the rows below add up to."""
-    own_params = [0] * len(rows)
-    layers: list[tuple[Layer, ...]] = [()] * len(rows)
-    for at in range(len(rows) - 1, -1, -1):
-        row, below, every = rows[at], 0, list(rows[at].own)
+def _summed(rows: list[ModuleRow], details: _Modules) -> Iterator[ModuleRow]:
+    """The rows with their index, what the rows below add up to, and the parameters of no other."""
+    below: dict[str, set[str]] = {}  # module path -> storages of the modules in it that have rows
+    for path in {row.path for row in rows if row.path}:
+        below.setdefault(path.rpartition(".")[0], set()).update(details.params.get(path, ()))
+    counts: dict[int, int] = {}
+    for at, row in enumerate(rows):
+        every = list(row.own)
         for under in range(at + 1, len(rows)):
             if rows[under].depth <= row.depth:
                 break
             every += rows[under].own
-            below += 0 if rows[under].is_recursive else own_params[under]
-        own_params[at] = row.num_params - below
-        layers[at] = tuple(every)
-    counts: dict[int, int] = {}
-    for at, row in enumerate(rows):
+        own = details.params.get(row.path, {}).keys() - below.get(row.path, set())
+        own_params = sum([details.elements[each] for each in own])
         counts[row.depth] = counts.get(row.depth, 0) + 1
-        yield replace(row, depth_index=counts[row.depth], all=layers[at], own_params=own_params[at])
+        yield replace(row, depth_index=counts[row.depth], all=tuple(every), own_params=own_params)

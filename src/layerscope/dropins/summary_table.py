@@ -145,7 +145,8 @@ class Table:
             sign = "└─" if at == len(shown) - 1 else "├─"
             if "ascii_only" in self.settings:
                 sign = "+ "
-            found.append((name, {"kernel_size": str(sizes), "num_params": f"{sign}{count:,}"}))
+            text = NONE if shape is None else str(sizes)
+            found.append((name, {"kernel_size": text, "num_params": f"{sign}{count:,}"}))
         return found
 
     def _share(self, row: ModuleRow, whole: bool) -> str:
@@ -215,9 +216,9 @@ def _is_not_run(report: Report) -> bool:
 
 
 def _notes(report: Report, rows: tuple[ModuleRow, ...]) -> list[str]:
-    shown = sum([row.num_params if row.is_leaf_layer else max(row.own_params, 0)
+    shown = sum([row.num_params if row.is_leaf_layer else row.own_params
                  for row in rows if not row.is_recursive])  # fmt: skip
-    tied = shown - report.total_params
+    tied = shown - max([row.num_params for row in rows], default=0)
     lines = [report.stamp, str(report.coverage), *report.notes]
     if _is_not_run(report):
         lines = [f"layerscope {report.version} · {report.name} · no input", *report.notes]

@@ -20,6 +20,7 @@ from layerscope.escaping import html
 from layerscope.formats.torch.inputs import map_tensors
 from layerscope.formats.torch.module_log import ModuleLog, declared_graph
 from layerscope.report.columns import COLUMNS, OF_ARRAYS
+from layerscope.report.quantities import count_of
 from layerscope.report.types import Report
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Summary(Report, frozen=True, dict=True):
 
     @property
     def total_param_bytes(self) -> int:
-        """Bytes of all stored arrays."""
+        """Bytes of the parameters and buffers that the forward uses."""
         return self.totals.param_bytes
 
 
@@ -125,9 +126,9 @@ def summary(
         raise UsageError(
             f"verbose {verbose!r}, expected 0 (quiet), 1 (the table) or 2 (parameters)"
         )
-    if col_width < 1:
+    if count_of(col_width, "col_width") < 1:
         raise UsageError(f"col_width {col_width}, expected at least 1")
-    if depth is not None and depth < 0:
+    if depth is not None and count_of(depth, "depth") < 0:
         raise UsageError(f"depth {depth}, expected at least 0")
     has_input = input_size is not None or input_data is not None or "input" in options
     columns = _columns(col_names, has_input)
@@ -215,6 +216,7 @@ def _with_batch(sizes: Sizes | None, axis: int | None, data: object) -> Sizes | 
     """The sizes with a batch of 1 at an axis."""
     if axis is None:
         return sizes
+    axis = count_of(axis, "batch_dim")
     if sizes is None:
         given = "input_data has its batch" if data is not None else "no input_size is given"
         raise UsageError(f"batch_dim is for input_size, and {given}")
@@ -247,9 +249,13 @@ def _not_run(request: Request) -> Report:
     if request.options:
         raise UsageError(f"{next(iter(request.options))} needs input_size or input_data")
     torch, model = the_torch(), request.model
+    _check_module(torch, model)
+    return analyze(declared_graph(torch, model, request.log))
+
+
+def _check_module(torch: Any, model: object) -> None:
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
-    return analyze(declared_graph(torch, model, request.log))
 
 
 def _cached(request: Request, has_input: bool) -> tuple[Report, ModuleLog]:
@@ -257,6 +263,7 @@ def _cached(request: Request, has_input: bool) -> tuple[Report, ModuleLog]:
     from layerscope.formats.torch.capture import the_torch
 
     torch = the_torch()
+    _check_module(torch, request.model)
 
     def describe(tensor: Any) -> Any:
         return f"{tuple(tensor.shape)} {tensor.dtype}"

@@ -24,6 +24,7 @@ from layerscope.engines.cache import forget, keep, load
 from layerscope.errors import UsageError
 from layerscope.extras import need
 from layerscope.report.measurement import Level, Machine, Peak, Rate
+from layerscope.report.quantities import count_of
 
 if TYPE_CHECKING:
     from layerscope.engines import Array
@@ -45,7 +46,7 @@ def cores() -> int:
 
 def threads_of(requested: int | None) -> int:
     """Threads to run on: as many as requested, else one per CPU."""
-    if requested is not None and not 1 <= requested <= MOST_THREADS:
+    if requested is not None and not 1 <= count_of(requested, "--threads") <= MOST_THREADS:
         raise UsageError(f"--threads {requested}, expected 1 to {MOST_THREADS:,}")
     return cores() if requested is None else requested
 

@@ -24,7 +24,7 @@ from layerscope.graph.serialize import to_plain
 from layerscope.interrupts import acknowledge, scratch_folder
 from layerscope.report import Report
 from layerscope.report.measurement import Machine, Measurement, Run, Timer
-from layerscope.report.quantities import watts
+from layerscope.report.quantities import count_of, watts
 from layerscope.report.timed import timed
 from layerscope.version import __version__
 
@@ -54,7 +54,7 @@ class MeasureRequest(Struct, frozen=True):
                 raise UnknownName("engine", name, ENGINES, f"; known: {', '.join(ENGINES)}, all")
         if self.fusion not in FUSIONS:
             raise UnknownName("fusion", self.fusion, FUSIONS, f"; known: {', '.join(FUSIONS)}")
-        if not 1 <= self.runs <= MOST_RUNS:
+        if not 1 <= count_of(self.runs, "--runs") <= MOST_RUNS:
             raise UsageError(f"--runs {self.runs}, expected 1 to {MOST_RUNS:,}")
         threads = threads_of(self.threads)
         if self.power_w is not None:

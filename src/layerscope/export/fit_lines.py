@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from layerscope.analysis.training import Training
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.report.numbers import bytes_text
+from layerscope.report.numbers import at_least, bytes_text
 from layerscope.report.training import Fit, fit_line, training_line
 from layerscope.report.types import Report
 
@@ -30,26 +30,34 @@ class MemoryResults(Struct, frozen=True):
 
 def headline(found: Fit) -> str:
     """The largest batch in one line."""
-    most = "at most " if found.lower_bound else ""
+    most = "" if found.complete else "at most "
     return f"of batch {most}{found.batch} in {bytes_text(found.memory_bytes)}"
 
 
-def blocks(found: Fit, **view: object) -> Blocks:
+def blocks(found: Fit) -> Blocks:
     """The bytes of the largest batch that fits, and of the next larger one."""
     rows = [[named("batch"), Cell("bytes"), Cell("of memory")]]
     for batch, size in ((found.batch, found.bytes), (found.batch + 1, found.next_bytes)):
         if batch:
             share = size / found.memory_bytes
-            texts = (bytes_text(size), f"{share:.1%}")
-            values: tuple[float | str, ...] = (size, share)
-            if found.lower_bound:
-                texts = (f"≥{texts[0]}", f"≥{texts[1]}")
-                values = (f"≥{size}", f"≥{share}")
-            cells = [Cell(text, value=value) for text, value in zip(texts, values, strict=True)]
-            rows.append([Cell(str(batch), True, value=batch), *cells])
-    return [Grid(rows, names=("batch", "bytes", "share")), Lines([fit_line(found, "it")], "list")]
+            figures = [
+                _figure(found, size, bytes_text(size)),
+                _figure(found, share, f"{share:.1%}"),
+            ]
+            rows.append([Cell(str(batch), True, value=batch), *figures])
+    return [Grid(rows, names=("batch", "bytes", "share")), Lines([fit_line(found)], "list")]
 
 
-def write_json(found: Fit, **view: object) -> str:
+def _figure(found: Fit, value: float, text: str) -> Cell:
+    """Bytes or their share, with the sign of a lower bound."""
+    if found.complete:
+        return Cell(text, value=value)
+    return Cell(at_least(text, True), value=at_least(repr(value), True))
+
+
+def write_json(found: Fit) -> str:
     """The result as JSON."""
-    return json_text({"kind": "fit", "schema": 1, **to_builtins(found)})
+    fields = {name: getattr(found, name) for name in found.__struct_fields__}
+    if found.complete:
+        del fields["complete"]  # as in the JSON of a report
+    return json_text({"kind": "fit", "schema": 1, **fields})

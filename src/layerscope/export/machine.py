@@ -37,7 +37,7 @@ def blocks(machine: Machine, *, stamp: bool = True) -> Blocks:
     return [*found, Lines([f"{machine.cpu} · {machine.source}{when}"])] if stamp else found
 
 
-def write_json(machine: Machine, **view: object) -> str:
+def write_json(machine: Machine) -> str:
     """All limits as JSON; a data sheet has no threads, runs or medians."""
     fields: dict[str, object] = {n: getattr(machine, n) for n in machine.__struct_fields__}
     if not any(rate.runs for rate in _rates(machine)):

@@ -97,7 +97,7 @@ def _bounded(each: TimedRow) -> float | str | None:
     return f"{AT_LEAST.strip()}{each.cumulative!r}"
 
 
-def write_json(measurement: Measurement, **view: object) -> str:
+def write_json(measurement: Measurement) -> str:
     """The JSON text that `-o run.json` writes."""
     return write_run_json(measurement, measurement.report)
 

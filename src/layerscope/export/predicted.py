@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from msgspec import Struct
 
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.export.run_lines import AT_LEAST, AT_MOST, UNKNOWN, energy_lines, time_text
 from layerscope.report.measurement import Energy
-from layerscope.report.numbers import bytes_text
+from layerscope.report.numbers import at_least, bytes_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
 SCHEMA = 1
@@ -54,9 +56,7 @@ def blocks(
     found: Prediction, *, sort: bool = False, top: int | None = None, stamp: bool = True
 ) -> Blocks:
     """One row per layer, then the total, and what the prediction rests on."""
-    rows = list(found.rows)
-    if sort:  # unknown times first: they may be the longest
-        rows.sort(key=lambda row: -row.time_s if row.time_s is not None else float("-inf"))
+    rows = _ordered(found, sort)
     head = [
         named("layer"), named("kind", 3), Cell("time"), Cell("%"), Cell("cum %", drop=2),
         Cell("±", drop=1),
@@ -80,13 +80,19 @@ def blocks(
     return [Grid(table, totals=1, in_csv=False), Lines(lines_of(found, stamp=stamp))]
 
 
+def _ordered(found: Prediction, sort: bool) -> list[LayerGuess]:
+    """The rows, with `sort` the longest first; an unknown time may be the longest."""
+    if not sort:
+        return list(found.rows)
+    return sorted(found.rows, key=lambda row: -inf if row.time_s is None else -row.time_s)
+
+
 def csv_blocks(
     found: Prediction, *, sort: bool = False, top: int | None = None, stamp: bool = True
 ) -> Blocks:
-    """One row per layer with exact times, then the total."""
+    """One row per layer with exact times, then the total of all layers."""
     rows = [[named(name) for name in ("layer", "kind", "time_s", "error")]]
-    layers = sorted(found.rows, key=lambda row: -(row.time_s or 1e99)) if sort else found.rows
-    for row in layers[:top]:
+    for row in _ordered(found, sort)[:top]:
         figures = [Cell(UNKNOWN), Cell(UNKNOWN)]
         if row.time_s is not None and row.error is not None:
             figures = [Cell("", value=row.time_s), Cell("", value=round(row.error, 4))]
@@ -136,14 +142,15 @@ def lines_of(found: Prediction, *, stamp: bool = True) -> list[str]:
     )
     return [
         *lines,
-        f"Peak activation memory {bytes_text(found.peak_bytes)} without fusion.",
+        f"Peak activation memory {at_least(bytes_text(found.peak_bytes), found.peak_is_bound)} "
+        "without fusion.",
         *energy_lines(found.energy),
         *found.notes,
         *([last] if stamp else []),
     ]
 
 
-def write_json(found: Prediction, **view: object) -> str:
+def write_json(found: Prediction) -> str:
     """The prediction as JSON."""
     document = PredictionJson(
         kind="prediction",

@@ -16,11 +16,21 @@ from layerscope.graph.types import Graph
 def to_plain(graph: Graph) -> dict[str, Any]:
     """The graph as dicts and lists; attributes become a pair of class name and fields."""
     plain: dict[str, Any] = msgspec.to_builtins(graph)
+    _sort_sets(graph, plain)
+    if graph.autograd is not None:
+        _sort_sets(graph.autograd, plain["autograd"])
     for node, plain_node in zip(graph.nodes, plain["nodes"], strict=True):
         kind = type(node.attributes).__name__
         fields = plain_node["attributes"]
         plain_node["attributes"] = None if node.attributes is None else [kind, fields]
     return plain
+
+
+def _sort_sets(struct: msgspec.Struct, plain: dict[str, Any]) -> None:
+    """Sort what is a set: its order is another in every process, and JSON would differ."""
+    for name in struct.__struct_fields__:
+        if isinstance(getattr(struct, name), frozenset):
+            plain[name] = sorted(plain[name])
 
 
 def from_plain(plain: object) -> Graph:

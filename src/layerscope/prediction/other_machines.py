@@ -91,6 +91,7 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
         source=source,
         version=__version__,
         peak_bytes=report.memory.peak_bytes,
+        peak_is_bound="peak_activation_bytes" in report.lower_bounds,
         notes=tuple(notes),
         power_w=None if sheet.turbo or not sheet.watts else float(sheet.watts),
         floor_s=floors.total,

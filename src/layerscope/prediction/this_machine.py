@@ -55,6 +55,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
         source=f"{len(found.samples)} layers of micro-networks, {found.measured}",
         version=__version__,
         peak_bytes=report.memory.peak_bytes,
+        peak_is_bound="peak_activation_bytes" in report.lower_bounds,
         notes=tuple(notes),
         floor_s=floors.total,
     )

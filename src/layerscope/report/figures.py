@@ -71,7 +71,7 @@ class Answer(Struct, frozen=True):
 
 def parse_figure(text: str) -> PrintedFigure:
     """A figure such as 4.11G, 4.09, "8.2 GFLOPs" or 25.6M."""
-    match = FIGURE.fullmatch(text.strip())
+    match = FIGURE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise UsageError(
             f"--figure {shown(text)}: expected a number such as 4.11G, 4.09, 25.6M or '8.2 GFLOPs'"

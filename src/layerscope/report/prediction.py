@@ -39,6 +39,7 @@ class Prediction(TableResult, frozen=True):
     notes: tuple[str, ...] = ()
     power_w: float | None = None  # upper bound of the machine's data sheet
     floor_s: float = 0.0  # least time: operations at the peak, or weights from DRAM
+    peak_is_bound: bool = False  # memory of unknown layers is missing from the peak
 
     @property
     def unknown(self) -> dict[str, int]:

@@ -66,7 +66,10 @@ def table_text(report: Report, form: Form, view: ViewOptions, **options: object)
 
 def view_of(options: ViewOptions) -> object:
     """The options as export/ takes them."""
-    view: object = printer("table").TableView(
-        **{**options, "columns": tuple(options.get("columns", ()))}
-    )
+    from layerscope.report.view_options import checked
+
+    views = printer("table").TableView
+    known = dict(zip(views.__struct_fields__, views.__struct_defaults__, strict=True))
+    given = checked(options, known)
+    view: object = views(**{**given, "columns": tuple(given.get("columns", ()))})
     return view

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from layerscope.report.printing import printer
+from layerscope.report.view_options import checked
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,14 +38,16 @@ class Result(Struct, frozen=True):
 class TableResult(Result, frozen=True):
     """A result that is printed from blocks. Options of its methods choose rows and columns.
 
-    Its printer also has `blocks(result, **view)` and `write_json(result, **view)`.
+    Its printer also has `blocks(result, **view)` and `write_json(result, **view)`; the options of
+    each are its keyword arguments with defaults.
     """
 
     def blocks(self, form: str = "text", **view: Any) -> Any:
         """Tables and lines of a form: csv and data frames may have columns of their own."""
         found = self._printer()
         exact = form in ("csv", "frame") and hasattr(found, "csv_blocks")
-        return (found.csv_blocks if exact else found.blocks)(self, **view)
+        write = found.csv_blocks if exact else found.blocks
+        return write(self, **checked(view, write.__kwdefaults__ or {}))
 
     def _render(self, form: str, view: dict[str, Any], **options: object) -> str:
         text: str = printer("render").render(self.blocks(form, **view), form, **options)
@@ -78,7 +81,8 @@ class TableResult(Result, frozen=True):
 
     def to_json(self, **view: Any) -> str:
         """The result as JSON."""
-        text: str = self._printer().write_json(self, **view)
+        write = self._printer().write_json
+        text: str = write(self, **checked(view, write.__kwdefaults__ or {}))
         return text
 
     def to_pandas(self, **view: Any) -> DataFrame:

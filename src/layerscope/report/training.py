@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from layerscope.analysis.training import Training
-from layerscope.report.numbers import bytes_text
+from layerscope.report.numbers import at_least, bytes_text
 from layerscope.report.results import TableResult
 
 
@@ -35,7 +35,10 @@ def _kept_text(training: Training) -> str:
 
 
 class Fit(TableResult, frozen=True, omit_defaults=True):
-    """The largest batch that fits, and the bytes that it and the next one take."""
+    """The largest batch that fits, and the bytes that it and the next one take.
+
+    If it is not complete, the bytes are lower bounds, and no larger batch fits.
+    """
 
     printed_by: ClassVar[str] = "fit"
 
@@ -43,17 +46,19 @@ class Fit(TableResult, frozen=True, omit_defaults=True):
     bytes: int
     next_bytes: int
     memory_bytes: int
-    lower_bound: bool = False  # unknown layers are missing from the bytes: fewer may fit
+    complete: bool = True  # False if memory of some layers is unknown
 
 
-def fit_line(fit: Fit, what: str) -> str:
+def fit_line(fit: Fit, what: str = "") -> str:
     """The largest batch that fits, and the bytes of the next larger one."""
-    room, least = bytes_text(fit.memory_bytes), "at least " if fit.lower_bound else ""
-    takes, more = (f"{least}{bytes_text(size)}" for size in (fit.bytes, fit.next_bytes))
+    room = bytes_text(fit.memory_bytes)
+    sizes = (fit.bytes, fit.next_bytes)
+    size, next_size = [at_least(bytes_text(each), not fit.complete) for each in sizes]
     if fit.batch == 0:
-        return f"No batch fits in {room}: {what} of one takes {more}."
-    fits = "may fit" if fit.lower_bound else "fits"
+        return f"No batch fits in {room}: {what or 'a batch'} of one takes {next_size}."
+    largest = "is the largest that fits" if fit.complete else "is the largest that may fit"
+    unknown = "" if fit.complete else " Memory of unknown layers is not counted."
     return (
-        f"Batch {fit.batch} is the largest that {fits} in {room}: {what} takes {takes}, "
-        f"with one more {more}."
+        f"Batch {fit.batch} {largest} in {room}: {what or 'it'} takes {size}, with one more "
+        f"{next_size}.{unknown}"
     )

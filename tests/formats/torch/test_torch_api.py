@@ -129,6 +129,33 @@ def test_operators_can_be_taught(operator: Any) -> None:
     assert kinds.layers[-1].ops.add == 5
 
 
+WRONG_RULES: dict[str, Any] = {
+    "no dict": 5,
+    "no function": {"layerscope_test::twist": 5},
+    "below 0": {"layerscope_test::twist": lambda *_, **__: -7},
+    "no whole number": {"layerscope_test::twist": lambda *_, **__: 1.5},
+    "nothing": {"layerscope_test::twist": lambda *_, **__: None},
+    "text": {"layerscope_test::twist": lambda *_, **__: "7"},
+    "an unknown kind": {"layerscope_test::twist": lambda *_, **__: {"macs": 7}},
+    "a kind below 0": {"layerscope_test::twist": lambda *_, **__: {"add": -7}},
+}
+
+
+@pytest.mark.parametrize("name", WRONG_RULES)
+def test_a_wrong_rule_is_refused(operator: Any, name: str) -> None:
+    """Its count would be in the totals, or make them fail later."""
+    with pytest.raises(UsageError, match=r"rule"):
+        layerscope.summary(Twisted(operator), (2, 4), rules=WRONG_RULES[name], verbose=0)
+
+
+def test_a_rule_may_return_a_whole_float(operator: Any) -> None:
+    rules = {"layerscope_test::twist": lambda *_, **__: 7.0}
+    found = layerscope.summary(Twisted(operator), (2, 4), rules=rules, verbose=0)
+    counts = [layer.ops.mac for layer in found.layers if layer.op == "custom"]
+    assert counts == [7]
+    assert type(counts[0]) is int
+
+
 def test_formulas_of_pytorchs_counter_are_heeded(operator: Any) -> None:
     flop_counter = pytest.importorskip("torch.utils.flop_counter")
     flop_counter.register_flop_formula(operator)(lambda x, times, **told: 2 * 7 * times)

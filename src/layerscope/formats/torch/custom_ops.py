@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from layerscope.errors import UnknownName, UsageError
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.lowering import CallPlan, PlannedNode
 from layerscope.formats.torch.op_calls import OpCall
 from layerscope.formats.torch.torch_types import Arg, Args, Kwargs, Result
 from layerscope.graph.attributes import CustomCost, Opaque
 from layerscope.graph.types import Shape, Source
+from layerscope.ops.spec import Ops
 from layerscope.ops.torch_strides import dense
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+KINDS = Ops.__struct_fields__
 
 # counts the operations of a call, given its arguments and results
 CallRule = Callable[[Args, Kwargs, Result], Any]
@@ -48,7 +53,7 @@ def custom_plan(
     listed = list(outs) if many else [outs]
     metas = tuple([run.tracker.meta(out) for out in listed])
     shapes = tuple([meta.shape for meta in metas])
-    counts = _by_kind(rule(call.args, call.kwargs, outs))
+    counts = _by_kind(call.info.full, rule(call.args, call.kwargs, outs))
     cost = CustomCost(shapes, tuple([meta.name for meta in metas]), **counts)
     inputs = tuple(range(len(call.given)))
     node = PlannedNode("custom", inputs, cost, (), len(metas), call.info.source)
@@ -56,9 +61,23 @@ def custom_plan(
     return CallPlan((node,), results, metas, tuple if many else None), listed
 
 
-def _by_kind(counts: Any) -> Mapping[str, Any]:
+def _by_kind(op: str, counts: Any) -> dict[str, Any]:
     """Operation counts by kind; a bare number counts multiply-adds."""
-    return counts if isinstance(counts, Mapping) else {"mac": counts}
+    given = counts if isinstance(counts, Mapping) else {"mac": counts}
+    for kind in given:
+        if kind not in KINDS:
+            known = f"; choose from {', '.join(KINDS)}"
+            raise UnknownName(f"kind of operation, by the rule for {op},", str(kind), KINDS, known)
+    return {kind: _count(op, value) for kind, value in given.items()}
+
+
+def _count(op: str, value: Any) -> int:
+    """A count that a rule returned; a float is one if it is a whole number."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < 0:
+        raise UsageError(f"the rule for {op} returned {value!r}, expected a whole number from 0")
+    return index(value)
 
 
 def _shapes(run: Capture, arg: Arg) -> Arg:
@@ -87,7 +106,7 @@ def unknown_tensor(run: Capture, name: str, x: Tensor, shape: Shape | None = Non
     opaque = Opaque((meta.shape,), (meta.name,))
     node = PlannedNode(name, (0,), opaque, (), 1, Source(op=name))
     if name in run.rules:
-        counts = _by_kind(run.rules[name](traced.meta.shape, out_shape=meta.shape))
+        counts = _by_kind(name, run.rules[name](traced.meta.shape, out_shape=meta.shape))
         cost = CustomCost((meta.shape,), (meta.name,), **counts)
         node = PlannedNode("custom", (0,), cost, (), 1, Source(op=name))
     [out_name] = tracker.emit(CallPlan((node,), ((0, 0),), (meta,)), [traced])

@@ -56,6 +56,10 @@ def graph_of(
         model, mode = model.model, model.mode
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"a {type(model).__name__}, expected a torch.nn.Module")
+    if not isinstance(rules or {}, Mapping) or not all(map(callable, (rules or {}).values())):
+        raise UsageError("rules: expected a dict of functions by the names of operators")
+    if input_size is not None and input is not None:
+        raise UsageError("input cannot be combined with input_size, which is the same")
     sizes = input_size if input_size is not None else input
     if (sizes is None) == (input_data is None):
         raise UsageError(

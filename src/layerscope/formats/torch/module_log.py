@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.fast_paths import fast_paths
 from layerscope.formats.torch.lazy import is_lazy
 from layerscope.formats.torch.module_table import ModuleInfo, ModuleTable, class_name
+from layerscope.formats.torch.packed import Packs
 from layerscope.formats.torch.torch_types import Arg, Torch
 from layerscope.graph.types import Graph, Node, Param, Role, Shape, Tensor
 
@@ -120,6 +121,7 @@ def declared_graph(torch: Torch, model: Module, log: ModuleLog) -> Graph:
             f"{name}: lazy modules have no parameters before a forward; give input_size or "
             "input_data"
         )
+    Packs(torch, modules, table, nullcontext).find()
     log.fill(modules, [CallRecord(info, 0, 0) for info in modules.values()])
     owners: dict[str, list[Param]] = {}
     for path, array in table.tensors.items():
