@@ -201,3 +201,26 @@ def test_a_module_whose_print_fails() -> None:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
     assert "Shy" in layerscope.summary(nn.Sequential(Shy()), (2, 4), verbose=0).graph.modules["0"]
+
+
+class Masked(nn.Module):  # type: ignore[misc]
+    def forward(self, ids: Any, mask: Any) -> Any:
+        return torch.where(mask, ids, ids)
+
+
+SIZES = {"ids": (1, 7), "mask": (1, 7)}
+
+
+@pytest.mark.parametrize(
+    "dtypes", [[torch.int64, torch.bool], {"ids": "int64", "mask": "bool"}, ("int64", np.bool_)]
+)
+def test_dtypes_of_named_inputs(dtypes: Any) -> None:
+    """A list has one for each of them, in order."""
+    report = layerscope.analyze(Masked(), input_size=SIZES, dtypes=dtypes)
+    assert [tensor.dtype for tensor in report.inputs] == ["int64", "bool"]
+
+
+@pytest.mark.parametrize("dtypes", [[torch.int64], [torch.int64] * 3, {"id": torch.int64}])
+def test_dtypes_of_other_inputs_are_refused(dtypes: Any) -> None:
+    with pytest.raises(UsageError):
+        layerscope.analyze(Masked(), input_size=SIZES, dtypes=dtypes)

@@ -9,7 +9,7 @@ from operator import index
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from layerscope.errors import UsageError
+from layerscope.errors import UnknownName, UsageError
 from layerscope.formats.torch.dtypes import torch_dtype
 
 if TYPE_CHECKING:
@@ -26,20 +26,33 @@ def from_sizes(
     if hasattr(sizes, "tolist"):  # a NumPy array
         sizes = sizes.tolist()
     if isinstance(sizes, Mapping):
-        kinds = dtypes if isinstance(dtypes, Mapping) else dict.fromkeys(sizes, dtypes)
-        return {name: _empty(torch, size, _first(kinds.get(name))) for name, size in sizes.items()}
+        kinds = _by_name(dtypes, sizes)
+        return {name: _empty(torch, size, kinds.get(name)) for name, size in sizes.items()}
     if not isinstance(sizes, Sequence) or isinstance(sizes, str) or not sizes:
         raise UsageError(f"input_size {sizes!r}, expected sizes such as (1, 3, 224, 224)")
     many = isinstance(sizes[0], Sequence)
     listed = list(sizes) if many else [sizes]
-    given = list(dtypes) if isinstance(dtypes, (list, tuple)) else [dtypes] * len(listed)
-    if len(given) != len(listed):
-        raise UsageError(f"{len(given)} dtypes for {len(listed)} inputs")
+    given = _in_order(dtypes, len(listed))
     return tuple(_empty(torch, size, kind) for size, kind in zip(listed, given, strict=True))
 
 
-def _first(kind: object) -> object:
-    return kind[0] if isinstance(kind, (list, tuple)) else kind
+def _in_order(dtypes: object, count: int) -> list[object]:
+    """One dtype for each input."""
+    given = list(dtypes) if isinstance(dtypes, (list, tuple)) else [dtypes] * count
+    if len(given) != count:
+        raise UsageError(f"{len(given)} dtypes for {count} inputs")
+    return given
+
+
+def _by_name(dtypes: object, names: Iterable[str]) -> Mapping[str, object]:
+    """The dtypes of named inputs; a list has them in the order of the names."""
+    names = list(names)
+    if not isinstance(dtypes, Mapping):
+        return dict(zip(names, _in_order(dtypes, len(names)), strict=True))
+    for name in dtypes:
+        if name not in names:
+            raise UnknownName("input", name, names, f"; the sizes are of {', '.join(names)}")
+    return dtypes
 
 
 def _empty(torch: ModuleType, size: Iterable[SupportsIndex], dtype: object) -> Tensor:
