@@ -75,12 +75,14 @@ def csv_blocks(
 
 def _exact_row(run: Run, each: TimedRow) -> list[Cell]:
     row, gemm, roof = each.row, each.gemm, each.roof
-    unknown = UNKNOWN if row.time_s is None or not each.known else ""
+    unknown = UNKNOWN if row.time_s is None or not each.is_complete else ""
     counted: tuple[float | str | None, ...] = ("",) * 5  # of a row that is no layer
     if row.kind == "layer":
         intensity = each.intensity if each.moved_bytes else ""
         rates = (giga(each.flops_s), giga(each.bytes_s))
-        counted = (each.flops, each.moved_bytes, *rates, intensity) if each.known else (None,) * 5
+        counted = (
+            (each.flops, each.moved_bytes, *rates, intensity) if each.is_complete else (None,) * 5
+        )
     values = (
         run.engine, run.fusion, row.name, row.kind, each.op, " ".join(row.layers),
         row.time_s, row.min_s, row.median_s, each.share, _bounded(each), *counted,
@@ -116,7 +118,7 @@ def _cells(rows: list[TimedRow], run: Run, top: int | None) -> list[list[Cell]]:
         table.append([named(more), named(""), Cell(sign + time_text(rest)), Cell(share), *blank])
     flops = sum(each.flops for each in rows)
     moved = sum(each.moved_bytes for each in rows)
-    least = "" if all(each.known for each in rows) else AT_LEAST
+    least = "" if all(each.is_complete for each in rows) else AT_LEAST
     ratio = ratio_text(Fraction(flops, moved)) if moved else ""
     table.append(
         [
@@ -137,7 +139,7 @@ def _row(each: TimedRow) -> list[Cell]:
     if gemm and gemm.count > 1:
         product += f" × {gemm.count}"
     layer = each.row.kind == "layer"
-    unknown = UNKNOWN if each.row.time_s is None or not each.known else ""
+    unknown = UNKNOWN if each.row.time_s is None or not each.is_complete else ""
     intensity = ratio_text(Fraction(each.intensity)) if layer and each.moved_bytes else ""
     return [
         named(each.row.name),
@@ -147,7 +149,7 @@ def _row(each: TimedRow) -> list[Cell]:
         Cell(_cumulative(each)),
         Cell(rate_text(each.flops_s) if layer else ""),
         Cell(rate_text(each.bytes_s) if layer else ""),
-        Cell(intensity if each.known else UNKNOWN),
+        Cell(intensity if each.is_complete else UNKNOWN),
         Cell(product),
         named(each.roof.name if each.roof else unknown),
         Cell(f"{each.roof.share:.0%}" if each.roof else unknown),

@@ -110,8 +110,8 @@ def _layer(name: str, each: TimedRow, report: Report, *, main: bool) -> LayerTim
         return LayerTimeJson(name, op, None, None, each.main, 0, 0, None, None, None, None, None)
     return LayerTimeJson(
         name, op, each.row.time_s, each.share, None,
-        each.flops if each.known else None, each.moved_bytes if each.known else None,
-        giga(each.flops_s), giga(each.bytes_s), each.intensity if each.known else None,
+        each.flops if each.is_complete else None, each.moved_bytes if each.is_complete else None,
+        giga(each.flops_s), giga(each.bytes_s), each.intensity if each.is_complete else None,
         each.roof.name if each.roof else None, each.roof.share if each.roof else None,
     )  # fmt: skip
 

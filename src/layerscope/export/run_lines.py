@@ -163,7 +163,7 @@ def peak_lines(
         return []
     rate = 2 * macs / run.timing.end_to_end_s
     share = rate / peak.flops.best
-    least = "" if all(each.known for each in rows) else "at least "
+    least = "" if all(each.is_complete for each in rows) else "at least "
     lines = [
         f"Matrix products run at {least}{short_text(int(rate))}FLOP/s, {share:.0%} of the peak of "
         f"{short_text(int(peak.flops.best))}FLOP/s measured for {peak.dtype} on "
@@ -188,7 +188,7 @@ def peak_lines(
 def _why(each: TimedRow) -> str:
     if each.row.kind != "layer":
         return each.row.kind
-    if not each.known:
+    if not each.is_complete:
         return "figures unknown"
     if not each.macs:
         return "no matrix products"

@@ -69,7 +69,7 @@ def view_of(options: ViewOptions) -> object:
     from layerscope.report.view_options import checked
 
     views = printer("table").TableView
-    known = dict(zip(views.__struct_fields__, views.__struct_defaults__, strict=True))
-    given = checked(options, known)
+    defaults = dict(zip(views.__struct_fields__, views.__struct_defaults__, strict=True))
+    given = checked(options, defaults)
     view: object = views(**{**given, "columns": tuple(given.get("columns", ()))})
     return view

@@ -37,7 +37,7 @@ class TimedRow(Struct, frozen=True):
     cumulative: float | None
     roof: Roof | None
     bound: bool = False  # `cumulative` lacks unknown times, so it is a lower bound
-    known: bool = True  # False: the figures lack an unknown layer
+    is_complete: bool = True  # False: the figures lack an unknown layer
 
     @property
     def moved_bytes(self) -> int:
@@ -47,12 +47,12 @@ class TimedRow(Struct, frozen=True):
     @property
     def flops_s(self) -> float | None:
         """FLOPs per second."""
-        return _per_second(self.flops, self.row.time_s) if self.known else None
+        return _per_second(self.flops, self.row.time_s) if self.is_complete else None
 
     @property
     def bytes_s(self) -> float | None:
         """Bytes per second."""
-        return _per_second(self.moved_bytes, self.row.time_s) if self.known else None
+        return _per_second(self.moved_bytes, self.row.time_s) if self.is_complete else None
 
     @property
     def intensity(self) -> float:
@@ -99,9 +99,15 @@ def timed(
         moved = moved_by(layers, report, readers)
         main = max(layers, key=lambda layer: layer.cost.ops.flops, default=None)
         macs = sum(layer.cost.ops.mac for layer in layers)
-        known = not any(layer.lacks_figures for layer in layers)
+        is_complete = not any(layer.lacks_figures for layer in layers)
         roof = None
-        if roofline is not None and layers and known and row.time_s is not None and row.time_s > 0:
+        if (
+            roofline is not None
+            and layers
+            and is_complete
+            and row.time_s is not None
+            and row.time_s > 0
+        ):
             roof = roofline.roof(macs, moved, row.time_s)
         found.append(
             TimedRow(
@@ -118,7 +124,7 @@ def timed(
                 elapsed / whole if whole and row.time_s is not None else None,
                 roof,
                 unknown,
-                known,
+                is_complete,
             )
         )
     return found

@@ -11,20 +11,20 @@ from layerscope.report.quantities import count_of, shown
 LEAST = {"top": 1, "depth": 0}  # of options that are whole numbers, or None
 
 
-def checked(view: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a view; `known` has the default of each one that applies."""
+def checked(view: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a view; `defaults` has the default of each one that applies."""
     for name, value in view.items():
-        if name not in known:
-            choices = f"choose from {', '.join(known)}" if known else "there is none here"
-            raise UnknownName("option", name, known, f"; {choices}")
+        if name not in defaults:
+            choices = f"choose from {', '.join(defaults)}" if defaults else "there is none here"
+            raise UnknownName("option", name, defaults, f"; {choices}")
         if name in LEAST:
             if value is not None and count_of(value, name) < LEAST[name]:
                 raise UsageError(f"--{name} {value}, expected at least {LEAST[name]}")
         elif name == "columns":
             _check_names(value)
-        elif isinstance(known[name], bool) and not isinstance(value, bool):
+        elif isinstance(defaults[name], bool) and not isinstance(value, bool):
             raise UsageError(f"{name} {shown(value)}: expected True or False")
-        elif isinstance(known[name], str) and not isinstance(value, str):
+        elif isinstance(defaults[name], str) and not isinstance(value, str):
             raise UsageError(f"{name} {shown(value)}: expected a name")
     return dict(view)
 

@@ -66,8 +66,10 @@ def _by_kind(op: str, counts: Any) -> dict[str, Any]:
     given = counts if isinstance(counts, Mapping) else {"mac": counts}
     for kind in given:
         if kind not in KINDS:
-            known = f"; choose from {', '.join(KINDS)}"
-            raise UnknownName(f"kind of operation, by the rule for {op},", str(kind), KINDS, known)
+            choices = f"; choose from {', '.join(KINDS)}"
+            raise UnknownName(
+                f"kind of operation, by the rule for {op},", str(kind), KINDS, choices
+            )
     return {kind: _count(op, value) for kind, value in given.items()}
 
 
