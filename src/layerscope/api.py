@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
 Input = Sequence[int] | str | Mapping[str, Sequence[int] | str]  # (1, 3, 224, 224), "3x224x224"
 
 
-def load(network: str, **options: Any) -> Graph:
+def load(network: str | PathLike[str], **options: Any) -> Graph:
     """The graph of a zoo network or a file.
 
     Options of the readers: `phase`, `proposals`, `weights`, `keep_going`, `inputs`, `dims`,
     `batch`.
     """
+    if isinstance(network, PathLike):
+        network = fspath(network)
     if not isinstance(network, str):
         raise UsageError(f"a {type(network).__name__}, expected the name of a network or file")
     return _load(network, options)
@@ -99,7 +102,7 @@ def check_weights(graph: Graph, path: str) -> Graph:
 
 
 def analyze(
-    network: str | Graph | torch.nn.Module | NamedModel,
+    network: str | PathLike[str] | Graph | torch.nn.Module | NamedModel,
     *,
     input: Input | None = None,
     batch: int | None = None,
@@ -124,6 +127,8 @@ def analyze(
       `real` for a module.
 
     """
+    if isinstance(network, PathLike):
+        network = fspath(network)
     if tokens is not None and decode is not None:
         raise UsageError("tokens cannot be combined with decode, which reads one token")
     numbers = {"batch": batch, "tokens": tokens, "decode": decode}
@@ -387,7 +392,7 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
     if isinstance(network, Report):
         return network, None
     if isinstance(network, Measurement):
-        return network.report, NetworkTime.of_run(network.runs[0])
+        return network.report, NetworkTime.of_measurement(network)
     if isinstance(network, (str, Graph)):
         _check_input_option(network, options)
     is_a_file = isinstance(network, str) and looks_like_a_file(network)

@@ -84,3 +84,14 @@ def test_no_pickle_is_run(tmp_path: Path) -> None:
         FormatError, match=r"a pickle of other values, expected a file of torch\.save"
     ):
         layerscope.analyze(str(path))
+
+
+def test_a_path_object_is_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    from layerscope.cli import run
+
+    assert run(["export", "lenet5", "--zero-weights", "-o", str(path)]) == 0
+    assert layerscope.analyze(path).totals == layerscope.analyze(str(path)).totals
+    assert layerscope.load(path) == layerscope.load(str(path))
+    with pytest.raises(layerscope.LayerscopeError, match=r"missing\.onnx"):
+        layerscope.analyze(tmp_path / "missing.onnx")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.report.measurement import Energy, Machine, Measurement, Run, total_s
-from layerscope.report.numbers import bytes_text, short_text
+from layerscope.report.numbers import bytes_text, counted, short_text
 from layerscope.report.timed import TimedRow, threads_of
 from layerscope.report.types import Report
 
@@ -30,8 +30,8 @@ def _conditions(run: Run) -> str:
     """Engine, threads, runs and contention of a run; what is not known is named."""
     runs, busy = len(run.timing.runs_s), run.timing.contention
     facts = {
-        "threads": f"{run.threads} threads" if run.threads is not None else "",
-        "runs": f"{runs} runs" if runs else "",
+        "threads": counted(run.threads, "thread") if run.threads is not None else "",
+        "runs": counted(runs, "run") if runs else "",
         "contention": f"contention {busy:.2f}" if busy is not None else "",
     }
     stated = [f"{run.engine} {run.engine_version}".strip(), *filter(None, facts.values())]

@@ -23,7 +23,7 @@ from layerscope.plot.svg import (
 from layerscope.plot.text_width import shortened, text_width
 from layerscope.report import Report
 from layerscope.report.measurement import LayerTime, Measurement, Run, total_s
-from layerscope.report.numbers import at_least, bytes_text, percent_text
+from layerscope.report.numbers import at_least, bytes_text, counted, percent_text
 
 MOST = 25  # bars
 ROW = 19  # pixels of a bar and the room around it
@@ -117,11 +117,6 @@ def activation_bars(report: Report) -> str:
     whole = at_least(bytes_text(total), "activations" in report.lower_bounds)
     title = f"{report.name}, batch {report.batch}: activations, {whole} in all"
     return _bars(Header(title, notes), BYTES, bars, left_out)
-
-
-def counted(count: int, what: str) -> str:
-    """A count and its noun, in the plural unless it is one."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def share_text(share: Fraction) -> str:

@@ -9,11 +9,11 @@ from math import fsum, sqrt
 from msgspec import Struct
 
 from layerscope.errors import UsageError
-from layerscope.plot.pictures import counted, run_notes, run_title, seconds_text, share_text
+from layerscope.plot.pictures import run_notes, run_title, seconds_text, share_text
 from layerscope.plot.svg import COLOURS, LINES, Canvas, Header, Key, PlotAxis
 from layerscope.report import Layer, Report
 from layerscope.report.measurement import STORED_AS, Level, Machine, Measurement, Peak, total_s
-from layerscope.report.numbers import PREFIXES, rate_text
+from layerscope.report.numbers import PREFIXES, counted, rate_text
 from layerscope.report.timed import threads_of, timed
 
 DASHES = {"L2": "2 3", "L3": "8 3 2 3", "DRAM": "6 4"}

@@ -13,7 +13,8 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.report.align import Item, Pairs, align
-from layerscope.report.measurement import Run, total_s
+from layerscope.report.measurement import Measurement, Run, total_s
+from layerscope.report.numbers import counted
 from layerscope.report.prediction import Prediction
 from layerscope.report.results import TableResult
 from layerscope.report.tree import is_idle
@@ -104,12 +105,22 @@ class NetworkTime(Struct, frozen=True):
         whole, count, busy = run.timing.end_to_end_s, len(run.timing.runs_s), run.timing.contention
         parts = [f"{run.engine} {run.engine_version}".strip()]
         parts += [] if run.threads is None else [f"{run.threads} threads"]
-        parts += [f"median of {count} runs"] if count else []
+        parts += [f"median of {counted(count, 'run')}"] if count else []
         parts += [] if busy is None else [f"contention {busy:.2f}"]
         bound = whole is None or not run.complete
         return cls(
             total_s(run.rows) if whole is None else whole, bound, ", ".join(parts), run.times
         )
+
+    @classmethod
+    def of_measurement(cls, found: Measurement) -> NetworkTime:
+        """The time of the first run; the source says how many others there are."""
+        time = cls.of_run(found.runs[0])
+        others = len(found.runs) - 1
+        if not others:
+            return time
+        more = f"{time.source}; the first of {others + 1} runs in the file"
+        return cls(time.total_s, time.is_lower_bound, more, time.layers)
 
     @classmethod
     def of_prediction(cls, found: Prediction) -> NetworkTime:

@@ -101,3 +101,8 @@ def cell_text(value: CellValue, kind: str, *, short: bool = False) -> str:
     else:
         text = short_text(value) if short else exact_text(value)
     return at_least(text, isinstance(value, AtLeast))
+
+
+def counted(count: int, what: str) -> str:
+    """A count and its noun, in the plural unless it is one."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
