@@ -31,7 +31,6 @@ def reports(onnx: str) -> dict[str, Callable[[], int]]:
     from tests.conventions.peers.models import the_torchvision
 
     from layerscope import analyze
-    from layerscope.dropins import summary
 
     models = the_torchvision().models
     image = torch.zeros(1, 3, 224, 224)
@@ -44,7 +43,7 @@ def reports(onnx: str) -> dict[str, Callable[[], int]]:
     chain, map16 = torch.nn.Sequential(*layers).eval(), torch.zeros(1, 16, 16, 16)
 
     def live(net: torch.nn.Module, x: torch.Tensor) -> Callable[[], int]:
-        return lambda: summary(net, input_data=(x,), verbose=0).total_macs
+        return lambda: analyze(net, input_data=(x,)).total_macs
 
     found = {name: live(net, image) for name, net in nets.items()}
     found["chain1000"] = live(chain, map16)
