@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import tempfile
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -239,7 +240,12 @@ def fuzz_budget(data: bytes) -> None:
     report = _report()
 
     def read(path: str) -> None:
-        for each in budget_file.read(Path(path)).values():
+        found = budget_file.read(Path(path))
+        tables = tomllib.loads(data.decode())["tool"]["layerscope"]["budgets"]
+        for name, each in found.items():
+            table = tables[name]
+            for key in ("batch", "dtype", "tokens", "decode"):  # what the file says is not dropped
+                assert getattr(each, key) == table.get(key), (key, table)
             numbers = [*each.limits.values(), each.batch or 0]
             assert all(abs(number) <= MOST_SIZE for number in numbers), each
             assert all(size > 0 for size in each.reading.get("dims", {}).values()), each
