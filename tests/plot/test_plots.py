@@ -290,3 +290,11 @@ def test_the_command_takes_the_measured_roofs_or_a_data_sheet(
 def test_wrong_arguments_of_the_command(args: list[str], said: str, capsys: Captured) -> None:
     assert run(["plot", "lenet5", *args]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_roofline_names_its_machine() -> None:
+    report = analyze("lenet5")
+    roofs = roofline.roofs_of(machine_of("a100"), report.float_dtype, 1)
+    words = words_of(roofline.attainable_roofline(report, roofs))
+    assert "Roofs of NVIDIA A100 SXM 80 GB, data sheet." in words
+    assert "DrawnRoofs" not in words

@@ -171,7 +171,7 @@ def _used(report: Report, roofs: DrawnRoofs) -> set[str]:
 def _source(roofs: DrawnRoofs) -> str:
     machine = roofs.machine
     when = f" {machine.measured[:10]}" if machine.measured else ""
-    return f"DrawnRoofs of {machine.cpu}, {machine.source}{when}"
+    return f"Roofs of {machine.cpu}, {machine.source}{when}"
 
 
 def _left_out(idle: int, unknown: int) -> str:
