@@ -1,0 +1,1 @@
+"""Tables in documents: where they stand, what their headings mean, and the figures of their cells."""
