@@ -14,7 +14,9 @@ from msgspec import Struct
 
 from layerscope.documents.formulas import LENGTH, FormulaError, has_sign, value
 
-Rule = Literal["round", "cut"]
+# `figures`: zeros at the end of a whole number are not significant, 800K may be 802,816
+Rule = Literal["round", "cut", "round figures", "cut figures"]
+RULES: tuple[Rule, ...] = ("round", "cut", "round figures", "cut figures")
 
 LONGEST = 40  # digits of a number
 EXPONENT = 60
@@ -36,7 +38,7 @@ MARKUP = (
     (re.compile(r"(?i)</?(?:b|i|u|strong|em|code|sup|sub|span|font)\b[^>]*>"), ""),
     (re.compile(r"\\(?:mathbf|textbf|mathrm|text|bf|rm)\b|[`$]|\*\*|__"), ""),
     (re.compile(r"\\[,;!: ]|&nbsp;|\u00a0|\u2009|\u202f"), " "),
-    (re.compile(r"\\%"), "%"),
+    (re.compile(r"\\([%*_#&~])"), r"\1"),
     (re.compile(r"\{,\}"), ","),
 )
 ABOUT = re.compile(r"^(?:~=|~|≈|≃|about\b|approx\.?|ca\.|约)\s*")
@@ -73,7 +75,10 @@ class Figure(Struct, frozen=True):
     def interval(self, base: int = 1000, rule: Rule = "round") -> tuple[Fraction, Fraction]:
         """What the figure may stand for, from the first to before the second."""
         step = self.step_of(base) / 10**self.decimals
-        low = self.value(base) - (step / 2 if rule == "round" else 0)
+        if rule.endswith("figures") and not self.decimals and self.mantissa:
+            digits = str(self.mantissa.numerator)
+            step *= 10 ** (len(digits) - len(digits.rstrip("0")))
+        low = self.value(base) - (step / 2 if rule.startswith("round") else 0)
         return low, low + step
 
     def stands_for(self, number: Fraction | int, base: int = 1000, rule: Rule = "round") -> bool:
@@ -82,7 +87,7 @@ class Figure(Struct, frozen=True):
         if self.about:
             step = high - low
             low, high = low - step, high + step
-        return low <= number < high or (rule == "round" and number == high)
+        return low <= number < high or (rule.startswith("round") and number == high)
 
 
 def plain(text: str) -> str:

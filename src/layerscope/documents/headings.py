@@ -14,6 +14,7 @@ Meaning = Literal[
     "out_w", "bias", "params", "weights", "param_shape", "memory", "activations", "macs", "flops",
     "madds", "ops", "comparisons", "field", "jump", "offset", "share", "time", "connected", "description",
     "trainable", "model", "resolution", "read", "written", "traffic", "effective_padding", "intensity",
+    "additions", "divisions", "exponentials",
 ]  # fmt: skip
 
 SPELLINGS: dict[Meaning, tuple[str, ...]] = {

@@ -1,0 +1,120 @@
+"""The convention of a column: the rules, unit and rounding that explain most of its cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+from msgspec import Struct
+
+from layerscope.audit.kinds import Kind
+from layerscope.audit.rules import Rule, factors, rules
+from layerscope.audit.sheet import Claim
+from layerscope.audit.structure import Layer
+from layerscope.documents.figures import RULES, Figure
+from layerscope.documents.figures import Rule as Rounding
+from layerscope.documents.headings import Heading, Meaning
+
+SAMPLE = 400  # rows by which a convention is chosen
+
+
+class Convention(Struct, frozen=True):
+    """How the figures of a column are counted and written."""
+
+    heading: Heading
+    meaning: Meaning
+    by_kind: dict[Kind, Rule]
+    factor: int = 1
+    batch: int = 1
+    base: int = 1000
+    rounding: Rounding = "round"
+    explained: int = 0
+    of: int = 0
+
+    def count(self, layer: Layer) -> Fraction | None:
+        """The figure of a layer by this convention, in the unit of the heading."""
+        rule = self.by_kind.get(layer.kind)
+        found = rule.count(layer) if rule else None
+        if found is None:
+            return None
+        return Fraction(found) * self.factor * self.batch / self.heading.scale
+
+    def explains(self, figure: Figure, number: Fraction) -> bool:
+        """Whether a figure is how this convention prints a number."""
+        return figure.stands_for(number, self.base, self.rounding)
+
+    def text(self) -> str:
+        """The convention in words."""
+        kinds: dict[str, list[str]] = {}
+        for kind, rule in self.by_kind.items():
+            kinds.setdefault(rule.says, []).append(kind.replace("_", " "))
+        parts = [f"{says} ({', '.join(names)})" for says, names in kinds.items() if says != "none"]
+        times = f" x {self.factor}" if self.factor != 1 else ""
+        batch = f" x batch {self.batch}" if self.batch != 1 else ""
+        unit = f", K by {self.base}" if self.base != 1000 else ""
+        cut = {"round": "", "cut": ", cut", "round figures": ", to significant figures"}.get(
+            self.rounding, ", cut to significant figures"
+        )
+        return "; ".join(parts or ["no figure"]) + times + batch + unit + cut
+
+
+def choose(claims: Sequence[Claim], layers: dict[int, Layer]) -> Convention | None:
+    """The convention that explains most figures of a column."""
+    given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][:SAMPLE]
+    if not given:
+        return None
+    heading, meaning = claims[0].heading, claims[0].meaning
+    batches = _batches(layers.values(), given)
+    best: Convention | None = None
+    options = product(factors(meaning, heading.unit), batches, (1000, 1024), RULES)
+    for factor, batch, base, rounding in options:
+        if meaning in ("params", "weights") and batch != 1:
+            continue
+        empty = Convention(heading, meaning, {}, factor, batch, base, rounding)
+        found = _with_rules(empty, given)
+        if best is None or found.explained > best.explained:
+            best = found
+    return best
+
+
+def _batches(layers: Iterable[Layer], given: Sequence[tuple[Layer, Figure]]) -> tuple[int, ...]:
+    """Batch sizes that a column may count: one image, the batch of its shapes, what all its figures share."""
+    found = Counter(layer.sizes["batch"].value for layer in layers if "batch" in layer.sizes)
+    shared = Counter(
+        round(figure.value() / prod(size))
+        for layer, figure in given
+        if (size := layer.get("cout", "hout", "wout")) and all(size)
+    )
+    likely = [size for sizes in (found, shared) for size, _ in sizes.most_common(1) if 1 < size <= 4096]
+    return tuple(dict.fromkeys((1, *likely)))
+
+
+def _with_rules(convention: Convention, given: Sequence[tuple[Layer, Figure]]) -> Convention:
+    """The convention with the best rule for each kind of layer."""
+    by_kind: dict[Kind, Rule] = {}
+    explained = 0
+    for kind in dict.fromkeys(layer.kind for layer, _ in given):
+        rows = [(layer, figure) for layer, figure in given if layer.kind == kind]
+        scores = [
+            (sum(_fits(convention, rule, layer, figure) for layer, figure in rows), -order, rule)
+            for order, rule in enumerate(rules(convention.meaning, kind))
+        ]
+        if scores:
+            score, _, rule = max(scores, key=lambda s: s[:2])
+            by_kind[kind] = rule
+            explained += score
+    return Convention(
+        convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
+        convention.base, convention.rounding, explained, len(given),
+    )  # fmt: skip
+
+
+def _fits(convention: Convention, rule: Rule, layer: Layer, figure: Figure) -> bool:
+    found = rule.count(layer)
+    if found is None:
+        return False
+    number = Fraction(found) * convention.factor * convention.batch / convention.heading.scale
+    return convention.explains(figure, number)

@@ -1,0 +1,92 @@
+"""Kernels that a table does not print, from the parameters and operations of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from layerscope.audit.kinds import POOLS
+from layerscope.audit.sheet import Claim
+from layerscope.documents.figures import RULES
+from layerscope.audit.structure import Cells, Known, Layer
+
+LARGEST = 15  # kernel that is looked for
+FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
+WITH_KERNEL = ("conv", "deconv", "depthwise")
+
+
+def infer(layers: Iterable[Layer], batch: int = 1) -> None:
+    """Add kernels, and the channels of the first input, where one size explains the row's figures."""
+    before: Layer | None = None
+    for layer in layers:
+        if before is not None and layer.kind != "input":
+            for axis in "chw":
+                known = before.sizes.get(f"{axis}out")
+                if known is not None:
+                    layer.sizes.setdefault(f"{axis}in", known)
+        if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
+            _convolution(layer, batch)
+        elif "kh" not in layer.sizes and layer.kind in POOLS:
+            _pool(layer, batch)
+        before = layer
+
+
+def _convolution(layer: Layer, batch: int) -> None:
+    claims = [c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights", "macs", "flops")]
+    if not claims:
+        return
+    known = layer.sizes.get("cin")
+    for channels in (known.value,) if known else FIRST_CHANNELS:
+        for kernel, groups in _candidates(layer, channels):
+            if all(_explained(layer, claim, (channels, kernel, groups), batch) for claim in claims):
+                at: Cells = frozenset({(claims[0].row, claims[0].column)})
+                layer.sizes["kh"] = layer.sizes["kw"] = Known(kernel, at)
+                layer.sizes.setdefault("cin", Known(channels, at))
+                if groups > 1:
+                    layer.sizes["groups"] = Known(groups, at)
+                return
+
+
+def _candidates(layer: Layer, channels: int) -> Iterator[tuple[int, int]]:
+    """Kernels and groups, plain ones first."""
+    out = layer.sizes["cout"].value
+    for groups in dict.fromkeys((1, channels, 2, 4, 8, 16, 32)):
+        if groups and channels % groups == 0 and out % groups == 0:
+            for kernel in range(1, LARGEST + 1):
+                yield kernel, groups
+
+
+def _explained(layer: Layer, claim: Claim, sizes: tuple[int, int, int], batch: int) -> bool:
+    """Whether a figure can be that of a convolution of this kernel, with biases or without."""
+    channels, kernel, groups = sizes
+    out = layer.sizes["cout"].value
+    weights = kernel * kernel * channels // groups * out
+    times: tuple[int, ...] = (1,)
+    if claim.meaning in ("macs", "flops"):
+        area = layer.get("hout", "wout")
+        if area is None:
+            return True
+        plain = area[0] * area[1]
+        times = tuple(n * b for n in (plain, 2 * plain) for b in dict.fromkeys((1, batch)))
+    figure = claim.figure
+    return figure is not None and any(
+        figure.stands_for(count * n // claim.heading.scale, base, rounding)
+        for n in times
+        for count in (weights, weights + out)
+        for base in (1000, 1024)
+        for rounding in RULES[:2]
+    )
+
+
+def _pool(layer: Layer, batch: int) -> None:
+    """The kernel of a pool that halves its input, or from its comparisons."""
+    counted = [c for c in layer.row.claims if c.figure and c.meaning in ("comparisons", "additions")]
+    out, size = layer.get("cout", "hout", "wout"), layer.get("hin")
+    if out is None or size is None or not all(out):
+        return
+    for claim in counted:
+        for kernel in range(1, LARGEST + 1):
+            figure = claim.figure
+            if figure and figure.stands_for(batch * kernel * kernel * out[0] * out[1] * out[2]):
+                at: Cells = frozenset({(claim.row, claim.column)})
+                layer.sizes["kh"] = layer.sizes["kw"] = Known(kernel, at)
+                return

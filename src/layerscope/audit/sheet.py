@@ -1,0 +1,148 @@
+"""A table as rows of layers: what each cell claims, under which heading, and the rows' layout."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from layerscope.audit.kinds import Kind, kind_of, plain
+from layerscope.documents.figures import Figure, read
+from layerscope.documents.headings import Heading, Meaning, meaning_of
+from layerscope.documents.types import Cell, Row, Table
+
+# words before a figure in the cells of Netscope's table
+LABELS: dict[str, Meaning] = {
+    "macc": "macs", "mac": "macs", "comp": "comparisons", "add": "additions", "div": "divisions",
+    "exp": "exponentials", "activation": "activations", "param": "params",
+}  # fmt: skip
+LABELLED = re.compile(r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL)
+BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+FIGURES = (
+    "params", "weights", "memory", "activations", "macs", "flops", "madds", "share", "time",
+    "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
+)  # fmt: skip
+EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
+
+
+class Claim(Struct, frozen=True):
+    """A figure of a cell, and the meaning that its heading or label gives it."""
+
+    number: int  # counts the claims of a sheet
+    row: int
+    column: int
+    meaning: Meaning
+    heading: Heading
+    cell: Cell
+    figure: Figure | None  # None: a cell without a figure
+
+
+class SheetRow(Struct, frozen=True):
+    """A row, its label, its kind, and its claims by meaning."""
+
+    at: int
+    line: int
+    label: str  # the first cell that is not empty
+    kind: Kind
+    cells: tuple[Cell, ...]
+    claims: tuple[Claim, ...]
+    named: str = ""  # the cell that says the kind
+
+
+class Layout(Struct, frozen=True):
+    """A row with too few or too many cells."""
+
+    line: int
+    label: str
+    cells: int
+    expected: int
+
+
+class Sheet(Struct, frozen=True):
+    """A table whose headings are recognised."""
+
+    table: Table
+    headings: tuple[Heading | None, ...]
+    rows: tuple[SheetRow, ...]
+    layout: tuple[Layout, ...]
+
+    def column(self, meaning: Meaning) -> int | None:
+        """The first column with that meaning."""
+        return next((n for n, h in enumerate(self.headings) if h and h.meaning == meaning), None)
+
+
+def sheet_of(table: Table) -> Sheet | None:
+    """The sheet of a table; None if fewer than two headings are known or none is a figure's."""
+    headings = tuple(meaning_of(cell.text) for cell in table.heading.cells)
+    known = [heading for heading in headings if heading is not None]
+    if len(known) < 2:
+        return None
+    width, rows, layout, count = len(headings), [], [], 0
+    for row in table.rows:
+        cells = _rejoined(row)
+        if not any(cell.text for cell in cells):
+            continue
+        label = next(cell.text for cell in cells if cell.text)
+        if len(row) != width:
+            layout.append(Layout(row.line, label, len(row), width))
+        claims: list[Claim] = []
+        for column, cell in enumerate(cells):
+            heading = headings[column] if column < width else None
+            for claim in _claims(cell, heading):
+                claims.append(Claim(count, len(rows), column, *claim))
+                count += 1
+        named = _naming(cells, headings)
+        rows.append(SheetRow(len(rows), row.line, label, _kind(cells, named, label), tuple(cells), tuple(claims), named))
+    return Sheet(table, headings, tuple(rows), tuple(layout))
+
+
+def _rejoined(row: Row) -> list[Cell]:
+    """Cells of a row; a label and its figure that a bar separates are one cell."""
+    cells: list[Cell] = []
+    for cell in row.cells:
+        before = cells[-1] if cells else None
+        if before is not None and LABELLED.match(plain(before.text)) and _bare(before.text) and read(cell.text):
+            cells[-1] = Cell(f"{before.text} {cell.text}", before.line, before.column)
+        else:
+            cells.append(cell)
+    return cells
+
+
+def _bare(text: str) -> bool:
+    match = LABELLED.match(plain(text))
+    return match is not None and not match[2].strip()
+
+
+def _claims(cell: Cell, heading: Heading | None) -> list[tuple[Meaning, Heading, Cell, Figure | None]]:
+    """What a cell claims: one figure, or one for each label in it."""
+    parts = [part for part in BREAK.split(cell.text) if part.strip()]
+    found: list[tuple[Meaning, Heading, Cell, Figure | None]] = []
+    for part in parts:
+        match = LABELLED.match(part.strip().replace("\t", " "))
+        if match and (heading is None or heading.meaning in ("ops", "flops", "memory", "activations", "params")):
+            meaning = LABELS[match[1].lower()]
+            text = heading.text if heading else match[1]
+            found.append((meaning, Heading(text, meaning), Cell(part.strip(), cell.line, cell.column), read(match[2])))
+    if found or heading is None:
+        return found
+    if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
+        found.append((heading.meaning, heading, cell, read(cell.text)))
+    return found
+
+
+def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
+    """The cell that says the kind of a layer: its type, else its name."""
+    for meaning in ("type", "name", "description"):
+        for cell, heading in zip(cells, headings, strict=False):
+            if heading is not None and heading.meaning == meaning and cell.text:
+                return cell.text
+    return ""
+
+
+def _kind(cells: list[Cell], named: str, label: str) -> Kind:
+    if kind_of(label) == "total":
+        return "total"
+    found = kind_of(named)
+    if found != "unknown":
+        return found
+    return next((k for k in (kind_of(cell.text) for cell in cells if not read(cell.text)) if k != "unknown"), "unknown")

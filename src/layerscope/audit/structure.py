@@ -1,0 +1,272 @@
+"""Sizes of the layers of a sheet: what its cells say, what follows from the row above, what is left open.
+
+Every size knows the cells that it comes from, so that a contradiction names the cells it is between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from layerscope.audit.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
+from layerscope.audit.shapes import axes, channels_last, spatial, whole, window
+from layerscope.audit.sheet import EMPTY, Sheet, SheetRow
+from layerscope.documents.headings import Meaning
+
+Cells = frozenset[tuple[int, int]]  # row and column
+NOWHERE: Cells = frozenset()
+
+
+class Known(Struct, frozen=True):
+    """A whole number and the cells that it comes from."""
+
+    value: int
+    cells: Cells = NOWHERE
+
+
+class Layer(Struct):
+    """The sizes of one row by name: cin hin win, cout hout wout, kh kw, sh sw, ph pw, groups, batch."""
+
+    row: SheetRow
+    kind: Kind
+    sizes: dict[str, Known]
+    printed: dict[str, Known]  # of `sizes`, those that cells of this row say
+    said_again: list[tuple[str, Known]]  # sizes that a second cell of the row says
+    normed: bool = False  # a norm follows, so that a convolution has no bias as a rule
+
+    def get(self, *names: str) -> tuple[int, ...] | None:
+        """The values of some sizes; None if one is not known."""
+        found = [self.sizes.get(name) for name in names]
+        return None if None in found else tuple(known.value for known in found if known)
+
+    def cells(self, *names: str) -> Cells:
+        """The cells that some sizes come from."""
+        return frozenset().union(*(self.sizes[name].cells for name in names if name in self.sizes))
+
+
+def layers_of(sheet: Sheet) -> list[Layer]:
+    """The layers of a sheet in the order of its rows; totals are none."""
+    rows = [row for row in sheet.rows if row.kind != "total"]
+    last = _order(sheet, rows)
+    layers = []
+    for row in rows:
+        printed, again = _printed(sheet, row, last)
+        layers.append(Layer(row, row.kind, {}, printed, again))
+    _use_formulas(layers)
+    _use_names(layers)
+    before: Layer | None = None
+    for number, layer in enumerate(layers):
+        following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
+        layer.normed = following in ("batch_norm", "norm")
+        _fill(layer, before, sheet)
+        before = layer
+    return layers
+
+
+def _order(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
+    """Whether shapes have their channels last."""
+    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
+    return channels_last(axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells))
+
+
+def _printed(
+    sheet: Sheet, row: SheetRow, last: bool
+) -> tuple[dict[str, Known], list[tuple[str, Known]]]:
+    """The sizes that the cells of a row say, and those that a second cell says again."""
+    found: dict[str, Known] = {}
+    again: list[tuple[str, Known]] = []
+    for column, heading in enumerate(sheet.headings):
+        if heading is None or column >= len(row.cells):
+            continue
+        text = row.cells[column].text
+        if plain(text) in EMPTY:
+            continue
+        at: Cells = frozenset({(row.at, column)})
+        for name, value in _sizes(heading.meaning, text, last).items():
+            if name in found:
+                again.append((name, Known(value, at)))
+            else:
+                found[name] = Known(value, at)
+    return found, again
+
+
+def _sizes(meaning: Meaning, text: str, last: bool) -> Mapping[str, int]:
+    """Sizes of one cell by name."""
+    if meaning in ("input", "output"):
+        return _shape(text, "in" if meaning == "input" else "out", last)
+    if meaning in ("in_size", "out_size"):
+        side, found = meaning.removesuffix("_size"), spatial(text)
+        return {} if found is None else {f"h{side}": found[0], f"w{side}": found[1]}
+    if meaning in ("kernel", "kernel_stride"):
+        return _kernel(text)
+    if meaning == "kernel_padding_stride":
+        parts = [whole(part) for part in plain(text).strip("()").split(",")]
+        if len(parts) != 3 or None in parts:
+            return {}
+        names = ("kh", "kw"), ("ph", "pw"), ("sh", "sw")
+        return {n: p for pair, p in zip(names, parts, strict=True) for n in pair if p is not None}
+    value = whole(text)
+    if value is None:
+        pair = spatial(text)
+        if pair is None or meaning not in ("stride", "padding"):
+            return {}
+        return dict(zip(NAMES[meaning], pair, strict=True))
+    return dict.fromkeys(NAMES.get(meaning, ()), value)
+
+
+NAMES: dict[Meaning, tuple[str, ...]] = {
+    "kernel_h": ("kh",), "kernel_w": ("kw",), "stride": ("sh", "sw"), "stride_h": ("sh",),
+    "stride_w": ("sw",), "padding": ("ph", "pw"), "groups": ("groups",), "filters": ("cout",),
+    "in_channels": ("cin",), "out_channels": ("cout",), "out_h": ("hout",), "out_w": ("wout",),
+    "dilation": ("dh", "dw"),
+}  # fmt: skip
+
+
+def _shape(text: str, side: str, last: bool) -> Mapping[str, int]:
+    shape = axes(text)
+    found: dict[str, int | None] = {}
+    if len(shape) == 4:
+        found["batch"], shape = shape[0], shape[1:]
+    if len(shape) == 3:
+        names = ("h", "w", "c") if last else ("c", "h", "w")
+        found |= {f"{name}{side}": size for name, size in zip(names, shape, strict=True)}
+    elif len(shape) == 2:
+        found |= {f"h{side}": shape[0], f"w{side}": shape[1]}
+    elif len(shape) == 1:
+        found |= {f"c{side}": shape[0], f"h{side}": 1, f"w{side}": 1}
+    return {name: size for name, size in found.items() if size is not None}
+
+
+def _kernel(text: str) -> Mapping[str, int]:
+    found = window(text)
+    if found is None or not found.kernel:
+        return {}
+    sizes = {"kh": found.kernel[0], "kw": found.kernel[1] if len(found.kernel) > 1 else found.kernel[0]}
+    if found.stride is not None:
+        sizes |= {"sh": found.stride, "sw": found.stride}
+    if found.filters is not None:
+        sizes["cout"] = found.filters
+    return sizes
+
+
+def _use_formulas(layers: Iterable[Layer]) -> None:
+    """Take shapes from products such as 224*224*64, where no column has them."""
+    for layer in layers:
+        for claim in layer.row.claims:
+            if claim.figure is None or claim.figure.formula is None:
+                continue
+            at: Cells = frozenset({(claim.row, claim.column)})
+            product = claim.figure.text.partition("=")[0].replace("\\", "")
+            numbers = [int(n) for n in re.findall(r"\d+", product.replace(",", ""))]
+            plus = "+" in product
+            if claim.meaning in ("memory", "activations") and len(numbers) == 3 and not plus:
+                for name, size in zip(("hout", "wout", "cout"), numbers, strict=True):
+                    layer.printed.setdefault(name, Known(size, at))
+            elif claim.meaning in ("params", "weights") and layer.kind == "conv" and len(numbers) == 4 and not plus:
+                for name, size in zip(("kh", "kw", "cin", "cout"), numbers, strict=True):
+                    layer.printed.setdefault(name, Known(size, at))
+
+
+def _use_names(layers: Iterable[Layer]) -> None:
+    """Take sizes from names such as CONV3-64 if they agree with every shape that is printed."""
+    named = [(layer, named_sizes(layer.row.named)) for layer in layers]
+    given = [(layer, sizes) for layer, sizes in named if sizes]
+    channels = [
+        (layer.printed["cout"].value, sizes["filters"])
+        for layer, sizes in given
+        if "filters" in sizes and "cout" in layer.printed
+    ]
+    agree = sum(a == b for a, b in channels)
+    if channels and agree * 10 < len(channels) * 8:
+        return
+    for layer, sizes in given:
+        if "kernel" in sizes:
+            for name in ("kh", "kw"):
+                layer.printed.setdefault(name, Known(sizes["kernel"]))
+        if "stride" in sizes:
+            for name in ("sh", "sw"):
+                layer.printed.setdefault(name, Known(sizes["stride"]))
+        if "filters" in sizes:
+            layer.printed.setdefault("cout", Known(sizes["filters"]))
+
+
+def _fill(layer: Layer, before: Layer | None, sheet: Sheet) -> None:
+    """Add what follows from the row above to what the row says."""
+    sizes = layer.sizes = dict(layer.printed)
+    if layer.kind == "input":
+        for axis in "chw":
+            known = sizes.get(f"{axis}out") or sizes.get(f"{axis}in")
+            if known:
+                sizes[f"{axis}out"] = known
+        return
+    if before is not None:
+        for axis in "chw":
+            if f"{axis}out" in before.sizes:
+                sizes.setdefault(f"{axis}in", before.sizes[f"{axis}out"])
+    if layer.kind in SAME_SHAPE or layer.kind in ("add",):
+        _same(sizes, "chw")
+    elif layer.kind in POOLS or layer.kind in ("upsample", "depthwise"):
+        _same(sizes, "c")
+    elif layer.kind == "global_pool":
+        _same(sizes, "c")
+        sizes.setdefault("hout", Known(1))
+        sizes.setdefault("wout", Known(1))
+    elif layer.kind == "fc":
+        for axis in "hw":
+            sizes.setdefault(f"{axis}out", Known(1))
+    elif layer.kind == "flatten":
+        got = layer.get("cin", "hin", "win")
+        if got:
+            at = layer.cells("cin", "hin", "win")
+            sizes.setdefault("cout", Known(got[0] * got[1] * got[2], at))
+            sizes.setdefault("hout", Known(1))
+            sizes.setdefault("wout", Known(1))
+    if layer.kind in ("conv", "deconv", *POOLS):
+        _spatial(layer)
+
+
+def _same(sizes: dict[str, Known], names: str) -> None:
+    """What the row does not say is as in its input, or the other way round."""
+    for axis in names:
+        if f"{axis}in" in sizes:
+            sizes.setdefault(f"{axis}out", sizes[f"{axis}in"])
+        elif f"{axis}out" in sizes:
+            sizes[f"{axis}in"] = sizes[f"{axis}out"]
+
+
+def _spatial(layer: Layer) -> None:
+    """The output size of a window, where the row leaves it blank."""
+    for axis in "hw":
+        if f"{axis}out" in layer.sizes:
+            continue
+        found = output_sizes(layer, axis)
+        if found:
+            names = (f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}")
+            layer.sizes[f"{axis}out"] = Known(found[0], layer.cells(*names))
+
+
+def output_sizes(layer: Layer, axis: str) -> tuple[int, ...]:
+    """Output sizes that the window of a row can give: by floor, then by ceil; () if left open."""
+    got = layer.get(f"{axis}in", f"k{axis}")
+    if got is None:
+        return ()
+    size, kernel = got
+    stride = layer.sizes.get(f"s{axis}")
+    pool = layer.kind in POOLS
+    step = stride.value if stride else (kernel if pool else 1)
+    pad = layer.sizes.get(f"p{axis}")
+    dilation = layer.sizes.get(f"d{axis}")
+    reach = (dilation.value if dilation else 1) * (kernel - 1) + 1
+    if layer.kind == "deconv" or step < 1:
+        return ()
+    pads = [pad.value] if pad else [0] if pool else []
+    found = [n for p in pads for n in _steps(size + 2 * p - reach, step)]
+    return tuple(dict.fromkeys(found))
+
+
+def _steps(room: int, step: int) -> tuple[int, ...]:
+    if room < 0:
+        return ()
+    return (room // step + 1, -(-room // step) + 1)
