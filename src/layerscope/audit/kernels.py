@@ -16,18 +16,11 @@ WITH_KERNEL = ("conv", "deconv", "depthwise")
 
 def infer(layers: Iterable[Layer], batch: int = 1) -> None:
     """Add kernels, and the channels of the first input, where one size explains the row's figures."""
-    before: Layer | None = None
     for layer in layers:
-        if before is not None and layer.kind != "input":
-            for axis in "chw":
-                known = before.sizes.get(f"{axis}out")
-                if known is not None:
-                    layer.sizes.setdefault(f"{axis}in", known)
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             _convolution(layer, batch)
         elif "kh" not in layer.sizes and layer.kind in POOLS:
             _pool(layer, batch)
-        before = layer
 
 
 def _convolution(layer: Layer, batch: int) -> None:
@@ -38,7 +31,7 @@ def _convolution(layer: Layer, batch: int) -> None:
     for channels in (known.value,) if known else FIRST_CHANNELS:
         for kernel, groups in _candidates(layer, channels):
             if all(_explained(layer, claim, (channels, kernel, groups), batch) for claim in claims):
-                at: Cells = frozenset({(claims[0].row, claims[0].column)})
+                at: Cells = frozenset({claims[0].place})
                 layer.sizes["kh"] = layer.sizes["kw"] = Known(kernel, at)
                 layer.sizes.setdefault("cin", Known(channels, at))
                 if groups > 1:
@@ -87,6 +80,6 @@ def _pool(layer: Layer, batch: int) -> None:
         for kernel in range(1, LARGEST + 1):
             figure = claim.figure
             if figure and figure.stands_for(batch * kernel * kernel * out[0] * out[1] * out[2]):
-                at: Cells = frozenset({(claim.row, claim.column)})
+                at: Cells = frozenset({claim.place})
                 layer.sizes["kh"] = layer.sizes["kw"] = Known(kernel, at)
                 return

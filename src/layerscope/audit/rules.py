@@ -153,6 +153,8 @@ ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
 
 def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
     """The rules for figures of that meaning in rows of that kind, the usual ones first."""
+    if kind in ("unknown", "embedding"):
+        return ()
     if meaning in ("params", "weights"):
         return WEIGHTS.get(kind, (NONE,))
     if meaning in ("macs", "flops", "madds"):

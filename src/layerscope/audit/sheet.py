@@ -28,13 +28,19 @@ EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 class Claim(Struct, frozen=True):
     """A figure of a cell, and the meaning that its heading or label gives it."""
 
-    number: int  # counts the claims of a sheet
     row: int
     column: int
+    part: int  # 0, or the number of the label in a cell with several
     meaning: Meaning
     heading: Heading
     cell: Cell
     figure: Figure | None  # None: a cell without a figure
+    labelled: bool = False  # a word in the cell says the meaning
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Row, column and part."""
+        return self.row, self.column, self.part
 
 
 class SheetRow(Struct, frozen=True):
@@ -77,7 +83,7 @@ def sheet_of(table: Table) -> Sheet | None:
     known = [heading for heading in headings if heading is not None]
     if len(known) < 2:
         return None
-    width, rows, layout, count = len(headings), [], [], 0
+    width, rows, layout = len(headings), [], []
     for row in table.rows:
         cells = _rejoined(row)
         if not any(cell.text for cell in cells):
@@ -88,9 +94,9 @@ def sheet_of(table: Table) -> Sheet | None:
         claims: list[Claim] = []
         for column, cell in enumerate(cells):
             heading = headings[column] if column < width else None
-            for claim in _claims(cell, heading):
-                claims.append(Claim(count, len(rows), column, *claim))
-                count += 1
+            found = _claims(cell, heading)
+            for part, claim in enumerate(found, 1):
+                claims.append(Claim(len(rows), column, part if len(found) > 1 else 0, *claim))
         named = _naming(cells, headings)
         rows.append(SheetRow(len(rows), row.line, label, _kind(cells, named, label), tuple(cells), tuple(claims), named))
     return Sheet(table, headings, tuple(rows), tuple(layout))
@@ -113,20 +119,20 @@ def _bare(text: str) -> bool:
     return match is not None and not match[2].strip()
 
 
-def _claims(cell: Cell, heading: Heading | None) -> list[tuple[Meaning, Heading, Cell, Figure | None]]:
+def _claims(cell: Cell, heading: Heading | None) -> list[tuple[Meaning, Heading, Cell, Figure | None, bool]]:
     """What a cell claims: one figure, or one for each label in it."""
     parts = [part for part in BREAK.split(cell.text) if part.strip()]
-    found: list[tuple[Meaning, Heading, Cell, Figure | None]] = []
+    found: list[tuple[Meaning, Heading, Cell, Figure | None, bool]] = []
     for part in parts:
         match = LABELLED.match(part.strip().replace("\t", " "))
         if match and (heading is None or heading.meaning in ("ops", "flops", "memory", "activations", "params")):
             meaning = LABELS[match[1].lower()]
             text = heading.text if heading else match[1]
-            found.append((meaning, Heading(text, meaning), Cell(part.strip(), cell.line, cell.column), read(match[2])))
+            found.append((meaning, Heading(text, meaning), Cell(part.strip(), cell.line, cell.column), read(match[2]), True))
     if found or heading is None:
         return found
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
-        found.append((heading.meaning, heading, cell, read(cell.text)))
+        found.append((heading.meaning, heading, cell, read(cell.text), False))
     return found
 
 

@@ -15,7 +15,8 @@ from layerscope.audit.shapes import axes, channels_last, spatial, whole, window
 from layerscope.audit.sheet import EMPTY, Sheet, SheetRow
 from layerscope.documents.headings import Meaning
 
-Cells = frozenset[tuple[int, int]]  # row and column
+Place = tuple[int, int, int]  # row, column and part of the cell
+Cells = frozenset[Place]
 NOWHERE: Cells = frozenset()
 
 
@@ -34,6 +35,7 @@ class Layer(Struct):
     sizes: dict[str, Known]
     printed: dict[str, Known]  # of `sizes`, those that cells of this row say
     said_again: list[tuple[str, Known]]  # sizes that a second cell of the row says
+    before: Layer | None = None  # the layer whose output it takes
     normed: bool = False  # a norm follows, so that a convolution has no bias as a rule
 
     def get(self, *names: str) -> tuple[int, ...] | None:
@@ -49,20 +51,47 @@ class Layer(Struct):
 def layers_of(sheet: Sheet) -> list[Layer]:
     """The layers of a sheet in the order of its rows; totals are none."""
     rows = [row for row in sheet.rows if row.kind != "total"]
-    last = _order(sheet, rows)
+    reading = _Reading(_order(sheet, rows), _sides(sheet, rows))
     layers = []
     for row in rows:
-        printed, again = _printed(sheet, row, last)
+        printed, again = _printed(sheet, row, reading)
         layers.append(Layer(row, row.kind, {}, printed, again))
     _use_formulas(layers)
     _use_names(layers)
-    before: Layer | None = None
+    named = {plain(row.label).split(" (")[0]: n for n, row in enumerate(rows)}
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
         layer.normed = following in ("batch_norm", "norm")
-        _fill(layer, before, sheet)
-        before = layer
+        if number and layer.kind != "input":
+            layer.before = layers[_source(sheet, layer.row, named, number)]
+        refill(layer)
     return layers
+
+
+def _source(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) -> int:
+    """The number of the layer that a row takes: the one it is connected to, else the one above."""
+    column = sheet.column("connected")
+    if column is not None and column < len(row.cells):
+        first = re.split(r"[\[,\s]", plain(row.cells[column].text))[0]
+        found = named.get(first)
+        if found is not None and found < number:
+            return found
+    return number - 1
+
+
+class _Reading(Struct, frozen=True):
+    """How the shapes of a sheet are written."""
+
+    last: bool  # channels last
+    sides: bool  # one number in an input or output cell is height and width
+
+
+def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
+    """Whether input and output cells of windows are single numbers, which are no channels then."""
+    columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
+    windows = [row for row in rows if row.kind in ("conv", *POOLS)]
+    shapes = [axes(row.cells[n].text) for row in windows for n in columns if n < len(row.cells)]
+    return bool(shapes) and sum(len(shape) == 1 for shape in shapes) * 2 > len(shapes)
 
 
 def _order(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
@@ -72,7 +101,7 @@ def _order(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
 
 
 def _printed(
-    sheet: Sheet, row: SheetRow, last: bool
+    sheet: Sheet, row: SheetRow, reading: _Reading
 ) -> tuple[dict[str, Known], list[tuple[str, Known]]]:
     """The sizes that the cells of a row say, and those that a second cell says again."""
     found: dict[str, Known] = {}
@@ -83,8 +112,8 @@ def _printed(
         text = row.cells[column].text
         if plain(text) in EMPTY:
             continue
-        at: Cells = frozenset({(row.at, column)})
-        for name, value in _sizes(heading.meaning, text, last).items():
+        at: Cells = frozenset({(row.at, column, 0)})
+        for name, value in _sizes(heading.meaning, text, reading).items():
             if name in found:
                 again.append((name, Known(value, at)))
             else:
@@ -92,10 +121,13 @@ def _printed(
     return found, again
 
 
-def _sizes(meaning: Meaning, text: str, last: bool) -> Mapping[str, int]:
+def _sizes(meaning: Meaning, text: str, reading: _Reading) -> Mapping[str, int]:
     """Sizes of one cell by name."""
     if meaning in ("input", "output"):
-        return _shape(text, "in" if meaning == "input" else "out", last)
+        side = "in" if meaning == "input" else "out"
+        if not reading.sides:
+            return _shape(text, side, reading.last)
+        meaning = "in_size" if meaning == "input" else "out_size"
     if meaning in ("in_size", "out_size"):
         side, found = meaning.removesuffix("_size"), spatial(text)
         return {} if found is None else {f"h{side}": found[0], f"w{side}": found[1]}
@@ -157,7 +189,7 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
         for claim in layer.row.claims:
             if claim.figure is None or claim.figure.formula is None:
                 continue
-            at: Cells = frozenset({(claim.row, claim.column)})
+            at: Cells = frozenset({claim.place})
             product = claim.figure.text.partition("=")[0].replace("\\", "")
             numbers = [int(n) for n in re.findall(r"\d+", product.replace(",", ""))]
             plus = "+" in product
@@ -192,9 +224,10 @@ def _use_names(layers: Iterable[Layer]) -> None:
             layer.printed.setdefault("cout", Known(sizes["filters"]))
 
 
-def _fill(layer: Layer, before: Layer | None, sheet: Sheet) -> None:
+def refill(layer: Layer) -> None:
     """Add what follows from the row above to what the row says."""
-    sizes = layer.sizes = dict(layer.printed)
+    sizes, before = dict(layer.printed), layer.before
+    layer.sizes = sizes
     if layer.kind == "input":
         for axis in "chw":
             known = sizes.get(f"{axis}out") or sizes.get(f"{axis}in")
@@ -262,11 +295,12 @@ def output_sizes(layer: Layer, axis: str) -> tuple[int, ...]:
     if layer.kind == "deconv" or step < 1:
         return ()
     pads = [pad.value] if pad else [0] if pool else []
-    found = [n for p in pads for n in _steps(size + 2 * p - reach, step)]
+    found = [n for p in pads for n in steps(size + 2 * p - reach, step)]
     return tuple(dict.fromkeys(found))
 
 
-def _steps(room: int, step: int) -> tuple[int, ...]:
+def steps(room: int, step: int) -> tuple[int, ...]:
+    """Positions of a window that has so much room: by floor, then by ceil."""
     if room < 0:
         return ()
     return (room // step + 1, -(-room // step) + 1)

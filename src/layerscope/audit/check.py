@@ -1,0 +1,282 @@
+"""The audit of one table: its conventions, its equations, and the findings among its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+
+from layerscope.audit.conventions import Convention, choose
+from layerscope.audit.corrections import Renamed, correct_kinds
+from layerscope.audit.equations import Equation, Suspect, suspects
+from layerscope.audit.field_equations import field_equations
+from layerscope.audit.figure_equations import figure_equations, share_equations, text_of
+from layerscope.audit.findings import AuditedColumn, AuditedTable, Finding, FindingKind
+from layerscope.audit.kernels import infer
+from layerscope.audit.kinds import plain
+from layerscope.audit.shape_equations import shape_equations
+from layerscope.audit.sheet import EMPTY, Claim, Sheet
+from layerscope.audit.structure import Layer, layers_of
+from layerscope.audit.totals import check_total
+from layerscope.documents.figures import RULES, Figure
+from layerscope.documents.headings import Meaning
+
+Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
+COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
+TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
+USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
+
+
+class _Checked(Struct):
+    """A sheet on the way: its layers, columns and conventions."""
+
+    sheet: Sheet
+    number: int
+    layers: dict[int, Layer]
+    columns: dict[Key, list[Claim]]
+    conventions: dict[Key, Convention]
+    renamed: list[Renamed]
+
+
+def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]:
+    """The conventions and findings of a table; `number` counts the tables of the document."""
+    rows = layers_of(sheet)
+    renamed = list(correct_kinds(rows))
+    layers = {layer.row.at: layer for layer in rows}
+    columns = _columns(sheet)
+    infer(rows, _batch(columns, layers))
+    conventions = {
+        key: found
+        for key, claims in columns.items()
+        if (found := choose(_counts(claims), layers)) is not None and found.explained * TRUSTED >= found.of
+    }
+    checked = _Checked(sheet, number, layers, columns, conventions, renamed)
+    broken = list(suspects([*_equations(checked, rows)]))
+    findings = [
+        *_layout(checked), *_headings(checked), *_names(checked), *_figures(checked, broken),
+        *_formats(checked), *_missing(checked),
+    ]  # fmt: skip
+    totals, notes = _totals(checked)
+    found = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
+    network = f"{len(rows)} layers" if rows else ""
+    return AuditedTable(sheet.table.line, network, _audited(checked), tuple(notes)), found
+
+
+def _columns(sheet: Sheet) -> dict[Key, list[Claim]]:
+    found: dict[Key, list[Claim]] = {}
+    for row in sheet.rows:
+        for claim in row.claims:
+            key = (claim.meaning, "" if claim.labelled else claim.heading.text)
+            found.setdefault(key, []).append(claim)
+    return found
+
+
+def _counts(claims: Sequence[Claim]) -> list[Claim]:
+    return [c for c in claims if c.figure is None or c.figure.unit != "%"]
+
+
+def _batch(columns: dict[Key, list[Claim]], layers: dict[int, Layer]) -> int:
+    """The batch that the activations of a table count."""
+    for (meaning, _), claims in columns.items():
+        if meaning in ("activations", "memory"):
+            found = choose(claims, layers)
+            if found is not None and found.explained * TRUSTED >= found.of:
+                return found.batch
+    return 1
+
+
+def _equations(checked: _Checked, rows: Sequence[Layer]) -> Iterator[Equation]:
+    yield from shape_equations(rows)
+    yield from field_equations(checked.columns, rows)
+    for key, claims in checked.columns.items():
+        convention = checked.conventions.get(key)
+        if convention is not None:
+            yield from figure_equations(_counts(claims), checked.layers, convention)
+        shares = [c for c in claims if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")]
+        if shares:
+            yield from _shares(checked, key, shares)
+
+
+def _shares(checked: _Checked, key: Key, claims: list[Claim]) -> Iterator[Equation]:
+    """Equations of percentages, of the column that explains most of them."""
+    wanted = [key[0]] if key[0] != "share" else [*COUNTED]
+    best: list[Equation] = []
+    for meaning in wanted:
+        convention = next((c for (m, _), c in checked.conventions.items() if m == meaning), None)
+        if convention is None and key[0] != "share":
+            convention = _of_shares(checked, claims)
+        if convention is None:
+            continue
+        found = list(share_equations(claims, checked.layers, convention))
+        if sum(e.holds for e in found) > sum(e.holds for e in best):
+            best = found
+    if sum(e.holds for e in best) * TRUSTED >= len(best):
+        yield from best
+
+
+def _of_shares(checked: _Checked, claims: list[Claim]) -> Convention | None:
+    return None
+
+
+def _label(checked: _Checked, row: int) -> str:
+    return checked.sheet.rows[row].label
+
+
+def _heading(checked: _Checked, column: int) -> str:
+    cells = checked.sheet.table.heading.cells
+    return cells[column].text if column < len(cells) else ""
+
+
+def _layout(checked: _Checked) -> Iterator[Finding]:
+    for row in checked.sheet.layout:
+        few = "too few" if row.cells < row.expected else "too many"
+        yield Finding(
+            checked.number, row.line, row.label, "", "layout", f"{row.cells} cells",
+            f"{row.expected} cells", f"{few} cells: the heading has {row.expected}",
+        )  # fmt: skip
+
+
+def _headings(checked: _Checked) -> Iterator[Finding]:
+    for (_, text), convention in checked.conventions.items():
+        heading = convention.heading
+        if text and heading.unit == "byte" and convention.factor == 1 and convention.meaning in ("memory", "activations"):
+            cells = checked.sheet.table.heading.cells
+            yield Finding(
+                checked.number, checked.sheet.table.line, cells[0].text, text, "heading", text,
+                "elements", f"{convention.explained} of {convention.of} cells count elements, not bytes",
+            )  # fmt: skip
+
+
+def _names(checked: _Checked) -> Iterator[Finding]:
+    for renamed in checked.renamed:
+        row = checked.sheet.rows[renamed.row]
+        column = next(n for n, cell in enumerate(row.cells) if cell.text == row.named)
+        says, is_ = renamed.says.replace("_", " "), renamed.is_.replace("_", " ")
+        yield Finding(
+            checked.number, row.line, row.label, _heading(checked, column), "name", row.named,
+            is_, f"called a {says}, and its figures are those of a {is_}",
+        )  # fmt: skip
+
+
+def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
+    for suspect in broken:
+        row, column, part = suspect.places[0]
+        cell = checked.sheet.rows[row].cells[column]
+        claim = next((c for c in checked.sheet.rows[row].claims if c.place == (row, column, part)), None)
+        equation = suspect.equation
+        own = equation.target == suspect.places[0]
+        kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
+        also = tuple(
+            f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}" for r, c, _ in suspect.places[1:]
+        )
+        expected = equation.expected if own else ""
+        yield Finding(
+            checked.number, cell.line, _label(checked, row), _heading(checked, column), kind,
+            claim.cell.text if claim else cell.text, expected, reason, also,
+        )  # fmt: skip
+
+
+def _kind(checked: _Checked, claim: Claim | None, equation: Equation) -> tuple[FindingKind, str]:
+    """Whether a wrong figure is only in another unit."""
+    if claim is None or claim.figure is None or equation.number is None:
+        return "figure", equation.reason
+    figure, number = claim.figure, equation.number
+    formula_right = figure.formula is None or figure.formula == number * claim.heading.scale
+    for base in (1024, 1000):
+        if formula_right and figure.power and any(figure.stands_for(number, base, how) for how in RULES[:2]):
+            return "unit", f"K counts {base:,} here and not in the other cells; {equation.reason}"
+    return "figure", equation.reason
+
+
+def _formats(checked: _Checked) -> Iterator[Finding]:
+    for claims in checked.columns.values():
+        given = [c for c in claims if c.figure is not None]
+        commas = [c for c in given if c.figure is not None and c.figure.decimal_comma]
+        points = sum(1 for c in given if "." in c.cell.text)
+        if commas and points >= 1:
+            for claim in commas:
+                yield _format(checked, claim, claim.cell.text.replace(",", "."), "a decimal comma among points")
+        for claim in given:
+            if "==" in claim.cell.text:
+                yield _format(checked, claim, claim.cell.text.replace("==", "="), "two equals signs")
+
+
+def _format(checked: _Checked, claim: Claim, expected: str, reason: str) -> Finding:
+    return Finding(
+        checked.number, claim.cell.line, _label(checked, claim.row), _heading(checked, claim.column),
+        "format", claim.cell.text, expected, reason,
+    )  # fmt: skip
+
+
+def _missing(checked: _Checked) -> Iterator[Finding]:
+    """Cells that are empty where those of their kind are filled."""
+    for (_, heading), claims in checked.columns.items():
+        if not heading:
+            continue
+        for kind in dict.fromkeys(layer.kind for layer in checked.layers.values()):
+            rows = [row for row, layer in checked.layers.items() if layer.kind == kind]
+            by_row = {c.row: c for c in claims}
+            filled = [row for row in rows if row in by_row and by_row[row].figure is not None]
+            blank = [row for row in rows if row in by_row and plain(by_row[row].cell.text) in EMPTY]
+            if len(filled) * 100 < USUALLY_FILLED * len(rows) or len(filled) < 2:
+                continue
+            for row in blank:
+                yield _blank(checked, by_row[row])
+
+
+def _blank(checked: _Checked, claim: Claim) -> Finding:
+    key = (claim.meaning, claim.heading.text)
+    convention, layer = checked.conventions.get(key), checked.layers[claim.row]
+    number: Fraction | None = convention.count(layer) if convention else None
+    expected = text_of(number * claim.heading.scale) if number is not None else ""
+    return Finding(
+        checked.number, claim.cell.line, _label(checked, claim.row), _heading(checked, claim.column),
+        "missing", "", expected, f"other rows of this kind ({layer.kind.replace('_', ' ')}) have a figure here",
+    )  # fmt: skip
+
+
+def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
+    findings, notes = [], []
+    for key, claims in checked.columns.items():
+        convention = checked.conventions.get(key)
+        for claim in claims:
+            if convention is None or checked.sheet.rows[claim.row].kind != "total" or claim.figure is None:
+                continue
+            found = check_total(claim, _counts(claims), checked.layers, convention)
+            name = convention.heading.text
+            if found.verdict == "wrong":
+                expected = "" if found.expected is None else text_of(found.expected * claim.heading.scale)
+                findings.append(Finding(
+                    checked.number, claim.cell.line, _label(checked, claim.row), _heading(checked, claim.column),
+                    "total", claim.cell.text, expected, "the column does not add up to it",
+                ))  # fmt: skip
+            elif found.verdict == "follows":
+                notes.append(f"the total of {name} follows from cells that are listed")
+            elif found.verdict == "right for the network":
+                notes.append(f"the total of {name} is right for the network, although the cells above do not add up to it")
+    return findings, notes
+
+
+def _audited(checked: _Checked) -> tuple[AuditedColumn, ...]:
+    found = []
+    for key, claims in checked.columns.items():
+        convention = checked.conventions.get(key)
+        filled = sum(c.figure is not None for c in claims)
+        if not filled:
+            continue
+        text = convention.text() if convention else "no convention found"
+        explained = _explained(convention, claims, checked.layers) if convention else 0
+        rows = sum(c.figure is not None and c.row in checked.layers for c in claims)
+        found.append(AuditedColumn(claims[0].heading.text if key[1] else key[0], text, explained, rows))
+    return tuple(found)
+
+
+def _explained(convention: Convention, claims: Sequence[Claim], layers: dict[int, Layer]) -> int:
+    count = 0
+    for claim in claims:
+        layer = layers.get(claim.row)
+        number = convention.count(layer) if layer is not None else None
+        figure: Figure | None = claim.figure
+        count += figure is not None and number is not None and convention.explains(figure, number)
+    return count

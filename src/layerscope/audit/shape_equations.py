@@ -1,0 +1,150 @@
+"""Equations between the sizes of a row, and between a row and the rows above it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Literal
+
+from layerscope.audit.equations import Equation
+from layerscope.audit.kinds import POOLS, SAME_SHAPE
+from layerscope.audit.structure import Layer, output_sizes, steps
+
+Habit = Literal["same", "valid", ""]
+STRIDES = 4  # the largest stride that a row may leave out
+
+
+def shape_equations(layers: Sequence[Layer]) -> Iterator[Equation]:
+    """The equations of all rows."""
+    habit = padding_habit(layers)
+    outputs: set[tuple[int, ...]] = set()
+    for layer in layers:
+        yield from _said_twice(layer)
+        if layer.before is not None:
+            yield from _chain(layer, layer.before, outputs)
+        if layer.kind in ("conv", "depthwise", *POOLS):
+            yield from _windows(layer, habit)
+        if layer.kind in SAME_SHAPE:
+            yield from _unchanged(layer, "chw")
+        elif layer.kind in POOLS:
+            yield from _unchanged(layer, "c")
+        elif layer.kind == "flatten":
+            yield from _flattened(layer)
+        outputs.add(layer.get("cout", "hout", "wout") or ())
+
+
+def _said_twice(layer: Layer) -> Iterator[Equation]:
+    for name, known in layer.said_again:
+        first = layer.printed[name]
+        (target,) = known.cells
+        reason = f"another cell of the row says {first.value}"
+        yield Equation(
+            first.cells | known.cells, first.value == known.value, target, str(first.value), reason
+        )
+
+
+def _chain(layer: Layer, before: Layer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
+    """A printed input is the output of the row above, or of an earlier one in a network with branches."""
+    printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
+    if not printed or layer.kind in ("concat", "add"):
+        return
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    branch = shape is not None and shape in outputs
+    flat = shape is not None and above is not None and shape == (prod(above), 1, 1)
+    for axis, known in printed.items():
+        given = before.sizes.get(f"{axis}out")
+        if given is None or not given.cells:
+            continue
+        holds = given.value == known.value
+        if holds or not (branch or flat):
+            (target,) = known.cells
+            reason = f"the row above gives {given.value}"
+            yield Equation(
+                given.cells | known.cells, holds, target, str(given.value), reason, copied=True
+            )
+
+
+def _windows(layer: Layer, habit: Habit) -> Iterator[Equation]:
+    for axis in "hw":
+        out = layer.printed.get(f"{axis}out")
+        if out is None or not out.cells:
+            continue
+        found = window_sizes(layer, axis, habit)
+        if not found:
+            continue
+        (target,) = out.cells
+        size, kernel = layer.sizes[f"{axis}in"], layer.sizes[f"k{axis}"]
+        stride = layer.sizes.get(f"s{axis}")
+        step = stride.value if stride else 1
+        text = f"a kernel of {kernel.value} with stride {step} on {size.value} gives {found[0]}"
+        cells = layer.cells(f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}") | out.cells
+        weak = not stride and out.value not in found
+        holds = out.value in found or (weak and out.value in _with_any_stride(layer, axis))
+        yield Equation(cells, holds, target, str(found[0]), text, copied=weak)
+
+
+def window_sizes(layer: Layer, axis: str, habit: Habit) -> tuple[int, ...]:
+    """Output sizes that are right for a window, the usual one first; () where too much is left open.
+
+    A stride or padding that is not printed follows the table's habit, and without one any will do.
+    """
+    got = layer.get(f"{axis}in", f"k{axis}")
+    if got is None:
+        return ()
+    size, kernel = got
+    stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
+    pool = layer.kind in POOLS
+    if stride and (pad or pool):
+        return output_sizes(layer, axis)
+    if not stride and (pool or not habit):
+        return ()
+    step = stride.value if stride else 1
+    usual = {"same": (kernel - 1) // 2, "valid": 0}
+    pads = [pad.value] if pad else [usual[habit]] if habit else [*range(kernel // 2 + 1)]
+    return tuple(dict.fromkeys(n for p in pads for n in steps(size + 2 * p - kernel, step)))
+
+
+def _with_any_stride(layer: Layer, axis: str) -> Iterator[int]:
+    """Output sizes of a window whose stride and padding are not printed."""
+    size, kernel = layer.sizes[f"{axis}in"].value, layer.sizes[f"k{axis}"].value
+    for step in range(1, STRIDES + 1):
+        for pad in range(kernel // 2 + 1):
+            yield from steps(size + 2 * pad - kernel, step)
+
+
+def padding_habit(layers: Sequence[Layer]) -> Habit:
+    """How convolutions without a printed padding keep their size: of three in four at least."""
+    counts: Counter[str] = Counter()
+    for layer in layers:
+        got = layer.get("hin", "kh", "hout")
+        if layer.kind != "conv" or "ph" in layer.sizes or got is None or "hout" not in layer.printed:
+            continue
+        step = layer.sizes["sh"].value if "sh" in layer.sizes else 1
+        counts["same"] += got[2] in steps(got[0] + 2 * ((got[1] - 1) // 2) - got[1], step)
+        counts["valid"] += got[2] in steps(got[0] - got[1], step)
+        counts["all"] += 1
+    best: Habit = "same" if counts["same"] >= counts["valid"] else "valid"
+    return best if counts["all"] and counts[best] * 4 >= counts["all"] * 3 else ""
+
+
+def _unchanged(layer: Layer, axes: str) -> Iterator[Equation]:
+    for axis in axes:
+        out, size = layer.printed.get(f"{axis}out"), layer.sizes.get(f"{axis}in")
+        if out is None or size is None or not out.cells or out.cells == size.cells:
+            continue
+        (target,) = out.cells
+        reason = f"a {layer.kind.replace('_', ' ')} keeps the {size.value} of its input"
+        yield Equation(
+            out.cells | size.cells, out.value == size.value, target, str(size.value), reason
+        )
+
+
+def _flattened(layer: Layer) -> Iterator[Equation]:
+    got, out = layer.get("cin", "hin", "win"), layer.printed.get("cout")
+    if got is None or out is None or not out.cells or layer.get("hout", "wout") != (1, 1):
+        return
+    (target,) = out.cells
+    reason = f"{got[0]} x {got[1]} x {got[2]} elements"
+    cells = layer.cells("cin", "hin", "win") | out.cells
+    yield Equation(cells, prod(got) == out.value, target, str(prod(got)), reason)

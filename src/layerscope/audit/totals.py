@@ -1,0 +1,87 @@
+"""Totals: the sum of a column, or what the network gives where cells above it are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal
+
+from msgspec import Struct
+
+from layerscope.audit.conventions import Convention
+from layerscope.audit.sheet import Claim
+from layerscope.audit.structure import Layer
+from layerscope.documents.figures import RULES, Figure
+
+Verdict = Literal["right", "follows", "right for the network", "wrong", "open"]
+
+
+class TotalCheck(Struct, frozen=True):
+    """What is said of a total; `expected` is the sum for the network."""
+
+    claim: Claim
+    verdict: Verdict
+    expected: Fraction | None
+
+
+def check_total(
+    claim: Claim, column: Sequence[Claim], layers: dict[int, Layer], convention: Convention
+) -> TotalCheck:
+    """Compare a total with the sums of its column, as printed and as the network has them."""
+    figure = claim.figure
+    if figure is None:
+        return TotalCheck(claim, "open", None)
+    counts = [(layer, convention.count(layer)) for layer in layers.values()]
+    full = _sum(counts, without_input=False)
+    sums = [s for s in (full, _sum(counts, without_input=True)) if s is not None]
+    printed = _printed_sum(column, layers, convention)
+    by_network = any(_stands(figure, s, convention) for s in sums)
+    by_cells = printed is not None and _overlaps(figure, printed, convention)
+    if by_network:
+        return TotalCheck(claim, "right" if by_cells or printed is None else "right for the network", full)
+    if by_cells:
+        return TotalCheck(claim, "follows" if full is not None else "right", full)
+    if printed is None and not sums:
+        return TotalCheck(claim, "open", None)
+    return TotalCheck(claim, "wrong", full if full is not None else None if printed is None else printed[0])
+
+
+def _sum(counts: Sequence[tuple[Layer, Fraction | None]], without_input: bool) -> Fraction | None:
+    """The sum over all rows; None if one has no figure."""
+    total = Fraction()
+    for layer, count in counts:
+        if without_input and layer.kind == "input":
+            continue
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _printed_sum(
+    column: Sequence[Claim], layers: dict[int, Layer], convention: Convention
+) -> tuple[Fraction, Fraction] | None:
+    """What the printed figures can add up to."""
+    low = high = Fraction()
+    for claim in column:
+        if claim.row not in layers or claim.figure is None:
+            continue
+        if claim.figure.unit == "%":
+            return None
+        least, most = claim.figure.interval(convention.base, convention.rounding)
+        exact = claim.figure.decimals == 0 and not claim.figure.power
+        low, high = low + (claim.figure.value() if exact else least), high + (claim.figure.value() if exact else most)
+    return low, high
+
+
+def _stands(figure: Figure, number: Fraction, convention: Convention) -> bool:
+    return any(figure.stands_for(number, base, how) for base in {convention.base, 1000, 1024} for how in RULES)
+
+
+def _overlaps(figure: Figure, sums: tuple[Fraction, Fraction], convention: Convention) -> bool:
+    low, high = figure.interval(convention.base, convention.rounding)
+    if figure.about:
+        low, high = low - (high - low), high + (high - low)
+    if sums[0] == sums[1]:
+        return _stands(figure, sums[0], convention)
+    return low < sums[1] and sums[0] < high
