@@ -17,9 +17,9 @@ from layerscope.audit.kernels import infer
 from layerscope.audit.kinds import plain
 from layerscope.audit.shape_equations import shape_equations
 from layerscope.audit.sheet import EMPTY, Claim, Sheet
-from layerscope.audit.structure import Layer, layers_of
+from layerscope.audit.structure import Layer, layers_of, without
 from layerscope.audit.totals import check_total
-from layerscope.documents.figures import RULES, Figure
+from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
 
 Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
@@ -45,11 +45,12 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     renamed = list(correct_kinds(rows))
     layers = {layer.row.at: layer for layer in rows}
     columns = _columns(sheet)
-    infer(rows, _batch(columns, layers))
+    batch = _batch(columns, layers)
+    infer(rows, batch)
     conventions = {
         key: found
         for key, claims in columns.items()
-        if (found := choose(_counts(claims), layers)) is not None and found.explained * TRUSTED >= found.of
+        if (found := choose(_counts(claims), layers, batch)) is not None and _trusted(found)
     }
     checked = _Checked(sheet, number, layers, columns, conventions, renamed)
     broken = list(suspects([*_equations(checked, rows)]))
@@ -61,6 +62,10 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     found = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
     network = f"{len(rows)} layers" if rows else ""
     return AuditedTable(sheet.table.line, network, _audited(checked), tuple(notes)), found
+
+
+def _trusted(convention: Convention) -> bool:
+    return convention.explained > 0 and convention.explained * TRUSTED >= convention.of
 
 
 def _columns(sheet: Sheet) -> dict[Key, list[Claim]]:
@@ -81,7 +86,7 @@ def _batch(columns: dict[Key, list[Claim]], layers: dict[int, Layer]) -> int:
     for (meaning, _), claims in columns.items():
         if meaning in ("activations", "memory"):
             found = choose(claims, layers)
-            if found is not None and found.explained * TRUSTED >= found.of:
+            if found is not None and _trusted(found):
                 return found.batch
     return 1
 
@@ -170,11 +175,31 @@ def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         also = tuple(
             f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}" for r, c, _ in suspect.places[1:]
         )
-        expected = equation.expected if own else ""
+        expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
         yield Finding(
             checked.number, cell.line, _label(checked, row), _heading(checked, column), kind,
             claim.cell.text if claim else cell.text, expected, reason, also,
         )  # fmt: skip
+
+
+def _expected(checked: _Checked, suspect: Suspect, claim: Claim | None) -> str:
+    """What a cell that says sizes would be by the other cells of its row and the row above."""
+    place = suspect.places[0]
+    layer = checked.layers.get(place[0])
+    names = [n for n, known in layer.printed.items() if place in known.cells] if layer else []
+    if layer is None or not names:
+        return ""
+    found = without(layer, place)
+    if claim is not None and claim.figure is not None and claim.figure.formula is not None:
+        key = (claim.meaning, "" if claim.labelled else claim.heading.text)
+        convention = checked.conventions.get(key)
+        number = convention.count(found) if convention else None
+        sizes = found.get("hout", "wout", "cout")
+        if number is None or sizes is None or claim.meaning not in ("memory", "activations"):
+            return ""
+        return f"{'*'.join(map(str, sizes))}={text_of(number)}"
+    sizes = found.get(*names)
+    return "" if sizes is None else "x".join(map(str, dict.fromkeys(sizes) if len(names) == 2 else sizes))
 
 
 def _kind(checked: _Checked, claim: Claim | None, equation: Equation) -> tuple[FindingKind, str]:
@@ -266,17 +291,20 @@ def _audited(checked: _Checked) -> tuple[AuditedColumn, ...]:
         if not filled:
             continue
         text = convention.text() if convention else "no convention found"
-        explained = _explained(convention, claims, checked.layers) if convention else 0
-        rows = sum(c.figure is not None and c.row in checked.layers for c in claims)
+        explained, rows = _explained(convention, claims, checked.layers) if convention else (0, filled)
         found.append(AuditedColumn(claims[0].heading.text if key[1] else key[0], text, explained, rows))
     return tuple(found)
 
 
-def _explained(convention: Convention, claims: Sequence[Claim], layers: dict[int, Layer]) -> int:
-    count = 0
+def _explained(
+    convention: Convention, claims: Sequence[Claim], layers: dict[int, Layer]
+) -> tuple[int, int]:
+    """How many figures of layers a convention explains, and of how many it says something."""
+    explained = of = 0
     for claim in claims:
-        layer = layers.get(claim.row)
+        layer, figure = layers.get(claim.row), claim.figure
         number = convention.count(layer) if layer is not None else None
-        figure: Figure | None = claim.figure
-        count += figure is not None and number is not None and convention.explains(figure, number)
-    return count
+        if figure is not None and number is not None:
+            of += 1
+            explained += convention.explains(figure, number)
+    return explained, of

@@ -61,19 +61,21 @@ class Convention(Struct, frozen=True):
         return "; ".join(parts or ["no figure"]) + times + batch + unit + cut
 
 
-def choose(claims: Sequence[Claim], layers: dict[int, Layer]) -> Convention | None:
-    """The convention that explains most figures of a column."""
+def choose(
+    claims: Sequence[Claim], layers: dict[int, Layer], batch: int | None = None
+) -> Convention | None:
+    """The convention that explains most figures of a column; of a batch if that is known already."""
     given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][:SAMPLE]
     if not given:
         return None
     heading, meaning = claims[0].heading, claims[0].meaning
-    batches = _batches(layers.values(), given)
+    batches = (batch, 1) if batch else _batches(layers.values(), given)
     best: Convention | None = None
     options = product(factors(meaning, heading.unit), batches, (1000, 1024), RULES)
-    for factor, batch, base, rounding in options:
-        if meaning in ("params", "weights") and batch != 1:
+    for factor, images, base, rounding in options:
+        if meaning in ("params", "weights") and images != 1:
             continue
-        empty = Convention(heading, meaning, {}, factor, batch, base, rounding)
+        empty = Convention(heading, meaning, {}, factor, images, base, rounding)
         found = _with_rules(empty, given)
         if best is None or found.explained > best.explained:
             best = found
@@ -95,7 +97,7 @@ def _batches(layers: Iterable[Layer], given: Sequence[tuple[Layer, Figure]]) -> 
 def _with_rules(convention: Convention, given: Sequence[tuple[Layer, Figure]]) -> Convention:
     """The convention with the best rule for each kind of layer."""
     by_kind: dict[Kind, Rule] = {}
-    explained = 0
+    explained = of = 0
     for kind in dict.fromkeys(layer.kind for layer, _ in given):
         rows = [(layer, figure) for layer, figure in given if layer.kind == kind]
         scores = [
@@ -106,9 +108,10 @@ def _with_rules(convention: Convention, given: Sequence[tuple[Layer, Figure]]) -
             score, _, rule = max(scores, key=lambda s: s[:2])
             by_kind[kind] = rule
             explained += score
+            of += sum(rule.count(layer) is not None for layer, _ in rows)
     return Convention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
-        convention.base, convention.rounding, explained, len(given),
+        convention.base, convention.rounding, explained, of,
     )  # fmt: skip
 
 

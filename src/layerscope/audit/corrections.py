@@ -38,8 +38,10 @@ def _params(layer: Layer) -> Figure | None:
 
 
 def _is_window(layer: Layer) -> bool:
-    area = layer.get("hout", "wout")
-    return "kh" in layer.printed and area is not None and area != (1, 1)
+    area, kernel = layer.get("hout", "wout"), layer.get("kh", "kw")
+    if kernel is None or "kh" not in layer.printed or kernel == layer.get("cin", "cout"):
+        return False  # 120x84 is the matrix of a fully connected layer
+    return area is not None and area != (1, 1)
 
 
 def _as(layer: Layer, kind: Kind, figure: Figure) -> bool:

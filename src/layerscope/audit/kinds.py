@@ -31,7 +31,7 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"relu|sigmoid|tanh|swish|silu|gelu|elu\b|softplus|mish|hardswish|activation|nonlinearity|leaky|激活",
      "activation"),
     (r"dropout|^drop", "dropout"),
-    (r"loss|cost|accuracy", "loss"),
+    (r"loss|cost|accuracy|softmxl", "loss"),
     (r"soft-?max|softmxl?|sftmx", "softmax"),
     (r"flatten|reshape|permute|squeeze|view|展平", "flatten"),
     (r"concat|route|拼接", "concat"),
@@ -44,7 +44,7 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
 )  # fmt: skip
 _COMPILED = tuple((re.compile(pattern), kind) for pattern, kind in PATTERNS)
 POOLS = ("max_pool", "avg_pool", "pool")
-SAME_SHAPE = ("activation", "prelu", "batch_norm", "norm", "lrn", "scale", "dropout", "softmax", "loss")
+SAME_SHAPE = ("activation", "prelu", "batch_norm", "norm", "lrn", "scale", "dropout", "softmax")
 # conv3-64 of the VGG sheets: kernel and filters; pool2: kernel and stride
 NAMED_CONV = re.compile(r"^conv\s*(\d{1,2})(?:x\d{1,2})?\s*-\s*(\d{1,5})$")
 NAMED_POOL = re.compile(r"^(?:max)?pool\s*-?(\d)$")

@@ -155,7 +155,7 @@ def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
     """The rules for figures of that meaning in rows of that kind, the usual ones first."""
     if kind in ("unknown", "embedding"):
         return ()
-    if meaning in ("params", "weights"):
+    if meaning in ("params", "weights", "param_memory"):
         return WEIGHTS.get(kind, (NONE,))
     if meaning in ("macs", "flops", "madds"):
         if kind in POOLS or kind == "global_pool":
@@ -174,7 +174,7 @@ def factors(meaning: Meaning, unit: str) -> tuple[int, ...]:
     """What one element may count in a column: bytes of a dtype, two operations of a multiply-add."""
     if meaning in ("flops", "madds"):
         return (2, 1)
-    if meaning in ("memory",) or unit == "byte":
+    if meaning in ("memory", "param_memory") or unit == "byte":
         return (1, 4, 2, 8)
     if meaning == "macs":
         return (1, 2)

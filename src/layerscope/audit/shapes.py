@@ -15,8 +15,8 @@ UNKNOWN = re.compile(r"none|-1|\?|\bn\b|\bbatch(?:_size)?\b")
 TIMES = re.compile(r"\s*(?:times|cdot|[x×*·✕])\s*")
 NUMBERS = re.compile(r"\d+")
 KERNEL = re.compile(
-    r"\(?\s*(?P<kernel>\d+(?:\s*[x×*,]\s*\d+)*)\s*\)?(?:\s*(?:/|s\s*=?|stride)\s*(?P<stride>\d+))?"
-    r"(?:\s*,\s*(?P<filters>\d+))?"
+    r"\(?\s*(?P<kernel>\d+(?:\s*[x×*,]\s*\d+)*)\s*\)?(?:\s*[x×*,]\s*(?P<many>\d+))?"
+    r"(?:\s*(?:/|s\s*=?|stride)\s*(?P<stride>\d+))?(?:\s*,\s*(?P<filters>\d+))?"
 )
 
 
@@ -109,7 +109,7 @@ def window(text: str) -> Window | None:
     return Window(
         kernel,
         int(match["stride"]) if match["stride"] else None,
-        int(match["filters"]) if match["filters"] else None,
+        int(match["filters"] or match["many"]) if match["filters"] or match["many"] else None,
     )
 
 

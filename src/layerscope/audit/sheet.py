@@ -19,7 +19,7 @@ LABELS: dict[str, Meaning] = {
 LABELLED = re.compile(r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL)
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
-    "params", "weights", "memory", "activations", "macs", "flops", "madds", "share", "time",
+    "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share", "time",
     "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")

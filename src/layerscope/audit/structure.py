@@ -152,7 +152,7 @@ NAMES: dict[Meaning, tuple[str, ...]] = {
     "kernel_h": ("kh",), "kernel_w": ("kw",), "stride": ("sh", "sw"), "stride_h": ("sh",),
     "stride_w": ("sw",), "padding": ("ph", "pw"), "groups": ("groups",), "filters": ("cout",),
     "in_channels": ("cin",), "out_channels": ("cout",), "out_h": ("hout",), "out_w": ("wout",),
-    "dilation": ("dh", "dw"),
+    "dilation": ("dh", "dw"), "batch": ("batch",),
 }  # fmt: skip
 
 
@@ -187,9 +187,15 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
     """Take shapes from products such as 224*224*64, where no column has them."""
     for layer in layers:
         for claim in layer.row.claims:
-            if claim.figure is None or claim.figure.formula is None:
+            if claim.figure is None:
                 continue
             at: Cells = frozenset({claim.place})
+            if claim.figure.formula is None:
+                number = claim.figure.value()
+                plain_count = not claim.figure.power and not claim.figure.unit and number.denominator == 1
+                if claim.meaning in ("memory", "activations") and layer.kind == "fc" and plain_count:
+                    layer.printed.setdefault("cout", Known(int(number), at))
+                continue
             product = claim.figure.text.partition("=")[0].replace("\\", "")
             numbers = [int(n) for n in re.findall(r"\d+", product.replace(",", ""))]
             plus = "+" in product
@@ -258,6 +264,16 @@ def refill(layer: Layer) -> None:
             sizes.setdefault("wout", Known(1))
     if layer.kind in ("conv", "deconv", *POOLS):
         _spatial(layer)
+
+
+def without(layer: Layer, place: Place) -> Layer:
+    """The layer as its other cells and the row above have it, without one cell."""
+    printed = {name: known for name, known in layer.printed.items() if place not in known.cells}
+    for name, known in layer.said_again:
+        printed.setdefault(name, known)
+    found = Layer(layer.row, layer.kind, {}, printed, [], layer.before, layer.normed)
+    refill(found)
+    return found
 
 
 def _same(sizes: dict[str, Known], names: str) -> None:

@@ -11,7 +11,7 @@ Meaning = Literal[
     "index", "name", "type", "kernel", "kernel_h", "kernel_w", "stride", "stride_h", "stride_w",
     "padding", "dilation", "groups", "kernel_padding_stride", "kernel_stride", "kernel_shape",
     "filters", "in_channels", "out_channels", "input", "in_size", "output", "out_size", "out_h",
-    "out_w", "bias", "params", "weights", "param_shape", "memory", "activations", "macs", "flops",
+    "out_w", "bias", "params", "weights", "param_memory", "batch", "param_shape", "memory", "activations", "macs", "flops",
     "madds", "ops", "comparisons", "field", "jump", "offset", "share", "time", "connected", "description",
     "trainable", "model", "resolution", "read", "written", "traffic", "effective_padding", "intensity",
     "additions", "divisions", "exponentials",
@@ -77,7 +77,7 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "weights": ("weights", "# weights", "number of weights", "weight", "权重", "权重数"),
     "param_shape": ("parameter shape", "shape of parameters"),
     "memory": (
-        "memory", "mem", "memory size", "memory usage", "data mem", "param mem", "内存", "显存", "内存占用",
+        "memory", "mem", "memory size", "memory usage", "data mem", "内存", "显存", "内存占用",
     ),
     "activations": (
         "activations", "activation", "number of activations", "number of activations (memory)",
@@ -102,6 +102,8 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
     "trainable": ("trainable",),
     "model": ("model", "network", "cnn", "architecture", "backbone", "模型", "网络"),
     "resolution": ("resolution", "input resolution", "image size", "分辨率"),
+    "param_memory": ("param mem", "parameter memory", "param memory", "weight memory", "参数内存"),
+    "batch": ("data num", "batch", "batch size"),
     "read": ("memread",), "written": ("memwrite",), "traffic": ("memr+w",),
     "effective_padding": ("effective padding",),
     "comparisons": ("comparisons", "comp"),
