@@ -23,8 +23,9 @@ SPELLINGS: dict[Meaning, tuple[str, ...]] = {
         "name", "layer", "layers", "layer name", "layer(type)", "layer (type)", "layer (type:depth-idx)",
         "module name", "module", "network layer", "layer (name)", "end-point", "end point", "block",
         "stage", "层", "层名", "名称", "网络层", "网络层名称", "layer (type,original)", "operation",
+        "layer (type (var_name))", "layer (type (var_name):depth-idx)", "name (*_layer)", "layer/type",
     ),
-    "type": ("type", "layer type", "class", "kind", "op", "operator", "op type", "类型", "层类型"),
+    "type": ("type", "layer type", "layer_type", "class", "kind", "op", "operator", "op type", "类型", "层类型"),
     "kernel": (
         "kernel", "kernel size", "ksize", "k", "filter size", "filter shape", "patch size", "support",
         "kernel_size", "core size", "size/strd", "window", "patch", "卷积核", "卷积核大小", "核大小",
@@ -127,7 +128,7 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 BYTES = {"b": 0, "byte": 0, "bytes": 0, "kb": 1, "mb": 2, "gb": 3, "kib": 1, "mib": 2, "gib": 3}
-_MEANINGS = {spelling: meaning for meaning, known in SPELLINGS.items() for spelling in known}
+_MEANINGS = {spelling: meaning for meaning, spellings in SPELLINGS.items() for spelling in spellings}
 
 
 class Heading(Struct, frozen=True):

@@ -35,3 +35,5 @@ class Table(Struct, frozen=True):
     heading: Row
     rows: tuple[Row, ...]
     title: str = ""  # the last text before the table
+    last: int = 0  # line
+    left_out: tuple[int, ...] = ()  # lines of dots, which stand for rows
