@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -25,6 +26,7 @@ from layerscope.documents.headings import Meaning
 Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
 COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
 TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
+FOOTNOTE = re.compile(r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$")  # the document states an exception
 USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
 
 
@@ -176,9 +178,12 @@ def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
             f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}" for r, c, _ in suspect.places[1:]
         )
         expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
+        printed = claim.cell.text if claim else cell.text
+        if FOOTNOTE.search(printed):
+            continue
         yield Finding(
             checked.number, cell.line, _label(checked, row), _heading(checked, column), kind,
-            claim.cell.text if claim else cell.text, expected, reason, also,
+            printed, "" if expected == printed else expected, reason, also,
         )  # fmt: skip
 
 
@@ -236,8 +241,8 @@ def _format(checked: _Checked, claim: Claim, expected: str, reason: str) -> Find
 
 def _missing(checked: _Checked) -> Iterator[Finding]:
     """Cells that are empty where those of their kind are filled."""
-    for (_, heading), claims in checked.columns.items():
-        if not heading:
+    for (meaning, heading), claims in checked.columns.items():
+        if not heading or (meaning, heading) not in checked.conventions:
             continue
         for kind in dict.fromkeys(layer.kind for layer in checked.layers.values()):
             rows = [row for row, layer in checked.layers.items() if layer.kind == kind]
@@ -267,6 +272,9 @@ def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
         convention = checked.conventions.get(key)
         for claim in claims:
             if convention is None or checked.sheet.rows[claim.row].kind != "total" or claim.figure is None:
+                continue
+            if checked.sheet.table.left_out:
+                notes.append(f"rows are left out: the total of {claim.heading.text} cannot be checked")
                 continue
             found = check_total(claim, _counts(claims), checked.layers, convention)
             name = convention.heading.text

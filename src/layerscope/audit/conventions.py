@@ -90,8 +90,10 @@ def _batches(layers: Iterable[Layer], given: Sequence[tuple[Layer, Figure]]) -> 
         for layer, figure in given
         if (size := layer.get("cout", "hout", "wout")) and all(size)
     )
-    likely = [size for sizes in (found, shared) for size, _ in sizes.most_common(1) if 1 < size <= 4096]
-    return tuple(dict.fromkeys((1, *likely)))
+    if found:
+        return (found.most_common(1)[0][0], 1)
+    likely = [size for size, _ in shared.most_common(1) if 1 < size <= 4096]
+    return (1, *likely)
 
 
 def _with_rules(convention: Convention, given: Sequence[tuple[Layer, Figure]]) -> Convention:

@@ -151,12 +151,26 @@ _EACH = (NONE, Rule("1 per element", OUT, _product(*OUT)), Rule("2 per element",
 ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
 
 
+def _products_and_sums(layer: Layer) -> Fraction | None:
+    """n products and n - 1 additions for each output, as half of what a factor of two makes of it."""
+    weights, out = _inner(layer), layer.get("cout")
+    return None if weights is None or out is None else Fraction(2 * weights - out[0], 2)
+
+
+MADDS = (
+    Rule("weights", (*IN, "cout"), _inner),
+    Rule("products and their sums", (*IN, "cout"), _products_and_sums),
+)
+
+
 def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
     """The rules for figures of that meaning in rows of that kind, the usual ones first."""
     if kind in ("unknown", "embedding"):
         return ()
     if meaning in ("params", "weights", "param_memory"):
         return WEIGHTS.get(kind, (NONE,))
+    if meaning == "madds" and kind == "fc":
+        return MADDS
     if meaning in ("macs", "flops", "madds"):
         if kind in POOLS or kind == "global_pool":
             return _POOLED

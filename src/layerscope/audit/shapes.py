@@ -65,7 +65,8 @@ def _size(text: str) -> int | None | object:
 def channels_last(shapes: Iterable[Sequence[int | None]]) -> bool:
     """Whether shapes of three axes are height, width, channels: which two axes are equal."""
     first = last = 0
-    for shape in shapes:
+    for whole_shape in shapes:
+        shape = whole_shape[1:] if len(whole_shape) == 4 else whole_shape
         if len(shape) == 3 and None not in shape:
             last += shape[0] == shape[1] != shape[2]
             first += shape[1] == shape[2] != shape[0]

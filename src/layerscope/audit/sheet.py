@@ -17,6 +17,7 @@ LABELS: dict[str, Meaning] = {
     "exp": "exponentials", "activation": "activations", "param": "params",
 }  # fmt: skip
 LABELLED = re.compile(r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL)
+LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share", "time",
@@ -94,7 +95,7 @@ def sheet_of(table: Table) -> Sheet | None:
         claims: list[Claim] = []
         for column, cell in enumerate(cells):
             heading = headings[column] if column < width else None
-            found = _claims(cell, heading)
+            found = _claims(cell, heading, total=kind_of(label) == "total")
             for part, claim in enumerate(found, 1):
                 claims.append(Claim(len(rows), column, part if len(found) > 1 else 0, *claim))
         named = _naming(cells, headings)
@@ -119,7 +120,7 @@ def _bare(text: str) -> bool:
     return match is not None and not match[2].strip()
 
 
-def _claims(cell: Cell, heading: Heading | None) -> list[tuple[Meaning, Heading, Cell, Figure | None, bool]]:
+def _claims(cell: Cell, heading: Heading | None, *, total: bool) -> list[tuple[Meaning, Heading, Cell, Figure | None, bool]]:
     """What a cell claims: one figure, or one for each label in it."""
     parts = [part for part in BREAK.split(cell.text) if part.strip()]
     found: list[tuple[Meaning, Heading, Cell, Figure | None, bool]] = []
@@ -132,7 +133,10 @@ def _claims(cell: Cell, heading: Heading | None) -> list[tuple[Meaning, Heading,
     if found or heading is None:
         return found
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
-        found.append((heading.meaning, heading, cell, read(cell.text), False))
+        figure = read(cell.text)
+        if figure is None and total and (first := LEADING.match(cell.text)):
+            figure = read(first[0])  # `138M parameters`, `24M * 4 bytes ~= 93MB / image`
+        found.append((heading.meaning, heading, cell, figure, False))
     return found
 
 

@@ -62,10 +62,15 @@ def layers_of(sheet: Sheet) -> list[Layer]:
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
         layer.normed = following in ("batch_norm", "norm")
-        if number and layer.kind != "input":
+        if number and layer.kind != "input" and not _is_after_gap(sheet, layers[number - 1].row, layer.row):
             layer.before = layers[_source(sheet, layer.row, named, number)]
         refill(layer)
     return layers
+
+
+def _is_after_gap(sheet: Sheet, above: SheetRow, row: SheetRow) -> bool:
+    """Whether a line of dots, which stands for rows, is between two rows."""
+    return any(above.line < line < row.line for line in sheet.table.left_out)
 
 
 def _source(sheet: Sheet, row: SheetRow, named: Mapping[str, int], number: int) -> int:
