@@ -26,7 +26,9 @@ from layerscope.documents.headings import Meaning
 Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
 COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
 TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
-FOOTNOTE = re.compile(r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$")  # the document states an exception
+FOOTNOTE = re.compile(
+    r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$"
+)  # the document states an exception
 USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
 
 
@@ -61,9 +63,9 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
         *_formats(checked), *_missing(checked),
     ]  # fmt: skip
     totals, notes = _totals(checked)
-    found = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
+    listed = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
     network = f"{len(rows)} layers" if rows else ""
-    return AuditedTable(sheet.table.line, network, _audited(checked), tuple(notes)), found
+    return AuditedTable(sheet.table.line, network, _audited(checked), tuple(notes)), listed
 
 
 def _trusted(convention: Convention) -> bool:
@@ -100,7 +102,11 @@ def _equations(checked: _Checked, rows: Sequence[Layer]) -> Iterator[Equation]:
         convention = checked.conventions.get(key)
         if convention is not None:
             yield from figure_equations(_counts(claims), checked.layers, convention)
-        shares = [c for c in claims if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")]
+        shares = [
+            c
+            for c in claims
+            if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")
+        ]
         if shares:
             yield from _shares(checked, key, shares)
 
@@ -147,7 +153,12 @@ def _layout(checked: _Checked) -> Iterator[Finding]:
 def _headings(checked: _Checked) -> Iterator[Finding]:
     for (_, text), convention in checked.conventions.items():
         heading = convention.heading
-        if text and heading.unit == "byte" and convention.factor == 1 and convention.meaning in ("memory", "activations"):
+        if (
+            text
+            and heading.unit == "byte"
+            and convention.factor == 1
+            and convention.meaning in ("memory", "activations")
+        ):
             cells = checked.sheet.table.heading.cells
             yield Finding(
                 checked.number, checked.sheet.table.line, cells[0].text, text, "heading", text,
@@ -170,12 +181,15 @@ def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
     for suspect in broken:
         row, column, part = suspect.places[0]
         cell = checked.sheet.rows[row].cells[column]
-        claim = next((c for c in checked.sheet.rows[row].claims if c.place == (row, column, part)), None)
+        claim = next(
+            (c for c in checked.sheet.rows[row].claims if c.place == (row, column, part)), None
+        )
         equation = suspect.equation
         own = equation.target == suspect.places[0]
         kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
         also = tuple(
-            f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}" for r, c, _ in suspect.places[1:]
+            f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}"
+            for r, c, _ in suspect.places[1:]
         )
         expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
         printed = claim.cell.text if claim else cell.text
@@ -204,7 +218,11 @@ def _expected(checked: _Checked, suspect: Suspect, claim: Claim | None) -> str:
             return ""
         return f"{'*'.join(map(str, sizes))}={text_of(number)}"
     sizes = found.get(*names)
-    return "" if sizes is None else "x".join(map(str, dict.fromkeys(sizes) if len(names) == 2 else sizes))
+    return (
+        ""
+        if sizes is None
+        else "x".join(map(str, dict.fromkeys(sizes) if len(names) == 2 else sizes))
+    )
 
 
 def _kind(checked: _Checked, claim: Claim | None, equation: Equation) -> tuple[FindingKind, str]:
@@ -214,7 +232,11 @@ def _kind(checked: _Checked, claim: Claim | None, equation: Equation) -> tuple[F
     figure, number = claim.figure, equation.number
     formula_right = figure.formula is None or figure.formula == number * claim.heading.scale
     for base in (1024, 1000):
-        if formula_right and figure.power and any(figure.stands_for(number, base, how) for how in RULES[:2]):
+        if (
+            formula_right
+            and figure.power
+            and any(figure.stands_for(number, base, how) for how in RULES[:2])
+        ):
             return "unit", f"K counts {base:,} here and not in the other cells; {equation.reason}"
     return "figure", equation.reason
 
@@ -226,10 +248,17 @@ def _formats(checked: _Checked) -> Iterator[Finding]:
         points = sum(1 for c in given if "." in c.cell.text)
         if commas and points >= 1:
             for claim in commas:
-                yield _format(checked, claim, claim.cell.text.replace(",", "."), "a decimal comma among points")
+                yield _format(
+                    checked,
+                    claim,
+                    claim.cell.text.replace(",", "."),
+                    "a decimal comma among points",
+                )
         for claim in given:
             if "==" in claim.cell.text:
-                yield _format(checked, claim, claim.cell.text.replace("==", "="), "two equals signs")
+                yield _format(
+                    checked, claim, claim.cell.text.replace("==", "="), "two equals signs"
+                )
 
 
 def _format(checked: _Checked, claim: Claim, expected: str, reason: str) -> Finding:
@@ -271,15 +300,23 @@ def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
     for key, claims in checked.columns.items():
         convention = checked.conventions.get(key)
         for claim in claims:
-            if convention is None or checked.sheet.rows[claim.row].kind != "total" or claim.figure is None:
+            if (
+                convention is None
+                or checked.sheet.rows[claim.row].kind != "total"
+                or claim.figure is None
+            ):
                 continue
             if checked.sheet.table.left_out:
-                notes.append(f"rows are left out: the total of {claim.heading.text} cannot be checked")
+                notes.append(
+                    f"rows are left out: the total of {claim.heading.text} cannot be checked"
+                )
                 continue
             found = check_total(claim, _counts(claims), checked.layers, convention)
             name = convention.heading.text
             if found.verdict == "wrong":
-                expected = "" if found.expected is None else text_of(found.expected * claim.heading.scale)
+                expected = (
+                    "" if found.expected is None else text_of(found.expected * claim.heading.scale)
+                )
                 findings.append(Finding(
                     checked.number, claim.cell.line, _label(checked, claim.row), _heading(checked, claim.column),
                     "total", claim.cell.text, expected, "the column does not add up to it",
@@ -287,7 +324,9 @@ def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
             elif found.verdict == "follows":
                 notes.append(f"the total of {name} follows from cells that are listed")
             elif found.verdict == "right for the network":
-                notes.append(f"the total of {name} is right for the network, although the cells above do not add up to it")
+                notes.append(
+                    f"the total of {name} is right for the network, although the cells above do not add up to it"
+                )
     return findings, notes
 
 
@@ -299,8 +338,12 @@ def _audited(checked: _Checked) -> tuple[AuditedColumn, ...]:
         if not filled:
             continue
         text = convention.text() if convention else "no convention found"
-        explained, rows = _explained(convention, claims, checked.layers) if convention else (0, filled)
-        found.append(AuditedColumn(claims[0].heading.text if key[1] else key[0], text, explained, rows))
+        explained, rows = (
+            _explained(convention, claims, checked.layers) if convention else (0, filled)
+        )
+        found.append(
+            AuditedColumn(claims[0].heading.text if key[1] else key[0], text, explained, rows)
+        )
     return tuple(found)
 
 

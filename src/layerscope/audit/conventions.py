@@ -65,7 +65,9 @@ def choose(
     claims: Sequence[Claim], layers: dict[int, Layer], batch: int | None = None
 ) -> Convention | None:
     """The convention that explains most figures of a column; of a batch if that is known already."""
-    given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][:SAMPLE]
+    given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][
+        :SAMPLE
+    ]
     if not given:
         return None
     heading, meaning = claims[0].heading, claims[0].meaning

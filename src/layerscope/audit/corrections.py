@@ -27,14 +27,19 @@ def correct_kinds(layers: Iterable[Layer]) -> Iterator[Renamed]:
         if layer.kind == "fc" and _is_window(layer):
             _become(layer, "conv")  # `local fully connected`: a convolution by its kernel
         elif layer.kind in POOLS and figure is not None and figure.mantissa:
-            if not _explains(WEIGHTS.get(layer.kind, ()), layer, figure) and _as(layer, "conv", figure):
+            if not _explains(WEIGHTS.get(layer.kind, ()), layer, figure) and _as(
+                layer, "conv", figure
+            ):
                 yield Renamed(layer.row.at, layer.row.kind, "conv")
         elif layer.kind == "unknown" and figure is not None and figure.mantissa:
             any(_as(layer, kind, figure) for kind in ("fc", "conv"))
 
 
 def _params(layer: Layer) -> Figure | None:
-    return next((c.figure for c in layer.row.claims if c.meaning in ("params", "weights") and c.figure), None)
+    return next(
+        (c.figure for c in layer.row.claims if c.meaning in ("params", "weights") and c.figure),
+        None,
+    )
 
 
 def _is_window(layer: Layer) -> bool:
@@ -61,4 +66,9 @@ def _become(layer: Layer, kind: Kind) -> None:
 
 def _explains(rules: Iterable[Rule], layer: Layer, figure: Figure) -> bool:
     counts = [count for rule in rules if (count := rule.count(layer)) is not None]
-    return any(figure.stands_for(count, base, how) for count in counts for base in (1000, 1024) for how in RULES[:2])
+    return any(
+        figure.stands_for(count, base, how)
+        for count in counts
+        for base in (1000, 1024)
+        for how in RULES[:2]
+    )

@@ -30,7 +30,11 @@ def field_equations(
             used = {c.place for c in _claims(before, fields, jumps)}
             reason = f"{field} + ({window[0]} - 1) x {jump}"
             yield Equation(
-                cells | used | {claim.place}, claim.figure.value() == number, claim.place, str(number), reason
+                cells | used | {claim.place},
+                claim.figure.value() == number,
+                claim.place,
+                str(number),
+                reason,
             )
         claim = jumps.get(layer.row.at)
         if claim and claim.figure and jump is not None and _has_window(layer):
@@ -38,7 +42,11 @@ def field_equations(
             used = {c.place for c in _claims(before, jumps)}
             reason = f"{jump} x stride {window[1]}"
             yield Equation(
-                cells | used | {claim.place}, claim.figure.value() == number, claim.place, str(number), reason
+                cells | used | {claim.place},
+                claim.figure.value() == number,
+                claim.place,
+                str(number),
+                reason,
             )
 
 
@@ -46,7 +54,9 @@ def _has_window(layer: Layer) -> bool:
     return "kh" in layer.sizes
 
 
-def _by_row(columns: Mapping[tuple[Meaning, str], Sequence[Claim]], meaning: Meaning) -> dict[int, Claim]:
+def _by_row(
+    columns: Mapping[tuple[Meaning, str], Sequence[Claim]], meaning: Meaning
+) -> dict[int, Claim]:
     return {c.row: c for (m, _), claims in columns.items() if m == meaning for c in claims}
 
 
@@ -58,4 +68,8 @@ def _value(claims: Mapping[int, Claim], row: int | None, default: int | None) ->
 
 
 def _claims(before: Layer | None, *columns: Mapping[int, Claim]) -> list[Claim]:
-    return [column[before.row.at] for column in columns if before is not None and before.row.at in column]
+    return [
+        column[before.row.at]
+        for column in columns
+        if before is not None and before.row.at in column
+    ]

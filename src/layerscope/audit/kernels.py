@@ -24,7 +24,11 @@ def infer(layers: Iterable[Layer], batch: int = 1) -> None:
 
 
 def _convolution(layer: Layer, batch: int) -> None:
-    claims = [c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights", "macs", "flops")]
+    claims = [
+        c
+        for c in layer.row.claims
+        if c.figure and c.meaning in ("params", "weights", "macs", "flops")
+    ]
     if not claims:
         return
     known = layer.sizes.get("cin")
@@ -72,7 +76,9 @@ def _explained(layer: Layer, claim: Claim, sizes: tuple[int, int, int], batch: i
 
 def _pool(layer: Layer, batch: int) -> None:
     """The kernel of a pool that halves its input, or from its comparisons."""
-    counted = [c for c in layer.row.claims if c.figure and c.meaning in ("comparisons", "additions")]
+    counted = [
+        c for c in layer.row.claims if c.figure and c.meaning in ("comparisons", "additions")
+    ]
     out, size = layer.get("cout", "hout", "wout"), layer.get("hin")
     if out is None or size is None or not all(out):
         return

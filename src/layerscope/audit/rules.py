@@ -73,7 +73,9 @@ def _unless_normed(weights: Callable[[Layer], int | None]) -> Callable[[Layer], 
     return lambda layer: weights(layer) if layer.normed else _biased(weights)(layer)
 
 
-def _scaled(count: Callable[[Layer], int | None], *names: str, times: int = 1) -> Callable[[Layer], int | None]:
+def _scaled(
+    count: Callable[[Layer], int | None], *names: str, times: int = 1
+) -> Callable[[Layer], int | None]:
     """A count times some sizes of the layer."""
 
     def scaled(layer: Layer) -> int | None:
@@ -113,30 +115,58 @@ WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
         NONE,
     ),
     "norm": (Rule("scale and shift", ("cin",), _product("cin", times=2)), NONE),
-    "prelu": (NONE, Rule("a slope per channel", ("cin",), _product("cin")), Rule("one slope", (), lambda _: 1)),
+    "prelu": (
+        NONE,
+        Rule("a slope per channel", ("cin",), _product("cin")),
+        Rule("one slope", (), lambda _: 1),
+    ),
     "lrn": (NONE, Rule("Netscope's two", (), lambda _: 2)),
     "scale": (NONE, Rule("scale and shift", ("cin",), _product("cin", times=2))),
-    "avg_pool": (NONE, Rule("a coefficient and a bias per map", ("cout",), _product("cout", times=2))),
+    "avg_pool": (
+        NONE,
+        Rule("a coefficient and a bias per map", ("cout",), _product("cout", times=2)),
+    ),
     "lstm": (
         Rule("four gates, a bias each", ("cin", "cout"), _recurrent(4, 1)),
         Rule("four gates, two biases each", ("cin", "cout"), _recurrent(4, 2)),
     ),
-    "gru": (Rule("three gates, a bias each", ("cin", "cout"), _recurrent(3, 1)), Rule("three gates, two biases each", ("cin", "cout"), _recurrent(3, 2))),
+    "gru": (
+        Rule("three gates, a bias each", ("cin", "cout"), _recurrent(3, 1)),
+        Rule("three gates, two biases each", ("cin", "cout"), _recurrent(3, 2)),
+    ),
 }
 _MAP_OUT = (*MAP, "hout", "wout")
 MACS: Mapping[Kind, tuple[Rule, ...]] = {
     "conv": (
         Rule("weights x positions", _MAP_OUT, _scaled(_weights, "hout", "wout")),
-        Rule("weights and biases x positions", _MAP_OUT, _scaled(_biased(_weights), "hout", "wout")),
-        Rule("weights, and biases unless a norm follows, x positions", _MAP_OUT, _scaled(_unless_normed(_weights), "hout", "wout")),
+        Rule(
+            "weights and biases x positions", _MAP_OUT, _scaled(_biased(_weights), "hout", "wout")
+        ),
+        Rule(
+            "weights, and biases unless a norm follows, x positions",
+            _MAP_OUT,
+            _scaled(_unless_normed(_weights), "hout", "wout"),
+        ),
     ),
     "depthwise": (
         Rule("weights x positions", ("kh", "kw", *OUT), _product("kh", "kw", *OUT)),
-        Rule("weights and biases x positions", ("kh", "kw", *OUT), _scaled(_biased(_product("kh", "kw", "cout")), "hout", "wout")),
+        Rule(
+            "weights and biases x positions",
+            ("kh", "kw", *OUT),
+            _scaled(_biased(_product("kh", "kw", "cout")), "hout", "wout"),
+        ),
     ),
-    "deconv": (Rule("weights x input positions", (*MAP, "hin", "win"), _scaled(_weights, "hin", "win")),),
-    "fc": (Rule("weights", (*IN, "cout"), _inner), Rule("weights and biases", (*IN, "cout"), _biased(_inner))),
-    "batch_norm": (NONE, *(Rule(f"{n} per element", OUT, _product(*OUT, times=n)) for n in (2, 4, 1))),
+    "deconv": (
+        Rule("weights x input positions", (*MAP, "hin", "win"), _scaled(_weights, "hin", "win")),
+    ),
+    "fc": (
+        Rule("weights", (*IN, "cout"), _inner),
+        Rule("weights and biases", (*IN, "cout"), _biased(_inner)),
+    ),
+    "batch_norm": (
+        NONE,
+        *(Rule(f"{n} per element", OUT, _product(*OUT, times=n)) for n in (2, 4, 1)),
+    ),
     "lrn": (NONE, Rule("5 per element", OUT, _product(*OUT, times=5))),
     "scale": (NONE, Rule("1 per element", OUT, _product(*OUT))),
 }
@@ -147,7 +177,11 @@ _POOLED = (
     Rule("1 per input", IN, _product(*IN)),
     Rule("2 per output", OUT, _product(*OUT, times=2)),
 )
-_EACH = (NONE, Rule("1 per element", OUT, _product(*OUT)), Rule("2 per element", OUT, _product(*OUT, times=2)))
+_EACH = (
+    NONE,
+    Rule("1 per element", OUT, _product(*OUT)),
+    Rule("2 per element", OUT, _product(*OUT, times=2)),
+)
 ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
 
 
@@ -178,7 +212,13 @@ def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
     if meaning in ("memory", "activations"):
         return (*ELEMENTS, NONE)
     if meaning == "comparisons":
-        return _POOLED[1:] if kind in POOLS else (_POOLED[3], NONE) if kind == "global_pool" else _EACH[1:]
+        return (
+            _POOLED[1:]
+            if kind in POOLS
+            else (_POOLED[3], NONE)
+            if kind == "global_pool"
+            else _EACH[1:]
+        )
     if meaning in ("additions", "divisions", "exponentials"):
         return (*_EACH[1:], *_POOLED[1:2]) if kind in POOLS else _EACH[1:]
     return ()

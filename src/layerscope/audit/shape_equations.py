@@ -126,7 +126,12 @@ def padding_habit(layers: Sequence[Layer]) -> Habit:
     counts: Counter[str] = Counter()
     for layer in layers:
         got = layer.get("hin", "kh", "hout")
-        if layer.kind != "conv" or "ph" in layer.sizes or got is None or "hout" not in layer.printed:
+        if (
+            layer.kind != "conv"
+            or "ph" in layer.sizes
+            or got is None
+            or "hout" not in layer.printed
+        ):
             continue
         step = layer.sizes["sh"].value if "sh" in layer.sizes else 1
         counts["same"] += got[2] in steps(got[0] + 2 * ((got[1] - 1) // 2) - got[1], step)

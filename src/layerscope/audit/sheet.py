@@ -16,7 +16,9 @@ LABELS: dict[str, Meaning] = {
     "macc": "macs", "mac": "macs", "comp": "comparisons", "add": "additions", "div": "divisions",
     "exp": "exponentials", "activation": "activations", "param": "params",
 }  # fmt: skip
-LABELLED = re.compile(r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL)
+LABELLED = re.compile(
+    r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL
+)
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
@@ -84,7 +86,9 @@ def sheet_of(table: Table) -> Sheet | None:
     known = [heading for heading in headings if heading is not None]
     if len(known) < 2:
         return None
-    width, rows, layout = len(headings), [], []
+    width = len(headings)
+    rows: list[SheetRow] = []
+    layout: list[Layout] = []
     for row in table.rows:
         cells = _rejoined(row)
         if not any(cell.text for cell in cells):
@@ -99,7 +103,17 @@ def sheet_of(table: Table) -> Sheet | None:
             for part, claim in enumerate(found, 1):
                 claims.append(Claim(len(rows), column, part if len(found) > 1 else 0, *claim))
         named = _naming(cells, headings)
-        rows.append(SheetRow(len(rows), row.line, label, _kind(cells, named, label), tuple(cells), tuple(claims), named))
+        rows.append(
+            SheetRow(
+                len(rows),
+                row.line,
+                label,
+                _kind(cells, named, label),
+                tuple(cells),
+                tuple(claims),
+                named,
+            )
+        )
     return Sheet(table, headings, tuple(rows), tuple(layout))
 
 
@@ -108,7 +122,12 @@ def _rejoined(row: Row) -> list[Cell]:
     cells: list[Cell] = []
     for cell in row.cells:
         before = cells[-1] if cells else None
-        if before is not None and LABELLED.match(plain(before.text)) and _bare(before.text) and read(cell.text):
+        if (
+            before is not None
+            and LABELLED.match(plain(before.text))
+            and _bare(before.text)
+            and read(cell.text)
+        ):
             cells[-1] = Cell(f"{before.text} {cell.text}", before.line, before.column)
         else:
             cells.append(cell)
@@ -120,16 +139,29 @@ def _bare(text: str) -> bool:
     return match is not None and not match[2].strip()
 
 
-def _claims(cell: Cell, heading: Heading | None, *, total: bool) -> list[tuple[Meaning, Heading, Cell, Figure | None, bool]]:
+def _claims(
+    cell: Cell, heading: Heading | None, *, total: bool
+) -> list[tuple[Meaning, Heading, Cell, Figure | None, bool]]:
     """What a cell claims: one figure, or one for each label in it."""
     parts = [part for part in BREAK.split(cell.text) if part.strip()]
     found: list[tuple[Meaning, Heading, Cell, Figure | None, bool]] = []
     for part in parts:
         match = LABELLED.match(part.strip().replace("\t", " "))
-        if match and (heading is None or heading.meaning in ("ops", "flops", "memory", "activations", "params")):
+        if match and (
+            heading is None
+            or heading.meaning in ("ops", "flops", "memory", "activations", "params")
+        ):
             meaning = LABELS[match[1].lower()]
             text = heading.text if heading else match[1]
-            found.append((meaning, Heading(text, meaning), Cell(part.strip(), cell.line, cell.column), read(match[2]), True))
+            found.append(
+                (
+                    meaning,
+                    Heading(text, meaning),
+                    Cell(part.strip(), cell.line, cell.column),
+                    read(match[2]),
+                    True,
+                )
+            )
     if found or heading is None:
         return found
     if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
@@ -155,4 +187,11 @@ def _kind(cells: list[Cell], named: str, label: str) -> Kind:
     found = kind_of(named)
     if found != "unknown":
         return found
-    return next((k for k in (kind_of(cell.text) for cell in cells if not read(cell.text)) if k != "unknown"), "unknown")
+    return next(
+        (
+            k
+            for k in (kind_of(cell.text) for cell in cells if not read(cell.text))
+            if k != "unknown"
+        ),
+        "unknown",
+    )

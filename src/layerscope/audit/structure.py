@@ -62,7 +62,11 @@ def layers_of(sheet: Sheet) -> list[Layer]:
     for number, layer in enumerate(layers):
         following = layers[number + 1].kind if number + 1 < len(layers) else "unknown"
         layer.normed = following in ("batch_norm", "norm")
-        if number and layer.kind != "input" and not _is_after_gap(sheet, layers[number - 1].row, layer.row):
+        if (
+            number
+            and layer.kind != "input"
+            and not _is_after_gap(sheet, layers[number - 1].row, layer.row)
+        ):
             layer.before = layers[_source(sheet, layer.row, named, number)]
         refill(layer)
     return layers
@@ -102,7 +106,9 @@ def _sides(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
 def _order(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
     """Whether shapes have their channels last."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("input", "output")]
-    return channels_last(axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells))
+    return channels_last(
+        axes(row.cells[n].text) for row in rows for n in columns if n < len(row.cells)
+    )
 
 
 def _printed(
@@ -180,7 +186,10 @@ def _kernel(text: str) -> Mapping[str, int]:
     found = window(text)
     if found is None or not found.kernel:
         return {}
-    sizes = {"kh": found.kernel[0], "kw": found.kernel[1] if len(found.kernel) > 1 else found.kernel[0]}
+    sizes = {
+        "kh": found.kernel[0],
+        "kw": found.kernel[1] if len(found.kernel) > 1 else found.kernel[0],
+    }
     if found.stride is not None:
         sizes |= {"sh": found.stride, "sw": found.stride}
     if found.filters is not None:
@@ -197,8 +206,14 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
             at: Cells = frozenset({claim.place})
             if claim.figure.formula is None:
                 number = claim.figure.value()
-                plain_count = not claim.figure.power and not claim.figure.unit and number.denominator == 1
-                if claim.meaning in ("memory", "activations") and layer.kind == "fc" and plain_count:
+                plain_count = (
+                    not claim.figure.power and not claim.figure.unit and number.denominator == 1
+                )
+                if (
+                    claim.meaning in ("memory", "activations")
+                    and layer.kind == "fc"
+                    and plain_count
+                ):
                     layer.printed.setdefault("cout", Known(int(number), at))
                 continue
             product = claim.figure.text.partition("=")[0].replace("\\", "")
@@ -207,7 +222,12 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
             if claim.meaning in ("memory", "activations") and len(numbers) == 3 and not plus:
                 for name, size in zip(("hout", "wout", "cout"), numbers, strict=True):
                     layer.printed.setdefault(name, Known(size, at))
-            elif claim.meaning in ("params", "weights") and layer.kind == "conv" and len(numbers) == 4 and not plus:
+            elif (
+                claim.meaning in ("params", "weights")
+                and layer.kind == "conv"
+                and len(numbers) == 4
+                and not plus
+            ):
                 for name, size in zip(("kh", "kw", "cin", "cout"), numbers, strict=True):
                     layer.printed.setdefault(name, Known(size, at))
 

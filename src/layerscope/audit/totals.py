@@ -38,12 +38,16 @@ def check_total(
     by_network = any(_stands(figure, s, convention) for s in sums)
     by_cells = printed is not None and _overlaps(figure, printed, convention)
     if by_network:
-        return TotalCheck(claim, "right" if by_cells or printed is None else "right for the network", full)
+        return TotalCheck(
+            claim, "right" if by_cells or printed is None else "right for the network", full
+        )
     if by_cells:
         return TotalCheck(claim, "follows" if full is not None else "right", full)
     if printed is None and not sums:
         return TotalCheck(claim, "open", None)
-    return TotalCheck(claim, "wrong", full if full is not None else None if printed is None else printed[0])
+    return TotalCheck(
+        claim, "wrong", full if full is not None else None if printed is None else printed[0]
+    )
 
 
 def _sum(counts: Sequence[tuple[Layer, Fraction | None]], without_input: bool) -> Fraction | None:
@@ -70,12 +74,19 @@ def _printed_sum(
             return None
         least, most = claim.figure.interval(convention.base, convention.rounding)
         exact = claim.figure.decimals == 0 and not claim.figure.power
-        low, high = low + (claim.figure.value() if exact else least), high + (claim.figure.value() if exact else most)
+        low, high = (
+            low + (claim.figure.value() if exact else least),
+            high + (claim.figure.value() if exact else most),
+        )
     return low, high
 
 
 def _stands(figure: Figure, number: Fraction, convention: Convention) -> bool:
-    return any(figure.stands_for(number, base, how) for base in {convention.base, 1000, 1024} for how in RULES)
+    return any(
+        figure.stands_for(number, base, how)
+        for base in {convention.base, 1000, 1024}
+        for how in RULES
+    )
 
 
 def _overlaps(figure: Figure, sums: tuple[Fraction, Fraction], convention: Convention) -> bool:

@@ -128,7 +128,9 @@ UNIT = re.compile(
     re.IGNORECASE,
 )
 BYTES = {"b": 0, "byte": 0, "bytes": 0, "kb": 1, "mb": 2, "gb": 3, "kib": 1, "mib": 2, "gib": 3}
-_MEANINGS = {spelling: meaning for meaning, spellings in SPELLINGS.items() for spelling in spellings}
+_MEANINGS = {
+    spelling: meaning for meaning, spellings in SPELLINGS.items() for spelling in spellings
+}
 
 
 class Heading(Struct, frozen=True):

@@ -22,7 +22,9 @@ BREAK = re.compile(r"\r\n|\r|\n")
 QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?)+(?=[^>]|$)")
 TITLE_LENGTH = 200
 FENCE_LENGTH = 3
-SKIPPED = re.compile(r"\s*(?:<[^<>]*>\s*)*|\s*[-=_*~─━═#\s]*|\s*\([^()]*\): .*")  # tags alone, rules, modules
+SKIPPED = re.compile(
+    r"\s*(?:<[^<>]*>\s*)*|\s*[-=_*~─━═#\s]*|\s*\([^()]*\): .*"
+)  # tags alone, rules, modules
 NAMED = re.compile(r"\s*(?:model|network|net|table)\b.*", re.IGNORECASE)
 MARKS = re.compile(r"^\s*(?:#+|[*+-]\s|\d+[.)]\s|>)\s*|\s*#+\s*$|\*{2,3}|`{1,3}|<[^<>]{0,200}>")
 
@@ -94,7 +96,9 @@ def _titled(tables: Sequence[Table], shown: Sequence[str]) -> Iterator[Table]:
             elif _is_title(line) and (not fenced or NAMED.match(line)):
                 title = line
             at += 1
-        yield replace(table, title=table.title or " ".join(MARKS.sub("", title).split())[:TITLE_LENGTH])
+        yield replace(
+            table, title=table.title or " ".join(MARKS.sub("", title).split())[:TITLE_LENGTH]
+        )
 
 
 def _starts_fenced(shown: Sequence[str]) -> bool:

@@ -149,9 +149,7 @@ def _index_name(lines: Sequence[str], at: int, head: Sequence[Part]) -> tuple[Ce
     return Cell(phrase[0], at + 2, start + 1), at + 2
 
 
-def _body(
-    lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], start: int
-) -> _Body:
+def _body(lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], start: int) -> _Body:
     """The lines below a heading that may be its rows."""
     rows: list[int] = []
     left_out: list[int] = []
