@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from layerscope.audit.attach import attach
 from layerscope.audit.conventions import Convention, choose
 from layerscope.audit.corrections import Renamed, correct_kinds
 from layerscope.audit.equations import Equation, Suspect, suspects
@@ -50,6 +51,7 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     layers = {layer.row.at: layer for layer in rows}
     columns = _columns(sheet)
     batch = _batch(columns, layers)
+    attach(rows)
     infer(rows, batch)
     conventions = {
         key: found
@@ -97,7 +99,9 @@ def _batch(columns: dict[Key, list[Claim]], layers: dict[int, Layer]) -> int:
 
 def _equations(checked: _Checked, rows: Sequence[Layer]) -> Iterator[Equation]:
     yield from shape_equations(rows)
-    yield from field_equations(checked.columns, rows)
+    fields = list(field_equations(checked.columns, rows))
+    if sum(e.holds for e in fields) * 10 >= len(fields) * 5:
+        yield from fields
     for key, claims in checked.columns.items():
         convention = checked.conventions.get(key)
         if convention is not None:

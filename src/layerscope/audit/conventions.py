@@ -18,7 +18,7 @@ from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
 
-SAMPLE = 400  # rows by which a convention is chosen
+SAMPLE = 120  # rows by which a convention is chosen
 
 
 class Convention(Struct, frozen=True):

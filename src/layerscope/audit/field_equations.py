@@ -18,8 +18,10 @@ def field_equations(
     jumps = _by_row(columns, "jump")
     if not fields and not jumps:
         return
-    for layer in layers:
+    for number, layer in enumerate(layers):
         before = layer.before
+        if layer.kind in ("concat", "add") or (number and before is None):
+            continue  # of several rows, or of one that is not known
         window = layer.get("kh", "sh") or ((layer.get("kh") or (1,))[0], 1)
         cells = layer.cells("kh", "sh")
         jump = _value(jumps, before.row.at if before else None, 1 if before is None else None)

@@ -19,6 +19,8 @@ def infer(layers: Iterable[Layer], batch: int = 1) -> None:
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             _convolution(layer, batch)
+        elif "groups" not in layer.sizes and layer.kind == "conv":
+            _groups(layer)
         elif "kh" not in layer.sizes and layer.kind in POOLS:
             _pool(layer, batch)
 
@@ -41,6 +43,23 @@ def _convolution(layer: Layer, batch: int) -> None:
                 if groups > 1:
                     layer.sizes["groups"] = Known(groups, at)
                 return
+
+
+def _groups(layer: Layer) -> None:
+    """Groups that are not printed, where they and nothing else explain the parameters."""
+    got = layer.get("kh", "kw", "cin", "cout")
+    claim = next((c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")), None)
+    if got is None or claim is None or claim.figure is None or claim.figure.unit == "%":
+        return
+    weights, out = got[0] * got[1] * got[2] * got[3], got[3]
+    for groups in dict.fromkeys((1, got[2], 2, 4, 8, 16, 32, 64)):
+        if not groups or got[2] % groups or out % groups:
+            continue
+        counts = (weights // groups, weights // groups + out)
+        if any(claim.figure.stands_for(n, base, how) for n in counts for base in (1000, 1024) for how in RULES[:2]):
+            if groups > 1:
+                layer.sizes["groups"] = Known(groups, frozenset({claim.place}))
+            return
 
 
 def _candidates(layer: Layer, channels: int) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,6 @@ Kind = Literal[
 
 # The first pattern that matches decides.
 PATTERNS: tuple[tuple[str, Kind], ...] = (
-    (r"total|^sum\b|总计|合计|总和|总共", "total"),
     (r"^(input|data|image)\b|inputlayer|^input|输入层|^输入$", "input"),
     (r"deconv|conv\w*transpose|transpose\w*conv|transposed conv|反卷积|转置卷积", "deconv"),
     (r"depth-?wise|dw ?conv|conv ?dw|深度卷积", "depthwise"),
@@ -59,6 +58,27 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip().lower()
 
 
+TOTAL = re.compile(r"\btotals?\b|^(?:in all|sum)$|^totals?\w*|总计|合计|总和|总共")
+NUMBERED = re.compile(r"([A-Z]\w*?)-\d+")  # torchsummary: Conv2d-1
+# classes of torch.nn in torchsummary's rows, in lower case
+CLASSES = frozenset(
+    f"{stem}{d}"
+    for d in ("", "1d", "2d", "3d")
+    for stem in (
+        "conv", "convtranspose", "batchnorm", "syncbatchnorm", "instancenorm", "groupnorm", "layernorm",
+        "localresponsenorm", "maxpool", "avgpool", "adaptiveavgpool", "adaptivemaxpool", "linear",
+        "relu", "relu6", "leakyrelu", "prelu", "elu", "selu", "gelu", "silu", "sigmoid", "tanh",
+        "hardswish", "hardsigmoid", "hardtanh", "mish", "softplus", "dropout", "alphadropout",
+        "softmax", "logsoftmax", "flatten", "embedding", "lstm", "gru", "upsample", "identity",
+    )
+)  # fmt: skip
+
+
+def is_total(text: str) -> bool:
+    """Whether a row is a total by its label."""
+    return TOTAL.search(plain(text)) is not None
+
+
 def kind_of(text: str) -> Kind:
     """The kind that a text says; `unknown` for any other. `name (Type)` is read from the type."""
     words = plain(text)
@@ -66,6 +86,8 @@ def kind_of(text: str) -> Kind:
         inner = _kind(match[1].split(",")[0])
         if inner != "unknown":
             return inner
+    if (match := NUMBERED.fullmatch(text.strip())) and match[1].lower() not in CLASSES:
+        return "unknown"  # a module of the user's: BasicConv2d-26
     return _kind(words)
 
 
@@ -74,12 +96,12 @@ def _kind(words: str) -> Kind:
 
 
 def named_sizes(text: str) -> Mapping[str, int]:
-    """Kernel, stride and filters that the name itself says, as CONV3-64 and POOL2 do."""
+    """Kernel and filters that the name itself says, as CONV3-64 and POOL2 do."""
     words = plain(text)
     if match := NAMED_CONV.match(words):
         return {"kernel": int(match[1]), "filters": int(match[2])}
     if match := NAMED_POOL.match(words):
-        return {"kernel": int(match[1]), "stride": int(match[1])}
+        return {"kernel": int(match[1])}
     if match := NAMED_FC.match(words):
         return {"filters": int(match[1])}
     return {}

@@ -17,7 +17,7 @@ STRIDES = 4  # the largest stride that a row may leave out
 
 def shape_equations(layers: Sequence[Layer]) -> Iterator[Equation]:
     """The equations of all rows."""
-    habit = padding_habit(layers)
+    habit, by_kernel = padding_habit(layers), pools_by_kernel(layers)
     chained = list(_chains(layers))
     # a table of modules leaves out what the forward does between them
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
@@ -25,7 +25,7 @@ def shape_equations(layers: Sequence[Layer]) -> Iterator[Equation]:
     for layer in layers:
         yield from _said_twice(layer)
         if layer.kind in ("conv", "depthwise", *POOLS):
-            yield from _windows(layer, habit)
+            yield from _windows(layer, habit, by_kernel)
         if layer.kind in SAME_SHAPE:
             yield from _unchanged(layer, "chw")
         elif layer.kind in POOLS:
@@ -73,26 +73,28 @@ def _chain(layer: Layer, before: Layer, outputs: set[tuple[int, ...]]) -> Iterat
             )
 
 
-def _windows(layer: Layer, habit: Habit) -> Iterator[Equation]:
+def _windows(layer: Layer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equation]:
     for axis in "hw":
         out = layer.printed.get(f"{axis}out")
         if out is None or not out.cells:
             continue
-        found = window_sizes(layer, axis, habit)
+        found = window_sizes(layer, axis, habit, pools_by_kernel)
         if not found:
             continue
         (target,) = out.cells
         size, kernel = layer.sizes[f"{axis}in"], layer.sizes[f"k{axis}"]
         stride = layer.sizes.get(f"s{axis}")
-        step = stride.value if stride else 1
+        step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
         text = f"a kernel of {kernel.value} with stride {step} on {size.value} gives {found[0]}"
         cells = layer.cells(f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}") | out.cells
-        weak = not stride and out.value not in found
-        holds = out.value in found or (weak and out.value in _with_any_stride(layer, axis))
+        weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
+        holds = out.value in found or (weak and out.value in _sizes_left_open(layer, axis))
         yield Equation(cells, holds, target, str(found[0]), text, copied=weak)
 
 
-def window_sizes(layer: Layer, axis: str, habit: Habit) -> tuple[int, ...]:
+def window_sizes(
+    layer: Layer, axis: str, habit: Habit, pools_by_kernel: bool = False
+) -> tuple[int, ...]:
     """Output sizes that are right for a window, the usual one first; () where too much is left open.
 
     A stride or padding that is not printed follows the table's habit, and without one any will do.
@@ -105,20 +107,32 @@ def window_sizes(layer: Layer, axis: str, habit: Habit) -> tuple[int, ...]:
     pool = layer.kind in POOLS
     if stride and (pad or pool):
         return output_sizes(layer, axis)
-    if not stride and (pool or not habit):
+    if not stride and (not pools_by_kernel if pool else not habit):
         return ()
-    step = stride.value if stride else 1
+    step = stride.value if stride else kernel if pool else 1
+    if pool:
+        return steps(size - kernel, step)
     usual = {"same": (kernel - 1) // 2, "valid": 0}
     pads = [pad.value] if pad else [usual[habit]] if habit else [*range(kernel // 2 + 1)]
     return tuple(dict.fromkeys(n for p in pads for n in steps(size + 2 * p - kernel, step)))
 
 
-def _with_any_stride(layer: Layer, axis: str) -> Iterator[int]:
-    """Output sizes of a window whose stride and padding are not printed."""
+def _sizes_left_open(layer: Layer, axis: str) -> Iterator[int]:
+    """Output sizes of a window with any stride and padding that the row does not print."""
     size, kernel = layer.sizes[f"{axis}in"].value, layer.sizes[f"k{axis}"].value
-    for step in range(1, STRIDES + 1):
-        for pad in range(kernel // 2 + 1):
-            yield from steps(size + 2 * pad - kernel, step)
+    stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
+    for step in [stride.value] if stride else range(1, STRIDES + 1):
+        for each in [pad.value] if pad else range(kernel // 2 + 1):
+            yield from steps(size + 2 * each - kernel, step)
+
+
+def any_window(layer: Layer) -> bool:
+    """Whether some stride and padding that the row does not print give its output size."""
+    for axis in "hw":
+        got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
+        if got is not None and got[2] not in _sizes_left_open(layer, axis):
+            return False
+    return True
 
 
 def padding_habit(layers: Sequence[Layer]) -> Habit:
@@ -139,6 +153,14 @@ def padding_habit(layers: Sequence[Layer]) -> Habit:
         counts["all"] += 1
     best: Habit = "same" if counts["same"] >= counts["valid"] else "valid"
     return best if counts["all"] and counts[best] * 4 >= counts["all"] * 3 else ""
+
+
+def pools_by_kernel(layers: Sequence[Layer]) -> bool:
+    """Whether pools without a printed stride move by their kernel: of half of them at least."""
+    pools = [layer for layer in layers if layer.kind in POOLS and "sh" not in layer.sizes]
+    known = [got for layer in pools if (got := layer.get("hin", "kh", "hout")) is not None]
+    right = sum(out in steps(size - kernel, kernel) for size, kernel, out in known)
+    return right > 1 and right * 2 >= len(known)
 
 
 def _unchanged(layer: Layer, axes: str) -> Iterator[Equation]:

@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from layerscope.audit.kinds import Kind, kind_of, plain
+from layerscope.audit.kinds import Kind, is_total, kind_of, plain
 from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
 from layerscope.documents.types import Cell, Row, Table
@@ -99,7 +99,7 @@ def sheet_of(table: Table) -> Sheet | None:
         claims: list[Claim] = []
         for column, cell in enumerate(cells):
             heading = headings[column] if column < width else None
-            found = _claims(cell, heading, total=kind_of(label) == "total")
+            found = _claims(cell, heading, total=is_total(label))
             for part, claim in enumerate(found, 1):
                 claims.append(Claim(len(rows), column, part if len(found) > 1 else 0, *claim))
         named = _naming(cells, headings)
@@ -182,7 +182,7 @@ def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
 
 
 def _kind(cells: list[Cell], named: str, label: str) -> Kind:
-    if kind_of(label) == "total":
+    if is_total(label):
         return "total"
     found = kind_of(named)
     if found != "unknown":

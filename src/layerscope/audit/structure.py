@@ -248,9 +248,6 @@ def _use_names(layers: Iterable[Layer]) -> None:
         if "kernel" in sizes:
             for name in ("kh", "kw"):
                 layer.printed.setdefault(name, Known(sizes["kernel"]))
-        if "stride" in sizes:
-            for name in ("sh", "sw"):
-                layer.printed.setdefault(name, Known(sizes["stride"]))
         if "filters" in sizes:
             layer.printed.setdefault("cout", Known(sizes["filters"]))
 

@@ -43,7 +43,8 @@ def check_total(
         )
     if by_cells:
         return TotalCheck(claim, "follows" if full is not None else "right", full)
-    if printed is None and not sums:
+    filled = {c.row for c in column if c.figure is not None}
+    if not sums and (printed is None or any(row not in filled for row in layers)):
         return TotalCheck(claim, "open", None)
     return TotalCheck(
         claim, "wrong", full if full is not None else None if printed is None else printed[0]

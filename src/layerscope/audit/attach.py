@@ -1,0 +1,96 @@
+"""Which earlier row a layer takes as its input, in tables of networks that are no chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from layerscope.audit.kinds import POOLS, SAME_SHAPE
+from layerscope.audit.rules import WEIGHTS, rules
+from layerscope.audit.sheet import Claim
+from layerscope.audit.shape_equations import any_window
+from layerscope.audit.structure import Layer, refill
+from layerscope.documents.figures import RULES
+
+SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
+LEAST = 3
+FOUND = 70  # of a hundred strange rows that must fit an earlier row
+SHAPES = 24  # of earlier rows that are tried
+
+
+def attach(layers: Sequence[Layer]) -> bool:
+    """Find the inputs of the rows that the row above does not explain; False if it is a chain.
+
+    A chain with a few wrong cells is no network with branches: most strange rows must find an input.
+    """
+    strange = [layer for layer in layers if not _fits(layer)]
+    joined = any(layer.kind in ("add", "concat") for layer in layers)
+    if not strange or not (joined or len(strange) >= max(LEAST, SHARE * len(layers) // 100)):
+        return False
+    before = [(layer, layer.before, layer.sizes) for layer in layers]
+    found = sum(_attach_all(layers))
+    if joined or found * 100 >= FOUND * len(strange):
+        return True
+    for layer, was, sizes in before:
+        layer.before, layer.sizes = was, sizes
+    return False
+
+
+def _attach_all(layers: Sequence[Layer]) -> Iterator[bool]:
+    """Attach each row that does not fit the row above; whether an earlier row fits."""
+    seen: dict[tuple[int, ...], Layer] = {}
+    for layer in layers:
+        printed = all(f"{axis}in" in layer.printed for axis in "chw")
+        if layer.before is not None and not printed:
+            refill(layer)
+            if not _fits(layer):
+                yield _find(layer, list(seen.values())[::-1][:SHAPES])
+        shape = layer.get("cout", "hout", "wout")
+        if shape is not None:
+            seen.pop(shape, None)
+            seen[shape] = layer
+
+
+def _find(layer: Layer, earlier: Sequence[Layer]) -> bool:
+    """Take the last row whose output fits; without one the input of the layer is left open."""
+    for candidate in earlier:
+        layer.before = candidate
+        refill(layer)
+        if _fits(layer):
+            return True
+    layer.before = None
+    refill(layer)
+    return False
+
+
+def _fits(layer: Layer) -> bool:
+    """Whether the sizes and parameters of a row fit its input."""
+    if layer.before is None or layer.kind in ("input", "unknown", "concat", "add"):
+        return True
+    for axis in "chw":
+        given, known = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
+        if given is not None and known is not None and given.value != known.value:
+            return False
+    if layer.kind in SAME_SHAPE and layer.get("cin", "hin", "win") != layer.get("cout", "hout", "wout"):
+        return False
+    if layer.kind in POOLS and layer.get("cin") != layer.get("cout"):
+        return False
+    if layer.kind in ("conv", *POOLS) and not any_window(layer):
+        return False
+    claims = [c for c in layer.row.claims if c.figure is not None and c.meaning in ("params", "weights")]
+    return all(_explained(layer, claim) for claim in claims)
+
+
+def _explained(layer: Layer, claim: Claim) -> bool:
+    figure = claim.figure
+    if figure is None or figure.unit == "%" or layer.kind not in WEIGHTS:
+        return True
+    counts = [count for rule in rules("params", layer.kind) if (count := rule.count(layer)) is not None]
+    if not counts:
+        return True
+    scale = claim.heading.scale
+    return any(
+        figure.stands_for(count / scale if count % scale else count // scale, base, how)
+        for count in map(int, counts)
+        for base in (1000, 1024)
+        for how in RULES[:2]
+    )
