@@ -23,7 +23,7 @@ def attach(layers: Sequence[Layer]) -> bool:
     A chain with a few wrong cells is no network with branches: most strange rows must find an input.
     """
     strange = [layer for layer in layers if not _fits(layer)]
-    joined = any(layer.kind in ("add", "concat") for layer in layers)
+    joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
     if not strange or not (joined or len(strange) >= max(LEAST, SHARE * len(layers) // 100)):
         return False
     before = [(layer, layer.before, layer.sizes) for layer in layers]

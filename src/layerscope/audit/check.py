@@ -51,8 +51,7 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     layers = {layer.row.at: layer for layer in rows}
     columns = _columns(sheet)
     batch = _batch(columns, layers)
-    attach(rows)
-    infer(rows, batch)
+    infer(rows, batch, branched=attach(rows))
     conventions = {
         key: found
         for key, claims in columns.items()

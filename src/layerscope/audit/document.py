@@ -13,7 +13,7 @@ from layerscope.documents.types import Table
 from layerscope.errors import FormatError, UsageError
 
 # notations whose text is no table with a heading; each has `read(lines)`
-READERS = ("matconvnet",)
+READERS = ("matconvnet", "darknet_log")
 
 
 def tables_of(text: str) -> tuple[Table, ...]:

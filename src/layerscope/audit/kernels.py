@@ -2,47 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from layerscope.audit.kinds import POOLS
 from layerscope.audit.sheet import Claim
 from layerscope.documents.figures import RULES
-from layerscope.audit.structure import Cells, Known, Layer
+from layerscope.audit.shape_equations import any_window
+from layerscope.audit.structure import Cells, Known, Layer, refill
 
 LARGEST = 15  # kernel that is looked for
+USUAL = (1, 3, 5, 7, 11)
+SHAPES = 24  # of earlier rows that are tried
 FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
 WITH_KERNEL = ("conv", "deconv", "depthwise")
 
 
-def infer(layers: Iterable[Layer], batch: int = 1) -> None:
-    """Add kernels, and the channels of the first input, where one size explains the row's figures."""
+def infer(layers: Iterable[Layer], batch: int = 1, *, branched: bool = False) -> None:
+    """Add kernels, and the channels of the first input, where one size explains the row's figures.
+
+    In a network with branches a row may take an earlier row's output instead of the last one.
+    """
+    seen: dict[tuple[int, ...], Layer] = {}
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
-            _convolution(layer, batch)
+            if branched and "cin" not in layer.printed:
+                _branch(layer, batch, list(seen.values())[::-1][:SHAPES])
+            else:
+                _convolution(layer, batch, range(1, LARGEST + 1))
         elif "groups" not in layer.sizes and layer.kind == "conv":
             _groups(layer)
         elif "kh" not in layer.sizes and layer.kind in POOLS:
             _pool(layer, batch)
+        shape = layer.get("cout", "hout", "wout")
+        if shape is not None:
+            seen.pop(shape, None)
+            seen[shape] = layer
 
 
-def _convolution(layer: Layer, batch: int) -> None:
+def _branch(layer: Layer, batch: int, earlier: Sequence[Layer]) -> None:
+    """Take the last row whose output gives a usual kernel; without one the input is left open."""
+    for candidate in earlier:
+        layer.before = candidate
+        refill(layer)
+        if _convolution(layer, batch, USUAL) and any_window(layer):
+            return
+    layer.before = None
+    refill(layer)
+
+
+def _convolution(layer: Layer, batch: int, kernels: Iterable[int]) -> bool:
     claims = [
         c
         for c in layer.row.claims
         if c.figure and c.meaning in ("params", "weights", "macs", "flops")
     ]
     if not claims:
-        return
+        return False
     known = layer.sizes.get("cin")
     for channels in (known.value,) if known else FIRST_CHANNELS:
-        for kernel, groups in _candidates(layer, channels):
+        for kernel, groups in _candidates(layer, channels, kernels):
             if all(_explained(layer, claim, (channels, kernel, groups), batch) for claim in claims):
                 at: Cells = frozenset({claims[0].place})
                 layer.sizes["kh"] = layer.sizes["kw"] = Known(kernel, at)
                 layer.sizes.setdefault("cin", Known(channels, at))
                 if groups > 1:
                     layer.sizes["groups"] = Known(groups, at)
-                return
+                return True
+    return False
 
 
 def _groups(layer: Layer) -> None:
@@ -62,12 +88,14 @@ def _groups(layer: Layer) -> None:
             return
 
 
-def _candidates(layer: Layer, channels: int) -> Iterator[tuple[int, int]]:
+def _candidates(
+    layer: Layer, channels: int, kernels: Iterable[int]
+) -> Iterator[tuple[int, int]]:
     """Kernels and groups, plain ones first."""
     out = layer.sizes["cout"].value
     for groups in dict.fromkeys((1, channels, 2, 4, 8, 16, 32)):
         if groups and channels % groups == 0 and out % groups == 0:
-            for kernel in range(1, LARGEST + 1):
+            for kernel in kernels:
                 yield kernel, groups
 
 
