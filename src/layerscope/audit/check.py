@@ -116,23 +116,26 @@ def _equations(checked: _Checked, rows: Sequence[Layer]) -> Iterator[Equation]:
 
 def _shares(checked: _Checked, key: Key, claims: list[Claim]) -> Iterator[Equation]:
     """Equations of percentages, of the column that explains most of them."""
-    wanted = [key[0]] if key[0] != "share" else [*COUNTED]
     best: list[Equation] = []
-    for meaning in wanted:
-        convention = next((c for (m, _), c in checked.conventions.items() if m == meaning), None)
-        if convention is None and key[0] != "share":
-            convention = _of_shares(checked, claims)
-        if convention is None:
+    for other, convention in checked.conventions.items():
+        if other[0] not in COUNTED or (key[0] != "share" and other[0] != key[0]):
             continue
-        found = list(share_equations(claims, checked.layers, convention))
+        figures = _counts(checked.columns[other])
+        total = _total_of(checked, figures, convention)
+        found = list(share_equations(claims, figures, total, convention))
         if sum(e.holds for e in found) > sum(e.holds for e in best):
             best = found
     if sum(e.holds for e in best) * TRUSTED >= len(best):
         yield from best
 
 
-def _of_shares(checked: _Checked, claims: list[Claim]) -> Convention | None:
-    return None
+def _total_of(checked: _Checked, figures: Sequence[Claim], convention: Convention) -> Fraction:
+    """The printed total of a column, else the sum of its figures."""
+    printed = [c.figure for c in figures if checked.sheet.rows[c.row].kind == "total" and c.figure]
+    if printed:
+        return printed[0].value(convention.base)
+    rows = [c.figure for c in figures if c.row in checked.layers and c.figure]
+    return sum((figure.value(convention.base) for figure in rows), Fraction())
 
 
 def _label(checked: _Checked, row: int) -> str:

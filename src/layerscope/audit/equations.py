@@ -36,6 +36,7 @@ def suspects(equations: Sequence[Equation]) -> Iterator[Suspect]:
     broken = [e for e in equations if not e.holds]
     speak = {(e.cells, e.holds) for e in equations if e.holds and not e.copied}
     good: Counter[Place] = Counter(cell for key in unique if key in speak for cell in key[0])
+    blamed: set[tuple[int, int]] = set()
     while broken:
         sets = {e.cells for e in broken}
         bad: Counter[Place] = Counter(cell for cells in sets for cell in cells)
@@ -44,6 +45,10 @@ def suspects(equations: Sequence[Equation]) -> Iterator[Suspect]:
         best = next((e.target for e in broken if e.target in equal), equal[0])
         involved = [e for e in broken if best in e.cells]
         own = next((e for e in involved if e.target == best), involved[0])
-        others = [c for c in equal if c != best and all(c in e.cells for e in involved)]
-        yield Suspect((best, *sorted(others)), own)
-        broken = [e for e in broken if best not in e.cells]
+        others = [
+            c for c in equal if c[:2] != best[:2] and all(c in e.cells for e in involved)
+        ]
+        if best[:2] not in blamed:  # another part of the same cell
+            yield Suspect((best, *sorted(others)), own)
+        blamed.add(best[:2])
+        broken = [e for e in broken if not any(cell[:2] == best[:2] for cell in e.cells)]

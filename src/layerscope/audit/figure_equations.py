@@ -8,7 +8,9 @@ from fractions import Fraction
 from layerscope.audit.conventions import Convention
 from layerscope.audit.equations import Equation
 from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Cells, Layer
+from layerscope.audit.structure import Layer
+from layerscope.documents.figures import RULES
+from layerscope.documents.figures import Rule as Rounding
 
 
 def figure_equations(
@@ -28,30 +30,38 @@ def figure_equations(
         exact = number * convention.heading.scale
         if figure.formula is not None and rule.uses:
             holds = holds and figure.formula in (exact, exact / convention.factor)
-        if len(cells) == 1 and holds:
+        if holds and len({cell[:2] for cell in cells}) == 1:
             continue  # the sizes come from this very cell
         reason = f"{rule.says}: {_sizes(layer, rule.uses)}" if rule.uses else "it has none"
         yield Equation(cells, holds, claim.place, text_of(exact), reason, number)
 
 
 def share_equations(
-    claims: Sequence[Claim], layers: dict[int, Layer], convention: Convention
+    shares: Sequence[Claim], figures: Sequence[Claim], total: Fraction, convention: Convention
 ) -> Iterator[Equation]:
-    """One equation for each percentage of a column, of the figures that a convention gives."""
-    counts = {row: convention.count(layer) for row, layer in layers.items()}
-    total = sum((count for count in counts.values() if count is not None), Fraction())
-    if not total:
-        return
-    for claim in claims:
-        layer, number = layers.get(claim.row), counts.get(claim.row)
-        if layer is None or claim.figure is None or number is None:
+    """One equation for each percentage that stands beside a figure of its row."""
+    by_row = {claim.row: claim for claim in figures if claim.figure is not None}
+    for share in shares:
+        claim = by_row.get(share.row)
+        if claim is None or claim.figure is None or share.figure is None or not total:
             continue
-        rule = convention.by_kind[layer.kind]
-        share = 100 * number / total
-        holds = any(claim.figure.stands_for(share, 1000, how) for how in ("round", "cut"))
-        cells: Cells = layer.cells(*rule.uses) | {claim.place}
-        reason = f"{text_of(number)} of {text_of(total)}"
-        yield Equation(cells, holds, claim.place, f"{float(share):.2f}%", reason, share)
+        low, high = claim.figure.interval(convention.base, convention.rounding)
+        exact = claim.figure.value(convention.base)
+        if not claim.figure.power and not claim.figure.decimals:
+            low = high = exact
+        least, most = 100 * low / total, 100 * high / total
+        holds = any(_meets(share, least, most, how) for how in RULES[:2])
+        percent = 100 * exact / total
+        reason = f"{text_of(exact)} of {text_of(total)}"
+        cells = frozenset({share.place, claim.place})
+        yield Equation(cells, holds, share.place, f"{float(percent):.2f}%", reason, percent)
+
+
+def _meets(share: Claim, least: Fraction, most: Fraction, how: Rounding) -> bool:
+    if share.figure is None:
+        return False
+    low, high = share.figure.interval(1000, how)
+    return low <= most and least <= high
 
 
 def text_of(number: Fraction) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import log
 
 from layerscope.audit.kinds import POOLS
 from layerscope.audit.sheet import Claim
@@ -27,8 +28,8 @@ def infer(layers: Iterable[Layer], batch: int = 1, *, branched: bool = False) ->
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             if branched and "cin" not in layer.printed:
                 _branch(layer, batch, list(seen.values())[::-1][:SHAPES])
-            else:
-                _convolution(layer, batch, range(1, LARGEST + 1))
+            elif not _convolution(layer, batch, range(1, LARGEST + 1)):
+                _nearest(layer, batch)
         elif "groups" not in layer.sizes and layer.kind == "conv":
             _groups(layer)
         elif "kh" not in layer.sizes and layer.kind in POOLS:
@@ -37,6 +38,40 @@ def infer(layers: Iterable[Layer], batch: int = 1, *, branched: bool = False) ->
         if shape is not None:
             seen.pop(shape, None)
             seen[shape] = layer
+
+
+def _nearest(layer: Layer, batch: int) -> None:
+    """The kernel that explains most figures of a row where none explains all, else comes nearest."""
+    claims = [c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights", "macs", "flops")]
+    got = layer.get("cin", "cout")
+    if not claims or got is None or not got[0] * got[1]:
+        return
+    best = max(
+        range(1, LARGEST + 1),
+        key=lambda k: (
+            sum(_explained(layer, c, (got[0], k, 1), batch) for c in claims),
+            any_output(layer, k),
+            -_distance(claims[0], k * k * got[0] * got[1]),
+        ),
+    )
+    layer.sizes["kh"] = layer.sizes["kw"] = Known(best)
+
+
+def _distance(claim: Claim, weights: int) -> float:
+    """How far the parameters of a row are from some weights, as a factor."""
+    figure = claim.figure
+    if figure is None or claim.meaning not in ("params", "weights") or not figure.value():
+        return 0.0
+    return abs(log(float(figure.value() * claim.heading.scale) / weights))
+
+
+def any_output(layer: Layer, kernel: int) -> bool:
+    """Whether a kernel can give the output size of a row."""
+    before = layer.sizes
+    layer.sizes = {**before, "kh": Known(kernel), "kw": Known(kernel)}
+    fits = any_window(layer)
+    layer.sizes = before
+    return fits
 
 
 def _branch(layer: Layer, batch: int, earlier: Sequence[Layer]) -> None:

@@ -12,6 +12,7 @@ from layerscope.audit.kinds import POOLS, SAME_SHAPE
 from layerscope.audit.structure import Layer, output_sizes, steps
 
 Habit = Literal["same", "valid", ""]
+SQUARES = 5  # rows from which on equal heights and widths are a habit
 STRIDES = 4  # the largest stride that a row may leave out
 
 
@@ -22,6 +23,7 @@ def shape_equations(layers: Sequence[Layer]) -> Iterator[Equation]:
     # a table of modules leaves out what the forward does between them
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
         yield from chained
+    yield from _squares(layers)
     for layer in layers:
         yield from _said_twice(layer)
         if layer.kind in ("conv", "depthwise", *POOLS):
@@ -40,6 +42,24 @@ def _chains(layers: Sequence[Layer]) -> Iterator[Equation]:
         if layer.before is not None:
             yield from _chain(layer, layer.before, outputs)
         outputs.add(layer.get("cout", "hout", "wout") or ())
+
+
+def _squares(layers: Sequence[Layer]) -> Iterator[Equation]:
+    """Heights and widths that the table prints apart and that are equal in nearly every row."""
+    for high, wide in (("kh", "kw"), ("sh", "sw"), ("hout", "wout"), ("hin", "win"), ("ph", "pw")):
+        found = []
+        for layer in layers:
+            one, two = layer.printed.get(high), layer.printed.get(wide)
+            if one is None or two is None or not one.cells or one.cells == two.cells:
+                continue
+            (target,) = two.cells
+            reason = f"height {one.value} and width {two.value}, equal in the other rows"
+            equal = one.value == two.value
+            found.append(
+                Equation(one.cells | two.cells, equal, target, str(one.value), reason, copied=True)
+            )
+        if len(found) >= SQUARES and sum(e.holds for e in found) * 10 >= len(found) * 9:
+            yield from found
 
 
 def _said_twice(layer: Layer) -> Iterator[Equation]:
@@ -86,7 +106,9 @@ def _windows(layer: Layer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equa
         stride = layer.sizes.get(f"s{axis}")
         step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
         text = f"a kernel of {kernel.value} with stride {step} on {size.value} gives {found[0]}"
-        cells = layer.cells(f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}") | out.cells
+        cells = layer.cells(f"{axis}in", f"s{axis}", f"p{axis}") | out.cells
+        if f"p{axis}" in layer.sizes or layer.kind in POOLS:
+            cells |= kernel.cells  # else the padding was chosen to fit the kernel
         weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
         holds = out.value in found or (weak and out.value in _sizes_left_open(layer, axis))
         yield Equation(cells, holds, target, str(found[0]), text, copied=weak)

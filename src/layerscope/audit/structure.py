@@ -20,6 +20,10 @@ Cells = frozenset[Place]
 NOWHERE: Cells = frozenset()
 
 
+# each axis of a shape is a part of its cell, so that what speaks for one does not speak for all
+AXIS_PARTS = {"c": 101, "h": 102, "w": 103}
+
+
 class Known(Struct, frozen=True):
     """A whole number and the cells that it comes from."""
 
@@ -123,8 +127,8 @@ def _printed(
         text = row.cells[column].text
         if plain(text) in EMPTY:
             continue
-        at: Cells = frozenset({(row.at, column, 0)})
         for name, value in _sizes(heading.meaning, text, reading).items():
+            at: Cells = frozenset({(row.at, column, AXIS_PARTS.get(name[0], 0) if name[1:] in ("in", "out") else 0)})
             if name in found:
                 again.append((name, Known(value, at)))
             else:
@@ -221,7 +225,8 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
             plus = "+" in product
             if claim.meaning in ("memory", "activations") and len(numbers) == 3 and not plus:
                 for name, size in zip(("hout", "wout", "cout"), numbers, strict=True):
-                    layer.printed.setdefault(name, Known(size, at))
+                    part: Cells = frozenset({(claim.row, claim.column, AXIS_PARTS[name[0]])})
+                    layer.printed.setdefault(name, Known(size, part))
             elif (
                 claim.meaning in ("params", "weights")
                 and layer.kind == "conv"
@@ -290,7 +295,11 @@ def refill(layer: Layer) -> None:
 
 def without(layer: Layer, place: Place) -> Layer:
     """The layer as its other cells and the row above have it, without one cell."""
-    printed = {name: known for name, known in layer.printed.items() if place not in known.cells}
+    printed = {
+        name: known
+        for name, known in layer.printed.items()
+        if not any(cell[:2] == place[:2] for cell in known.cells)
+    }
     for name, known in layer.said_again:
         printed.setdefault(name, known)
     found = Layer(layer.row, layer.kind, {}, printed, [], layer.before, layer.normed)
