@@ -59,7 +59,7 @@ def plain(text: str) -> str:
 
 
 TOTAL = re.compile(r"\btotals?\b|^(?:in all|sum)$|^totals?\w*|总计|合计|总和|总共")
-NUMBERED = re.compile(r"([A-Z]\w*?)-\d+")  # torchsummary: Conv2d-1
+NUMBERED = re.compile(r"(_?[A-Z]\w*[a-z]\w*?)-\d+")  # torchsummary: Conv2d-1
 # classes of torch.nn in torchsummary's rows, in lower case
 CLASSES = frozenset(
     f"{stem}{d}"

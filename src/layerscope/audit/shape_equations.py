@@ -65,6 +65,8 @@ def _squares(layers: Sequence[Layer]) -> Iterator[Equation]:
 def _said_twice(layer: Layer) -> Iterator[Equation]:
     for name, known in layer.said_again:
         first = layer.printed[name]
+        if not known.cells or not first.cells:
+            continue
         (target,) = known.cells
         reason = f"another cell of the row says {first.value}"
         yield Equation(

@@ -254,7 +254,16 @@ def _use_names(layers: Iterable[Layer]) -> None:
             for name in ("kh", "kw"):
                 layer.printed.setdefault(name, Known(sizes["kernel"]))
         if "filters" in sizes:
-            layer.printed.setdefault("cout", Known(sizes["filters"]))
+            at = _name_cell(layer.row)
+            if "cout" in layer.printed:
+                layer.said_again.append(("cout", Known(sizes["filters"], at)))
+            else:
+                layer.printed["cout"] = Known(sizes["filters"], at)
+
+
+def _name_cell(row: SheetRow) -> Cells:
+    column = next((n for n, cell in enumerate(row.cells) if cell.text == row.named), None)
+    return NOWHERE if column is None else frozenset({(row.at, column, 0)})
 
 
 def refill(layer: Layer) -> None:
