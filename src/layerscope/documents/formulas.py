@@ -111,7 +111,7 @@ def value(text: str) -> Fraction:
 
 def has_sign(text: str) -> bool:
     """Whether a text has two numbers with an operator between them."""
-    return re.search(r"\d[\s)\]]*(?:[-+*/×·^xX]|\\times|\\cdot)[\s(\[]*\d", text) is not None
+    return re.search(r"\d[\s)\]]*(?:\*\*|[-+*/×·^xX]|\\times|\\cdot)[\s(\[]*\d", text) is not None
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

@@ -15,13 +15,17 @@ from layerscope.documents.types import Cell, Row, Table
 NAMES = r"tabular\*?|tabularx|tabulary|longtable\*?|supertabular|xltabular|array|tblr|longtblr"
 BEGIN = re.compile(rf"\\begin\s*\{{({NAMES})\}}")
 EDGE = re.compile(rf"\\(begin|end)\s*\{{({NAMES})\}}")
-FLOAT = re.compile(r"\\(begin|end)\s*\{(?:table\*?|wraptable|sidewaystable)\}|\\caption\s*(?=[\[{])")
+FLOAT = re.compile(
+    r"\\(begin|end)\s*\{(?:table\*?|wraptable|sidewaystable)\}|\\caption\s*(?=[\[{])"
+)
 COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%.*")
 WITH_WIDTH = ("tabular*", "tabularx", "tabulary", "xltabular")
 WIDEST = 64  # columns of \multicolumn
 NESTED = 100  # braces in each other
 # what ends a cell or a row, or opens and closes a group; escaped signs are skipped
-SIGN = re.compile(r"\\\\(?:\s*\*)?(?:\[[^\[\]\n]{0,40}\])?|\\tabularnewline\b|\\cr\b|\\.|[&{}]", re.DOTALL)
+SIGN = re.compile(
+    r"\\\\(?:\s*\*)?(?:\[[^\[\]\n]{0,40}\])?|\\tabularnewline\b|\\cr\b|\\.|[&{}]", re.DOTALL
+)
 RULES = re.compile(
     r"\\(?:hline|toprule|midrule|bottomrule|endhead|endfirsthead|endfoot|endlastfoot|centering|noalign"
     r"|cmidrule\s*(?:\[[^\]]{0,40}\])?\s*(?:\([^)]{0,40}\))?\s*\{[^{}]{0,40}\}|cline\s*\{[^{}]{0,40}\}"
@@ -29,12 +33,16 @@ RULES = re.compile(
     r"|(?:row|cell|column)color\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,40}\})(?![A-Za-z])(?:\s*\[[^\]]{0,40}\])?"
 )
 SEVERAL = re.compile(r"\s*\\multicolumn\s*\{\s*(\d{1,3})\s*\}\s*(?=\{)")
-ROWS = re.compile(r"\s*\\multirow\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?\s*(?=\{)")
+ROWS = re.compile(
+    r"\s*\\multirow\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?\s*(?=\{)"
+)
 STYLES = re.compile(
     r"\\(?:textbf|textit|texttt|textrm|textsc|textsf|emph|text|mbox|makecell|thead|shortstack|underline)"
     r"\s*(?:\[[^\]]{0,20}\])?\s*\{([^{}]*)\}"
 )
-SWITCHES = re.compile(r"\\(?:bf|it|tt|bfseries|itshape|ttfamily|small|footnotesize|scriptsize|tiny)\b\s*")
+SWITCHES = re.compile(
+    r"\\(?:bf|it|tt|bfseries|itshape|ttfamily|small|footnotesize|scriptsize|tiny)\b\s*"
+)
 ESCAPED = re.compile(r"\\([&_%#$])")
 
 

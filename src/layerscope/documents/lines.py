@@ -23,7 +23,8 @@ SHAPED = re.compile(
     rf"{BULLET}(?P<shape>{SHAPE})\s*(?P<name>[A-Za-z][\w ./+-]{{0,60}})(?:[:：](?P<rest>.*))?"
 )
 TOTAL = re.compile(
-    r"\s*(?P<name>total)s?\b\s*(?=[A-Za-z#]{2,20}(?: [A-Za-z#]{1,20})?\s*[:：])(?P<rest>.*)", re.IGNORECASE
+    r"\s*(?P<name>total)s?\b\s*(?=[A-Za-z#]{2,20}(?: [A-Za-z#]{1,20})?\s*[:：])(?P<rest>.*)",
+    re.IGNORECASE,
 )
 LABEL = re.compile(r"(?<![\w*])([A-Za-z#][A-Za-z_#]*(?: [A-Za-z#]+)?)\s*[:：]\s*")
 FIXED = ("index", "name", "shape", "description")

@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.documents.edited import in_document, without_tabs
 from layerscope.documents.headings import meaning_of
 from layerscope.documents.rows import is_dots
 from layerscope.documents.types import Cell, Row, Table
@@ -96,6 +97,13 @@ def _parts(phrase: Part) -> list[Part]:
 
 def tables(lines: Sequence[str]) -> Iterator[Table]:
     """The tables of fixed-width text, in the order of the document."""
+    tabbed = {number: without_tabs(line) for number, line in enumerate(lines) if "\t" in line}
+    shown = [tabbed[n].text if n in tabbed else line for n, line in enumerate(lines)]
+    for table in _tables(shown):
+        yield in_document(table, tabbed)
+
+
+def _tables(lines: Sequence[str]) -> Iterator[Table]:
     heads = [heading_of(line) if "  " in line.strip() else None for line in lines]
     at = 0
     while at < len(lines):
@@ -149,9 +157,7 @@ def _index_name(lines: Sequence[str], at: int, head: Sequence[Part]) -> tuple[Ce
     return Cell(phrase[0], at + 2, start + 1), at + 2
 
 
-def _body(
-    lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], start: int
-) -> _Body:
+def _body(lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], start: int) -> _Body:
     """The lines below a heading that may be its rows."""
     rows: list[int] = []
     left_out: list[int] = []
