@@ -1,4 +1,4 @@
-"""Lines that are read without their tags or tabs, and where their characters stand in the document."""
+"""Lines that are read without tags or tabs, and where their characters are in the document."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The value of a formula in a cell, such as (3*3*64)*64 or floor((224-7)/2)+1.
 
-Numbers, + - * / x × · ÷, powers, parentheses, floor and ceil; nothing else, and nothing is executed.
+Numbers, + - * / x × · ÷, powers, parentheses, floor and ceil; nothing else is evaluated.
 """
 
 from __future__ import annotations

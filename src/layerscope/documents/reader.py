@@ -20,7 +20,7 @@ FORMS: tuple[Callable[[Sequence[str]], Iterator[Table]], ...] = (
     latex.tables, pipes.tables, csv.tables, lines.tables, text.tables,
 )  # fmt: skip
 BREAK = re.compile(r"\r\n|\r|\n")
-QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?)+(?=[^>]|$)")
+QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?){1,9}(?=[^>]|$)")
 TITLE_LENGTH = 200
 FENCE_LENGTH = 3
 SKIPPED = re.compile(

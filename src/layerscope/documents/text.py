@@ -23,6 +23,7 @@ from layerscope.documents.types import Cell, Row, Table
 LEAST = 2  # headings that must be recognised
 LONGEST = 2_000  # characters of a heading
 WORDS = 6  # of one heading
+WRAPPED = 500  # characters of a cell that has several lines
 TOKEN = re.compile(r"\S+")
 PHRASE = re.compile(r"\S+(?:[^\S\n]\S+)*")  # words with one space between them
 RULE = re.compile(r"\s*(?:-{3,}|={3,}|_{3,}|─{3,}|━{3,}|═{3,}|\*{5,}|~{5,})\s*")
@@ -30,8 +31,8 @@ GROUPS = re.compile(r"\s*(?:-+|=+|─+|━+)(?:\s+(?:-+|=+|─+|━+))+\s*")
 NUMBER = re.compile(r"[-+~]?\d[\d.,]*\s?[A-Za-z%]{0,6}")
 FENCE = re.compile(r"\s*(?:```|~~~)")
 SUMMARY = re.compile(
-    r"\s*(?:total|trainable|non-trainable|input size|forward/backward|params size|estimated|optimizer)\b"
-    r"[^:]{0,60}:",
+    r"\s*(?:total|trainable|non-trainable|input size|forward/backward|params size|estimated"
+    r"|optimizer)\b[^:]{0,60}:",
     re.IGNORECASE,
 )
 CLOSING = re.compile(r"\s*[^\s:|][^:|]{0,40}:\s")  # label: text, below the last rule
@@ -175,15 +176,20 @@ def _body(lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], start:
             break
         elif is_dots(line):
             left_out.append(at)
-        elif (closed or not ruled) and "  " not in line.strip():
-            break
-        elif closed and CLOSING.match(line):
+        elif _is_behind(line, closed, ruled):
             break
         else:
             closed = False
             rows.append(at)
         at += 1
     return _Body(tuple(rows), tuple(left_out), at)
+
+
+def _is_behind(line: str, closed: bool, ruled: bool) -> bool:
+    """Whether a line is text behind the table: a sentence, or a label below the last rule."""
+    if (closed or not ruled) and "  " not in line.strip():
+        return True
+    return closed and CLOSING.match(line) is not None
 
 
 def _spans(lines: Sequence[str], at: int) -> list[tuple[int, int]]:
@@ -301,7 +307,7 @@ def _cells(line: str, number: int, frame: _Frame) -> tuple[tuple[Cell, ...], boo
 
 def _wraps(above: Row, cells: Sequence[Cell], filled: Sequence[int], frame: _Frame) -> bool:
     """Whether a line continues cells of the row above it."""
-    if len(filled) == len(cells):
+    if len(filled) == len(cells) or any(len(above.cells[n].text) > WRAPPED for n in filled):
         return False
     if len(filled) == 1 and filled[0] != frame.name and frame.name not in filled and filled[0]:
         return True
@@ -335,7 +341,7 @@ def _glue(text: str) -> str:
 def _continued(
     lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], at: int
 ) -> tuple[Table | None, int]:
-    r"""A table that pandas broke into blocks of columns; a heading ends with \ where more follow."""
+    r"""A table that pandas broke into blocks of columns; \ ends a heading where more follow."""
     whole: Table | None = None
     while at < len(lines):
         line = lines[at]
