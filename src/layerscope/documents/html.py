@@ -65,7 +65,7 @@ class _Open(Struct):
     title: str = ""
 
 
-class _Reader:
+class _HtmlTables:
     """The tables of a text, in the order of their end tags."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -165,7 +165,7 @@ class _Reader:
         top.cell = None
 
     def _covered(self, top: _Open, cell: Cell) -> None:
-        """Add empty cells where cells of rows above reach into this row."""
+        """Add empty cells where cells of rows above extend into this row."""
         while top.row is not None and top.below.get(len(top.row), 0) > 0 and self.spare > 0:
             self.spare -= 1
             top.below[len(top.row)] -= 1
@@ -194,4 +194,4 @@ def _words(text: str) -> str:
 def tables(lines: Sequence[str]) -> Iterator[Table]:
     """The tables of HTML, in the order of the document."""
     if any("<table" in line.lower() for line in lines if "<" in line):
-        yield from _Reader(lines).read()
+        yield from _HtmlTables(lines).read()

@@ -34,7 +34,8 @@ RULES = re.compile(
 )
 SEVERAL = re.compile(r"\s*\\multicolumn\s*\{\s*(\d{1,3})\s*\}\s*(?=\{)")
 ROWS = re.compile(
-    r"\s*\\multirow\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?\s*(?=\{)"
+    r"\s*\\multirow\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?"
+    r"\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?\s*(?=\{)"
 )
 STYLES = re.compile(
     r"\\(?:textbf|textit|texttt|textrm|textsc|textsf|emph|text|mbox|makecell|thead|shortstack|underline)"
