@@ -70,13 +70,17 @@ def _fits(layer: Layer) -> bool:
         given, known = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
         if given is not None and known is not None and given.value != known.value:
             return False
-    if layer.kind in SAME_SHAPE and layer.get("cin", "hin", "win") != layer.get("cout", "hout", "wout"):
+    if layer.kind in SAME_SHAPE and layer.get("cin", "hin", "win") != layer.get(
+        "cout", "hout", "wout"
+    ):
         return False
     if layer.kind in POOLS and layer.get("cin") != layer.get("cout"):
         return False
     if layer.kind in ("conv", *POOLS) and not any_window(layer):
         return False
-    claims = [c for c in layer.row.claims if c.figure is not None and c.meaning in ("params", "weights")]
+    claims = [
+        c for c in layer.row.claims if c.figure is not None and c.meaning in ("params", "weights")
+    ]
     return all(_explained(layer, claim) for claim in claims)
 
 
@@ -84,7 +88,9 @@ def _explained(layer: Layer, claim: Claim) -> bool:
     figure = claim.figure
     if figure is None or figure.unit == "%" or layer.kind not in WEIGHTS:
         return True
-    counts = [count for rule in rules("params", layer.kind) if (count := rule.count(layer)) is not None]
+    counts = [
+        count for rule in rules("params", layer.kind) if (count := rule.count(layer)) is not None
+    ]
     if not counts:
         return True
     scale = claim.heading.scale

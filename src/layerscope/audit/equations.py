@@ -45,9 +45,7 @@ def suspects(equations: Sequence[Equation]) -> Iterator[Suspect]:
         best = next((e.target for e in broken if e.target in equal), equal[0])
         involved = [e for e in broken if best in e.cells]
         own = next((e for e in involved if e.target == best), involved[0])
-        others = [
-            c for c in equal if c[:2] != best[:2] and all(c in e.cells for e in involved)
-        ]
+        others = [c for c in equal if c[:2] != best[:2] and all(c in e.cells for e in involved)]
         if best[:2] not in blamed:  # another part of the same cell
             yield Suspect((best, *sorted(others)), own)
         blamed.add(best[:2])

@@ -42,7 +42,11 @@ def infer(layers: Iterable[Layer], batch: int = 1, *, branched: bool = False) ->
 
 def _nearest(layer: Layer, batch: int) -> None:
     """The kernel that explains most figures of a row where none explains all, else comes nearest."""
-    claims = [c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights", "macs", "flops")]
+    claims = [
+        c
+        for c in layer.row.claims
+        if c.figure and c.meaning in ("params", "weights", "macs", "flops")
+    ]
     got = layer.get("cin", "cout")
     if not claims or got is None or not got[0] * got[1]:
         return
@@ -109,7 +113,9 @@ def _convolution(layer: Layer, batch: int, kernels: Iterable[int]) -> bool:
 def _groups(layer: Layer) -> None:
     """Groups that are not printed, where they and nothing else explain the parameters."""
     got = layer.get("kh", "kw", "cin", "cout")
-    claim = next((c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")), None)
+    claim = next(
+        (c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")), None
+    )
     if got is None or claim is None or claim.figure is None or claim.figure.unit == "%":
         return
     weights, out = got[0] * got[1] * got[2] * got[3], got[3]
@@ -117,15 +123,18 @@ def _groups(layer: Layer) -> None:
         if not groups or got[2] % groups or out % groups:
             continue
         counts = (weights // groups, weights // groups + out)
-        if any(claim.figure.stands_for(n, base, how) for n in counts for base in (1000, 1024) for how in RULES[:2]):
+        if any(
+            claim.figure.stands_for(n, base, how)
+            for n in counts
+            for base in (1000, 1024)
+            for how in RULES[:2]
+        ):
             if groups > 1:
                 layer.sizes["groups"] = Known(groups, frozenset({claim.place}))
             return
 
 
-def _candidates(
-    layer: Layer, channels: int, kernels: Iterable[int]
-) -> Iterator[tuple[int, int]]:
+def _candidates(layer: Layer, channels: int, kernels: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Kernels and groups, plain ones first."""
     out = layer.sizes["cout"].value
     for groups in dict.fromkeys((1, channels, 2, 4, 8, 16, 32)):

@@ -128,7 +128,9 @@ def _printed(
         if plain(text) in EMPTY:
             continue
         for name, value in _sizes(heading.meaning, text, reading).items():
-            at: Cells = frozenset({(row.at, column, AXIS_PARTS.get(name[0], 0) if name[1:] in ("in", "out") else 0)})
+            at: Cells = frozenset(
+                {(row.at, column, AXIS_PARTS.get(name[0], 0) if name[1:] in ("in", "out") else 0)}
+            )
             if name in found:
                 again.append((name, Known(value, at)))
             else:

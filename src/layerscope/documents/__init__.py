@@ -1,1 +1,1 @@
-"""Tables in documents: where they stand, what their headings mean, and the figures of their cells."""
+"""Tables in documents: their positions, the meaning of headings, and the figures of cells."""

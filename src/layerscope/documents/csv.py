@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from layerscope.documents.rows import is_dots, recognised
@@ -22,25 +23,18 @@ def split(line: str, sign: str, number: int) -> Row:
     """The cells of a line; quotes around a cell are no part of it."""
     cells, at = [], 0
     field = _FIELDS[sign]
+    starts = [0, *(m.end() for m in re.finditer("\n", line))]  # of the lines of quoted cells
     while at <= len(line):
         match = field.match(line, at)
         if match is None:
             break
         quoted = match[1] is not None
         text = match[1].replace('""', '"') if quoted else match[2]
-        start = match.start(1 if quoted else 2)
-        indent = len(text) - len(text.lstrip())
-        cells.append(Cell(text.strip(), *_position(line, start + indent, number)))
+        start = match.start(1 if quoted else 2) + len(text) - len(text.lstrip())
+        above = bisect_right(starts, start) - 1
+        cells.append(Cell(text.strip(), number + above, start - starts[above] + 1))
         at = match.end() + 1
     return Row(number, tuple(cells))
-
-
-def _position(line: str, offset: int, number: int) -> tuple[int, int]:
-    """Line and column of an offset; a quoted cell may have several lines."""
-    if "\n" not in line:
-        return number, offset + 1
-    above = line.count("\n", 0, offset)
-    return number + above, offset - (line.rfind("\n", 0, offset) + 1) + 1
 
 
 def tables(lines: Sequence[str]) -> Iterator[Table]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from html import unescape
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.documents.formulas import LENGTH, FormulaError, has_sign, value
 
@@ -21,6 +23,15 @@ RULES: tuple[Rule, ...] = ("round", "cut", "round figures", "cut figures")
 LONGEST = 40  # digits of a number
 EXPONENT = 60
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4, "p": 5}
+WORDS = {
+    "thousand": 1,
+    "million": 2,
+    "millions": 2,
+    "billion": 3,
+    "billions": 3,
+    "bn": 3,
+    "trillion": 4,
+}
 CHINESE = {"万": 10**4, "亿": 10**8}
 SECONDS = {"s": 1, "sec": 1, "ms": 10**-3, "us": 10**-6, "µs": 10**-6, "μs": 10**-6, "ns": 10**-9}
 # spelling -> what is counted; lower case
@@ -34,17 +45,27 @@ UNITS = {
     **dict.fromkeys(("w", "watt"), "watt"), "%": "%", **dict.fromkeys(SECONDS, "second"),
 }  # fmt: skip
 MARKUP = (
-    (re.compile(r"\$\s*\^\s*\{?\\?\*+\}?\s*\$|\^\{?\\?\*+\}?"), ""),  # a footnote
-    (re.compile(r"(?i)</?(?:b|i|u|strong|em|code|sup|sub|span|font)\b[^>]*>"), ""),
-    (re.compile(r"\\(?:mathbf|textbf|mathrm|text|bf|rm)\b|[`$]|\*\*|__"), ""),
-    (re.compile(r"\\[,;!: ]|&nbsp;|\u00a0|\u2009|\u202f"), " "),
-    (re.compile(r"\\([%*_#&~])"), r"\1"),
+    (re.compile(r"(?i)<sup\b[^<>]*>"), "^"),  # 10<sup>6</sup> is a power
+    (re.compile(r"(?i)</?(?:b|i|u|strong|em|code|sup|sub|span|font|a)\b[^<>]*>"), ""),
+    (re.compile(r"\$\s*\^\s*\{?\\?[*†]+\}?\s*\$|\^\{?\\?[*†]+\}?"), ""),  # a footnote
+    (re.compile(r"\\(?:mathbf|textbf|mathrm|text|bf|rm)\b|[`$]|__"), ""),
+    (re.compile(r"\\[,;!: ]|\u00a0|\u2009|\u202f"), " "),
+    (re.compile(r"\\([%*_#&|])"), r"\1"),
     (re.compile(r"\{,\}"), ","),
 )
+BOLD = re.compile(r"\*\*([^*]+)\*\*")
+REMARK = re.compile(r"\s*[(（][^()（）\d=+*/]*[)）]\s*$")  # (wrong), behind a number
+SCIENTIFIC = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(?:[×xX*·]|\\times|\\cdot)\s*10\s*(?:\^|\*\*)\s*[{(]?\s*([-+−]?\d{1,3})\s*[})]?(?!\d)"
+)
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+RAISED = re.compile(r"(?<=10)[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
+DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?![\d.])")  # 1.234.567
 ABOUT = re.compile(r"^(?:~=|~|≈|≃|about\b|approx\.?|ca\.|约)\s*")
 NUMBER = re.compile(
     r"(?P<sign>[-+−])?(?P<digits>\d{1,3}(?:[,_' ]\d{3})+(?![\d,])(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)"
     r"(?:[eE](?P<exponent>[-+]?\d{1,3}))?\s*(?P<suffix>[A-Za-zµμ%万亿][A-Za-z/µμ-]*)?"
+    r"(?:\s+(?P<word>[A-Za-z]+))?"
 )
 WITH_COMMA = re.compile(r"(\d+),(\d{1,2}|\d{4,})(?!\d)\s*([A-Za-zµμ%万亿][A-Za-z/]*)?")
 
@@ -92,6 +113,9 @@ class Figure(Struct, frozen=True):
 
 def plain(text: str) -> str:
     """A cell without markup."""
+    if "&" in text:
+        text = unescape(text)
+    text = BOLD.sub(r"\1", text)
     for pattern, instead in MARKUP:
         text = pattern.sub(instead, text)
     return text.strip().strip("*").strip()
@@ -132,6 +156,13 @@ def _number(text: str) -> Figure | None:
     """One number with its suffix, and nothing else but a word behind it."""
     about = ABOUT.match(text)
     rest = text[about.end() :] if about else text
+    rest = REMARK.sub("", rest)
+    rest = RAISED.sub(lambda m: "^" + m[0].translate(SUPERSCRIPTS), rest)
+    power = SCIENTIFIC.fullmatch(rest.strip())
+    if power:
+        rest = f"{power[1]}e{power[2].replace('−', '-')}"
+    if DOTTED.match(rest.strip()):
+        rest = rest.replace(".", "")
     comma = WITH_COMMA.fullmatch(rest.strip())
     if comma:
         rest = f"{comma[1]}.{comma[2]}{comma[3] or ''}"
@@ -142,7 +173,7 @@ def _number(text: str) -> Figure | None:
     exponent = int(match["exponent"] or 0)
     if len(digits) > LONGEST or abs(exponent) > EXPONENT:
         return None
-    suffix = _suffix(match["suffix"] or "")
+    suffix = _with_word(_suffix(match["suffix"] or ""), match["word"])
     if suffix is None:
         return None
     number = Fraction(digits if not digits.startswith(".") else "0" + digits)
@@ -168,6 +199,14 @@ class _Suffix(Struct, frozen=True):
     scale: Fraction = Fraction(1)
 
 
+def _with_word(suffix: _Suffix | None, word: str | None) -> _Suffix | None:
+    """A suffix with the unit behind it: 138M parameters; None for a word that is no unit."""
+    if suffix is None or word is None:
+        return suffix
+    unit = UNITS.get(word.lower())
+    return None if unit is None or suffix.unit else replace(suffix, unit=unit)
+
+
 def _suffix(text: str) -> _Suffix | None:
     """Prefix and unit of what stands behind a number; None for a word that is no unit."""
     if not text:
@@ -177,6 +216,8 @@ def _suffix(text: str) -> _Suffix | None:
     lower = text.lower().removesuffix(".")
     if text in SECONDS:
         return _Suffix(unit="second", scale=Fraction(str(SECONDS[text])))
+    if lower in WORDS:
+        return _Suffix(text, WORDS[lower])
     prefix, rest = lower[:1], lower[1:]
     if lower in UNITS and not (lower == "b" and text == "b"):
         return _Suffix(unit=UNITS[lower])

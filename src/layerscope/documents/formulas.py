@@ -1,6 +1,6 @@
 """The value of a formula in a cell, such as (3*3*64)*64 or floor((224-7)/2)+1.
 
-Numbers, + - * / x × · ÷, powers, parentheses, floor and ceil; nothing else, and nothing is executed.
+Numbers, + - * / x × · ÷, powers, parentheses, floor and ceil; nothing else is evaluated.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def value(text: str) -> Fraction:
 
 def has_sign(text: str) -> bool:
     """Whether a text has two numbers with an operator between them."""
-    return re.search(r"\d[\s)\]]*(?:[-+*/×·^xX]|\\times|\\cdot)[\s(\[]*\d", text) is not None
+    return re.search(r"\d[\s)\]]*(?:\*\*|[-+*/×·^xX]|\\times|\\cdot)[\s(\[]*\d", text) is not None
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

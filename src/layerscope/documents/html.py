@@ -14,52 +14,32 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from layerscope.documents.edited import Edited, Editor
 from layerscope.documents.rows import table_of
 from layerscope.documents.types import Cell, Row, Table
 
 TAG = re.compile(r"<(?P<close>/?)(?P<name>[a-zA-Z][a-zA-Z0-9]*)(?P<attrs>[^<>]{0,4000})>|<!--|-->")
 PRE = re.compile(r"<pre\b[^<>]{0,4000}>|</pre\s*>", re.IGNORECASE)
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+INLINE = re.compile(f"{TAG.pattern}|(?P<entity>{ENTITY.pattern})")
 SPAN = re.compile(r"\b(colspan|rowspan)\s*=\s*[\"']?\s*(\d{1,4})", re.IGNORECASE)
 WIDEST = 64  # columns or rows that one cell spans
 SPANNED = 1_000_000  # cells of a document that spans add
 
 
-class Stripped(Struct, frozen=True):
-    """A line without tags, and where its characters stand in the document's line."""
-
-    text: str
-    at: tuple[int, ...]  # offsets in the text at which a piece begins
-    source: tuple[int, ...]  # offsets of the pieces in the line
-
-    def column(self, column: int) -> int:
-        """The column in the document of a column of the text."""
-        piece = bisect_right(self.at, column - 1) - 1
-        return column if piece < 0 else self.source[piece] + column - self.at[piece]
-
-
-def without_tags(line: str) -> Stripped:
+def without_tags(line: str) -> Edited:
     """A line with its tags dropped and its entities decoded."""
-    parts, at, source, length, start = [], [], [], 0, 0
-
-    def add(text: str, offset: int) -> None:
-        nonlocal length
-        if text:
-            parts.append(text)
-            at.append(length)
-            source.append(offset)
-            length += len(text)
-
-    for match in re.finditer(f"{TAG.pattern}|(?P<entity>{ENTITY.pattern})", line):
-        add(line[start : match.start()], start)
+    editor, start = Editor(), 0
+    for match in INLINE.finditer(line):
+        editor.add(line[start : match.start()], start)
         if match["entity"]:
-            add(unescape(match[0]), match.start())
+            editor.add(unescape(match[0]), match.start())
         start = match.end()
-    add(line[start:], start)
-    return Stripped("".join(parts), tuple(at), tuple(source))
+    editor.add(line[start:], start)
+    return editor.line()
 
 
-def preformatted(lines: Sequence[str]) -> dict[int, Stripped]:
+def preformatted(lines: Sequence[str]) -> dict[int, Edited]:
     """The lines of <pre> blocks by their index, without tags."""
     found, inside = {}, False
     for number, line in enumerate(lines):
@@ -85,7 +65,7 @@ class _Open(Struct):
     title: str = ""
 
 
-class _Reader:
+class _HtmlTables:
     """The tables of a text, in the order of their end tags."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -185,7 +165,7 @@ class _Reader:
         top.cell = None
 
     def _covered(self, top: _Open, cell: Cell) -> None:
-        """Add empty cells where cells of rows above reach into this row."""
+        """Add empty cells where cells of rows above extend into this row."""
         while top.row is not None and top.below.get(len(top.row), 0) > 0 and self.spare > 0:
             self.spare -= 1
             top.below[len(top.row)] -= 1
@@ -214,4 +194,4 @@ def _words(text: str) -> str:
 def tables(lines: Sequence[str]) -> Iterator[Table]:
     """The tables of HTML, in the order of the document."""
     if any("<table" in line.lower() for line in lines if "<" in line):
-        yield from _Reader(lines).read()
+        yield from _HtmlTables(lines).read()

@@ -34,7 +34,8 @@ RULES = re.compile(
 )
 SEVERAL = re.compile(r"\s*\\multicolumn\s*\{\s*(\d{1,3})\s*\}\s*(?=\{)")
 ROWS = re.compile(
-    r"\s*\\multirow\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?\s*(?=\{)"
+    r"\s*\\multirow\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?"
+    r"\s*\{[^{}]{0,40}\}\s*(?:\[[^\]]{0,40}\])?\s*(?=\{)"
 )
 STYLES = re.compile(
     r"\\(?:textbf|textit|texttt|textrm|textsc|textsf|emph|text|mbox|makecell|thead|shortstack|underline)"
@@ -101,18 +102,20 @@ def _captions(text: str) -> dict[int, str]:
     """The caption of each environment, by the offset at which its contents begin."""
     found: dict[int, str] = {}
     waiting: list[int] = []
-    caption = ""
+    caption: str | None = None  # of the float; the first counts
     marks = sorted([*FLOAT.finditer(text), *BEGIN.finditer(text)], key=lambda mark: mark.start())
     for mark in marks:
         if mark[0].startswith("\\caption"):
+            if caption is not None:
+                continue
             brace = text.find("{", mark.end(), mark.end() + 500)
             end = _group_end(text, brace, min(len(text), brace + 2_000)) if brace >= 0 else -1
             caption = _plain(text[brace + 1 : end]) if end >= 0 else ""
             found.update(dict.fromkeys(waiting, caption))
         elif mark.re is FLOAT:
-            waiting, caption = [], ""
+            waiting, caption = [], None
         else:
-            found[mark.end()] = caption
+            found[mark.end()] = caption or ""
             waiting.append(mark.end())
     return found
 
@@ -171,7 +174,7 @@ def _rows(source: _Source, start: int, end: int) -> list[Row]:
 
 
 def _cells(source: _Source, start: int, end: int) -> Iterator[Cell]:
-    """The cell between two offsets, and the empty ones that \\multicolumn adds."""
+    """The cell between two offsets, and the empty ones of a cell that spans columns."""
     rule = RULES.match(source.text, _skip(source.text, start, end), end)
     while rule is not None:
         start = rule.end()

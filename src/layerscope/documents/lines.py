@@ -1,4 +1,4 @@
-"""Layers as lines: `NAME: [224x224x64] memory: 3.2M weights: 1,728`, or `1. [55*55*96] NAME: text`."""
+"""Layers as lines: `NAME: [224x224x64] memory: 3.2M weights: 1,728`, or `1. [55*55] NAME: text`."""
 
 from __future__ import annotations
 

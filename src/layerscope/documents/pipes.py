@@ -20,6 +20,7 @@ RULE = re.compile(r"[\s|+:=\-│┃║─━═┌┐└┘├┤┬┴┼╭╮
 DASHES = re.compile(r"-{2,}|={2,}|─{2,}|━{2,}|═{2,}|:-+:?|-+:")
 LONE_DASH = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")  # |-|-|
 FENCE = re.compile(r"\s*(?:```|~~~)")
+LONGEST_RULE = 4_000  # characters of a rule of single dashes
 WRAPPED = 3  # a box has a rule for every so many lines, or more rules
 
 
@@ -27,7 +28,9 @@ def is_rule(line: str) -> bool:
     """Whether a line only separates rows."""
     if line[:1].isalnum() or RULE.fullmatch(line) is None:
         return False
-    return DASHES.search(line) is not None or LONE_DASH.fullmatch(line) is not None
+    if DASHES.search(line) is not None:
+        return True
+    return len(line) <= LONGEST_RULE and LONE_DASH.fullmatch(line) is not None
 
 
 def split(line: str, number: int, heading: Edges | None = None) -> Row:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from layerscope.documents import csv, html, latex, lines, pipes, text
+from layerscope.documents.edited import in_document
 from layerscope.documents.headings import meaning_of
-from layerscope.documents.types import Cell, Row, Table
+from layerscope.documents.types import Table
 from layerscope.errors import FormatError
 from layerscope.limits import DOCUMENT_BYTES
 
-# in this order: lines of a table that is found are not read by the next form
+# after html, in this order: lines of a table that is found are not read by the next form
 FORMS: tuple[Callable[[Sequence[str]], Iterator[Table]], ...] = (
-    html.tables, latex.tables, pipes.tables, csv.tables, lines.tables, text.tables,
+    latex.tables, pipes.tables, csv.tables, lines.tables, text.tables,
 )  # fmt: skip
 BREAK = re.compile(r"\r\n|\r|\n")
-QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?)+(?=[^>]|$)")
+QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?){1,9}(?=[^>]|$)")
 TITLE_LENGTH = 200
 FENCE_LENGTH = 3
 SKIPPED = re.compile(
@@ -52,20 +53,22 @@ def load(path: str | Path) -> str:
 def read(document: str) -> tuple[Table, ...]:
     """All tables of a document in which a heading is recognised, in its order, with titles."""
     source = BREAK.split(document)
-    stripped = html.preformatted(source)
-    shown = [
-        stripped[n].text if n in stripped else _unquoted(line) for n, line in enumerate(source)
-    ]
-    found: list[Table] = []
+    edited = html.preformatted(source)
+    shown = [edited[n].text if n in edited else _unquoted(line) for n, line in enumerate(source)]
+    found = _kept(html.tables(source), shown)
     for form in FORMS:
-        kept = [table for table in form(shown) if is_account(table)]
-        for table in kept:
-            for number in range(table.line - 1, table.last):
-                shown[number] = ""
-        found += kept
+        found += [in_document(table, edited) for table in _kept(form(shown), shown)]
     found.sort(key=lambda table: table.line)
-    titled = _titled(found, shown)
-    return tuple(_in_source(table, stripped) for table in titled)
+    return tuple(_titled(found, shown))
+
+
+def _kept(tables: Iterable[Table], shown: list[str]) -> list[Table]:
+    """The tables with a heading that is recognised; no other form reads their lines."""
+    kept = [table for table in tables if is_account(table)]
+    for table in kept:
+        for number in range(table.line - 1, table.last):
+            shown[number] = ""
+    return kept
 
 
 def is_account(table: Table) -> bool:
@@ -115,22 +118,3 @@ def _is_title(line: str) -> bool:
     if len(line) > 10 * TITLE_LENGTH or not any(sign.isalnum() for sign in line):
         return False
     return SKIPPED.fullmatch(line) is None and not any(bar in line for bar in pipes.BARS)
-
-
-def _in_source(table: Table, stripped: dict[int, html.Stripped]) -> Table:
-    """The table with the columns of the document, where tags were dropped from its lines."""
-    if not any(row.line - 1 in stripped for row in (table.heading, *table.rows)):
-        return table
-    return replace(
-        table,
-        heading=_row(table.heading, stripped),
-        rows=tuple(_row(row, stripped) for row in table.rows),
-    )
-
-
-def _row(row: Row, stripped: dict[int, html.Stripped]) -> Row:
-    def moved(cell: Cell) -> Cell:
-        line = stripped.get(cell.line - 1)
-        return cell if line is None else replace(cell, column=line.column(cell.column))
-
-    return replace(row, cells=tuple(map(moved, row.cells)))

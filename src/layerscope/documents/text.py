@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from layerscope.documents.edited import in_document, without_tabs
 from layerscope.documents.headings import meaning_of
 from layerscope.documents.rows import is_dots
 from layerscope.documents.types import Cell, Row, Table
@@ -22,6 +23,7 @@ from layerscope.documents.types import Cell, Row, Table
 LEAST = 2  # headings that must be recognised
 LONGEST = 2_000  # characters of a heading
 WORDS = 6  # of one heading
+WRAPPED = 500  # characters of a cell that has several lines
 TOKEN = re.compile(r"\S+")
 PHRASE = re.compile(r"\S+(?:[^\S\n]\S+)*")  # words with one space between them
 RULE = re.compile(r"\s*(?:-{3,}|={3,}|_{3,}|─{3,}|━{3,}|═{3,}|\*{5,}|~{5,})\s*")
@@ -29,15 +31,15 @@ GROUPS = re.compile(r"\s*(?:-+|=+|─+|━+)(?:\s+(?:-+|=+|─+|━+))+\s*")
 NUMBER = re.compile(r"[-+~]?\d[\d.,]*\s?[A-Za-z%]{0,6}")
 FENCE = re.compile(r"\s*(?:```|~~~)")
 SUMMARY = re.compile(
-    r"\s*(?:total|trainable|non-trainable|input size|forward/backward|params size|estimated|optimizer)\b"
-    r"[^:]{0,60}:",
+    r"\s*(?:total|trainable|non-trainable|input size|forward/backward|params size|estimated"
+    r"|optimizer)\b[^:]{0,60}:",
     re.IGNORECASE,
 )
 CLOSING = re.compile(r"\s*[^\s:|][^:|]{0,40}:\s")  # label: text, below the last rule
 ARROW = re.compile(r"\S\s+->\s+\S")  # input -> output of Darknet's log
 
 
-class Part(Struct, frozen=True):
+class Span(Struct, frozen=True):
     """A word or a heading, from its first character to behind its last."""
 
     text: str
@@ -61,11 +63,11 @@ class _Body(Struct, frozen=True):
     end: int
 
 
-def heading_of(line: str) -> tuple[Part, ...] | None:
+def heading_of(line: str) -> tuple[Span, ...] | None:
     """The headings of a line with at least two that are recognised, and half of all."""
     if len(line) > LONGEST or FENCE.match(line) or SUMMARY.match(line):
         return None
-    phrases = [Part(m[0], m.start(), m.end()) for m in PHRASE.finditer(line)]
+    phrases = [Span(m[0], m.start(), m.end()) for m in PHRASE.finditer(line)]
     if len(phrases) < 2 or any(len(phrase.text) > 200 for phrase in phrases):
         return None
     if any(NUMBER.fullmatch(p.text) or p.text.startswith(":") for p in phrases):
@@ -75,18 +77,18 @@ def heading_of(line: str) -> tuple[Part, ...] | None:
     return tuple(parts) if count >= LEAST and 2 * count >= len(parts) else None
 
 
-def _parts(phrase: Part) -> list[Part]:
+def _parts(phrase: Span) -> list[Span]:
     """A phrase as one heading, or as the headings of which it is a sequence."""
     if meaning_of(phrase.text) is not None or " " not in phrase.text:
         return [phrase]
-    words = [Part(m[0], m.start(), m.end()) for m in TOKEN.finditer(phrase.text)]
+    words = [Span(m[0], m.start(), m.end()) for m in TOKEN.finditer(phrase.text)]
     found, at = [], 0
     while at < len(words):
         for size in range(min(WORDS, len(words) - at), 0, -1):
             start, end = words[at].start, words[at + size - 1].end
             text = phrase.text[start:end]
             if meaning_of(text) is not None:
-                found.append(Part(text, phrase.start + start, phrase.start + end))
+                found.append(Span(text, phrase.start + start, phrase.start + end))
                 at += size
                 break
         else:
@@ -96,6 +98,13 @@ def _parts(phrase: Part) -> list[Part]:
 
 def tables(lines: Sequence[str]) -> Iterator[Table]:
     """The tables of fixed-width text, in the order of the document."""
+    tabbed = {number: without_tabs(line) for number, line in enumerate(lines) if "\t" in line}
+    shown = [tabbed[n].text if n in tabbed else line for n, line in enumerate(lines)]
+    for table in _tables(shown):
+        yield in_document(table, tabbed)
+
+
+def _tables(lines: Sequence[str]) -> Iterator[Table]:
     heads = [heading_of(line) if "  " in line.strip() else None for line in lines]
     at = 0
     while at < len(lines):
@@ -113,7 +122,7 @@ def tables(lines: Sequence[str]) -> Iterator[Table]:
 
 
 def _table(
-    lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], at: int
+    lines: Sequence[str], heads: Sequence[tuple[Span, ...] | None], at: int
 ) -> tuple[Table | None, int]:
     """The table below a heading, and the number of the line behind it."""
     head = heads[at] or heading_of(lines[at])
@@ -137,7 +146,7 @@ def _is_log(lines: Sequence[str], body: _Body) -> bool:
     return 3 * arrows > min(len(body.rows), 100)
 
 
-def _index_name(lines: Sequence[str], at: int, head: Sequence[Part]) -> tuple[Cell | None, int]:
+def _index_name(lines: Sequence[str], at: int, head: Sequence[Span]) -> tuple[Cell | None, int]:
     """The name of pandas' index, alone in the line below the headings and left of them."""
     after = lines[at + 1] if at + 1 < len(lines) else ""
     phrase = PHRASE.fullmatch(after.strip()) if len(after) <= LONGEST else None
@@ -149,7 +158,7 @@ def _index_name(lines: Sequence[str], at: int, head: Sequence[Part]) -> tuple[Ce
     return Cell(phrase[0], at + 2, start + 1), at + 2
 
 
-def _body(lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], start: int) -> _Body:
+def _body(lines: Sequence[str], heads: Sequence[tuple[Span, ...] | None], start: int) -> _Body:
     """The lines below a heading that may be its rows."""
     rows: list[int] = []
     left_out: list[int] = []
@@ -167,15 +176,20 @@ def _body(lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], start:
             break
         elif is_dots(line):
             left_out.append(at)
-        elif (closed or not ruled) and "  " not in line.strip():
-            break
-        elif closed and CLOSING.match(line):
+        elif _is_behind(line, closed, ruled):
             break
         else:
             closed = False
             rows.append(at)
         at += 1
     return _Body(tuple(rows), tuple(left_out), at)
+
+
+def _is_behind(line: str, closed: bool, ruled: bool) -> bool:
+    """Whether a line is text behind the table: a sentence, or a label below the last rule."""
+    if (closed or not ruled) and "  " not in line.strip():
+        return True
+    return closed and CLOSING.match(line) is not None
 
 
 def _spans(lines: Sequence[str], at: int) -> list[tuple[int, int]]:
@@ -186,7 +200,7 @@ def _spans(lines: Sequence[str], at: int) -> list[tuple[int, int]]:
     return []
 
 
-def _ruled(head: Sequence[Part], at: int, spans: Sequence[tuple[int, int]]) -> _Frame:
+def _ruled(head: Sequence[Span], at: int, spans: Sequence[tuple[int, int]]) -> _Frame:
     cuts = tuple(start for start, _ in spans[1:])
     cells = [Cell("", at + 1, start + 1) for start, _ in spans]
     for part in head:
@@ -208,7 +222,7 @@ def _first_named(cells: Sequence[Cell]) -> int:
 
 
 def _frame(
-    lines: Sequence[str], body: _Body, head: tuple[int, Sequence[Part]], named: Cell | None
+    lines: Sequence[str], body: _Body, head: tuple[int, Sequence[Span]], named: Cell | None
 ) -> _Frame:
     """Columns cut between the headings, where the fewest rows have text."""
     at, parts = head
@@ -293,7 +307,7 @@ def _cells(line: str, number: int, frame: _Frame) -> tuple[tuple[Cell, ...], boo
 
 def _wraps(above: Row, cells: Sequence[Cell], filled: Sequence[int], frame: _Frame) -> bool:
     """Whether a line continues cells of the row above it."""
-    if len(filled) == len(cells):
+    if len(filled) == len(cells) or any(len(above.cells[n].text) > WRAPPED for n in filled):
         return False
     if len(filled) == 1 and filled[0] != frame.name and frame.name not in filled and filled[0]:
         return True
@@ -325,9 +339,9 @@ def _glue(text: str) -> str:
 
 
 def _continued(
-    lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], at: int
+    lines: Sequence[str], heads: Sequence[tuple[Span, ...] | None], at: int
 ) -> tuple[Table | None, int]:
-    r"""A table that pandas broke into blocks of columns; a heading ends with \ where more follow."""
+    r"""A table that pandas broke into blocks of columns; \ ends a heading where more follow."""
     whole: Table | None = None
     while at < len(lines):
         line = lines[at]
@@ -344,13 +358,13 @@ def _continued(
 
 
 def _block(
-    lines: Sequence[str], heads: Sequence[tuple[Part, ...] | None], at: int, kept: str
+    lines: Sequence[str], heads: Sequence[tuple[Span, ...] | None], at: int, kept: str
 ) -> tuple[Table | None, int]:
     """One block of columns; its heading needs one heading that is recognised."""
     parts = tuple(
         part
         for match in PHRASE.finditer(kept, 0, LONGEST)
-        for part in _parts(Part(match[0], match.start(), match.end()))
+        for part in _parts(Span(match[0], match.start(), match.end()))
     )
     if not any(meaning_of(part.text) for part in parts):
         return None, at + 1
