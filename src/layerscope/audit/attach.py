@@ -13,6 +13,7 @@ from layerscope.documents.figures import RULES
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
 LEAST = 3
+WEIGHTED = ("conv", "depthwise", "deconv", "fc")
 FOUND = 70  # of a hundred strange rows that must fit an earlier row
 SHAPES = 24  # of earlier rows that are tried
 
@@ -22,12 +23,12 @@ def attach(layers: Sequence[Layer]) -> bool:
 
     A chain with a few wrong cells is no network with branches: most strange rows must find an input.
     """
-    strange = [layer for layer in layers if not _fits(layer)]
+    strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
     joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
-    if not strange or not (joined or len(strange) >= max(LEAST, SHARE * len(layers) // 100)):
+    if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
         return False
     before = [(layer, layer.before, layer.sizes) for layer in layers]
-    found = sum(_attach_all(layers))
+    found = sum(_attach_all(layers, joined))
     if joined or found * 100 >= FOUND * len(strange):
         return True
     for layer, was, sizes in before:
@@ -35,12 +36,12 @@ def attach(layers: Sequence[Layer]) -> bool:
     return False
 
 
-def _attach_all(layers: Sequence[Layer]) -> Iterator[bool]:
+def _attach_all(layers: Sequence[Layer], joined: bool) -> Iterator[bool]:
     """Attach each row that does not fit the row above; whether an earlier row fits."""
     seen: dict[tuple[int, ...], Layer] = {}
     for layer in layers:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
-        if layer.before is not None and not printed:
+        if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
             refill(layer)
             if not _fits(layer):
                 yield _find(layer, list(seen.values())[::-1][:SHAPES])

@@ -19,7 +19,7 @@ from layerscope.audit.kernels import infer
 from layerscope.audit.kinds import plain
 from layerscope.audit.shape_equations import shape_equations
 from layerscope.audit.sheet import EMPTY, Claim, Sheet
-from layerscope.audit.structure import Layer, layers_of, without
+from layerscope.audit.structure import AXIS_PARTS, Layer, Place, layers_of, without
 from layerscope.audit.totals import check_total
 from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
@@ -185,11 +185,9 @@ def _names(checked: _Checked) -> Iterator[Finding]:
 
 def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
     for suspect in broken:
-        row, column, part = suspect.places[0]
+        row, column, _ = suspect.places[0]
         cell = checked.sheet.rows[row].cells[column]
-        claim = next(
-            (c for c in checked.sheet.rows[row].claims if c.place == (row, column, part)), None
-        )
+        claim = _claim_at(checked, suspect.places[0])
         equation = suspect.equation
         own = equation.target == suspect.places[0]
         kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
@@ -205,6 +203,13 @@ def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
             checked.number, cell.line, _label(checked, row), _heading(checked, column), kind,
             printed, "" if expected == printed else expected, reason, also,
         )  # fmt: skip
+
+
+def _claim_at(checked: _Checked, place: Place) -> Claim | None:
+    """The figure of a cell, of one label if it has several."""
+    row, column, part = place
+    found = [c for c in checked.sheet.rows[row].claims if c.column == column]
+    return next((c for c in found if part in (c.part, *AXIS_PARTS.values())), None)
 
 
 def _expected(checked: _Checked, suspect: Suspect, claim: Claim | None) -> str:

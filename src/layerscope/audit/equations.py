@@ -21,6 +21,7 @@ class Equation(Struct, frozen=True):
     reason: str
     number: Fraction | None = None  # the expected figure
     copied: bool = False  # one cell repeats another: if it holds, it speaks for neither
+    group: str = ""  # equations of one group, such as height and width of a window, count once
 
 
 class Suspect(Struct, frozen=True):
@@ -32,21 +33,29 @@ class Suspect(Struct, frozen=True):
 
 def suspects(equations: Sequence[Equation]) -> Iterator[Suspect]:
     """The cells to blame: those in most broken equations, and of these in the fewest that hold."""
-    unique = list(dict.fromkeys((e.cells, e.holds) for e in equations))
     broken = [e for e in equations if not e.holds]
-    speak = {(e.cells, e.holds) for e in equations if e.holds and not e.copied}
-    good: Counter[Place] = Counter(cell for key in unique if key in speak for cell in key[0])
-    blamed: set[tuple[int, int]] = set()
+    good = _counts([e for e in equations if e.holds and not e.copied])
     while broken:
-        sets = {e.cells for e in broken}
-        bad: Counter[Place] = Counter(cell for cells in sets for cell in cells)
+        bad = _counts(broken)
         rank = min((-bad[cell], good[cell]) for cell in bad)
         equal = [cell for cell in bad if (-bad[cell], good[cell]) == rank]
         best = next((e.target for e in broken if e.target in equal), equal[0])
         involved = [e for e in broken if best in e.cells]
         own = next((e for e in involved if e.target == best), involved[0])
-        others = [c for c in equal if c[:2] != best[:2] and all(c in e.cells for e in involved)]
-        if best[:2] not in blamed:  # another part of the same cell
-            yield Suspect((best, *sorted(others)), own)
-        blamed.add(best[:2])
+        others = {
+            cell[:2]: cell
+            for cell in sorted(equal)
+            if cell[:2] != best[:2] and all(cell in e.cells for e in involved)
+        }
+        yield Suspect((best, *others.values()), own)
         broken = [e for e in broken if not any(cell[:2] == best[:2] for cell in e.cells)]
+
+
+def _counts(equations: Sequence[Equation]) -> Counter[Place]:
+    """In how many groups of equations each part of a cell is."""
+    groups: dict[Place, set[object]] = {}
+    for equation in equations:
+        key: object = equation.group or equation.cells
+        for cell in equation.cells:
+            groups.setdefault(cell, set()).add(key)
+    return Counter({cell: len(keys) for cell, keys in groups.items()})

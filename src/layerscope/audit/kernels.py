@@ -58,7 +58,17 @@ def _nearest(layer: Layer, batch: int) -> None:
             -_distance(claims[0], k * k * got[0] * got[1]),
         ),
     )
-    layer.sizes["kh"] = layer.sizes["kw"] = Known(best)
+    _set_kernel(layer, Known(best))
+
+
+def _is_line(layer: Layer) -> bool:
+    """Whether a row has one spatial axis, so that its kernel is k x 1."""
+    return layer.get("win", "wout") == (1, 1) and (layer.get("hin") or (1,)) != (1,)
+
+
+def _set_kernel(layer: Layer, known: Known) -> None:
+    layer.sizes["kh"] = known
+    layer.sizes["kw"] = Known(1, known.cells) if _is_line(layer) else known
 
 
 def _distance(claim: Claim, weights: int) -> float:
@@ -102,7 +112,7 @@ def _convolution(layer: Layer, batch: int, kernels: Iterable[int]) -> bool:
         for kernel, groups in _candidates(layer, channels, kernels):
             if all(_explained(layer, claim, (channels, kernel, groups), batch) for claim in claims):
                 at: Cells = frozenset({claims[0].place})
-                layer.sizes["kh"] = layer.sizes["kw"] = Known(kernel, at)
+                _set_kernel(layer, Known(kernel, at))
                 layer.sizes.setdefault("cin", Known(channels, at))
                 if groups > 1:
                     layer.sizes["groups"] = Known(groups, at)
@@ -147,7 +157,8 @@ def _explained(layer: Layer, claim: Claim, sizes: tuple[int, int, int], batch: i
     """Whether a figure can be that of a convolution of this kernel, with biases or without."""
     channels, kernel, groups = sizes
     out = layer.sizes["cout"].value
-    weights = kernel * kernel * channels // groups * out
+    wide = 1 if _is_line(layer) else kernel
+    weights = kernel * wide * channels // groups * out
     times: tuple[int, ...] = (1,)
     if claim.meaning in ("macs", "flops"):
         area = layer.get("hout", "wout")

@@ -88,6 +88,11 @@ def kind_of(text: str) -> Kind:
             return inner
     if (match := NUMBERED.fullmatch(text.strip())) and match[1].lower() not in CLASSES:
         return "unknown"  # a module of the user's: BasicConv2d-26
+    last = re.split(r"[_/.]", words)[-1]
+    if last != words and not last.isdigit() and re.fullmatch(r"[a-z]{2,}\d*", last):
+        found = _kind(last)  # conv2_drop, block1_conv1, features.norm0
+        if found not in ("unknown", "input"):
+            return found
     return _kind(words)
 
 

@@ -52,6 +52,8 @@ def _squares(layers: Sequence[Layer]) -> Iterator[Equation]:
             one, two = layer.printed.get(high), layer.printed.get(wide)
             if one is None or two is None or not one.cells or one.cells == two.cells:
                 continue
+            if layer.kind in ("flatten", "unknown", "fc"):
+                continue
             (target,) = two.cells
             reason = f"height {one.value} and width {two.value}, equal in the other rows"
             equal = one.value == two.value
@@ -113,7 +115,9 @@ def _windows(layer: Layer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equa
             cells |= kernel.cells  # else the padding was chosen to fit the kernel
         weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
         holds = out.value in found or (weak and out.value in _sizes_left_open(layer, axis))
-        yield Equation(cells, holds, target, str(found[0]), text, copied=weak)
+        yield Equation(
+            cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}"
+        )
 
 
 def window_sizes(
@@ -198,8 +202,9 @@ def _unchanged(layer: Layer, axes: str) -> Iterator[Equation]:
         (target,) = out.cells
         reason = f"a {layer.kind.replace('_', ' ')} keeps the {size.value} of its input"
         yield Equation(
-            out.cells | size.cells, out.value == size.value, target, str(size.value), reason
-        )
+            out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
+            group=f"keeps {layer.row.at}",
+        )  # fmt: skip
 
 
 def _flattened(layer: Layer) -> Iterator[Equation]:
