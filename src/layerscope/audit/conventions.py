@@ -18,6 +18,7 @@ from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
 
+LOOSE = 2
 SAMPLE = 120  # rows by which a convention is chosen
 
 
@@ -79,9 +80,14 @@ def choose(
             continue
         empty = Convention(heading, meaning, {}, factor, images, base, rounding)
         found = _with_rules(empty, given)
-        if best is None or found.explained > best.explained:
+        if best is None or _rank(found) > _rank(best):
             best = found
     return best
+
+
+def _rank(convention: Convention) -> int:
+    """Figures explained; a rule that takes nearly any figure must explain more than a strict one."""
+    return convention.explained - (LOOSE if convention.rounding.endswith("figures") else 0)
 
 
 def _batches(layers: Iterable[Layer], given: Sequence[tuple[Layer, Figure]]) -> tuple[int, ...]:

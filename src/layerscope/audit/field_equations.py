@@ -1,77 +1,78 @@
-"""Equations of receptive fields: a row's field and jump follow from the row above."""
+"""Equations of receptive fields: size, jump and offset of a row follow from the row above."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
 
 from layerscope.audit.equations import Equation
 from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Layer
+from layerscope.audit.structure import Cells, Layer
 from layerscope.documents.headings import Meaning
 
+Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
 
-def field_equations(
-    columns: Mapping[tuple[Meaning, str], Sequence[Claim]], layers: Sequence[Layer]
-) -> Iterator[Equation]:
-    """The equations of fields and jumps, row by row from the printed figures of the row above."""
-    fields = _by_row(columns, "field")
-    jumps = _by_row(columns, "jump")
-    if not fields and not jumps:
-        return
+
+class _Field(Struct, frozen=True):
+    """What a table prints of the receptive fields, by row."""
+
+    size: dict[int, Claim]
+    jump: dict[int, Claim]
+    offset: dict[int, Claim]
+
+
+def field_equations(columns: Columns, layers: Sequence[Layer]) -> Iterator[Equation]:
+    """The equations row by row, from the printed figures of the row above."""
+    field = _Field(*(_by_row(columns, name) for name in ("field", "jump", "offset")))
     for number, layer in enumerate(layers):
-        before = layer.before
-        if layer.kind in ("concat", "add") or (number and before is None):
+        if layer.kind in ("concat", "add", "input") or (number and layer.before is None):
             continue  # of several rows, or of one that is not known
-        window = layer.get("kh", "sh") or ((layer.get("kh") or (1,))[0], 1)
-        cells = layer.cells("kh", "sh")
-        jump = _value(jumps, before.row.at if before else None, 1 if before is None else None)
-        field = _value(fields, before.row.at if before else None, 1 if before is None else None)
-        claim = fields.get(layer.row.at)
-        if claim and claim.figure and field is not None and jump is not None and _has_window(layer):
-            number = field + (window[0] - 1) * jump
-            used = {c.place for c in _claims(before, fields, jumps)}
-            reason = f"{field} + ({window[0]} - 1) x {jump}"
-            yield Equation(
-                cells | used | {claim.place},
-                claim.figure.value() == number,
-                claim.place,
-                str(number),
-                reason,
-            )
-        claim = jumps.get(layer.row.at)
-        if claim and claim.figure and jump is not None and _has_window(layer):
-            number = jump * window[1]
-            used = {c.place for c in _claims(before, jumps)}
-            reason = f"{jump} x stride {window[1]}"
-            yield Equation(
-                cells | used | {claim.place},
-                claim.figure.value() == number,
-                claim.place,
-                str(number),
-                reason,
-            )
+        yield from _of_row(layer, field)
 
 
-def _has_window(layer: Layer) -> bool:
-    return "kh" in layer.sizes
+def _of_row(layer: Layer, field: _Field) -> Iterator[Equation]:
+    jump, of_jump = _above(layer, field.jump, 1)
+    size, of_size = _above(layer, field.size, 1)
+    offset, of_offset = _above(layer, field.offset, 1)
+    kernel = layer.sizes.get("kh")
+    stride, pad = layer.sizes.get("sh"), layer.sizes.get("ph")
+    if kernel is not None and size is not None and jump is not None:
+        number = size + (kernel.value - 1) * jump
+        reason = f"{size} + ({kernel.value} - 1) x {jump}"
+        yield from _equation(field.size, layer, kernel.cells | of_size | of_jump, number, reason)
+    if stride is not None and jump is not None:
+        reason = f"{jump} x stride {stride.value}"
+        yield from _equation(
+            field.jump, layer, stride.cells | of_jump, jump * stride.value, reason
+        )
+    if kernel and pad and offset is not None and jump is not None:
+        number = offset + (Fraction(kernel.value - 1, 2) - pad.value) * jump
+        reason = f"{offset} + (({kernel.value} - 1) / 2 - {pad.value}) x {jump}"
+        cells = kernel.cells | pad.cells | of_offset | of_jump
+        yield from _equation(field.offset, layer, cells, number, reason)
 
 
-def _by_row(
-    columns: Mapping[tuple[Meaning, str], Sequence[Claim]], meaning: Meaning
-) -> dict[int, Claim]:
+def _equation(
+    column: dict[int, Claim], layer: Layer, cells: Cells, number: Fraction, reason: str
+) -> Iterator[Equation]:
+    claim = column.get(layer.row.at)
+    if claim is not None and claim.figure is not None:
+        text = str(number) if number.denominator == 1 else str(float(number))
+        holds = claim.figure.value() == number
+        yield Equation(cells | {claim.place}, holds, claim.place, text, reason)
+
+
+def _by_row(columns: Columns, meaning: Meaning) -> dict[int, Claim]:
     return {c.row: c for (m, _), claims in columns.items() if m == meaning for c in claims}
 
 
-def _value(claims: Mapping[int, Claim], row: int | None, default: int | None) -> int | None:
-    claim = claims.get(row) if row is not None else None
-    if claim is None or claim.figure is None or claim.figure.value().denominator != 1:
-        return default
-    return int(claim.figure.value())
-
-
-def _claims(before: Layer | None, *columns: Mapping[int, Claim]) -> list[Claim]:
-    return [
-        column[before.row.at]
-        for column in columns
-        if before is not None and before.row.at in column
-    ]
+def _above(layer: Layer, column: dict[int, Claim], first: int) -> tuple[Fraction | None, Cells]:
+    """A figure of the row above and its cell; `first` before the first layer."""
+    before = layer.before
+    claim = column.get(before.row.at) if before is not None else None
+    if claim is not None and claim.figure is not None:
+        return claim.figure.value(), frozenset({claim.place})
+    is_first = before is None or before.kind == "input"
+    return (Fraction(first) if is_first and column else None), frozenset()

@@ -24,6 +24,7 @@ def shape_equations(layers: Sequence[Layer]) -> Iterator[Equation]:
     if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
         yield from chained
     yield from _squares(layers)
+    yield from _batches(layers)
     for layer in layers:
         yield from _said_twice(layer)
         if layer.kind in ("conv", "depthwise", *POOLS):
@@ -62,6 +63,19 @@ def _squares(layers: Sequence[Layer]) -> Iterator[Equation]:
             )
         if len(found) >= SQUARES and sum(e.holds for e in found) * 10 >= len(found) * 9:
             yield from found
+
+
+def _batches(layers: Sequence[Layer]) -> Iterator[Equation]:
+    """The batch is the same in every row."""
+    printed = [known for layer in layers if (known := layer.printed.get("batch")) and known.cells]
+    counts = Counter(known.value for known in printed)
+    if len(printed) < SQUARES or counts.most_common(1)[0][1] * 10 < len(printed) * 9:
+        return
+    usual = counts.most_common(1)[0][0]
+    for known in printed:
+        if known.value != usual:
+            (target,) = known.cells
+            yield Equation(known.cells, False, target, str(usual), f"other rows have {usual}")
 
 
 def _said_twice(layer: Layer) -> Iterator[Equation]:

@@ -21,7 +21,7 @@ NOWHERE: Cells = frozenset()
 
 
 # each axis of a shape is a part of its cell, so that what speaks for one does not speak for all
-AXIS_PARTS = {"c": 101, "h": 102, "w": 103}
+AXIS_PARTS = {"c": 101, "h": 102, "w": 103, "b": 104}
 
 
 class Known(Struct, frozen=True):

@@ -31,7 +31,11 @@ def check_total(
     figure = claim.figure
     if figure is None:
         return TotalCheck(claim, "open", None)
-    counts = [(layer, convention.count(layer)) for layer in layers.values()]
+    # a kind of layer that is blank throughout adds nothing
+    counts = [
+        (layer, convention.count(layer) if layer.kind in convention.by_kind else Fraction())
+        for layer in layers.values()
+    ]
     full = _sum(counts, without_input=False)
     sums = [s for s in (full, _sum(counts, without_input=True)) if s is not None]
     printed = _printed_sum(column, layers, convention)
