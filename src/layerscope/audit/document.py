@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 
+from layerscope.audit.boda import audit_boda, lines_of
 from layerscope.audit.check import audit_sheet
 from layerscope.audit.findings import Audit, AuditedTable, Finding
 from layerscope.audit.sheet import Sheet, sheet_of
@@ -43,14 +44,23 @@ def sheets_of(text: str) -> tuple[Sheet, ...]:
 
 def audit_text(text: str, name: str, table: int | None = None) -> Audit:
     """The findings in a text; of one table if its number is given."""
-    sheets = sheets_of(text)
-    if not sheets:
+    lines = text.splitlines()
+    profile = audit_boda(lines, 1)
+    if profile is not None:
+        for number in lines_of(lines):
+            lines[number - 1] = ""
+    sheets = sheets_of("\n".join(lines))
+    count = len(sheets) + (profile is not None)
+    if not count:
         raise FormatError(f"{name}: no table of layers: no table has two headings that are known")
-    if table is not None and not 1 <= table <= len(sheets):
-        raise UsageError(f"{name}: table {table}, and the document has {len(sheets)}")
+    if table is not None and not 1 <= table <= count:
+        raise UsageError(f"{name}: table {table}, and the document has {count}")
     tables: list[AuditedTable] = []
     findings: list[Finding] = []
-    for number, sheet in enumerate(sheets, 1):
+    if profile is not None and table in (None, 1):
+        tables.append(profile[0])
+        findings += profile[1]
+    for number, sheet in enumerate(sheets, 1 + (profile is not None)):
         if table is None or number == table:
             audited, found = audit_sheet(sheet, number)
             tables.append(audited)

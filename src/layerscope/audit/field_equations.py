@@ -44,9 +44,7 @@ def _of_row(layer: Layer, field: _Field) -> Iterator[Equation]:
         yield from _equation(field.size, layer, kernel.cells | of_size | of_jump, number, reason)
     if stride is not None and jump is not None:
         reason = f"{jump} x stride {stride.value}"
-        yield from _equation(
-            field.jump, layer, stride.cells | of_jump, jump * stride.value, reason
-        )
+        yield from _equation(field.jump, layer, stride.cells | of_jump, jump * stride.value, reason)
     if kernel and pad and offset is not None and jump is not None:
         number = offset + (Fraction(kernel.value - 1, 2) - pad.value) * jump
         reason = f"{offset} + (({kernel.value} - 1) / 2 - {pad.value}) x {jump}"
