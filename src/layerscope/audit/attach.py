@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from layerscope.audit.kinds import POOLS, SAME_SHAPE
 from layerscope.audit.rules import WEIGHTS, rules
-from layerscope.audit.sheet import Claim
 from layerscope.audit.shape_equations import any_window
+from layerscope.audit.sheet import Claim
 from layerscope.audit.structure import Layer, refill
 from layerscope.documents.figures import RULES
 
@@ -21,7 +22,7 @@ SHAPES = 24  # of earlier rows that are tried
 def attach(layers: Sequence[Layer]) -> bool:
     """Find the inputs of the rows that the row above does not explain; False if it is a chain.
 
-    A chain with a few wrong cells is no network with branches: most strange rows must find an input.
+    A chain with a few wrong cells has no branches: most strange rows must find an input.
     """
     strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
     joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
@@ -94,10 +95,9 @@ def _explained(layer: Layer, claim: Claim) -> bool:
     ]
     if not counts:
         return True
-    scale = claim.heading.scale
     return any(
-        figure.stands_for(count / scale if count % scale else count // scale, base, how)
-        for count in map(int, counts)
+        figure.stands_for(Fraction(count) / claim.heading.scale, base, how)
+        for count in counts
         for base in (1000, 1024)
         for how in RULES[:2]
     )

@@ -168,7 +168,8 @@ def _headings(checked: _Checked) -> Iterator[Finding]:
             cells = checked.sheet.table.heading.cells
             yield Finding(
                 checked.number, checked.sheet.table.line, cells[0].text, text, "heading", text,
-                "elements", f"{convention.explained} of {convention.of} cells count elements, not bytes",
+                "elements",
+                f"{convention.explained} of {convention.of} cells count elements, not bytes",
             )  # fmt: skip
 
 
@@ -272,9 +273,15 @@ def _formats(checked: _Checked) -> Iterator[Finding]:
                 )
 
 
+def _where(checked: _Checked, claim: Claim) -> tuple[int, int, str, str]:
+    """Table, line, row and column of a figure, as a finding names them."""
+    label, heading = _label(checked, claim.row), _heading(checked, claim.column)
+    return checked.number, claim.cell.line, label, heading
+
+
 def _format(checked: _Checked, claim: Claim, expected: str, reason: str) -> Finding:
     return Finding(
-        checked.number, claim.cell.line, _label(checked, claim.row), _heading(checked, claim.column),
+        *_where(checked, claim),
         "format", claim.cell.text, expected, reason,
     )  # fmt: skip
 
@@ -301,8 +308,8 @@ def _blank(checked: _Checked, claim: Claim) -> Finding:
     number: Fraction | None = convention.count(layer) if convention else None
     expected = text_of(number * claim.heading.scale) if number is not None else ""
     return Finding(
-        checked.number, claim.cell.line, _label(checked, claim.row), _heading(checked, claim.column),
-        "missing", "", expected, f"other rows of this kind ({layer.kind.replace('_', ' ')}) have a figure here",
+        *_where(checked, claim),
+        "missing", "", expected, f"other rows of kind {layer.kind.replace('_', ' ')} have a figure here",
     )  # fmt: skip
 
 
@@ -329,14 +336,15 @@ def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
                     "" if found.expected is None else text_of(found.expected * claim.heading.scale)
                 )
                 findings.append(Finding(
-                    checked.number, claim.cell.line, _label(checked, claim.row), _heading(checked, claim.column),
+                    *_where(checked, claim),
                     "total", claim.cell.text, expected, "the column does not add up to it",
                 ))  # fmt: skip
             elif found.verdict == "follows":
                 notes.append(f"the total of {name} follows from cells that are listed")
             elif found.verdict == "right for the network":
                 notes.append(
-                    f"the total of {name} is right for the network, although the cells above do not add up to it"
+                    f"the total of {name} is right for the network, and the cells above do not "
+                    "add up to it"
                 )
     return findings, notes
 

@@ -65,7 +65,7 @@ class Convention(Struct, frozen=True):
 def choose(
     claims: Sequence[Claim], layers: dict[int, Layer], batch: int | None = None
 ) -> Convention | None:
-    """The convention that explains most figures of a column; of a batch if that is known already."""
+    """The convention that explains most figures of a column; `batch` if it is given already."""
     given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][
         :SAMPLE
     ]
@@ -86,12 +86,12 @@ def choose(
 
 
 def _rank(convention: Convention) -> int:
-    """Figures explained; a rule that takes nearly any figure must explain more than a strict one."""
+    """Figures explained; a loose rule must explain more than a strict one."""
     return convention.explained - (LOOSE if convention.rounding.endswith("figures") else 0)
 
 
 def _batches(layers: Iterable[Layer], given: Sequence[tuple[Layer, Figure]]) -> tuple[int, ...]:
-    """Batch sizes that a column may count: one image, the batch of its shapes, what all its figures share."""
+    """Batch sizes that a column may count: of its shapes, or a factor of all its figures."""
     found = Counter(layer.sizes["batch"].value for layer in layers if "batch" in layer.sizes)
     shared = Counter(
         round(figure.value() / prod(size))

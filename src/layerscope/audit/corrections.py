@@ -21,7 +21,7 @@ class Renamed(Struct, frozen=True):
 
 
 def correct_kinds(layers: Iterable[Layer]) -> Iterator[Renamed]:
-    """Set the kind that a row's parameters show; those that contradict the row's own word are given."""
+    """Set the kind that a row's parameters show; yields rows whose own word contradicts it."""
     for layer in layers:
         figure = _params(layer)
         if layer.kind == "fc" and _is_window(layer):

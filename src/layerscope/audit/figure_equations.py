@@ -1,4 +1,4 @@
-"""Equations between a figure and the sizes of its layer, and between a total and the figures above it."""
+"""Equations between a figure and the sizes of its layer, and between a share and its figure."""
 
 from __future__ import annotations
 

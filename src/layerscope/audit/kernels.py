@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import log
 
 from layerscope.audit.kinds import POOLS
-from layerscope.audit.sheet import Claim
-from layerscope.documents.figures import RULES
 from layerscope.audit.shape_equations import any_window
+from layerscope.audit.sheet import Claim
 from layerscope.audit.structure import Cells, Known, Layer, refill
+from layerscope.documents.figures import RULES
 
 LARGEST = 15  # kernel that is looked for
 USUAL = (1, 3, 5, 7, 11)
@@ -41,7 +41,7 @@ def infer(layers: Iterable[Layer], batch: int = 1, *, branched: bool = False) ->
 
 
 def _nearest(layer: Layer, batch: int) -> None:
-    """The kernel that explains most figures of a row where none explains all, else comes nearest."""
+    """Where no kernel explains all figures of a row: the one that explains most, or is nearest."""
     claims = [
         c
         for c in layer.row.claims

@@ -20,12 +20,12 @@ PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"batch ?_?norm|^bn\d*|\bbn\b|_bn\b|批归一化", "batch_norm"),
     (r"\blrn\b|local ?response|^norm\d*$|lrn", "lrn"),
     (r"layer ?norm|group ?norm|instance ?norm|\bln\b|rms ?norm", "norm"),
-    (r"global\w*[ _]?\w*pool|adaptive\w*pool|^gap\b|\bgap\b|global (average|max)|全局", "global_pool"),
+    (r"global\w*[ _]?\w*pool|adaptive\w*pool|\bgap\b|global (average|max)|全局", "global_pool"),
     (r"max[ _-]?pool|maxpool|max pooling|^max$|最大池化", "max_pool"),
     (r"av(era)?ge?[ _.-]?pool|^avg$|average pooling|平均池化|sub-?sampl|down-?sampl", "avg_pool"),
     (r"pool|池化", "pool"),
     (r"conv|卷积|cccp|mlpconv", "conv"),
-    (r"inner ?product|inner<br>product|fully|full[ -]conn|^fc|\bfc|linear|dense\b|dense_|全连接|\bdense", "fc"),
+    (r"inner ?product|fully|full[ -]conn|\bfc|linear|dense\b|dense_|全连接|\bdense", "fc"),
     (r"p-?relu", "prelu"),
     (r"relu|sigmoid|tanh|swish|silu|gelu|elu\b|softplus|mish|hardswish|activation|nonlinearity|leaky|激活",
      "activation"),
@@ -65,8 +65,8 @@ CLASSES = frozenset(
     f"{stem}{d}"
     for d in ("", "1d", "2d", "3d")
     for stem in (
-        "conv", "convtranspose", "batchnorm", "syncbatchnorm", "instancenorm", "groupnorm", "layernorm",
-        "localresponsenorm", "maxpool", "avgpool", "adaptiveavgpool", "adaptivemaxpool", "linear",
+        "conv", "convtranspose", "batchnorm", "syncbatchnorm", "instancenorm", "groupnorm",
+        "layernorm", "localresponsenorm", "maxpool", "avgpool", "adaptiveavgpool", "adaptivemaxpool", "linear",
         "relu", "relu6", "leakyrelu", "prelu", "elu", "selu", "gelu", "silu", "sigmoid", "tanh",
         "hardswish", "hardsigmoid", "hardtanh", "mish", "softplus", "dropout", "alphadropout",
         "softmax", "logsoftmax", "flatten", "embedding", "lstm", "gru", "upsample", "identity",

@@ -186,7 +186,7 @@ ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
 
 
 def _products_and_sums(layer: Layer) -> Fraction | None:
-    """n products and n - 1 additions for each output, as half of what a factor of two makes of it."""
+    """Half of the products and additions of all outputs: one addition fewer than products."""
     weights, out = _inner(layer), layer.get("cout")
     return None if weights is None or out is None else Fraction(2 * weights - out[0], 2)
 
@@ -225,7 +225,7 @@ def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
 
 
 def factors(meaning: Meaning, unit: str) -> tuple[int, ...]:
-    """What one element may count in a column: bytes of a dtype, two operations of a multiply-add."""
+    """What one element may count: bytes of a dtype, two operations of a multiply-add."""
     if meaning in ("flops", "madds"):
         return (2, 1)
     if meaning in ("memory", "param_memory") or unit == "byte":

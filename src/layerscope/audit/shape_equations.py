@@ -91,7 +91,7 @@ def _said_twice(layer: Layer) -> Iterator[Equation]:
 
 
 def _chain(layer: Layer, before: Layer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
-    """A printed input is the output of the row above, or of an earlier one in a network with branches."""
+    """A printed input is the output of the row above, or of an earlier one where there are branches."""
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
     if not printed or layer.kind in ("concat", "add"):
         return
@@ -137,7 +137,7 @@ def _windows(layer: Layer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equa
 def window_sizes(
     layer: Layer, axis: str, habit: Habit, pools_by_kernel: bool = False
 ) -> tuple[int, ...]:
-    """Output sizes that are right for a window, the usual one first; () where too much is left open.
+    """Output sizes that are right for a window, the usual one first; () if too much is left open.
 
     A stride or padding that is not printed follows the table's habit, and without one any will do.
     """

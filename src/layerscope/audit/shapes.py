@@ -56,7 +56,7 @@ def axes(text: str) -> tuple[int | None, ...]:
     return tuple(size if isinstance(size, int) else None for size in sizes)
 
 
-def _size(text: str) -> int | None | object:
+def _size(text: str) -> int | object | None:
     if UNKNOWN.fullmatch(text):
         return None
     return int(text.replace(",", "")) if re.fullmatch(NUMBER, text) else NotImplemented

@@ -22,8 +22,8 @@ LABELLED = re.compile(
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
-    "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share", "time",
-    "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
+    "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
+    "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
 )  # fmt: skip
 EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
 

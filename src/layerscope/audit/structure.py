@@ -1,6 +1,6 @@
-"""Sizes of the layers of a sheet: what its cells say, what follows from the row above, what is left open.
+"""Sizes of the layers of a sheet: what its cells say, and what follows from the row above.
 
-Every size knows the cells that it comes from, so that a contradiction names the cells it is between.
+Every size has the cells that it comes from, so that a contradiction names the cells.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Known(Struct, frozen=True):
 
 
 class Layer(Struct):
-    """The sizes of one row by name: cin hin win, cout hout wout, kh kw, sh sw, ph pw, groups, batch."""
+    """The sizes of one row: cin hin win, cout hout wout, kh kw, sh sw, ph pw, groups, batch."""
 
     row: SheetRow
     kind: Kind
