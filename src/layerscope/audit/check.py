@@ -98,7 +98,7 @@ def _batch(columns: dict[Key, list[Claim]], layers: dict[int, Layer]) -> int:
 
 def _equations(checked: _Checked, rows: Sequence[Layer]) -> Iterator[Equation]:
     yield from shape_equations(rows)
-    fields = list(field_equations(checked.columns, rows))
+    fields = field_equations(checked.columns, rows)
     if sum(e.holds for e in fields) * 10 >= len(fields) * 5:
         yield from fields
     for key, claims in checked.columns.items():

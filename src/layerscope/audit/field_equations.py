@@ -23,21 +23,42 @@ class _Field(Struct, frozen=True):
     offset: dict[int, Claim]
 
 
-def field_equations(columns: Columns, layers: Sequence[Layer]) -> Iterator[Equation]:
-    """The equations row by row, from the printed figures of the row above."""
+def field_equations(columns: Columns, layers: Sequence[Layer]) -> list[Equation]:
+    """The equations row by row: of each layer's output, or of its input if that explains more."""
     field = _Field(*(_by_row(columns, name) for name in ("field", "jump", "offset")))
+    outputs, inputs = [], []
     for number, layer in enumerate(layers):
         if layer.kind in ("concat", "add", "input") or (number and layer.before is None):
-            continue  # of several rows, or of one that is not known
-        yield from _of_row(layer, field)
+            continue  # of several rows, or of one that is left open
+        outputs += _of_row(layer, field, layer)
+        before = layer.before
+        if before is not None:
+            inputs += _of_row(layer, field, before)
+        elif (first := _starts(layer, field)) is not None:
+            inputs.append(first)
+    return inputs if _right(inputs) > _right(outputs) + 1 else outputs
 
 
-def _of_row(layer: Layer, field: _Field) -> Iterator[Equation]:
+def _right(equations: Sequence[Equation]) -> int:
+    return sum(equation.holds for equation in equations)
+
+
+def _starts(layer: Layer, field: _Field) -> Equation | None:
+    """The field of the network's input is one element."""
+    claim = field.size.get(layer.row.at)
+    if claim is None or claim.figure is None:
+        return None
+    holds, place = claim.figure.value() == 1, claim.place
+    return Equation(frozenset({place}), holds, place, "1", "the input itself: rows have the field of their input")
+
+
+def _of_row(layer: Layer, field: _Field, windowed: Layer) -> Iterator[Equation]:
+    """The equations of one row, by the window of that row or of the one above."""
     jump, of_jump = _above(layer, field.jump, 1)
     size, of_size = _above(layer, field.size, 1)
     offset, of_offset = _above(layer, field.offset, 1)
-    kernel = layer.sizes.get("kh")
-    stride, pad = layer.sizes.get("sh"), layer.sizes.get("ph")
+    kernel = windowed.sizes.get("kh")
+    stride, pad = windowed.sizes.get("sh"), windowed.sizes.get("ph")
     if kernel is not None and size is not None and jump is not None:
         number = size + (kernel.value - 1) * jump
         reason = f"{size} + ({kernel.value} - 1) x {jump}"

@@ -165,7 +165,8 @@ def _explained(layer: Layer, claim: Claim, sizes: tuple[int, int, int], batch: i
         if area is None:
             return True
         plain = area[0] * area[1]
-        times = tuple(n * b for n in (plain, 2 * plain) for b in dict.fromkeys((1, batch)))
+        twice = (2 * plain, plain) if claim.meaning == "flops" else (plain,)
+        times = tuple(n * images for n in twice for images in dict.fromkeys((1, batch)))
     figure = claim.figure
     return figure is not None and any(
         figure.stands_for(count * n // claim.heading.scale, base, rounding)
