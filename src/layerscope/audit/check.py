@@ -20,12 +20,13 @@ from layerscope.audit.kinds import plain
 from layerscope.audit.shape_equations import shape_equations
 from layerscope.audit.sheet import EMPTY, Claim, Sheet
 from layerscope.audit.structure import AXIS_PARTS, Layer, Place, layers_of, without
-from layerscope.audit.totals import check_total
+from layerscope.audit.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
 
 Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
 COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
+SUMMED = (*COUNTED, "read", "written", "traffic", "time")  # a total is a sum
 TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
 FOOTNOTE = re.compile(
     r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$"
@@ -314,31 +315,23 @@ def _blank(checked: _Checked, claim: Claim) -> Finding:
 
 
 def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
+    """Findings and notes about the rows of totals."""
     findings, notes = [], []
     for key, claims in checked.columns.items():
-        convention = checked.conventions.get(key)
         for claim in claims:
-            if (
-                convention is None
-                or checked.sheet.rows[claim.row].kind != "total"
-                or claim.figure is None
-            ):
+            if checked.sheet.rows[claim.row].kind != "total" or claim.figure is None:
                 continue
+            name = claim.heading.text
             if checked.sheet.table.left_out:
-                notes.append(
-                    f"rows are left out: the total of {claim.heading.text} cannot be checked"
-                )
+                notes.append(f"rows are left out: the total of {name} cannot be checked")
                 continue
-            found = check_total(claim, _counts(claims), checked.layers, convention)
-            name = convention.heading.text
+            found = _total(checked, key, claim)
             if found.verdict == "wrong":
-                expected = (
-                    "" if found.expected is None else text_of(found.expected * claim.heading.scale)
-                )
-                findings.append(Finding(
-                    *_where(checked, claim),
-                    "total", claim.cell.text, expected, "the column does not add up to it",
-                ))  # fmt: skip
+                number = found.expected
+                expected = "" if number is None else text_of(number * claim.heading.scale)
+                reason = "the column does not add up to it"
+                where = _where(checked, claim)
+                findings.append(Finding(*where, "total", claim.cell.text, expected, reason))
             elif found.verdict == "follows":
                 notes.append(f"the total of {name} follows from cells that are listed")
             elif found.verdict == "right for the network":
@@ -347,6 +340,15 @@ def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
                     "add up to it"
                 )
     return findings, notes
+
+
+def _total(checked: _Checked, key: Key, claim: Claim) -> TotalCheck:
+    convention, column = checked.conventions.get(key), _counts(checked.columns[key])
+    if convention is not None:
+        return check_total(claim, column, checked.layers, convention)
+    if key[0] in SUMMED:
+        return check_plain_total(claim, column, checked.layers)
+    return TotalCheck(claim, "open", None)
 
 
 def _audited(checked: _Checked) -> tuple[AuditedColumn, ...]:

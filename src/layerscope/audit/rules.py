@@ -197,10 +197,14 @@ MADDS = (
 )
 
 
+# rows that are parameters: transformer.wte.weight (50257, 768)
+OF_SHAPE = (Rule("product of the shape", ("elements",), _product("elements")),)
+
+
 def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
     """The rules for figures of that meaning in rows of that kind, the usual ones first."""
     if kind in ("unknown", "embedding"):
-        return ()
+        return OF_SHAPE if meaning == "params" and kind == "unknown" else ()
     if meaning in ("params", "weights", "param_memory"):
         return WEIGHTS.get(kind, (NONE,))
     if meaning == "madds" and kind == "fc":

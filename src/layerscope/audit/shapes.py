@@ -13,6 +13,7 @@ NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
 AXES = re.compile(r"([bnchw])\s*:\s*(\d+)")
 UNKNOWN = re.compile(r"none|-1|\?|\bn\b|\bbatch(?:_size)?\b")
 TIMES = re.compile(r"\s*(?:times|cdot|[x×*·✕])\s*")
+PRODUCT = re.compile(r"(?<=\d)\s*\\?\*\s*(?=\d)")  # other asterisks are emphasis
 NUMBERS = re.compile(r"\d+")
 KERNEL = re.compile(
     r"\(?\s*(?P<kernel>\d+(?:\s*[x×*,]\s*\d+)*)\s*\)?(?:\s*[x×*,]\s*(?P<many>\d+))?"
@@ -35,7 +36,7 @@ class Size(Struct, frozen=True):
 
 def axes(text: str) -> tuple[int | None, ...]:
     """The sizes of a shape as it is printed, without a batch that is left open."""
-    words = plain(text)
+    words = plain(PRODUCT.sub("x", text))
     named = dict(AXES.findall(words))
     if named:
         return tuple(int(named[axis]) for axis in "chw" if axis in named)
@@ -102,7 +103,7 @@ class Window(Struct, frozen=True):
 
 def window(text: str) -> Window | None:
     """A kernel cell: 3, 3x3, 3 x 3 / 2, 5x5x1/1,6."""
-    words = re.sub(r"times|cdot", "x", plain(text))
+    words = re.sub(r"times|cdot", "x", plain(PRODUCT.sub("x", text)))
     match = KERNEL.fullmatch(words.strip())
     if match is None:
         return None

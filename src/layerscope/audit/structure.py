@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 from msgspec import Struct
 
@@ -150,6 +151,8 @@ def _sizes(meaning: Meaning, text: str, reading: _Reading) -> Mapping[str, int]:
         return {} if found is None else {f"h{side}": found[0], f"w{side}": found[1]}
     if meaning in ("kernel", "kernel_stride"):
         return _kernel(text)
+    if meaning == "description":
+        return _described(text)
     if meaning == "kernel_padding_stride":
         parts = [whole(part) for part in plain(text).strip("()").split(",")]
         if len(parts) != 3 or None in parts:
@@ -176,6 +179,8 @@ NAMES: dict[Meaning, tuple[str, ...]] = {
 def _shape(text: str, side: str, last: bool) -> Mapping[str, int]:
     shape = axes(text)
     found: dict[str, int | None] = {}
+    if side == "out" and shape and None not in shape:
+        found["elements"] = prod(size for size in shape if size is not None)
     if len(shape) == 4:
         found["batch"], shape = shape[0], shape[1:]
     if len(shape) == 3:
@@ -201,6 +206,28 @@ def _kernel(text: str) -> Mapping[str, int]:
     if found.filters is not None:
         sizes["cout"] = found.filters
     return sizes
+
+
+DESCRIBED = (
+    (("kh", "kw"), re.compile(r"(?:\bk(?:ernel)?(?:_size)?\s*=?\s*\(?)(\d+)(?:\s*[x×*,]\s*(\d+))?")),
+    (("kh", "kw"), re.compile(r"(\d+)\s*[x×*]\s*(\d+)(?:\s*[x×*]\s*\d+)?\s*(?:f\w*ters?|kernels?|conv|max|pool|,|at\b)")),
+    (("sh", "sw"), re.compile(r"\bs(?:tride)?s?\s*=?\s*\(?(\d+)")),
+    (("ph", "pw"), re.compile(r"\bp(?:ad(?:ding)?)?\s*=?\s*\(?(\d+)")),
+    (("cout",), re.compile(r"(?<![\dx×*])(?<![x×*] )(\d+)\s+(?:\d+\s*[x×*]\s*\d+\s*)?(?:f\w*ters?\b|neurons|units|kernels)")),
+)
+
+
+def _described(text: str) -> Mapping[str, int]:
+    """Sizes in words: `96 11*11 filters at stride 4, pad 0`, `Conv2d k=11 p=2 s=4`."""
+    words: str = text.lower()  # `plain` drops asterisks
+    found: dict[str, int] = {}
+    for names, pattern in DESCRIBED:
+        match = pattern.search(words)
+        if match is None or names[0] in found:
+            continue
+        numbers = [int(number) for number in match.groups() if number]
+        found |= dict(zip(names, [*numbers, *numbers], strict=False))
+    return found
 
 
 def _use_formulas(layers: Iterable[Layer]) -> None:

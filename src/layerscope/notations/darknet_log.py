@@ -51,8 +51,8 @@ def _row(line: str, number: int) -> Row | None:
     cells = []
     for name in GROUPS:
         text = groups.get(name) or ""
-        if name == "bf" and text and "BF" not in text:
-            text += " BF"
+        if name == "bf":
+            text = text.replace("BF", "").strip()
         column = match.start(name) + 1 if groups.get(name) else 1
         cells.append(Cell(text, number, column))
     return Row(number, tuple(cells))
