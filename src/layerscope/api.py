@@ -13,14 +13,29 @@ from layerscope.analysis.shapes import Shapes, infer
 from layerscope.analysis.stored import check_stored
 from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, ShapeError, UsageError
-from layerscope.graph import Graph, Shape
+from layerscope.graph import Graph, Shape, Tensor
 from layerscope.graph.dtype_names import dtype_name, known_dtype
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
+from layerscope.network_options import (
+    APPLIES_TO,
+    Asked,
+    applies,
+    check_bound,
+    check_dtypes,
+    check_effect,
+    check_module_length,
+    check_module_sizes,
+    check_onnx,
+    check_sizes,
+    formats_of,
+    is_given,
+)
 from layerscope.ops import SPECS
 from layerscope.report import Report
 from layerscope.report.build import report_of
 from layerscope.report.quantities import count_of, shape_of, within
 from layerscope.report.training import Fit
+from layerscope.report.unchanged import check_unchanged
 
 if TYPE_CHECKING:
     import torch  # noqa: TID251
@@ -35,6 +50,7 @@ if TYPE_CHECKING:
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
 
+Analyzable: TypeAlias = "str | PathLike[str] | Graph | torch.nn.Module | NamedModel"
 Input = Sequence[int] | str | Mapping[str, Sequence[int] | str]  # (1, 3, 224, 224), "3x224x224"
 
 
@@ -48,7 +64,22 @@ def load(network: str | PathLike[str], **options: Any) -> Graph:
         network = fspath(network)
     if not isinstance(network, str):
         raise UsageError(f"a {type(network).__name__}, expected the name of a network or file")
-    return _load(network, options)
+    from layerscope import formats
+
+    parsed = formats.options_of(**options)
+    if _is_model(network):
+        others = {name: value for name, value in options.items() if name in APPLIES_TO}
+        lengths = {"tokens": None, "decode": None}
+        return _captured(network, parsed.inputs or None, parsed.batch, {**lengths, **others})
+    found = _recognised(network)
+    asked = Asked(parsed.inputs, parsed.batch, dims=parsed.dims)
+    if _has_onnx_format(found):
+        check_onnx(network, asked)
+        return _load(network, options, found)
+    graph = _load(network, options, found)
+    check_sizes(graph.inputs, asked)
+    check_bound(graph, asked)
+    return graph
 
 
 def _load(network: str, options: dict[str, Any], found: Recognised | None = None) -> Graph:
@@ -56,14 +87,16 @@ def _load(network: str, options: dict[str, Any], found: Recognised | None = None
     from layerscope import formats
 
     parsed = formats.options_of(**options)
-    if found is not None or formats.looks_like_a_file(network):
+    if found is None:
+        found = _recognised(network)
+    check_effect(network, options, found)
+    if found is not None:
         graph = formats.read(network, parsed, found)
+        if not found.binds:
+            graph = bind(graph, parsed.inputs, parsed.batch)
         return graph if parsed.weights is None else check_weights(graph, parsed.weights)
     from layerscope.zoo import build
 
-    other = [name for name in options if name not in ("inputs", "batch")]
-    if other and replace(parsed, inputs={}, batch=None) != formats.DEFAULTS:
-        raise UsageError(f"{other[0]} applies to networks in files; {network} is a zoo network")
     graph = build(network, parsed.inputs) if parsed.inputs else build(network)
     return bind(graph, parsed.inputs, parsed.batch)
 
@@ -127,26 +160,51 @@ def analyze(
       `real` for a module.
 
     """
-    if isinstance(network, PathLike):
-        network = fspath(network)
     if tokens is not None and decode is not None:
         raise UsageError("tokens cannot be combined with decode, which reads one token")
     numbers = {"batch": batch, "tokens": tokens, "decode": decode}
-    _check_numbers({**numbers, "proposals": options.get("proposals")},
-                   (input, options.get("input_size"), options.get("dims")))  # fmt: skip
+    given = {"input": input, **numbers, "dtype": dtype, "like": like, "in_place": in_place}
+    return _analyze(network, {**given, **options})
+
+
+def _analyze(network: Analyzable, given: Mapping[str, Any], *, agrees: bool = True) -> Report:
+    """The report of a network with the options of `analyze`.
+
+    With `agrees`, options that set a size to different values are refused; else the batch wins.
+    """
+    options = dict(given)
+    if isinstance(network, PathLike):
+        network = fspath(network)
+    if isinstance(network, Report):
+        raise UsageError("a Report is analyzed already; analyze its graph with other options")
+    sizes, batch, tokens, decode, dtype = (
+        options.pop(name, None) for name in ("input", "batch", "tokens", "decode", "dtype")
+    )
+    like, in_place = options.pop("like", "exact"), options.pop("in_place", False)
+    _check_numbers({"batch": batch, "tokens": tokens, "decode": decode,
+                    "proposals": options.get("proposals")},
+                   (sizes, options.get("input_size"), options.get("dims")))  # fmt: skip
     if isinstance(network, (str, Graph)):
         _check_input_option(network, options)
     counted_by = convention(like)
     dtype = None if dtype is None else known_dtype(dtype)
     if not isinstance(network, (str, Graph)) or _is_model(network):
-        graph = _captured(network, input, batch, {"tokens": tokens, "decode": decode, **options})
+        lengths = {"tokens": tokens, "decode": decode}
+        graph = _captured(network, sizes, batch, {**lengths, **options}, agrees=agrees)
+        if agrees:
+            check_dtypes(options.get("dtypes"), dtype)
         return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} needs the name of a file, not a graph")
-    shapes = _shapes_of(input)
+    shapes = _shapes_of(sizes)
+    asked = Asked(shapes, batch, tokens, decode, options.get("dims") or {})
     found = _recognised(network) if isinstance(network, str) else None
+    if agrees and isinstance(network, str) and _has_onnx_format(found):
+        check_onnx(network, asked)
     if isinstance(network, str) and _binds(network, found):
         graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
+        if agrees and not _has_onnx_format(found):
+            check_sizes(graph.inputs, asked)
         if tokens is not None:  # the reader needs the sequence length
             shapes = {**shapes, **token_shapes(graph, tokens)}
             graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
@@ -154,7 +212,10 @@ def analyze(
         graph = bind(graph, dtype=dtype)
     else:
         graph = _load(network, options, found) if isinstance(network, str) else network
+        if agrees:
+            check_sizes(graph.inputs, asked)
         graph = bind(graph, shapes, batch, dtype)
+    check_bound(graph, asked)
     if graph.autograd is not None and (tokens is not None or decode is not None):
         raise UsageError(
             f"{graph.name}: a captured graph has a fixed sequence length; pass the model itself "
@@ -217,6 +278,8 @@ def _captured(
     input: Input | None,
     batch: int | None,
     options: dict[str, Any],
+    *,
+    agrees: bool = True,
 ) -> Graph:
     """The captured graph of a module or of a named model."""
     from layerscope.formats.torch.model_names import InputOptions, NamedModel, find
@@ -230,12 +293,25 @@ def _captured(
         if isinstance(input, (str, Mapping)):  # as text, or by name; "" is the first input
             shapes = _shapes_of(input)
             sizes = shapes[""] if list(shapes) == [""] else shapes
-        return graph_of(network, input=sizes, batch=batch, **options)
+        asked = Asked({}, batch, options.get("tokens"), options.get("decode"))
+        given = options.get("input_size") if sizes is None else sizes
+        if agrees:
+            check_module_sizes(given, asked)
+        graph = graph_of(network, input=sizes, batch=batch, **options)
+        if agrees:
+            check_module_length(given, graph, asked)
+        return graph
     length = {name: options.pop(name) for name in ("tokens", "decode")}
+    check_effect(network.spec, options, None)
     other = next(iter(options), None)
     if other is not None:
-        raise UsageError(f"{other} applies to networks in files; {network.spec} is a model name")
-    return network.graph(InputOptions(_shapes_of(input), batch, **length))
+        raise UsageError(f"{other} applies to modules; {network.spec} is a model name")
+    shapes = _shapes_of(input)
+    if agrees:
+        defaults = network.defaults.items()
+        inputs = [Tensor(name, shape, "int64") for name, shape in defaults]
+        check_sizes(inputs, Asked(shapes, batch, **length))
+    return network.graph(InputOptions(shapes, batch, **length))
 
 
 def _inferred(network: str, graph: Graph) -> Shapes:
@@ -310,11 +386,13 @@ def fit(
         source = find(str(network))  # built once, captured for every batch
     elif isinstance(network, str):
         found = _recognised(network)
-        source = network if _binds(network, found) else _load(network, {}, found)
+        if not _binds(network, found):
+            reading = {name: options.pop(name) for name in APPLIES_TO if name in options}
+            source = _load(network, reading, found)
 
     def needed(batch: int) -> tuple[int, bool]:
         """Bytes of a batch, and whether they are all of them."""
-        report = analyze(source, batch=batch, **options)
+        report = _analyze(source, {**options, "batch": batch}, agrees=False)
         if train is None:
             totals, bounds = report.totals, report.lower_bounds
             is_all = not {"param_bytes", "peak_activation_bytes"} & {*bounds}
@@ -351,42 +429,45 @@ def compare(
 ) -> Comparison:
     """Compare networks with the first one; options are those of `analyze`.
 
-    A Report or a Measurement is compared as it is, and so are files that layerscope wrote, except
-    that `like` applies to these files too. With `measure` the networks are timed on ONNX Runtime,
-    with `on` their time is predicted for that machine. Options for readers of files apply to the
-    files among the networks only; modules take the same `input_size` or `input_data`, or are given
-    as Reports of `analyze`.
+    A Report or a Measurement is compared as it is, and options apply to the other networks. Files
+    that layerscope wrote take `like`, and refuse options that would change them. With `measure` the
+    networks are timed on ONNX Runtime, with `on` their time is predicted for that machine, all in
+    one dtype. Options for readers of files apply to the files of their formats only; modules take
+    the same `input_size` or `input_data`, or are given as Reports of `analyze`.
     """
     from layerscope.report.compare import compare as compared
     from layerscope.report.measurement import Measurement
 
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
-    options = {name: value for name, value in options.items() if value is not None}
-    if all(isinstance(each, (Report, Measurement)) for each in (first, *others)):
+    options = {name: value for name, value in options.items() if is_given(value)}
+    networks = [fspath(each) if isinstance(each, PathLike) else each for each in (first, *others)]
+    if all(isinstance(each, (Report, Measurement)) for each in networks):
         _check_unused(options, "Reports and Measurements are compared as they are")
-    subjects = [_subject(each, options) for each in (first, *others)]
-    _check_reader_options(options, [first, *others])
-    _check_network_options(options, [first, *others])
+    _check_network_options(options, networks)
+    _check_reader_options(options, networks)
+    subjects = [_subject(each, options) for each in networks]
     reports = [report for report, _ in subjects]
     times = [time for _, time in subjects]
+    dtype = _common_dtype(on, options.get("dtype"), networks, subjects)
     for n, report in enumerate(reports):
         if (measure or on is not None) and times[n] is None:
-            network = (first, *others)[n]
-            dtype = None if _is_result(network) else options.get("dtype")
-            times[n] = _time_of(report, network, on, dtype, progress)
+            times[n] = _time_of(report, networks[n], on, dtype, progress)
     return compared(reports, times if any(times) else ())
 
 
-def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, NetworkTime | None]:
+Subject: TypeAlias = "tuple[Report, NetworkTime | None]"
+
+
+def _subject(network: Network, options: dict[str, Any]) -> Subject:
     """The report of a network to compare, and its time if it was measured."""
-    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
     from layerscope.report.compare import NetworkTime
     from layerscope.report.measurement import Measurement
 
     saved = read_result(network) if isinstance(network, str) else None
     if saved is not None:
         report, time = _subject(saved, {})
+        check_unchanged(str(network), report, options, _shapes_of(options.get("input")))
         like = options.get("like", report.convention.name)
         return replace(report, convention=convention(like)), time
     if isinstance(network, Report):
@@ -395,34 +476,66 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
         return network.report, NetworkTime.of_measurement(network)
     if isinstance(network, (str, Graph)):
         _check_input_option(network, options)
-    is_a_file = isinstance(network, str) and looks_like_a_file(network)
-    if not is_a_file or names_a_model(str(network)):
-        for_files = {*ReadOptions.__struct_fields__} - {"batch"}
-        options = {name: value for name, value in options.items() if name not in for_files}
+    options = {name: value for name, value in options.items() if _applies(network, name)}
     return analyze(network, **options), None
+
+
+def _common_dtype(
+    on: str | None,
+    asked: str | torch.dtype | None,
+    networks: Sequence[Network],
+    subjects: Sequence[Subject],
+) -> str | None:
+    """The dtype that all times of a comparison are predicted in; raises if there are several."""
+    dtype = None if asked is None else dtype_name(asked)
+    if on is None or on == "this":
+        return dtype
+    from layerscope.prediction.other_machines import dtype_on
+
+    found: dict[str, str] = {}  # dtype -> a network that is predicted in it
+    for network, (report, time) in zip(networks, subjects, strict=True):
+        if time is None:
+            name = network if isinstance(network, str) else report.name
+            found.setdefault(dtype_on(on, dtype, report.float_dtype), name)
+    if len(found) > 1:
+        listed = " and ".join(f"{each} for {name}" for each, name in found.items())
+        fixed = {report.float_dtype for network, (report, _) in zip(networks, subjects, strict=True)
+                 if _is_result(network)} or {min(found)}  # fmt: skip
+        works = "write the reports again with one --dtype"
+        if len(fixed) == 1:
+            works = f"give --dtype {min(fixed)}"
+        raise UsageError(
+            f"--on {on}: times would be predicted in {listed}, and a comparison needs one dtype; "
+            f"{works}"
+        )
+    return next(iter(found), None)
 
 
 def _check_unused(options: Mapping[str, Any], why: str) -> None:
     """Raise for an option that would have no effect."""
-    unused = next((name for name, value in options.items() if value is not None), None)
+    unused = next((name for name, value in options.items() if is_given(value)), None)
     if unused is not None:
         raise UsageError(f"{unused} has no effect: {why}")
 
 
-def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
-    """Raise for an option of file readers if there is no file."""
-    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
+def _applies(network: Network, name: str) -> bool:
+    """Whether an option of `analyze` applies to a network that is compared."""
+    if name not in APPLIES_TO:
+        return True
+    if not isinstance(network, str) or _is_result(network):
+        return False
+    return applies(network, name, None if _is_model(network) else _recognised(network))
 
-    read = {name for name in options if name in ReadOptions.__struct_fields__ and name != "batch"}
-    files = [
-        each
-        for each in networks
-        if isinstance(each, str) and looks_like_a_file(each) and not names_a_model(each)
-    ]
-    if read and not files:
-        raise UsageError(
-            f"{sorted(read)[0]} applies to networks in files, and none of these is a file"
-        )
+
+def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
+    """Raise for an option of file readers that applies to none of the networks."""
+    for name in APPLIES_TO:
+        if name in options and not any(_applies(each, name) for each in networks):
+            formats = " or ".join(formats_of(name))
+            raise UsageError(
+                f"{name} has no effect: it applies to files of the format {formats}, and none of "
+                "the networks is one"
+            )
 
 
 def _check_network_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
@@ -547,7 +660,7 @@ def explain(
         if isinstance(network, Report):
             return analyze(network.graph, input=shape)
         others = {name: value for name, value in options.items() if name not in INPUT_OPTIONS}
-        return analyze(network, input=shape, **others)
+        return _analyze(network, {**others, "input": shape}, agrees=False)
 
     answer = None if wanted is None else find(found, wanted, again)
     return replace(found, answer=answer)
@@ -597,7 +710,11 @@ def measure_with_report(
 
 def _is_onnx(network: str) -> bool:
     """Whether a network is an ONNX file, by its bytes: the engine then runs that file."""
-    found = None if _is_model(network) else _recognised(network)
+    return not _is_model(network) and _has_onnx_format(_recognised(network))
+
+
+def _has_onnx_format(found: Recognised | None) -> bool:
+    """Whether a file has been recognised as an ONNX model."""
     return found is not None and found.format is not None and found.format.name == "onnx"
 
 

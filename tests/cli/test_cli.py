@@ -89,7 +89,7 @@ def test_input_batch_and_dtype(capsys: Captured) -> None:
     assert "input x 4x3x224x224 · batch 4" in stamp("--batch", "4").replace("data", "x")
     assert "2x3x256x256" in stamp("--input", "2x3x256x256")
     assert "1x3x256x256" in stamp("--input", "3x256x256")
-    assert "8x3x256x256" in stamp("--input", "2x3x256x256", "--batch", "8")
+    assert "8x3x256x256" in stamp("--input", "3x256x256", "--batch", "8")
     assert "fp16" in stamp("--dtype", "fp16")
 
 

@@ -338,7 +338,6 @@ def test_options_of_networks_are_refused_if_all_are_results(
         assert "does not apply to reports and runs" in capsys.readouterr().err
     with pytest.raises(UsageError, match="batch has no effect"):
         layerscope.compare(layerscope.analyze("lenet5"), layerscope.analyze("lenet5"), batch=2)
-    assert run(["compare", file, "lenet5", "--batch", "2"]) == 0
 
 
 def test_like_applies_to_reports_in_files(tmp_path: Path, capsys: Captured) -> None:

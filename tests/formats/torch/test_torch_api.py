@@ -56,7 +56,7 @@ def test_inputs_in_every_form() -> None:
         layerscope.summary(Net(), input_data=x, verbose=0).total_macs,
         layerscope.summary(Net(), input_data={"x": x}, verbose=0).total_macs,
         layerscope.summary(Net(), input_data=(x,), verbose=0).total_macs,
-        layerscope.analyze(Net(), input=(1, 3, 8, 8), batch=2).total_macs,
+        layerscope.analyze(Net(), input=(2, 3, 8, 8), batch=2).total_macs,
         layerscope.profile(Net(), inputs=(x,), verbose=False)[0],
     }
     assert macs == {2 * sum(MACS.values())}
