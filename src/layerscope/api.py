@@ -654,7 +654,8 @@ def explain(
     if isinstance(network, Report):
         _check_unused(options, "a Report is explained as it is")
     first = network if isinstance(network, Report) else analyze(network, **options)
-    found = explained(replace(first, convention=convention("exact")), tuple(counters))
+    names = tuple(dict.fromkeys(counters))
+    found = explained(replace(first, convention=convention("exact")), names)
 
     def again(shape: Shape) -> Report:
         if isinstance(network, Report):
