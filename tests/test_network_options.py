@@ -168,6 +168,11 @@ def test_a_repeated_option_with_another_value(capsys: Captured) -> None:
     assert "--batch 4 cannot be combined with --batch 2" in said
     assert run(["show", "lenet5", "--batch", "4", "-b", "4", "--total"]) == 0
     assert run(["show", "lenet5", "--total", "--total"]) == 0
+    assert "cannot be combined with" in refused(capsys, "show", "lenet5", "--json", "--as", "csv")
+    assert "cannot be combined with" in refused(capsys, "show", "lenet5", "--as", "csv", "--json")
+    assert run(["show", "lenet5", "--json", "--as", "json"]) == 0
+    assert run(["show", "lenet5", "--batch"]) == 2
+    assert "requires an argument" in capsys.readouterr().err
 
 
 # Options without an effect

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from layerscope.analysis.shapes import Shapes, infer
 from layerscope.analysis.stored import check_stored
 from layerscope.conventions import COUNTERS, convention
-from layerscope.errors import FormatError, ShapeError, UsageError
+from layerscope.errors import FormatError, LayerscopeError, ShapeError, UsageError
 from layerscope.graph import Graph, Shape, Tensor
 from layerscope.graph.dtype_names import dtype_name, known_dtype
 from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
@@ -26,6 +26,7 @@ from layerscope.network_options import (
     check_module_length,
     check_module_sizes,
     check_onnx,
+    check_rules,
     check_sizes,
     formats_of,
     is_given,
@@ -189,10 +190,10 @@ def _analyze(network: Analyzable, given: Mapping[str, Any], *, agrees: bool = Tr
     counted_by = convention(like)
     dtype = None if dtype is None else known_dtype(dtype)
     if not isinstance(network, (str, Graph)) or _is_model(network):
-        lengths = {"tokens": tokens, "decode": decode}
-        graph = _captured(network, sizes, batch, {**lengths, **options}, agrees=agrees)
         if agrees:
             check_dtypes(options.get("dtypes"), dtype)
+        lengths = {"tokens": tokens, "decode": decode}
+        graph = _captured(network, sizes, batch, {**lengths, **options}, agrees=agrees)
         return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} needs the name of a file, not a graph")
@@ -295,6 +296,7 @@ def _captured(
             sizes = shapes[""] if list(shapes) == [""] else shapes
         asked = Asked({}, batch, options.get("tokens"), options.get("decode"))
         given = options.get("input_size") if sizes is None else sizes
+        check_rules(options.get("rules"))
         if agrees:
             check_module_sizes(given, asked)
         graph = graph_of(network, input=sizes, batch=batch, **options)
@@ -359,7 +361,7 @@ def need_operations(found: Report, what: str) -> None:
 
 
 def fit(
-    network: str | Graph,
+    network: str | PathLike[str] | Graph | Report,
     memory_bytes: int,
     *,
     train: str | None = None,
@@ -369,8 +371,8 @@ def fit(
 ) -> Fit:
     """The largest batch whose inference (or training step with optimizer `train`) fits in memory.
 
-    Inference needs the weights, the peak of activations and the key-value cache if there is one.
-    Other options are those of `analyze`.
+    Inference needs the weights, the peak of activations and the key-value cache if there is one. A
+    Report stands for its graph, in-place if it is counted so. Other options are those of `analyze`.
     """
     if count_of(memory_bytes, "memory") < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
@@ -379,6 +381,10 @@ def fit(
     if options.get("batch") is not None:
         raise UsageError("batch is what fit finds")
     options.pop("batch", None)
+    if isinstance(network, Report):
+        options = {"in_place": network.memory.in_place, **options}
+        network = network.graph
+    network = fspath(network) if isinstance(network, PathLike) else network
     source: str | Graph | NamedModel = network
     if _is_model(network):
         from layerscope.formats.torch.model_names import find
@@ -389,10 +395,18 @@ def fit(
         if not _binds(network, found):
             reading = {name: options.pop(name) for name in APPLIES_TO if name in options}
             source = _load(network, reading, found)
+    if sum(is_given(options.get(name)) for name in ("input", "tokens", "decode", "dims")) > 1:
+        _analyze(source, options)  # raises if they contradict each other
+
+    def analyzed(batch: int) -> Report:
+        try:
+            return _analyze(source, {**options, "batch": batch}, agrees=False)
+        except ShapeError as error:
+            raise _fixed_batch(source, options, error) from None
 
     def needed(batch: int) -> tuple[int, bool]:
         """Bytes of a batch, and whether they are all of them."""
-        report = _analyze(source, {**options, "batch": batch}, agrees=False)
+        report = analyzed(batch)
         if train is None:
             totals, bounds = report.totals, report.lower_bounds
             is_all = not {"param_bytes", "peak_activation_bytes"} & {*bounds}
@@ -411,6 +425,20 @@ def fit(
         low, high = (middle, high) if needed(middle)[0] <= memory_bytes else (low, middle)
     size, complete = needed(high)
     return Fit(low, needed(low)[0] if low else 0, size, memory_bytes, complete)
+
+
+def _fixed_batch(source: Analyzable, options: Mapping[str, Any], error: ShapeError) -> ShapeError:
+    """The error of a batch that a network does not accept: with a hint, if it accepts its own."""
+    try:
+        own = _analyze(source, options)
+    except LayerscopeError:
+        return error
+    works = "give a network of any batch, such as an ONNX file with a symbolic batch"
+    if own.graph.autograd is not None:
+        works = "pass the model itself, which is captured for every batch"
+    return ShapeError(
+        f"{error}; the batch of {own.name} is fixed at {own.batch}, and --fit tries others: {works}"
+    )
 
 
 MOST_BATCH = 2**40  # ends the search if memory hardly grows with the batch
@@ -668,7 +696,7 @@ def explain(
 
 
 def measure(
-    network: str | Graph,
+    network: str | Graph | Report,
     *,
     engine: str = "onnxruntime",
     threads: int | None = None,
@@ -681,7 +709,8 @@ def measure(
     """Time the layers of a network on an engine (`all`: on every installed one).
 
     `fusion` is on, off or both; `power` is in watts and gives the energy of a run. Other options
-    are those of `analyze`. A run that ends early is returned with `complete` false.
+    are those of `analyze`; a Report takes none. A run that ends early is returned with `complete`
+    false.
     """
     from layerscope.engines.measuring import MeasureRequest
 
@@ -690,7 +719,7 @@ def measure(
 
 
 def measure_with_report(
-    network: str | Graph,
+    network: str | Graph | Report,
     request: MeasureRequest,
     progress: Progress | None = None,
     **options: Any,
@@ -703,7 +732,7 @@ def measure_with_report(
     started = monotonic()
     if progress is not None:
         progress("read the network", 0, 1)
-    report = analyze(network, **options)
+    report = _exact_report(network, options, "measured")
     source = NetworkSource(path, monotonic() - started)
     need_operations(report, "measure")
     return report, measure_report(report, request, source, progress)
@@ -719,8 +748,16 @@ def _has_onnx_format(found: Recognised | None) -> bool:
     return found is not None and found.format is not None and found.format.name == "onnx"
 
 
+def _exact_report(network: Analyzable | Report, options: Mapping[str, Any], what: str) -> Report:
+    """The exact report of a network; a Report is used as it is, and takes no options."""
+    if not isinstance(network, Report):
+        return analyze(network, **options)
+    _check_unused(options, f"a Report is {what} as it is")
+    return replace(network, convention=convention("exact"))
+
+
 def predict(
-    network: str | Graph,
+    network: str | Graph | Report,
     *,
     on: str | None = None,
     threads: int | None = None,
@@ -731,7 +768,7 @@ def predict(
 
     This machine must have been calibrated (`layerscope machine --calibrate`). `dtype` is that of
     the matrix products: one of the data sheet, or of the calibration. Other options are those of
-    `analyze`.
+    `analyze`; a Report takes none of these.
     """
     dtype = None if dtype is None else dtype_name(dtype)
     if on is None or on == "this":
@@ -739,7 +776,8 @@ def predict(
         from layerscope.prediction.this_machine import check_dtype, predict_here
 
         check_dtype(dtype)
-        found = analyze(network, dtype=dtype, **options)
+        own = _exact_report(network, options, "predicted")
+        found = own if dtype in (None, own.float_dtype) else _in_dtype(own, dtype)
         need_operations(found, "predict")
         check_dtype(found.float_dtype)
         return predict_here(found, "onnxruntime", threads_of(threads))
@@ -749,10 +787,15 @@ def predict(
     if threads is not None:
         raise UsageError(f"--threads applies to this machine, not to {on}")
     dtype_on(on, dtype, "fp32")  # raises before the network is read
-    found = analyze(network, **options)
+    found = _exact_report(network, options, "predicted")
     need_operations(found, "predict")
     dtype = dtype_on(on, dtype, found.float_dtype)
     stored = STORED_AS.get(dtype, dtype)
     if stored != found.float_dtype:
-        found = analyze(found.graph, dtype=stored, in_place=options.get("in_place", False))
+        found = _in_dtype(found, stored)
     return predict_on(found, on, dtype)
+
+
+def _in_dtype(report: Report, dtype: str) -> Report:
+    """The report of the same network in another dtype."""
+    return analyze(report.graph, dtype=dtype, in_place=report.memory.in_place)

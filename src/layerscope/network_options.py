@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from layerscope.errors import UsageError
+from layerscope.errors import UnknownName, UsageError
 from layerscope.graph.dtype_names import dtype_name
 from layerscope.graph.edits import FLOATS
 from layerscope.graph.names import shape_text
@@ -260,6 +260,35 @@ def check_dtypes(dtypes: object, dtype: str | None) -> None:
     other = next((name for name in names if name in FLOATS and name != dtype), None)
     if dtype is not None and other is not None:
         raise UsageError(f"dtype {dtype} cannot be combined with dtypes {other}, of an input")
+
+
+# Names of rules that are no operators of PyTorch's dispatcher.
+OTHER_RULES = ("flex_attention.score_mod",)
+
+
+def check_rules(rules: object) -> None:
+    """Raise for a rule of a name that no operator has, which would be ignored.
+
+    An operator is `space::name`, `space.name` or `name`. A model need not call it.
+    """
+    if not isinstance(rules, Mapping) or not rules:
+        return
+    from layerscope.formats.torch.capture import the_torch
+
+    torch = the_torch()
+    packets = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+    packets |= {f"higher_order::{name}" for name in getattr(torch._ops, "_higher_order_ops", ())}
+    bare = {name.partition("::")[2] for name in packets}
+    dotted = {name.replace("::", ".") for name in packets}
+    names = {*OTHER_RULES, *packets, *dotted, *bare, *(name.removesuffix("_") for name in bare)}
+    for name in rules:
+        if name not in names:
+            space = str(name).replace("::", ".").partition(".")[0]
+            inside = sorted(each for each in packets if each.startswith(f"{space}::"))[:20]
+            listed = "no library with it is imported"
+            if inside:
+                listed = f"{space} has {', '.join(inside)}"
+            raise UnknownName("operator in rules", str(name), sorted(packets | bare), f"; {listed}")
 
 
 def check_bound(graph: Graph, asked: Asked) -> None:

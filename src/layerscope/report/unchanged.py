@@ -42,7 +42,8 @@ def _has(report: Report, name: str, value: Any, shapes: Mapping[str, Shape]) -> 
     if name == "tokens":
         lengths = {tensor.shape[1] for tensor in token_inputs(graph) if tensor.shape}
         return lengths == {value} and not report.past
-    owned = {"batch": report.batch, "decode": report.past or None}
+    owned = {"batch": report.batch, "decode": report.past or None,
+             "in_place": report.memory.in_place}  # fmt: skip
     return bool(owned.get(name, False) == value)
 
 
@@ -52,6 +53,5 @@ def _own(report: Report, name: str) -> str:
         return ", ".join(f"input {each.name}={shape_text(each.shape)}" for each in report.inputs)
     if name == "decode":
         return f"{report.past} tokens in its cache"
-    return {"batch": f"batch {report.batch}", "dtype": f"dtype {report.dtype}"}.get(
-        name, "it does not say"
-    )
+    own = {"batch": report.batch, "dtype": report.dtype, "in_place": report.memory.in_place}
+    return f"{name} {own[name]}"
