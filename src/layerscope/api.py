@@ -15,7 +15,7 @@ from layerscope.conventions import COUNTERS, convention
 from layerscope.errors import FormatError, LayerscopeError, ShapeError, UsageError
 from layerscope.graph import Graph, Shape, Tensor
 from layerscope.graph.dtype_names import dtype_name, known_dtype
-from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
+from layerscope.graph.edits import bind, token_inputs, token_shapes, with_cache, with_tokens
 from layerscope.network_options import (
     APPLIES_TO,
     Asked,
@@ -197,38 +197,52 @@ def _analyze(network: Analyzable, given: Mapping[str, Any], *, agrees: bool = Tr
         return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} needs the name of a file, not a graph")
-    shapes = _shapes_of(sizes)
-    asked = Asked(shapes, batch, tokens, decode, options.get("dims") or {})
-    found = _recognised(network) if isinstance(network, str) else None
-    if agrees and isinstance(network, str) and _has_onnx_format(found):
-        check_onnx(network, asked)
-    if isinstance(network, str) and _binds(network, found):
-        graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
-        if agrees and not _has_onnx_format(found):
-            check_sizes(graph.inputs, asked)
-        if tokens is not None:  # the reader needs the sequence length
-            shapes = {**shapes, **token_shapes(graph, tokens)}
-            graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
-            tokens = None
-        graph = bind(graph, dtype=dtype)
-    else:
-        graph = _load(network, options, found) if isinstance(network, str) else network
-        if agrees:
-            check_sizes(graph.inputs, asked)
-        graph = bind(graph, shapes, batch, dtype)
-    check_bound(graph, asked)
-    if graph.autograd is not None and (tokens is not None or decode is not None):
-        raise UsageError(
-            f"{graph.name}: a captured graph has a fixed sequence length; pass the model itself "
-            "with tokens or decode"
-        )
-    graph = graph if tokens is None else with_tokens(graph, tokens)
-    graph = graph if decode is None else with_cache(graph, decode)
+    asked = Asked(_shapes_of(sizes), batch, tokens, decode, options.get("dims") or {})
+    graph = _bound(network, asked, options, agrees=agrees)
+    graph = _with_length(bind(graph, dtype=dtype), asked)
     _need_shapes(graph)
     inferred = infer(graph) if not isinstance(network, str) else _inferred(network, graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
     return report_of(graph, inferred, like=counted_by.name, in_place=in_place)
+
+
+def _bound(network: str | Graph, asked: Asked, options: dict[str, Any], *, agrees: bool) -> Graph:
+    """The graph of a file, a zoo network or a graph, with the shapes and the batch asked for."""
+    found = _recognised(network) if isinstance(network, str) else None
+    is_onnx = _has_onnx_format(found)
+    if agrees and is_onnx:
+        check_onnx(str(network), asked)
+    if isinstance(network, str) and _binds(network, found):
+        reading = {"inputs": asked.shapes, "batch": asked.batch, **options}
+        graph = _load(network, reading, found)
+        if agrees and not is_onnx:
+            check_sizes(graph.inputs, asked)
+        if asked.tokens is not None:  # the reader needs the sequence length
+            shapes = {**asked.shapes, **token_shapes(graph, asked.tokens)}
+            graph = _load(network, {**reading, "inputs": shapes}, found)
+    else:
+        graph = _load(network, options, found) if isinstance(network, str) else network
+        if agrees:
+            check_sizes(graph.inputs, asked)
+        graph = bind(graph, asked.shapes, asked.batch)
+    check_bound(graph, asked)
+    return graph
+
+
+def _with_length(graph: Graph, asked: Asked) -> Graph:
+    """The network on a prompt of `tokens` tokens, or decoding after a cache of `decode` ones."""
+    lengths = {tensor.shape[1] for tensor in token_inputs(graph) if tensor.shape}
+    if asked.decode is None and asked.tokens in (None, *(lengths if len(lengths) == 1 else ())):
+        return graph  # a reader may have set it already
+    if graph.autograd is not None:
+        raise UsageError(
+            f"{graph.name}: a captured graph has a fixed sequence length; pass the model itself "
+            "with tokens or decode"
+        )
+    if asked.tokens is not None:
+        return with_tokens(graph, asked.tokens)
+    return with_cache(graph, asked.decode or 0)
 
 
 def _is_model(network: object) -> bool:
