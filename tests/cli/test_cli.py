@@ -174,6 +174,8 @@ def test_unknown_names_offer_the_nearest(capsys: Captured) -> None:
         ),
         (["vgg16", "--as", "boda", "--depth", "1"], 2, "--depth cannot be combined with --as boda"),
         (["vgg16", "--as", "csv", "--total"], 2, "--total cannot be combined with --as csv"),
+        (["vgg16", "--all", "--total"], 2, "--all cannot be combined with --total"),
+        (["vgg16", "--all", "--as", "boda"], 2, "--all cannot be combined with --as boda"),
         (
             ["vgg16", "--parts", "layers"],
             2,
