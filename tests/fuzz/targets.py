@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from layerscope.api import analyze, load
+from layerscope.api.networks import analyze, load
 from layerscope.cli.network import parse_dims
 from layerscope.errors import LayerscopeError
 from layerscope.export import json as report_json

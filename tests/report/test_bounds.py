@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 import layerscope
 from layerscope import Builder, Graph, Report
-from layerscope.api import check
+from layerscope.api.checking import check
 from layerscope.cli import export as export_command
 from layerscope.cli import show as show_command
 from layerscope.escaping import markdown

@@ -13,7 +13,7 @@ import pytest
 
 import layerscope
 from layerscope import Builder, analyze, fit, predict
-from layerscope.api import check
+from layerscope.api.checking import check
 from layerscope.cli import run
 from layerscope.errors import ShapeError, UnknownName, UsageError
 from layerscope.notations import NOTATIONS

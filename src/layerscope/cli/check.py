@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.api import check as judged
+from layerscope.api.checking import check as judged
 from layerscope.cli.network import (
     CONVENTION_NAMES,
     FILE,

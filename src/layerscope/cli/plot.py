@@ -123,7 +123,7 @@ def _of_run(path: str, what: str, options: PlotOptions) -> str:
 
 def _of_network(network: str, what: str, options: PlotOptions) -> str:
     """A plot that needs no run."""
-    from layerscope.api import analyze, need_operations
+    from layerscope.api.networks import analyze, need_operations
     from layerscope.report.measurement import STORED_AS
 
     if what == "time":

@@ -229,7 +229,7 @@ def command(
     if kind == "report":
         report = _read_report(network, options, counted)
     else:
-        from layerscope.api import analyze
+        from layerscope.api.networks import analyze
 
         report = analyze(network, **counted, **settings)
     if timed:
@@ -299,7 +299,7 @@ def _memory_results(
         training = report.training(train, mixed=mixed, checkpoint=checkpoint)
     memory_bytes = _fit_bytes(options)
     if memory_bytes is not None:
-        from layerscope.api import fit
+        from layerscope.api.fitting import fit
         from layerscope.formats import names_a_model
 
         # A captured graph has a fixed batch: the model is captured again for every other one.

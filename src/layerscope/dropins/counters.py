@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from layerscope.api import analyze
+from layerscope.api.networks import analyze
 from layerscope.errors import UnknownName, UsageError
 from layerscope.report.types import Layer, Report
 

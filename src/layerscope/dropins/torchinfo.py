@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
-from layerscope.api import analyze
+from layerscope.api.networks import analyze
 from layerscope.dropins import summary_table
 from layerscope.dropins.counters import figure_of
 from layerscope.dropins.module_rows import ModuleRow, module_rows

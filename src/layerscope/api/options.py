@@ -295,3 +295,10 @@ def check_bound(graph: Graph, asked: Asked) -> None:
     """Raise if a network has no input that a batch could apply to."""
     if asked.batch is not None and not any(tensor.shape for tensor in graph.inputs):
         raise UsageError(f"batch has no effect: {graph.name} has no input with a batch")
+
+
+def check_unused(options: Mapping[str, Any], why: str) -> None:
+    """Raise for an option that would have no effect."""
+    unused = next((name for name, value in options.items() if is_given(value)), None)
+    if unused is not None:
+        raise UsageError(f"{unused} has no effect: {why}")

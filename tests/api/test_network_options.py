@@ -9,9 +9,9 @@ import pytest
 
 import layerscope
 from layerscope import analyze, compare, fit, load
+from layerscope.api.options import APPLIES_TO, REFUSED_BY_READER
 from layerscope.cli import run
 from layerscope.errors import UsageError
-from layerscope.network_options import APPLIES_TO, REFUSED_BY_READER
 from tests.formats.network_forms import FORMS, kept_run
 from tests.formats.onnx.onnx_files import model, node
 
