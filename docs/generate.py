@@ -72,7 +72,8 @@ EXPLAINED = {
     "params": (
         "bn1",
         "Number of learnable parameters. A parameter that several layers share is counted once, "
-        "at its first use.",
+        "at its first use. Parameters that no layer uses are in the row `unused parameters` and in "
+        "the total.",
     ),
     "params%": (
         "fc",

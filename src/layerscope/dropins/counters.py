@@ -18,16 +18,14 @@ if TYPE_CHECKING:
 def profile(model: torch.nn.Module, inputs: Sequence[object], **options: Any) -> tuple[int, int]:
     """Multiply-adds and parameters of a module called with `inputs`, as thop's `profile`.
 
-    With `like` they are the figures of that tool; without it the parameters include unused ones.
-    Nothing is printed.
+    With `like` they are the figures of that tool. Nothing is printed.
     """
     if not isinstance(inputs, Sequence):
         raise UsageError(f"inputs: a {type(inputs).__name__}, expected a tuple of arguments")
     options.pop("verbose", None)
     options.pop("custom_ops", None)
     report = analyze(model, input_data=tuple(inputs), **options)
-    counted = report.convention.name
-    return figure_of(report), report.total_params if counted == "exact" else report.totals.params
+    return figure_of(report), report.totals.params
 
 
 def figure_of(report: Report) -> int:

@@ -370,6 +370,8 @@ def _stamps(comparison: Comparison) -> list[str]:
         lines.append(report.stamp)
         if report.coverage.unknown:
             lines.append(str(report.coverage))
+        if report.unused_params:
+            lines.append(f"unused parameters of {report.name}: {report.unused_params:,}")
         time = comparison.times[n] if comparison.times else None
         if time is not None:
             lines.append(f"time of {report.name}: {time.source}")

@@ -129,7 +129,7 @@ class PeakJson(Struct):
     complete: bool
 
 
-class TotalsJson(Struct):
+class TotalsJson(Struct, omit_defaults=True):
     """Sums over all layers; those named in lower_bounds lack unknown layers (see coverage).
 
     macs, flops and ops are exact under every convention; convention_ops is the convention's figure.
@@ -153,6 +153,7 @@ class TotalsJson(Struct):
     macs_by_dtype: dict[str, int]  # dtype of the weights, else of the first input
     complete: bool
     lower_bounds: list[str]  # names of totals that are lower bounds
+    unused_params: int = 0  # of params, those that no layer uses; left out if 0
 
 
 class CoverageJson(Struct):
@@ -418,6 +419,7 @@ def _totals(report: Report) -> TotalsJson:
         macs_by_dtype=report.macs_by_dtype,
         complete=not report.coverage.unknown,
         lower_bounds=list(report.lower_bounds),
+        unused_params=report.unused_params,
     )
 
 

@@ -21,6 +21,7 @@ from layerscope.report.quantities import (
     within,
 )
 from layerscope.report.results import TableResult
+from layerscope.report.tree import UNUSED
 from layerscope.report.types import Layer, Report, Totals
 
 T = TypeVar("T")
@@ -265,5 +266,7 @@ def _most(
         holders = list(report.memory.peak_alive)
     else:
         holders = [(layer.name, figure.of_layer(layer) or 0) for layer in report.layers]
+        unused = {"params": report.unused_params, "param_bytes": report.unused_bytes}
+        holders.append((UNUSED, unused.get(figure.sum, 0)))
     holders.sort(key=lambda holder: -holder[1])
     return tuple(holder for holder in holders[:MOST] if holder[1])

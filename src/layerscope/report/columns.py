@@ -109,7 +109,7 @@ def _inputs(row: TableRow, report: Report) -> str | None:
 
 
 def _output(row: TableRow, report: Report) -> str | None:
-    if row.kind in ("total", "op"):
+    if row.kind in ("total", "op", "unused"):
         return None
     if row.layer is None:
         return tensor_text(row.members[-1].outputs[0])
@@ -126,15 +126,25 @@ def _kind(kind: str) -> Column:
     )
 
 
-def _params(row: TableRow, report: Report) -> int:
-    if row.kind == "total":  # some conventions count parameters that no layer uses
+def _params(row: TableRow, report: Report) -> int | None:
+    if row.kind == "total":  # with parameters that no layer uses
         return report.totals.params
+    if row.kind == "unused":  # blank if the convention does not count them
+        return report.unused_params or None
     return row.params
+
+
+def _weights(row: TableRow, report: Report) -> int:
+    if row.kind == "total":
+        return report.totals.param_bytes
+    if row.kind == "unused":
+        return report.unused_bytes
+    return row.sum(lambda layer: layer.param_bytes)
 
 
 def _params_share(row: TableRow, report: Report) -> Fraction | None:
     total = report.totals.params
-    return Fraction(_params(row, report), total) if total else None
+    return Fraction(_params(row, report) or 0, total) if total else None
 
 
 def _convention_ops(row: TableRow, report: Report) -> int | None:
@@ -152,11 +162,13 @@ def _convention_activations(row: TableRow, report: Report) -> int:
     return row.sum(lambda layer: layer.convention_activations)
 
 
-def _alive(row: TableRow, report: Report) -> int:
+def _alive(row: TableRow, report: Report) -> int | None:
     """The most bytes that are alive while a layer of the row runs: no sum."""
     memory = report.memory
     if row.kind == "total":
         return memory.peak_bytes if memory.complete else AtLeast(memory.peak_bytes)
+    if row.kind == "unused":
+        return None
     names = [layer.name for layer in row.all_members]
     most = max(report.alive_bytes[name] for name in names)
     return most if memory.bounded.isdisjoint(names) else AtLeast(most)
@@ -177,8 +189,7 @@ COLUMNS = {
         Column("params%", "%", "percent", "share of all parameters", _params_share),
         Column("buffers", "buffers", "count", "stored numbers that are not learned",
                lambda row, r: row.sum(lambda layer: layer.cost.buffer_count)),
-        Column("weights", "weights", "bytes", "bytes of all stored arrays",
-               lambda row, r: row.sum(lambda layer: layer.param_bytes)),
+        Column("weights", "weights", "bytes", "bytes of all stored arrays", _weights),
         Column("macs", "MACs", "count", "multiply-adds", lambda row, r: row.ops.mac),
         Column("macs%", "%", "percent", "share of all multiply-adds",
                _share(lambda row: row.ops.mac, lambda r: r.totals.macs)),

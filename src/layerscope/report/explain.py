@@ -74,7 +74,7 @@ class Explanation(TableResult, frozen=True):
 
 def explain(report: Report, names: Sequence[str] = COUNTERS) -> Explanation:
     """Figures of each of the counters for the network of an exact report."""
-    params = report.totals.params + sum(param.elements for param in report.graph.unused)
+    params = report.total_params
     nodes = {
         node.name: node
         for node in counted_nodes(report.graph, report.shapes, report.costs)

@@ -14,7 +14,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from layerscope.report.numbers import percent_text, short_text
-from layerscope.report.tree import TableRow
+from layerscope.report.tree import UNUSED, TableRow
 from layerscope.report.types import Layer, Report
 
 FEW_LAYERS, FEW_PARTS = 5, 3  # most names in a sentence
@@ -56,6 +56,8 @@ def findings(report: Report, *, rows: Sequence[TableRow] = ()) -> tuple[str, ...
     sentences = []
     for figure, count, name in figures:
         holders = table.holders(count)
+        if name == "params" and report.unused_params:
+            holders.append(Holder(UNUSED, (), report.unused_params))
         if holders:
             suffix = " known" if name in bounds else ""
             sentences.append(most(f"{figure} are", holders, table, suffix))
@@ -69,7 +71,7 @@ class _Rows:
 
     def __init__(self, report: Report, rows: Sequence[TableRow]) -> None:
         self.layers = report.layers
-        self.noun = "rows" if rows else "layers"
+        self.noun = "rows" if rows or report.unused_params else "layers"
         self.row_of = {layer.name: row for row in rows for layer in row.members}
         self.producers: dict[str, str] = {}  # layers by the tensors that they write
         if rows:

@@ -42,6 +42,7 @@ def language(report: Report) -> Language | None:
     cache_tokens = past or tokens
     macs = sum([cost.ops.mac for cost in report.costs.values()])
     params = sum([cost.param_count for cost in report.costs.values()])
+    params += sum([param.elements for param in report.graph.unused])
     kept = sum([_kept_per_token(report, node.name) for node in cached]) * cache_tokens
     inputs = report.graph.inputs
     kept += sum([t.elements for t in inputs if t.name in report.graph.cache])

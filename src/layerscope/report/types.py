@@ -194,7 +194,7 @@ class Report(Result, frozen=True, dict=True):
         if convention.counts_inputs:
             counted_activations += sum(map(convention.input_activations, self.inputs))
         return Totals(
-            params=params + self._unused,
+            params=params + self.unused_params,
             buffers=costs.buffers,
             ops=costs.ops,
             convention_kinds=counted,
@@ -204,18 +204,23 @@ class Report(Result, frozen=True, dict=True):
             convention_activations=counted_activations,
             read_bytes=costs.read_bytes,
             write_bytes=costs.write_bytes,
-            param_bytes=costs.stored_bytes,
+            param_bytes=costs.stored_bytes + self.unused_bytes,
             peak_activation_bytes=memory.peak_bytes,
         )
 
     @property
-    def _unused(self) -> int:
-        """Parameters that no layer uses and the convention counts."""
+    def unused_params(self) -> int:
+        """Parameters that this forward pass does not use, if the convention counts them."""
         if self.convention.counted_params == "used":
             return 0
         trainable = self.convention.counted_params == "trainable"
         frozen = self.graph.frozen if trainable else frozenset[str]()
         return sum(param.elements for param in self.graph.unused if param.storage not in frozen)
+
+    @property
+    def unused_bytes(self) -> int:
+        """Bytes of all parameters that this forward pass does not use."""
+        return sum(param.bytes for param in self.graph.unused)
 
     @cached_property
     def stored(self) -> dict[str, dict[str, int]]:
@@ -225,7 +230,7 @@ class Report(Result, frozen=True, dict=True):
             for node in self.graph.nodes
             for p in self.costs[node.name].params
         }
-        for p in self.graph.params:
+        for p in (*self.graph.params, *self.graph.unused):
             arrays.setdefault(p.storage or p.name, p)
         found: dict[str, dict[str, int]] = {}
         for p in arrays.values():
@@ -289,6 +294,8 @@ class Report(Result, frozen=True, dict=True):
     @property
     def trainable_params(self) -> int:
         """Parameters that training changes."""
+        if self.convention.counted_params == "trainable":  # the totals have no others
+            return self.totals.params
         frozen = self.graph.frozen
         fixed = sum([param.elements for param in self.graph.unused if param.storage in frozen])
         for node in self.graph.nodes if frozen else ():
