@@ -154,6 +154,7 @@ class TotalsJson(Struct, omit_defaults=True):
     complete: bool
     lower_bounds: list[str]  # names of totals that are lower bounds
     unused_params: int = 0  # of params, those that no layer uses; left out if 0
+    estimates: list[str] = []  # names of totals that are estimates; left out if there are none
 
 
 class CoverageJson(Struct):
@@ -282,7 +283,7 @@ def document(
             memory.peak_bytes,
             [AliveJson(name, size) for name, size in memory.peak_alive],
             memory.in_place,
-            memory.complete,
+            "peak_activation_bytes" not in report.lower_bounds,
         ),
         layers=[_layer(layer, report) for layer in report.layers],
         stamp=_stamp(report) if stamp else None,
@@ -420,6 +421,7 @@ def _totals(report: Report) -> TotalsJson:
         complete=not report.coverage.unknown,
         lower_bounds=list(report.lower_bounds),
         unused_params=report.unused_params,
+        estimates=list(report.estimates),
     )
 
 

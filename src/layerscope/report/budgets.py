@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.report.compare import NetworkTime
+from layerscope.report.numbers import AT_LEAST
 from layerscope.report.quantities import (
     Unit,
     count_of,
@@ -130,6 +131,12 @@ class Verdict(Struct, frozen=True):
         if check.figure.unit == "seconds":
             return self.time is not None and self.time.is_lower_bound
         return check.figure.sum in self.report.lower_bounds
+
+    def sign(self, check: Check) -> str:
+        """The sign of the figure found: `≥` for a lower bound, `~` for an estimate."""
+        if check.figure.unit == "seconds":
+            return AT_LEAST if self.is_bound(check) else ""
+        return self.report.sign(check.figure.sum)
 
 
 class BudgetResults(TableResult, frozen=True):

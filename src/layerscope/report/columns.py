@@ -15,7 +15,17 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.ops import SPECS
-from layerscope.report.numbers import AtLeast, CellValue, decimal
+from layerscope.report.numbers import (
+    ABOUT,
+    AT_LEAST,
+    AT_MOST,
+    COUNTS,
+    RATIOS,
+    UNKNOWN,
+    AtLeast,
+    CellValue,
+    decimal,
+)
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
@@ -236,6 +246,12 @@ COLUMNS = {
 ALIASES = {"ratio": "params%"}  # other names of columns
 SHOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
 OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arrays
+OF_SIZES = ("activations", "convention_activations", "memory", "read", "write")
+# shares -> the total that they are of
+SHARES = {
+    "params%": "params", "macs%": "macs", "convention_ops%": "convention_ops",
+    "activations%": "activations",
+}  # fmt: skip
 
 
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
@@ -275,15 +291,58 @@ def titled(names: Iterable[str], report: Report) -> tuple[Column, ...]:
 
 
 def cell(column: Column, row: TableRow, report: Report) -> CellValue:
-    """The value of a row; "?" where it is unknown, AtLeast where a part of a sum is."""
-    if not row.unknown or column.name in SHOWN_WHEN_UNKNOWN:
+    """The value of a row; "?" where it is unknown, a marked number where it is not exact."""
+    if column.name in SHOWN_WHEN_UNKNOWN:
         return column.value(row, report)
-    if column.name in OF_ARRAYS and all(report.params_known(x.node) for x in row.members):
-        return column.value(row, report)
-    if row.layer is not None or column.kind == "ratio":
-        return "?"
+    of_arrays = column.name in OF_ARRAYS
+    unknown = row.unknown
+    if unknown and of_arrays:
+        unknown = not _has_params(row, report)
+    if unknown and (row.layer is not None or column.kind == "ratio"):
+        return UNKNOWN
     value = column.value(row, report)
-    return AtLeast(value) if column.kind in ("count", "bytes") and value is not None else value
+    if value is None or isinstance(value, str):
+        return value
+    if column.kind == "percent":
+        return _marked_share(Fraction(value), column.name, row, report)
+    sign = AT_LEAST if unknown or isinstance(value, AtLeast) else ""
+    if value and not of_arrays and report.coverage.estimated and _is_about(column, row, report):
+        sign += ABOUT
+    if not sign:
+        return value
+    return RATIOS[sign](value) if isinstance(value, Fraction) else COUNTS[sign](value)
+
+
+def _marked_share(share: Fraction, name: str, row: TableRow, report: Report) -> CellValue:
+    """A share of a total: an upper bound if the total is a lower bound, unknown if both are."""
+    total = SHARES[name]
+    if row.kind == "total" or not share:
+        return share
+    bound = total in report.lower_bounds
+    if bound and row.unknown and not (total == "params" and _has_params(row, report)):
+        return UNKNOWN
+    sign = (AT_MOST if bound else "") + (ABOUT if total in report.estimates else "")
+    return RATIOS[sign](share) if sign else share
+
+
+def _has_params(row: TableRow, report: Report) -> bool:
+    return all(report.params_known(layer.node) for layer in row.members)
+
+
+def _is_about(column: Column, row: TableRow, report: Report) -> bool:
+    """Whether a figure is an estimate: of a layer, or of one that the sum includes."""
+    if column.name == "alive":
+        return "peak_activation_bytes" in report.estimates
+    for layer in row.members:
+        if layer.status != "estimate":
+            continue
+        if column.name in OF_SIZES and not layer.has_estimated_sizes:
+            continue
+        if column.name == "convention_ops" and not layer.has_estimated_count:
+            continue
+        if column.value(TableRow(layer.name, layer.name, 0, "layer", (layer,)), report):
+            return True
+    return False
 
 
 def sort_rows(rows: list[TableRow], name: str, report: Report) -> list[TableRow]:

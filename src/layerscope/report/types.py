@@ -17,9 +17,10 @@ from layerscope.graph.names import shape_text
 from layerscope.graph.types import Graph, Node, Tensor, elements, is_floating, storage_bytes
 from layerscope.ops import FREE, SPECS, Ops
 from layerscope.report.layer import Layer
+from layerscope.report.numbers import ABOUT, AT_LEAST
 from layerscope.report.printing import ViewOptions, printer, table_text, view_of
 from layerscope.report.results import Result
-from layerscope.report.totals import BOUNDED, Coverage, Dtypes, Totals, sum_costs, sum_ops
+from layerscope.report.totals import BOUNDED, OF_SIZES, Coverage, Dtypes, Totals, sum_costs, sum_ops
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -255,9 +256,28 @@ class Report(Result, frozen=True, dict=True):
     def lower_bounds(self) -> tuple[str, ...]:
         """Names of the totals that are lower bounds, because figures of some layers are unknown."""
         if not self.coverage.unknown:
-            return ()
+            return () if self.memory.complete else ("peak_activation_bytes",)
         of_arrays = ("params", "buffers", "param_bytes")
         return BOUNDED if self.params_complete else (*BOUNDED, *of_arrays)
+
+    @cached_property
+    def estimates(self) -> tuple[str, ...]:
+        """Names of the totals that are estimates, because figures of some layers are."""
+        if not self.coverage.estimated:
+            return ()
+        layers = [layer for layer in self.layers if layer.status == "estimate"]
+        sized = [layer for layer in layers if layer.has_estimated_sizes]
+        ops = sum_ops([layer.ops for layer in layers])
+        counted = [layer for layer in layers if layer.has_estimated_count]
+        own = self.convention.headline(sum_ops([layer.convention_kinds for layer in counted]))
+        found = {"macs": ops.mac, "flops": ops.flops, "ops": ops.flops, "convention_ops": own}
+        found["backward_ops"] = sum([self.backward[layer.name].flops for layer in layers])
+        return (*[name for name, count in found.items() if count], *(OF_SIZES if sized else ()))
+
+    def sign(self, total: str) -> str:
+        """The sign of a total: `≥` for a lower bound, `~` for an estimate, "" if it is exact."""
+        bound = AT_LEAST if total in self.lower_bounds else ""
+        return bound + (ABOUT if total in self.estimates else "")
 
     @cached_property
     def coverage(self) -> Coverage:
