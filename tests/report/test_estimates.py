@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from layerscope.export.footer import facts
 from layerscope.export.text import total_line
 from layerscope.notations import NOTATIONS, notation
 from layerscope.notations import write as write_notation
+from layerscope.ops import SPECS
 from layerscope.report.budgets import Budget, BudgetResults
 from layerscope.report.columns import COLUMNS
 from layerscope.report.tree import layer_rows
@@ -194,3 +197,21 @@ def test_the_footer_counts_them() -> None:
     report = layerscope.analyze(boxes())
     assert any("estimates (~): 1" in line for line in facts(report))
     assert "~" in markdown("~1")
+
+
+def test_ops_that_the_documentation_calls_estimates_are() -> None:
+    """A rule that is documented as a bound or an estimate must say so in figures, too."""
+    pages = Path(__file__).parents[2] / "docs" / "counting.md"
+    found = 0
+    for line in pages.read_text(encoding="utf-8").splitlines():
+        row = re.match(r"\| (`[^|]*) \| (.*) \|", line)
+        if row and re.search("an upper bound|a lower bound|an estimate", row[2]):
+            ops = [op for op in re.findall(r"`([a-z0-9_]+)`", row[1]) if op in SPECS]
+            assert all(SPECS[op].estimate for op in ops), line
+            found += len(ops)
+    assert found > 10
+
+
+@pytest.mark.parametrize("op", [op for op, spec in SPECS.items() if spec.data_sized])
+def test_sizes_that_data_decides_are_estimates(op: str) -> None:
+    assert SPECS[op].estimate

@@ -22,7 +22,7 @@ def profile(model: torch.nn.Module, inputs: Sequence[object], **options: Any) ->
     """Multiply-adds and parameters of a module called with `inputs`, as thop's `profile`.
 
     With `like` they are the figures of that tool. Nothing is printed. A warning names unknown
-    operators: the figures are then lower bounds.
+    operators: the multiply-adds are then a lower bound.
     """
     if not isinstance(inputs, Sequence):
         raise UsageError(f"inputs: a {type(inputs).__name__}, expected a tuple of arguments")
@@ -38,11 +38,11 @@ def _warn_of_unknown(report: Report) -> None:
     unknown = report.coverage.unknown
     if unknown:
         names = visible(", ".join(f"{op} ×{count}" for op, count in unknown.items()))
-        message = f"unknown operators are not counted, so figures are lower bounds: {names}"
+        message = f"unknown operators are not counted, so the count is a lower bound: {names}"
         level, frame = 2, sys._getframe(1)
         while frame.f_back is not None and frame.f_globals["__name__"] == __name__:
             level, frame = level + 1, frame.f_back
-        warnings.warn(message, stacklevel=level - 1)
+        warnings.warn(message, stacklevel=level)
 
 
 def figure_of(report: Report) -> int:

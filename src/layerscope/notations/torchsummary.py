@@ -146,8 +146,8 @@ def _rows(report: Report) -> Iterator[SummaryRow]:
         frozen = "weight" not in own or own["weight"][1] in graph.frozen
         outputs = _outputs(call, readers, set(graph.outputs))
         owned = [layer for layer in call.layers if layer.node.module == call.path]
-        known = all(report.params_known(layer.node) for layer in owned or call.layers[-1:])
-        yield SummaryRow(kind, outputs, count, 0 if frozen else count, known)
+        complete = all(report.params_known(layer.node) for layer in owned or call.layers[-1:])
+        yield SummaryRow(kind, outputs, count, 0 if frozen else count, complete)
 
 
 def _arrays(report: Report) -> dict[str, tuple[Param, str]]:

@@ -248,9 +248,9 @@ def _changes(first: Layer, second: Layer, reports: tuple[Report, Report]) -> Ite
         if shapes[0] != shapes[1]:
             yield Change("input" if what == "inputs" else "output", *shapes)
     layers = (first, second)
-    known = [report.params_known(x.node) for x, report in zip(layers, reports, strict=True)]
+    complete = [report.params_known(x.node) for x, report in zip(layers, reports, strict=True)]
     for what, (mine, other) in (
-        ("params", [x.params if has else None for x, has in zip(layers, known, strict=True)]),
+        ("params", [x.params if has else None for x, has in zip(layers, complete, strict=True)]),
         ("MACs", [_operations(x, x.ops.mac) for x in layers]),
         ("FLOPs", [_operations(x, x.ops.flops) for x in layers]),
     ):

@@ -244,5 +244,5 @@ def share_of(holders: Sequence[Holder], total: int, sign: str = "") -> str:
 
 def whole_text(total: int, sign: str) -> str:
     """A total in a sentence: of a lower bound what is known."""
-    known = " known" if sign.startswith(AT_LEAST) else ""
-    return f"{marked(f'{total:,}', sign.removeprefix(AT_LEAST))}{known}"
+    suffix = " known" if sign.startswith(AT_LEAST) else ""
+    return f"{marked(f'{total:,}', sign.removeprefix(AT_LEAST))}{suffix}"
