@@ -309,10 +309,10 @@ are unknown. Intensity and ratios of lower bounds are `?`, in JSON null.
 | `~432` | an estimate, or a sum with one | `status` of the layer; listed in `totals.estimates` |
 
 The column `note` says why a figure is an estimate. Signs combine: `≥~432` is a sum with an
-estimate and an unknown part. Notations of other programs
-print `432 + ?` (Boda `432+?`) instead of `≥432`, and `NaN` where MatConvNet does. `memory.complete`
-in JSON is false if the peak is a lower bound. `profile()` and `FlopCountAnalysis` return plain
-numbers: they warn of unknown operators by name, `unsupported_ops_warnings(False)` is silent.
+estimate and an unknown part. Notations of other programs print `432 + ?` (Boda `432+?`) instead of
+`≥432`, and `NaN` where MatConvNet does. `memory.complete` in JSON is false if the peak is a lower
+bound. `profile()` and `FlopCountAnalysis` return plain numbers: they warn of unknown operators by
+name, and `unsupported_ops_warnings(False)` turns that off.
 
 Stamp, coverage and notes are under the table; in csv, LaTeX, dot, Timeloop and ZigZag as comments.
 `pandas.read_csv(path, comment="#")` skips them; `--no-stamp` leaves them out.

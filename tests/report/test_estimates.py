@@ -166,6 +166,14 @@ def test_explanations_are_marked() -> None:
     assert json.loads(found.to_json())["estimates"] == ["macs"]
 
 
+def test_a_counter_that_misses_the_estimate_is_exact() -> None:
+    found = layerscope.explain(decomposed(), counters=("fvcore", "netscope"))
+    assert [said.sign for said in found.opinions] == ["", ""]
+    assert found.report.sign("flops") == "~"
+    declared = layerscope.explain(counted_twice(), counters=("fvcore",))
+    assert [said.sign for said in declared.opinions] == ["~"]
+
+
 def boxes() -> Graph:
     """A convolution, and boxes of which data decides how many are kept."""
     b = Builder("boxes")

@@ -103,8 +103,9 @@ def _counters(explained: Explanation) -> Grid:
         share = _of(said.macs - explained.macs, explained.macs)
         ratio = Cell(_percent(share, less), value=None if share is None else float(share))
         rows.append(
-            [named(said.name), _count(said.params, few), _count(said.value, less),
-             named(said.figure), _count(said.macs, less), Cell("?", value="?") if bound else ratio]
+            [named(said.name), _count(said.params, few), _count(said.value, said.sign),
+             named(said.figure), _count(said.macs, said.sign),
+             Cell("?", value="?") if bound else ratio]
         )  # fmt: skip
     below = ["", "", *["; ".join(_reasons(said, less)) for said in explained.opinions]]
     return Grid(rows, below, "", ("counter", "params", "figure", "called", "macs", "difference"))

@@ -292,7 +292,7 @@ def titled(names: Iterable[str], report: Report) -> tuple[Column, ...]:
 
 def cell(column: Column, row: TableRow, report: Report) -> CellValue:
     """The value of a row; "?" where it is unknown, a marked number where it is not exact."""
-    if column.name in SHOWN_WHEN_UNKNOWN:
+    if report.all_exact or column.name in SHOWN_WHEN_UNKNOWN:
         return column.value(row, report)
     of_arrays = column.name in OF_ARRAYS
     unknown = row.unknown

@@ -57,6 +57,7 @@ class Opinion(Struct, frozen=True):
     params: int
     parts: tuple[Part, ...]  # their sum is the difference in multiply-adds
     param_parts: tuple[Part, ...]
+    sign: str = ""  # of the figure: `≥` for a lower bound, `~` for an estimate
 
 
 class Explanation(TableResult, frozen=True):
@@ -140,6 +141,7 @@ def _opinion(
             for what, count in sorted(param_reasons.items(), key=lambda item: -abs(item[1]))
             if count
         ),
+        sign=theirs.sign("convention_ops"),
     )
 
 

@@ -252,6 +252,11 @@ class Report(Result, frozen=True, dict=True):
                 sums[layer.precision] = sums.get(layer.precision, 0) + layer.ops.mac
         return _most_first(sums)
 
+    @cached_property
+    def all_exact(self) -> bool:
+        """Whether the figures of every layer are exact."""
+        return all(layer.cost.status == "exact" for layer in self.layers)
+
     @property
     def lower_bounds(self) -> tuple[str, ...]:
         """Names of the totals that are lower bounds, because figures of some layers are unknown."""
