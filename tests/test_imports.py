@@ -13,7 +13,7 @@ ALLOWED = tuple(
     for name in (
         "cli", "api", "errors", "escaping", "interrupts", "limits", "version", "graph", "ops",
         "builder", "analysis", "conventions", "report", "export", "notations", "formats", "zoo",
-        "tables",
+        "tables", "network_options",
     )
 )  # fmt: skip
 

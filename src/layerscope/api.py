@@ -12,15 +12,31 @@ from msgspec.structs import replace
 from layerscope.analysis.shapes import Shapes, infer
 from layerscope.analysis.stored import check_stored
 from layerscope.conventions import COUNTERS, convention
-from layerscope.errors import FormatError, ShapeError, UsageError
-from layerscope.graph import Graph, Shape
+from layerscope.errors import FormatError, LayerscopeError, ShapeError, UsageError
+from layerscope.graph import Graph, Shape, Tensor
 from layerscope.graph.dtype_names import dtype_name, known_dtype
-from layerscope.graph.edits import bind, token_shapes, with_cache, with_tokens
+from layerscope.graph.edits import bind, token_inputs, token_shapes, with_cache, with_tokens
+from layerscope.network_options import (
+    APPLIES_TO,
+    Asked,
+    applies,
+    check_bound,
+    check_dtypes,
+    check_effect,
+    check_module_length,
+    check_module_sizes,
+    check_onnx,
+    check_rules,
+    check_sizes,
+    formats_of,
+    is_given,
+)
 from layerscope.ops import SPECS
 from layerscope.report import Report
 from layerscope.report.build import report_of
 from layerscope.report.quantities import count_of, shape_of, within
 from layerscope.report.training import Fit
+from layerscope.report.unchanged import check_unchanged
 
 if TYPE_CHECKING:
     import torch  # noqa: TID251
@@ -35,6 +51,7 @@ if TYPE_CHECKING:
     from layerscope.report.measurement import Measurement
     from layerscope.report.prediction import Prediction
 
+Analyzable: TypeAlias = "str | PathLike[str] | Graph | torch.nn.Module | NamedModel"
 Input = Sequence[int] | str | Mapping[str, Sequence[int] | str]  # (1, 3, 224, 224), "3x224x224"
 
 
@@ -48,7 +65,22 @@ def load(network: str | PathLike[str], **options: Any) -> Graph:
         network = fspath(network)
     if not isinstance(network, str):
         raise UsageError(f"a {type(network).__name__}, expected the name of a network or file")
-    return _load(network, options)
+    from layerscope import formats
+
+    parsed = formats.options_of(**options)
+    if _is_model(network):
+        others = {name: value for name, value in options.items() if name in APPLIES_TO}
+        lengths = {"tokens": None, "decode": None}
+        return _captured(network, parsed.inputs or None, parsed.batch, {**lengths, **others})
+    found = _recognised(network)
+    asked = Asked(parsed.inputs, parsed.batch, dims=parsed.dims)
+    if _has_onnx_format(found):
+        check_onnx(network, asked)
+        return _load(network, options, found)
+    graph = _load(network, options, found)
+    check_sizes(graph.inputs, asked)
+    check_bound(graph, asked)
+    return graph
 
 
 def _load(network: str, options: dict[str, Any], found: Recognised | None = None) -> Graph:
@@ -56,14 +88,16 @@ def _load(network: str, options: dict[str, Any], found: Recognised | None = None
     from layerscope import formats
 
     parsed = formats.options_of(**options)
-    if found is not None or formats.looks_like_a_file(network):
+    if found is None:
+        found = _recognised(network)
+    check_effect(network, options, found)
+    if found is not None:
         graph = formats.read(network, parsed, found)
+        if not found.binds:
+            graph = bind(graph, parsed.inputs, parsed.batch)
         return graph if parsed.weights is None else check_weights(graph, parsed.weights)
     from layerscope.zoo import build
 
-    other = [name for name in options if name not in ("inputs", "batch")]
-    if other and replace(parsed, inputs={}, batch=None) != formats.DEFAULTS:
-        raise UsageError(f"{other[0]} applies to networks in files; {network} is a zoo network")
     graph = build(network, parsed.inputs) if parsed.inputs else build(network)
     return bind(graph, parsed.inputs, parsed.batch)
 
@@ -127,46 +161,88 @@ def analyze(
       `real` for a module.
 
     """
-    if isinstance(network, PathLike):
-        network = fspath(network)
     if tokens is not None and decode is not None:
         raise UsageError("tokens cannot be combined with decode, which reads one token")
     numbers = {"batch": batch, "tokens": tokens, "decode": decode}
-    _check_numbers({**numbers, "proposals": options.get("proposals")},
-                   (input, options.get("input_size"), options.get("dims")))  # fmt: skip
+    given = {"input": input, **numbers, "dtype": dtype, "like": like, "in_place": in_place}
+    return _analyze(network, {**given, **options})
+
+
+def _analyze(network: Analyzable, given: Mapping[str, Any], *, agrees: bool = True) -> Report:
+    """The report of a network with the options of `analyze`.
+
+    With `agrees`, options that set a size to different values are refused; else the batch wins.
+    """
+    options = dict(given)
+    if isinstance(network, PathLike):
+        network = fspath(network)
+    if isinstance(network, Report):
+        raise UsageError("a Report is analyzed already; analyze its graph with other options")
+    sizes, batch, tokens, decode, dtype = (
+        options.pop(name, None) for name in ("input", "batch", "tokens", "decode", "dtype")
+    )
+    like, in_place = options.pop("like", "exact"), options.pop("in_place", False)
+    _check_numbers({"batch": batch, "tokens": tokens, "decode": decode,
+                    "proposals": options.get("proposals")},
+                   (sizes, options.get("input_size"), options.get("dims")))  # fmt: skip
     if isinstance(network, (str, Graph)):
         _check_input_option(network, options)
     counted_by = convention(like)
     dtype = None if dtype is None else known_dtype(dtype)
     if not isinstance(network, (str, Graph)) or _is_model(network):
-        graph = _captured(network, input, batch, {"tokens": tokens, "decode": decode, **options})
+        if agrees:
+            check_dtypes(options.get("dtypes"), dtype)
+        lengths = {"tokens": tokens, "decode": decode}
+        graph = _captured(network, sizes, batch, {**lengths, **options}, agrees=agrees)
         return analyze(bind(graph, dtype=dtype), like=like, in_place=in_place)
     if options and not isinstance(network, str):
         raise UsageError(f"{next(iter(options))} needs the name of a file, not a graph")
-    shapes = _shapes_of(input)
-    found = _recognised(network) if isinstance(network, str) else None
-    if isinstance(network, str) and _binds(network, found):
-        graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
-        if tokens is not None:  # the reader needs the sequence length
-            shapes = {**shapes, **token_shapes(graph, tokens)}
-            graph = _load(network, {"inputs": shapes, "batch": batch, **options}, found)
-            tokens = None
-        graph = bind(graph, dtype=dtype)
-    else:
-        graph = _load(network, options, found) if isinstance(network, str) else network
-        graph = bind(graph, shapes, batch, dtype)
-    if graph.autograd is not None and (tokens is not None or decode is not None):
-        raise UsageError(
-            f"{graph.name}: a captured graph has a fixed sequence length; pass the model itself "
-            "with tokens or decode"
-        )
-    graph = graph if tokens is None else with_tokens(graph, tokens)
-    graph = graph if decode is None else with_cache(graph, decode)
+    asked = Asked(_shapes_of(sizes), batch, tokens, decode, options.get("dims") or {})
+    graph = _bound(network, asked, options, agrees=agrees)
+    graph = _with_length(bind(graph, dtype=dtype), asked)
     _need_shapes(graph)
     inferred = infer(graph) if not isinstance(network, str) else _inferred(network, graph)
     if not graph.own_layout and any(node.params is not None for node in graph.nodes):
         check_stored(graph, inferred)
     return report_of(graph, inferred, like=counted_by.name, in_place=in_place)
+
+
+def _bound(network: str | Graph, asked: Asked, options: dict[str, Any], *, agrees: bool) -> Graph:
+    """The graph of a file, a zoo network or a graph, with the shapes and the batch asked for."""
+    found = _recognised(network) if isinstance(network, str) else None
+    is_onnx = _has_onnx_format(found)
+    if agrees and is_onnx:
+        check_onnx(str(network), asked)
+    if isinstance(network, str) and _binds(network, found):
+        reading = {"inputs": asked.shapes, "batch": asked.batch, **options}
+        graph = _load(network, reading, found)
+        if agrees and not is_onnx:
+            check_sizes(graph.inputs, asked)
+        if asked.tokens is not None:  # the reader needs the sequence length
+            shapes = {**asked.shapes, **token_shapes(graph, asked.tokens)}
+            graph = _load(network, {**reading, "inputs": shapes}, found)
+    else:
+        graph = _load(network, options, found) if isinstance(network, str) else network
+        if agrees:
+            check_sizes(graph.inputs, asked)
+        graph = bind(graph, asked.shapes, asked.batch)
+    check_bound(graph, asked)
+    return graph
+
+
+def _with_length(graph: Graph, asked: Asked) -> Graph:
+    """The network on a prompt of `tokens` tokens, or decoding after a cache of `decode` ones."""
+    lengths = {tensor.shape[1] for tensor in token_inputs(graph) if tensor.shape}
+    if asked.decode is None and asked.tokens in (None, *(lengths if len(lengths) == 1 else ())):
+        return graph  # a reader may have set it already
+    if graph.autograd is not None:
+        raise UsageError(
+            f"{graph.name}: a captured graph has a fixed sequence length; pass the model itself "
+            "with tokens or decode"
+        )
+    if asked.tokens is not None:
+        return with_tokens(graph, asked.tokens)
+    return with_cache(graph, asked.decode or 0)
 
 
 def _is_model(network: object) -> bool:
@@ -217,6 +293,8 @@ def _captured(
     input: Input | None,
     batch: int | None,
     options: dict[str, Any],
+    *,
+    agrees: bool = True,
 ) -> Graph:
     """The captured graph of a module or of a named model."""
     from layerscope.formats.torch.model_names import InputOptions, NamedModel, find
@@ -230,12 +308,26 @@ def _captured(
         if isinstance(input, (str, Mapping)):  # as text, or by name; "" is the first input
             shapes = _shapes_of(input)
             sizes = shapes[""] if list(shapes) == [""] else shapes
-        return graph_of(network, input=sizes, batch=batch, **options)
+        asked = Asked({}, batch, options.get("tokens"), options.get("decode"))
+        given = options.get("input_size") if sizes is None else sizes
+        check_rules(options.get("rules"))
+        if agrees:
+            check_module_sizes(given, asked)
+        graph = graph_of(network, input=sizes, batch=batch, **options)
+        if agrees:
+            check_module_length(given, graph, asked)
+        return graph
     length = {name: options.pop(name) for name in ("tokens", "decode")}
+    check_effect(network.spec, options, None)
     other = next(iter(options), None)
     if other is not None:
-        raise UsageError(f"{other} applies to networks in files; {network.spec} is a model name")
-    return network.graph(InputOptions(_shapes_of(input), batch, **length))
+        raise UsageError(f"{other} applies to modules; {network.spec} is a model name")
+    shapes = _shapes_of(input)
+    if agrees:
+        defaults = network.defaults.items()
+        inputs = [Tensor(name, shape, "int64") for name, shape in defaults]
+        check_sizes(inputs, Asked(shapes, batch, **length))
+    return network.graph(InputOptions(shapes, batch, **length))
 
 
 def _inferred(network: str, graph: Graph) -> Shapes:
@@ -283,7 +375,7 @@ def need_operations(found: Report, what: str) -> None:
 
 
 def fit(
-    network: str | Graph,
+    network: str | PathLike[str] | Graph | Report,
     memory_bytes: int,
     *,
     train: str | None = None,
@@ -293,8 +385,8 @@ def fit(
 ) -> Fit:
     """The largest batch whose inference (or training step with optimizer `train`) fits in memory.
 
-    Inference needs the weights, the peak of activations and the key-value cache if there is one.
-    Other options are those of `analyze`.
+    Inference needs the weights, the peak of activations and the key-value cache if there is one. A
+    Report stands for its graph, in-place if it is counted so. Other options are those of `analyze`.
     """
     if count_of(memory_bytes, "memory") < 1:
         raise UsageError(f"memory of {memory_bytes} bytes, expected at least 1")
@@ -303,6 +395,10 @@ def fit(
     if options.get("batch") is not None:
         raise UsageError("batch is what fit finds")
     options.pop("batch", None)
+    if isinstance(network, Report):
+        options = {"in_place": network.memory.in_place, **options}
+        network = network.graph
+    network = fspath(network) if isinstance(network, PathLike) else network
     source: str | Graph | NamedModel = network
     if _is_model(network):
         from layerscope.formats.torch.model_names import find
@@ -310,11 +406,21 @@ def fit(
         source = find(str(network))  # built once, captured for every batch
     elif isinstance(network, str):
         found = _recognised(network)
-        source = network if _binds(network, found) else _load(network, {}, found)
+        if not _binds(network, found):
+            reading = {name: options.pop(name) for name in APPLIES_TO if name in options}
+            source = _load(network, reading, found)
+    if sum(is_given(options.get(name)) for name in ("input", "tokens", "decode", "dims")) > 1:
+        _analyze(source, options)  # raises if they contradict each other
+
+    def analyzed(batch: int) -> Report:
+        try:
+            return _analyze(source, {**options, "batch": batch}, agrees=False)
+        except ShapeError as error:
+            raise _fixed_batch(source, options, error) from None
 
     def needed(batch: int) -> tuple[int, bool]:
         """Bytes of a batch, and whether they are all of them."""
-        report = analyze(source, batch=batch, **options)
+        report = analyzed(batch)
         if train is None:
             totals, bounds = report.totals, report.lower_bounds
             is_all = not {"param_bytes", "peak_activation_bytes"} & {*bounds}
@@ -335,6 +441,20 @@ def fit(
     return Fit(low, needed(low)[0] if low else 0, size, memory_bytes, complete)
 
 
+def _fixed_batch(source: Analyzable, options: Mapping[str, Any], error: ShapeError) -> ShapeError:
+    """The error of a batch that a network does not accept: with a hint, if it accepts its own."""
+    try:
+        own = _analyze(source, options)
+    except LayerscopeError:
+        return error
+    works = "give a network of any batch, such as an ONNX file with a symbolic batch"
+    if own.graph.autograd is not None:
+        works = "pass the model itself, which is captured for every batch"
+    return ShapeError(
+        f"{error}; the batch of {own.name} is fixed at {own.batch}, and --fit tries others: {works}"
+    )
+
+
 MOST_BATCH = 2**40  # ends the search if memory hardly grows with the batch
 
 
@@ -351,42 +471,45 @@ def compare(
 ) -> Comparison:
     """Compare networks with the first one; options are those of `analyze`.
 
-    A Report or a Measurement is compared as it is, and so are files that layerscope wrote, except
-    that `like` applies to these files too. With `measure` the networks are timed on ONNX Runtime,
-    with `on` their time is predicted for that machine. Options for readers of files apply to the
-    files among the networks only; modules take the same `input_size` or `input_data`, or are given
-    as Reports of `analyze`.
+    A Report or a Measurement is compared as it is, and options apply to the other networks. Files
+    that layerscope wrote take `like`, and refuse options that would change them. With `measure` the
+    networks are timed on ONNX Runtime, with `on` their time is predicted for that machine, all in
+    one dtype. Options for readers of files apply to the files of their formats only; modules take
+    the same `input_size` or `input_data`, or are given as Reports of `analyze`.
     """
     from layerscope.report.compare import compare as compared
     from layerscope.report.measurement import Measurement
 
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
-    options = {name: value for name, value in options.items() if value is not None}
-    if all(isinstance(each, (Report, Measurement)) for each in (first, *others)):
+    options = {name: value for name, value in options.items() if is_given(value)}
+    networks = [fspath(each) if isinstance(each, PathLike) else each for each in (first, *others)]
+    if all(isinstance(each, (Report, Measurement)) for each in networks):
         _check_unused(options, "Reports and Measurements are compared as they are")
-    subjects = [_subject(each, options) for each in (first, *others)]
-    _check_reader_options(options, [first, *others])
-    _check_network_options(options, [first, *others])
+    _check_network_options(options, networks)
+    _check_reader_options(options, networks)
+    subjects = [_subject(each, options) for each in networks]
     reports = [report for report, _ in subjects]
     times = [time for _, time in subjects]
+    dtype = _common_dtype(on, options.get("dtype"), networks, subjects)
     for n, report in enumerate(reports):
         if (measure or on is not None) and times[n] is None:
-            network = (first, *others)[n]
-            dtype = None if _is_result(network) else options.get("dtype")
-            times[n] = _time_of(report, network, on, dtype, progress)
+            times[n] = _time_of(report, networks[n], on, dtype, progress)
     return compared(reports, times if any(times) else ())
 
 
-def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, NetworkTime | None]:
+Subject: TypeAlias = "tuple[Report, NetworkTime | None]"
+
+
+def _subject(network: Network, options: dict[str, Any]) -> Subject:
     """The report of a network to compare, and its time if it was measured."""
-    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
     from layerscope.report.compare import NetworkTime
     from layerscope.report.measurement import Measurement
 
     saved = read_result(network) if isinstance(network, str) else None
     if saved is not None:
         report, time = _subject(saved, {})
+        check_unchanged(str(network), report, options, _shapes_of(options.get("input")))
         like = options.get("like", report.convention.name)
         return replace(report, convention=convention(like)), time
     if isinstance(network, Report):
@@ -395,34 +518,66 @@ def _subject(network: Network, options: dict[str, Any]) -> tuple[Report, Network
         return network.report, NetworkTime.of_measurement(network)
     if isinstance(network, (str, Graph)):
         _check_input_option(network, options)
-    is_a_file = isinstance(network, str) and looks_like_a_file(network)
-    if not is_a_file or names_a_model(str(network)):
-        for_files = {*ReadOptions.__struct_fields__} - {"batch"}
-        options = {name: value for name, value in options.items() if name not in for_files}
+    options = {name: value for name, value in options.items() if _applies(network, name)}
     return analyze(network, **options), None
+
+
+def _common_dtype(
+    on: str | None,
+    asked: str | torch.dtype | None,
+    networks: Sequence[Network],
+    subjects: Sequence[Subject],
+) -> str | None:
+    """The dtype that all times of a comparison are predicted in; raises if there are several."""
+    dtype = None if asked is None else dtype_name(asked)
+    if on is None or on == "this":
+        return dtype
+    from layerscope.prediction.other_machines import dtype_on
+
+    found: dict[str, str] = {}  # dtype -> a network that is predicted in it
+    for network, (report, time) in zip(networks, subjects, strict=True):
+        if time is None:
+            name = network if isinstance(network, str) else report.name
+            found.setdefault(dtype_on(on, dtype, report.float_dtype), name)
+    if len(found) > 1:
+        listed = " and ".join(f"{each} for {name}" for each, name in found.items())
+        fixed = {report.float_dtype for network, (report, _) in zip(networks, subjects, strict=True)
+                 if _is_result(network)} or {min(found)}  # fmt: skip
+        works = "write the reports again with one --dtype"
+        if len(fixed) == 1:
+            works = f"give --dtype {min(fixed)}"
+        raise UsageError(
+            f"--on {on}: times would be predicted in {listed}, and a comparison needs one dtype; "
+            f"{works}"
+        )
+    return next(iter(found), None)
 
 
 def _check_unused(options: Mapping[str, Any], why: str) -> None:
     """Raise for an option that would have no effect."""
-    unused = next((name for name, value in options.items() if value is not None), None)
+    unused = next((name for name, value in options.items() if is_given(value)), None)
     if unused is not None:
         raise UsageError(f"{unused} has no effect: {why}")
 
 
-def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
-    """Raise for an option of file readers if there is no file."""
-    from layerscope.formats import ReadOptions, looks_like_a_file, names_a_model
+def _applies(network: Network, name: str) -> bool:
+    """Whether an option of `analyze` applies to a network that is compared."""
+    if name not in APPLIES_TO:
+        return True
+    if not isinstance(network, str) or _is_result(network):
+        return False
+    return applies(network, name, None if _is_model(network) else _recognised(network))
 
-    read = {name for name in options if name in ReadOptions.__struct_fields__ and name != "batch"}
-    files = [
-        each
-        for each in networks
-        if isinstance(each, str) and looks_like_a_file(each) and not names_a_model(each)
-    ]
-    if read and not files:
-        raise UsageError(
-            f"{sorted(read)[0]} applies to networks in files, and none of these is a file"
-        )
+
+def _check_reader_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
+    """Raise for an option of file readers that applies to none of the networks."""
+    for name in APPLIES_TO:
+        if name in options and not any(_applies(each, name) for each in networks):
+            formats = " or ".join(formats_of(name))
+            raise UsageError(
+                f"{name} has no effect: it applies to files of the format {formats}, and none of "
+                "the networks is one"
+            )
 
 
 def _check_network_options(options: dict[str, Any], networks: Sequence[Network]) -> None:
@@ -541,20 +696,21 @@ def explain(
     if isinstance(network, Report):
         _check_unused(options, "a Report is explained as it is")
     first = network if isinstance(network, Report) else analyze(network, **options)
-    found = explained(replace(first, convention=convention("exact")), tuple(counters))
+    names = tuple(dict.fromkeys(counters))
+    found = explained(replace(first, convention=convention("exact")), names)
 
     def again(shape: Shape) -> Report:
         if isinstance(network, Report):
             return analyze(network.graph, input=shape)
         others = {name: value for name, value in options.items() if name not in INPUT_OPTIONS}
-        return analyze(network, input=shape, **others)
+        return _analyze(network, {**others, "input": shape}, agrees=False)
 
     answer = None if wanted is None else find(found, wanted, again)
     return replace(found, answer=answer)
 
 
 def measure(
-    network: str | Graph,
+    network: str | Graph | Report,
     *,
     engine: str = "onnxruntime",
     threads: int | None = None,
@@ -567,7 +723,8 @@ def measure(
     """Time the layers of a network on an engine (`all`: on every installed one).
 
     `fusion` is on, off or both; `power` is in watts and gives the energy of a run. Other options
-    are those of `analyze`. A run that ends early is returned with `complete` false.
+    are those of `analyze`; a Report takes none. A run that ends early is returned with `complete`
+    false.
     """
     from layerscope.engines.measuring import MeasureRequest
 
@@ -576,7 +733,7 @@ def measure(
 
 
 def measure_with_report(
-    network: str | Graph,
+    network: str | Graph | Report,
     request: MeasureRequest,
     progress: Progress | None = None,
     **options: Any,
@@ -589,7 +746,7 @@ def measure_with_report(
     started = monotonic()
     if progress is not None:
         progress("read the network", 0, 1)
-    report = analyze(network, **options)
+    report = _exact_report(network, options, "measured")
     source = NetworkSource(path, monotonic() - started)
     need_operations(report, "measure")
     return report, measure_report(report, request, source, progress)
@@ -597,12 +754,24 @@ def measure_with_report(
 
 def _is_onnx(network: str) -> bool:
     """Whether a network is an ONNX file, by its bytes: the engine then runs that file."""
-    found = None if _is_model(network) else _recognised(network)
+    return not _is_model(network) and _has_onnx_format(_recognised(network))
+
+
+def _has_onnx_format(found: Recognised | None) -> bool:
+    """Whether a file has been recognised as an ONNX model."""
     return found is not None and found.format is not None and found.format.name == "onnx"
 
 
+def _exact_report(network: Analyzable | Report, options: Mapping[str, Any], what: str) -> Report:
+    """The exact report of a network; a Report is used as it is, and takes no options."""
+    if not isinstance(network, Report):
+        return analyze(network, **options)
+    _check_unused(options, f"a Report is {what} as it is")
+    return replace(network, convention=convention("exact"))
+
+
 def predict(
-    network: str | Graph,
+    network: str | Graph | Report,
     *,
     on: str | None = None,
     threads: int | None = None,
@@ -613,7 +782,7 @@ def predict(
 
     This machine must have been calibrated (`layerscope machine --calibrate`). `dtype` is that of
     the matrix products: one of the data sheet, or of the calibration. Other options are those of
-    `analyze`.
+    `analyze`; a Report takes none of these.
     """
     dtype = None if dtype is None else dtype_name(dtype)
     if on is None or on == "this":
@@ -621,7 +790,8 @@ def predict(
         from layerscope.prediction.this_machine import check_dtype, predict_here
 
         check_dtype(dtype)
-        found = analyze(network, dtype=dtype, **options)
+        own = _exact_report(network, options, "predicted")
+        found = own if dtype in (None, own.float_dtype) else _in_dtype(own, dtype)
         need_operations(found, "predict")
         check_dtype(found.float_dtype)
         return predict_here(found, "onnxruntime", threads_of(threads))
@@ -631,10 +801,15 @@ def predict(
     if threads is not None:
         raise UsageError(f"--threads applies to this machine, not to {on}")
     dtype_on(on, dtype, "fp32")  # raises before the network is read
-    found = analyze(network, **options)
+    found = _exact_report(network, options, "predicted")
     need_operations(found, "predict")
     dtype = dtype_on(on, dtype, found.float_dtype)
     stored = STORED_AS.get(dtype, dtype)
     if stored != found.float_dtype:
-        found = analyze(found.graph, dtype=stored, in_place=options.get("in_place", False))
+        found = _in_dtype(found, stored)
     return predict_on(found, on, dtype)
+
+
+def _in_dtype(report: Report, dtype: str) -> Report:
+    """The report of the same network in another dtype."""
+    return analyze(report.graph, dtype=dtype, in_place=report.memory.in_place)

@@ -34,7 +34,8 @@ def visible(text: str, keep: str = "") -> str:
     """Text with every non-printable character escaped by its number."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else _code(c) for c in text)
+    codes = {ord(c): _code(c) for c in set(text) if not c.isprintable() and c not in keep}
+    return text.translate(codes) if codes else text
 
 
 def _code(char: str) -> str:
@@ -124,7 +125,8 @@ def _json_escaped(text: str) -> str:
     """JSON with non-printable characters, which are in strings only, escaped."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(c if c == "\n" or c.isprintable() else _json_code(c) for c in text)
+    codes = {ord(c): _json_code(c) for c in set(text) if not c.isprintable() and c != "\n"}
+    return text.translate(codes) if codes else text
 
 
 def _json_code(char: str) -> str:

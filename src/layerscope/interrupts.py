@@ -112,6 +112,7 @@ def handlers() -> Iterator[None]:
         clean()
         for number, handler in before.items():
             signal.signal(number, handler)
+        _State.pending = False  # what is called later in this process is not interrupted by it
 
 
 @contextmanager

@@ -245,6 +245,14 @@ def test_what_c_code_swallows_is_raised_again() -> None:
         assert interrupts.received() == 143
 
 
+def test_an_interrupt_ends_with_its_command() -> None:
+    with interrupts.handlers(), pytest.raises(KeyboardInterrupt):
+        send(signal.SIGINT)
+    interrupts.check()
+    with interrupts.deferred():
+        pass
+
+
 def test_steps_that_belong_together_are_not_cut() -> None:
     done = []
 

@@ -315,6 +315,9 @@ def _memory_results(
 def _check_options(form: str, options: ShowOptions) -> None:
     """Raise for an option that the form would silently ignore."""
     values: Mapping[str, object] = options
+    if options["everything"] and (form in NOTATIONS or options["total"]):
+        what = "--total" if options["total"] else f"--as {form}"
+        raise UsageError(f"--all cannot be combined with {what}")
     chosen = [name for name in VIEW_OPTIONS if values[name] is not None]
     if chosen and (form in NOTATIONS or form == "json" or options["total"]):
         what = "--total" if options["total"] else f"--as {form}"

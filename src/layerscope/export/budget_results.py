@@ -88,13 +88,24 @@ def write_junit(results: BudgetResults) -> str:
         bad = sum("<failure" in case for case in cases)
         suites.append(
             f'  <testsuite name="{name}" tests="{len(cases)}" failures="{bad}" errors="0" '
-            f'skipped="0">\n{"".join(cases)}  </testsuite>\n'
+            f'skipped="0">\n{_time_source(verdict)}{"".join(cases)}  </testsuite>\n'
         )
         tests, failures = tests + len(cases), failures + bad
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<testsuites name="layerscope check" tests="{tests}" failures="{failures}" errors="0">\n'
         f"{''.join(suites)}</testsuites>\n"
+    )
+
+
+def _time_source(verdict: Verdict) -> str:
+    """Where the time of a network is from, as a property of its test suite."""
+    if verdict.time is None:
+        return ""
+    return (
+        "    <properties>\n"
+        f'      <property name="time source" value="{html(verdict.time.source)}"/>\n'
+        "    </properties>\n"
     )
 
 

@@ -12,7 +12,7 @@ from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.export.run_lines import time_text
 from layerscope.graph.names import shape_text
-from layerscope.report.columns import field_text
+from layerscope.report.columns import field_area, field_text
 from layerscope.report.compare import Change, ComparedTotal, Comparison, NetworkTime, Pair
 from layerscope.report.differences import DifferenceLine, folded, listed
 from layerscope.report.numbers import (
@@ -48,7 +48,8 @@ class Shown(Struct, frozen=True):
     short: str
     value: int | float | str | None
     ratio: Fraction | float | None = None  # to the first network
-    is_bound: bool = False
+    is_bound: bool = False  # the ratio is unknown, as one of its figures is a lower bound
+    sort_key: tuple[float | Fraction, ...] = ()  # (): unknown
     ratio_sign: str = ""  # `~` if one of the two is an estimate
 
 
@@ -205,7 +206,7 @@ def _chosen(
         return [*default, *(["time"] if any(comparison.times) else [])]
     for name in columns:
         _check_column(comparison, name, figures)
-    return columns
+    return list(dict.fromkeys(columns))
 
 
 def _check_column(comparison: Comparison, name: str, figures: dict[str, ComparedTotal]) -> None:
@@ -221,10 +222,9 @@ def _check_column(comparison: Comparison, name: str, figures: dict[str, Compared
         raise UsageError(f"the column counted: the convention {convention} counts no operations")
 
 
-def _largest_first(shown: Shown) -> tuple[bool, float]:
-    """The key of a row; unknown values last."""
-    value = shown.value
-    return not isinstance(value, (int, float)), -value if isinstance(value, (int, float)) else 0.0
+def _largest_first(shown: Shown) -> tuple[bool, tuple[float | Fraction, ...]]:
+    """The key of a row; a lower bound before an equal value, unknown values last."""
+    return not shown.sort_key, tuple(-part for part in shown.sort_key)
 
 
 def _has_ratios(name: str) -> bool:
@@ -255,14 +255,15 @@ def _column(comparison: Comparison, name: str, figures: dict[str, ComparedTotal]
         stored: int | str = marked(str(value), sign) if sign else value
         doubtful = bound or figure.bounds[0]
         about = ABOUT if ABOUT in sign + figure.sign(0) else ""
-        found.append(Shown(exact, short, stored, figure.ratios[n], doubtful, about))
+        key = (value, bound)
+        found.append(Shown(exact, short, stored, figure.ratios[n], doubtful, key, about))
     return found
 
 
 def _field(report: Report) -> Shown:
     fields = [layer.field for layer in report.layers if layer.field is not None]
     text = field_text(fields[-1]) if fields else "?"
-    return Shown(text, text, None)
+    return Shown(text, text, None, sort_key=field_area(fields[-1]) if fields else ())
 
 
 def _times(comparison: Comparison) -> list[Shown]:
@@ -276,7 +277,8 @@ def _times(comparison: Comparison) -> list[Shown]:
         doubtful = first is None or first.is_lower_bound or time.is_lower_bound
         ratio = None if doubtful or first is None else time.total_s / first.total_s
         value: float | str = f"≥{time.total_s}" if time.is_lower_bound else time.total_s
-        found.append(Shown(text, text, value, ratio, doubtful))
+        key = (time.total_s, time.is_lower_bound)
+        found.append(Shown(text, text, value, ratio, doubtful, key))
     return found
 
 

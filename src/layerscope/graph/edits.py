@@ -30,6 +30,8 @@ def bind(
         raise UsageError(f"batch {batch}, expected at least 1")
     given = dict(shapes or {})
     names = [tensor.name for tensor in graph.inputs]
+    if given and not names:
+        raise UsageError(f"input has no effect: {graph.name} has no inputs")
     if "" in given:  # a shape without a name is that of the first input
         given[names[0]] = given.pop("")
     for name in given:
@@ -66,6 +68,9 @@ def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | 
         if min(shape, default=0) < 1:
             text = "x".join(map(str, shape))
             raise UsageError(f"input {tensor.name}: {text}, expected every size to be at least 1")
+        if declared == () and shape:
+            text = "x".join(map(str, shape))
+            raise UsageError(f"input {text} has no effect: {tensor.name} is a scalar")
         if declared is None and len(shape) == 3:  # an image, and the file declares no shape
             shape = (1, *shape)
         if declared is not None and len(shape) == len(declared) - 1:

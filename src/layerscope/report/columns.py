@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from math import prod
 from typing import Literal
 
 from msgspec import Struct
@@ -94,6 +95,20 @@ def field_text(field: Field, which: str = "size") -> str:
     parts = ["-" if part is None else str(decimal(part)) for part in getattr(field, which)]
     text = parts[0] if len(set(parts)) == 1 else "x".join(parts)
     return text if field.aligned or which != "size" else f"{text} misaligned"
+
+
+def field_area(field: Field | None, which: str = "size") -> tuple[Fraction, ...]:
+    """A sort key of receptive fields: axes that see everything, and the product of the others.
+
+    It is () for a field without a size.
+    """
+    parts = [] if field is None else [part for part in getattr(field, which) if part is not None]
+    sizes = [Fraction(part) for part in parts if not isinstance(part, str)]
+    return (Fraction(len(parts) - len(sizes)), prod(sizes, start=Fraction(1))) if parts else ()
+
+
+def _field_of(row: TableRow) -> Field | None:
+    return row.layer.field if row.layer else None
 
 
 def _field(which: str) -> Callable[[TableRow, Report], str | None]:
@@ -243,6 +258,7 @@ COLUMNS = {
     )
 }  # fmt: skip
 
+FIELD_PARTS = {"field": "size", "field_stride": "stride"}  # columns sorted by their numbers
 ALIASES = {"ratio": "params%"}  # other names of columns
 SHOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
 OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arrays
@@ -255,16 +271,17 @@ SHARES = {
 
 
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
-    """The columns of these names, in this order."""
-    chosen = []
+    """The columns of these names, in this order, each once."""
+    chosen: dict[str, Column] = {}
     choices = (*COLUMNS, *ALIASES)
     for name in names:
         if name not in choices:
             raise UnknownName("column", name, choices, f"; known: {', '.join(choices)}")
-        chosen.append(COLUMNS[ALIASES.get(name, name)])
+        found = COLUMNS[ALIASES.get(name, name)]
+        chosen[found.name] = found
     if not chosen:
         raise UsageError(f"no columns chosen; known: {', '.join(choices)}")
-    return tuple(chosen)
+    return tuple(chosen.values())
 
 
 def of_convention(names: Iterable[str], report: Report) -> tuple[str, ...]:
@@ -298,7 +315,8 @@ def cell(column: Column, row: TableRow, report: Report) -> CellValue:
     unknown = row.unknown
     if unknown and of_arrays:
         unknown = not _has_params(row, report)
-    if unknown and (row.layer is not None or column.kind == "ratio"):
+    is_share = column.kind == "percent" and row.kind != "total"
+    if unknown and (row.layer is not None or column.kind == "ratio" or is_share):
         return UNKNOWN
     value = column.value(row, report)
     if value is None or isinstance(value, str):
@@ -314,14 +332,13 @@ def cell(column: Column, row: TableRow, report: Report) -> CellValue:
 
 
 def _marked_share(share: Fraction, name: str, row: TableRow, report: Report) -> CellValue:
-    """A share of a total: an upper bound if the total is a lower bound, unknown if both are."""
+    """A share of a total: an upper bound if the total is a lower bound."""
     total = SHARES[name]
     if row.kind == "total" or not share:
         return share
-    bound = total in report.lower_bounds
-    if bound and row.unknown and not (total == "params" and _has_params(row, report)):
-        return UNKNOWN
-    sign = (AT_MOST if bound else "") + (ABOUT if total in report.estimates else "")
+    sign = (AT_MOST if total in report.lower_bounds else "") + (
+        ABOUT if total in report.estimates else ""
+    )
     return RATIOS[sign](share) if sign else share
 
 
@@ -346,13 +363,19 @@ def _is_about(column: Column, row: TableRow, report: Report) -> bool:
 
 
 def sort_rows(rows: list[TableRow], name: str, report: Report) -> list[TableRow]:
-    """Rows sorted by one column: figures largest first, text alphabetically; unknown ones last."""
+    """Rows sorted by one column: figures largest first, text alphabetically; unknown ones last.
+
+    A lower bound stands before an equal figure. Receptive fields are sorted by their area.
+    """
     column = choose((name,))[0]
     figures = [(cell(column, row, report), row) for row in rows]
     sortable = [(value, row) for value, row in figures if value not in (None, "?")]
     rest = [row for value, row in figures if value in (None, "?")]
-    if column.kind == "text":
+    if column.name in FIELD_PARTS:
+        which = FIELD_PARTS[column.name]
+        sortable.sort(key=lambda item: field_area(_field_of(item[1]), which), reverse=True)
+    elif column.kind == "text":
         sortable.sort(key=lambda item: str(item[0]))
     else:
-        sortable.sort(key=lambda item: item[0], reverse=True)
+        sortable.sort(key=lambda item: (item[0], isinstance(item[0], AtLeast)), reverse=True)
     return [row for _, row in sortable] + rest

@@ -40,6 +40,12 @@ class TimedRow(Struct, frozen=True):
     is_complete: bool = True  # False: the figures lack an unknown layer
 
     @property
+    def lacks_roof(self) -> bool:
+        """Whether a layer has a roof that is unknown: no machine, time or figures for it."""
+        does_work = self.flops > 0 or self.moved_bytes > 0 or not self.is_complete
+        return self.roof is None and self.row.kind == "layer" and does_work
+
+    @property
     def moved_bytes(self) -> int:
         """Bytes read and written, without tensors inside a fused row."""
         return self.read_bytes + self.write_bytes
