@@ -78,7 +78,7 @@ class Summary(Report, frozen=True, dict=True):
 
     @property
     def total_param_bytes(self) -> int:
-        """Bytes of the parameters and buffers that the forward uses."""
+        """Bytes of all parameters, and of the buffers that the forward uses."""
         return self.totals.param_bytes
 
 

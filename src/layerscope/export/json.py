@@ -129,7 +129,7 @@ class PeakJson(Struct):
     complete: bool
 
 
-class TotalsJson(Struct):
+class TotalsJson(Struct, omit_defaults=True):
     """Sums over all layers; those named in lower_bounds lack unknown layers (see coverage).
 
     macs, flops and ops are exact under every convention; convention_ops is the convention's figure.
@@ -153,6 +153,8 @@ class TotalsJson(Struct):
     macs_by_dtype: dict[str, int]  # dtype of the weights, else of the first input
     complete: bool
     lower_bounds: list[str]  # names of totals that are lower bounds
+    unused_params: int = 0  # of params, those that no layer uses; left out if 0
+    estimates: list[str] = []  # names of totals that are estimates; left out if there are none
 
 
 class CoverageJson(Struct):
@@ -281,7 +283,7 @@ def document(
             memory.peak_bytes,
             [AliveJson(name, size) for name, size in memory.peak_alive],
             memory.in_place,
-            memory.complete,
+            "peak_activation_bytes" not in report.lower_bounds,
         ),
         layers=[_layer(layer, report) for layer in report.layers],
         stamp=_stamp(report) if stamp else None,
@@ -418,6 +420,8 @@ def _totals(report: Report) -> TotalsJson:
         macs_by_dtype=report.macs_by_dtype,
         complete=not report.coverage.unknown,
         lower_bounds=list(report.lower_bounds),
+        unused_params=report.unused_params,
+        estimates=list(report.estimates),
     )
 
 

@@ -43,9 +43,11 @@ def bind(
     new_dtype = dtype or graph.dtype
     nodes = graph.nodes if dtype is None else tuple(_typed(node, dtype) for node in graph.nodes)
     params = graph.params if dtype is None else _cast_params(graph.params, dtype)
-    if (inputs, new_dtype, nodes, params) == (graph.inputs, graph.dtype, graph.nodes, graph.params):
+    unused = graph.unused if dtype is None else _cast_params(graph.unused, dtype)
+    old = (graph.inputs, graph.dtype, graph.nodes, graph.params, graph.unused)
+    if (inputs, new_dtype, nodes, params, unused) == old:
         return graph
-    return replace(graph, inputs=inputs, dtype=new_dtype, nodes=nodes, params=params)
+    return replace(graph, inputs=inputs, dtype=new_dtype, nodes=nodes, params=params, unused=unused)
 
 
 def _typed(node: Node, dtype: str) -> Node:

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.report.compare import NetworkTime
+from layerscope.report.numbers import AT_LEAST
 from layerscope.report.quantities import (
     Unit,
     count_of,
@@ -21,6 +22,7 @@ from layerscope.report.quantities import (
     within,
 )
 from layerscope.report.results import TableResult
+from layerscope.report.tree import UNUSED
 from layerscope.report.types import Report, Totals
 
 T = TypeVar("T")
@@ -129,6 +131,12 @@ class Verdict(Struct, frozen=True):
         if check.figure.unit == "seconds":
             return self.time is not None and self.time.is_lower_bound
         return check.figure.sum in self.report.lower_bounds
+
+    def sign(self, check: Check) -> str:
+        """The sign of the figure found: `≥` for a lower bound, `~` for an estimate."""
+        if check.figure.unit == "seconds":
+            return AT_LEAST if self.is_bound(check) else ""
+        return self.report.sign(check.figure.sum)
 
 
 class BudgetResults(TableResult, frozen=True):
@@ -268,5 +276,7 @@ def _most(
     else:
         share = attrgetter(figure.of_layer)
         holders = [(layer.name, share(layer) or 0) for layer in report.layers]
+        unused = {"params": report.unused_params, "param_bytes": report.unused_bytes}
+        holders.append((UNUSED, unused.get(figure.sum, 0)))
     holders.sort(key=lambda holder: -holder[1])
     return tuple(holder for holder in holders[:MOST] if holder[1])

@@ -93,7 +93,9 @@ def timed(
     roofline = None
     if machine is not None:
         threads = threads_of(run, machine)
-        roofline = Roofline(machine, threads, report.float_dtype, report.totals.param_bytes)
+        roofline = Roofline(
+            machine, threads, report.float_dtype, report.totals.param_bytes - report.unused_bytes
+        )
     found = []
     elapsed, unknown = 0.0, False
     for row in rows:
