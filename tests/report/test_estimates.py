@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import layerscope
 from layerscope import Builder, Graph, Report
-from layerscope.api import check
+from layerscope.api.checking import check
 from layerscope.escaping import markdown
 from layerscope.export.footer import facts
 from layerscope.export.text import total_line

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import layerscope
 from layerscope import Builder, Graph, Report
-from layerscope.api import check
+from layerscope.api.checking import check
 from layerscope.conventions import CONVENTIONS, convention
 from layerscope.export.json import read_file
 from layerscope.graph.types import Param
