@@ -14,7 +14,7 @@ import layerscope
 from layerscope import Builder, Graph, Report
 from layerscope.api.checking import check
 from layerscope.conventions import CONVENTIONS, convention
-from layerscope.export.json import read_file
+from layerscope.export.report_file import read_file
 from layerscope.graph.types import Param
 from layerscope.report.budgets import Budget
 from layerscope.report.columns import COLUMNS

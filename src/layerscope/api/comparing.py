@@ -169,7 +169,7 @@ def read_result(path: str) -> Report | Measurement | None:
 
         return read_file(path)
     if kind == "report":
-        from layerscope.export.json import read_file as read_report
+        from layerscope.export.report_file import read_file as read_report
 
         return read_report(path)
     return None

@@ -244,7 +244,7 @@ def command(
 def _read_report(path: str, options: ShowOptions, counted: ReportOptions) -> Report:
     """The report in a file; options that would count another network are refused."""
     from layerscope.conventions import convention
-    from layerscope.export.json import read_file
+    from layerscope.export.report_file import read_file
 
     values: Mapping[str, object] = options
     for name in ("inputs", "batch", "dtype", "tokens", "decode", "phase", "proposals", "weights",
