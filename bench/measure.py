@@ -13,7 +13,7 @@ from math import inf
 from statistics import median
 
 import layerscope
-from layerscope.api import measure
+from layerscope.api.timing import measure
 from layerscope.engines.machine import cached_machine, measure_machine
 from layerscope.report.measurement import Run, total_s
 from layerscope.report.timed import threads_of

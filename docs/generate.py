@@ -72,12 +72,14 @@ EXPLAINED = {
     "params": (
         "bn1",
         "Number of learnable parameters. A parameter that several layers share is counted once, "
-        "at its first use.",
+        "at its first use. Parameters that no layer uses are in the row `unused parameters` and in "
+        "the total.",
     ),
     "params%": (
         "fc",
         "Share of the layer in the parameters of the network, in percent. Below a tenth of a "
-        "percent it is `<0.1`. `ratio` is another name of this column.",
+        "percent it is `<0.1`; of a lower bound it is at most that, `≤8.0`. `ratio` is another "
+        "name of this column.",
     ),
     "buffers": (
         "bn1",
@@ -207,7 +209,8 @@ EXPLAINED = {
     ),
     "status": (
         "conv1",
-        "How the figures were found: exact, estimate, lower bound (of a sum) or unknown. "
+        "How the figures were found: exact, estimate (`~` before its figures), lower bound (of a "
+        "sum, `≥`) or unknown (`?`). "
         "`--strict` fails on unknown.",
     ),
     "note": (
@@ -297,6 +300,19 @@ A sum without the figures of an unknown layer is a lower bound: `≥432` in text
 HTML and csv. JSON lists such totals in `totals.lower_bounds`; figures of unknown layers are null.
 The total of parameters is exact if all arrays have shapes, as in a state dict, even if operations
 are unknown. Intensity and ratios of lower bounds are `?`, in JSON null.
+
+| sign | meaning | in JSON |
+| --- | --- | --- |
+| `?` | unknown, or a sum of which no part is known | null; a sum is 0, in `totals.lower_bounds` |
+| `≥432` | a sum that lacks figures of unknown layers | listed in `totals.lower_bounds` |
+| `≤12.3` | a share of a lower bound | not stored; in `explain` `"upper_bound": true` |
+| `~432` | an estimate, or a sum with one | `status` of the layer; listed in `totals.estimates` |
+
+The column `note` says why a figure is an estimate. Signs combine: `≥~432` is a sum with an
+estimate and an unknown part. Notations of other programs print `432 + ?` (Boda `432+?`) instead of
+`≥432`, and `NaN` where MatConvNet does. `memory.complete` in JSON is false if the peak is a lower
+bound. `profile()` and `FlopCountAnalysis` return plain numbers: they warn of unknown operators by
+name, and `unsupported_ops_warnings(False)` turns that off.
 
 Stamp, coverage and notes are under the table; in csv, LaTeX, dot, Timeloop and ZigZag as comments.
 `pandas.read_csv(path, comment="#")` skips them; `--no-stamp` leaves them out.

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
-    from layerscope.api import analyze, compare, fit, load, measure, predict
+    from layerscope.api.comparing import compare
+    from layerscope.api.fitting import fit
+    from layerscope.api.networks import analyze, load
+    from layerscope.api.timing import measure, predict
     from layerscope.builder import Builder
     from layerscope.dropins import FlopCountAnalysis, profile, summary
     from layerscope.errors import LayerscopeError
@@ -22,13 +25,13 @@ if TYPE_CHECKING:
 
 # Imported on first use: `layerscope --help` needs none of them.
 PUBLIC = {
-    "analyze": "layerscope.api",
-    "compare": "layerscope.api",
-    "explain": "layerscope.api",
-    "fit": "layerscope.api",
-    "load": "layerscope.api",
-    "measure": "layerscope.api",
-    "predict": "layerscope.api",
+    "analyze": "layerscope.api.networks",
+    "compare": "layerscope.api.comparing",
+    "explain": "layerscope.api.explaining",
+    "fit": "layerscope.api.fitting",
+    "load": "layerscope.api.networks",
+    "measure": "layerscope.api.timing",
+    "predict": "layerscope.api.timing",
     "Builder": "layerscope.builder",
     "profile": "layerscope.dropins",
     "summary": "layerscope.dropins",

@@ -20,7 +20,7 @@ MARKDOWN = str.maketrans({sign: "\\" + sign for sign in "\\|*_`<>[]&$"})
 LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "×": r"$\times$", "<": r"$<$", ">": r"$>$", "≥": r"$\geq$",
+    "×": r"$\times$", "<": r"$<$", ">": r"$>$", "≥": r"$\geq$", "≤": r"$\leq$",
 })  # fmt: skip
 # A record label of Graphviz: fields are split at bars and braces before entities are decoded.
 RECORD = str.maketrans({
@@ -89,7 +89,7 @@ def csv_cell(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, Fraction):
-        return f"{float(value):.6g}"
+        return f"{getattr(value, 'sign', '')}{float(value):.6g}"
     if isinstance(value, (int, float)):
         return value
     text = str(value)

@@ -42,7 +42,7 @@ def layerscope_budget(request: pytest.FixtureRequest) -> Callable[..., Report]:
         **options: Any,
     ) -> Report:
         __tracebackhide__ = True
-        from layerscope.api import check as judged
+        from layerscope.api.checking import check as judged
         from layerscope.errors import UsageError
         from layerscope.export.budget_results import sentences
 

@@ -89,7 +89,7 @@ def test_input_batch_and_dtype(capsys: Captured) -> None:
     assert "input x 4x3x224x224 · batch 4" in stamp("--batch", "4").replace("data", "x")
     assert "2x3x256x256" in stamp("--input", "2x3x256x256")
     assert "1x3x256x256" in stamp("--input", "3x256x256")
-    assert "8x3x256x256" in stamp("--input", "2x3x256x256", "--batch", "8")
+    assert "8x3x256x256" in stamp("--input", "3x256x256", "--batch", "8")
     assert "fp16" in stamp("--dtype", "fp16")
 
 
@@ -174,6 +174,8 @@ def test_unknown_names_offer_the_nearest(capsys: Captured) -> None:
         ),
         (["vgg16", "--as", "boda", "--depth", "1"], 2, "--depth cannot be combined with --as boda"),
         (["vgg16", "--as", "csv", "--total"], 2, "--total cannot be combined with --as csv"),
+        (["vgg16", "--all", "--total"], 2, "--all cannot be combined with --total"),
+        (["vgg16", "--all", "--as", "boda"], 2, "--all cannot be combined with --as boda"),
         (
             ["vgg16", "--parts", "layers"],
             2,

@@ -69,7 +69,7 @@ def test_whatever_is_raised_is_one_line(
     def fails(*args: Any, **options: Any) -> None:
         raise error
 
-    monkeypatch.setattr("layerscope.api.analyze", fails)
+    monkeypatch.setattr("layerscope.api.networks.analyze", fails)
     assert run(["show", "vgg16", *debug]) == code
     out, err = capsys.readouterr()
     assert out == ""

@@ -328,3 +328,25 @@ def test_rates_of_unknown_layers_are_unknown(
         [whole] = [line for line in lines if "end to end" in line and "4.00 ms" in line]
         assert (whole.count("≥"), whole.count("?")) == (2, 1)
     assert "no matrix products" not in text
+
+
+@pytest.mark.parametrize("machine", [None, MACHINE])
+def test_an_unknown_roof_is_unknown_in_every_form(
+    machine: Machine | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Captured
+) -> None:
+    """A layer without a machine or a time has an unknown roof; what does no work has none."""
+    monkeypatch.setattr("layerscope.engines.machine.cached_machine", lambda: machine)
+    file = tmp_path / "seconds.csv"
+    file.write_text("layer,seconds\nC1,4e-4\nflatten,1e-6\nelsewhere,3e-4\n")
+    text = shown(capsys, "--times", str(file), "--as", "csv", "--no-stamp")
+    roofs = {row["layer"]: row["roof"] for row in csv.DictReader(io.StringIO(text))}
+    assert (roofs["flatten"], roofs["elsewhere"]) == ("", "")
+    assert roofs["tanh1"] == "?"
+    assert (roofs["C1"] == "?") is (machine is None)
+    marked = shown(capsys, "--times", str(file), "--as", "markdown", "--no-stamp")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in marked.splitlines()]
+    in_markdown = {row[0]: row[-2] for row in cells if row and row[0] in roofs}
+    assert in_markdown == roofs
+    document = json.loads(shown(capsys, "--times", str(file), "--as", "json"))
+    nulls = {layer["name"] for layer in document["layers"] if layer["roof"] is None}
+    assert nulls >= {name for name, roof in roofs.items() if roof == "?"}

@@ -41,7 +41,7 @@ class Expected(NamedTuple):
 # documents of MatConvNet, Netscope and CS231n. No other prints any: ours stay, without the
 # input.
 EXPECTED = {
-    "exact": Expected(USED, 2 * MACS + BIASES + RELU, 2 * MACS + BIASES + RELU, WRITTEN),
+    "exact": Expected(USED + UNUSED, 2 * MACS + BIASES + RELU, 2 * MACS + BIASES + RELU, WRITTEN),
     "matconvnet": Expected(USED, None, 2 * MACS + BIASES + RELU, WRITTEN + INPUT),
     "netscope": Expected(USED, MACS, 2 * MACS + RELU, WRITTEN + INPUT),
     "cs231n": Expected(USED - HIDDEN - OUT, None, 2 * MACS + BIASES + RELU, WRITTEN - RELU + INPUT),

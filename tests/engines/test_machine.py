@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from layerscope.api import analyze
+from layerscope.api.networks import analyze
 from layerscope.cli import run as command
 from layerscope.engines import machine as engine
 from layerscope.engines import measuring

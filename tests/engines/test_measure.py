@@ -14,7 +14,8 @@ import pytest
 import layerscope
 from layerscope.analysis.costs import costs
 from layerscope.analysis.shapes import infer
-from layerscope.api import _is_onnx, analyze, measure
+from layerscope.api.networks import analyze
+from layerscope.api.timing import is_onnx, measure
 from layerscope.cli import run as command
 from layerscope.engines import onnxruntime as engine
 from layerscope.engines.attribution import attribute_times
@@ -404,9 +405,9 @@ def test_an_onnx_file_is_measured_itself_whatever_its_suffix(name: str, tmp_path
     path = tmp_path / name
     assert command(["export", "lenet5", "--to", "onnx", "-o", str(tmp_path / "net.onnx")]) == 0
     path.write_bytes((tmp_path / "net.onnx").read_bytes())
-    assert _is_onnx(str(path))
+    assert is_onnx(str(path))
     assert measure(str(path), threads=1, runs=1).runs[0].rows
-    assert not _is_onnx("lenet5")
+    assert not is_onnx("lenet5")
 
 
 def test_csv_has_no_zero_where_the_table_is_blank() -> None:

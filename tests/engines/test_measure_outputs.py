@@ -9,7 +9,7 @@ from typing import Any
 import numpy  # noqa: TID251
 import pytest
 
-from layerscope.api import measure
+from layerscope.api.timing import measure
 from layerscope.engines import measuring
 from layerscope.engines.measuring import difference
 from layerscope.report.measurement import LayerTime, MemoryUse, Run, Timing

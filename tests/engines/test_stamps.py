@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from layerscope import Builder
-from layerscope.api import analyze
+from layerscope.api.networks import analyze
 from layerscope.engines import onnxruntime as engine
 from layerscope.engines import onnxruntime_c_api as library
 from layerscope.engines import onnxruntime_sessions as sessions

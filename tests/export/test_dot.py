@@ -125,7 +125,7 @@ def test_unknown_figures_are_bounds() -> None:
         (x,) = b.add_node("mystery", (b.input("data", (1, 8)),), name="a")
         b.add_node("mystery", (x,), name="b")
     text = write(analyze(b.build()), 1)
-    assert "≥0 params · ≥0 MACs" in text  # never a silent zero
+    assert "? params · ? MACs" in text  # never a silent zero
 
 
 def test_a_scope_with_one_layer_stays_as_it_is() -> None:

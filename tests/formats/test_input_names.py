@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from layerscope import analyze, compare, explain, fit, load, predict
-from layerscope.api import INPUT_NAMES
+from layerscope.api.networks import INPUT_NAMES
 from layerscope.errors import UsageError
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

@@ -21,11 +21,10 @@ from typing import Any
 
 import msgspec
 
-from layerscope.api import analyze, load
+from layerscope.api.networks import analyze, load
 from layerscope.cli.network import parse_dims
 from layerscope.errors import LayerscopeError
-from layerscope.export import json as report_json
-from layerscope.export import run_json
+from layerscope.export import report_file, run_json
 from layerscope.formats import DEFAULTS, ReadOptions, documents, matconvnet
 from layerscope.formats import onnx as onnx_format
 from layerscope.formats.caffe import caffemodel, prototxt
@@ -126,9 +125,9 @@ def fuzz_run_json(data: bytes) -> None:
 
     def read(path: str) -> None:
         if documents.kind_of(path, data[:4096]) == "report":
-            report = report_json.read_file(path)
+            report = report_file.read_file(path)
             with run_json.reading(path):
-                document = json.loads(report_json.write(report))
+                document = json.loads(report.to_json())
             assert document["totals"]["params"] == report.totals.params, "written otherwise"
             return
         found = run_json.read_file(path)

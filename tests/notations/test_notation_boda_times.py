@@ -283,7 +283,7 @@ def test_gradients_of_unknown_layers_are_marked() -> None:
         "after FWD ? ?  --- BACK_GRAD ?  --- BACK_DIFF ?  FWD_AI ?  MxNxK=?  BACKWARD_BYTES ?",
         "after_bck BCK ? ?  BCK_AI ?  fg-MxNxK=?  ig-MxNxK=?",
     ]
-    assert text.endswith("--- FWD+BCK TOTALS ---\n0F+?\n0B+? AI=?F/B\n")
+    assert text.endswith("--- FWD+BCK TOTALS ---\n?F\n?B AI=?F/B\n")
 
 
 def test_backward_is_a_part_to_choose() -> None:
@@ -291,3 +291,34 @@ def test_backward_is_a_part_to_choose() -> None:
     assert "BCK" not in write(report)
     with pytest.raises(UnknownName, match="did you mean backward"):
         write(report, "backwards")
+
+
+@pytest.mark.parametrize("power", [None, 2.0])
+def test_rates_of_sums_with_an_unknown_part_are_lower_bounds(power: float | None) -> None:
+    from layerscope import Builder
+
+    b = Builder("odd")
+    x = b.conv(b.input("data", (1, 3, 8, 8)), 4, 3, name="conv")
+    report = analyze(b.build(b.add_node("mystery", (x,), name="what")[0]), like="boda")
+    run = run_of(TimesFile("t", {"conv": 0.5}), report, Given(1.0, power))
+    lines = write(report, "layers,totals", run).splitlines()
+    start = lines.index("--- FWD TOTALS ---")
+    flops, moved, *watts = lines[start + 1 :]
+    assert flops.split() == ["7.78KF+?", "≥7.78KF/s"]
+    assert moved.split()[1].startswith("≥")
+    assert [line.split()[1] for line in watts] == ([] if power is None else ["≥3.89KF/s/W"])
+    assert lines[0].endswith("500ms 15.6KF/s ")  # of the layer alone: exact
+
+
+def test_rates_of_nothing_known_are_unknown() -> None:
+    from layerscope import Builder
+
+    b = Builder("odd")
+    report = analyze(b.build(b.add_node("mystery", (b.input("data", (1, 8)),), name="what")[0]),
+                     like="boda")  # fmt: skip
+    run = run_without_times(report, Given(1.0, 2.0))
+    lines = write(report, "totals", run).splitlines()
+    start = lines.index("--- FWD TOTALS ---")
+    assert lines[start + 1] == "?F ?F/s"
+    assert lines[start + 2] == "?B ?B/s AI=?F/B"
+    assert lines[start + 3] == "2.00J ?F/s/W"

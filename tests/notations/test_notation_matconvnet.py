@@ -436,7 +436,8 @@ def test_an_unknown_op_is_never_zero() -> None:
     assert told.items() <= after.items()
     assert after["rf size"] == after["data mem"] == after["param mem"] == "?"
     assert relu["filt dim"] == "n/a"
-    assert relu["support"] == relu["data size"] == relu["param mem"] == "?"
+    assert relu["support"] == relu["data size"] == relu["data mem"] == "?"
+    assert relu["param mem"] == "0B"  # a ReLU has none, whatever its size
     assert totals == {
         "parameter memory": "448B + ? (1.1e+02 + ? parameters)",
         "data memory": "1KB + ? (for batch size 1)",

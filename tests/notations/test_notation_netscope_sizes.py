@@ -70,7 +70,8 @@ def test_a_detector_has_netscopes_rows_and_total() -> None:
         + 300 * 84 * 2  # bbox_pred and bbox_out
     )  # fmt: skip
     assert report.totals.convention_activations == activation
-    assert total["activation"] == f"{activation / 1e3:.2f}".rstrip("0").rstrip(".") + "k"
+    # data decides how many proposals are kept
+    assert total["activation"] == f"~{activation / 1e3:.2f}".rstrip("0").rstrip(".") + "k"
     assert not report.coverage.unknown
 
 

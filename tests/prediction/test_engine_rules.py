@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from layerscope.api import analyze, measure
+from layerscope.api.networks import analyze
+from layerscope.api.timing import measure
 from layerscope.engines.mapping import LayerMapping, map_nodes
 from layerscope.engines.onnx_nodes import EngineGraph, engine_graph
 from layerscope.engines.onnxruntime_sessions import optimised_model

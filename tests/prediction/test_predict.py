@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 import layerscope
-from layerscope.api import analyze, predict
+from layerscope.api.networks import analyze
+from layerscope.api.timing import predict
 from layerscope.cli import run as command
 from layerscope.errors import UnknownName, UsageError
 from layerscope.prediction import calibration, microbenchmarks

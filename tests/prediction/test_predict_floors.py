@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 import layerscope
-from layerscope.api import analyze, predict
+from layerscope.api.networks import analyze
+from layerscope.api.timing import predict
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.graph.types import DTYPE_BITS
 from layerscope.prediction.floors import Floors, Limits, stored_reads

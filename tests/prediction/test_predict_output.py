@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import layerscope
-from layerscope.api import predict
+from layerscope.api.timing import predict
 from layerscope.cli import run as command
 from layerscope.engines.accelerators import ACCELERATORS
 from layerscope.errors import UsageError

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import layerscope
 from layerscope import Builder, Graph
-from layerscope.api import check
+from layerscope.api.checking import check
 from layerscope.cli import run
 from layerscope.cli.check import LIMITS
 from layerscope.errors import InputError, UnknownName, UsageError

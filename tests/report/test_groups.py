@@ -60,7 +60,7 @@ def test_unknown_layers_are_seen() -> None:
     nodes = (Node("a", "odd", ("x",), ("a",)), Node("b", "relu", ("x",), ("b",)),
              Node("c", "odd", ("x",), ("c",)))  # fmt: skip
     report = layerscope.analyze(Graph("odd", (Tensor("x", (1, 2)),), nodes, ("b",)))
-    assert "≥0" in report.to_text(by="op", columns=["name", "macs"]).splitlines()[2]
+    assert report.to_text(by="op", columns=["name", "macs"]).splitlines()[2].split()[-1] == "?"
     assert report.to_text(by="module", columns=["name", "macs"]).splitlines()[2].split()[-1] == "?"
 
 

@@ -208,7 +208,7 @@ def test_lines_of_a_decoding_step_and_of_a_batch() -> None:
 def test_analyze_takes_tokens_or_a_cache(name: str) -> None:
     assert analyze(name, tokens=9).totals == prefill(build(name), 9).totals
     assert analyze(name, decode=9, batch=2).totals == decode(build(name), 9, 2).totals
-    assert analyze(name, input=(1, 5), tokens=9).inputs[0].shape == (1, 9)
+    assert analyze(name, input=(1, 9), tokens=9).inputs[0].shape == (1, 9)
     with pytest.raises(UsageError, match="tokens cannot be combined with decode"):
         analyze(name, tokens=4, decode=4)
 

@@ -15,7 +15,7 @@ import pytest
 
 import layerscope
 import layerscope.errors
-from layerscope.api import check
+from layerscope.api.checking import check
 from layerscope.report.budgets import Budget, BudgetResults
 from layerscope.report.results import Result, TableResult
 from tests.syntax import latex_rows

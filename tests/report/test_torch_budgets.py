@@ -35,7 +35,8 @@ def test_a_live_module(layerscope_budget: Any) -> None:
         {"input_size": [size], "dtypes": ["fp32"]},
     ):
         assert layerscope_budget(convolution(), max_macs=MACS, **inputs).totals.macs == MACS
-    twice = layerscope_budget(convolution(), input_size=size, batch=2, max_macs="1M", dtype="fp16")
+    two = (2, *size[1:])
+    twice = layerscope_budget(convolution(), input_size=two, batch=2, max_macs="1M", dtype="fp16")
     assert (twice.totals.macs, twice.float_dtype) == (2 * MACS, "fp16")
 
 

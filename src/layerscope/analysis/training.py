@@ -62,9 +62,11 @@ def training(
 ) -> Training:
     """Bytes of a training step."""
     mixed = setup.mixed
-    params = [param for cost in costs.values() for param in cost.first]
+    used = [param for cost in costs.values() for param in cost.first]
+    params = [*used, *graph.unused]
     sizes = [storage_bytes(p.elements, "fp32") if mixed else p.bytes for p in params]
-    learned = sum(size for size, param in zip(sizes, params, strict=True) if param.learnable)
+    # parameters that the forward does not use get no gradient, and so no optimizer state
+    learned = sum(size for size, param in zip(sizes, used, strict=False) if param.learnable)
     saved = kept(graph, shapes, costs)
     kept_bytes, checkpoints = saved.total_bytes, 0
     if setup.checkpoint:

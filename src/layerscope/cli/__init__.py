@@ -75,7 +75,12 @@ class LazyGroup(click.Group):
             from layerscope.errors import UnknownName
 
             raise UnknownName("command", args[0], COMMANDS, "; see layerscope --help")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            from layerscope.cli.repeats import check_repeats
+
+            check_repeats(command, ctx, rest)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.api import check as judged
+from layerscope.api.checking import check as judged
 from layerscope.cli.network import (
     CONVENTION_NAMES,
     FILE,
@@ -143,7 +143,7 @@ def command(
     measure, on, stamp = options["measure"], options["on"], not options["no_stamp"]
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
-    budgets = _budgets(networks, options)
+    budgets = _budgets(tuple(dict.fromkeys(networks)), options)
     if (measure or on is not None) and not any("time" in budget.limits for budget in budgets):
         raise UsageError(f"--{'measure' if measure else 'on'} needs a limit of the time: max-time")
     found = BudgetResults(tuple([judged(each, measure=measure, on=on) for each in budgets]))

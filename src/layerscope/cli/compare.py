@@ -106,7 +106,7 @@ def command(
     Layers are matched by name, and where names differ by operation, shape and order. A NET may
     also be a run of `measure` or a report that was written with -o FILE.json.
     """
-    from layerscope.api import compare
+    from layerscope.api.comparing import compare
 
     form = chosen_form(form, output, RESULT_FORMS)
     columns = [name.strip() for name in (options["columns"] or "").split(",") if name.strip()]

@@ -63,7 +63,7 @@ def command(
 
     The reasons of a counter add up to its difference to the exact multiply-adds.
     """
-    from layerscope.api import explain
+    from layerscope.api.explaining import explain
 
     form = chosen_form(form, output, RESULT_FORMS)
     names = options["names"] or COUNTERS

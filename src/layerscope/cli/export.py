@@ -90,7 +90,7 @@ def command(
     network: str, target: str | None, output: str | None, **options: Unpack[ExportOptions]
 ) -> None:
     """Write NET for other programs: as a graph, a table, a simulator workload or an ONNX model."""
-    from layerscope.api import analyze, need_operations
+    from layerscope.api.networks import analyze, need_operations
 
     target = target or _target_of(output)
     if target not in ALL_TARGETS:

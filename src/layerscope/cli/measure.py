@@ -131,7 +131,7 @@ def command(
 
     With -o FILE.json the run is written to the file, and the table is printed as well.
     """
-    from layerscope.api import measure_with_report
+    from layerscope.api.timing import measure_with_report
     from layerscope.engines.measuring import MeasureRequest
 
     keeps = os.path.splitext(output or "")[1].lower() == ".json"

@@ -123,7 +123,7 @@ def _of_run(path: str, what: str, options: PlotOptions) -> str:
 
 def _of_network(network: str, what: str, options: PlotOptions) -> str:
     """A plot that needs no run."""
-    from layerscope.api import analyze, need_operations
+    from layerscope.api.networks import analyze, need_operations
     from layerscope.report.measurement import STORED_AS
 
     if what == "time":
@@ -151,7 +151,7 @@ def _of_network(network: str, what: str, options: PlotOptions) -> str:
 def _report(path: str, options: PlotOptions) -> Report | None:
     """The report in a file that `show NET -o FILE.json` wrote; None for another kind of file."""
     from layerscope.cli.measure import refuse_options
-    from layerscope.export.json import read_file
+    from layerscope.export.report_file import read_file
     from layerscope.formats import kind_of_json
 
     if kind_of_json(path) != "report":

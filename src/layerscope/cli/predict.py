@@ -69,7 +69,7 @@ def command(
     network: str, form: str | None, output: str | None, **options: Unpack[PredictOptions]
 ) -> None:
     """Predict the time of NET and of each of its layers, with an error interval."""
-    from layerscope.api import predict
+    from layerscope.api.timing import predict
 
     form = chosen_form(form, output, RESULT_FORMS)
     if options["top"] is not None and options["top"] < 1:

@@ -229,7 +229,7 @@ def command(
     if kind == "report":
         report = _read_report(network, options, counted)
     else:
-        from layerscope.api import analyze
+        from layerscope.api.networks import analyze
 
         report = analyze(network, **counted, **settings)
     if timed:
@@ -244,7 +244,7 @@ def command(
 def _read_report(path: str, options: ShowOptions, counted: ReportOptions) -> Report:
     """The report in a file; options that would count another network are refused."""
     from layerscope.conventions import convention
-    from layerscope.export.json import read_file
+    from layerscope.export.report_file import read_file
 
     values: Mapping[str, object] = options
     for name in ("inputs", "batch", "dtype", "tokens", "decode", "phase", "proposals", "weights",
@@ -299,7 +299,7 @@ def _memory_results(
         training = report.training(train, mixed=mixed, checkpoint=checkpoint)
     memory_bytes = _fit_bytes(options)
     if memory_bytes is not None:
-        from layerscope.api import fit
+        from layerscope.api.fitting import fit
         from layerscope.formats import names_a_model
 
         # A captured graph has a fixed batch: the model is captured again for every other one.
@@ -315,6 +315,9 @@ def _memory_results(
 def _check_options(form: str, options: ShowOptions) -> None:
     """Raise for an option that the form would silently ignore."""
     values: Mapping[str, object] = options
+    if options["everything"] and (form in NOTATIONS or options["total"]):
+        what = "--total" if options["total"] else f"--as {form}"
+        raise UsageError(f"--all cannot be combined with {what}")
     chosen = [name for name in VIEW_OPTIONS if values[name] is not None]
     if chosen and (form in NOTATIONS or form == "json" or options["total"]):
         what = "--total" if options["total"] else f"--as {form}"

@@ -28,7 +28,7 @@ NAMES_OF_COLUMNS = ("name", "params", "macs", "input", "description")
 @form_options(RESULT_FORMS)
 def command(text: str, form: str | None, output: str | None) -> None:
     """List the built-in networks with params and MACs; TEXT filters them by name."""
-    from layerscope.api import analyze
+    from layerscope.api.networks import analyze
     from layerscope.graph.names import shape_text
     from layerscope.zoo import NAMES, describe
 

@@ -243,10 +243,9 @@ class _Reader:
             stack.append(unpack_from(">d", self.data, self._need(at, 8))[0])
             at += 8
         elif code == 0x49 or code == 0x4C:  # INT, LONG
-            end = self.data.find(b"\n", at, at + 3)
-            if code == 0x49 and self.data[at:end] in (b"00", b"01"):
-                stack.append(self.data[at:end] == b"01")
-                return end + 1
+            if code == 0x49 and self.data[at : at + 3] in (b"00\n", b"01\n"):
+                stack.append(self.data[at + 1 : at + 2] == b"1")
+                return at + 3
             number, at = self._decimal(at)
             stack.append(number)
         elif code == 0x46:  # FLOAT

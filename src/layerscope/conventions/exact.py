@@ -9,5 +9,6 @@ CONVENTION = Convention(
     says="every operation by kind; FLOPs = 2·MAC + all others; tied parameters once",
     figure="FLOPs",
     headline=lambda ops: ops.flops,
+    counted_params="all",
     two_per_mac=True,
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from layerscope.api import analyze
+from layerscope.api.networks import analyze
 from layerscope.errors import UnknownName, UsageError
+from layerscope.escaping import visible
 from layerscope.report.types import Layer, Report
 
 if TYPE_CHECKING:
@@ -18,16 +21,28 @@ if TYPE_CHECKING:
 def profile(model: torch.nn.Module, inputs: Sequence[object], **options: Any) -> tuple[int, int]:
     """Multiply-adds and parameters of a module called with `inputs`, as thop's `profile`.
 
-    With `like` they are the figures of that tool; without it the parameters include unused ones.
-    Nothing is printed.
+    With `like` they are the figures of that tool. Nothing is printed. A warning names unknown
+    operators: the multiply-adds are then a lower bound.
     """
     if not isinstance(inputs, Sequence):
         raise UsageError(f"inputs: a {type(inputs).__name__}, expected a tuple of arguments")
     options.pop("verbose", None)
     options.pop("custom_ops", None)
     report = analyze(model, input_data=tuple(inputs), **options)
-    counted = report.convention.name
-    return figure_of(report), report.total_params if counted == "exact" else report.totals.params
+    _warn_of_unknown(report)
+    return figure_of(report), report.totals.params
+
+
+def _warn_of_unknown(report: Report) -> None:
+    """Warn of operators without figures, which a plain number cannot say."""
+    unknown = report.coverage.unknown
+    if unknown:
+        names = visible(", ".join(f"{op} ×{count}" for op, count in unknown.items()))
+        message = f"unknown operators are not counted, so the count is a lower bound: {names}"
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals["__name__"] == __name__:
+            level, frame = level + 1, frame.f_back
+        warnings.warn(message, stacklevel=level)
 
 
 def figure_of(report: Report) -> int:
@@ -51,6 +66,7 @@ class FlopCountAnalysis:
         self._model = model
         self._inputs = inputs
         self._options = options
+        self._warns = True
 
     @cached_property
     def report(self) -> Report:
@@ -62,6 +78,13 @@ class FlopCountAnalysis:
         self._check_path(module)
         return self.by_module()[module]
 
+    def _counted(self) -> Report:
+        """The report; the first time with a warning if operators are unknown."""
+        if self._warns:
+            self._warns = False
+            _warn_of_unknown(self.report)
+        return self.report
+
     def _check_path(self, module: str) -> None:
         """Raise for a path that is not a module's: its count would be 0."""
         paths = self.report.graph.modules
@@ -70,8 +93,9 @@ class FlopCountAnalysis:
 
     def by_module(self) -> Counter[str]:
         """Multiply-adds of every called module, including its submodules."""
-        found: Counter[str] = Counter(dict.fromkeys(self.report.graph.modules, 0))
-        for layer in self.report.layers:
+        report = self._counted()
+        found: Counter[str] = Counter(dict.fromkeys(report.graph.modules, 0))
+        for layer in report.layers:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
             for end in range(len(parts) + 1):
                 found[".".join(parts[:end])] += _figure_of_layer(layer)
@@ -80,7 +104,7 @@ class FlopCountAnalysis:
     def by_operator(self) -> Counter[str]:
         """Multiply-adds by op; ops without any are left out."""
         found: Counter[str] = Counter()
-        for layer in self.report.layers:
+        for layer in self._counted().layers:
             count = _figure_of_layer(layer)
             if count:
                 found[layer.op] += count
@@ -88,8 +112,9 @@ class FlopCountAnalysis:
 
     def by_module_and_operator(self) -> dict[str, Counter[str]]:
         """Multiply-adds of every module by op; ops without any are left out."""
-        found: dict[str, Counter[str]] = {path: Counter() for path in self.report.graph.modules}
-        for layer in self.report.layers:
+        report = self._counted()
+        found: dict[str, Counter[str]] = {path: Counter() for path in report.graph.modules}
+        for layer in report.layers:
             parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
             for end in range(len(parts) + 1):
                 counts = found.setdefault(".".join(parts[:end]), Counter())
@@ -108,7 +133,8 @@ class FlopCountAnalysis:
         )
 
     def unsupported_ops_warnings(self, enabled: bool) -> FlopCountAnalysis:
-        """Does nothing, for compatibility: the report lists unknown operators."""
+        """Whether the first figure comes with a warning that names unknown operators."""
+        self._warns = enabled
         return self
 
     def uncalled_modules_warnings(self, enabled: bool) -> FlopCountAnalysis:

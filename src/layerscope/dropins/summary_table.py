@@ -12,7 +12,7 @@ from layerscope.dropins.module_rows import ModuleRow
 from layerscope.escaping import visible
 from layerscope.formats.torch.module_log import NO_INPUT
 from layerscope.report.columns import COLUMNS, Column, cell, of_convention, titled
-from layerscope.report.numbers import at_least, bytes_text, cell_text
+from layerscope.report.numbers import bytes_text, cell_text, marked
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Layer, Report
 
@@ -30,7 +30,7 @@ TITLES = {
 }
 TREE, ASCII_TREE = ("├─", "│    ", "└─"), ("+ ", "|    ", "+ ")
 ASCII = str.maketrans({
-    "·": "-", "×": "x", "≥": ">=", "—": "-", "–": "-", "−": "-", "…": "...", "→": "->",
+    "·": "-", "×": "x", "≥": ">=", "≤": "<=", "—": "-", "–": "-", "−": "-", "…": "...", "→": "->",
 })  # fmt: skip
 
 
@@ -180,23 +180,23 @@ def _params(row: ModuleRow, whole: bool) -> str:
 
 
 def _totals(report: Report) -> list[str]:
-    totals, bounds = report.totals, report.lower_bounds
+    totals, sign = report.totals, report.sign("params")
     params, trainable = report.total_params, report.trainable_params
     lines = [
-        f"Total params: {params:,}",
-        f"Trainable params: {trainable:,}",
-        f"Non-trainable params: {params - trainable:,}",
+        f"Total params: {marked(f'{params:,}', sign)}",
+        f"Trainable params: {marked(f'{trainable:,}', sign)}",
+        f"Non-trainable params: {marked(f'{params - trainable:,}', sign)}",
     ]
     if _is_not_run(report):
         return lines
     convention = report.convention
     exact = "" if convention.is_exact or totals.convention_ops is None else " (exact)"
     lines += [
-        f"Total mult-adds{exact}: {at_least(f'{report.total_macs:,}', 'macs' in bounds)}",
-        f"Total FLOPs{exact}: {at_least(f'{report.total_flops:,}', 'flops' in bounds)}",
+        f"Total mult-adds{exact}: {marked(f'{report.total_macs:,}', report.sign('macs'))}",
+        f"Total FLOPs{exact}: {marked(f'{report.total_flops:,}', report.sign('flops'))}",
     ]
     if exact:
-        figure = at_least(f"{figure_of(report):,}", "convention_ops" in bounds)
+        figure = marked(f"{figure_of(report):,}", report.sign("convention_ops"))
         lines.append(f"Total {convention.figure} ({convention.name}): {figure}")
     sizes = (
         ("Input size", sum([tensor.bytes for tensor in report.inputs]), ""),
@@ -206,7 +206,7 @@ def _totals(report: Report) -> list[str]:
     )
     return [
         *lines,
-        *[f"{title}: {at_least(bytes_text(size), name in bounds)}" for title, size, name in sizes],
+        *[f"{title}: {marked(bytes_text(size), report.sign(name))}" for title, size, name in sizes],
     ]
 
 

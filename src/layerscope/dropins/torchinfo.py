@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
-from layerscope.api import analyze
+from layerscope.api.networks import analyze
 from layerscope.dropins import summary_table
 from layerscope.dropins.counters import figure_of
 from layerscope.dropins.module_rows import ModuleRow, module_rows
@@ -78,7 +78,7 @@ class Summary(Report, frozen=True, dict=True):
 
     @property
     def total_param_bytes(self) -> int:
-        """Bytes of the parameters and buffers that the forward uses."""
+        """Bytes of all parameters, and of the buffers that the forward uses."""
         return self.totals.param_bytes
 
 

@@ -49,6 +49,7 @@ class MeasureRequest(Struct, frozen=True):
     def tasks(self) -> list[tuple[str, MeasureOptions]]:
         """Engines and their options; raise for an option that is not possible."""
         names = list(ENGINES) if self.engines == "all" else self.engines.split(",")
+        names = list(dict.fromkeys(names))
         for name in names:
             if name not in ENGINES:
                 raise UnknownName("engine", name, ENGINES, f"; known: {', '.join(ENGINES)}, all")

@@ -10,11 +10,14 @@ from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.export.run_lines import time_text
 from layerscope.report.budgets import BudgetResults, Check, Verdict
 from layerscope.report.numbers import (
-    at_least,
+    ABOUT,
+    AT_LEAST,
     bytes_text,
     exact_text,
+    marked,
     percent_text,
     ratio_text,
+    share_text,
     short_text,
 )
 
@@ -85,13 +88,24 @@ def write_junit(results: BudgetResults) -> str:
         bad = sum("<failure" in case for case in cases)
         suites.append(
             f'  <testsuite name="{name}" tests="{len(cases)}" failures="{bad}" errors="0" '
-            f'skipped="0">\n{"".join(cases)}  </testsuite>\n'
+            f'skipped="0">\n{_time_source(verdict)}{"".join(cases)}  </testsuite>\n'
         )
         tests, failures = tests + len(cases), failures + bad
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<testsuites name="layerscope check" tests="{tests}" failures="{failures}" errors="0">\n'
         f"{''.join(suites)}</testsuites>\n"
+    )
+
+
+def _time_source(verdict: Verdict) -> str:
+    """Where the time of a network is from, as a property of its test suite."""
+    if verdict.time is None:
+        return ""
+    return (
+        "    <properties>\n"
+        f'      <property name="time source" value="{html(verdict.time.source)}"/>\n'
+        "    </properties>\n"
     )
 
 
@@ -116,8 +130,8 @@ def _number(value: float, check: Check, short: bool = False) -> str:
 
 
 def _found(check: Check, verdict: Verdict, short: bool = False) -> str:
-    """The value found, with ≥ if it is a lower bound."""
-    return at_least(_number(check.found, check, short), verdict.is_bound(check))
+    """The value found, with its sign if it is a lower bound or an estimate."""
+    return marked(_number(check.found, check, short), verdict.sign(check))
 
 
 def _rows(verdicts: Sequence[Verdict]) -> list[list[Cell]]:
@@ -125,7 +139,7 @@ def _rows(verdicts: Sequence[Verdict]) -> list[list[Cell]]:
     rows = [[*titles, named("")]]
     for verdict in verdicts:
         for check in verdict.checks:
-            exact, short = (f"over by {_number(check.over, check, each)}" for each in (False, True))
+            exact, short = (f"over by {_over(check, verdict, each)}" for each in (False, True))
             last = Cell(exact, True, short)
             if not check.over:
                 unsure = verdict.unknown or check.is_undecided
@@ -133,7 +147,7 @@ def _rows(verdicts: Sequence[Verdict]) -> list[list[Cell]]:
             rows.append([
                 named(visible(verdict.budget.name)), named(check.figure.title),
                 _value(check, verdict, check.found), _value(check, verdict, check.limit),
-                Cell(_used(check)), last,
+                Cell(_used(check, verdict.sign(check))), last,
             ])  # fmt: skip
     return rows
 
@@ -142,17 +156,26 @@ def _value(check: Check, verdict: Verdict, value: float) -> Cell:
     """A figure found or its limit."""
     if value is check.found:
         exact, short = (_found(check, verdict, each) for each in (False, True))
-        stored: float | str = f"≥{value}" if verdict.is_bound(check) else value
+        sign = verdict.sign(check)
+        stored: float | str = marked(str(value), sign) if sign else value
         return Cell(exact, short=short, value=stored)
     exact, short = (_number(value, check, each) for each in (False, True))
     return Cell(exact, short=short, value=value)
 
 
-def _used(check: Check) -> str:
+def _over(check: Check, verdict: Verdict, short: bool = False) -> str:
+    """By how much a limit is exceeded: of a lower bound at least that."""
+    return marked(_number(check.over, check, short), verdict.sign(check))
+
+
+def _used(check: Check, sign: str) -> str:
+    """The share of the limit that is used; `sign` is that of the figure found."""
     if not check.limit:
-        return "" if check.found else "0%"
+        return "" if check.found else "?" if sign.startswith(AT_LEAST) else "0%"
     share = Fraction(check.found) / Fraction(check.limit)
-    return _times(share) if share >= MANY else f"{percent_text(share) or 0}%"
+    if not share and sign.startswith(AT_LEAST):
+        return "?"
+    return marked(_times(share) if share >= MANY else f"{percent_text(share) or 0}%", sign)
 
 
 def _times(share: Fraction) -> str:
@@ -175,14 +198,15 @@ def _overrun(check: Check, verdict: Verdict) -> str:
     by = ""
     if check.limit:
         share = Fraction(check.found) / Fraction(check.limit)
-        by = f" ({_times(share) if share >= MANY else percent_text(share - 1) + '%'})"
+        text = _times(share) if share >= MANY else f"{percent_text(share - 1)}%"
+        by = f" ({marked(text, verdict.sign(check))})"
     most = ", ".join(
-        f"{visible(name)} {percent_text(Fraction(part) / Fraction(check.found))}%"
+        f"{visible(name)} {share_text(Fraction(part), Fraction(check.found), verdict.sign(check))}"
         for name, part in check.most
     )
     return (
         f"{check.figure.title} {_found(check, verdict)}, "
-        f"over the limit of {_number(check.limit, check)} by {_number(check.over, check)}{by}"
+        f"over the limit of {_number(check.limit, check)} by {_over(check, verdict)}{by}"
         f"{f'; most in {most}' if most else ''}"
     )
 
@@ -204,6 +228,7 @@ def _budget(verdict: Verdict, stamp: bool) -> dict[str, object]:
                 "unit": check.figure.unit,
                 "found": check.found,
                 "lower_bound": verdict.is_bound(check),
+                **({"estimate": True} if ABOUT in verdict.sign(check) else {}),
                 "limit": check.limit,
                 "over": check.over,
                 "ok": not check.over and not check.is_undecided,

@@ -12,10 +12,20 @@ from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.export.run_lines import time_text
 from layerscope.graph.names import shape_text
-from layerscope.report.columns import field_text
+from layerscope.report.columns import field_area, field_text
 from layerscope.report.compare import Change, ComparedTotal, Comparison, NetworkTime, Pair
 from layerscope.report.differences import DifferenceLine, folded, listed
-from layerscope.report.numbers import at_least, bytes_text, exact_text, ratio_text, short_text
+from layerscope.report.numbers import (
+    ABOUT,
+    CellValue,
+    at_least,
+    bytes_text,
+    cell_text,
+    exact_text,
+    marked,
+    ratio_text,
+    short_text,
+)
 from layerscope.report.types import Layer, Report
 
 SCHEMA = 1
@@ -38,7 +48,9 @@ class Shown(Struct, frozen=True):
     short: str
     value: int | float | str | None
     ratio: Fraction | float | None = None  # to the first network
-    is_bound: bool = False
+    is_bound: bool = False  # the ratio is unknown, as one of its figures is a lower bound
+    sort_key: tuple[float | Fraction, ...] = ()  # (): unknown
+    ratio_sign: str = ""  # `~` if one of the two is an estimate
 
 
 def headline(comparison: Comparison) -> str:
@@ -71,6 +83,7 @@ def blocks(
 def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool = True) -> str:
     """Figures and every differing layer, with `everything` the equal ones too."""
     times = comparison.times or (None,) * len(comparison.reports)
+    estimates = [list(report.estimates) for report in comparison.reports]
     document: dict[str, object] = {
         "kind": "comparison",
         "schema": SCHEMA,
@@ -85,6 +98,7 @@ def write_json(comparison: Comparison, *, everything: bool = False, stamp: bool 
         "times": [None if time is None else _time_json(time) for time in times],
         "complete": [not report.coverage.unknown for report in comparison.reports],
         "lower_bounds": [list(report.lower_bounds) for report in comparison.reports],
+        **({"estimates": estimates} if any(estimates) else {}),
         "coverage": [str(report.coverage) for report in comparison.reports],
         "notes": [list(report.notes) for report in comparison.reports],
         "pairs": [_pair(pair, everything) for pair in comparison.pairs],
@@ -115,10 +129,11 @@ def _pair(pair: Pair, everything: bool) -> dict[str, object]:
         "layers": [
             {
                 "kind": match.kind,
-                "first": _side(match.first),
-                "second": _side(match.second),
+                "first": _side(match.first, pair.first),
+                "second": _side(match.second, pair.second),
                 "changes": [
-                    {"what": c.what, "first": c.first, "second": c.second} for c in match.changes
+                    {"what": c.what, "first": _plain(c.first), "second": _plain(c.second)}
+                    for c in match.changes
                 ],
             }
             for match in pair.matches
@@ -127,17 +142,22 @@ def _pair(pair: Pair, everything: bool) -> dict[str, object]:
     }
 
 
-def _side(layer: Layer | None) -> dict[str, object] | None:
+def _plain(value: int | str | None) -> int | str | None:
+    return int(value) if isinstance(value, int) else value
+
+
+def _side(layer: Layer | None, report: Report) -> dict[str, object] | None:
     if layer is None:
         return None
     has_ops = layer.status != "unknown"
-    return {
+    found: dict[str, object] = {
         "name": layer.name,
         "type": layer.op,
         "output": layer.output,
-        "params": layer.params if has_ops or layer.node.params is not None else None,
+        "params": layer.params if report.params_known(layer.node) else None,
         "macs": layer.ops.mac if has_ops else None,
     }
+    return {**found, "estimate": True} if layer.status == "estimate" else found
 
 
 # A row per network
@@ -186,7 +206,7 @@ def _chosen(
         return [*default, *(["time"] if any(comparison.times) else [])]
     for name in columns:
         _check_column(comparison, name, figures)
-    return columns
+    return list(dict.fromkeys(columns))
 
 
 def _check_column(comparison: Comparison, name: str, figures: dict[str, ComparedTotal]) -> None:
@@ -202,10 +222,9 @@ def _check_column(comparison: Comparison, name: str, figures: dict[str, Compared
         raise UsageError(f"the column counted: the convention {convention} counts no operations")
 
 
-def _largest_first(shown: Shown) -> tuple[bool, float]:
-    """The key of a row; unknown values last."""
-    value = shown.value
-    return not isinstance(value, (int, float)), -value if isinstance(value, (int, float)) else 0.0
+def _largest_first(shown: Shown) -> tuple[bool, tuple[float | Fraction, ...]]:
+    """The key of a row; a lower bound before an equal value, unknown values last."""
+    return not shown.sort_key, tuple(-part for part in shown.sort_key)
 
 
 def _has_ratios(name: str) -> bool:
@@ -231,17 +250,20 @@ def _column(comparison: Comparison, name: str, figures: dict[str, ComparedTotal]
             texts = (bytes_text(value),) * 2
         else:
             texts = (exact_text(value), short_text(value))
-        exact, short = (at_least(text, bound) for text in texts)
-        stored: int | str = f"≥{value}" if bound else value
+        sign = figure.sign(n)
+        exact, short = (marked(text, sign) for text in texts)
+        stored: int | str = marked(str(value), sign) if sign else value
         doubtful = bound or figure.bounds[0]
-        found.append(Shown(exact, short, stored, figure.ratios[n], doubtful))
+        about = ABOUT if ABOUT in sign + figure.sign(0) else ""
+        key = (value, bound)
+        found.append(Shown(exact, short, stored, figure.ratios[n], doubtful, key, about))
     return found
 
 
 def _field(report: Report) -> Shown:
     fields = [layer.field for layer in report.layers if layer.field is not None]
     text = field_text(fields[-1]) if fields else "?"
-    return Shown(text, text, None)
+    return Shown(text, text, None, sort_key=field_area(fields[-1]) if fields else ())
 
 
 def _times(comparison: Comparison) -> list[Shown]:
@@ -255,7 +277,8 @@ def _times(comparison: Comparison) -> list[Shown]:
         doubtful = first is None or first.is_lower_bound or time.is_lower_bound
         ratio = None if doubtful or first is None else time.total_s / first.total_s
         value: float | str = f"≥{time.total_s}" if time.is_lower_bound else time.total_s
-        found.append(Shown(text, text, value, ratio, doubtful))
+        key = (time.total_s, time.is_lower_bound)
+        found.append(Shown(text, text, value, ratio, doubtful, key))
     return found
 
 
@@ -265,7 +288,10 @@ def _ratio_cell(shown: Shown, n: int) -> Cell:
     if shown.ratio is None:
         text = "?" if shown.is_bound else ""
         return Cell(text, value=text)
-    return Cell(_times_text(shown.ratio), value=float(shown.ratio))
+    text, value = _times_text(shown.ratio), float(shown.ratio)
+    if not shown.ratio_sign:
+        return Cell(text, value=value)
+    return Cell(shown.ratio_sign + text, value=f"{shown.ratio_sign}{value}")
 
 
 def _times_text(ratio: Fraction | float) -> str:
@@ -277,7 +303,7 @@ def _times_text(ratio: Fraction | float) -> str:
 
 def _differences(pair: Pair, everything: bool) -> Grid | Lines:
     """The layers of two networks that differ, with what changed under each."""
-    lines = list(listed(pair.matches) if everything else folded(pair))
+    lines = list(listed(pair, pair.matches) if everything else folded(pair))
     if not lines:
         return Lines([_head(pair)], "head")
     below = ["", *(_changes(line) for line in lines)]
@@ -303,13 +329,15 @@ def _rows(lines: Sequence[DifferenceLine]) -> list[list[Cell]]:
     head = [named(""), named("layer"), named("type", 2), named("output", 1)]
     rows = [[*head, Cell("params"), Cell("MACs")]]
     for line in lines:
-        figures = [Cell("?"), Cell("?")]
-        if line.has_figures:
-            figures = [Cell(exact_text(value), short=short_text(value), value=value)
-                       for value in (line.params, line.macs)]  # fmt: skip
+        figures = [_figure(value) for value in (line.params, line.macs)]
         words = [MARKS[line.kind], visible(line.name), visible(line.type), shape_text(line.output)]
         rows.append([*map(named, words), *figures])
     return rows
+
+
+def _figure(value: CellValue) -> Cell:
+    exact, short = (cell_text(value, "count", short=each) for each in (False, True))
+    return Cell(exact, short=short, value=value if type(value) is int else str(value))
 
 
 def _times_of_layers(comparison: Comparison, pair: Pair, n: int) -> Grid | None:
@@ -352,7 +380,7 @@ def _bounded(cell: Cell, bound: bool) -> Cell:
 
 def _change_text(change: Change) -> str:
     parts = [
-        "?" if side is None else exact_text(side) if isinstance(side, int) else visible(side)
+        "?" if side is None else visible(cell_text(side, "count"))
         for side in (change.first, change.second)
     ]
     return f"{change.what} {parts[0]} → {parts[1]}"
@@ -368,8 +396,10 @@ def _stamps(comparison: Comparison) -> list[str]:
     lines = []
     for n, report in enumerate(comparison.reports):
         lines.append(report.stamp)
-        if report.coverage.unknown:
+        if report.coverage.unknown or report.coverage.estimated:
             lines.append(str(report.coverage))
+        if report.unused_params:
+            lines.append(f"unused parameters of {report.name}: {report.unused_params:,}")
         time = comparison.times[n] if comparison.times else None
         if time is not None:
             lines.append(f"time of {report.name}: {time.source}")

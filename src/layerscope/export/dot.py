@@ -16,7 +16,7 @@ from layerscope.graph.types import Tensor
 from layerscope.ops import SPECS
 from layerscope.report.columns import COLUMNS, cell, tensor_text
 from layerscope.report.findings import scope_paths
-from layerscope.report.numbers import AtLeast, cell_text, short_text
+from layerscope.report.numbers import AtLeast, cell_text
 from layerscope.report.tree import TableRow, tree_rows
 from layerscope.report.types import Layer, Report
 
@@ -156,8 +156,13 @@ def _label(layer: Layer, around: str, report: Report) -> str:
     if layer.status == "unknown":
         lines.append("costs unknown")
     else:
-        costs = [(layer.params, "params"), (layer.ops.mac, "MACs")]
-        text = " · ".join(f"{short_text(value)} {unit}" for value, unit in costs if value)
+        row = TableRow(layer.name, layer.name, 0, "layer", (layer,))
+        costs = [(cell(COLUMNS[name], row, report), name) for name in ("params", "macs")]
+        text = " · ".join(
+            f"{cell_text(value, 'count', short=True)} {COLUMNS[name].title}"
+            for value, name in costs
+            if value
+        )
         lines += [text] if text else []
     return _joined(lines)
 

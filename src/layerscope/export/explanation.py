@@ -9,7 +9,13 @@ from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.report.explain import Explanation, Opinion, Part
 from layerscope.report.figures import Answer, FigureSource
-from layerscope.report.numbers import at_least, exact_text, short_text
+from layerscope.report.numbers import (
+    ABOUT,
+    exact_text,
+    marked,
+    short_text,
+    sign_of_share,
+)
 
 SCHEMA = 1
 
@@ -17,7 +23,7 @@ SCHEMA = 1
 def headline(explained: Explanation) -> str:
     """The network and the number of counters, in one line."""
     name = visible(explained.report.name)
-    macs = _count(explained.macs, _is_bound(explained, "macs")).text
+    macs = _count(explained.macs, explained.report.sign("macs")).text
     return f"of {name}: {macs} MACs, {len(explained.opinions)} counters"
 
 
@@ -50,8 +56,8 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
                 "macs": said.macs,
                 "flops": said.flops,
                 "params": said.params,
-                "reasons": [_part(part) for part in said.parts],
-                "param_reasons": [_part(part) for part in said.param_parts],
+                "reasons": [_part(part, explained, "macs") for part in said.parts],
+                "param_reasons": [_part(part, explained, "params") for part in said.param_parts],
             }
             for said in explained.opinions
         ],
@@ -61,6 +67,8 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
     bounds = [name for name in ("macs", "params") if _is_bound(explained, name)]
     if bounds:  # of all counters: what is unknown is in no figure
         document["lower_bounds"] = bounds
+    if ABOUT in explained.report.sign("macs"):
+        document["estimates"] = ["macs"]
     if explained.answer is not None:
         document["figure"] = {
             "text": explained.answer.figure.text,
@@ -70,9 +78,11 @@ def write_json(explained: Explanation, *, stamp: bool = True) -> str:
     return json_text(document)
 
 
-def _part(part: Part) -> dict[str, object]:
+def _part(part: Part, explained: Explanation, total: str) -> dict[str, object]:
+    """A reason; the share of a lower bound is an upper bound."""
     share = None if part.share is None else float(part.share)
-    return {"what": part.what, "count": part.count, "share": share}
+    found: dict[str, object] = {"what": part.what, "count": part.count, "share": share}
+    return {**found, "upper_bound": True} if _is_bound(explained, total) else found
 
 
 def _match(match: FigureSource) -> dict[str, object]:
@@ -84,18 +94,20 @@ def _counters(explained: Explanation) -> Grid:
         named("counter"), Cell("params", drop=1), Cell("figure"), named("called"),
         Cell("MACs", drop=2), Cell(""),
     ]  # fmt: skip
-    less, few = _is_bound(explained, "macs"), _is_bound(explained, "params")
+    less, few = explained.report.sign("macs"), explained.report.sign("params")
+    bound = _is_bound(explained, "macs")
     macs = _count(explained.macs, less)
     own = [_count(explained.params, few), macs, named("MACs"), macs]
     rows = [head, [named("layerscope"), *own, Cell("", value=0.0)]]
     for said in explained.opinions:
         share = _of(said.macs - explained.macs, explained.macs)
-        ratio = Cell(_percent(share), value=None if share is None else float(share))
+        ratio = Cell(_percent(share, less), value=None if share is None else float(share))
         rows.append(
-            [named(said.name), _count(said.params, few), _count(said.value, less),
-             named(said.figure), _count(said.macs, less), Cell("?", value="?") if less else ratio]
+            [named(said.name), _count(said.params, few), _count(said.value, said.sign),
+             named(said.figure), _count(said.macs, said.sign),
+             Cell("?", value="?") if bound else ratio]
         )  # fmt: skip
-    below = ["", "", *["; ".join(_reasons(said)) for said in explained.opinions]]
+    below = ["", "", *["; ".join(_reasons(said, less)) for said in explained.opinions]]
     return Grid(rows, below, "", ("counter", "params", "figure", "called", "macs", "difference"))
 
 
@@ -104,9 +116,9 @@ def _is_bound(explained: Explanation, total: str) -> bool:
     return total in explained.report.lower_bounds
 
 
-def _count(value: int, bound: bool) -> Cell:
-    exact, short = (at_least(text, bound) for text in (exact_text(value), short_text(value)))
-    return Cell(exact, short=short, value=f"≥{value}" if bound else value)
+def _count(value: int, sign: str) -> Cell:
+    exact, short = (marked(text, sign) for text in (exact_text(value), short_text(value)))
+    return Cell(exact, short=short, value=marked(str(value), sign) if sign else value)
 
 
 def _matches(explained: Explanation, answer: Answer) -> Grid:
@@ -114,8 +126,8 @@ def _matches(explained: Explanation, answer: Answer) -> Grid:
     rows = [[named("counter"), named("counts"), Cell("figure"), named("input")]]
     for match in answer.matches or answer.nearest:
         input_text = match.input or "as given"
-        bound = _is_bound(explained, "params" if match.what.startswith("parameters") else "macs")
-        count = _count(match.value, bound)
+        total = "params" if match.what.startswith("parameters") else "macs"
+        count = _count(match.value, explained.report.sign(total))
         rows.append([named(match.name), named(match.what), count, named(input_text)])
     return Grid(rows)
 
@@ -124,21 +136,28 @@ def _of(count: int, whole: int) -> Fraction | None:
     return Fraction(count, whole) if whole else None
 
 
-def _percent(share: Fraction | None) -> str:
-    """Signed percent, with one decimal below ten; `<0.1 %` if it would round to zero."""
+def _percent(share: Fraction | None, total_sign: str = "") -> str:
+    """Signed percent, with one decimal below ten; `<0.1 %` if it would round to zero.
+
+    `total_sign` is that of the total: a share of a lower bound is an upper bound.
+    """
     if not share:
         return "" if share is None else "="
     sign = "+" if share > 0 else "−"
     size = abs(share * 100)
     if size < Fraction(1, 20):
         return f"{sign}<0.1 %"
-    return f"{sign}{float(size):.{1 if size < Fraction(199, 20) else 0}f} %"
+    text = f"{float(size):.{1 if size < Fraction(199, 20) else 0}f} %"
+    return f"{sign}{marked(text, sign_of_share(total_sign))}"
 
 
-def _reasons(said: Opinion) -> list[str]:
-    """One text per difference: what, count and share."""
+def _reasons(said: Opinion, total_sign: str) -> list[str]:
+    """One text per difference: what, count and share of a total with that sign."""
     return [
-        *[f"{part.what}: {_signed(part.count)} ({_percent(part.share)})" for part in said.parts],
+        *[
+            f"{part.what}: {_signed(part.count)} ({_percent(part.share, total_sign)})"
+            for part in said.parts
+        ],
         *[f"{part.what}: {_signed(part.count)} parameters" for part in said.param_parts],
     ]
 

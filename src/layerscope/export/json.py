@@ -1,246 +1,45 @@
-"""A report as JSON.
-
-The structs here define the schema: docs/report.schema.json is generated from them, with the suffix
-`Json` removed from their names.
-"""
+"""A report as JSON; json_types has the structs that define its schema."""
 
 from __future__ import annotations
 
 import os
 import re
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
 
-from layerscope.analysis.costs import Status, storage_of
+from layerscope.analysis.costs import storage_of
 from layerscope.analysis.fields import Field
 from layerscope.analysis.training import Training
-from layerscope.errors import FormatError
 from layerscope.escaping import json_text
 from layerscope.export.fit_lines import MemoryResults
-from layerscope.export.run_json import reading
-from layerscope.graph.serialize import from_plain, to_plain
-from layerscope.graph.types import Graph, Role, Tensor
-from layerscope.ops import Gemm, Ops
+from layerscope.export.json_types import (
+    SCHEMA,
+    AliveJson,
+    CoverageJson,
+    DtypesJson,
+    FieldJson,
+    LanguageJson,
+    LayerJson,
+    OpsJson,
+    OptionsJson,
+    ParamJson,
+    PeakJson,
+    ReportJson,
+    StampJson,
+    TensorJson,
+    TotalsJson,
+    TrainingJson,
+)
+from layerscope.graph.serialize import to_plain
+from layerscope.graph.types import Graph, Tensor
+from layerscope.ops import Ops
 from layerscope.report.language import Language, language
 from layerscope.report.numbers import decimal
-from layerscope.report.quantities import check_stored
-from layerscope.report.training import Fit
 from layerscope.report.types import Layer, Report, sum_ops
 
-SCHEMA = 1
 NOT_REQUESTED = MemoryResults()
-# Totals that a report in a file is compared by when it is read.
-COMPARED = ("params", "macs", "flops", "activations", "peak_activation_bytes", "param_bytes")
-Number = int | float | str  # text for a fraction without a finite decimal, such as "1/3"
-
-
-class TensorJson(Struct, omit_defaults=True):
-    """A tensor; shape null where it could not be inferred."""
-
-    name: str
-    shape: tuple[int, ...] | None
-    dtype: str
-    bytes: int | None
-    declared: bool = False  # the shape is declared by the file, not inferred; left out if false
-
-
-class OpsJson(Struct):
-    """Operations by kind."""
-
-    mac: int
-    add: int
-    mul: int
-    comp: int
-    div: int
-    exp: int
-
-
-class FieldJson(Struct):
-    """Receptive field in one input of the network, per spatial axis of that input."""
-
-    input: str
-    size: list[int | Literal["everything"]]
-    stride: list[Number | None]
-    offset: list[Number | None]
-    aligned: bool
-
-
-class ParamJson(Struct):
-    """A stored array. Arrays that share a storage are tied and counted once."""
-
-    name: str
-    role: Role
-    shape: tuple[int, ...]
-    dtype: str
-    storage: str
-
-
-class LayerJson(Struct):
-    """One layer. Figures are null where status is unknown."""
-
-    name: str
-    type: str
-    scope: list[str]
-    module: str
-    inputs: list[TensorJson]
-    outputs: list[TensorJson]
-    params: int | None
-    buffers: int | None
-    weights: list[ParamJson]
-    ops: OpsJson | None  # exact, whatever the convention
-    flops: int | None
-    convention_ops: int | None  # the convention's figure; null if it has none
-    activations: int | None
-    activation_bytes: int | None
-    convention_activations: int | None  # null unless the convention counts its own
-    alive_bytes: int | None  # while it runs; null if a tensor of unknown shape is alive
-    read_bytes: int | None
-    write_bytes: int | None
-    intensity: float | None
-    gemm: Gemm | None
-    field: FieldJson | None
-    fields: list[FieldJson]
-    backward_ops: OpsJson | None
-    status: Status
-    note: str
-    source: str
-    source_op: str = ""  # operator name in the source file
-    times: int = 1  # runs per forward pass
-
-
-class AliveJson(Struct):
-    """A tensor that is alive at the peak."""
-
-    tensor: str
-    bytes: int
-
-
-class PeakJson(Struct):
-    """The layer where activation memory peaks, and the tensors alive there."""
-
-    layer: str
-    bytes: int
-    alive: list[AliveJson]
-    in_place: bool
-    complete: bool
-
-
-class TotalsJson(Struct):
-    """Sums over all layers; those named in lower_bounds lack unknown layers (see coverage).
-
-    macs, flops and ops are exact under every convention; convention_ops is the convention's figure.
-    """
-
-    params: int
-    buffers: int
-    macs: int
-    flops: int
-    convention_ops: int | None
-    ops: OpsJson
-    activations: int
-    activation_bytes: int
-    convention_activations: int | None
-    peak_activation_bytes: int
-    param_bytes: int
-    read_bytes: int
-    write_bytes: int
-    intensity: float | None
-    backward_ops: OpsJson
-    macs_by_dtype: dict[str, int]  # dtype of the weights, else of the first input
-    complete: bool
-    lower_bounds: list[str]  # names of totals that are lower bounds
-
-
-class CoverageJson(Struct):
-    """How many layers have figures."""
-
-    known: int
-    total: int
-    unknown: dict[str, int]
-    estimated: int
-
-
-class DtypesJson(Struct):
-    """Elements by dtype: of the inputs, and of the outputs of layers with arithmetic."""
-
-    inputs: dict[str, int]
-    arithmetic: dict[str, int]
-
-
-class StampJson(Struct):
-    """What is needed to reproduce the figures: version, convention, batch, dtype."""
-
-    version: str
-    convention: str
-    counts: str
-    figure: str | None  # the convention's own name for convention_ops
-    batch: int
-    dtype: str  # `mixed` if dtypes lists several
-    dtypes: DtypesJson
-    text: str
-
-
-class TrainingJson(Struct):
-    """Bytes of one training step, by purpose."""
-
-    optimizer: str
-    total_bytes: int
-    weights_bytes: int
-    half_copy_bytes: int
-    gradient_bytes: int
-    state_bytes: int
-    kept_bytes: int
-    working_bytes: int
-    checkpoints: int
-    complete: bool
-    kept_status: str  # status of kept_bytes: exact | estimate
-    notes: list[str]  # why kept_bytes is an estimate, and for which layers
-
-
-class LanguageJson(Struct):
-    """Figures of a network that reads tokens; cache_bytes is null without a key-value cache."""
-
-    tokens: int
-    past: int
-    macs_per_token: int | float
-    intensity: float | None
-    weight_bytes: dict[str, int]
-    cache_tokens: int
-    cache_bytes: dict[str, int] | None
-
-
-class OptionsJson(Struct):
-    """How the graph was counted, so that the report can be read back."""
-
-    like: str
-    in_place: bool
-
-
-class ReportJson(Struct):
-    """The whole report. `graph` and `options` are what `layerscope show FILE` reads it from."""
-
-    kind: Literal["report"]
-    schema: int
-    network: str
-    inputs: list[TensorJson]
-    outputs: list[TensorJson]
-    totals: TotalsJson
-    memory: PeakJson
-    layers: list[LayerJson]
-    stamp: StampJson | None
-    coverage: CoverageJson
-    findings: list[str]
-    notes: list[str] = []  # remarks of the file reader
-    stored: dict[str, dict[str, int]] = {}  # stored elements by role and dtype
-    language: LanguageJson | None = None
-    training: TrainingJson | None = None
-    fit: Fit | None = None
-    options: OptionsJson | None = None
-    graph: dict[str, Any] = {}
 
 
 def write(
@@ -281,7 +80,7 @@ def document(
             memory.peak_bytes,
             [AliveJson(name, size) for name, size in memory.peak_alive],
             memory.in_place,
-            memory.complete,
+            "peak_activation_bytes" not in report.lower_bounds,
         ),
         layers=[_layer(layer, report) for layer in report.layers],
         stamp=_stamp(report) if stamp else None,
@@ -305,60 +104,6 @@ def _plain_graph(graph: Graph) -> dict[str, Any]:
         if source and source.get("file"):
             source["file"] = os.path.basename(source["file"])
     return plain
-
-
-class ReportFile(Struct):
-    """What is read of a report in a file."""
-
-    kind: str = ""
-    schema: int = SCHEMA
-    network: str = ""
-    totals: dict[str, Any] = {}
-    options: OptionsJson | None = None
-    graph: dict[str, Any] = {}
-
-
-def read_file(path: str) -> Report:
-    """The report in a file that `write` wrote, counted again from its graph."""
-    from layerscope.formats.documents import contents
-    from layerscope.report.build import report_of
-
-    try:
-        found = msgspec.json.decode(contents(path), type=ReportFile)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: not a report of layerscope: {error}") from None
-    except RecursionError:
-        raise FormatError(f"{path}: JSON that is nested too deeply") from None
-    if found.schema != SCHEMA:
-        raise FormatError(
-            f"{path}: a report in schema {found.schema}, and this version reads schema {SCHEMA}"
-        )
-    if not found.graph or found.options is None:
-        raise FormatError(
-            f"{path}: a report without its graph (of layerscope 0.1, or only totals); "
-            "write it again with `layerscope show NET -o FILE.json`"
-        )
-    with reading(path):
-        check_stored(found.graph, path)
-        graph = from_plain(found.graph)
-        report = report_of(graph, like=found.options.like, in_place=found.options.in_place)
-        note = _changed(found.totals, report)
-        return (
-            report
-            if not note
-            else replace(report, graph=replace(graph, notes=(*graph.notes, note)))
-        )
-
-
-def _changed(stored: dict[str, Any], report: Report) -> str:
-    """A note if the file has other totals than this version counts."""
-    now = {name: getattr(report.totals, name) for name in COMPARED}
-    other = [
-        f"{name} {stored[name]:,}"
-        for name, value in now.items()
-        if isinstance(stored.get(name), int) and stored[name] != value
-    ]
-    return f"counted again by this version; the file has {', '.join(other)}" if other else ""
 
 
 def _language(found: Language | None) -> LanguageJson | None:
@@ -418,6 +163,8 @@ def _totals(report: Report) -> TotalsJson:
         macs_by_dtype=report.macs_by_dtype,
         complete=not report.coverage.unknown,
         lower_bounds=list(report.lower_bounds),
+        unused_params=report.unused_params,
+        estimates=list(report.estimates),
     )
 
 

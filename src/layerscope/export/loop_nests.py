@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from layerscope.graph.attributes import Conv
 from layerscope.ops import Gemm
-from layerscope.report.numbers import percent_text
+from layerscope.report.numbers import share_text
 from layerscope.report.types import Layer, Report
 
 
@@ -115,8 +115,6 @@ def left_out(report: Report) -> str:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     line = "left out: " + ", ".join(f"{count} {op}" for op, count in ordered)
     if macs:
-        from fractions import Fraction
-
         total = sum(layer.cost.ops.mac for layer in report.layers)
-        line += f"; {percent_text(Fraction(macs, total))}% of the MACs are theirs"
+        line += f"; {share_text(macs, total, report.sign('macs'))} of the MACs are theirs"
     return line

@@ -75,7 +75,7 @@ def csv_blocks(
 
 def _exact_row(run: Run, each: TimedRow) -> list[Cell]:
     row, gemm, roof = each.row, each.gemm, each.roof
-    unknown = UNKNOWN if row.time_s is None or not each.is_complete else ""
+    unknown = UNKNOWN if each.lacks_roof else ""
     counted: tuple[float | str | None, ...] = ("",) * 5  # of a row that is no layer
     if row.kind == "layer":
         intensity = each.intensity if each.moved_bytes else ""
@@ -139,7 +139,7 @@ def _row(each: TimedRow) -> list[Cell]:
     if gemm and gemm.count > 1:
         product += f" × {gemm.count}"
     layer = each.row.kind == "layer"
-    unknown = UNKNOWN if each.row.time_s is None or not each.is_complete else ""
+    unknown = UNKNOWN if each.lacks_roof else ""
     intensity = ratio_text(Fraction(each.intensity)) if layer and each.moved_bytes else ""
     return [
         named(each.row.name),

@@ -38,7 +38,9 @@ class PredictionJson(Struct, frozen=True):
     total_is: str  # "≥" if operators without a time are missing from the sum, else "="
     unknown: dict[str, int]  # rows without a time, by operator
     floor_s: float  # lower bound from the peak FLOP/s and bandwidth of the machine
-    images_per_s: float | None  # an upper bound if total_s is a lower bound
+    images_per_s: float | None  # an upper bound if total_s is a lower bound; null for no images
+    items_per_s: float | None  # of the tokens, images or inputs that one pass reads
+    item: str
     band: IntervalJson
     layers: tuple[LayerGuess, ...]
     source: str
@@ -125,17 +127,18 @@ def _total(found: Prediction) -> str:
 def lines_of(found: Prediction, *, stamp: bool = True) -> list[str]:
     """Lines under the table: total with its interval, peak memory, notes, machine and engine."""
     name = f"{found.network}, batch {found.batch}"
-    rate = f"{found.images_per_s:.4g}" if found.images_per_s is not None else UNKNOWN
+    per_s = found.items_per_s
+    rate = f"{UNKNOWN if per_s is None else _rate_text(per_s)} {found.item}/s"
     if found.high_s is None:
         ops = ", ".join(f"{op} ×{count}" for op, count in found.unknown.items())
         lines = [
-            f"{name}: {_total(found)}; {AT_MOST if found.images_per_s else ''}{rate} images/s.",
+            f"{name}: {_total(found)}; {AT_MOST if per_s else ''}{rate}.",
             f"Unknown operators have no time: {ops}. The total is a lower bound.",
         ]
     else:
         lines = [
             f"{name}: {_total(found)}, {time_text(found.low_s)} to {time_text(found.high_s)} "
-            f"(68 % interval); {rate} images/s."
+            f"(68 % interval); {rate}."
         ]
     last = (
         f"layerscope {found.version} · {found.machine} · {found.engine} · fitted on {found.source}"
@@ -148,6 +151,12 @@ def lines_of(found: Prediction, *, stamp: bool = True) -> list[str]:
         *found.notes,
         *([last] if stamp else []),
     ]
+
+
+def _rate_text(rate: float) -> str:
+    """Four digits, without an exponent."""
+    text = f"{rate:.4g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
 
 
 def write_json(found: Prediction) -> str:
@@ -165,6 +174,8 @@ def write_json(found: Prediction) -> str:
         unknown=found.unknown,
         floor_s=found.floor_s,
         images_per_s=found.images_per_s,
+        items_per_s=found.items_per_s,
+        item=found.item,
         band=IntervalJson(found.low_s, found.high_s, found.error),
         layers=found.rows,
         source=found.source,

@@ -9,7 +9,7 @@ from layerscope.escaping import visible
 from layerscope.export.footer import footer
 from layerscope.export.html import write as table
 from layerscope.export.table import TableView
-from layerscope.report.numbers import at_least, exact_text
+from layerscope.report.numbers import exact_text, marked
 from layerscope.report.types import Report
 
 MANY_ROWS = 40  # more are folded in a notebook
@@ -17,9 +17,8 @@ MANY_ROWS = 40  # more are folded in a notebook
 
 def headline(report: Report) -> str:
     """Network, parameters and multiply-adds in one line."""
-    totals, bounds = report.totals, report.lower_bounds
-    params = at_least(exact_text(totals.params), "params" in bounds)
-    macs = at_least(exact_text(totals.macs), "macs" in bounds)
+    params = marked(exact_text(report.totals.params), report.sign("params"))
+    macs = marked(exact_text(report.totals.macs), report.sign("macs"))
     return f"of {visible(report.name)}: {params} params, {macs} MACs, {len(report.layers)} layers"
 
 

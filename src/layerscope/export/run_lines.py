@@ -165,8 +165,8 @@ def peak_lines(
     share = rate / peak.flops.best
     least = "" if all(each.is_complete for each in rows) else "at least "
     lines = [
-        f"Matrix products run at {least}{short_text(int(rate))}FLOP/s, {share:.0%} of the peak of "
-        f"{short_text(int(peak.flops.best))}FLOP/s measured for {peak.dtype} on "
+        f"Matrix products run at {least}{short_text(int(rate))}FLOP/s, {least}{share:.0%} of the "
+        f"peak of {short_text(int(peak.flops.best))}FLOP/s measured for {peak.dtype} on "
         f"{threads_of(run, machine)} threads."
     ]
     if share >= SHORT or not macs:

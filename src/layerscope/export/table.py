@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.errors import UsageError
 from layerscope.report.columns import Column, cell, of_convention, sort_rows, titled
 from layerscope.report.groups import grouped
-from layerscope.report.tree import TableRow, is_idle, layer_rows, total_row, tree_rows
+from layerscope.report.tree import TableRow, is_idle, layer_rows, total_row, tree_rows, unused_rows
 from layerscope.report.types import Report
 
 CellValue = int | str | Fraction | None
@@ -85,6 +85,7 @@ def table(report: Report, view: TableView, default: Sequence[str], *, tree: bool
             rows = layer_rows(report)
         else:
             rows = tree_rows(report, view.depth, fold=False)
+        rows += unused_rows(report)
         count = len(rows)
         if view.sort:
             rows = sort_rows(rows, view.sort, report)
@@ -93,6 +94,7 @@ def table(report: Report, view: TableView, default: Sequence[str], *, tree: bool
             note = f"{view.top} of {count} rows"
     elif tree or view.depth is not None:
         rows = tree_rows(report, view.depth, fold=view.fold, idle=view.all)
+        rows += unused_rows(report)
         hidden = 0 if view.all else sum(map(is_idle, report.layers))
         if hidden:
             note = (
@@ -100,5 +102,5 @@ def table(report: Report, view: TableView, default: Sequence[str], *, tree: bool
                 "before the run and are not shown (--all shows them)"
             )
     else:
-        rows = layer_rows(report)
+        rows = layer_rows(report) + unused_rows(report)
     return ReportTable(columns, rows, total_row(report), report, note)

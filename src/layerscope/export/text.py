@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from layerscope.escaping import visible
 from layerscope.export.table import ReportTable, TableView, table, usual
 from layerscope.report.columns import Column, cell, titled
-from layerscope.report.numbers import at_least, bytes_text, cell_text, exact_text
+from layerscope.report.numbers import bytes_text, cell_text, exact_text, marked
 from layerscope.report.types import Report
 
 # Column sets from the widest to the narrowest; the first that fits is used, with exact numbers if
@@ -113,14 +113,14 @@ def _lay_out(grid: ReportTable, texts: list[list[str]], style: Style) -> str:
 
 def total_line(report: Report) -> str:
     """One line: parameters, MACs, FLOPs, peak activation memory (`--total`)."""
-    totals, bounds = report.totals, report.lower_bounds
+    totals = report.totals
 
     def count(name: str) -> str:
-        return at_least(exact_text(getattr(totals, name)), name in bounds)
+        return marked(exact_text(getattr(totals, name)), report.sign(name))
 
     parts = [f"{count('params')} params", f"{count('macs')} MACs", f"{count('flops')} FLOPs"]
     counted = report.convention
     if totals.convention_ops is not None and counted.name != "exact":
         parts.append(f"{count('convention_ops')} {counted.figure} ({counted.name})")
-    peak = at_least(bytes_text(totals.peak_activation_bytes), "peak_activation_bytes" in bounds)
+    peak = marked(bytes_text(totals.peak_activation_bytes), report.sign("peak_activation_bytes"))
     return f"{visible(report.name)}: {' · '.join(parts)} · peak activations {peak}\n"

@@ -30,6 +30,8 @@ def bind(
         raise UsageError(f"batch {batch}, expected at least 1")
     given = dict(shapes or {})
     names = [tensor.name for tensor in graph.inputs]
+    if given and not names:
+        raise UsageError(f"input has no effect: {graph.name} has no inputs")
     if "" in given:  # a shape without a name is that of the first input
         given[names[0]] = given.pop("")
     for name in given:
@@ -41,9 +43,11 @@ def bind(
     new_dtype = dtype or graph.dtype
     nodes = graph.nodes if dtype is None else tuple(_typed(node, dtype) for node in graph.nodes)
     params = graph.params if dtype is None else _cast_params(graph.params, dtype)
-    if (inputs, new_dtype, nodes, params) == (graph.inputs, graph.dtype, graph.nodes, graph.params):
+    unused = graph.unused if dtype is None else _cast_params(graph.unused, dtype)
+    old = (graph.inputs, graph.dtype, graph.nodes, graph.params, graph.unused)
+    if (inputs, new_dtype, nodes, params, unused) == old:
         return graph
-    return replace(graph, inputs=inputs, dtype=new_dtype, nodes=nodes, params=params)
+    return replace(graph, inputs=inputs, dtype=new_dtype, nodes=nodes, params=params, unused=unused)
 
 
 def _typed(node: Node, dtype: str) -> Node:
@@ -64,6 +68,9 @@ def _bound(tensor: Tensor, shape: Shape | None, batch: int | None, dtype: str | 
         if min(shape, default=0) < 1:
             text = "x".join(map(str, shape))
             raise UsageError(f"input {tensor.name}: {text}, expected every size to be at least 1")
+        if declared == () and shape:
+            text = "x".join(map(str, shape))
+            raise UsageError(f"input {text} has no effect: {tensor.name} is a scalar")
         if declared is None and len(shape) == 3:  # an image, and the file declares no shape
             shape = (1, *shape)
         if declared is not None and len(shape) == len(declared) - 1:

@@ -90,6 +90,11 @@ def writer(name: str) -> Callable[..., str]:
 
 def write(report: Report, name: str, **options: object) -> str:
     """The report in that notation, without the stamp."""
+    accepted = notation(name).options
+    for option in options:
+        if option not in accepted:
+            choices = f"choose from {', '.join(accepted)}" if accepted else "it takes none"
+            raise UnknownName(f"option of the notation {name}", option, accepted, f"; {choices}")
     return writer(name)(report, **options)
 
 

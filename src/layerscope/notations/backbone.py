@@ -7,6 +7,7 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.types import Shape
 from layerscope.notations.sheet import (
     SheetLine,
+    SheetTotals,
     lines,
     memory_text,
     once,
@@ -30,9 +31,9 @@ def write(report: Report) -> str:
         rows.append(_row(line, before))
         before = line
     rows.append(("",) * len(HEADER))
-    rest = "" if all(line.complete for line in listed) else " + ?"
-    params = f"~{total_text(report.totals.params, cut=True)}{rest}"
-    memory = f"~{total_text(report.totals.convention_activations)}{rest}"
+    totals = SheetTotals(listed, report)
+    params = totals.params(f"~{total_text(report.totals.params, cut=True)}")
+    memory = totals.memory(f"~{total_text(report.totals.convention_activations)}")
     rows.append(("`total`", "", "", "", "", "", params, memory))
     return table(rows, centred=True)
 
@@ -52,7 +53,7 @@ def _row(line: SheetLine, before: SheetLine | None) -> tuple[str, ...]:
         _channels(line, before),
         _size(line.sizes, before),
         "?" if line.weights is None else params_text(line.weights) if line.weights else "",
-        "?" if line.elements is None else memory_text(line.elements, tenths=True),
+        "?" if line.elements is None else line.sign + memory_text(line.elements, tenths=True),
     )
 
 

@@ -21,6 +21,7 @@ from layerscope.graph.types import Shape
 from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
 from layerscope.report.measurement import LayerTime, Run
+from layerscope.report.numbers import ABOUT, AT_LEAST
 
 PARTS = ("layers", "info", "totals")
 MORE = ("backward",)  # parts that are printed only if they are chosen
@@ -46,6 +47,11 @@ class ConvRow(Struct, frozen=True):
     def flops(self) -> int:
         """FLOPs of the forward pass; each of the two gradients has as many."""
         return self.layer.convention_kinds.flops
+
+    @property
+    def sign(self) -> str:
+        """The sign of its figures: `~` if they are an estimate."""
+        return ABOUT if self.layer.has_estimated_count else ""
 
     @property
     def moved_bytes(self) -> int:
@@ -138,8 +144,8 @@ def _info(row: ConvRow | Layer) -> str:
 def _layer(row: ConvRow | Layer, chosen: Sequence[str]) -> str:
     """FLOPs, bytes, intensity and matrix product, with the gradients if they are chosen."""
     cells = [visible(_name(row))]
-    flops = "?" if isinstance(row, Layer) else f"{si_text(row.flops)}F"
-    moved = "?" if isinstance(row, Layer) else f"{si_text(row.moved_bytes)}B"
+    flops = "?" if isinstance(row, Layer) else f"{row.sign}{si_text(row.flops)}F"
+    moved = "?" if isinstance(row, Layer) else f"{row.sign}{si_text(row.moved_bytes)}B"
     if "layers" in chosen:
         cells.append(f"FWD {flops} {moved}")
     if "backward" in chosen:
@@ -227,11 +233,14 @@ def _backward_took(row: ConvRow | Layer, times: dict[str, float] | None) -> str:
     )
 
 
-def _rate(amount: int | None, seconds: float | None, unit: str = "F/s") -> str:
-    """An amount per second, `?` if either is unknown or no time passed."""
-    if amount is None or not seconds or seconds < 0:
+def _rate(amount: int | None, seconds: float | None, unit: str = "F/s", *, bound: str = "") -> str:
+    """An amount per second, `?` if either is unknown or no time passed.
+
+    `bound` is the sign of an amount that is a lower bound.
+    """
+    if amount is None or not seconds or seconds < 0 or (bound and not amount):
         return f"?{unit}"
-    return f"{si_text(amount / seconds)}{unit}"
+    return f"{bound}{si_text(amount / seconds)}{unit}"
 
 
 def _timers(run: Run) -> list[str]:
@@ -282,7 +291,7 @@ def _totals(
     missing = any(layer.lacks_figures and layer.op not in SPECS for layer in report.layers)
     rest = "+?" if missing or len(complete) < len(rows) else ""
     sums = [
-        f"fwd_{name}_bytes={si_text(sum(sizes))}B{rest}"
+        f"fwd_{name}_bytes={_sum_text(sum(sizes), 'B', rest)}"
         for name, sizes in (
             ("input", [row.input_bytes for row in complete]),
             ("filt", [row.filter_bytes for row in complete]),
@@ -326,14 +335,22 @@ def _sum(flops: int, moved: int, rest: str, run: Run | None) -> list[str]:
     tail = []
     if run is not None:
         whole, energy = run.timing.end_to_end_s, run.energy
-        rate, byte_rate = f" {_rate(flops, whole)}", f" {_rate(moved, whole, 'B/s')}"
+        bound = AT_LEAST if rest else ""
+        rate = f" {_rate(flops, whole, bound=bound)}"
+        byte_rate = f" {_rate(moved, whole, 'B/s', bound=bound)}"
         if energy is not None:
             most, least = ("≤", "≥") if energy.bound else ("", "")
             joules = "?" if energy.joules is None else si_text(energy.joules)
-            per_watt = _rate(flops, whole and whole * energy.watts, "F/s/W")
-            tail = [f"{most}{joules}J {least}{per_watt}"]
-    bytes_line = f"{si_text(moved)}B{rest}{byte_rate} AI={intensity}F/B"
-    return [f"{si_text(flops)}F{rest}{rate}", bytes_line, *tail]
+            watts = whole and whole * energy.watts
+            per_watt = _rate(flops, watts, "F/s/W", bound=least or bound)
+            tail = [f"{most}{joules}J {per_watt}"]
+    bytes_line = f"{_sum_text(moved, 'B', rest)}{byte_rate} AI={intensity}F/B"
+    return [f"{_sum_text(flops, 'F', rest)}{rate}", bytes_line, *tail]
+
+
+def _sum_text(value: int, unit: str, rest: str) -> str:
+    """A sum with `+?` if a part of it is unknown, `?` if all of it is."""
+    return f"?{unit}" if rest and not value else f"{si_text(value)}{unit}{rest}"
 
 
 def _dims(shape: Shape | None, size_bytes: int) -> str:

@@ -10,6 +10,7 @@ from layerscope.graph.names import shape_text
 from layerscope.graph.types import DTYPE_BITS, Shape, elements, storage_bytes
 from layerscope.notations.sheet import (
     SheetLine,
+    SheetTotals,
     lines,
     memory_text,
     once,
@@ -31,34 +32,35 @@ def write(report: Report) -> str:
     listed = lines(report)
     maps = _maps(report)
     rows = [_text_line(line, maps) for line in listed]
-    complete = all(line.complete for line in listed)
+    totals = SheetTotals(listed, report)
     memory = printed_total(report.totals.convention_activations)
-    rest = "" if complete else " + ?"
     images = "image" if report.batch == 1 else f"{report.batch} images"
     rows += [
         " ",
-        f"TOTAL memory: {_product(report, memory, complete)}{rest} / {images} "
-        "(only forward! ~*2 for bwd)",
-        f"TOTAL params: {total_text(report.totals.params, cut=True)}{rest} parameters",
+        f"TOTAL memory: {_product(report, memory, totals)} / {images} (only forward! ~*2 for bwd)",
+        f"TOTAL params: {totals.params(total_text(report.totals.params, cut=True))} parameters",
     ]
     found = sheet_findings(listed, _label)
     rows += ["", *(f"- {finding}" for finding in found)] if found else []
     return "\n".join(rows) + "\n"
 
 
-def _product(report: Report, memory: int, complete: bool) -> str:
+def _product(report: Report, memory: int, totals: SheetTotals) -> str:
     """Elements times bytes per element, or the bytes alone if dtypes are mixed."""
     listed = [tensor.dtype for tensor in report.inputs]
     listed += [layer.outputs[0].dtype for layer in report.layers if layer.convention_activations]
-    count = total_text(memory) if complete else f"({total_text(memory)} + ?)"
+    count = totals.memory(f"{totals.sign}{total_text(memory)}")
+    if " + " in count:
+        count = f"({count})"
     if len(set(listed)) > 1:
         size = sum(tensor.bytes for tensor in report.inputs)
         size += sum(layer.convention_activation_bytes for layer in report.layers)
-        return f"{count} of several dtypes = {total_text(size)}B"
+        return f"{count} of several dtypes = {totals.memory(f'{total_text(size)}B')}"
     dtype = listed[0]
     each = Fraction(DTYPE_BITS[dtype], 8)
     size = storage_bytes(memory, dtype)
-    return f"{count} * {each if each >= 1 else float(each)} bytes ~= {total_text(size)}B"
+    product = f"{count} * {each if each >= 1 else float(each)} bytes"
+    return f"{product} ~= {totals.memory(f'{total_text(size)}B')}"
 
 
 def write_markdown(report: Report) -> str:
@@ -69,10 +71,9 @@ def write_markdown(report: Report) -> str:
         memory, weights = _memory(line), _weights(line, {}, equals="=")
         label = "Input" if line.kind == "input" else _label(line)
         rows.append((_escape(label), _escape(memory), _escape(weights)))
-    rest = "" if all(line.complete for line in listed) else " + ?"
-    totals = report.totals
-    memory = f"{totals.convention_activations:,}{rest}"
-    rows.append(("TOTAL", memory, f"{totals.params:,}{rest}"))
+    totals = SheetTotals(listed, report)
+    memory = totals.memory(f"{totals.sign}{report.totals.convention_activations:,}")
+    rows.append(("TOTAL", memory, totals.params(f"{report.totals.params:,}")))
     return table(rows)
 
 
@@ -113,7 +114,8 @@ def _memory(line: SheetLine) -> str:
     if line.elements is None:
         return "?"
     product = "*".join(map(str, line.factors)) if len(line.factors) > 1 else ""
-    return f"{product}={memory_text(line.elements)}" if product else memory_text(line.elements)
+    text = line.sign + memory_text(line.elements)
+    return f"{product}={text}" if product else text
 
 
 def _weights(line: SheetLine, maps: Mapping[str, Shape | None], *, equals: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from layerscope.escaping import markdown
-from layerscope.notations.sheet import SheetLine, lines, pool_kind, table
+from layerscope.notations.sheet import SheetLine, SheetTotals, lines, pool_kind, table
 from layerscope.report import Report
+from layerscope.report.numbers import AT_MOST
 
 AXES = {1: ("Length",), 2: ("Height", "Width"), 3: ("Depth", "Height", "Width")}
 POOLS = {"max": "Pool", "avg": "AvgPool", "lp": "LPPool"}
@@ -25,14 +26,17 @@ def write(report: Report) -> str:
         )
     ]
     total = report.totals.params
-    rows += [_row(index, line, rank, total) for index, line in enumerate(listed)]
-    rest = "" if all(line.complete for line in listed) else " + ?"
-    figures = (f"{report.totals.convention_activations:,}{rest}", f"{total:,}{rest}", "")
+    sign = AT_MOST if any(line.weights is None for line in listed) else ""
+    ratios = [_ratio(line.weights, total, sign) if line.weights else "" for line in listed]
+    rows += [(*_row(n, line, rank), ratios[n]) for n, line in enumerate(listed)]
+    totals = SheetTotals(listed, report)
+    memory = f"{totals.sign}{report.totals.convention_activations:,}"
+    figures = (totals.memory(memory), totals.params(f"{total:,}"), "")
     rows.append(("Total", *("",) * (3 * rank + 2), *figures))
     return table(rows)
 
 
-def _row(index: int, line: SheetLine, rank: int, total: int) -> tuple[str, ...]:
+def _row(index: int, line: SheetLine, rank: int) -> tuple[str, ...]:
     blank = ("",) * rank
     window = line.window
     sizes = ("?",) * rank if line.sizes is None else map(str, line.sizes)
@@ -43,9 +47,8 @@ def _row(index: int, line: SheetLine, rank: int, total: int) -> tuple[str, ...]:
         *(blank if window is None else map(str, window.stride)),
         *sizes,
         "?" if line.channels is None else str(line.channels),
-        "?" if line.elements is None else f"{line.elements:,}",
+        "?" if line.elements is None else f"{line.sign}{line.elements:,}",
         "?" if line.weights is None else f"{line.weights:,}" if line.weights else "",
-        _ratio(line.weights, total) if line.weights else "",
     )
 
 
@@ -55,7 +58,7 @@ def _type(line: SheetLine) -> str:
     return TYPES.get(line.kind, line.kind) + line.number
 
 
-def _ratio(part: int, total: int) -> str:
+def _ratio(part: int, total: int, sign: str) -> str:
     """Percent with two decimals, halves rounded up, in integer arithmetic."""
     hundredths = (20_000 * part + total) // (2 * total)
-    return f"{hundredths // 100}.{hundredths % 100:02d}%"
+    return f"{sign}{hundredths // 100}.{hundredths % 100:02d}%"

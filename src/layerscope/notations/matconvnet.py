@@ -42,6 +42,7 @@ from layerscope.notations.matconvnet_styles import (
 from layerscope.ops import SPECS, Call, display_name
 from layerscope.ops.access_map import Bins
 from layerscope.report import Report
+from layerscope.report.numbers import ABOUT, plus_unknown
 from layerscope.report.types import Layer
 
 NONE = "n/a"
@@ -125,7 +126,9 @@ def _columns(report: Report) -> list[dict[str, str]]:
         column |= {"support": _dims(window.support), "stride": _dims(window.stride)}
         column["pad"] = _dims(window.pads if len(window.pads) != 2 else (*window.pads, 0, 0))
         column |= _filter_cells(layer, given) | _rf_cells(now) | _data_cells(now.data)
-        column |= zip(MEMORY, map(memory_text, _bytes(layer)), strict=True)
+        column |= zip(MEMORY, map(memory_text, _bytes(layer, report)), strict=True)
+        if layer.has_estimated_sizes:
+            column["data mem"] = ABOUT + column["data mem"]
         columns.append(column)
     return [{"layer": str(n), RULE: RULE, **column} for n, column in enumerate(columns)]
 
@@ -223,12 +226,10 @@ def _data_cells(data: Shape | None) -> dict[str, str]:
     return dict(zip(DATA, (_dims(data[2:]), str(data[1]), str(data[0])), strict=True))
 
 
-def _bytes(layer: Layer) -> tuple[int | None, int | None]:
+def _bytes(layer: Layer, report: Report) -> tuple[int | None, int | None]:
     """Bytes of the outputs and of the parameters of a layer."""
-    params = _param_bytes(layer)
-    if layer.call is None:
-        return None, None if layer.node.params is None else params
-    return layer.convention_activation_bytes, params
+    params = _param_bytes(layer) if report.params_known(layer.node) else None
+    return None if layer.call is None else layer.convention_activation_bytes, params
 
 
 def _param_bytes(layer: Layer) -> int:
@@ -242,16 +243,17 @@ def _param_bytes(layer: Layer) -> int:
 def _totals(report: Report) -> TextTable:
     layers = [layer for layer in report.layers if layer.op not in NO_LAYER]
     data = [None if tensor.shape is None else tensor.bytes for tensor in report.inputs]
-    data += [_bytes(layer)[0] for layer in layers]
-    params = [_bytes(layer)[1] for layer in layers]
-    count = number_text(sum(layer.params for layer in layers), 2)
+    data += [_bytes(layer, report)[0] for layer in layers]
+    params = [_bytes(layer, report)[1] for layer in layers]
+    elements = sum(layer.params for layer in layers)
+    count = plus_unknown(number_text(elements, 2), elements, None in params)
+    signs = ("", ABOUT if any(layer.has_estimated_sizes for layer in layers) else "")
     texts = []
-    for parts in (params, data):
-        more = " + ?" if None in parts else ""
-        texts.append(memory_text(sum(part or 0 for part in parts)) + more)
-    more = " + ?" if None in params else ""
+    for parts, sign in zip((params, data), signs, strict=True):
+        total = sum(part or 0 for part in parts)
+        texts.append(plus_unknown(sign + memory_text(total), total, None in parts))
     return [
-        ["parameter memory", f"{texts[0]} ({count}{more} parameters)"],
+        ["parameter memory", f"{texts[0]} ({count} parameters)"],
         ["data memory", f"{texts[1]} (for batch size {report.batch})"],
     ]
 

@@ -35,6 +35,7 @@ from layerscope.notations.matconvnet_styles import (
 )
 from layerscope.ops import SPECS, display_name
 from layerscope.report import Report
+from layerscope.report.numbers import ABOUT, plus_unknown
 from layerscope.report.types import Layer
 
 PARTS = ("layers", "params", "vars", "memory", "fields")
@@ -61,6 +62,7 @@ class DagLayer(Struct, frozen=True):
     params: list[str]
     pads: Sequence[int] | None
     stride: Sequence[int] | None
+    has_params: bool = True  # False: an unknown op, whose arrays may be missing
 
 
 class DagParam(Struct, frozen=True):
@@ -69,6 +71,7 @@ class DagParam(Struct, frozen=True):
     sizes: Shape
     bytes: int
     users: int = 1
+    sign: str = ""  # stored bytes are exact
 
 
 class DagVariable(Struct, frozen=True):
@@ -78,6 +81,7 @@ class DagVariable(Struct, frozen=True):
     bytes: int | None
     fanin: int
     fanout: int
+    sign: str = ""  # of the bytes: `~` if they are an estimate
 
 
 class Dag(Struct, frozen=True):
@@ -150,14 +154,15 @@ def _memory(net: Dag, report: Report) -> Columns:
     """Sums of parameters and of variables, marked if a part of them is unknown."""
     param_bytes = sum(each.bytes for each in net.params.values())
     var_bytes = sum(each.bytes or 0 for each in net.variables.values())
+    sign = ABOUT if any(each.sign for each in net.variables.values()) else ""
     no_params = not report.params_complete
     no_vars = not report.memory.complete and bool(report.coverage.unknown)
     return [
         ["params", "vars", "total"],
         [
             _sum_text(param_bytes, no_params),
-            _sum_text(var_bytes, no_vars),
-            _sum_text(param_bytes + var_bytes, no_params or no_vars),
+            _sum_text(var_bytes, no_vars, sign),
+            _sum_text(param_bytes + var_bytes, no_params or no_vars, sign),
         ],
     ]
 
@@ -170,9 +175,9 @@ def dims_text(values: Sequence[Number] | None) -> str:
     return "x".join(texts) if len(set(values)) > 1 else texts[0]
 
 
-def _sum_text(size_bytes: int, unknown: bool) -> str:
+def _sum_text(size_bytes: int, unknown: bool, sign: str = "") -> str:
     """A total, with `+ ?` if a part of it is unknown."""
-    return memory_text(size_bytes) + (" + ?" if unknown else "")
+    return plus_unknown(sign + memory_text(size_bytes), size_bytes, unknown)
 
 
 def mem_text(size_bytes: int | None) -> str:
@@ -186,12 +191,14 @@ def mem_text(size_bytes: int | None) -> str:
 def _layer(layer: Layer, params: list[str], report: Report) -> DagLayer:
     outputs = [tensor.name for tensor in layer.outputs]
     return DagLayer(
-        layer.name, _block(layer), _inputs(layer, report), outputs, params, *_window(layer)
-    )
+        layer.name, _block(layer), _inputs(layer, report), outputs, params, *_window(layer),
+        report.params_known(layer.node),
+    )  # fmt: skip
 
 
 def _layer_column(layer: DagLayer) -> list[str]:
-    names = [" ".join(each) for each in (layer.inputs, layer.outputs, layer.params)]
+    params = layer.params if layer.has_params else [*layer.params, "?"]
+    names = [" ".join(each) for each in (layer.inputs, layer.outputs, params)]
     block = layer.block.removeprefix(PACKAGE)
     return [layer.name, RULE, block, *names, dims_text(layer.pads), dims_text(layer.stride)]
 
@@ -297,11 +304,13 @@ def _variables(report: Report) -> dict[str, DagVariable]:
             if _is_loss(layer) and layer.call is not None and layer.call.x:
                 planes[tensor.name] = (1, 1, 1, layer.call.x[0])  # one number an image
     found = {}
+    about = {t.name for x in report.layers if x.has_estimated_sizes for t in x.outputs}
     for name, count in fanin.items():
         sizes, size_bytes = planes.get(name), None
         if sizes is not None:
             size_bytes = storage_bytes(elements(sizes), report.tensors[name].dtype)
-        found[name] = DagVariable(sizes, size_bytes, count, fanout.get(name, 0))
+        sign = ABOUT if name in about and size_bytes is not None else ""
+        found[name] = DagVariable(sizes, size_bytes, count, fanout.get(name, 0), sign)
     return found
 
 
@@ -315,7 +324,14 @@ def _plane(shape: Shape | None) -> Shape | None:
 
 def _variable_columns(variables: Mapping[str, DagVariable]) -> list[list[str]]:
     return [
-        [name, RULE, dims_text(each.sizes), mem_text(each.bytes), str(each.fanin), str(each.fanout)]
+        [
+            name,
+            RULE,
+            dims_text(each.sizes),
+            each.sign + mem_text(each.bytes),
+            str(each.fanin),
+            str(each.fanout),
+        ]
         for name, each in variables.items()
     ]
 

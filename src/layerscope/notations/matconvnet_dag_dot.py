@@ -47,7 +47,7 @@ def write(report: Report, parts: Parts = None) -> str:
     lines = ["digraph DagNN {", "\tfontsize=12"]
     for part, arrays in (("vars", net.variables), ("params", net.params)):
         for name, array in arrays.items() if part in chosen else ():
-            sizes, memory = dims_text(array.sizes), mem_text(array.bytes)
+            sizes, memory = dims_text(array.sizes), array.sign + mem_text(array.bytes)
             label = f"{{{{{record_text(name)}}} | {{{sizes} | {memory} }}}}"
             style = f"{ARRAY_STYLE} {COLOURS[part]} {FONT}"
             lines.append(f'\t{ids[part, name]} [label="{label}" {style} ]')

@@ -29,6 +29,7 @@ from layerscope.graph.names import shape_text
 from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
 from layerscope.ops import FREE, Ops, display_name
 from layerscope.report import Report
+from layerscope.report.numbers import ABOUT
 from layerscope.report.types import Layer, sum_ops
 
 HEAD = "| ID | Name | Type | Input CH | Input DIM | Output CH | Output DIM | OPS | Mem |"
@@ -52,6 +53,8 @@ class NetscopeRow(Struct, frozen=True):
     param: int
     no_ops: bool = False  # operations unknown
     no_mem: bool = False  # memory unknown
+    estimated: Ops = FREE  # of the operations, those that are estimates
+    estimated_activation: int = 0
 
 
 def write(report: Report) -> str:
@@ -83,12 +86,19 @@ def _costs(row: NetscopeRow) -> tuple[str, str]:
     counts = {"macc": ops.mac, "comp": ops.comp, "add": ops.add, "div": ops.div, "exp": ops.exp}
     counts["mul"] = ops.mul  # Netscope itself counts none
     memory = {"activation": row.activation, "param": row.param}
-    return _entries(counts, row.no_ops), _entries(memory, row.no_mem)
+    about = {kind for kind in counts if getattr(row.estimated, "mac" if kind == "macc" else kind)}
+    if row.estimated_activation:
+        about.add("activation")
+    return _entries(counts, about, row.no_ops), _entries(memory, about, row.no_mem)
 
 
-def _entries(counts: dict[str, int], unknown: bool) -> str:
-    """All counts except zeros, separated by <br>."""
-    entries = [f"{kind}\t{number_text(count)}" for kind, count in counts.items() if count]
+def _entries(counts: dict[str, int], about: set[str], unknown: bool) -> str:
+    """All counts except zeros, separated by <br>; estimates begin with a tilde."""
+    entries = [
+        f"{kind}\t{ABOUT if kind in about else ''}{number_text(count)}"
+        for kind, count in counts.items()
+        if count
+    ]
     return "<br>".join([*entries, "?"] if unknown else entries)
 
 
@@ -141,6 +151,8 @@ def _row(layer: Layer) -> NetscopeRow:
         layer.params,
         unknown,
         unknown,
+        layer.convention_kinds if layer.has_estimated_count else FREE,
+        layer.convention_activations if layer.has_estimated_sizes else 0,
     )
 
 
@@ -242,4 +254,6 @@ def _sum(total: NetscopeRow, rows: Iterable[NetscopeRow]) -> NetscopeRow:
         param=sum(row.param for row in parts),
         no_ops=any(row.no_ops for row in parts),
         no_mem=any(row.no_mem for row in parts),
+        estimated=sum_ops([row.estimated for row in parts]),
+        estimated_activation=sum(row.estimated_activation for row in parts),
     )

@@ -17,6 +17,7 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.types import Shape, elements
 from layerscope.ops import SPECS, display_name
 from layerscope.report import Layer, Report
+from layerscope.report.numbers import ABOUT, plus_unknown
 
 UNITS = (("T", 10**12), ("G", 10**9), ("M", 10**6), ("K", 10**3))
 IN_FULL = 10_000  # smaller counts are printed exactly
@@ -34,6 +35,7 @@ class SheetLine(Struct, frozen=True):
     window: Window | None
     elements: int | None
     weights: int | None
+    sign: str = ""  # of the elements: `~` if they are an estimate
 
     @property
     def complete(self) -> bool:
@@ -67,6 +69,7 @@ def lines(report: Report) -> tuple[SheetLine, ...]:
     for layer in listed:
         batch, sizes, channels = _layout(layer.output, axes[layer.node.outputs[0]], max(rank, 0))
         unknown = layer.status == "unknown"
+        has_params = report.params_known(layer.node)
         found.append(
             SheetLine(
                 kind=line_kind(layer),
@@ -77,7 +80,8 @@ def lines(report: Report) -> tuple[SheetLine, ...]:
                 channels=channels,
                 window=_window(layer),
                 elements=None if unknown else layer.convention_activations,
-                weights=None if unknown and not layer.cost.params else layer.params,
+                weights=layer.params if has_params else None,
+                sign=ABOUT if layer.has_estimated_sizes else "",
             )
         )
     return tuple(found)
@@ -227,6 +231,29 @@ def printed_total(count: int, *, cut: bool = False) -> int:
 def total_text(count: int, *, cut: bool = False) -> str:
     """A total in the largest unit; exact below 10,000."""
     return str(count) if count < IN_FULL else _in_units(printed_total(count, cut=cut))
+
+
+class SheetTotals(Struct, frozen=True):
+    """Texts of the totals of a sheet, from texts of their numbers."""
+
+    listed: Sequence[SheetLine]
+    report: Report
+
+    @property
+    def sign(self) -> str:
+        """The sign of the memory: `~` if a line is an estimate."""
+        return ABOUT if any(line.sign for line in self.listed) else ""
+
+    def memory(self, text: str) -> str:
+        """The elements of all lines, with `+ ?` if some are unknown."""
+        count = self.report.totals.convention_activations
+        unknown = any(line.elements is None for line in self.listed)
+        return plus_unknown(text, count, unknown)
+
+    def params(self, text: str) -> str:
+        """The parameters of all lines, with `+ ?` if some are unknown."""
+        unknown = any(line.weights is None for line in self.listed)
+        return plus_unknown(text, self.report.totals.params, unknown)
 
 
 def _in_units(count: int) -> str:

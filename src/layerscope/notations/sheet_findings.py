@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from layerscope.notations.sheet import SheetLine
-from layerscope.report.findings import FEW_LAYERS, Holder, half_of, listing, most, share_of
+from layerscope.report.findings import (
+    FEW_LAYERS,
+    Holder,
+    half_of,
+    listing,
+    most,
+    share_of,
+    whole_text,
+)
+from layerscope.report.numbers import AT_LEAST
 
 Name = Callable[[SheetLine], str]
 
@@ -39,7 +48,7 @@ def sheet_findings(lines: Sequence[SheetLine], name: Name) -> tuple[str, ...]:
 
 def _sentence(figure: str, counts: Sequence[int], sheet: Sheet) -> str:
     """The finding on one figure; a few rows are also described by position and kind."""
-    partly = "" if all(line.complete for line in sheet.lines) else " known"
+    sign = "" if all(line.complete for line in sheet.lines) else AT_LEAST
     rows = {
         name: Holder(name, (stage,) if stage else (), count)
         for name, stage, count in zip(sheet.names, sheet.stages, counts, strict=True)
@@ -47,12 +56,13 @@ def _sentence(figure: str, counts: Sequence[int], sheet: Sheet) -> str:
     }
     half = half_of(list(rows.values()))
     if len(half) > FEW_LAYERS:
-        return most(figure, list(rows.values()), sheet, partly)
+        return most(figure, list(rows.values()), sheet, sign)
     named = [holder.name for holder in half]
     total = sum(counts)
     where = _where([sheet.names.index(name) for name in named], sheet.lines)
     rows_text = f"{where} ({listing(named)})" if where else listing(named)
-    return f"Most {figure} in {rows_text}: {share_of(half, total)} of {total:,}{partly}."
+    share, whole = share_of(half, total, sign), whole_text(total, sign)
+    return f"Most {figure} in {rows_text}: {share} of {whole}."
 
 
 def _where(chosen: Sequence[int], lines: Sequence[SheetLine]) -> str:

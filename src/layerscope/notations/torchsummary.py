@@ -28,6 +28,7 @@ from layerscope.escaping import visible
 from layerscope.graph.types import Param, Shape
 from layerscope.notations.module import leaf_text
 from layerscope.report import Layer, Report
+from layerscope.report.numbers import ABOUT, at_least, plus_unknown
 
 RULE, DOUBLE_RULE = "-" * 64, "=" * 64
 ARRAYS = ("weight", "bias")
@@ -55,12 +56,18 @@ class SummaryRow(Struct, frozen=True):
     outputs: tuple[Shape | None, ...]
     params: int
     trainable: int
+    has_params: bool = True  # False: an unknown op, whose arrays may be missing
 
     @property
     def shape_text(self) -> str:
         """The shape with -1 for the batch; a list of shapes if there are several."""
         texts = [_shape_text(shape) for shape in self.outputs]
         return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+    @property
+    def params_text(self) -> str:
+        """The number of parameters; of several layers `≥` what is known, `?` if nothing is."""
+        return at_least(f"{self.params:,}", not self.has_params)
 
     @property
     def elements(self) -> int:
@@ -73,7 +80,7 @@ def write(report: Report) -> str:
     rows = list(_rows(report))
     lines = [RULE, _line("Layer (type)", "Output Shape", "Param #"), DOUBLE_RULE]
     lines += [
-        _line(f"{visible(row.kind)}-{n}", row.shape_text, f"{row.params:,}")
+        _line(f"{visible(row.kind)}-{n}", row.shape_text, row.params_text)
         for n, row in enumerate(rows, 1)
     ]
     params = sum(row.params for row in rows)
@@ -82,17 +89,25 @@ def write(report: Report) -> str:
     input_size = prod(map(prod, sizes)) * 4.0 / MIB
     output_size = abs(2.0 * sum(row.elements for row in rows) * 4.0 / MIB)
     params_size = params * 4.0 / MIB
-    more = " + ?" if report.coverage.unknown else ""
+    unknown, fewer = bool(report.coverage.unknown), not all(row.has_params for row in rows)
+
+    about = ABOUT if any(layer.has_estimated_sizes for layer in report.layers) else ""
+
+    def size(value: float, bound: bool, sign: str = "") -> str:
+        return plus_unknown(f"{sign}{value:.2f}", int(value > 0), bound)
+
+    total = params_size + output_size + input_size
+    frozen = params - trainable
     lines += [
         DOUBLE_RULE,
-        f"Total params: {params:,}{more}",
-        f"Trainable params: {trainable:,}{more}",
-        f"Non-trainable params: {params - trainable:,}{more}",
+        f"Total params: {plus_unknown(f'{params:,}', params, fewer)}",
+        f"Trainable params: {plus_unknown(f'{trainable:,}', trainable, fewer)}",
+        f"Non-trainable params: {plus_unknown(f'{frozen:,}', frozen, fewer)}",
         RULE,
         f"Input size (MB): {input_size:.2f}",
-        f"Forward/backward pass size (MB): {output_size:.2f}{more}",
-        f"Params size (MB): {params_size:.2f}{more}",
-        f"Estimated Total Size (MB): {params_size + output_size + input_size:.2f}{more}",
+        f"Forward/backward pass size (MB): {size(output_size, unknown, about)}",
+        f"Params size (MB): {size(params_size, fewer)}",
+        f"Estimated Total Size (MB): {size(total, unknown, about)}",
         RULE,
     ]
     return "\n".join(lines) + "\n"
@@ -130,7 +145,9 @@ def _rows(report: Report) -> Iterator[SummaryRow]:
         count = sum(param.elements for param, _ in own.values())
         frozen = "weight" not in own or own["weight"][1] in graph.frozen
         outputs = _outputs(call, readers, set(graph.outputs))
-        yield SummaryRow(kind, outputs, count, 0 if frozen else count)
+        owned = [layer for layer in call.layers if layer.node.module == call.path]
+        complete = all(report.params_known(layer.node) for layer in owned or call.layers[-1:])
+        yield SummaryRow(kind, outputs, count, 0 if frozen else count, complete)
 
 
 def _arrays(report: Report) -> dict[str, tuple[Param, str]]:

@@ -66,6 +66,7 @@ SPECS = {
         saved_for_backward=nothing,
         out_dtypes=("int64",),
         sized=True,
+        data_sized=True,
         estimate="every element, though data decides how many are not nought",
     ),
     "compress": OpSpec(
@@ -78,6 +79,7 @@ SPECS = {
         saved_for_backward=lambda call: Saved(inputs=tuple(range(1, len(call.inputs)))),
         arity=(2, None),
         sized=True,
+        data_sized=True,
         estimate="all of it, though data decides how much is kept",
     ),
     "unique": OpSpec(
@@ -89,6 +91,7 @@ SPECS = {
         backward=passes,
         saved_for_backward=nothing,
         out_dtypes=("input", "int64", "int64", "int64"),
+        data_sized=True,
         estimate="sorted by n·⌈log2 n⌉ comparisons, and all of it unlike",
     ),
 }

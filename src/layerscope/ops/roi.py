@@ -207,6 +207,7 @@ SPECS = {
         backward=passes,
         arity=(2, 2),
         out_dtypes=("int64",),
+        data_sized=True,
         estimate="bound: as many boxes kept as may be",
     ),
     "prior_box": OpSpec(
@@ -229,6 +230,7 @@ SPECS = {
         access_map=lambda call: everything(call.inputs),
         backward=passes,
         arity=(2, 2),
+        data_sized=True,
         estimate="bound: as many boxes as may be, each compared with all",
     ),
     "detections": OpSpec(
@@ -240,6 +242,7 @@ SPECS = {
         access_map=lambda call: everything(call.inputs),
         backward=passes,
         arity=(3, 3),
+        data_sized=True,
         estimate="bound: as many boxes as may be, each compared with all",
     ),
     "psroi_pool": OpSpec(

@@ -191,6 +191,7 @@ SPECS = {
         saved_for_backward=nothing,
         out_dtypes=("attribute",),
         arity=(1, 2),
+        estimate="bound: as many steps as a binary search may take",
     ),
     # how often each whole number occurs, or the sum of the weights (second input) of each
     "bincount": OpSpec(

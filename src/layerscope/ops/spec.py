@@ -170,6 +170,7 @@ class OpSpec(Struct, frozen=True, gc=False):
     view: bool = False  # its output is a view of its first input
     arrays: ParamsRule | None = None  # params that further inputs replace, in order; None: none
     sized: bool = False  # exact if its attributes declare the output shapes
+    data_sized: bool = False  # data decides the size of its output; the shape is an upper bound
     attributes: type | None = None  # class of Node.attributes; None: the op has none
     names: Mapping[str, str] = {}  # name in other systems; see `display_name`
     folded: bool = False  # computed before the run: uses no memory, moves nothing

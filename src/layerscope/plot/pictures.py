@@ -23,7 +23,8 @@ from layerscope.plot.svg import (
 from layerscope.plot.text_width import shortened, text_width
 from layerscope.report import Report
 from layerscope.report.measurement import LayerTime, Measurement, Run, total_s
-from layerscope.report.numbers import at_least, bytes_text, counted, percent_text
+from layerscope.report.numbers import bytes_text, counted, marked, percent_text
+from layerscope.report.numbers import share_text as share_of_total
 
 MOST = 25  # bars
 ROW = 19  # pixels of a bar and the room around it
@@ -105,7 +106,7 @@ def activation_bars(report: Report) -> str:
     unknown = sum(report.coverage.unknown.values())
     left_out = ""
     if count and rest:
-        share = share_text(Fraction(rest, total))
+        share = share_of_total(rest, total, report.sign("activation_bytes"))
         left_out = f"{counted(count, 'more layer')}: {share} of the activations, {bytes_text(rest)}"
     elif count > unknown:
         left_out = f"{counted(count - unknown, 'more layer')}: no activations of their own"
@@ -114,7 +115,7 @@ def activation_bars(report: Report) -> str:
         if unknown
         else ()
     )
-    whole = at_least(bytes_text(total), "activations" in report.lower_bounds)
+    whole = marked(bytes_text(total), report.sign("activation_bytes"))
     title = f"{report.name}, batch {report.batch}: activations, {whole} in all"
     return _bars(Header(title, notes), BYTES, bars, left_out)
 
@@ -171,8 +172,9 @@ def memory_steps(report: Report) -> str:
     x = PlotAxis(0, len(alive), "layers in execution order")
     y = PlotAxis(0, max(alive) / scale * 1.1 or 1.0, f"activations alive ({unit})")
     notes = ["Inputs and activations, without weights."]
-    if not memory.complete:
-        notes.append("Tensors of unknown shape are left out: the bytes are lower bounds.")
+    if "peak_activation_bytes" in report.lower_bounds:
+        what = "Memory of unknown layers is" if memory.complete else "Tensors of unknown shape are"
+        notes.append(f"{what} left out: the bytes are lower bounds.")
     title = f"{report.name}, batch {report.batch}: activations alive"
     canvas = Canvas(Header(title, tuple(notes)), x, y)
     points = []
@@ -181,7 +183,8 @@ def memory_steps(report: Report) -> str:
     canvas.area(points, COLOURS[0])
     canvas.line(points, COLOURS[0])
     at = alive.index(max(alive))
-    words = f"{at_least(bytes_text(max(alive)), not memory.complete)} at {memory.peak_node}"
+    peak = marked(bytes_text(max(alive)), report.sign("peak_activation_bytes"))
+    words = f"{peak} at {memory.peak_node}"
     side = "start" if at < len(alive) / 2 else "end"
     canvas.dot(at + 0.5, max(alive) / scale, 4, COLOURS[1], words)
     canvas.text(at + 0.5, max(alive) / scale, words, TextStyle(side), dy=-8)

@@ -13,7 +13,7 @@ from layerscope.prediction.features import amounts, features_of
 from layerscope.prediction.floors import Floors, Limits, rest_of_weights
 from layerscope.report import Layer, Report
 from layerscope.report.measurement import STORED_AS
-from layerscope.report.prediction import LayerGuess, Prediction
+from layerscope.report.prediction import LayerGuess, Prediction, items_of
 from layerscope.version import __version__
 
 NEAREST = "rtx4090-compiled"  # the fitted machine that others are scaled from
@@ -79,6 +79,7 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
         rows.append(LayerGuess("once a batch", (), "overhead", once, error))
     rows = [row for row in rows if row.time_s is None or row.time_s > 0]
     rows += rest_of_weights(rows, floors, error)
+    items, item = items_of(report)
     return Prediction(
         network=report.name,
         machine=sheet.says,
@@ -95,6 +96,8 @@ def predict_on(report: Report, name: str, dtype: str) -> Prediction:
         notes=tuple(notes),
         power_w=None if sheet.turbo or not sheet.watts else float(sheet.watts),
         floor_s=floors.total,
+        items=items,
+        item=item,
     )
 
 

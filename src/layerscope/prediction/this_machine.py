@@ -13,7 +13,7 @@ from layerscope.prediction.layout import layouts_of
 from layerscope.prediction.row_features import reorder_of, work_of
 from layerscope.prediction.row_times import readers_of
 from layerscope.report import Report
-from layerscope.report.prediction import LayerGuess, Prediction
+from layerscope.report.prediction import LayerGuess, Prediction, items_of
 from layerscope.version import __version__
 
 CALIBRATED = ("fp32",)  # dtypes that the micro-benchmarks measure
@@ -43,6 +43,7 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
     notes = []
     if found.contention > 1.05:
         notes.append(f"calibrated under contention {found.contention:.2f}; do it again when quiet")
+    items, item = items_of(report)
     return Prediction(
         network=report.name,
         machine=found.cpu,
@@ -58,6 +59,8 @@ def predict_here(report: Report, name: str, threads: int) -> Prediction:
         peak_is_bound="peak_activation_bytes" in report.lower_bounds,
         notes=tuple(notes),
         floor_s=floors.total,
+        items=items,
+        item=item,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.report.compare import NetworkTime
+from layerscope.report.numbers import AT_LEAST
 from layerscope.report.quantities import (
     Unit,
     count_of,
@@ -21,7 +22,8 @@ from layerscope.report.quantities import (
     within,
 )
 from layerscope.report.results import TableResult
-from layerscope.report.types import Layer, Report, Totals
+from layerscope.report.tree import UNUSED
+from layerscope.report.types import Report, Totals
 
 T = TypeVar("T")
 MOST = 3  # layers named for an overrun
@@ -38,7 +40,7 @@ class LimitedTotal(Struct, frozen=True):
     unit: Unit
     says: str
     sum: str  # name of the field of Totals
-    of_layer: Callable[[Layer], int | None] | None
+    of_layer: str | None  # name of the field of Layer, such as ops.mac
 
     def total(self, totals: Totals, time: NetworkTime | None = None) -> float | None:
         """The total, None if the convention has no such figure, or there is no time."""
@@ -52,19 +54,19 @@ FIGURES = {
     figure.name: figure
     for figure in (
         LimitedTotal("params", "params", "count", "learnable numbers",
-               "params", attrgetter("params")),
+               "params", "params"),
         LimitedTotal("macs", "MACs", "count", "multiply-adds",
-               "macs", attrgetter("ops.mac")),
+               "macs", "ops.mac"),
         LimitedTotal("flops", "FLOPs", "count", "2 per MAC and 1 per other operation",
-               "flops", attrgetter("ops.flops")),
+               "flops", "ops.flops"),
         LimitedTotal("counted", "counted", "count", "the figure of the convention",
-               "convention_ops", attrgetter("convention_ops")),
+               "convention_ops", "convention_ops"),
         LimitedTotal("activations", "activations", "count", "numbers that layers make",
-               "activations", attrgetter("activations")),
+               "activations", "activations"),
         LimitedTotal("peak", "peak memory", "bytes", "activations alive at once",
                "peak_activation_bytes", None),
         LimitedTotal("weights", "weights", "bytes", "all stored arrays",
-               "param_bytes", attrgetter("param_bytes")),
+               "param_bytes", "param_bytes"),
         LimitedTotal("time", "time", "seconds", "one forward pass, measured or predicted",
                "", None),
     )
@@ -129,6 +131,12 @@ class Verdict(Struct, frozen=True):
         if check.figure.unit == "seconds":
             return self.time is not None and self.time.is_lower_bound
         return check.figure.sum in self.report.lower_bounds
+
+    def sign(self, check: Check) -> str:
+        """The sign of the figure found: `≥` for a lower bound, `~` for an estimate."""
+        if check.figure.unit == "seconds":
+            return AT_LEAST if self.is_bound(check) else ""
+        return self.report.sign(check.figure.sum)
 
 
 class BudgetResults(TableResult, frozen=True):
@@ -242,6 +250,8 @@ def judge(report: Report, budget: Budget, time: NetworkTime | None = None) -> Ve
 
 def _checks(report: Report, budget: Budget, time: NetworkTime | None) -> Iterable[Check]:
     for name, limit in budget.limits.items():
+        if name not in FIGURES:
+            raise UnknownName("limit", name, FIGURES, f"; choose from {', '.join(FIGURES)}")
         figure = FIGURES[name]
         found = figure.total(report.totals, time)
         if found is None and figure.unit == "seconds":
@@ -264,6 +274,9 @@ def _most(
     elif figure.of_layer is None:
         holders = list(report.memory.peak_alive)
     else:
-        holders = [(layer.name, figure.of_layer(layer) or 0) for layer in report.layers]
+        share = attrgetter(figure.of_layer)
+        holders = [(layer.name, share(layer) or 0) for layer in report.layers]
+        unused = {"params": report.unused_params, "param_bytes": report.unused_bytes}
+        holders.append((UNUSED, unused.get(figure.sum, 0)))
     holders.sort(key=lambda holder: -holder[1])
     return tuple(holder for holder in holders[:MOST] if holder[1])

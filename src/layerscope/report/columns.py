@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from math import prod
 from typing import Literal
 
 from msgspec import Struct
@@ -15,7 +16,17 @@ from layerscope.graph.attributes import Window
 from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.ops import SPECS
-from layerscope.report.numbers import AtLeast, CellValue, decimal
+from layerscope.report.numbers import (
+    ABOUT,
+    AT_LEAST,
+    AT_MOST,
+    COUNTS,
+    RATIOS,
+    UNKNOWN,
+    AtLeast,
+    CellValue,
+    decimal,
+)
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
@@ -86,6 +97,20 @@ def field_text(field: Field, which: str = "size") -> str:
     return text if field.aligned or which != "size" else f"{text} misaligned"
 
 
+def field_area(field: Field | None, which: str = "size") -> tuple[Fraction, ...]:
+    """A sort key of receptive fields: axes that see everything, and the product of the others.
+
+    It is () for a field without a size.
+    """
+    parts = [] if field is None else [part for part in getattr(field, which) if part is not None]
+    sizes = [Fraction(part) for part in parts if not isinstance(part, str)]
+    return (Fraction(len(parts) - len(sizes)), prod(sizes, start=Fraction(1))) if parts else ()
+
+
+def _field_of(row: TableRow) -> Field | None:
+    return row.layer.field if row.layer else None
+
+
 def _field(which: str) -> Callable[[TableRow, Report], str | None]:
     def value(row: TableRow, report: Report) -> str | None:
         field = row.layer.field if row.layer else None
@@ -109,7 +134,7 @@ def _inputs(row: TableRow, report: Report) -> str | None:
 
 
 def _output(row: TableRow, report: Report) -> str | None:
-    if row.kind in ("total", "op"):
+    if row.kind in ("total", "op", "unused"):
         return None
     if row.layer is None:
         return tensor_text(row.members[-1].outputs[0])
@@ -126,15 +151,25 @@ def _kind(kind: str) -> Column:
     )
 
 
-def _params(row: TableRow, report: Report) -> int:
-    if row.kind == "total":  # some conventions count parameters that no layer uses
+def _params(row: TableRow, report: Report) -> int | None:
+    if row.kind == "total":  # with parameters that no layer uses
         return report.totals.params
+    if row.kind == "unused":  # blank if the convention does not count them
+        return report.unused_params or None
     return row.params
+
+
+def _weights(row: TableRow, report: Report) -> int:
+    if row.kind == "total":
+        return report.totals.param_bytes
+    if row.kind == "unused":
+        return report.unused_bytes
+    return row.sum(lambda layer: layer.param_bytes)
 
 
 def _params_share(row: TableRow, report: Report) -> Fraction | None:
     total = report.totals.params
-    return Fraction(_params(row, report), total) if total else None
+    return Fraction(_params(row, report) or 0, total) if total else None
 
 
 def _convention_ops(row: TableRow, report: Report) -> int | None:
@@ -152,11 +187,13 @@ def _convention_activations(row: TableRow, report: Report) -> int:
     return row.sum(lambda layer: layer.convention_activations)
 
 
-def _alive(row: TableRow, report: Report) -> int:
+def _alive(row: TableRow, report: Report) -> int | None:
     """The most bytes that are alive while a layer of the row runs: no sum."""
     memory = report.memory
     if row.kind == "total":
         return memory.peak_bytes if memory.complete else AtLeast(memory.peak_bytes)
+    if row.kind == "unused":
+        return None
     names = [layer.name for layer in row.all_members]
     most = max(report.alive_bytes[name] for name in names)
     return most if memory.bounded.isdisjoint(names) else AtLeast(most)
@@ -177,8 +214,7 @@ COLUMNS = {
         Column("params%", "%", "percent", "share of all parameters", _params_share),
         Column("buffers", "buffers", "count", "stored numbers that are not learned",
                lambda row, r: row.sum(lambda layer: layer.cost.buffer_count)),
-        Column("weights", "weights", "bytes", "bytes of all stored arrays",
-               lambda row, r: row.sum(lambda layer: layer.param_bytes)),
+        Column("weights", "weights", "bytes", "bytes of all stored arrays", _weights),
         Column("macs", "MACs", "count", "multiply-adds", lambda row, r: row.ops.mac),
         Column("macs%", "%", "percent", "share of all multiply-adds",
                _share(lambda row: row.ops.mac, lambda r: r.totals.macs)),
@@ -222,22 +258,30 @@ COLUMNS = {
     )
 }  # fmt: skip
 
+FIELD_PARTS = {"field": "size", "field_stride": "stride"}  # columns sorted by their numbers
 ALIASES = {"ratio": "params%"}  # other names of columns
 SHOWN_WHEN_UNKNOWN = ("name", "type", "scope", "window", "input", "output", "status", "note")
 OF_ARRAYS = ("params", "params%", "buffers", "weights")  # figures of stored arrays
+OF_SIZES = ("activations", "convention_activations", "memory", "read", "write")
+# shares -> the total that they are of
+SHARES = {
+    "params%": "params", "macs%": "macs", "convention_ops%": "convention_ops",
+    "activations%": "activations",
+}  # fmt: skip
 
 
 def choose(names: Iterable[str]) -> tuple[Column, ...]:
-    """The columns of these names, in this order."""
-    chosen = []
+    """The columns of these names, in this order, each once."""
+    chosen: dict[str, Column] = {}
     choices = (*COLUMNS, *ALIASES)
     for name in names:
         if name not in choices:
             raise UnknownName("column", name, choices, f"; known: {', '.join(choices)}")
-        chosen.append(COLUMNS[ALIASES.get(name, name)])
+        found = COLUMNS[ALIASES.get(name, name)]
+        chosen[found.name] = found
     if not chosen:
         raise UsageError(f"no columns chosen; known: {', '.join(choices)}")
-    return tuple(chosen)
+    return tuple(chosen.values())
 
 
 def of_convention(names: Iterable[str], report: Report) -> tuple[str, ...]:
@@ -264,25 +308,74 @@ def titled(names: Iterable[str], report: Report) -> tuple[Column, ...]:
 
 
 def cell(column: Column, row: TableRow, report: Report) -> CellValue:
-    """The value of a row; "?" where it is unknown, AtLeast where a part of a sum is."""
-    if not row.unknown or column.name in SHOWN_WHEN_UNKNOWN:
+    """The value of a row; "?" where it is unknown, a marked number where it is not exact."""
+    if report.all_exact or column.name in SHOWN_WHEN_UNKNOWN:
         return column.value(row, report)
-    if column.name in OF_ARRAYS and all(report.params_known(x.node) for x in row.members):
-        return column.value(row, report)
-    if row.layer is not None or column.kind == "ratio":
-        return "?"
+    of_arrays = column.name in OF_ARRAYS
+    unknown = row.unknown
+    if unknown and of_arrays:
+        unknown = not _has_params(row, report)
+    is_share = column.kind == "percent" and row.kind != "total"
+    if unknown and (row.layer is not None or column.kind == "ratio" or is_share):
+        return UNKNOWN
     value = column.value(row, report)
-    return AtLeast(value) if column.kind in ("count", "bytes") and value is not None else value
+    if value is None or isinstance(value, str):
+        return value
+    if column.kind == "percent":
+        return _marked_share(Fraction(value), column.name, row, report)
+    sign = AT_LEAST if unknown or isinstance(value, AtLeast) else ""
+    if value and not of_arrays and report.coverage.estimated and _is_about(column, row, report):
+        sign += ABOUT
+    if not sign:
+        return value
+    return RATIOS[sign](value) if isinstance(value, Fraction) else COUNTS[sign](value)
+
+
+def _marked_share(share: Fraction, name: str, row: TableRow, report: Report) -> CellValue:
+    """A share of a total: an upper bound if the total is a lower bound."""
+    total = SHARES[name]
+    if row.kind == "total" or not share:
+        return share
+    sign = (AT_MOST if total in report.lower_bounds else "") + (
+        ABOUT if total in report.estimates else ""
+    )
+    return RATIOS[sign](share) if sign else share
+
+
+def _has_params(row: TableRow, report: Report) -> bool:
+    return all(report.params_known(layer.node) for layer in row.members)
+
+
+def _is_about(column: Column, row: TableRow, report: Report) -> bool:
+    """Whether a figure is an estimate: of a layer, or of one that the sum includes."""
+    if column.name == "alive":
+        return "peak_activation_bytes" in report.estimates
+    for layer in row.members:
+        if layer.status != "estimate":
+            continue
+        if column.name in OF_SIZES and not layer.has_estimated_sizes:
+            continue
+        if column.name == "convention_ops" and not layer.has_estimated_count:
+            continue
+        if column.value(TableRow(layer.name, layer.name, 0, "layer", (layer,)), report):
+            return True
+    return False
 
 
 def sort_rows(rows: list[TableRow], name: str, report: Report) -> list[TableRow]:
-    """Rows sorted by one column: figures largest first, text alphabetically; unknown ones last."""
+    """Rows sorted by one column: figures largest first, text alphabetically; unknown ones last.
+
+    A lower bound stands before an equal figure. Receptive fields are sorted by their area.
+    """
     column = choose((name,))[0]
     figures = [(cell(column, row, report), row) for row in rows]
     sortable = [(value, row) for value, row in figures if value not in (None, "?")]
     rest = [row for value, row in figures if value in (None, "?")]
-    if column.kind == "text":
+    if column.name in FIELD_PARTS:
+        which = FIELD_PARTS[column.name]
+        sortable.sort(key=lambda item: field_area(_field_of(item[1]), which), reverse=True)
+    elif column.kind == "text":
         sortable.sort(key=lambda item: str(item[0]))
     else:
-        sortable.sort(key=lambda item: item[0], reverse=True)
+        sortable.sort(key=lambda item: (item[0], isinstance(item[0], AtLeast)), reverse=True)
     return [row for _, row in sortable] + rest

@@ -14,7 +14,7 @@ from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
 from layerscope.report.align import Item, Pairs, align
 from layerscope.report.measurement import Measurement, Run, total_s
-from layerscope.report.numbers import counted
+from layerscope.report.numbers import ABOUT, AT_LEAST, About, counted
 from layerscope.report.prediction import Prediction
 from layerscope.report.results import TableResult
 from layerscope.report.tree import is_idle
@@ -37,13 +37,19 @@ TOTALS: dict[str, tuple[str, Unit]] = {
 
 
 class ComparedTotal(Struct, frozen=True):
-    """One total of every network, in order; `bounds` says which are lower bounds."""
+    """One total of every network, in order; `bounds` and `estimates` say which are not exact."""
 
     name: str
     title: str
     unit: Unit
     values: tuple[int, ...]
     bounds: tuple[bool, ...]
+    estimates: tuple[bool, ...] = ()  # (): none is
+
+    def sign(self, n: int) -> str:
+        """The sign of the value of one network."""
+        about = ABOUT if any(self.estimates[n : n + 1]) else ""
+        return (AT_LEAST if self.bounds[n] else "") + about
 
     @property
     def ratios(self) -> tuple[Fraction | None, ...]:
@@ -176,6 +182,7 @@ def _figures(reports: Sequence[Report]) -> tuple[ComparedTotal, ...]:
             unit,
             tuple(getattr(report.totals, name) for report in reports),
             tuple(name in report.lower_bounds for report in reports),
+            tuple(name in report.estimates for report in reports),
         )
         for name, (title, unit) in titles.items()
     )
@@ -201,7 +208,7 @@ def _pair(first: Report, second: Report) -> Pair:
         at = back[j]
         matches += _removed(ours[i : max(i, at)], i, found)
         matches += added
-        matches.append(_match(ours[at], layer))
+        matches.append(_match(ours[at], layer, (first, second)))
         added = []
         i = max(i, at + 1)
     return Pair(first, second, (*matches, *_removed(ours[i:], i, found), *added))
@@ -225,12 +232,12 @@ def _item(layer: Layer, numbers: dict[Hashable, int]) -> Item:
     return Item(layer.name, layer.op, signature, likeness)
 
 
-def _match(first: Layer, second: Layer) -> LayerMatch:
-    changes = tuple(_changes(first, second))
+def _match(first: Layer, second: Layer, reports: tuple[Report, Report]) -> LayerMatch:
+    changes = tuple(_changes(first, second, reports))
     return LayerMatch("changed" if changes else "equal", first, second, changes)
 
 
-def _changes(first: Layer, second: Layer) -> Iterable[Change]:
+def _changes(first: Layer, second: Layer, reports: tuple[Report, Report]) -> Iterable[Change]:
     """Differences in op or attributes, in shapes, then in figures."""
     if first.op != second.op:
         yield Change("type", first.op, second.op)
@@ -240,19 +247,24 @@ def _changes(first: Layer, second: Layer) -> Iterable[Change]:
         shapes = [_shapes(getattr(layer, what)) for layer in (first, second)]
         if shapes[0] != shapes[1]:
             yield Change("input" if what == "inputs" else "output", *shapes)
-    for what, values in (
-        ("params", (first.params, second.params)),
-        ("MACs", (first.ops.mac, second.ops.mac)),
-        ("FLOPs", (first.ops.flops, second.ops.flops)),
+    layers = (first, second)
+    complete = [report.params_known(x.node) for x, report in zip(layers, reports, strict=True)]
+    for what, (mine, other) in (
+        ("params", [x.params if has else None for x, has in zip(layers, complete, strict=True)]),
+        ("MACs", [_operations(x, x.ops.mac) for x in layers]),
+        ("FLOPs", [_operations(x, x.ops.flops) for x in layers]),
     ):
-        mine, other = (
-            None if layer.status == "unknown" else value
-            for layer, value in zip((first, second), values, strict=True)
-        )
         if mine != other:
             yield Change(what, mine, other)
             if what == "MACs":  # FLOPs follow from them
                 return
+
+
+def _operations(layer: Layer, count: int) -> int | None:
+    """A count of a layer, None if it is unknown."""
+    if layer.status == "unknown":
+        return None
+    return About(count) if layer.status == "estimate" and count else count
 
 
 def _shapes(tensors: Iterable[Tensor]) -> str:

@@ -9,8 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.graph.types import Shape
+from layerscope.report.columns import COLUMNS, cell
 from layerscope.report.compare import Change, Kind, LayerMatch, Pair
 from layerscope.report.findings import scope_paths
+from layerscope.report.numbers import CellValue
+from layerscope.report.tree import TableRow
 from layerscope.report.types import Layer, Report
 
 
@@ -21,30 +24,35 @@ class DifferenceLine(Struct, frozen=True):
     name: str
     type: str
     output: Shape | None
-    params: int
-    macs: int
-    has_figures: bool = True
+    params: CellValue  # marked where they are bounds or estimates
+    macs: CellValue
+    is_exact: bool = True
     changes: tuple[Change, ...] = ()
     was: str = ""  # its name in the first network, if it differs
     layers: int = 0  # number of layers in a scope, 0 for a single layer
 
 
-def listed(matches: Iterable[LayerMatch]) -> Iterator[DifferenceLine]:
+def listed(pair: Pair, matches: Iterable[LayerMatch]) -> Iterator[DifferenceLine]:
     """One line per layer."""
     for match in matches:
         layer = match.layer
+        row = TableRow(layer.name, layer.name, 0, "layer", (layer,))
         was = match.first.name if match.first else layer.name
         yield DifferenceLine(
             match.kind,
             layer.name,
             layer.op,
             layer.output,
-            layer.params,
-            layer.ops.mac,
-            layer.status != "unknown",
+            *_figures(row, pair.first if match.second is None else pair.second),
+            layer.status == "exact",
             match.changes,
             "" if was == layer.name else was,
         )
+
+
+def _figures(row: TableRow, report: Report) -> tuple[CellValue, CellValue]:
+    """Parameters and multiply-adds as the table of a report has them."""
+    return cell(COLUMNS["params"], row, report), cell(COLUMNS["macs"], row, report)
 
 
 def _scopes(pair: Pair) -> Iterator[DifferenceLine]:
@@ -64,7 +72,7 @@ def _scopes(pair: Pair) -> Iterator[DifferenceLine]:
         scope = _outermost(match, whole)
         layers = inside.pop((match.kind, scope), None) if scope else None
         if not scope:
-            yield from listed((match,))
+            yield from listed(pair, (match,))
         elif layers:
             report = pair.first if match.kind == "only_first" else pair.second
             yield DifferenceLine(
@@ -72,9 +80,8 @@ def _scopes(pair: Pair) -> Iterator[DifferenceLine]:
                 scope,
                 report.graph.modules.get(scope, ""),
                 layers[-1].output,
-                sum(layer.params for layer in layers),
-                sum(layer.ops.mac for layer in layers),
-                all(layer.status != "unknown" for layer in layers),
+                *_figures(TableRow(scope, scope, 0, "scope", tuple(layers)), report),
+                all(layer.status == "exact" for layer in layers),
                 layers=len(layers),
             )
 
@@ -104,9 +111,14 @@ def _joined(run: list[DifferenceLine]) -> DifferenceLine:
     return replace(
         first,
         name=f"{name} ({first.layers * times} layers)",
-        params=first.params * times,
-        macs=first.macs * times,
+        params=_multiplied(first.params, times),
+        macs=_multiplied(first.macs, times),
     )
+
+
+def _multiplied(value: CellValue, times: int) -> CellValue:
+    """A figure of several copies, with the sign of one."""
+    return type(value)(value * times) if isinstance(value, int) else value
 
 
 def _whole_scopes(report: Report, matches: Sequence[LayerMatch]) -> set[str]:

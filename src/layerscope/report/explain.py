@@ -57,6 +57,7 @@ class Opinion(Struct, frozen=True):
     params: int
     parts: tuple[Part, ...]  # their sum is the difference in multiply-adds
     param_parts: tuple[Part, ...]
+    sign: str = ""  # of the figure: `≥` for a lower bound, `~` for an estimate
 
 
 class Explanation(TableResult, frozen=True):
@@ -74,7 +75,7 @@ class Explanation(TableResult, frozen=True):
 
 def explain(report: Report, names: Sequence[str] = COUNTERS) -> Explanation:
     """Figures of each of the counters for the network of an exact report."""
-    params = report.totals.params + sum(param.elements for param in report.graph.unused)
+    params = report.total_params
     nodes = {
         node.name: node
         for node in counted_nodes(report.graph, report.shapes, report.costs)
@@ -140,6 +141,7 @@ def _opinion(
             for what, count in sorted(param_reasons.items(), key=lambda item: -abs(item[1]))
             if count
         ),
+        sign=theirs.sign("convention_ops"),
     )
 
 

@@ -135,7 +135,7 @@ def _counts(explained: Explanation) -> Iterator[FigureSource]:
 
 def _params(explained: Explanation) -> Iterator[FigureSource]:
     yield FigureSource("exact", "parameters", explained.params)
-    used = explained.report.totals.params
+    used = explained.params - sum(p.elements for p in explained.report.graph.unused)
     if used != explained.params:
         yield FigureSource("exact", "parameters that this forward uses", used)
     buffers = explained.report.totals.buffers

@@ -8,13 +8,12 @@ layers, and 13 of them have the figure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Protocol
 
 from msgspec import Struct
 
-from layerscope.report.numbers import percent_text, short_text
-from layerscope.report.tree import TableRow
+from layerscope.report.numbers import AT_LEAST, marked, share_text, short_text
+from layerscope.report.tree import UNUSED, TableRow
 from layerscope.report.types import Layer, Report
 
 FEW_LAYERS, FEW_PARTS = 5, 3  # most names in a sentence
@@ -49,16 +48,16 @@ def findings(report: Report, *, rows: Sequence[TableRow] = ()) -> tuple[str, ...
         (
             counted.figure if has_figure else "MACs",
             lambda x: (x.convention_ops or 0) if has_figure else x.ops.mac,
-            "macs",
+            "convention_ops" if has_figure else "macs",
         ),
     )
-    bounds = report.lower_bounds
     sentences = []
     for figure, count, name in figures:
         holders = table.holders(count)
+        if name == "params" and report.unused_params:
+            holders.append(Holder(UNUSED, (), report.unused_params))
         if holders:
-            suffix = " known" if name in bounds else ""
-            sentences.append(most(f"{figure} are", holders, table, suffix))
+            sentences.append(most(f"{figure} are", holders, table, report.sign(name)))
     if len(report.macs_by_dtype) > 1:
         sentences.append(_precisions(report))
     return (*sentences, _peak(report, table)) if report.memory.peak_bytes else tuple(sentences)
@@ -69,7 +68,7 @@ class _Rows:
 
     def __init__(self, report: Report, rows: Sequence[TableRow]) -> None:
         self.layers = report.layers
-        self.noun = "rows" if rows else "layers"
+        self.noun = "rows" if rows or report.unused_params else "layers"
         self.row_of = {layer.name: row for row in rows for layer in row.members}
         self.producers: dict[str, str] = {}  # layers by the tensors that they write
         if rows:
@@ -124,27 +123,28 @@ class Table(Protocol):
         """Number of layers by the name of a scope."""
 
 
-def most(figure_is: str, holders: Sequence[Holder], table: Table, suffix: str = "") -> str:
+def most(figure_is: str, holders: Sequence[Holder], table: Table, sign: str = "") -> str:
     """A few rows with more than half of it, else a scope, else a few parts, else the largest.
 
-    `figure_is` is the figure and its verb.
+    `figure_is` is the figure and its verb, `sign` that of the total if it is not exact.
     """
     figure = figure_is.rpartition(" ")[0]
     total = sum(holder.count for holder in holders)
-    whole = f"{total:,}{suffix}"
+    whole = whole_text(total, sign)
     half = half_of(holders)
     if len(half) <= FEW_LAYERS:
         named = listing([holder.label for holder in half])
-        return f"Most {figure_is} in {named}: {share_of(half, total)} of {whole}."
+        return f"Most {figure_is} in {named}: {share_of(half, total, sign)} of {whole}."
     parts = _innermost(holders, table.sizes) or _outermost(holders, table.sizes)
     most_parts = half_of(parts)
     if len(most_parts) <= FEW_PARTS and len(most_parts) < len(parts):
         named = listing([part.label for part in most_parts])
-        return f"Most {figure_is} in {named}: {share_of(most_parts, total)} of {whole}."
+        return f"Most {figure_is} in {named}: {share_of(most_parts, total, sign)} of {whole}."
     largest = max(holders, key=lambda holder: holder.count)
+    share = share_of([largest], total, sign)
     return (
         f"No part has most {figure}: the {len(half)} largest of {len(holders)} {table.noun} with "
-        f"{figure} have half of {whole}, and {largest.label} has {share_of([largest], total)}."
+        f"{figure} have half of {whole}, and {largest.label} has {share}."
     )
 
 
@@ -213,15 +213,16 @@ def _peak(report: Report, table: _Rows) -> str:
             row = table.name_of_tensor(name)
             sizes[row] = sizes.get(row, 0) + size
     alive = sorted(sizes.items(), key=lambda item: -item[1])
-    parts = [f"{name} {_percent(size, memory.peak_bytes)}" for name, size in alive[:FEW_PARTS]]
+    sign = report.sign("peak_activation_bytes")
+    peak = memory.peak_bytes
+    parts = [f"{name} {share_text(size, peak, sign)}" for name, size in alive[:FEW_PARTS]]
     if len(alive) > FEW_PARTS:
         parts.append(f"{len(alive) - FEW_PARTS} more")
-    least = "" if memory.complete else "at least "
+    least = "at least " if sign.startswith(AT_LEAST) else ""
     row = table.name(memory.peak_node)
     where = memory.peak_node if row == memory.peak_node else f"{memory.peak_node}, in {row}"
-    return (
-        f"Memory peaks at {where}, with {least}{memory.peak_bytes:,} bytes alive: {listing(parts)}."
-    )
+    size_text = marked(f"{peak:,}", sign.removeprefix(AT_LEAST))
+    return f"Memory peaks at {where}, with {least}{size_text} bytes alive: {listing(parts)}."
 
 
 def scope_paths(layer: Layer) -> tuple[str, ...]:
@@ -236,10 +237,12 @@ def listing(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def share_of(holders: Sequence[Holder], total: int) -> str:
-    """The share of a total that these have, in percent."""
-    return _percent(sum(holder.count for holder in holders), total)
+def share_of(holders: Sequence[Holder], total: int, sign: str = "") -> str:
+    """The share of a total that these have, in percent; `sign` is that of the total."""
+    return share_text(sum(holder.count for holder in holders), total, sign)
 
 
-def _percent(part: int, total: int) -> str:
-    return f"{percent_text(Fraction(part, total))}%"
+def whole_text(total: int, sign: str) -> str:
+    """A total in a sentence: of a lower bound what is known."""
+    suffix = " known" if sign.startswith(AT_LEAST) else ""
+    return f"{marked(f'{total:,}', sign.removeprefix(AT_LEAST))}{suffix}"

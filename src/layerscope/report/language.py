@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from layerscope.graph.edits import is_cached, token_inputs
 from layerscope.graph.types import elements, storage_bytes
-from layerscope.report.numbers import bytes_text, exact_text, ratio_text, short_text
+from layerscope.report.numbers import bytes_text, exact_text, marked, ratio_text, short_text
 from layerscope.report.types import Report
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
@@ -42,6 +42,7 @@ def language(report: Report) -> Language | None:
     cache_tokens = past or tokens
     macs = sum([cost.ops.mac for cost in report.costs.values()])
     params = sum([cost.param_count for cost in report.costs.values()])
+    params += sum([param.elements for param in report.graph.unused])
     kept = sum([_kept_per_token(report, node.name) for node in cached]) * cache_tokens
     inputs = report.graph.inputs
     kept += sum([t.elements for t in inputs if t.name in report.graph.cache])
@@ -50,7 +51,7 @@ def language(report: Report) -> Language | None:
         tokens=tokens,
         past=past,
         macs_per_token=Fraction(macs, tokens * report.batch),
-        intensity=report.totals.intensity,
+        intensity=None if report.coverage.unknown else report.totals.intensity,
         weight_bytes=_by_precision(params),
         cache_tokens=cache_tokens if keeps else 0,
         cache_bytes=_by_precision(kept) if keeps else None,
@@ -74,7 +75,7 @@ def lines(report: Report) -> tuple[str, ...]:
     found = language(report)
     if found is None:
         return ()
-    text = [_work(found, report), f"Weights: {_sizes(found.weight_bytes)}."]
+    text = [_work(found, report), f"Weights: {_sizes(found.weight_bytes, report.sign('params'))}."]
     if found.cache_bytes is not None:
         many = f" in each of {report.batch} sequences" if report.batch > 1 else ""
         whose = f"{_tokens(found.cache_tokens)}{many}"
@@ -98,7 +99,9 @@ def _cache(report: Report) -> str:
 def _work(found: Language, report: Report) -> str:
     macs = found.macs_per_token
     count = exact_text(int(macs)) if macs.denominator == 1 else short_text(macs)
-    work = f"{count} MACs a token, {ratio_text(found.intensity)} FLOPs a byte"
+    count = marked(count, report.sign("macs"))
+    ratio = marked(ratio_text(found.intensity), report.sign("flops")) or "unknown"
+    work = f"{count} MACs a token, {ratio} FLOPs a byte"
     if found.past and not _has_keys(report):
         return f"Decoding one token after {_tokens(found.past)}: {work}."
     if found.past:
@@ -113,11 +116,12 @@ def _tokens(count: int) -> str:
     return "1 token" if count == 1 else f"{exact_text(count)} tokens"
 
 
-def _sizes(by_precision: Mapping[str, int]) -> str:
+def _sizes(by_precision: Mapping[str, int], sign: str = "") -> str:
     """Precisions of one size together: 27.0 GB in fp32, 13.5 GB in fp16 or bf16 …"""
     by_size: dict[int, list[str]] = {}
     for dtype, size in by_precision.items():
         by_size.setdefault(size, []).append(dtype)
     return ", ".join(
-        f"{bytes_text(size)} in {' or '.join(names)}" for size, names in by_size.items()
+        f"{marked(bytes_text(size), sign)} in {' or '.join(names)}"
+        for size, names in by_size.items()
     )

@@ -10,7 +10,7 @@ from layerscope.analysis.costs import Cost, Status
 from layerscope.analysis.fields import Field, Fields
 from layerscope.conventions.convention import Convention
 from layerscope.graph.types import Node, Shape, Tensor, is_floating, storage_bytes
-from layerscope.ops import Call, Gemm, Ops
+from layerscope.ops import SPECS, Call, Gemm, Ops
 
 
 class Layer(Struct, frozen=True, gc=False):
@@ -64,6 +64,21 @@ class Layer(Struct, frozen=True, gc=False):
     def status(self) -> Status:
         """Whether its figures are exact, a bound or unknown."""
         return self.cost.status
+
+    @property
+    def has_estimated_sizes(self) -> bool:
+        """Whether the sizes of its tensors are an estimate, and not only its operations."""
+        if self.cost.status != "estimate":
+            return False
+        spec = SPECS.get(self.node.op)
+        return self.node.estimate or (spec is not None and spec.data_sized)
+
+    @property
+    def has_estimated_count(self) -> bool:
+        """Whether the convention's operations are an estimate: ours, or of estimated sizes."""
+        if self.cost.status != "estimate":
+            return False
+        return self.convention_kinds == self.cost.ops or self.has_estimated_sizes
 
     @property
     def lacks_figures(self) -> bool:

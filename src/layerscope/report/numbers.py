@@ -3,21 +3,101 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import ClassVar
 
 CellValue = int | Fraction | str | None
+AT_LEAST, AT_MOST, ABOUT = "≥", "≤", "~"  # signs of lower bounds, upper bounds and estimates
+UNKNOWN = "?"
 PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
-class AtLeast(int):
-    """A count that is a lower bound: something that it should include is unknown."""
+class MarkedCount(int):
+    """A count that is not exact; its text begins with a sign."""
+
+    sign: ClassVar[str] = ""
 
     def __str__(self) -> str:
-        return f"≥{int(self)}"
+        return marked(str(int(self)), self.sign)
+
+
+class AtLeast(MarkedCount):
+    """A count that is a lower bound: something that it should include is unknown."""
+
+    sign = AT_LEAST
+
+
+class About(MarkedCount):
+    """A count that is an estimate, or has a part that is one."""
+
+    sign = ABOUT
+
+
+class AtLeastAbout(AtLeast):
+    """A lower bound with a part that is an estimate."""
+
+    sign = AT_LEAST + ABOUT
+
+
+class MarkedRatio(Fraction):
+    """A ratio that is not exact; its text begins with a sign."""
+
+    sign: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return marked(super().__str__(), self.sign)
+
+
+class AtMost(MarkedRatio):
+    """A share that is an upper bound: the total that it is of is a lower bound."""
+
+    sign = AT_MOST
+
+
+class AboutRatio(MarkedRatio):
+    """A ratio of estimates."""
+
+    sign = ABOUT
+
+
+class AtMostAbout(AtMost):
+    """A share of a lower bound, one of which is an estimate."""
+
+    sign = AT_MOST + ABOUT
+
+
+COUNTS = {kind.sign: kind for kind in (AtLeast, About, AtLeastAbout)}
+RATIOS = {kind.sign: kind for kind in (AtMost, AboutRatio, AtMostAbout)}
+
+
+def marked(text: str, sign: str) -> str:
+    """A printed figure with its sign; `?` if it is only known to be at least 0."""
+    if not sign or not text or text.startswith("<"):
+        return text
+    if sign.startswith(AT_LEAST) and not text.split()[0].strip("0."):
+        return UNKNOWN
+    return f"{sign}{text}"
 
 
 def at_least(text: str, bound: bool) -> str:
     """A printed figure, marked where it is a lower bound."""
-    return f"≥{text}" if bound and text else text
+    return marked(text, AT_LEAST if bound else "")
+
+
+def plus_unknown(text: str, count: int, unknown: bool) -> str:
+    """A sum in the notation of another program: `+ ?` if a part is unknown, `?` if all is."""
+    if not unknown:
+        return text
+    return f"{text} + {UNKNOWN}" if count else UNKNOWN
+
+
+def sign_of_share(sign: str) -> str:
+    """The sign of a share of a total: of a lower bound an upper bound."""
+    return sign.replace(AT_LEAST, AT_MOST)
+
+
+def share_text(part: int | Fraction, whole: int | Fraction, sign: str = "") -> str:
+    """A share in percent; `sign` is that of the whole."""
+    return f"{marked(percent_text(Fraction(part) / Fraction(whole)) or '0', sign_of_share(sign))}%"
 
 
 def decimal(value: int | Fraction | None) -> int | float | str | None:
@@ -93,14 +173,14 @@ def cell_text(value: CellValue, kind: str, *, short: bool = False) -> str:
     if isinstance(value, str):
         return value
     if kind == "percent":
-        return percent_text(value)
-    if kind == "ratio":
-        return ratio_text(value)
-    if kind == "bytes":
+        text = percent_text(value)
+    elif kind == "ratio":
+        text = ratio_text(value)
+    elif kind == "bytes":
         text = bytes_text(value)
     else:
         text = short_text(value) if short else exact_text(value)
-    return at_least(text, isinstance(value, AtLeast))
+    return marked(text, getattr(value, "sign", ""))
 
 
 def counted(count: int, what: str) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
+from layerscope.graph.edits import token_inputs
 from layerscope.report.measurement import Energy
 from layerscope.report.results import TableResult
+from layerscope.report.types import Report
+
+Item = Literal["images", "tokens", "inputs"]
+IMAGE_AXES = 4  # of a batch of images
 
 
 class LayerGuess(Struct, frozen=True):
@@ -40,6 +45,8 @@ class Prediction(TableResult, frozen=True):
     power_w: float | None = None  # upper bound of the machine's data sheet
     floor_s: float = 0.0  # least time: operations at the peak, or weights from DRAM
     peak_is_bound: bool = False  # memory of unknown layers is missing from the peak
+    items: int = 0  # that one pass reads; 0: the batch
+    item: Item = "images"  # what they are
 
     @property
     def unknown(self) -> dict[str, int]:
@@ -74,6 +81,23 @@ class Prediction(TableResult, frozen=True):
         return Energy(joules, self.power_w, f"the data sheet of {self.machine}", bound=True)
 
     @property
+    def items_per_s(self) -> float | None:
+        """Items divided by the sum; an upper bound where the sum is a lower bound."""
+        return (self.items or self.batch) / self.total_s if self.total_s else None
+
+    @property
     def images_per_s(self) -> float | None:
-        """Batch size divided by the sum; an upper bound where the sum is a lower bound."""
-        return self.batch / self.total_s if self.total_s else None
+        """Images per second; None for a network that reads something else."""
+        return self.items_per_s if self.item == "images" else None
+
+
+def items_of(report: Report) -> tuple[int, Item]:
+    """What one pass of a network reads: tokens, images, or inputs of another kind."""
+    inputs = [tensor for tensor in report.inputs if tensor.name not in report.graph.cache]
+    tokens = [tensor for tensor in token_inputs(report.graph) if tensor in inputs]
+    others = [len(t.shape or ()) for t in inputs if t not in tokens]
+    if tokens and IMAGE_AXES not in others:
+        return tokens[0].elements, "tokens"
+    if not tokens and (report.graph.batch or others[:1] == [IMAGE_AXES]):
+        return report.batch, "images"
+    return report.batch, "inputs"

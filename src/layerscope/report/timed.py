@@ -40,6 +40,12 @@ class TimedRow(Struct, frozen=True):
     is_complete: bool = True  # False: the figures lack an unknown layer
 
     @property
+    def lacks_roof(self) -> bool:
+        """Whether a layer has a roof that is unknown: no machine, time or figures for it."""
+        does_work = self.flops > 0 or self.moved_bytes > 0 or not self.is_complete
+        return self.roof is None and self.row.kind == "layer" and does_work
+
+    @property
     def moved_bytes(self) -> int:
         """Bytes read and written, without tensors inside a fused row."""
         return self.read_bytes + self.write_bytes
@@ -87,7 +93,9 @@ def timed(
     roofline = None
     if machine is not None:
         threads = threads_of(run, machine)
-        roofline = Roofline(machine, threads, report.float_dtype, report.totals.param_bytes)
+        roofline = Roofline(
+            machine, threads, report.float_dtype, report.totals.param_bytes - report.unused_bytes
+        )
     found = []
     elapsed, unknown = 0.0, False
     for row in rows:

@@ -74,7 +74,14 @@ class Totals(Struct, frozen=True):
 # Totals that are lower bounds where the figures of a layer are unknown.
 BOUNDED = (
     "macs", "flops", "ops", "convention_ops", "activations", "activation_bytes",
-    "convention_activations", "read_bytes", "write_bytes", "peak_activation_bytes",
+    "convention_activations", "read_bytes", "write_bytes", "peak_activation_bytes", "backward_ops",
+)  # fmt: skip
+
+
+# Totals that are estimates where the sizes of a layer's tensors are.
+OF_SIZES = (
+    "activations", "activation_bytes", "convention_activations", "read_bytes", "write_bytes",
+    "peak_activation_bytes",
 )  # fmt: skip
 
 
@@ -92,7 +99,7 @@ class Coverage(Struct, frozen=True):
             ops = ", ".join(f"{op} ×{count}" for op, count in self.unknown.items())
             line += f"; unknown: {ops}"
         if self.estimated:
-            line += f"; bounds: {self.estimated}"
+            line += f"; estimates (~): {self.estimated}"
         return line
 
 

@@ -11,11 +11,15 @@ from msgspec import Struct
 from layerscope.ops import Ops
 from layerscope.report.types import Layer, Report, sum_ops
 
-Kind = Literal["layer", "scope", "module", "op", "total"]
+Kind = Literal["layer", "scope", "module", "op", "unused", "total"]
+UNUSED = "unused parameters"  # name of the row of those that no layer uses
 
 
 class TableRow(Struct, frozen=True):
-    """One row of a table: a layer, several, or the total. Figures are sums over `times` copies."""
+    """One row of a table: a layer, several, or the total. Figures are sums over `times` copies.
+
+    A row of kind `unused` has no layers: its parameters and bytes are in the report.
+    """
 
     name: str  # full
     label: str  # as indented in a tree
@@ -102,6 +106,11 @@ def layer_rows(report: Report) -> list[TableRow]:
 def total_row(report: Report) -> TableRow:
     """The row of totals."""
     return TableRow("total", "total", 0, "total", report.layers)
+
+
+def unused_rows(report: Report) -> list[TableRow]:
+    """The row of parameters that no layer uses, if there are any."""
+    return [TableRow(UNUSED, UNUSED, 0, "unused", ())] if report.graph.unused else []
 
 
 def tree_rows(

@@ -17,9 +17,10 @@ from layerscope.graph.names import shape_text
 from layerscope.graph.types import Graph, Node, Tensor, elements, is_floating, storage_bytes
 from layerscope.ops import FREE, SPECS, Ops
 from layerscope.report.layer import Layer
+from layerscope.report.numbers import ABOUT, AT_LEAST
 from layerscope.report.printing import ViewOptions, printer, table_text, view_of
 from layerscope.report.results import Result
-from layerscope.report.totals import BOUNDED, Coverage, Dtypes, Totals, sum_costs, sum_ops
+from layerscope.report.totals import BOUNDED, OF_SIZES, Coverage, Dtypes, Totals, sum_costs, sum_ops
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -194,7 +195,7 @@ class Report(Result, frozen=True, dict=True):
         if convention.counts_inputs:
             counted_activations += sum(map(convention.input_activations, self.inputs))
         return Totals(
-            params=params + self._unused,
+            params=params + self.unused_params,
             buffers=costs.buffers,
             ops=costs.ops,
             convention_kinds=counted,
@@ -204,18 +205,23 @@ class Report(Result, frozen=True, dict=True):
             convention_activations=counted_activations,
             read_bytes=costs.read_bytes,
             write_bytes=costs.write_bytes,
-            param_bytes=costs.stored_bytes,
+            param_bytes=costs.stored_bytes + self.unused_bytes,
             peak_activation_bytes=memory.peak_bytes,
         )
 
     @property
-    def _unused(self) -> int:
-        """Parameters that no layer uses and the convention counts."""
+    def unused_params(self) -> int:
+        """Parameters that this forward pass does not use, if the convention counts them."""
         if self.convention.counted_params == "used":
             return 0
         trainable = self.convention.counted_params == "trainable"
         frozen = self.graph.frozen if trainable else frozenset[str]()
         return sum(param.elements for param in self.graph.unused if param.storage not in frozen)
+
+    @property
+    def unused_bytes(self) -> int:
+        """Bytes of all parameters that this forward pass does not use."""
+        return sum(param.bytes for param in self.graph.unused)
 
     @cached_property
     def stored(self) -> dict[str, dict[str, int]]:
@@ -225,7 +231,7 @@ class Report(Result, frozen=True, dict=True):
             for node in self.graph.nodes
             for p in self.costs[node.name].params
         }
-        for p in self.graph.params:
+        for p in (*self.graph.params, *self.graph.unused):
             arrays.setdefault(p.storage or p.name, p)
         found: dict[str, dict[str, int]] = {}
         for p in arrays.values():
@@ -246,13 +252,37 @@ class Report(Result, frozen=True, dict=True):
                 sums[layer.precision] = sums.get(layer.precision, 0) + layer.ops.mac
         return _most_first(sums)
 
+    @cached_property
+    def all_exact(self) -> bool:
+        """Whether the figures of every layer are exact."""
+        return all(layer.cost.status == "exact" for layer in self.layers)
+
     @property
     def lower_bounds(self) -> tuple[str, ...]:
         """Names of the totals that are lower bounds, because figures of some layers are unknown."""
         if not self.coverage.unknown:
-            return ()
+            return () if self.memory.complete else ("peak_activation_bytes",)
         of_arrays = ("params", "buffers", "param_bytes")
         return BOUNDED if self.params_complete else (*BOUNDED, *of_arrays)
+
+    @cached_property
+    def estimates(self) -> tuple[str, ...]:
+        """Names of the totals that are estimates, because figures of some layers are."""
+        if not self.coverage.estimated:
+            return ()
+        layers = [layer for layer in self.layers if layer.status == "estimate"]
+        sized = [layer for layer in layers if layer.has_estimated_sizes]
+        ops = sum_ops([layer.ops for layer in layers])
+        counted = [layer for layer in layers if layer.has_estimated_count]
+        own = self.convention.headline(sum_ops([layer.convention_kinds for layer in counted]))
+        found = {"macs": ops.mac, "flops": ops.flops, "ops": ops.flops, "convention_ops": own}
+        found["backward_ops"] = sum([self.backward[layer.name].flops for layer in layers])
+        return (*[name for name, count in found.items() if count], *(OF_SIZES if sized else ()))
+
+    def sign(self, total: str) -> str:
+        """The sign of a total: `≥` for a lower bound, `~` for an estimate, "" if it is exact."""
+        bound = AT_LEAST if total in self.lower_bounds else ""
+        return bound + (ABOUT if total in self.estimates else "")
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -289,6 +319,8 @@ class Report(Result, frozen=True, dict=True):
     @property
     def trainable_params(self) -> int:
         """Parameters that training changes."""
+        if self.convention.counted_params == "trainable":  # the totals have no others
+            return self.totals.params
         frozen = self.graph.frozen
         fixed = sum([param.elements for param in self.graph.unused if param.storage in frozen])
         for node in self.graph.nodes if frozen else ():

@@ -475,9 +475,7 @@ def test_options_are_looked_through(tmp_path: Path) -> None:
         load("x.prototxt", proposals=0)
     with pytest.raises(UsageError, match="unknown option 'phases'; did you mean phase"):
         load("x.prototxt", phases="test")
-    with pytest.raises(
-        UsageError, match="phase applies to networks in files; vgg16 is a zoo network"
-    ):
+    with pytest.raises(UsageError, match="phase has no effect: vgg16 is a zoo network"):
         analyze("vgg16", phase="train")
     with pytest.raises(UsageError, match="phase needs the name of a file"):
         analyze(load("vgg16"), phase="train")

@@ -70,7 +70,7 @@ OPEN = model([conv()], "x Nx3xHxW", "y", [KERNEL])
         ({"input": (3, 8, 8)}, (1, 4, 8, 8)),
         ({"input": (3, 8, 8), "batch": 7}, (7, 4, 8, 8)),
         ({"input": {"x": (3, 8, 8)}, "dims": {"N": 6}}, (6, 4, 8, 8)),
-        ({"input": {"x": (2, 3, 8, 8)}, "batch": 3}, (3, 4, 8, 8)),
+        ({"input": {"x": (3, 3, 8, 8)}, "batch": 3}, (3, 4, 8, 8)),
     ],
 )
 def test_open_sizes(read: Read, options: dict[str, Any], shape: Any) -> None:

@@ -56,7 +56,7 @@ def test_inputs_in_every_form() -> None:
         layerscope.summary(Net(), input_data=x, verbose=0).total_macs,
         layerscope.summary(Net(), input_data={"x": x}, verbose=0).total_macs,
         layerscope.summary(Net(), input_data=(x,), verbose=0).total_macs,
-        layerscope.analyze(Net(), input=(1, 3, 8, 8), batch=2).total_macs,
+        layerscope.analyze(Net(), input=(2, 3, 8, 8), batch=2).total_macs,
         layerscope.profile(Net(), inputs=(x,), verbose=False)[0],
     }
     assert macs == {2 * sum(MACS.values())}
@@ -170,3 +170,47 @@ def test_frozen_parameters() -> None:
     net.body.requires_grad_(False)
     report = layerscope.summary(net, (1, 3, 8, 8), verbose=0)
     assert (report.total_params, report.trainable_params) == (330, 90)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("layerscope_test::twst", "did you mean layerscope_test::twist"),
+        ("aten::qqqqqqqqqqqqqqqqqqqqqqqqq", "aten has aten::"),
+        ("nobodys_library::zzzzzzzz", "no library with it is imported"),
+    ],
+)
+def test_a_rule_for_an_operator_that_does_not_exist(operator: Any, name: str, says: str) -> None:
+    rules = {name: lambda *_, **__: 7}
+    with pytest.raises(UsageError, match="unknown operator in rules") as raised:
+        layerscope.analyze(Twisted(operator), input_size=(2, 4), rules=rules)
+    assert says in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["aten::bmm", "aten.bmm", "bmm", "flex_attention.score_mod"])
+def test_a_rule_for_an_operator_that_the_model_does_not_call(operator: Any, name: str) -> None:
+    rules = {name: lambda *_, **__: 7}
+    found = layerscope.analyze(Twisted(operator), input_size=(2, 4), rules=rules)
+    assert found.coverage.unknown
+
+
+def test_sizes_of_a_module_contradict_other_options() -> None:
+    with pytest.raises(UsageError, match="batch 2 cannot be combined with input 1x3x8x8"):
+        layerscope.analyze(Net(), input=(1, 3, 8, 8), batch=2)
+    with pytest.raises(UsageError, match="batch 2 cannot be combined with input 1x3x8x8"):
+        layerscope.analyze(Net(), input_size=[(1, 3, 8, 8)], batch=2)
+    with pytest.raises(UsageError, match="batch 2 cannot be combined with input x=1x3x8x8"):
+        layerscope.analyze(Net(), input_size={"x": (1, 3, 8, 8)}, batch=2)
+    with pytest.raises(UsageError, match="dtype fp32 cannot be combined with dtypes fp16"):
+        layerscope.analyze(Net(), input=(1, 3, 8, 8), dtype="fp32", dtypes=[torch.float16])
+    embedding = nn.Sequential(nn.Embedding(10, 4))
+    with pytest.raises(UsageError, match="tokens 7 cannot be combined with input 1x5"):
+        layerscope.analyze(embedding, input_size=(1, 5), tokens=7)
+    assert layerscope.analyze(embedding, input_size=(1, 7), tokens=7).inputs[0].shape == (1, 7)
+
+
+def test_sizes_of_a_named_model_contradict_other_options() -> None:
+    with pytest.raises(UsageError, match="batch 4 cannot be combined with input 2x3x64x64"):
+        layerscope.analyze("torchvision:resnet18", input=(2, 3, 64, 64), batch=4)
+    with pytest.raises(UsageError, match="phase has no effect: torchvision:resnet18 is the name"):
+        layerscope.analyze("torchvision:resnet18", phase="train")

@@ -133,8 +133,8 @@ def test_reused_modules_count_their_work_each_time() -> None:
 
 def test_bare_parameters() -> None:
     report = layerscope.summary(Bare(), (2, 3, 8), verbose=0)
-    assert report.totals.params == 8 + 48 + 36
-    assert report.total_params == 8 + 48 + 36 + 7
+    assert sum(layer.params for layer in report.layers) == 8 + 48 + 36
+    assert report.totals.params == report.total_params == 8 + 48 + 36 + 7
     assert report.trainable_params == 8 + 48 + 36
     assert report.total_macs == 2 * 4 * (8 * 6 + 6 * 6 + 6 * 6)
     assert "7 parameters that this forward does not use: unused" in report.graph.notes

@@ -220,7 +220,8 @@ def ours(call: Any, given: list[Any]) -> tuple[str, tuple[int, ...] | None] | No
 # Other names of what is asked, its other ranks, what takes no plain tensors or other devices.
 LEFT = frozenset((
     "__and__", "__lshift__", "__or__", "__rshift__", "__xor__", "_convolution", "_grouped_mm",
-    "_index_put_impl", "_int_mm", "_native_multi_head_attention", "_reshape_alias",
+    "_index_put_impl", "_int_mm", "_is_all_true", "_is_any_true", "_native_multi_head_attention",
+    "_reshape_alias",
     "_scaled_dot_product_attention_math", "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
     "_scaled_dot_product_flash_attention_for_cpu", "_unsafe_index", "_unsafe_index_put",

@@ -17,6 +17,8 @@ from layerscope.formats.torch.autocast import Autocast
 from layerscope.formats.torch.caches import trim_caches
 from layerscope.formats.torch.capture_state import Capture, DataDependent, NoKernel
 from layerscope.formats.torch.custom_ops import unknown_tensor
+from layerscope.formats.torch.data_writes import OPTION as DATA_WRITES
+from layerscope.formats.torch.data_writes import assigns_data, followed_data_writes
 from layerscope.formats.torch.dispatch import dispatcher
 from layerscope.formats.torch.failures import (
     forward_error,
@@ -168,6 +170,9 @@ class ModelCall:
                         raise
                     self.again.add("literals")
                 except ModelError as error:
+                    if assigns_data(error) and DATA_WRITES not in self.again:
+                        self.again.add(DATA_WRITES)
+                        continue
                     if not needs_autograd(error) or "autograd" in self.again:
                         raise
                     # an `autograd.Function` or a checkpoint saves tensors, which needs gradients
@@ -177,7 +182,9 @@ class ModelCall:
     def _run(self, *, real: bool) -> tuple[Capture, tuple[str, ...], tuple[str, ...]]:
         """Run the forward once: its state, names of its outputs, and notes."""
         torch = self.torch
-        inference = "autograd" not in self.again  # a forward that differentiates needs more
+        data_writes = DATA_WRITES in self.again
+        # a forward that differentiates, or assigns to `data`, needs more
+        inference = "autograd" not in self.again and not data_writes
         grad_mode = not inference or "no_grad_mode" not in self.again
         with ExitStack() as stack:
             trim_caches()
@@ -194,16 +201,19 @@ class ModelCall:
                 grads.notes.append(CHANNELS_LAST)
             rules, floating = self.options.rules, floating_of(params)
             run = Capture(torch, tracker, real=real, floating=floating, rules=rules)
-            run.shortcuts = self.options.shortcuts
+            run.shortcuts, run.autograd = self.options.shortcuts, not inference
+            run.own_params = "param_copies" not in self.again
             stack.enter_context(restored_random_states(torch))
             call = dispatcher(run)
             autocast = stack.enter_context(Autocast(torch, run, call, self._device))
             copies: TensorCopies | None = None
-            if real or not inference:
+            if real or not (inference or data_writes):
                 copies = TensorCopies(torch, tracker, run.unwatched)
                 copies.parameters = not inference
-            elif autocast.starts_enabled or "meta_arrays" in self.again:
+                copies.values = not run.own_params
+            elif data_writes or autocast.starts_enabled or "meta_arrays" in self.again:
                 copies = run.as_meta = MetaCopies(torch, tracker, run.unwatched)
+                copies.of_meta = data_writes
                 autocast.arrays_on_meta = True
             shadows = Shadows(torch, modules, "own_hooks" in self.again, copies)
             calls = ModuleCalls(torch, run, shadows, short=short)
@@ -231,6 +241,7 @@ class ModelCall:
                 if module_log is not None:
                     module_log.fill(modules, calls.records or ())
             finally:
+                run.written.restore(tracker.foreign)
                 run.mode = run.as_meta = None  # each refers to the other, and to all tensors
                 tracker.clear()
             return run, outputs, (*autocast.notes, *flex_notes, *run.notes.values())
@@ -240,7 +251,7 @@ class ModelCall:
     ) -> tuple[str, ...]:
         """Call the model; the names of its outputs. Errors say in which module they were raised."""
         try:
-            with run.mode, self._literals(run):
+            with run.mode, self._literals(run), self._data_writes(run):
                 result = calls.start(self.model, args, kwargs)
             outputs = self._outputs(run.tracker, result)
             if run.raised is not None:  # the model caught it, and did something else
@@ -260,6 +271,10 @@ class ModelCall:
 
     def _literals(self, run: Capture) -> AbstractContextManager[object]:
         return kept_literals(self.torch, run) if "literals" in self.again else nullcontext()
+
+    def _data_writes(self, run: Capture) -> AbstractContextManager[object]:
+        followed = DATA_WRITES in self.again
+        return followed_data_writes(self.torch, run) if followed else nullcontext()
 
     def _set_mode(self, shadows: Shadows) -> None:
         """Put the shadows in train or eval mode, if the model is in another."""

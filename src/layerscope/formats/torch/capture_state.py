@@ -12,6 +12,7 @@ from layerscope.formats.torch.packed import Packs
 from layerscope.formats.torch.tensors import TensorMeta
 from layerscope.formats.torch.torch_types import Rule, Torch
 from layerscope.formats.torch.tracking import Tracker
+from layerscope.formats.torch.written_tensors import WrittenTensors
 from layerscope.graph.dtype_names import TORCH_NAMES
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Capture:
         self.tracker = tracker  # the graph so far: tensors, nodes, names
         self.real = real  # run with values: nothing is inferred instead of a run
         self.floating = floating  # float dtype of the model
+        self.autograd = False  # autograd records the forward, which differentiates
+        self.own_params = True  # of the user's: a run with values must not write to them
         self.shortcuts = True  # use cached plans and inferred strides; off in tests
         self.rules = rules  # cost functions of the user's, by operator
         # Plans of calls, by operator and arguments. Those with rules of the user's are not shared.
@@ -66,6 +69,7 @@ class Capture:
         self.as_meta: MetaCopies | None = None  # copies constants to meta, if all tensors must be
         self.raised: DataDependent | None = None  # in the forward, which may have caught it
         self.sized_by_values = False  # whether the last call had sizes that depend on values
+        self.written = WrittenTensors(torch)
         self.writes = 0  # in-place writes into computable tensors so far
         self.notes: dict[str, str] = {}  # what was assumed of inputs, by their names
         # Objects of PyTorch that are compared with often.

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from layerscope.errors import ShapeError
+from layerscope.formats.torch.backward_calls import open_backward
 from layerscope.formats.torch.capture_state import MOST_COMPUTED, Capture, NoKernel
 from layerscope.formats.torch.custom_ops import custom_plan, find_rule
 from layerscope.formats.torch.dtypes import FLOATS
+from layerscope.formats.torch.foreach_calls import open_foreach
 from layerscope.formats.torch.lowering import FIRST_OUTPUT, CallPlan, PlannedNode
 from layerscope.formats.torch.meta_runs import decompose, run_on_meta
 from layerscope.formats.torch.op_calls import OpCall
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 def on_compute(run: Capture, call: OpCall) -> Result:
     """Handle a call whose results are new tensors."""
     info, given = call.info, call.given
-    plan = run.plans.get(call.key) if run.shortcuts and not run.real else None
+    saved = info.others and run.autograd  # a backward pass reads the results beside the first
+    plan = run.plans.get(call.key) if run.shortcuts and not (run.real or saved) else None
     outs = None
     if plan is None:
         plan, outs = _new_plan(run, call)
@@ -43,7 +46,7 @@ def on_compute(run: Capture, call: OpCall) -> Result:
             return outs
         # An operator without a converter may be registered otherwise next time. With values, plans
         # differ: more operators can be run.
-        if info.convert is not None and not run.real and not run.sized_by_values:
+        if info.convert is not None and not (run.real or saved or run.sized_by_values):
             run.plans[call.key] = plan
         run.sized_by_values = False
     if outs is None:
@@ -91,13 +94,19 @@ def _new_plan(run: Capture, call: OpCall) -> tuple[CallPlan | None, Result]:
         if plan is not None:
             return plan, None
     converted = convert_call(run, call)
-    plan = _inferred_plan(run, call, converted)
+    plan = None if info.others and run.autograd else _inferred_plan(run, call, converted)
     if plan is not None:
         return plan, None
     results = converted.results
     rule = find_rule(run, call) if results is None else None
     if results is None and rule is None and run.is_composite(func):
         opened = decompose(run, call)
+        if opened is not NotImplemented:
+            return None, opened
+    if results is None and rule is None:
+        opened = open_backward(run, call)
+        if opened is NotImplemented:
+            opened = open_foreach(run, call)
         if opened is not NotImplemented:
             return None, opened
     try:

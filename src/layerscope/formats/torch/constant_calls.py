@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from layerscope.formats.torch.aten import RANDOM
 from layerscope.formats.torch.capture_state import MOST_COMPUTED, Capture
 from layerscope.formats.torch.computed_values import can_follow_write, follow_write
+from layerscope.formats.torch.foreach_calls import open_foreach
 from layerscope.formats.torch.lowering import CallPlan
 from layerscope.formats.torch.meta_runs import run_on_meta
 from layerscope.formats.torch.op_calls import OpCall
@@ -88,7 +89,12 @@ def on_constants(run: Capture, call: OpCall) -> Result:
 
 def _write_constant(run: Capture, call: OpCall, real: bool) -> Result:
     """Write constants into a constant."""
+    opened = open_foreach(run, call)
+    if opened is not NotImplemented:
+        return opened
     target = call.given[0]
+    if target.root.foreign:
+        run.written.note(target.root.tensor, overwrites=real or run.real)
     if real or run.real:
         return call.func(*call.args, **call.kwargs)
     if run.has_inplace_view_tag(call.func) or not call.info.in_place:

@@ -41,6 +41,7 @@ class OpInfo(Struct, frozen=True, eq=False):
     in_place: bool
     quantized: bool = False  # works on quantized tensors, which the meta device has not
     others: int = 0  # results beside the first
+    outs: tuple[str, ...] = ()  # named arguments that it writes into: `out=`
 
 
 class OpCall(Struct, gc=False, eq=False):
@@ -93,7 +94,12 @@ def _read_schema(func: OpOverload) -> OpInfo:
     if quantized:
         convert = QUANTIZED.get(name)
     others = len(schema.returns) - 1
-    return OpInfo(func, name, full, Source(op=full), convert, kind, in_place, quantized, others)
+    outs = tuple([
+        arg.name for arg in schema.arguments
+        if arg.alias_info is not None and arg.alias_info.is_write
+    ])  # fmt: skip
+    source = Source(op=full)
+    return OpInfo(func, name, full, source, convert, kind, in_place, quantized, others, outs)
 
 
 # Keys

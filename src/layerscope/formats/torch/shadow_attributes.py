@@ -7,6 +7,7 @@ shared.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -87,12 +88,11 @@ class AttributeCopies:
         return self._object(value)
 
     def _container(self, value: Any, kind: Any) -> Any:
-        new: Any
-        items = dict.values(value) if isinstance(value, dict) else value
-        if len(value) > MOST and kind in COPIED and not _any_module(items, self._module):
+        items = _items(value)
+        if len(items) > MOST and kind in COPIED and not _any_module(items, self._module):
             return self.keep(value, value.copy())  # a vocabulary, not modules
         plain = self._atoms.issuperset(map(type, items))
-        if isinstance(value, dict) and not self._atoms.issuperset(map(type, value)):
+        if isinstance(value, dict) and not self._atoms.issuperset(map(type, dict.keys(value))):
             plain = False
         if plain and self._copy_tensor is None:
             if kind in (tuple, frozenset):
@@ -101,23 +101,23 @@ class AttributeCopies:
         if isinstance(value, (tuple, frozenset)):
             if not self._has_module(value, DEEPEST) and self._copy_tensor is None:
                 return value
-            each = [self.copy(one) for one in value]
-            return kind(*each) if hasattr(value, "_fields") else kind(each)
+            each = [self.copy(one) for one in items]
+            same = all(one is own for one, own in zip(each, items, strict=True))
+            return value if same else _immutable(value, kind, each)
         if kind not in COPIED and not self._has_module(value, DEEPEST):
             return value
-        try:
-            new = self.keep(value, value.copy())
-        except Exception:  # of a class with another `copy`
+        new = _empty(value, kind)
+        if new is None:
             return value
+        self.keep(value, new)  # first, because it may contain itself
         if isinstance(new, dict):
-            pairs = [(self.copy(key), self.copy(each)) for key, each in value.items()]
-            new.clear()
-            new.update(pairs)
+            base = _dict_base(value)
+            for key, each in zip(base.keys(value), items, strict=True):
+                base.__setitem__(new, self.copy(key), self.copy(each))
         elif isinstance(new, list):
-            new[:] = [self.copy(one) for one in value]
+            list.extend(new, [self.copy(one) for one in items])
         else:
-            new.clear()
-            new.update([self.copy(one) for one in value])
+            set.update(new, [self.copy(one) for one in items])
         return new
 
     def _function(self, function: FunctionType) -> FunctionType:
@@ -183,7 +183,7 @@ class AttributeCopies:
         elif isinstance(value, dict):
             inside = [*dict.keys(value), *dict.values(value)]
         elif issubclass(kind, (list, tuple, set, frozenset)):
-            inside = [*value]
+            inside = _items(value)
         elif _is_plain_object(value):
             inside = [*vars(value).values()]
         refers = any(self._has_module(each, depth - 1) for each in inside)
@@ -206,6 +206,46 @@ def atoms(torch: Torch) -> frozenset[type]:
     """Types of values that refer to no module and are immutable, or are tensors."""
     own = (torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size)
     return frozenset((*ATOMS, *own, torch.memory_format, torch.layout, torch.Generator))
+
+
+def _items(value: Any) -> list[Any]:
+    """What a container has, by methods of the built-in class: a subclass may override them."""
+    if isinstance(value, dict):
+        return [*_dict_base(value).values(value)]
+    base: Any = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
+    return [*base.__iter__(value)]
+
+
+def _dict_base(value: Any) -> Any:
+    """The built-in class of a dictionary: an OrderedDict has an order of its own."""
+    return OrderedDict if isinstance(value, OrderedDict) else dict
+
+
+def _empty(value: Any, kind: Any) -> Any:
+    """An empty container of the same class, with the same attributes; None if there can be none."""
+    try:
+        if kind in COPIED:
+            return kind()
+        new = copy.copy(value)
+        if type(new) is not kind:
+            return None
+        base: Any = _dict_base(new) if isinstance(new, dict) else list
+        (set if isinstance(new, set) else base).clear(new)
+    except Exception:  # of a class that cannot be copied
+        return None
+    return new
+
+
+def _immutable(value: Any, kind: Any, items: list[Any]) -> Any:
+    """A tuple or frozenset of the same class with other items."""
+    base: Any = tuple if isinstance(value, tuple) else frozenset
+    try:  # a subclass may have another constructor
+        new = base.__new__(kind, items)
+    except TypeError:  # of a class in C, such as torch.return_types.max
+        return kind(items)
+    if hasattr(new, "__dict__"):
+        new.__dict__.update(vars(value))
+    return new
 
 
 def _any_module(values: Iterable[object], module: type) -> bool:

@@ -25,6 +25,7 @@ class TensorCopies:
     ) -> None:
         self.torch, self.tracker, self.unwatched = torch, tracker, unwatched
         self.parameters = False  # copy parameters too, so that they have gradients of their own
+        self.values = False  # copy the values of parameters, because the run writes to them
         self._copies: dict[int, tuple[Tensor, Tensor]] = {}  # by identity, with the original
 
     def __call__(self, tensor: Tensor) -> Tensor:
@@ -40,9 +41,10 @@ class TensorCopies:
 
     def _copy(self, tensor: Tensor) -> Tensor:
         if isinstance(tensor, self.torch.nn.Parameter):
-            if not self.parameters:
+            if not (self.parameters or self.values):
                 return tensor
-            return self.torch.nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
+            data = tensor.detach().clone() if self.values else tensor.detach()
+            return self.torch.nn.Parameter(data, requires_grad=tensor.requires_grad)
         return tensor.detach().clone()
 
     def _register(self, tensor: Tensor, copy: Tensor) -> None:
@@ -56,9 +58,15 @@ class TensorCopies:
 class MetaCopies(TensorCopies):
     """Copies all tensors of a model to the meta device."""
 
+    of_meta = False  # copy those that are there already, too: the run assigns to their `data`
+
     def _copy(self, tensor: Tensor) -> Tensor:
         torch = self.torch
-        if tensor.is_meta or tensor.is_quantized or tensor.layout is not torch.strided:
+        if (
+            (tensor.is_meta and not self.of_meta)
+            or tensor.is_quantized
+            or tensor.layout is not torch.strided
+        ):
             return tensor
         copy = torch.empty_strided(
             tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device="meta"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from layerscope.graph.types import Shape
 from layerscope.ops.torch_strides import dense
 
 if TYPE_CHECKING:
-    from torch import Tensor, dtype
+    from torch import Tensor, UntypedStorage, dtype
     from torch._ops import OpOverload
 
     from layerscope.formats.torch.lowering import CallPlan
@@ -38,6 +38,10 @@ class TensorMeta:
         self.sparse = stride == NO_STRIDES
         self.stored_dtype = ""  # dtype of a param before autocast casts it; "": same as `name`
         self.blank: Tensor | None = None  # an empty meta tensor; detach() of it makes others
+
+
+# A tensor, with the storage and the offset in it that it had, and its shape and strides.
+Foreign: TypeAlias = "tuple[Tensor, UntypedStorage, int, TensorMeta]"
 
 
 class Recompute(Struct, frozen=True, gc=False, eq=False):
@@ -77,6 +81,7 @@ class TracedTensor(Struct, gc=False, eq=False):
     random: bool = False  # a random generator makes the values
     no_values: bool = False  # an input of which only the shape is given
     assumed: dict[str, None] | None = None  # inputs that were taken as zeros in `values`
+    foreign: bool = False  # neither made by the run nor a parameter or buffer: an attribute
     is_const: bool = False  # computed from constants alone
 
     @property

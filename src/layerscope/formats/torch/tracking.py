@@ -13,7 +13,7 @@ from layerscope.formats.torch.dtypes import name_of
 from layerscope.formats.torch.grads import Grads
 from layerscope.formats.torch.lowering import FIRST_OUTPUT, CallPlan, PlannedNode
 from layerscope.formats.torch.module_table import ModuleInfo, ParamTable
-from layerscope.formats.torch.tensors import NO_STRIDES, TensorMeta, TracedTensor
+from layerscope.formats.torch.tensors import NO_STRIDES, Foreign, TensorMeta, TracedTensor
 from layerscope.formats.torch.torch_types import Args, Kwargs
 from layerscope.graph.attributes import Cast, DeclaredOutputs
 from layerscope.graph.types import Node, Param, Role, Shape
@@ -47,6 +47,7 @@ class Tracker:
         self.param_table = param_table
         self.grads = grads or Grads()
         self.traced: dict[int, TracedTensor] = {}  # by identity of the tensor
+        self.foreign: list[Foreign] = []  # tensors that the run did not make, as they were
         self.log: list[TracedTensor] = []  # all that got a name, in order; keeps tensors alive
         self.writes: dict[TracedTensor, list[Write]] = {}  # by the tensor that owns the storage
         # of `writes`: how many were applied, to which values, and inputs taken as zeros in these
@@ -67,6 +68,7 @@ class Tracker:
     def clear(self) -> None:
         """Free all tensors. They refer to each other, so the garbage collector would have to."""
         self.traced.clear()
+        self.foreign.clear()
         self.log.clear()
         self.writes.clear()
         self.written.clear()
@@ -120,7 +122,10 @@ class Tracker:
             found = TracedTensor(tensor, "", self.meta(tensor))
             found.computable = tensor.device.type == "cpu"
             self.lost_values = self.lost_values or tensor.is_meta
-            found.is_const = True
+            found.is_const = found.foreign = True
+            if not (tensor.is_meta or found.meta.sparse):
+                storage = tensor.untyped_storage()
+                self.foreign.append((tensor, storage, tensor.storage_offset(), found.meta))
         found.plain = False
         self.traced[id(tensor)] = found
         self.log.append(found)

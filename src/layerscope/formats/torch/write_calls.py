@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from layerscope.formats.torch.aten import RANDOM, TABLE
 from layerscope.formats.torch.capture_state import Capture, DataDependent
 from layerscope.formats.torch.computed_values import can_follow_write, follow_write
+from layerscope.formats.torch.foreach_calls import open_foreach
 from layerscope.formats.torch.inplace_writes import write
 from layerscope.formats.torch.lowering import CallPlan, TensorRef
 from layerscope.formats.torch.meta_runs import decompose, run_on_meta, with_own_storage
 from layerscope.formats.torch.op_calls import OpCall
 from layerscope.formats.torch.plans import convert_call, lowering_for, unknown_plan
+from layerscope.formats.torch.shadows import Rerun
 from layerscope.formats.torch.tensors import TracedTensor
 from layerscope.formats.torch.torch_types import Arg, Result
 from layerscope.graph.attributes import DeclaredOutputs
@@ -30,7 +32,11 @@ NOT_ON_CPU = ("Half", "BFloat16", "Float8")  # dtypes that other devices have mo
 def on_write(run: Capture, call: OpCall) -> Result:
     """Handle a call that writes into its first tensor, or into tensors given as `out=`."""
     info, func, given = call.info, call.func, call.given
+    opened = open_foreach(run, call)
+    if opened is not NotImplemented:
+        return opened
     target = given[0]
+    _note_writes(run, call)
     if target.meta.kind == "buffer" and target.tensor.numel() == 1:
         if run.real:
             return func(*call.args, **call.kwargs)
@@ -62,6 +68,18 @@ def on_write(run: Capture, call: OpCall) -> Result:
         while written is not None:
             written.computable, written = True, written.parent
     return target.tensor
+
+
+def _note_writes(run: Capture, call: OpCall) -> None:
+    """Note writes into the user's tensors. A run with values starts again on copies of them."""
+    kwargs = call.kwargs
+    named = [each for name in call.info.outs if (each := kwargs.get(name)) is not None]
+    for traced in [run.tracker.lookup(each) for each in named] or call.given[:1]:
+        root = traced.root
+        if root.meta.kind == "param" and run.real and run.own_params:
+            raise Rerun("param_copies")
+        if root.meta.kind or root.foreign:
+            run.written.note(root.tensor, overwrites=run.real and root.foreign)
 
 
 def _in_place_plan(run: Capture, call: OpCall) -> CallPlan | None:
@@ -106,8 +124,7 @@ def _on_out(run: Capture, call: OpCall) -> Result:
     if not tensors:
         return outs
     names = _names_without_out(run, call)
-    targets = [kwargs[arg.name] for arg in call.func._schema.arguments
-               if _is_written(arg) and arg.name in kwargs]  # fmt: skip
+    targets = [kwargs[name] for name in call.info.outs if name in kwargs]
     if names is not None and len(names) == len(targets):
         for target, out, name in zip(targets, tensors, names, strict=True):
             if not target.numel():  # PyTorch gives it the size of the result

@@ -70,6 +70,7 @@ FLOATS_ONLY = frozenset((
     "_prelu_kernel", "softmax", "_softmax", "_safe_softmax", "log_softmax", "_log_softmax",
     "layer_norm", "batch_norm", "instance_norm", "group_norm", "rms_norm", "gelu", "glu", "silu",
     "mish", "celu", "softplus", "hardswish", "hardsigmoid", "hardshrink", "log_sigmoid",
+    "log_sigmoid_forward",
     "scaled_dot_product_attention", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d",
     "upsample_linear1d", "frac", "logcumsumexp", "_pdist_forward", "cholesky_inverse", "rrelu",
     "grid_sampler_3d",
@@ -91,5 +92,5 @@ CONSTANTS = frozenset((
 RANDOM = frozenset((
     "rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm",
     "bernoulli", "normal", "uniform", "multinomial", "exponential", "cauchy", "geometric",
-    "log_normal",
+    "log_normal", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet",
 ))  # fmt: skip

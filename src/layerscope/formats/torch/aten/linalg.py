@@ -106,6 +106,7 @@ def ormqr(
 
 TABLE: dict[str, Converter] = {
     "linalg_det": det,
+    "_linalg_det": det,
     "det": det,
     "linalg_lu_solve": lu_solve,
     "linalg_ldl_solve": ldl_solve,

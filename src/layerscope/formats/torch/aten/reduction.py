@@ -212,6 +212,8 @@ TABLE: dict[str, Converter] = {
     "amin": reduction("reduce_min"),
     "any": reduction("reduce_any"),
     "all": reduction("reduce_all"),
+    "_is_any_true": reduction("reduce_any"),  # checks of torch.distributions call these two
+    "_is_all_true": reduction("reduce_all"),
     "logsumexp": reduction("reduce_log_sum_exp"),
     "argmax": reduction("arg_max"),
     "argmin": reduction("arg_min"),
