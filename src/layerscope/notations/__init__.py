@@ -68,6 +68,8 @@ NOTATIONS = {
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
     "module": Notation("module", "write", "exact", "what PyTorch prints for a model"),
     "torchsummary": Notation("torchsummary", "write", "exact", "what torchsummary prints"),
+    "keras": Notation("keras", "write", "exact", "what `model.summary()` of Keras 2 prints"),
+    "keras.box": Notation("keras", "write_box", "exact", "what that of Keras 3 prints"),
     "boda": Notation("boda", "write", "boda", "Boda's per-layer profile", ("parts",)),
 }
 
