@@ -33,9 +33,7 @@ def vgg16() -> Graph:
     """`keras.applications.VGG16`, whose activations are parts of its layers."""
     b = Builder("vgg16")
     x = b.input("input_layer", (1, 3, 224, 224))
-    for block, (count, channels) in enumerate(
-        ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)), 1
-    ):
+    for block, (count, channels) in enumerate(((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)), 1):
         for n in range(1, count + 1):
             x = b.conv(x, channels, 3, padding=1, name=f"block{block}_conv{n}")
         x = b.max_pool(x, 2, name=f"block{block}_pool")

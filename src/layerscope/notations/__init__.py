@@ -70,6 +70,9 @@ NOTATIONS = {
     "torchsummary": Notation("torchsummary", "write", "exact", "what torchsummary prints"),
     "keras": Notation("keras", "write", "exact", "what `model.summary()` of Keras 2 prints"),
     "keras.box": Notation("keras", "write_box", "exact", "what that of Keras 3 prints"),
+    "darknet": Notation("darknet", "write", "exact", "Darknet's log when it loads a network"),
+    "darknet.2019": Notation("darknet", "write_2019", "exact", "the same as of 2019"),
+    "darknet.2018": Notation("darknet", "write_2018", "exact", "the same as of 2018"),
     "boda": Notation("boda", "write", "boda", "Boda's per-layer profile", ("parts",)),
 }
 

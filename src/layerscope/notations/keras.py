@@ -1,8 +1,8 @@
 """What `model.summary()` of Keras prints: the text of Keras 2.15 and the box of Keras 3.11.
 
 A network is printed as a functional model: its inputs have rows, and a network that is no chain has
-the column `Connected to`. `keras_rows.py` says what the rows contain. Activations have rows of their
-own, as layers do in Keras that are not given `activation=…`.
+the column `Connected to`. `keras_rows.py` says what the rows contain. Activations have rows of
+their own, as in Keras if they are not given by `activation=…`.
 
 The box has the width that Keras prints in a terminal of 112 columns or more, and ends words that do
 not fit with `…`, as Keras does. `?` marks what is unknown, `+ ?` a total that lacks it.

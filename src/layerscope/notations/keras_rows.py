@@ -3,8 +3,9 @@
 - Keras lists the layers of a functional model by their distance from the outputs, farthest first;
   layers of one distance in the order in which a depth-first search from the outputs meets them.
 - Shapes are (batch, sizes, channels). The channels of a tensor are on its second axis if a
-  convolution, a pool or a batch norm reads or writes it; on its last after linear layers, embeddings
-  and recurrent layers; other ops keep them. The first axis is `None` where it is the batch.
+  convolution, a pool or a batch norm reads or writes it; on its last after linear layers,
+  embeddings and recurrent layers; other ops keep them. The first axis is `None` where it is the
+  batch.
 - `Param #` counts the statistics of batch norms too, which are weights in Keras. A tied array is
   counted in the first layer that uses it. It does not depend on the convention.
 - A layer has the class that Keras has for it, and else the name of the op.
@@ -220,7 +221,8 @@ def _totals(report: Report) -> KerasTotals:
         for param in layer.cost.first
     ]
     arrays += [(param.storage or param.name, param) for param in report.graph.unused]
-    trained, other = [], []
+    trained: list[Param] = []
+    other: list[Param] = []
     for storage, param in arrays:
         if _is_weight(param):
             fixed = storage in report.graph.frozen or not param.learnable

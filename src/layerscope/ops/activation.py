@@ -179,7 +179,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "keras": "Activation",
     },
     "silu": {"torch": "SiLU", "torch_function": "silu", "keras": "Activation"},
-    "hard_sigmoid": {"torch": "Hardsigmoid", "torch_function": "hardsigmoid", "keras": "Activation"},
+    "hard_sigmoid": {
+        "torch": "Hardsigmoid",
+        "torch_function": "hardsigmoid",
+        "keras": "Activation",
+    },
     "hard_swish": {"torch": "Hardswish", "torch_function": "hardswish", "keras": "Activation"},
     "gelu": {"torch": "GELU", "torch_function": "gelu", "keras": "Activation"},
     "gelu_tanh": {"torch": "GELU", "torch_function": "gelu", "keras": "Activation"},
