@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from layerscope.api import analyze
 from layerscope.errors import UnknownName, UsageError
-from layerscope.report.types import Layer, Report
+from layerscope.report.modules import figure_of_layer, paths_of
+from layerscope.report.types import Report
 
 if TYPE_CHECKING:
     import torch  # noqa: TID251
@@ -34,11 +35,6 @@ def figure_of(report: Report) -> int:
     """Multiply-adds, or the figure of the report's convention if it is not exact and has one."""
     counted = report.totals.convention_ops
     return report.total_macs if report.convention.name == "exact" or counted is None else counted
-
-
-def _figure_of_layer(layer: Layer) -> int:
-    counted = layer.convention_ops
-    return layer.ops.mac if layer.convention.name == "exact" or counted is None else counted
 
 
 class FlopCountAnalysis:
@@ -72,16 +68,15 @@ class FlopCountAnalysis:
         """Multiply-adds of every called module, including its submodules."""
         found: Counter[str] = Counter(dict.fromkeys(self.report.graph.modules, 0))
         for layer in self.report.layers:
-            parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
-            for end in range(len(parts) + 1):
-                found[".".join(parts[:end])] += _figure_of_layer(layer)
+            for path in paths_of(layer):
+                found[path] += figure_of_layer(layer)
         return found
 
     def by_operator(self) -> Counter[str]:
         """Multiply-adds by op; ops without any are left out."""
         found: Counter[str] = Counter()
         for layer in self.report.layers:
-            count = _figure_of_layer(layer)
+            count = figure_of_layer(layer)
             if count:
                 found[layer.op] += count
         return found
@@ -90,10 +85,9 @@ class FlopCountAnalysis:
         """Multiply-adds of every module by op; ops without any are left out."""
         found: dict[str, Counter[str]] = {path: Counter() for path in self.report.graph.modules}
         for layer in self.report.layers:
-            parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
-            for end in range(len(parts) + 1):
-                counts = found.setdefault(".".join(parts[:end]), Counter())
-                if count := _figure_of_layer(layer):
+            for path in paths_of(layer):
+                counts = found.setdefault(path, Counter())
+                if count := figure_of_layer(layer):
                     counts[layer.op] += count
         return found
 
