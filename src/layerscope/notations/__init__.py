@@ -74,6 +74,7 @@ NOTATIONS = {
     "darknet.2019": Notation("darknet", "write_2019", "exact", "the same as of 2019"),
     "darknet.2018": Notation("darknet", "write_2018", "exact", "the same as of 2018"),
     "fvcore": Notation("fvcore", "write", "fvcore", "what fvcore's `flop_count_table` prints"),
+    "torchinfo": Notation("torchinfo", "write", "torchinfo", "what torchinfo's `summary` prints"),
     "boda": Notation("boda", "write", "boda", "Boda's per-layer profile", ("parts",)),
 }
 
