@@ -147,8 +147,8 @@ class Table:
         return "?" if is_unknown and row.is_leaf_layer else _text(row.output_size)
 
     def _params(self, row: ModuleRow, whole: bool) -> str:
-        known = all(self.report.params_known(layer.node) for layer in row.own)
-        return "?" if not known and not row.num_params else _params(row, whole)
+        complete = all(self.report.params_known(layer.node) for layer in row.own)
+        return _params(row, whole) if complete or row.num_params else "?"
 
     def _share(self, row: ModuleRow, whole: bool) -> str:
         if row.is_recursive and self.total:

@@ -32,9 +32,9 @@ def parameters_by_path(report: Report) -> dict[str, Param]:
             found.setdefault(storage_of(layer.node, param, layer.node.ties), param)
     for param in (*graph.params, *graph.unused):
         found.setdefault(param.storage or param.name, param)
-    places = {path: n for n, path in enumerate(graph.modules)}
+    numbers = {path: n for n, path in enumerate(graph.modules)}
 
-    def place(path: str) -> int:
-        return places.get(path.rpartition(".")[0], len(places) if places else 0)
+    def number(path: str) -> int:
+        return numbers.get(path.rpartition(".")[0], len(numbers))
 
-    return {path: found[path] for path in sorted(found, key=place) if found[path].learnable}
+    return {path: found[path] for path in sorted(found, key=number) if found[path].learnable}
