@@ -75,6 +75,7 @@ NOTATIONS = {
     "darknet.2018": Notation("darknet", "write_2018", "exact", "the same as of 2018"),
     "fvcore": Notation("fvcore", "write", "fvcore", "what fvcore's `flop_count_table` prints"),
     "torchinfo": Notation("torchinfo", "write", "torchinfo", "what torchinfo's `summary` prints"),
+    "torchstat": Notation("torchstat", "write", "exact", "what torchstat's `stat` prints"),
     "boda": Notation("boda", "write", "boda", "Boda's per-layer profile", ("parts",)),
 }
 
