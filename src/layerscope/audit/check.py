@@ -310,7 +310,8 @@ def _blank(checked: _Checked, claim: Claim) -> Finding:
     expected = text_of(number * claim.heading.scale) if number is not None else ""
     return Finding(
         *_where(checked, claim),
-        "missing", "", expected, f"other rows of kind {layer.kind.replace('_', ' ')} have a figure here",
+        "missing", "", expected,
+        f"other rows of kind {layer.kind.replace('_', ' ')} have a figure here",
     )  # fmt: skip
 
 

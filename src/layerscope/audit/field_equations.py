@@ -26,7 +26,8 @@ class _Field(Struct, frozen=True):
 def field_equations(columns: Columns, layers: Sequence[Layer]) -> list[Equation]:
     """The equations row by row: of each layer's output, or of its input if that explains more."""
     field = _Field(*(_by_row(columns, name) for name in ("field", "jump", "offset")))
-    outputs, inputs = [], []
+    outputs: list[Equation] = []
+    inputs: list[Equation] = []
     for number, layer in enumerate(layers):
         if layer.kind in ("concat", "add", "input") or (number and layer.before is None):
             continue  # of several rows, or of one that is left open
@@ -49,7 +50,8 @@ def _starts(layer: Layer, field: _Field) -> Equation | None:
     if claim is None or claim.figure is None:
         return None
     holds, place = claim.figure.value() == 1, claim.place
-    return Equation(frozenset({place}), holds, place, "1", "the input itself: rows have the field of their input")
+    reason = "the input itself: rows have the field of their input"
+    return Equation(frozenset({place}), holds, place, "1", reason)
 
 
 def _of_row(layer: Layer, field: _Field, windowed: Layer) -> Iterator[Equation]:

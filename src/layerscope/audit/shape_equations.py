@@ -91,7 +91,7 @@ def _said_twice(layer: Layer) -> Iterator[Equation]:
 
 
 def _chain(layer: Layer, before: Layer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
-    """A printed input is the output of the row above, or of an earlier one where there are branches."""
+    """A printed input is the output of the row above, or of an earlier one."""
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
     if not printed or layer.kind in ("concat", "add"):
         return

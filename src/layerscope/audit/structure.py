@@ -208,12 +208,20 @@ def _kernel(text: str) -> Mapping[str, int]:
     return sizes
 
 
+_FILTERS = r"(?:f\w*ters?|kernels?)"
 DESCRIBED = (
-    (("kh", "kw"), re.compile(r"(?:\bk(?:ernel)?(?:_size)?\s*=?\s*\(?)(\d+)(?:\s*[x×*,]\s*(\d+))?")),
-    (("kh", "kw"), re.compile(r"(\d+)\s*[x×*]\s*(\d+)(?:\s*[x×*]\s*\d+)?\s*(?:f\w*ters?|kernels?|conv|max|pool|,|at\b)")),
-    (("sh", "sw"), re.compile(r"\bs(?:tride)?s?\s*=?\s*\(?(\d+)")),
-    (("ph", "pw"), re.compile(r"\bp(?:ad(?:ding)?)?\s*=?\s*\(?(\d+)")),
-    (("cout",), re.compile(r"(?<![\dx×*])(?<![x×*] )(\d+)\s+(?:\d+\s*[x×*]\s*\d+\s*)?(?:f\w*ters?\b|neurons|units|kernels)")),
+    (("kh", "kw"), r"\bk(?:ernel)?(?:_size)?\s*=?\s*\(?(\d+)(?:\s*[x×*,]\s*(\d+))?"),
+    (
+        ("kh", "kw"),
+        rf"(\d+)\s*[x×*]\s*(\d+)(?:\s*[x×*]\s*\d+)?\s*(?:{_FILTERS}|conv|max|pool|,|at\b)",
+    ),
+    (("sh", "sw"), r"\bs(?:tride)?s?\s*=?\s*\(?(\d+)"),
+    (("ph", "pw"), r"\bp(?:ad(?:ding)?)?\s*=?\s*\(?(\d+)"),
+    (
+        ("cout",),
+        r"(?<![\dx×*])(?<![x×*] )(\d+)\s+(?:\d+\s*[x×*]\s*\d+\s*)?"
+        rf"(?:{_FILTERS}\b|neurons|units)",
+    ),
 )
 
 
@@ -222,7 +230,7 @@ def _described(text: str) -> Mapping[str, int]:
     words: str = text.lower()  # `plain` drops asterisks
     found: dict[str, int] = {}
     for names, pattern in DESCRIBED:
-        match = pattern.search(words)
+        match = re.search(pattern, words)
         if match is None or names[0] in found:
             continue
         numbers = [int(number) for number in match.groups() if number]

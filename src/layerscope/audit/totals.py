@@ -55,7 +55,9 @@ def check_total(
     )
 
 
-def check_plain_total(claim: Claim, column: Sequence[Claim], layers: dict[int, Layer]) -> TotalCheck:
+def check_plain_total(
+    claim: Claim, column: Sequence[Claim], layers: dict[int, Layer]
+) -> TotalCheck:
     """Compare a total with the printed figures of a column that no convention explains."""
     figures = [c.figure for c in column if c.row in layers]
     if claim.figure is None or len(figures) < len(layers) or None in figures:
@@ -65,7 +67,8 @@ def check_plain_total(claim: Claim, column: Sequence[Claim], layers: dict[int, L
         if figure is not None:
             least, most = figure.interval()
             exact = not figure.power and figure.value().denominator == 1
-            low, high = low + (figure.value() if exact else least), high + (figure.value() if exact else most)
+            low += figure.value() if exact else least
+            high += figure.value() if exact else most
     least, most = claim.figure.interval()
     right = low <= most and least <= high
     return TotalCheck(claim, "right" if right else "wrong", low if low == high else None)

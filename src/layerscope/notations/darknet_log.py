@@ -11,10 +11,13 @@ HEADING = re.compile(r"^\s*layer\s+filters\s+size.*input\s+output", re.IGNORECAS
 SHAPE = r"\d+(?:\s*x\s*\d+){0,2}"
 LAYER = re.compile(
     r"^\s*(?P<layer>\d+)\s+(?P<type>[A-Za-z_]+)(?:[ \t]+(?P<filters>\d+)(?=\s+\d+\s*x\s*\d+\s*/))?"
-    r"(?:\s+(?P<size>\d+\s*x\s*\d+\s*/\s*\d+)(?:\s*\([^)]*\))?)?(?:\s+\d+x|\s+/\s*\d+|\s+p = [\d.]+)?"
+    r"(?:\s+(?P<size>\d+\s*x\s*\d+\s*/\s*\d+)(?:\s*\([^)]*\))?)?"
+    r"(?:\s+\d+x|\s+/\s*\d+|\s+p = [\d.]+)?"
     rf"(?:\s+(?P<input>{SHAPE})\s*->)?\s+(?P<output>{SHAPE})(?:\s+(?P<bf>[\d.]+\s*BF))?\s*$"
 )
-JOIN = re.compile(r"^\s*(?P<layer>\d+)\s+(?P<type>route|shortcut|res|detection|yolo|region)\b.*$", re.IGNORECASE)
+JOIN = re.compile(
+    r"^\s*(?P<layer>\d+)\s+(?P<type>route|shortcut|res|detection|yolo|region)\b.*$", re.IGNORECASE
+)
 TOTAL = re.compile(r"^\s*(?P<layer>Total\s+BFLOPS)\s+(?P<bf>[\d.]+)")
 GROUPS = ("layer", "type", "filters", "size", "input", "output", "bf")
 TITLES = {"layer": "layer", "type": "type", "filters": "filters", "size": "size/strd",
