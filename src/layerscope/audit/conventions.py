@@ -19,6 +19,7 @@ from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
 
 LOOSE = 2
+MANY = 5  # rows from which on one rule for a kind that is not named is believed
 SAMPLE = 120  # rows by which a convention is chosen
 
 
@@ -116,6 +117,8 @@ def _with_rules(convention: Convention, given: Sequence[tuple[Layer, Figure]]) -
         ]
         if scores:
             score, _, rule = max(scores, key=lambda s: s[:2])
+            if kind == "unknown" and score * 10 < max(len(rows), MANY) * 9:
+                continue  # rows of other kinds, whose shapes are no parameters
             by_kind[kind] = rule
             explained += score
             of += sum(rule.count(layer) is not None for layer, _ in rows)
