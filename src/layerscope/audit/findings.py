@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
+
+from layerscope.report.results import TableResult
 
 FindingKind = Literal["figure", "total", "name", "missing", "unit", "format", "heading", "layout"]
 
@@ -21,6 +23,8 @@ class Finding(Struct, frozen=True):
     expected: str
     reason: str
     also: tuple[str, ...] = ()
+    position: int = 0  # of the cell's first character in its line, from 1; 0 if not known
+    document: str = ""
 
 
 class AuditedColumn(Struct, frozen=True):
@@ -39,11 +43,34 @@ class AuditedTable(Struct, frozen=True):
     network: str
     columns: tuple[AuditedColumn, ...]
     notes: tuple[str, ...] = ()
+    number: int = 1  # in its document
+    title: str = ""  # the last text before the table
+    document: str = ""
 
 
-class Audit(Struct, frozen=True):
-    """All tables of a document and all findings."""
+class Audit(TableResult, frozen=True):
+    """All tables of one or several documents, and all findings."""
 
-    document: str
+    printed_by: ClassVar[str] = "audit"
+
+    document: str  # several names are separated by commas
     tables: tuple[AuditedTable, ...]
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no finding."""
+        return not self.findings
+
+
+def joined(audits: tuple[Audit, ...]) -> Audit:
+    """The audits of several documents as one."""
+    if len(audits) == 1:
+        return audits[0]
+    return Audit(
+        ", ".join(audit.document for audit in audits),
+        tuple(table for audit in audits for table in audit.tables),
+        tuple(finding for audit in audits for finding in audit.findings),
+        tuple(note for audit in audits for note in audit.notes),
+    )
