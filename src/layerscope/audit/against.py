@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -150,7 +151,7 @@ class Checker:
         given = [(c, pairs[c.row]) for c in claims if c.row in pairs and _is_count(c)]
         best = self._choose(given, claims[0])
         of = sum(best.number(layer) is not None for _, layer in given) if best else len(given)
-        if best is None or not best.explained or best.explained * TRUSTED < of:
+        if best is None or not _is_trusted(best, given):
             tried = f", the best gives {best.explained} of {of}" if best else ""
             text = f"no convention of {self.name} gives most of its figures{tried}"
             audited = AuditedColumn(heading, "no convention found", 0, len(given))
@@ -194,6 +195,8 @@ class Checker:
             if None not in (counts := [best.number(layer) for layer in layers
                                        if inputs or layer.kind != "input"])
         ]  # fmt: skip
+        if claims[0].meaning in ("field", "jump"):
+            return  # not a sum
         rows = [claim for claim in claims if sheet.rows[claim.row].kind == "total"]
         for claim in rows if sums else ():
             ways = [_Chosen(best.quantity, base=b, rounding=r) for b in (1000, 1024) for r in RULES]
@@ -229,6 +232,9 @@ def _quantities(meaning: Meaning, name: str, layers: Sequence[Layer]) -> Iterato
         yield Quantity("output elements", lambda layer: layer.elements)
     elif meaning in ("memory", "activations"):
         yield Quantity(f"activations{by}", _of(layers, lambda layer: layer.convention_activations))
+    elif meaning in ("field", "jump") and exact:
+        name = "receptive field" if meaning == "field" else "stride of the receptive field"
+        yield Quantity(name, _of(layers, partial(_field, meaning), 1))
     elif meaning in KINDS:
         kind = KINDS[meaning]
         yield Quantity(
@@ -236,12 +242,20 @@ def _quantities(meaning: Meaning, name: str, layers: Sequence[Layer]) -> Iterato
         )
 
 
-def _of(layers: Sequence[Layer], count: Callable[[Layer], int | None]) -> Count:
-    """A count of the report's layers; unknown where a layer's figures are, none for an input."""
+def _field(meaning: Meaning, layer: Layer) -> int | None:
+    """Size or stride of a receptive field that is the same on all axes."""
+    field = layer.field
+    values = () if field is None else field.size if meaning == "field" else field.stride
+    first = values[0] if values and len({*values}) == 1 else None
+    return first if isinstance(first, int) else None
+
+
+def _of(layers: Sequence[Layer], count: Callable[[Layer], int | None], inputs: int = 0) -> Count:
+    """A count of the report's layers, unknown where a layer's figures are; `inputs` for inputs."""
 
     def found(layer: NetworkLayer) -> int | None:
         if layer.index < 0:
-            return 0
+            return inputs
         each = layers[layer.index]
         return None if each.status == "unknown" else count(each)
 
@@ -275,6 +289,17 @@ def _is_count(claim: Claim) -> bool:
     return figure is not None and figure.unit != "%" and not FOOTNOTE.search(claim.cell.text)
 
 
+def _is_trusted(best: _Chosen, given: Sequence[tuple[Claim, NetworkLayer]]) -> bool:
+    """Whether a convention explains most cells; zeros count only where there is nothing else."""
+    numbers = [(claim, number) for claim, layer in given
+               if (number := best.number(layer)) is not None]  # fmt: skip
+    fits = [best.fits(claim, number) for claim, number in numbers]
+    counts = [fit for fit, (claim, number) in zip(fits, numbers, strict=True)
+              if number or (claim.figure is not None and claim.figure.mantissa)]  # fmt: skip
+    judged = counts or fits
+    return any(judged) and sum(judged) * TRUSTED >= len(judged)
+
+
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
@@ -306,8 +331,8 @@ def _sizes(
             continue
         cells: dict[Place, list[str]] = {}
         for name, size in row.printed.items():
-            for place in size.cells - figures:
-                cells.setdefault(place, []).append(name)
+            for spot in size.cells - figures:
+                cells.setdefault(spot, []).append(name)
         for (at, column, _), names in cells.items():
             wanted = [layer.sizes.get(name) for name in names]
             sizes = [row.printed[name].value for name in names]

@@ -94,7 +94,7 @@ def _next_edits(
     cells: dict[Key, list[Finding]] = {}
     for finding in found.findings:
         cells.setdefault(_key(finding), []).append(finding)
-    progress = False
+    progress, waiting = False, set()
     for key, findings in cells.items():
         if key in edits:
             edits[key].ways.pop(0)
@@ -102,13 +102,36 @@ def _next_edits(
                 del edits[key]
                 refused[key] = "no way to write it was found"
             progress = True
+        elif findings[0].kind == "total" and not _is_certain(document, found, findings[0]):
+            waiting.add(key)
         elif key not in refused and (not totals_alone or findings[0].kind == "total"):
             edit = _edit(document, findings)
             if isinstance(edit, str):
                 refused[key] = edit
             else:
                 edits[key], progress = edit, True
+    if not progress:
+        refused.update(dict.fromkeys(waiting, "a cell above it may be wrong instead"))
     return progress
+
+
+def _is_certain(document: _Document, found: Audit, total: Finding) -> bool:
+    """Whether the cells above a total are right: all are explained, and none is a finding."""
+    column = total.table, total.column
+    if any((f.table, f.column) == column and f.kind != "total" for f in found.findings):
+        return False
+    claims = [claim for row in document.sheets[total.table - 1].rows for claim in row.claims]
+    own = [c for c in claims if c.cell.line == total.line and c.cell.text == total.printed]
+    for claim in own:
+        like = (claim.meaning, claim.labelled, claim.heading.text)
+        filled = sum(c.figure is not None and (c.meaning, c.labelled, c.heading.text) == like
+                     for c in claims) - 1  # fmt: skip
+        name = claim.meaning if claim.labelled else claim.heading.text
+        for table in found.tables:
+            for each in table.columns if table.number == total.table else ():
+                if each.heading == name and each.explained == each.of == filled:
+                    return True
+    return False
 
 
 def _edit(document: _Document, findings: Sequence[Finding]) -> _Edit | str:

@@ -81,6 +81,13 @@ def rewritten(text: str, expected: str, scale: int, others: Iterable[str]) -> It
         yield from _with_sizes(text, expected)
         return
     head = EQUALS.match(text)
+    read = figures.read(text)
+    if head is None and read is not None and read.formula is not None:  # 3x3, or 3*3*64
+        yield from _with_sizes(text, expected)
+        changed = _formula(text, formula, number)
+        if changed is not None and changed != text:
+            yield changed
+        return
     before = text[: match.start()]
     if head is not None:
         left = _formula(head[0], formula, number)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from layerscope.cli.network import CONVENTION_NAMES, NETWORK, WHOLE_NUMBER
+from layerscope.cli.network import CONVENTION_NAMES, NETWORK, WHOLE_NUMBER, standard_input
 from layerscope.cli.output import (
     RESULT_FORMS,
     chosen_form,
@@ -65,9 +65,8 @@ class DocumentParam(click.ParamType):  # type: ignore[type-arg]
         from layerscope.formats import sources
 
         text = str(value)
-        if text in sources.STANDARD_INPUT:
-            found: str = NETWORK.convert(text, param, ctx)
-            return found
+        if text in sources.STANDARD_INPUT and ctx is not None:
+            return standard_input(ctx, ".txt")
         sources.check_file(text)
         return text
 
@@ -115,6 +114,8 @@ def command(
     """
     from layerscope.api import audit_check
 
+    if options["like"] is not None and options["against"] is None:
+        raise UsageError("--like needs --against, the network that it counts")
     check = audit_check(options["against"], options["like"])
     if options["fix"]:
         _fix(documents, form, output, options["table"], check)
