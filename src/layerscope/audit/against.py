@@ -10,6 +10,7 @@ from itertools import product
 from math import prod
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.audit.check import FOOTNOTE, TRUSTED, USUALLY_FILLED, audit_sheet
 from layerscope.audit.corrections import correct_kinds
@@ -203,7 +204,7 @@ class Checker:
             if _is_count(claim) and not any(way.fits(claim, s) for way in ways for s in sums):
                 expected = sums[-2] if claim.meaning in ("memory", "activations") else sums[0]
                 reason = f"{best.quantity.says} of {self.name}"
-                yield _finding(sheet, number, claim, expected, reason, total=True)
+                yield replace(_finding(sheet, number, claim, expected, reason), kind="total")
 
     def _quantities(self, meaning: Meaning) -> list[Quantity]:
         """What a column of that meaning may count."""
@@ -305,13 +306,11 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:LISTED]) + more
 
 
-def _finding(
-    sheet: Sheet, number: int, claim: Claim, expected: int, reason: str, total: bool = False
-) -> Finding:  # fmt: skip
+def _finding(sheet: Sheet, number: int, claim: Claim, expected: int, reason: str) -> Finding:
     row = sheet.rows[claim.row]
     return Finding(
         number, claim.cell.line, row.label, _heading(sheet, claim.column),
-        "total" if total else "figure", claim.cell.text, text_of(Fraction(expected)), reason,
+        "figure", claim.cell.text, text_of(Fraction(expected)), reason,
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ POOL = re.compile(r"(?:max|avg|average)?[ _-]?pool(?:ing)?", re.IGNORECASE)
 Key = tuple[int, int, str, str]  # table, line, row and column of a cell
 
 
-class Change(Struct, frozen=True):
+class CellChange(Struct, frozen=True):
     """A cell that was corrected."""
 
     finding: Finding
@@ -38,7 +38,7 @@ class Fixes(Struct, frozen=True):
     """The corrected text, what was changed, and the findings that are left with the reason."""
 
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[CellChange, ...]
     left: tuple[tuple[Finding, str], ...]
 
 
@@ -79,7 +79,7 @@ def fix(text: str, name: str, table: int | None = None, check: SheetAudit = audi
     changes = sorted(edits.values(), key=lambda e: (e.line, e.at))
     left = tuple((f, refused.get(_key(f), "it follows from a cell that was changed"))
                  for f in found.findings)  # fmt: skip
-    return Fixes(now, tuple(Change(e.finding, e.old, e.ways[0]) for e in changes), left)
+    return Fixes(now, tuple(CellChange(e.finding, e.old, e.ways[0]) for e in changes), left)
 
 
 def _key(finding: Finding) -> Key:

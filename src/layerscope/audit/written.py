@@ -22,7 +22,7 @@ DIGITS = re.compile(r"\d+(?:,\d{3})*")
 MOST_DIGITS = 40
 
 
-class Style(Struct, frozen=True):
+class NumberStyle(Struct, frozen=True):
     """Decimals, prefix and separators of a printed number."""
 
     decimals: int = 0
@@ -52,13 +52,13 @@ class Style(Struct, frozen=True):
         return shown + (self.gap + self.prefix if self.prefix else "")
 
 
-def style_of(text: str) -> Style | None:
+def style_of(text: str) -> NumberStyle | None:
     """The style of the figure in a cell: of the number behind its last equals sign."""
     read, match = figures.read(text), _number(text)
     if read is None or match is None:
         return None
     prefix = match["prefix"] or ""
-    return Style(
+    return NumberStyle(
         len(match["part"] or ""), match["point"] or ".", prefix, match["gap"] if prefix else "",
         match["sign"] or "", read.power, read.scale, match["exponent"] is not None,
     )  # fmt: skip
@@ -100,7 +100,9 @@ def rewritten(text: str, expected: str, scale: int, others: Iterable[str]) -> It
         yield before + shown + text[end:]
 
 
-def texts(number: Fraction, scale: int, style: Style | None, others: Iterable[str]) -> list[str]:
+def texts(
+    number: Fraction, scale: int, style: NumberStyle | None, others: Iterable[str]
+) -> list[str]:
     """Ways to write a number: in the style of the cell, of the others, then in full."""
     siblings = [found for found in map(style_of, others) if found is not None]
     separator = next((each.separator for each in siblings if each.separator), "")
@@ -108,7 +110,7 @@ def texts(number: Fraction, scale: int, style: Style | None, others: Iterable[st
     found: dict[str, None] = {}
     for value_ in dict.fromkeys((number / scale, number)):
         for each in styles[:6]:
-            parted = Style(
+            parted = NumberStyle(
                 each.decimals, each.point, each.prefix, each.gap,
                 each.separator or ("" if each.prefix else separator),
                 each.power, each.scale, each.exponent,
@@ -116,7 +118,7 @@ def texts(number: Fraction, scale: int, style: Style | None, others: Iterable[st
             for base, cut in ((1000, False), (1000, True), (1024, False), (1024, True)):
                 found[parted.text(value_, base, cut)] = None
         if value_.denominator == 1:
-            found[Style(separator=separator).text(value_, 1000, False)] = None
+            found[NumberStyle(separator=separator).text(value_, 1000, False)] = None
     return [shown for shown in found if shown]
 
 
