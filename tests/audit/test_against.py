@@ -27,7 +27,8 @@ def found(text: str, against: str, like: str | None = None) -> Audit:
     [
         ("netscope", "lenet5"), ("netscope", "alexnet"), ("cs231n", "alexnet"),
         ("cs231n.md", "vgg16"), ("layersheet", "vgg16"), ("torchsummary", "alexnet"),
-        ("matconvnet", "lenet5"),
+        ("matconvnet", "lenet5"), ("netscope", "resnet18"), ("netscope", "squeezenet1_0"),
+        ("layersheet", "mobilenet_v2"), ("cs231n", "googlenet"), ("backbone", "resnet18"),
     ],
 )  # fmt: skip
 def test_a_table_agrees_with_its_own_network(notation: str, network: str) -> None:
@@ -92,10 +93,10 @@ def test_like_restricts_what_may_be_counted() -> None:
     free = {column.heading: column for column in found(text, "alexnet").tables[0].columns}
     bound = {c.heading: c for c in found(text, "alexnet", "netscope").tables[0].columns}
     other = {c.heading: c for c in found(text, "alexnet", "torchvision").tables[0].columns}
-    assert free["OPS"].explained == free["OPS"].of
-    assert "netscope" in bound["OPS"].meaning
-    assert bound["OPS"].explained == bound["OPS"].of
-    assert "netscope" not in other["OPS"].meaning
+    assert free["macs"].explained == free["macs"].of
+    assert "netscope" in bound["macs"].meaning
+    assert bound["macs"].explained == bound["macs"].of
+    assert "netscope" not in other["macs"].meaning
 
 
 def test_no_column_is_checked_by_a_convention_that_gives_few_figures() -> None:
@@ -111,6 +112,23 @@ def test_a_document_without_any_layer_of_the_network() -> None:
     text = "| layer | type | params |\n|---|---|---|\n| a | LSTM | 12 |\n| b | LSTM | 12 |\n"
     with pytest.raises(FormatError, match="no row is a layer of alexnet"):
         found(text, "alexnet")
+
+
+def test_names_count_more_than_the_order() -> None:
+    """Rows in another order than the layers, all with a layer's name."""
+    lines = table("resnet18", "netscope").splitlines(keepends=True)
+    head, rows, total = lines[:2], lines[2:-1], lines[-1]
+    text = "".join([*head, *rows[::-1], total])
+    assert not [f for f in found(text, "resnet18").findings if f.column in ("OPS", "Mem")]
+
+
+def test_a_batch_is_recognised() -> None:
+    text = layerscope.analyze("alexnet", like="netscope", batch=10).to_notation("netscope")
+    result = found(text, "alexnet")
+    meanings = {column.heading: column.meaning for column in result.tables[0].columns}
+    assert "x batch 10" in meanings["activations"]
+    assert "batch" not in meanings["params"]
+    assert result.ok
 
 
 def test_wrong_arguments() -> None:

@@ -28,8 +28,10 @@ from layerscope.report import Report
 from layerscope.report.layer import Layer
 
 LISTED = 5  # names in a note
-# totals that rows left out, as those of ReLU, do not change
-WHOLE = ("params", "weights", "param_memory", "macs")
+# their totals are those of the network, whatever rows the table leaves out
+LEARNED = ("params", "weights", "param_memory")
+WHOLE = (*LEARNED, "macs")
+MOST_BATCH = 4096
 OWN = ("name", "missing", "unit", "format", "heading", "layout")  # kinds that need no network
 Count = Callable[[NetworkLayer], int | None]
 KINDS: Mapping[Meaning, str] = {
@@ -148,9 +150,10 @@ class Checker:
     def _column(
         self, sheet: Sheet, number: int, claims: Sequence[Claim], pairs: Mapping[int, NetworkLayer]
     ) -> tuple[AuditedColumn, list[Finding], str]:
-        heading = claims[0].heading.text
+        first = claims[0]
+        heading = first.meaning if first.labelled else first.heading.text
         given = [(c, pairs[c.row]) for c in claims if c.row in pairs and _is_count(c)]
-        best = self._choose(given, claims[0])
+        best = self._choose(given, first)
         of = sum(best.number(layer) is not None for _, layer in given) if best else len(given)
         if best is None or not _is_trusted(best, given):
             tried = f", the best gives {best.explained} of {of}" if best else ""
@@ -168,16 +171,23 @@ class Checker:
     def _choose(self, given: Sequence[tuple[Claim, NetworkLayer]], first: Claim) -> _Chosen | None:
         """The quantity, unit and rounding that explain most cells of a column."""
         best: _Chosen | None = None
-        batches = (1, *{layer.sizes["batch"] for _, layer in given if "batch" in layer.sizes})
+        vectors: dict[tuple[int | None, ...], Quantity] = {}
+        for quantity in self._quantities(first.meaning):
+            vectors.setdefault(tuple(quantity.count(layer) for _, layer in given), quantity)
+        batches = (1, *_batches(given, next(iter(vectors), ())))
+        # the strictest rounding first: figures with zeros at the end fit many quantities
         ways = product(
-            self._quantities(first.meaning), factors(first.meaning, first.heading.unit), batches,
-            (1000, 1024), RULES,
-        )  # fmt: skip
-        for quantity, factor, batch, base, rounding in ways:
+            RULES,
+            (1000, 1024),
+            vectors.items(),
+            factors(first.meaning, first.heading.unit),
+            batches,
+        )
+        for rounding, base, (numbers, quantity), factor, batch in ways:
             way = _Chosen(quantity, factor, batch, base, rounding)
             explained = sum(
-                (number := way.number(layer)) is not None and way.fits(claim, number)
-                for claim, layer in given
+                number is not None and way.fits(claim, number * factor * batch)
+                for (claim, _), number in zip(given, numbers, strict=True)
             )
             if best is None or explained > best.explained:
                 best = _Chosen(quantity, factor, batch, base, rounding, explained)
@@ -189,9 +199,11 @@ class Checker:
     ) -> Iterator[Finding]:  # fmt: skip
         """Totals that are neither the network's nor the sum over the rows of the table."""
         of_rows = [pairs[row.at] for row in sheet.rows if row.at in pairs]
+        kinds = {layer.kind for layer in of_rows}  # a table without norms leaves them out
+        listed = [layer for layer in self.layers if layer.kind in kinds]
         sums = [
             sum(count for count in counts if count is not None)
-            for layers in ((self.layers,) if claims[0].meaning in WHOLE else (self.layers, of_rows))
+            for layers in (self.layers, listed, *(() if claims[0].meaning in WHOLE else (of_rows,)))
             for inputs in (False, True)
             if None not in (counts := [best.number(layer) for layer in layers
                                        if inputs or layer.kind != "input"])
@@ -202,7 +214,7 @@ class Checker:
         for claim in rows if sums else ():
             ways = [_Chosen(best.quantity, base=b, rounding=r) for b in (1000, 1024) for r in RULES]
             if _is_count(claim) and not any(way.fits(claim, s) for way in ways for s in sums):
-                expected = sums[-2] if claim.meaning in ("memory", "activations") else sums[0]
+                expected = sums[-2 if claim.meaning in ("memory", "activations") else 0]
                 reason = f"{best.quantity.says} of {self.name}"
                 yield replace(_finding(sheet, number, claim, expected, reason), kind="total")
 
@@ -218,7 +230,7 @@ def _quantities(meaning: Meaning, name: str, layers: Sequence[Layer]) -> Iterato
     """Quantities of one report, which counts by the convention `name`."""
     exact = name == "exact"
     by = "" if exact else f" as {name} counts"
-    if meaning in ("params", "weights", "param_memory"):
+    if meaning in LEARNED:
         yield Quantity(f"parameters{by}", _of(layers, lambda layer: layer.params))
         if exact:
             yield Quantity("parameters without biases", _of(layers, _without("bias")))
@@ -290,6 +302,17 @@ def _is_count(claim: Claim) -> bool:
     return figure is not None and figure.unit != "%" and not FOOTNOTE.search(claim.cell.text)
 
 
+def _batches(
+    given: Sequence[tuple[Claim, NetworkLayer]], numbers: Sequence[int | None]
+) -> list[int]:
+    """The batch that most figures have in common; none for parameters, which no batch changes."""
+    found: Counter[int] = Counter()
+    for (claim, _), number in zip(given, numbers, strict=False):
+        if number and claim.figure is not None and claim.meaning not in LEARNED:
+            found[round(claim.figure.value() * claim.heading.scale / number)] += 1
+    return [batch for batch, _ in found.most_common(1) if 1 < batch <= MOST_BATCH]
+
+
 def _is_trusted(best: _Chosen, given: Sequence[tuple[Claim, NetworkLayer]]) -> bool:
     """Whether a convention explains most cells; zeros count only where there is nothing else."""
     numbers = [(claim, number) for claim, layer in given
@@ -335,6 +358,8 @@ def _sizes(
         for (at, column, _), names in cells.items():
             wanted = [layer.sizes.get(name) for name in names]
             sizes = [row.printed[name].value for name in names]
+            if names == ["cin"] and sizes[0] == layer.sizes.get("cin_of_group"):
+                continue
             if None in wanted or wanted == sizes or _is_same_volume(row, layer, names):
                 continue
             cell = sheet.rows[at].cells[column]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -48,8 +49,11 @@ def layers_of_network(report: Report) -> list[NetworkLayer]:
 
 def _layer(layer: Layer, index: int) -> NetworkLayer:
     sizes = {**_shape(layer.output, "out")}
-    if layer.inputs:
+    if len(layer.inputs) == 1:  # of several, a table may print any or their sum
         sizes |= _shape(layer.inputs[0].shape, "in")
+        groups = getattr(layer.node.attributes, "groups", 1)
+        if "cin" in sizes and isinstance(groups, int) and sizes["cin"] % groups == 0:
+            sizes["cin_of_group"] = sizes["cin"] // groups
     window = getattr(layer.node.attributes, "window", None)
     if isinstance(window, Window) and window.rank == 2:
         sizes |= dict(zip(("kh", "kw", "sh", "sw"), (*window.kernel, *window.stride), strict=True))
@@ -88,23 +92,33 @@ def aligned(
     for n, layer in enumerate(layers):
         key = _bare(layer.name)
         named[key] = -1 if key in named else n  # a name that occurs twice says nothing
-    first = [_row_item(sheet, row, named, layers) for row in rows]
-    second = [Item(_bare(layer.name), *_signs(layer.kind, layer.sizes)) for layer in layers]
-    pairs = align(first, second)
-    return {rows[at].row.at: layers[other] for at, other in pairs.items()}
+    by_name = {n: at for n, row in enumerate(rows) if (at := _named(sheet, row, named)) >= 0}
+    count = Counter(by_name.values())
+    unique = {n: at for n, at in by_name.items() if count[at] == 1}
+    if len(unique) * 2 < len(rows):  # too few names to go by them whatever the order
+        unique = {}
+    left = [n for n in range(len(rows)) if n not in unique]
+    taken = {*unique.values()}
+    others = [at for at in range(len(layers)) if at not in taken]
+    first = [_row_item(rows[n], by_name.get(n), layers) for n in left]
+    second = [Item(_bare(layers[at].name), *_signs(layers[at].kind, layers[at].sizes))
+              for at in others]  # fmt: skip
+    pairs = unique | {left[n]: others[at] for n, at in align(first, second).items()}
+    return {rows[n].row.at: layers[at] for n, at in pairs.items()}
 
 
-def _row_item(
-    sheet: Sheet, row: RowLayer, named: Mapping[str, int], layers: Sequence[NetworkLayer]
-) -> Item:
-    """What a row is aligned by; a row that has a layer's name takes its kind."""
-    sizes = {name: size.value for name, size in row.sizes.items()}
+def _named(sheet: Sheet, row: RowLayer, named: Mapping[str, int]) -> int:
+    """The number of the layer that has the name of a row; -1 if none has."""
     columns = [n for n, h in enumerate(sheet.headings) if h and h.meaning in ("name", "index")]
     texts = [row.row.label, *(row.row.cells[n].text for n in columns if n < len(row.row.cells))]
-    for text in map(_bare, texts):
-        at = named.get(text, -1)
-        if at >= 0:
-            return Item(text, *_signs(layers[at].kind, sizes))
+    return next((at for text in texts if (at := named.get(_bare(text), -1)) >= 0), -1)
+
+
+def _row_item(row: RowLayer, at: int | None, layers: Sequence[NetworkLayer]) -> Item:
+    """What a row is aligned by; a row that has a layer's name takes its kind."""
+    sizes = {name: size.value for name, size in row.sizes.items()}
+    if at is not None:
+        return Item(_bare(layers[at].name), *_signs(layers[at].kind, sizes))
     return Item(f"row {row.row.at}", *_signs(row.kind, sizes))
 
 
