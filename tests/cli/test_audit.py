@@ -23,6 +23,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "clean.md").write_text(CLEAN)
     (tmp_path / "wrong.md").write_text(WRONG)
     (tmp_path / "prose.md").write_text("No table here.\n")
+    (tmp_path / "lstm.md").write_text(
+        "| layer | type | params |\n|---|---|---|\n| a | LSTM | 12 |\n"
+    )
     (tmp_path / "latin.md").write_bytes(CLEAN.encode() + b"\xe9\n")
     return tmp_path
 
@@ -55,6 +58,9 @@ def standard_input(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
         (["clean.md", "wrong.md", "--fix", "-o", "x.md"], 2, "--fix with -o takes one DOC"),
         (["wrong.md", "--fix", "-o", "wrong.md"], 2, "never writes"),
         (["wrong.md", "--fix", "-o", "./wrong.md"], 2, "never writes"),
+        (["none.md", "--fix"], 3, "none.md: No such file"),
+        (["prose.md", "--fix"], 3, "no table of layers"),
+        (["lstm.md", "--fix", "--against", "alexnet"], 3, "no row is a layer of alexnet"),
         (["wrong.md", "--fix", "-o", "-"], 2, "--fix writes a file"),
     ],
 )  # fmt: skip

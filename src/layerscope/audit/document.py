@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.audit.check import audit_sheet
 from layerscope.audit.findings import Audit, AuditedTable, Finding
-from layerscope.audit.sheet import Sheet, sheet_of
+from layerscope.audit.sheet import Sheet, SheetRow, sheet_of
 from layerscope.documents import reader
 from layerscope.documents.types import Cell, Table
 from layerscope.errors import NoTable, UsageError
@@ -60,39 +61,56 @@ def audit_text(
         if table is None or number == table:
             audited, found = check(sheet, number)
             tables.append(replace(audited, number=number, title=sheet.table.title, document=name))
+            spots = Spots(sheet, lines if found else ())
             findings += [
-                replace(finding, position=position(sheet, finding, lines), document=name)
+                replace(finding, position=spots.position(finding), document=name)
                 for finding in found
             ]
     return Audit(name, tuple(tables), tuple(findings))
 
 
-def cell_of(sheet: Sheet, finding: Finding) -> Cell | None:
-    """The cell that a finding is about; the first of its row if it is about the row."""
-    heading = sheet.table.heading.cells
-    if finding.kind == "heading":
-        return next((cell for cell in heading if cell.text == finding.column), None)
-    columns = [n for n, cell in enumerate(heading) if cell.text == finding.column]
-    if finding.kind == "layout":
-        columns = [0]
-    found = [
-        row.cells[n]
-        for row in sheet.rows
-        for n in columns
-        if n < len(row.cells) and row.cells[n].line == finding.line and row.label == finding.row
-    ]
-    exact = [cell for cell in found if cell.text == finding.printed]
-    within = [cell for cell in found if finding.printed in cell.text]
-    return next(iter([*exact, *within, *found]), None)
+class Spot(Struct, frozen=True):
+    """The cell that a finding is about, and the number of its row; -1 for a heading."""
+
+    cell: Cell
+    row: int
 
 
-def position(sheet: Sheet, finding: Finding, lines: Sequence[str]) -> int:
-    """Where the printed text of a finding begins in its line; 0 if its cell is not found."""
-    if finding.position:
-        return finding.position
-    cell = cell_of(sheet, finding)
-    if cell is None:
-        return 0
-    line = lines[cell.line - 1] if cell.line <= len(lines) else ""
-    at = line.find(finding.printed, cell.column - 1) if finding.printed else -1
-    return at + 1 if 0 <= at < cell.column - 1 + len(cell.text) else cell.column
+class Spots:
+    """Finds the cells of findings in a sheet."""
+
+    def __init__(self, sheet: Sheet, lines: Sequence[str]) -> None:
+        self.sheet = sheet
+        self.lines = lines
+        self.rows: dict[int, list[SheetRow]] = {}  # by line
+        for row in sheet.rows:
+            for line in {cell.line for cell in row.cells}:
+                self.rows.setdefault(line, []).append(row)
+
+    def find(self, finding: Finding) -> Spot | None:
+        """The cell of a finding; the first of its row if it is about the row."""
+        heading = self.sheet.table.heading.cells
+        if finding.kind == "heading":
+            return next((Spot(cell, -1) for cell in heading if cell.text == finding.column), None)
+        columns = [n for n, cell in enumerate(heading) if cell.text == finding.column]
+        if not finding.column:
+            columns = [0]
+        found = [
+            Spot(row.cells[n], row.at)
+            for row in self.rows.get(finding.line, ())
+            for n in columns
+            if n < len(row.cells) and row.cells[n].line == finding.line and row.label == finding.row
+        ]
+        exact = [spot for spot in found if spot.cell.text == finding.printed]
+        within = [spot for spot in found if finding.printed in spot.cell.text]
+        return next(iter([*exact, *within, *found]), None)
+
+    def position(self, finding: Finding) -> int:
+        """Where the printed text of a finding begins in its line; 0 if its cell is not found."""
+        spot = self.find(finding)
+        if finding.position or spot is None:
+            return finding.position
+        cell = spot.cell
+        line = self.lines[cell.line - 1] if cell.line <= len(self.lines) else ""
+        at = line.find(finding.printed, cell.column - 1) if finding.printed else -1
+        return at + 1 if 0 <= at < cell.column - 1 + len(cell.text) else cell.column

@@ -13,13 +13,14 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.audit.check import audit_sheet
-from layerscope.audit.document import SheetAudit, audit_text, cell_of, position, sheets_of
+from layerscope.audit.document import SheetAudit, Spots, audit_text, sheets_of
 from layerscope.audit.findings import Audit, Finding
 from layerscope.audit.sheet import LABELLED, Sheet
 from layerscope.audit.written import rewritten, texts
 from layerscope.documents.headings import meaning_of
 
 ROUNDS = 16  # audits of the corrected document
+NEAR = 50  # rows whose cells show how a column writes figures
 ENDS = re.compile(r"(\r\n|\r|\n)")
 EDGES = "|│┃,;\t&<>"  # signs around a cell that is empty
 POOL = re.compile(r"(?:max|avg|average)?[ _-]?pool(?:ing)?", re.IGNORECASE)
@@ -57,13 +58,14 @@ class _Document(Struct, frozen=True):
 
     parts: list[str]
     lines: list[str]
-    sheets: tuple[Sheet, ...]
+    spots: tuple[Spots, ...]  # of each table
 
 
 def fix(text: str, name: str, table: int | None = None, check: SheetAudit = audit_sheet) -> Fixes:
     """The document with every cell corrected whose right text is certain."""
     parts = ENDS.split(text)
-    document = _Document(parts, parts[::2], sheets_of(text))
+    lines = parts[::2]
+    document = _Document(parts, lines, tuple(Spots(sheet, lines) for sheet in sheets_of(text)))
     edits: dict[Key, _Edit] = {}
     refused: dict[Key, str] = {}
     found = audit_text(text, name, table, check)
@@ -120,7 +122,7 @@ def _is_certain(document: _Document, found: Audit, total: Finding) -> bool:
     column = total.table, total.column
     if any((f.table, f.column) == column and f.kind != "total" for f in found.findings):
         return False
-    claims = [claim for row in document.sheets[total.table - 1].rows for claim in row.claims]
+    claims = [claim for row in document.spots[total.table - 1].sheet.rows for claim in row.claims]
     own = [c for c in claims if c.cell.line == total.line and c.cell.text == total.printed]
     for claim in own:
         like = (claim.meaning, claim.labelled, claim.heading.text)
@@ -136,22 +138,23 @@ def _is_certain(document: _Document, found: Audit, total: Finding) -> bool:
 
 def _edit(document: _Document, findings: Sequence[Finding]) -> _Edit | str:
     """The correction of a cell, or why it has none."""
-    sheet = document.sheets[findings[0].table - 1]
+    spots = document.spots[findings[0].table - 1]
     why = next(filter(None, map(_reason, findings)), "")
     if why:
         return why
     first = findings[0]
-    if any(row.line == first.line for row in sheet.layout):
-        return "its row has too many or too few cells"
-    cell = cell_of(sheet, first)
-    if cell is None:
+    spot = spots.find(first)
+    if spot is None or not first.column:
         return "its cell was not found in the document"
+    cell, sheet = spot.cell, spots.sheet
+    if sheet.rows[spot.row].line in {row.line for row in sheet.layout}:
+        return "its row has too many or too few cells"
     old = cell.text if first.kind == "missing" else first.printed
     line = document.lines[cell.line - 1]
-    at = position(sheet, first, document.lines) - 1
+    at = spots.position(first) - 1
     if line[at : at + len(old)] != old:
         return "its text stands in the document in another way"
-    others = _others(sheet, first)
+    others = _others(sheet, spot.row, first)
     ways = [old]
     for finding in sorted(findings, key=lambda f: f.kind != "format"):
         ways = [new for way in ways for new in _ways(way, finding, others)]
@@ -176,11 +179,12 @@ def _reason(finding: Finding) -> str:
     return "" if finding.expected else "its right value is not known"
 
 
-def _others(sheet: Sheet, finding: Finding) -> list[str]:
+def _others(sheet: Sheet, at: int, finding: Finding) -> list[str]:
     """Cells of the same column, those of the nearest rows first."""
+    near = sheet.rows[max(at - NEAR, 0) : at + NEAR]
     found = [
-        (abs(row.line - finding.line), claim.cell.text)
-        for row in sheet.rows
+        (abs(row.at - at), claim.cell.text)
+        for row in near
         for claim in row.claims
         if claim.heading.text == finding.column and claim.figure is not None
         and claim.cell.text != finding.printed

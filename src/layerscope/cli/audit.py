@@ -158,6 +158,7 @@ def _fix(
     check: SheetAudit,
 ) -> None:  # fmt: skip
     """Write a corrected copy of each document, and print what was changed."""
+    from layerscope.api import audit_document
     from layerscope.audit.fix import encoded, fix
     from layerscope.documents.reader import load
     from layerscope.export.audit import counted, fix_blocks
@@ -170,6 +171,7 @@ def _fix(
     targets = [_target(path, output) for path in documents]
     left = 0
     for path, target in zip(documents, targets, strict=True):
+        audit_document(path, table, check)  # which refuses what cannot be audited
         fixes = fix(load(path), path, table, check)
         count = counted(len(fixes.changes), "cell")
         if fixes.changes:
