@@ -61,27 +61,32 @@ class _Document(Struct, frozen=True):
     spots: tuple[Spots, ...]  # of each table
 
 
-def fix(text: str, name: str, table: int | None = None, check: SheetAudit = audit_sheet) -> Fixes:
-    """The document with every cell corrected whose right text is certain."""
+def fix(
+    text: str, name: str, table: int | None = None, check: SheetAudit = audit_sheet,
+    found: Audit | None = None,
+) -> Fixes:  # fmt: skip
+    """The document with every cell corrected whose right text is certain; `found` is its audit."""
     parts = ENDS.split(text)
     lines = parts[::2]
     document = _Document(parts, lines, tuple(Spots(sheet, lines) for sheet in sheets_of(text)))
     edits: dict[Key, _Edit] = {}
     refused: dict[Key, str] = {}
-    found = audit_text(text, name, table, check)
+    if found is None:
+        found = audit_text(text, name, table, check)
     for round_ in range(ROUNDS):
         if not _next_edits(document, found, edits, refused, totals_alone=round_ > 0):
             break
         found = audit_text(_applied(document, edits), name, table, check)
-    for key in {_key(f) for f in found.findings} & edits.keys():
-        del edits[key]
-        refused.setdefault(key, "no way to write it was found")
-    now = _applied(document, edits)
-    found = audit_text(now, name, table, check)
+    while wrong := {_key(f) for f in found.findings} & edits.keys():
+        for key in wrong:
+            del edits[key]
+            refused.setdefault(key, "no way to write it was found")
+        found = audit_text(_applied(document, edits), name, table, check)
     changes = sorted(edits.values(), key=lambda e: (e.line, e.at))
-    left = tuple((f, refused.get(_key(f), "it follows from a cell that was changed"))
-                 for f in found.findings)  # fmt: skip
-    return Fixes(now, tuple(CellChange(e.finding, e.old, e.ways[0]) for e in changes), left)
+    done = tuple(CellChange(e.finding, e.old, e.ways[0]) for e in changes)
+    later = "it is a finding only after the other changes"
+    left = tuple((f, refused.get(_key(f), later)) for f in found.findings)
+    return Fixes(_applied(document, edits), done, left)
 
 
 def _key(finding: Finding) -> Key:

@@ -171,8 +171,8 @@ def _fix(
     targets = [_target(path, output) for path in documents]
     left = 0
     for path, target in zip(documents, targets, strict=True):
-        audit_document(path, table, check)  # which refuses what cannot be audited
-        fixes = fix(load(path), path, table, check)
+        found = audit_document(path, table, check)
+        fixes = fix(load(path), path, table, check, found)
         count = counted(len(fixes.changes), "cell")
         if fixes.changes:
             deliver_bytes(encoded(Path(path).read_bytes(), fixes.text), target)
