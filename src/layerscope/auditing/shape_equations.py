@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Literal
 
-from layerscope.audit.equations import Equation
-from layerscope.audit.kinds import POOLS, SAME_SHAPE
-from layerscope.audit.structure import Layer, output_sizes, steps
+from layerscope.auditing.equations import Equation
+from layerscope.auditing.kinds import POOLS, SAME_SHAPE
+from layerscope.auditing.structure import Layer, output_sizes, steps
 
 Habit = Literal["same", "valid", ""]
 SQUARES = 5  # rows from which on equal heights and widths are a habit

@@ -11,9 +11,9 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.audit.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
-from layerscope.audit.shapes import axes, channels_last, spatial, whole, window
-from layerscope.audit.sheet import EMPTY, Sheet, SheetRow
+from layerscope.auditing.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
+from layerscope.auditing.shapes import axes, channels_last, spatial, whole, window
+from layerscope.auditing.sheet import EMPTY, Sheet, SheetRow
 from layerscope.documents.headings import Meaning
 
 Place = tuple[int, int, int]  # row, column and part of the cell

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.audit.structure import Cells, Place
+from layerscope.auditing.structure import Cells, Place
 
 
 class Equation(Struct, frozen=True):

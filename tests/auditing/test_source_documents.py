@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from layerscope.audit.document import audit_text
-from layerscope.audit.findings import Finding
+from layerscope.auditing.document import audit_text
+from layerscope.auditing.findings import Finding
 from layerscope.documents.reader import load
 
 Listed = tuple[int, str, str, str, str, str]  # line, row, column, kind, printed, expected

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from layerscope.audit.conventions import Convention
-from layerscope.audit.equations import Equation
-from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Layer
+from layerscope.auditing.conventions import Convention
+from layerscope.auditing.equations import Equation
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import Layer
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
 

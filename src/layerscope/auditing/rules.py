@@ -12,8 +12,8 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.audit.kinds import POOLS, Kind
-from layerscope.audit.structure import Layer
+from layerscope.auditing.kinds import POOLS, Kind
+from layerscope.auditing.structure import Layer
 from layerscope.documents.headings import Meaning
 
 OUT = ("cout", "hout", "wout")

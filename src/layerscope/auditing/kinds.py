@@ -64,8 +64,8 @@ NUMBERED = re.compile(r"(_?[A-Z]\w*[a-z]\w*?)-\d+")  # torchsummary: Conv2d-1
 _STEMS = """
 conv convtranspose batchnorm syncbatchnorm instancenorm groupnorm layernorm localresponsenorm
 maxpool avgpool adaptiveavgpool adaptivemaxpool linear relu relu6 leakyrelu prelu elu selu gelu
-silu sigmoid tanh hardswish hardsigmoid hardtanh mish softplus dropout alphadropout softmax logsoftmax flatten
-embedding lstm gru upsample identity
+silu sigmoid tanh hardswish hardsigmoid hardtanh mish softplus dropout alphadropout
+softmax logsoftmax flatten embedding lstm gru upsample identity
 """
 CLASSES = frozenset(f"{stem}{d}" for d in ("", "1d", "2d", "3d") for stem in _STEMS.split())
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from layerscope.audit.kinds import POOLS, SAME_SHAPE
-from layerscope.audit.rules import WEIGHTS, rules
-from layerscope.audit.shape_equations import any_window
-from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Layer, refill
+from layerscope.auditing.kinds import POOLS, SAME_SHAPE
+from layerscope.auditing.rules import WEIGHTS, rules
+from layerscope.auditing.shape_equations import any_window
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import Layer, refill
 from layerscope.documents.figures import RULES
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for

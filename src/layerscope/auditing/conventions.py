@@ -10,10 +10,10 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.audit.kinds import Kind
-from layerscope.audit.rules import Rule, factors, rules
-from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Layer
+from layerscope.auditing.kinds import Kind
+from layerscope.auditing.rules import Rule, factors, rules
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import Layer
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.audit.equations import Equation
-from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Cells, Layer
+from layerscope.auditing.equations import Equation
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import Cells, Layer
 from layerscope.documents.headings import Meaning
 
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]

@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from layerscope.audit.kinds import Kind, is_total, kind_of, plain
+from layerscope.auditing.kinds import Kind, is_total, kind_of, plain
 from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
 from layerscope.documents.types import Cell, Row, Table

@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from layerscope.audit.conventions import Convention
-from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Layer
+from layerscope.auditing.conventions import Convention
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import Layer
 from layerscope.documents.figures import RULES, Figure
 
 Verdict = Literal["right", "follows", "right for the network", "wrong", "open"]

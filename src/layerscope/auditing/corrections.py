@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from layerscope.audit.kinds import POOLS, Kind
-from layerscope.audit.rules import WEIGHTS, Rule
-from layerscope.audit.structure import Layer, refill
+from layerscope.auditing.kinds import POOLS, Kind
+from layerscope.auditing.rules import WEIGHTS, Rule
+from layerscope.auditing.structure import Layer, refill
 from layerscope.documents.figures import RULES, Figure
 
 

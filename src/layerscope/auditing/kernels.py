@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import log
 
-from layerscope.audit.kinds import POOLS
-from layerscope.audit.shape_equations import any_window
-from layerscope.audit.sheet import Claim
-from layerscope.audit.structure import Cells, Known, Layer, refill
+from layerscope.auditing.kinds import POOLS
+from layerscope.auditing.shape_equations import any_window
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import Cells, Known, Layer, refill
 from layerscope.documents.figures import RULES
 
 LARGEST = 15  # kernel that is looked for

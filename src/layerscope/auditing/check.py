@@ -8,19 +8,19 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.audit.attach import attach
-from layerscope.audit.conventions import Convention, choose
-from layerscope.audit.corrections import Renamed, correct_kinds
-from layerscope.audit.equations import Equation, Suspect, suspects
-from layerscope.audit.field_equations import field_equations
-from layerscope.audit.figure_equations import figure_equations, share_equations, text_of
-from layerscope.audit.findings import AuditedColumn, AuditedTable, Finding, FindingKind
-from layerscope.audit.kernels import infer
-from layerscope.audit.kinds import plain
-from layerscope.audit.shape_equations import shape_equations
-from layerscope.audit.sheet import EMPTY, Claim, Sheet
-from layerscope.audit.structure import AXIS_PARTS, Layer, Place, layers_of, without
-from layerscope.audit.totals import TotalCheck, check_plain_total, check_total
+from layerscope.auditing.attach import attach
+from layerscope.auditing.conventions import Convention, choose
+from layerscope.auditing.corrections import Renamed, correct_kinds
+from layerscope.auditing.equations import Equation, Suspect, suspects
+from layerscope.auditing.field_equations import field_equations
+from layerscope.auditing.figure_equations import figure_equations, share_equations, text_of
+from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
+from layerscope.auditing.kernels import infer
+from layerscope.auditing.kinds import plain
+from layerscope.auditing.shape_equations import shape_equations
+from layerscope.auditing.sheet import EMPTY, Claim, Sheet
+from layerscope.auditing.structure import AXIS_PARTS, Layer, Place, layers_of, without
+from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
 

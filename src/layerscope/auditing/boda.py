@@ -9,7 +9,7 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.audit.findings import AuditedColumn, AuditedTable, Finding
+from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.documents.figures import Figure, read
 
 BYTES = 4  # of an element
