@@ -49,7 +49,7 @@ UNCHECKED_OPERATORS = frozenset((
     "_grouped_mm", "grouped_mm", "_native_multi_head_attention", "roi_align", "histc",
     "cosine_similarity", "_ctc_loss", "_embedding_bag", "_embedding_bag_forward_only",
     "_native_batch_norm_legit_no_training", "_scaled_mm", "angle", "cholesky_inverse",
-    "cholesky_solve", "det", "dist", "embedding_bag", "fractional_max_pool2d",
+    "cholesky_solve", "det", "_linalg_det", "dist", "log_sigmoid_forward", "embedding_bag", "fractional_max_pool2d",
     "fractional_max_pool3d", "frexp", "linalg_det", "linalg_ldl_solve", "linalg_lu_solve",
     "linalg_pinv", "lu_unpack", "multilabel_margin_loss_forward", "native_batch_norm",
     "nextafter", "ormqr", "special_airy_ai", "special_bessel_j0", "special_bessel_j1",
