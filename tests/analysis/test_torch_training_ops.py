@@ -377,6 +377,8 @@ CASES: dict[str, Case] = {
     "bitwise_not": (lambda x, a: x * torch.bitwise_not(a), (IMAGE, (IMAGE, BOOL))),
     "all": (lambda x, a: x * a.all(1, keepdim=True), (IMAGE, (IMAGE, BOOL))),
     "any": (lambda x, a: x * a.any(1, keepdim=True), (IMAGE, (IMAGE, BOOL))),
+    "_is_all_true": (lambda x, a: x * torch._is_all_true(a), (IMAGE, (IMAGE, BOOL))),
+    "_is_any_true": (lambda x, a: x * torch._is_any_true(a), (IMAGE, (IMAGE, BOOL))),
     "argmin": (lambda x: x * x.argmin(1, keepdim=True), (IMAGE,)),
     "argsort": (lambda x: x * x.argsort(1), (IMAGE,)),
     "count_nonzero": (lambda x: x * torch.count_nonzero(x, 1).unsqueeze(1), (IMAGE,)),
