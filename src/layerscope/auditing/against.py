@@ -19,8 +19,7 @@ from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.auditing.network import NetworkLayer, aligned, layers_of_network
 from layerscope.auditing.rules import factors
 from layerscope.auditing.sheet import Claim, Sheet
-from layerscope.auditing.structure import Layer as RowLayer
-from layerscope.auditing.structure import Place, layers_of
+from layerscope.auditing.structure import CellPart, RowLayer, layers_of
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Meaning
@@ -346,12 +345,12 @@ def _sizes(
     sheet: Sheet, number: int, rows: Sequence[RowLayer], pairs: Mapping[int, NetworkLayer]
 ) -> Iterator[Finding]:
     """Cells whose sizes are not those of the network's layer."""
-    figures = {claim.place for row in sheet.rows for claim in row.claims}
+    figures = {claim.cell_part for row in sheet.rows for claim in row.claims}
     for row in rows:
         layer = pairs.get(row.row.at)
         if layer is None:
             continue
-        cells: dict[Place, list[str]] = {}
+        cells: dict[CellPart, list[str]] = {}
         for name, size in row.printed.items():
             for spot in size.cells - figures:
                 cells.setdefault(spot, []).append(name)

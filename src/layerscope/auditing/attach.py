@@ -9,7 +9,7 @@ from layerscope.auditing.kinds import POOLS, SAME_SHAPE
 from layerscope.auditing.rules import WEIGHTS, rules
 from layerscope.auditing.shape_equations import any_window
 from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Layer, refill
+from layerscope.auditing.structure import RowLayer, refill
 from layerscope.documents.figures import RULES
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
@@ -19,7 +19,7 @@ FOUND = 70  # of a hundred strange rows that must fit an earlier row
 SHAPES = 24  # of earlier rows that are tried
 
 
-def attach(layers: Sequence[Layer]) -> bool:
+def attach(layers: Sequence[RowLayer]) -> bool:
     """Find the inputs of the rows that the row above does not explain; False if it is a chain.
 
     A chain with a few wrong cells has no branches: most strange rows must find an input.
@@ -37,9 +37,9 @@ def attach(layers: Sequence[Layer]) -> bool:
     return False
 
 
-def _attach_all(layers: Sequence[Layer], joined: bool) -> Iterator[bool]:
+def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[bool]:
     """Attach each row that does not fit the row above; whether an earlier row fits."""
-    seen: dict[tuple[int, ...], Layer] = {}
+    seen: dict[tuple[int, ...], RowLayer] = {}
     for layer in layers:
         printed = all(f"{axis}in" in layer.printed for axis in "chw")
         if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
@@ -52,7 +52,7 @@ def _attach_all(layers: Sequence[Layer], joined: bool) -> Iterator[bool]:
             seen[shape] = layer
 
 
-def _find(layer: Layer, earlier: Sequence[Layer]) -> bool:
+def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
     """Take the last row whose output fits; without one the input of the layer is left open."""
     for candidate in earlier:
         layer.before = candidate
@@ -64,13 +64,13 @@ def _find(layer: Layer, earlier: Sequence[Layer]) -> bool:
     return False
 
 
-def _fits(layer: Layer) -> bool:
+def _fits(layer: RowLayer) -> bool:
     """Whether the sizes and parameters of a row fit its input."""
     if layer.before is None or layer.kind in ("input", "unknown", "concat", "add"):
         return True
     for axis in "chw":
-        given, known = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
-        if given is not None and known is not None and given.value != known.value:
+        given, fact = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
+        if given is not None and fact is not None and given.value != fact.value:
             return False
     if layer.kind in SAME_SHAPE and layer.get("cin", "hin", "win") != layer.get(
         "cout", "hout", "wout"
@@ -86,7 +86,7 @@ def _fits(layer: Layer) -> bool:
     return all(_explained(layer, claim) for claim in claims)
 
 
-def _explained(layer: Layer, claim: Claim) -> bool:
+def _explained(layer: RowLayer, claim: Claim) -> bool:
     figure = claim.figure
     if figure is None or figure.unit == "%" or layer.kind not in WEIGHTS:
         return True

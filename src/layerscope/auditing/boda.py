@@ -36,7 +36,7 @@ PROFILE = re.compile(
 WIDEST = 1_000
 
 
-class _Layer(Struct):
+class _BodaLayer(Struct):
     """A layer of the profile: elements, and its line."""
 
     input: int
@@ -63,7 +63,7 @@ class _Audit:
         self.table = table
         self.findings: list[Finding] = []
         self.counts: dict[str, list[int]] = {}
-        self.layers: dict[str, _Layer] = {}
+        self.layers: dict[str, _BodaLayer] = {}
         self.runtime: Fraction | None = None
         self.watts: Fraction | None = None
         self.elapsed = (Fraction(), Fraction())  # of the profile, at least and at most
@@ -122,7 +122,7 @@ def _sizes(audit: _Audit, match: re.Match[str], line: int) -> None:
         _differs(audit, line, name, ("out", match["out"]), f"{dims['filts'][0]} filters")
     if dims["filts"][1] and dims["input"][1] % dims["filts"][1]:
         _differs(audit, line, name, ("filts", match["filts"]), f"{dims['input'][1]} channels")
-    audit.layers[name] = _Layer(
+    audit.layers[name] = _BodaLayer(
         counts["input"], counts["filts"], counts["out"], max(dims["filts"][0], 1), line
     )
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.auditing.attach import attach
-from layerscope.auditing.conventions import Convention, choose
+from layerscope.auditing.conventions import ColumnConvention, choose
 from layerscope.auditing.corrections import Renamed, correct_kinds
 from layerscope.auditing.equations import Equation, Suspect, suspects
 from layerscope.auditing.field_equations import field_equations
@@ -19,7 +19,7 @@ from layerscope.auditing.kernels import infer
 from layerscope.auditing.kinds import plain
 from layerscope.auditing.shape_equations import shape_equations
 from layerscope.auditing.sheet import EMPTY, Claim, Sheet
-from layerscope.auditing.structure import AXIS_PARTS, Layer, Place, layers_of, without
+from layerscope.auditing.structure import AXIS_PARTS, CellPart, RowLayer, layers_of, without
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
@@ -39,9 +39,9 @@ class _Checked(Struct):
 
     sheet: Sheet
     number: int
-    layers: dict[int, Layer]
+    layers: dict[int, RowLayer]
     columns: dict[Key, list[Claim]]
-    conventions: dict[Key, Convention]
+    conventions: dict[Key, ColumnConvention]
     renamed: list[Renamed]
 
 
@@ -70,7 +70,7 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
     return AuditedTable(sheet.table.line, network, _audited(checked), tuple(notes)), listed
 
 
-def _trusted(convention: Convention) -> bool:
+def _trusted(convention: ColumnConvention) -> bool:
     return convention.explained > 0 and convention.explained * TRUSTED >= convention.of
 
 
@@ -87,7 +87,7 @@ def _counts(claims: Sequence[Claim]) -> list[Claim]:
     return [c for c in claims if c.figure is None or c.figure.unit != "%"]
 
 
-def _batch(columns: dict[Key, list[Claim]], layers: dict[int, Layer]) -> int:
+def _batch(columns: dict[Key, list[Claim]], layers: dict[int, RowLayer]) -> int:
     """The batch that the activations of a table count."""
     for (meaning, _), claims in columns.items():
         if meaning in ("activations", "memory"):
@@ -97,7 +97,7 @@ def _batch(columns: dict[Key, list[Claim]], layers: dict[int, Layer]) -> int:
     return 1
 
 
-def _equations(checked: _Checked, rows: Sequence[Layer]) -> Iterator[Equation]:
+def _equations(checked: _Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]:
     yield from shape_equations(rows)
     fields = field_equations(checked.columns, rows)
     if sum(e.holds for e in fields) * 10 >= len(fields) * 5:
@@ -130,7 +130,9 @@ def _shares(checked: _Checked, key: Key, claims: list[Claim]) -> Iterator[Equati
         yield from best
 
 
-def _total_of(checked: _Checked, figures: Sequence[Claim], convention: Convention) -> Fraction:
+def _total_of(
+    checked: _Checked, figures: Sequence[Claim], convention: ColumnConvention
+) -> Fraction:
     """The printed total of a column, else the sum of its figures."""
     printed = [c.figure for c in figures if checked.sheet.rows[c.row].kind == "total" and c.figure]
     if printed:
@@ -187,15 +189,15 @@ def _names(checked: _Checked) -> Iterator[Finding]:
 
 def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
     for suspect in broken:
-        row, column, _ = suspect.places[0]
+        row, column, _ = suspect.parts[0]
         cell = checked.sheet.rows[row].cells[column]
-        claim = _claim_at(checked, suspect.places[0])
+        claim = _claim_at(checked, suspect.parts[0])
         equation = suspect.equation
-        own = equation.target == suspect.places[0]
+        own = equation.target == suspect.parts[0]
         kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
         also = tuple(
             f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}"
-            for r, c, _ in suspect.places[1:]
+            for r, c, _ in suspect.parts[1:]
         )
         expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
         printed = claim.cell.text if claim else cell.text
@@ -207,21 +209,21 @@ def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _claim_at(checked: _Checked, place: Place) -> Claim | None:
+def _claim_at(checked: _Checked, cell_part: CellPart) -> Claim | None:
     """The figure of a cell, of one label if it has several."""
-    row, column, part = place
+    row, column, part = cell_part
     found = [c for c in checked.sheet.rows[row].claims if c.column == column]
     return next((c for c in found if part in (c.part, *AXIS_PARTS.values())), None)
 
 
 def _expected(checked: _Checked, suspect: Suspect, claim: Claim | None) -> str:
     """What a cell that says sizes would be by the other cells of its row and the row above."""
-    place = suspect.places[0]
-    layer = checked.layers.get(place[0])
-    names = [n for n, known in layer.printed.items() if place in known.cells] if layer else []
+    cell_part = suspect.parts[0]
+    layer = checked.layers.get(cell_part[0])
+    names = [n for n, fact in layer.printed.items() if cell_part in fact.cells] if layer else []
     if layer is None or not names:
         return ""
-    found = without(layer, place)
+    found = without(layer, cell_part)
     if claim is not None and claim.figure is not None and claim.figure.formula is not None:
         key = (claim.meaning, "" if claim.labelled else claim.heading.text)
         convention = checked.conventions.get(key)
@@ -370,7 +372,7 @@ def _audited(checked: _Checked) -> tuple[AuditedColumn, ...]:
 
 
 def _explained(
-    convention: Convention, claims: Sequence[Claim], layers: dict[int, Layer]
+    convention: ColumnConvention, claims: Sequence[Claim], layers: dict[int, RowLayer]
 ) -> tuple[int, int]:
     """How many figures of layers a convention explains, and of how many it says something."""
     explained = of = 0

@@ -13,7 +13,7 @@ from msgspec import Struct
 from layerscope.auditing.kinds import Kind
 from layerscope.auditing.rules import Rule, factors, rules
 from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Layer
+from layerscope.auditing.structure import RowLayer
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
@@ -23,7 +23,7 @@ MANY = 5  # rows from which on one rule for a kind that is not named is believed
 SAMPLE = 120  # rows by which a convention is chosen
 
 
-class Convention(Struct, frozen=True):
+class ColumnConvention(Struct, frozen=True):
     """How the figures of a column are counted and written."""
 
     heading: Heading
@@ -36,7 +36,7 @@ class Convention(Struct, frozen=True):
     explained: int = 0
     of: int = 0
 
-    def count(self, layer: Layer) -> Fraction | None:
+    def count(self, layer: RowLayer) -> Fraction | None:
         """The figure of a layer by this convention, in the unit of the heading."""
         rule = self.by_kind.get(layer.kind)
         found = rule.count(layer) if rule else None
@@ -64,8 +64,8 @@ class Convention(Struct, frozen=True):
 
 
 def choose(
-    claims: Sequence[Claim], layers: dict[int, Layer], batch: int | None = None
-) -> Convention | None:
+    claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int | None = None
+) -> ColumnConvention | None:
     """The convention that explains most figures of a column; `batch` if it is given already."""
     given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][
         :SAMPLE
@@ -74,24 +74,26 @@ def choose(
         return None
     heading, meaning = claims[0].heading, claims[0].meaning
     batches = (batch, 1) if batch else _batches(layers.values(), given)
-    best: Convention | None = None
+    best: ColumnConvention | None = None
     options = product(factors(meaning, heading.unit), batches, (1000, 1024), RULES)
     for factor, images, base, rounding in options:
         if meaning in ("params", "weights") and images != 1:
             continue
-        empty = Convention(heading, meaning, {}, factor, images, base, rounding)
+        empty = ColumnConvention(heading, meaning, {}, factor, images, base, rounding)
         found = _with_rules(empty, given)
         if best is None or _rank(found) > _rank(best):
             best = found
     return best
 
 
-def _rank(convention: Convention) -> int:
+def _rank(convention: ColumnConvention) -> int:
     """Figures explained; a loose rule must explain more than a strict one."""
     return convention.explained - (LOOSE if convention.rounding.endswith("figures") else 0)
 
 
-def _batches(layers: Iterable[Layer], given: Sequence[tuple[Layer, Figure]]) -> tuple[int, ...]:
+def _batches(
+    layers: Iterable[RowLayer], given: Sequence[tuple[RowLayer, Figure]]
+) -> tuple[int, ...]:
     """Batch sizes that a column may count: of its shapes, or a factor of all its figures."""
     found = Counter(layer.sizes["batch"].value for layer in layers if "batch" in layer.sizes)
     shared = Counter(
@@ -105,7 +107,9 @@ def _batches(layers: Iterable[Layer], given: Sequence[tuple[Layer, Figure]]) -> 
     return (1, *likely)
 
 
-def _with_rules(convention: Convention, given: Sequence[tuple[Layer, Figure]]) -> Convention:
+def _with_rules(
+    convention: ColumnConvention, given: Sequence[tuple[RowLayer, Figure]]
+) -> ColumnConvention:
     """The convention with the best rule for each kind of layer."""
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
@@ -122,13 +126,13 @@ def _with_rules(convention: Convention, given: Sequence[tuple[Layer, Figure]]) -
             by_kind[kind] = rule
             explained += score
             of += sum(rule.count(layer) is not None for layer, _ in rows)
-    return Convention(
+    return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
         convention.base, convention.rounding, explained, of,
     )  # fmt: skip
 
 
-def _fits(convention: Convention, rule: Rule, layer: Layer, figure: Figure) -> bool:
+def _fits(convention: ColumnConvention, rule: Rule, layer: RowLayer, figure: Figure) -> bool:
     found = rule.count(layer)
     if found is None:
         return False

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from layerscope.auditing.kinds import POOLS, Kind
 from layerscope.auditing.rules import WEIGHTS, Rule
-from layerscope.auditing.structure import Layer, refill
+from layerscope.auditing.structure import RowLayer, refill
 from layerscope.documents.figures import RULES, Figure
 
 
@@ -20,7 +20,7 @@ class Renamed(Struct, frozen=True):
     is_: Kind
 
 
-def correct_kinds(layers: Iterable[Layer]) -> Iterator[Renamed]:
+def correct_kinds(layers: Iterable[RowLayer]) -> Iterator[Renamed]:
     """Set the kind that a row's parameters show; yields rows whose own word contradicts it."""
     for layer in layers:
         figure = _params(layer)
@@ -35,21 +35,21 @@ def correct_kinds(layers: Iterable[Layer]) -> Iterator[Renamed]:
             any(_as(layer, kind, figure) for kind in ("fc", "conv"))
 
 
-def _params(layer: Layer) -> Figure | None:
+def _params(layer: RowLayer) -> Figure | None:
     return next(
         (c.figure for c in layer.row.claims if c.meaning in ("params", "weights") and c.figure),
         None,
     )
 
 
-def _is_window(layer: Layer) -> bool:
+def _is_window(layer: RowLayer) -> bool:
     area, kernel = layer.get("hout", "wout"), layer.get("kh", "kw")
     if kernel is None or "kh" not in layer.printed or kernel == layer.get("cin", "cout"):
         return False  # 120x84 is the matrix of a fully connected layer
     return area is not None and area != (1, 1)
 
 
-def _as(layer: Layer, kind: Kind, figure: Figure) -> bool:
+def _as(layer: RowLayer, kind: Kind, figure: Figure) -> bool:
     """Whether the parameters are those of another kind, which the layer then is."""
     was, sizes = layer.kind, layer.sizes
     _become(layer, kind)
@@ -59,12 +59,12 @@ def _as(layer: Layer, kind: Kind, figure: Figure) -> bool:
     return False
 
 
-def _become(layer: Layer, kind: Kind) -> None:
+def _become(layer: RowLayer, kind: Kind) -> None:
     layer.kind = kind
     refill(layer)
 
 
-def _explains(rules: Iterable[Rule], layer: Layer, figure: Figure) -> bool:
+def _explains(rules: Iterable[Rule], layer: RowLayer, figure: Figure) -> bool:
     counts = [count for rule in rules if (count := rule.count(layer)) is not None]
     return any(
         figure.stands_for(count, base, how)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.auditing.structure import Cells, Place
+from layerscope.auditing.structure import CellPart, Cells
 
 
 class Equation(Struct, frozen=True):
@@ -16,7 +16,7 @@ class Equation(Struct, frozen=True):
 
     cells: Cells
     holds: bool
-    target: Place
+    target: CellPart
     expected: str
     reason: str
     number: Fraction | None = None  # the expected figure
@@ -27,7 +27,7 @@ class Equation(Struct, frozen=True):
 class Suspect(Struct, frozen=True):
     """A cell that contradicts others, the first of several if they are equally suspect."""
 
-    places: tuple[Place, ...]
+    parts: tuple[CellPart, ...]
     equation: Equation
 
 
@@ -51,9 +51,9 @@ def suspects(equations: Sequence[Equation]) -> Iterator[Suspect]:
         broken = [e for e in broken if not any(cell[:2] == best[:2] for cell in e.cells)]
 
 
-def _counts(equations: Sequence[Equation]) -> Counter[Place]:
+def _counts(equations: Sequence[Equation]) -> Counter[CellPart]:
     """In how many groups of equations each part of a cell is."""
-    groups: dict[Place, set[object]] = {}
+    groups: dict[CellPart, set[object]] = {}
     for equation in equations:
         key: object = equation.group or equation.cells
         for cell in equation.cells:

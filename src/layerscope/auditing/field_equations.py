@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from layerscope.auditing.equations import Equation
 from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Cells, Layer
+from layerscope.auditing.structure import Cells, RowLayer
 from layerscope.documents.headings import Meaning
 
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
@@ -23,7 +23,7 @@ class _Field(Struct, frozen=True):
     offset: dict[int, Claim]
 
 
-def field_equations(columns: Columns, layers: Sequence[Layer]) -> list[Equation]:
+def field_equations(columns: Columns, layers: Sequence[RowLayer]) -> list[Equation]:
     """The equations row by row: of each layer's output, or of its input if that explains more."""
     field = _Field(*(_by_row(columns, name) for name in ("field", "jump", "offset")))
     outputs: list[Equation] = []
@@ -44,17 +44,17 @@ def _right(equations: Sequence[Equation]) -> int:
     return sum(equation.holds for equation in equations)
 
 
-def _starts(layer: Layer, field: _Field) -> Equation | None:
+def _starts(layer: RowLayer, field: _Field) -> Equation | None:
     """The field of the network's input is one element."""
     claim = field.size.get(layer.row.at)
     if claim is None or claim.figure is None:
         return None
-    holds, place = claim.figure.value() == 1, claim.place
+    holds, cell_part = claim.figure.value() == 1, claim.cell_part
     reason = "the input itself: rows have the field of their input"
-    return Equation(frozenset({place}), holds, place, "1", reason)
+    return Equation(frozenset({cell_part}), holds, cell_part, "1", reason)
 
 
-def _of_row(layer: Layer, field: _Field, windowed: Layer) -> Iterator[Equation]:
+def _of_row(layer: RowLayer, field: _Field, windowed: RowLayer) -> Iterator[Equation]:
     """The equations of one row, by the window of that row or of the one above."""
     jump, of_jump = _above(layer, field.jump, 1)
     size, of_size = _above(layer, field.size, 1)
@@ -76,24 +76,24 @@ def _of_row(layer: Layer, field: _Field, windowed: Layer) -> Iterator[Equation]:
 
 
 def _equation(
-    column: dict[int, Claim], layer: Layer, cells: Cells, number: Fraction, reason: str
+    column: dict[int, Claim], layer: RowLayer, cells: Cells, number: Fraction, reason: str
 ) -> Iterator[Equation]:
     claim = column.get(layer.row.at)
     if claim is not None and claim.figure is not None:
         text = str(number) if number.denominator == 1 else str(float(number))
         holds = claim.figure.value() == number
-        yield Equation(cells | {claim.place}, holds, claim.place, text, reason)
+        yield Equation(cells | {claim.cell_part}, holds, claim.cell_part, text, reason)
 
 
 def _by_row(columns: Columns, meaning: Meaning) -> dict[int, Claim]:
     return {c.row: c for (m, _), claims in columns.items() if m == meaning for c in claims}
 
 
-def _above(layer: Layer, column: dict[int, Claim], first: int) -> tuple[Fraction | None, Cells]:
+def _above(layer: RowLayer, column: dict[int, Claim], first: int) -> tuple[Fraction | None, Cells]:
     """A figure of the row above and its cell; `first` before the first layer."""
     before = layer.before
     claim = column.get(before.row.at) if before is not None else None
     if claim is not None and claim.figure is not None:
-        return claim.figure.value(), frozenset({claim.place})
+        return claim.figure.value(), frozenset({claim.cell_part})
     is_first = before is None or before.kind == "input"
     return (Fraction(first) if is_first and column else None), frozenset()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from layerscope.auditing.conventions import Convention
+from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.equations import Equation
 from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Layer
+from layerscope.auditing.structure import RowLayer
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
 
 
 def figure_equations(
-    claims: Iterable[Claim], layers: dict[int, Layer], convention: Convention
+    claims: Iterable[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
 ) -> Iterator[Equation]:
     """One equation for each figure of a column."""
     for claim in claims:
@@ -25,7 +25,7 @@ def figure_equations(
         rule = convention.by_kind.get(layer.kind)
         if number is None or rule is None:
             continue
-        cells = layer.cells(*rule.uses) | {claim.place}
+        cells = layer.cells(*rule.uses) | {claim.cell_part}
         holds = convention.explains(figure, number)
         exact = number * convention.heading.scale
         if figure.formula is not None and rule.uses:
@@ -33,11 +33,11 @@ def figure_equations(
         if holds and len({cell[:2] for cell in cells}) == 1:
             continue  # the sizes come from this very cell
         reason = f"{rule.says}: {_sizes(layer, rule.uses)}" if rule.uses else "it has none"
-        yield Equation(cells, holds, claim.place, text_of(exact), reason, number)
+        yield Equation(cells, holds, claim.cell_part, text_of(exact), reason, number)
 
 
 def share_equations(
-    shares: Sequence[Claim], figures: Sequence[Claim], total: Fraction, convention: Convention
+    shares: Sequence[Claim], figures: Sequence[Claim], total: Fraction, convention: ColumnConvention
 ) -> Iterator[Equation]:
     """One equation for each percentage that stands beside a figure of its row."""
     by_row = {claim.row: claim for claim in figures if claim.figure is not None}
@@ -53,8 +53,8 @@ def share_equations(
         holds = any(_meets(share, least, most, how) for how in RULES[:2])
         percent = 100 * exact / total
         reason = f"{text_of(exact)} of {text_of(total)}"
-        cells = frozenset({share.place, claim.place})
-        yield Equation(cells, holds, share.place, f"{float(percent):.2f}%", reason, percent)
+        cells = frozenset({share.cell_part, claim.cell_part})
+        yield Equation(cells, holds, share.cell_part, f"{float(percent):.2f}%", reason, percent)
 
 
 def _meets(share: Claim, least: Fraction, most: Fraction, how: Rounding) -> bool:
@@ -69,5 +69,5 @@ def text_of(number: Fraction) -> str:
     return f"{int(number):,}" if number.denominator == 1 else f"{float(number):.6g}"
 
 
-def _sizes(layer: Layer, uses: Sequence[str]) -> str:
+def _sizes(layer: RowLayer, uses: Sequence[str]) -> str:
     return " x ".join(str(layer.sizes[name].value) for name in uses if name in layer.sizes)

@@ -23,7 +23,7 @@ class Finding(Struct, frozen=True):
     expected: str
     reason: str
     also: tuple[str, ...] = ()
-    position: int = 0  # of the cell's first character in its line, from 1; 0 if not known
+    position: int = 0  # of the cell's first character in its line, from 1; 0 if it is not found
     document: str = ""
 
 

@@ -181,7 +181,7 @@ def _reason(finding: Finding) -> str:
         return "the text does not show which cell is missing or too many"
     if finding.kind == "heading":
         return "either the heading or all its cells may be changed"
-    return "" if finding.expected else "its right value is not known"
+    return "" if finding.expected else "its right value is left open"
 
 
 def _others(sheet: Sheet, at: int, finding: Finding) -> list[str]:

@@ -8,7 +8,7 @@ from math import log
 from layerscope.auditing.kinds import POOLS
 from layerscope.auditing.shape_equations import any_window
 from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Cells, Known, Layer, refill
+from layerscope.auditing.structure import Cells, RowLayer, SizeFact, refill
 from layerscope.documents.figures import RULES
 
 LARGEST = 15  # kernel that is looked for
@@ -18,12 +18,12 @@ FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
 WITH_KERNEL = ("conv", "deconv", "depthwise")
 
 
-def infer(layers: Iterable[Layer], batch: int = 1, *, branched: bool = False) -> None:
+def infer(layers: Iterable[RowLayer], batch: int = 1, *, branched: bool = False) -> None:
     """Add kernels, and the channels of the first input, where one size explains the row's figures.
 
     In a network with branches a row may take an earlier row's output instead of the last one.
     """
-    seen: dict[tuple[int, ...], Layer] = {}
+    seen: dict[tuple[int, ...], RowLayer] = {}
     for layer in layers:
         if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
             if branched and "cin" not in layer.printed:
@@ -40,7 +40,7 @@ def infer(layers: Iterable[Layer], batch: int = 1, *, branched: bool = False) ->
             seen[shape] = layer
 
 
-def _nearest(layer: Layer, batch: int) -> None:
+def _nearest(layer: RowLayer, batch: int) -> None:
     """Where no kernel explains all figures of a row: the one that explains most, or is nearest."""
     claims = [
         c
@@ -58,17 +58,17 @@ def _nearest(layer: Layer, batch: int) -> None:
             -_distance(claims[0], k * k * got[0] * got[1]),
         ),
     )
-    _set_kernel(layer, Known(best))
+    _set_kernel(layer, SizeFact(best))
 
 
-def _is_line(layer: Layer) -> bool:
+def _is_line(layer: RowLayer) -> bool:
     """Whether a row has one spatial axis, so that its kernel is k x 1."""
     return layer.get("win", "wout") == (1, 1) and (layer.get("hin") or (1,)) != (1,)
 
 
-def _set_kernel(layer: Layer, known: Known) -> None:
-    layer.sizes["kh"] = known
-    layer.sizes["kw"] = Known(1, known.cells) if _is_line(layer) else known
+def _set_kernel(layer: RowLayer, fact: SizeFact) -> None:
+    layer.sizes["kh"] = fact
+    layer.sizes["kw"] = SizeFact(1, fact.cells) if _is_line(layer) else fact
 
 
 def _distance(claim: Claim, weights: int) -> float:
@@ -79,16 +79,16 @@ def _distance(claim: Claim, weights: int) -> float:
     return abs(log(float(figure.value() * claim.heading.scale) / weights))
 
 
-def any_output(layer: Layer, kernel: int) -> bool:
+def any_output(layer: RowLayer, kernel: int) -> bool:
     """Whether a kernel can give the output size of a row."""
     before = layer.sizes
-    layer.sizes = {**before, "kh": Known(kernel), "kw": Known(kernel)}
+    layer.sizes = {**before, "kh": SizeFact(kernel), "kw": SizeFact(kernel)}
     fits = any_window(layer)
     layer.sizes = before
     return fits
 
 
-def _branch(layer: Layer, batch: int, earlier: Sequence[Layer]) -> None:
+def _branch(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> None:
     """Take the last row whose output gives a usual kernel; without one the input is left open."""
     for candidate in earlier:
         layer.before = candidate
@@ -99,7 +99,7 @@ def _branch(layer: Layer, batch: int, earlier: Sequence[Layer]) -> None:
     refill(layer)
 
 
-def _convolution(layer: Layer, batch: int, kernels: Iterable[int]) -> bool:
+def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
     claims = [
         c
         for c in layer.row.claims
@@ -107,20 +107,20 @@ def _convolution(layer: Layer, batch: int, kernels: Iterable[int]) -> bool:
     ]
     if not claims:
         return False
-    known = layer.sizes.get("cin")
-    for channels in (known.value,) if known else FIRST_CHANNELS:
+    fact = layer.sizes.get("cin")
+    for channels in (fact.value,) if fact else FIRST_CHANNELS:
         for kernel, groups in _candidates(layer, channels, kernels):
             if all(_explained(layer, claim, (channels, kernel, groups), batch) for claim in claims):
-                at: Cells = frozenset({claims[0].place})
-                _set_kernel(layer, Known(kernel, at))
-                layer.sizes.setdefault("cin", Known(channels, at))
+                at: Cells = frozenset({claims[0].cell_part})
+                _set_kernel(layer, SizeFact(kernel, at))
+                layer.sizes.setdefault("cin", SizeFact(channels, at))
                 if groups > 1:
-                    layer.sizes["groups"] = Known(groups, at)
+                    layer.sizes["groups"] = SizeFact(groups, at)
                 return True
     return False
 
 
-def _groups(layer: Layer) -> None:
+def _groups(layer: RowLayer) -> None:
     """Groups that are not printed, where they and nothing else explain the parameters."""
     got = layer.get("kh", "kw", "cin", "cout")
     claim = next(
@@ -140,11 +140,13 @@ def _groups(layer: Layer) -> None:
             for how in RULES[:2]
         ):
             if groups > 1:
-                layer.sizes["groups"] = Known(groups, frozenset({claim.place}))
+                layer.sizes["groups"] = SizeFact(groups, frozenset({claim.cell_part}))
             return
 
 
-def _candidates(layer: Layer, channels: int, kernels: Iterable[int]) -> Iterator[tuple[int, int]]:
+def _candidates(
+    layer: RowLayer, channels: int, kernels: Iterable[int]
+) -> Iterator[tuple[int, int]]:
     """Kernels and groups, plain ones first."""
     out = layer.sizes["cout"].value
     for groups in dict.fromkeys((1, channels, 2, 4, 8, 16, 32)):
@@ -153,7 +155,7 @@ def _candidates(layer: Layer, channels: int, kernels: Iterable[int]) -> Iterator
                 yield kernel, groups
 
 
-def _explained(layer: Layer, claim: Claim, sizes: tuple[int, int, int], batch: int) -> bool:
+def _explained(layer: RowLayer, claim: Claim, sizes: tuple[int, int, int], batch: int) -> bool:
     """Whether a figure can be that of a convolution of this kernel, with biases or without."""
     channels, kernel, groups = sizes
     out = layer.sizes["cout"].value
@@ -177,7 +179,7 @@ def _explained(layer: Layer, claim: Claim, sizes: tuple[int, int, int], batch: i
     )
 
 
-def _pool(layer: Layer, batch: int) -> None:
+def _pool(layer: RowLayer, batch: int) -> None:
     """The kernel of a pool that halves its input, or from its comparisons."""
     counted = [
         c for c in layer.row.claims if c.figure and c.meaning in ("comparisons", "additions")
@@ -189,6 +191,6 @@ def _pool(layer: Layer, batch: int) -> None:
         for kernel in range(1, LARGEST + 1):
             figure = claim.figure
             if figure and figure.stands_for(batch * kernel * kernel * out[0] * out[1] * out[2]):
-                at: Cells = frozenset({claim.place})
-                layer.sizes["kh"] = layer.sizes["kw"] = Known(kernel, at)
+                at: Cells = frozenset({claim.cell_part})
+                layer.sizes["kh"] = layer.sizes["kw"] = SizeFact(kernel, at)
                 return

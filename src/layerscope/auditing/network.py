@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from layerscope.auditing.kinds import Kind, kind_of, plain
 from layerscope.auditing.sheet import Sheet
-from layerscope.auditing.structure import Layer as RowLayer
+from layerscope.auditing.structure import RowLayer
 from layerscope.graph.attributes.window import Window
 from layerscope.graph.types import Shape
 from layerscope.report import Report

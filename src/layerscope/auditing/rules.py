@@ -13,7 +13,7 @@ from math import prod
 from msgspec import Struct
 
 from layerscope.auditing.kinds import POOLS, Kind
-from layerscope.auditing.structure import Layer
+from layerscope.auditing.structure import RowLayer
 from layerscope.documents.headings import Meaning
 
 OUT = ("cout", "hout", "wout")
@@ -26,18 +26,18 @@ class Rule(Struct, frozen=True):
 
     says: str
     uses: tuple[str, ...]
-    count: Callable[[Layer], int | Fraction | None]
+    count: Callable[[RowLayer], int | Fraction | None]
 
 
-def _product(*names: str, times: int = 1) -> Callable[[Layer], int | None]:
-    def count(layer: Layer) -> int | None:
+def _product(*names: str, times: int = 1) -> Callable[[RowLayer], int | None]:
+    def count(layer: RowLayer) -> int | None:
         got = layer.get(*names)
         return None if got is None else times * prod(got)
 
     return count
 
 
-def _weights(layer: Layer) -> int | None:
+def _weights(layer: RowLayer) -> int | None:
     got = layer.get(*MAP)
     if got is None:
         return None
@@ -45,7 +45,7 @@ def _weights(layer: Layer) -> int | None:
     return prod(got) // (groups.value if groups and groups.value else 1)
 
 
-def _inner(layer: Layer) -> int | None:
+def _inner(layer: RowLayer) -> int | None:
     """Weights of a fully connected layer, which takes every element of its input."""
     got = layer.get("cin", "hin", "win", "cout")
     if got is None:
@@ -56,37 +56,37 @@ def _inner(layer: Layer) -> int | None:
     return prod(got)
 
 
-def layer_product(layer: Layer, *names: str) -> int | None:
+def layer_product(layer: RowLayer, *names: str) -> int | None:
     """The product of some sizes of a layer."""
     return _product(*names)(layer)
 
 
-def _biased(weights: Callable[[Layer], int | None]) -> Callable[[Layer], int | None]:
-    def count(layer: Layer) -> int | None:
+def _biased(weights: Callable[[RowLayer], int | None]) -> Callable[[RowLayer], int | None]:
+    def count(layer: RowLayer) -> int | None:
         found, out = weights(layer), layer.get("cout")
         return None if found is None or out is None else found + out[0]
 
     return count
 
 
-def _unless_normed(weights: Callable[[Layer], int | None]) -> Callable[[Layer], int | None]:
+def _unless_normed(weights: Callable[[RowLayer], int | None]) -> Callable[[RowLayer], int | None]:
     return lambda layer: weights(layer) if layer.normed else _biased(weights)(layer)
 
 
 def _scaled(
-    count: Callable[[Layer], int | None], *names: str, times: int = 1
-) -> Callable[[Layer], int | None]:
+    count: Callable[[RowLayer], int | None], *names: str, times: int = 1
+) -> Callable[[RowLayer], int | None]:
     """A count times some sizes of the layer."""
 
-    def scaled(layer: Layer) -> int | None:
+    def scaled(layer: RowLayer) -> int | None:
         found, got = count(layer), layer.get(*names)
         return None if found is None or got is None else times * found * prod(got)
 
     return scaled
 
 
-def _recurrent(gates: int, biases: int) -> Callable[[Layer], int | None]:
-    def count(layer: Layer) -> int | None:
+def _recurrent(gates: int, biases: int) -> Callable[[RowLayer], int | None]:
+    def count(layer: RowLayer) -> int | None:
         got = layer.get("cin", "cout")
         return None if got is None else gates * (got[1] * (got[0] + got[1]) + biases * got[1])
 
@@ -185,7 +185,7 @@ _EACH = (
 ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
 
 
-def _products_and_sums(layer: Layer) -> Fraction | None:
+def _products_and_sums(layer: RowLayer) -> Fraction | None:
     """Half of the products and additions of all outputs: one addition fewer than products."""
     weights, out = _inner(layer), layer.get("cout")
     return None if weights is None or out is None else Fraction(2 * weights - out[0], 2)

@@ -9,14 +9,14 @@ from typing import Literal
 
 from layerscope.auditing.equations import Equation
 from layerscope.auditing.kinds import POOLS, SAME_SHAPE
-from layerscope.auditing.structure import Layer, output_sizes, steps
+from layerscope.auditing.structure import RowLayer, output_sizes, steps
 
 Habit = Literal["same", "valid", ""]
 SQUARES = 5  # rows from which on equal heights and widths are a habit
 STRIDES = 4  # the largest stride that a row may leave out
 
 
-def shape_equations(layers: Sequence[Layer]) -> Iterator[Equation]:
+def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The equations of all rows."""
     habit, by_kernel = padding_habit(layers), pools_by_kernel(layers)
     chained = list(_chains(layers))
@@ -37,7 +37,7 @@ def shape_equations(layers: Sequence[Layer]) -> Iterator[Equation]:
             yield from _flattened(layer)
 
 
-def _chains(layers: Sequence[Layer]) -> Iterator[Equation]:
+def _chains(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     outputs: set[tuple[int, ...]] = set()
     for layer in layers:
         if layer.before is not None:
@@ -45,7 +45,7 @@ def _chains(layers: Sequence[Layer]) -> Iterator[Equation]:
         outputs.add(layer.get("cout", "hout", "wout") or ())
 
 
-def _squares(layers: Sequence[Layer]) -> Iterator[Equation]:
+def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """Heights and widths that the table prints apart and that are equal in nearly every row."""
     for high, wide in (("kh", "kw"), ("sh", "sw"), ("hout", "wout"), ("hin", "win"), ("ph", "pw")):
         found = []
@@ -65,32 +65,32 @@ def _squares(layers: Sequence[Layer]) -> Iterator[Equation]:
             yield from found
 
 
-def _batches(layers: Sequence[Layer]) -> Iterator[Equation]:
+def _batches(layers: Sequence[RowLayer]) -> Iterator[Equation]:
     """The batch is the same in every row."""
-    printed = [known for layer in layers if (known := layer.printed.get("batch")) and known.cells]
-    counts = Counter(known.value for known in printed)
+    printed = [fact for layer in layers if (fact := layer.printed.get("batch")) and fact.cells]
+    counts = Counter(fact.value for fact in printed)
     if len(printed) < SQUARES or counts.most_common(1)[0][1] * 10 < len(printed) * 9:
         return
     usual = counts.most_common(1)[0][0]
-    for known in printed:
-        if known.value != usual:
-            (target,) = known.cells
-            yield Equation(known.cells, False, target, str(usual), f"other rows have {usual}")
+    for fact in printed:
+        if fact.value != usual:
+            (target,) = fact.cells
+            yield Equation(fact.cells, False, target, str(usual), f"other rows have {usual}")
 
 
-def _said_twice(layer: Layer) -> Iterator[Equation]:
-    for name, known in layer.said_again:
+def _said_twice(layer: RowLayer) -> Iterator[Equation]:
+    for name, fact in layer.said_again:
         first = layer.printed[name]
-        if not known.cells or not first.cells:
+        if not fact.cells or not first.cells:
             continue
-        (target,) = known.cells
+        (target,) = fact.cells
         reason = f"another cell of the row says {first.value}"
         yield Equation(
-            first.cells | known.cells, first.value == known.value, target, str(first.value), reason
+            first.cells | fact.cells, first.value == fact.value, target, str(first.value), reason
         )
 
 
-def _chain(layer: Layer, before: Layer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
+def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
     """A printed input is the output of the row above, or of an earlier one."""
     printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
     if not printed or layer.kind in ("concat", "add"):
@@ -98,20 +98,20 @@ def _chain(layer: Layer, before: Layer, outputs: set[tuple[int, ...]]) -> Iterat
     shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
     branch = shape is not None and shape in outputs
     flat = shape is not None and above is not None and shape == (prod(above), 1, 1)
-    for axis, known in printed.items():
+    for axis, fact in printed.items():
         given = before.sizes.get(f"{axis}out")
         if given is None or not given.cells:
             continue
-        holds = given.value == known.value
+        holds = given.value == fact.value
         if holds or not (branch or flat):
-            (target,) = known.cells
+            (target,) = fact.cells
             reason = f"the row above gives {given.value}"
             yield Equation(
-                given.cells | known.cells, holds, target, str(given.value), reason, copied=True
+                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True
             )
 
 
-def _windows(layer: Layer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equation]:
+def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equation]:
     for axis in "hw":
         out = layer.printed.get(f"{axis}out")
         if out is None or not out.cells:
@@ -135,7 +135,7 @@ def _windows(layer: Layer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equa
 
 
 def window_sizes(
-    layer: Layer, axis: str, habit: Habit, pools_by_kernel: bool = False
+    layer: RowLayer, axis: str, habit: Habit, pools_by_kernel: bool = False
 ) -> tuple[int, ...]:
     """Output sizes that are right for a window, the usual one first; () if too much is left open.
 
@@ -159,7 +159,7 @@ def window_sizes(
     return tuple(dict.fromkeys(n for p in pads for n in steps(size + 2 * p - kernel, step)))
 
 
-def _sizes_left_open(layer: Layer, axis: str) -> Iterator[int]:
+def _sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
     """Output sizes of a window with any stride and padding that the row does not print."""
     size, kernel = layer.sizes[f"{axis}in"].value, layer.sizes[f"k{axis}"].value
     stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
@@ -168,7 +168,7 @@ def _sizes_left_open(layer: Layer, axis: str) -> Iterator[int]:
             yield from steps(size + 2 * each - kernel, step)
 
 
-def any_window(layer: Layer) -> bool:
+def any_window(layer: RowLayer) -> bool:
     """Whether some stride and padding that the row does not print give its output size."""
     for axis in "hw":
         got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
@@ -177,7 +177,7 @@ def any_window(layer: Layer) -> bool:
     return True
 
 
-def padding_habit(layers: Sequence[Layer]) -> Habit:
+def padding_habit(layers: Sequence[RowLayer]) -> Habit:
     """How convolutions without a printed padding keep their size: of three in four at least."""
     counts: Counter[str] = Counter()
     for layer in layers:
@@ -197,15 +197,15 @@ def padding_habit(layers: Sequence[Layer]) -> Habit:
     return best if counts["all"] and counts[best] * 4 >= counts["all"] * 3 else ""
 
 
-def pools_by_kernel(layers: Sequence[Layer]) -> bool:
+def pools_by_kernel(layers: Sequence[RowLayer]) -> bool:
     """Whether pools without a printed stride move by their kernel: of half of them at least."""
     pools = [layer for layer in layers if layer.kind in POOLS and "sh" not in layer.sizes]
-    known = [got for layer in pools if (got := layer.get("hin", "kh", "hout")) is not None]
-    right = sum(out in steps(size - kernel, kernel) for size, kernel, out in known)
-    return right > 1 and right * 2 >= len(known)
+    fact = [got for layer in pools if (got := layer.get("hin", "kh", "hout")) is not None]
+    right = sum(out in steps(size - kernel, kernel) for size, kernel, out in fact)
+    return right > 1 and right * 2 >= len(fact)
 
 
-def _unchanged(layer: Layer, axes: str) -> Iterator[Equation]:
+def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
     shape, flat = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
     if shape is not None and flat == (prod(shape), 1, 1):
         return  # flattened on the way
@@ -221,7 +221,7 @@ def _unchanged(layer: Layer, axes: str) -> Iterator[Equation]:
         )  # fmt: skip
 
 
-def _flattened(layer: Layer) -> Iterator[Equation]:
+def _flattened(layer: RowLayer) -> Iterator[Equation]:
     got, out = layer.get("cin", "hin", "win"), layer.printed.get("cout")
     if got is None or out is None or not out.cells or layer.get("hout", "wout") != (1, 1):
         return

@@ -29,7 +29,7 @@ class Size(Struct, frozen=True):
     w: int | None = None
 
     @property
-    def known(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether nothing is missing."""
         return None not in (self.c, self.h, self.w)
 
@@ -93,7 +93,7 @@ def spatial(text: str) -> tuple[int, int] | None:
     return None
 
 
-class Window(Struct, frozen=True):
+class KernelCell(Struct, frozen=True):
     """Kernel, stride and filters of one cell."""
 
     kernel: tuple[int, ...] = ()
@@ -101,14 +101,14 @@ class Window(Struct, frozen=True):
     filters: int | None = None
 
 
-def window(text: str) -> Window | None:
+def window(text: str) -> KernelCell | None:
     """A kernel cell: 3, 3x3, 3 x 3 / 2, 5x5x1/1,6."""
     words = re.sub(r"times|cdot", "x", plain(PRODUCT.sub("x", text)))
     match = KERNEL.fullmatch(words.strip())
     if match is None:
         return None
     kernel = tuple(int(n) for n in NUMBERS.findall(match["kernel"]))
-    return Window(
+    return KernelCell(
         kernel,
         int(match["stride"]) if match["stride"] else None,
         int(match["filters"] or match["many"]) if match["filters"] or match["many"] else None,

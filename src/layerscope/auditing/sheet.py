@@ -41,7 +41,7 @@ class Claim(Struct, frozen=True):
     labelled: bool = False  # a word in the cell says the meaning
 
     @property
-    def place(self) -> tuple[int, int, int]:
+    def cell_part(self) -> tuple[int, int, int]:
         """Row, column and part."""
         return self.row, self.column, self.part
 
@@ -58,7 +58,7 @@ class SheetRow(Struct, frozen=True):
     named: str = ""  # the cell that says the kind
 
 
-class Layout(Struct, frozen=True):
+class RaggedRow(Struct, frozen=True):
     """A row with too few or too many cells."""
 
     line: int
@@ -73,7 +73,7 @@ class Sheet(Struct, frozen=True):
     table: Table
     headings: tuple[Heading | None, ...]
     rows: tuple[SheetRow, ...]
-    layout: tuple[Layout, ...]
+    layout: tuple[RaggedRow, ...]
 
     def column(self, meaning: Meaning) -> int | None:
         """The first column with that meaning."""
@@ -81,21 +81,21 @@ class Sheet(Struct, frozen=True):
 
 
 def sheet_of(table: Table) -> Sheet | None:
-    """The sheet of a table; None if fewer than two headings are known or none is a figure's."""
+    """The sheet of a table; None if fewer than two headings are recognised or none is a figure's."""
     headings = tuple(meaning_of(cell.text) for cell in table.heading.cells)
-    known = [heading for heading in headings if heading is not None]
-    if len(known) < 2:
+    fact = [heading for heading in headings if heading is not None]
+    if len(fact) < 2:
         return None
     width = len(headings)
     rows: list[SheetRow] = []
-    layout: list[Layout] = []
+    layout: list[RaggedRow] = []
     for row in table.rows:
         cells = _rejoined(row)
         if not any(cell.text for cell in cells):
             continue
         label = next(cell.text for cell in cells if cell.text)
         if len(row) != width:
-            layout.append(Layout(row.line, label, len(row), width))
+            layout.append(RaggedRow(row.line, label, len(row), width))
         claims: list[Claim] = []
         for column, cell in enumerate(cells):
             heading = headings[column] if column < width else None

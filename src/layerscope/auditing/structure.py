@@ -16,8 +16,8 @@ from layerscope.auditing.shapes import axes, channels_last, spatial, whole, wind
 from layerscope.auditing.sheet import EMPTY, Sheet, SheetRow
 from layerscope.documents.headings import Meaning
 
-Place = tuple[int, int, int]  # row, column and part of the cell
-Cells = frozenset[Place]
+CellPart = tuple[int, int, int]  # row, column and part of the cell
+Cells = frozenset[CellPart]
 NOWHERE: Cells = frozenset()
 
 
@@ -25,42 +25,42 @@ NOWHERE: Cells = frozenset()
 AXIS_PARTS = {"c": 101, "h": 102, "w": 103, "b": 104}
 
 
-class Known(Struct, frozen=True):
+class SizeFact(Struct, frozen=True):
     """A whole number and the cells that it comes from."""
 
     value: int
     cells: Cells = NOWHERE
 
 
-class Layer(Struct):
+class RowLayer(Struct):
     """The sizes of one row: cin hin win, cout hout wout, kh kw, sh sw, ph pw, groups, batch."""
 
     row: SheetRow
     kind: Kind
-    sizes: dict[str, Known]
-    printed: dict[str, Known]  # of `sizes`, those that cells of this row say
-    said_again: list[tuple[str, Known]]  # sizes that a second cell of the row says
-    before: Layer | None = None  # the layer whose output it takes
+    sizes: dict[str, SizeFact]
+    printed: dict[str, SizeFact]  # of `sizes`, those that cells of this row say
+    said_again: list[tuple[str, SizeFact]]  # sizes that a second cell of the row says
+    before: RowLayer | None = None  # the layer whose output it takes
     normed: bool = False  # a norm follows, so that a convolution has no bias as a rule
 
     def get(self, *names: str) -> tuple[int, ...] | None:
-        """The values of some sizes; None if one is not known."""
+        """The values of some sizes; None if one is left open."""
         found = [self.sizes.get(name) for name in names]
-        return None if None in found else tuple(known.value for known in found if known)
+        return None if None in found else tuple(fact.value for fact in found if fact)
 
     def cells(self, *names: str) -> Cells:
         """The cells that some sizes come from."""
         return frozenset().union(*(self.sizes[name].cells for name in names if name in self.sizes))
 
 
-def layers_of(sheet: Sheet) -> list[Layer]:
+def layers_of(sheet: Sheet) -> list[RowLayer]:
     """The layers of a sheet in the order of its rows; totals are none."""
     rows = [row for row in sheet.rows if row.kind != "total"]
     reading = _Reading(_order(sheet, rows), _sides(sheet, rows))
     layers = []
     for row in rows:
         printed, again = _printed(sheet, row, reading)
-        layers.append(Layer(row, row.kind, {}, printed, again))
+        layers.append(RowLayer(row, row.kind, {}, printed, again))
     _use_formulas(layers)
     _use_names(layers)
     named = {plain(row.label).split(" (")[0]: n for n, row in enumerate(rows)}
@@ -118,10 +118,10 @@ def _order(sheet: Sheet, rows: Sequence[SheetRow]) -> bool:
 
 def _printed(
     sheet: Sheet, row: SheetRow, reading: _Reading
-) -> tuple[dict[str, Known], list[tuple[str, Known]]]:
+) -> tuple[dict[str, SizeFact], list[tuple[str, SizeFact]]]:
     """The sizes that the cells of a row say, and those that a second cell says again."""
-    found: dict[str, Known] = {}
-    again: list[tuple[str, Known]] = []
+    found: dict[str, SizeFact] = {}
+    again: list[tuple[str, SizeFact]] = []
     for column, heading in enumerate(sheet.headings):
         if heading is None or column >= len(row.cells):
             continue
@@ -133,9 +133,9 @@ def _printed(
                 {(row.at, column, AXIS_PARTS.get(name[0], 0) if name[1:] in ("in", "out") else 0)}
             )
             if name in found:
-                again.append((name, Known(value, at)))
+                again.append((name, SizeFact(value, at)))
             else:
-                found[name] = Known(value, at)
+                found[name] = SizeFact(value, at)
     return found, again
 
 
@@ -238,13 +238,13 @@ def _described(text: str) -> Mapping[str, int]:
     return found
 
 
-def _use_formulas(layers: Iterable[Layer]) -> None:
+def _use_formulas(layers: Iterable[RowLayer]) -> None:
     """Take shapes from products such as 224*224*64, where no column has them."""
     for layer in layers:
         for claim in layer.row.claims:
             if claim.figure is None:
                 continue
-            at: Cells = frozenset({claim.place})
+            at: Cells = frozenset({claim.cell_part})
             if claim.figure.formula is None:
                 number = claim.figure.value()
                 plain_count = (
@@ -255,7 +255,7 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
                     and layer.kind == "fc"
                     and plain_count
                 ):
-                    layer.printed.setdefault("cout", Known(int(number), at))
+                    layer.printed.setdefault("cout", SizeFact(int(number), at))
                 continue
             product = claim.figure.text.partition("=")[0].replace("\\", "")
             numbers = [int(n) for n in re.findall(r"\d+", product.replace(",", ""))]
@@ -263,7 +263,7 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
             if claim.meaning in ("memory", "activations") and len(numbers) == 3 and not plus:
                 for name, size in zip(("hout", "wout", "cout"), numbers, strict=True):
                     part: Cells = frozenset({(claim.row, claim.column, AXIS_PARTS[name[0]])})
-                    layer.printed.setdefault(name, Known(size, part))
+                    layer.printed.setdefault(name, SizeFact(size, part))
             elif (
                 claim.meaning in ("params", "weights")
                 and layer.kind == "conv"
@@ -271,10 +271,10 @@ def _use_formulas(layers: Iterable[Layer]) -> None:
                 and not plus
             ):
                 for name, size in zip(("kh", "kw", "cin", "cout"), numbers, strict=True):
-                    layer.printed.setdefault(name, Known(size, at))
+                    layer.printed.setdefault(name, SizeFact(size, at))
 
 
-def _use_names(layers: Iterable[Layer]) -> None:
+def _use_names(layers: Iterable[RowLayer]) -> None:
     """Take sizes from names such as CONV3-64 if they agree with every shape that is printed."""
     named = [(layer, named_sizes(layer.row.named)) for layer in layers]
     given = [(layer, sizes) for layer, sizes in named if sizes]
@@ -289,13 +289,13 @@ def _use_names(layers: Iterable[Layer]) -> None:
     for layer, sizes in given:
         if "kernel" in sizes:
             for name in ("kh", "kw"):
-                layer.printed.setdefault(name, Known(sizes["kernel"]))
+                layer.printed.setdefault(name, SizeFact(sizes["kernel"]))
         if "filters" in sizes:
             at = _name_cell(layer.row)
             if "cout" in layer.printed:
-                layer.said_again.append(("cout", Known(sizes["filters"], at)))
+                layer.said_again.append(("cout", SizeFact(sizes["filters"], at)))
             else:
-                layer.printed["cout"] = Known(sizes["filters"], at)
+                layer.printed["cout"] = SizeFact(sizes["filters"], at)
 
 
 def _name_cell(row: SheetRow) -> Cells:
@@ -303,15 +303,15 @@ def _name_cell(row: SheetRow) -> Cells:
     return NOWHERE if column is None else frozenset({(row.at, column, 0)})
 
 
-def refill(layer: Layer) -> None:
+def refill(layer: RowLayer) -> None:
     """Add what follows from the row above to what the row says."""
     sizes, before = dict(layer.printed), layer.before
     layer.sizes = sizes
     if layer.kind == "input":
         for axis in "chw":
-            known = sizes.get(f"{axis}out") or sizes.get(f"{axis}in")
-            if known:
-                sizes[f"{axis}out"] = known
+            fact = sizes.get(f"{axis}out") or sizes.get(f"{axis}in")
+            if fact:
+                sizes[f"{axis}out"] = fact
         return
     if before is not None:
         for axis in "chw":
@@ -323,37 +323,37 @@ def refill(layer: Layer) -> None:
         _same(sizes, "c")
     elif layer.kind == "global_pool":
         _same(sizes, "c")
-        sizes.setdefault("hout", Known(1))
-        sizes.setdefault("wout", Known(1))
+        sizes.setdefault("hout", SizeFact(1))
+        sizes.setdefault("wout", SizeFact(1))
     elif layer.kind == "fc":
         for axis in "hw":
-            sizes.setdefault(f"{axis}out", Known(1))
+            sizes.setdefault(f"{axis}out", SizeFact(1))
     elif layer.kind == "flatten":
         got = layer.get("cin", "hin", "win")
         if got:
             at = layer.cells("cin", "hin", "win")
-            sizes.setdefault("cout", Known(got[0] * got[1] * got[2], at))
-            sizes.setdefault("hout", Known(1))
-            sizes.setdefault("wout", Known(1))
+            sizes.setdefault("cout", SizeFact(got[0] * got[1] * got[2], at))
+            sizes.setdefault("hout", SizeFact(1))
+            sizes.setdefault("wout", SizeFact(1))
     if layer.kind in ("conv", "deconv", *POOLS):
         _spatial(layer)
 
 
-def without(layer: Layer, place: Place) -> Layer:
+def without(layer: RowLayer, cell_part: CellPart) -> RowLayer:
     """The layer as its other cells and the row above have it, without one cell."""
     printed = {
-        name: known
-        for name, known in layer.printed.items()
-        if not any(cell[:2] == place[:2] for cell in known.cells)
+        name: fact
+        for name, fact in layer.printed.items()
+        if not any(cell[:2] == cell_part[:2] for cell in fact.cells)
     }
-    for name, known in layer.said_again:
-        printed.setdefault(name, known)
-    found = Layer(layer.row, layer.kind, {}, printed, [], layer.before, layer.normed)
+    for name, fact in layer.said_again:
+        printed.setdefault(name, fact)
+    found = RowLayer(layer.row, layer.kind, {}, printed, [], layer.before, layer.normed)
     refill(found)
     return found
 
 
-def _same(sizes: dict[str, Known], names: str) -> None:
+def _same(sizes: dict[str, SizeFact], names: str) -> None:
     """What the row does not say is as in its input, or the other way round."""
     for axis in names:
         if f"{axis}in" in sizes:
@@ -362,7 +362,7 @@ def _same(sizes: dict[str, Known], names: str) -> None:
             sizes[f"{axis}in"] = sizes[f"{axis}out"]
 
 
-def _spatial(layer: Layer) -> None:
+def _spatial(layer: RowLayer) -> None:
     """The output size of a window, where the row leaves it blank."""
     for axis in "hw":
         if f"{axis}out" in layer.sizes:
@@ -370,10 +370,10 @@ def _spatial(layer: Layer) -> None:
         found = output_sizes(layer, axis)
         if found:
             names = (f"{axis}in", f"k{axis}", f"s{axis}", f"p{axis}")
-            layer.sizes[f"{axis}out"] = Known(found[0], layer.cells(*names))
+            layer.sizes[f"{axis}out"] = SizeFact(found[0], layer.cells(*names))
 
 
-def output_sizes(layer: Layer, axis: str) -> tuple[int, ...]:
+def output_sizes(layer: RowLayer, axis: str) -> tuple[int, ...]:
     """Output sizes that the window of a row can give: by floor, then by ceil; () if left open."""
     got = layer.get(f"{axis}in", f"k{axis}")
     if got is None:
@@ -384,11 +384,11 @@ def output_sizes(layer: Layer, axis: str) -> tuple[int, ...]:
     step = stride.value if stride else (kernel if pool else 1)
     pad = layer.sizes.get(f"p{axis}")
     dilation = layer.sizes.get(f"d{axis}")
-    reach = (dilation.value if dilation else 1) * (kernel - 1) + 1
+    span = (dilation.value if dilation else 1) * (kernel - 1) + 1
     if layer.kind == "deconv" or step < 1:
         return ()
     pads = [pad.value] if pad else [0] if pool else []
-    found = [n for p in pads for n in steps(size + 2 * p - reach, step)]
+    found = [n for p in pads for n in steps(size + 2 * p - span, step)]
     return tuple(dict.fromkeys(found))
 
 

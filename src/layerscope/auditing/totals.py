@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from layerscope.auditing.conventions import Convention
+from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Layer
+from layerscope.auditing.structure import RowLayer
 from layerscope.documents.figures import RULES, Figure
 
 Verdict = Literal["right", "follows", "right for the network", "wrong", "open"]
@@ -25,7 +25,7 @@ class TotalCheck(Struct, frozen=True):
 
 
 def check_total(
-    claim: Claim, column: Sequence[Claim], layers: dict[int, Layer], convention: Convention
+    claim: Claim, column: Sequence[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
 ) -> TotalCheck:
     """Compare a total with the sums of its column, as printed and as the network has them."""
     figure = claim.figure
@@ -56,7 +56,7 @@ def check_total(
 
 
 def check_plain_total(
-    claim: Claim, column: Sequence[Claim], layers: dict[int, Layer]
+    claim: Claim, column: Sequence[Claim], layers: dict[int, RowLayer]
 ) -> TotalCheck:
     """Compare a total with the printed figures of a column that no convention explains."""
     figures = [c.figure for c in column if c.row in layers]
@@ -74,7 +74,9 @@ def check_plain_total(
     return TotalCheck(claim, "right" if right else "wrong", low if low == high else None)
 
 
-def _sum(counts: Sequence[tuple[Layer, Fraction | None]], without_input: bool) -> Fraction | None:
+def _sum(
+    counts: Sequence[tuple[RowLayer, Fraction | None]], without_input: bool
+) -> Fraction | None:
     """The sum over all rows; None if one has no figure."""
     total = Fraction()
     for layer, count in counts:
@@ -87,7 +89,7 @@ def _sum(counts: Sequence[tuple[Layer, Fraction | None]], without_input: bool) -
 
 
 def _printed_sum(
-    column: Sequence[Claim], layers: dict[int, Layer], convention: Convention
+    column: Sequence[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
 ) -> tuple[Fraction, Fraction] | None:
     """What the printed figures can add up to."""
     low = high = Fraction()
@@ -105,7 +107,7 @@ def _printed_sum(
     return low, high
 
 
-def _stands(figure: Figure, number: Fraction, convention: Convention) -> bool:
+def _stands(figure: Figure, number: Fraction, convention: ColumnConvention) -> bool:
     return any(
         figure.stands_for(number, base, how)
         for base in {convention.base, 1000, 1024}
@@ -113,7 +115,9 @@ def _stands(figure: Figure, number: Fraction, convention: Convention) -> bool:
     )
 
 
-def _overlaps(figure: Figure, sums: tuple[Fraction, Fraction], convention: Convention) -> bool:
+def _overlaps(
+    figure: Figure, sums: tuple[Fraction, Fraction], convention: ColumnConvention
+) -> bool:
     low, high = figure.interval(convention.base, convention.rounding)
     if figure.about:
         low, high = low - (high - low), high + (high - low)
