@@ -19,7 +19,7 @@ from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.auditing.network import NetworkLayer, aligned, layers_of_network
 from layerscope.auditing.rules import factors
 from layerscope.auditing.sheet import Claim, Sheet
-from layerscope.auditing.structure import CellPart, RowLayer, layers_of
+from layerscope.auditing.structure import RowLayer, layers_of
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Meaning
@@ -345,16 +345,17 @@ def _sizes(
     sheet: Sheet, number: int, rows: Sequence[RowLayer], pairs: Mapping[int, NetworkLayer]
 ) -> Iterator[Finding]:
     """Cells whose sizes are not those of the network's layer."""
-    figures = {claim.cell_part for row in sheet.rows for claim in row.claims}
+    figures = {claim.cell_part[:2] for row in sheet.rows for claim in row.claims}
     for row in rows:
         layer = pairs.get(row.row.at)
         if layer is None:
             continue
-        cells: dict[CellPart, list[str]] = {}
+        cells: dict[tuple[int, int], list[str]] = {}
         for name, size in row.printed.items():
-            for spot in size.cells - figures:
-                cells.setdefault(spot, []).append(name)
-        for (at, column, _), names in cells.items():
+            for spot in {cell[:2] for cell in size.cells} - figures:
+                if name != "elements":
+                    cells.setdefault(spot, []).append(name)
+        for (at, column), names in cells.items():
             wanted = [layer.sizes.get(name) for name in names]
             sizes = [row.printed[name].value for name in names]
             if names == ["cin"] and sizes[0] == layer.sizes.get("cin_of_group"):

@@ -81,7 +81,7 @@ class Sheet(Struct, frozen=True):
 
 
 def sheet_of(table: Table) -> Sheet | None:
-    """The sheet of a table; None if fewer than two headings are recognised or none is a figure's."""
+    """The sheet of a table; None if fewer than two headings are recognised."""
     headings = tuple(meaning_of(cell.text) for cell in table.heading.cells)
     fact = [heading for heading in headings if heading is not None]
     if len(fact) < 2:
