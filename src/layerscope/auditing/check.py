@@ -59,15 +59,17 @@ def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]
         if (found := choose(_counts(claims), layers, batch)) is not None and _trusted(found)
     }
     checked = _Checked(sheet, number, layers, columns, conventions, renamed)
-    broken = list(suspects([*_equations(checked, rows)]))
+    equations = list(_equations(checked, rows))
+    broken = list(suspects(equations))
     findings = [
         *_layout(checked), *_headings(checked), *_names(checked), *_figures(checked, broken),
         *_formats(checked), *_missing(checked),
     ]  # fmt: skip
     totals, notes = _totals(checked)
     listed = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
-    network = f"{len(rows)} layers" if rows else ""
-    return AuditedTable(sheet.table.line, network, _audited(checked), tuple(notes)), listed
+    network = f"{len(rows)} {'layer' if len(rows) == 1 else 'layers'}" if rows else ""
+    audited = _audited(checked, equations)
+    return AuditedTable(sheet.table.line, network, audited, tuple(notes)), listed
 
 
 def _trusted(convention: ColumnConvention) -> bool:
@@ -354,20 +356,32 @@ def _total(checked: _Checked, key: Key, claim: Claim) -> TotalCheck:
     return TotalCheck(claim, "open", None)
 
 
-def _audited(checked: _Checked) -> tuple[AuditedColumn, ...]:
+# what is said of columns whose figures follow from other cells of the table
+FOLLOWS = {
+    "share": "share of a column in percent", "field": "from the kernel and the row above",
+    "jump": "from the stride and the row above", "offset": "from the window and the row above",
+}  # fmt: skip
+
+
+def _audited(checked: _Checked, equations: Sequence[Equation]) -> tuple[AuditedColumn, ...]:
     found = []
+    of_cell = {equation.target: equation.holds for equation in equations}
     for key, claims in checked.columns.items():
-        convention = checked.conventions.get(key)
-        filled = sum(c.figure is not None for c in claims)
+        filled = [c for c in claims if c.figure is not None]
         if not filled:
             continue
-        text = convention.text() if convention else "no convention found"
-        explained, rows = (
-            _explained(convention, claims, checked.layers) if convention else (0, filled)
-        )
-        found.append(
-            AuditedColumn(claims[0].heading.text if key[1] else key[0], text, explained, rows)
-        )
+        convention = checked.conventions.get(key)
+        checked_cells = [of_cell[c.cell_part] for c in filled if c.cell_part in of_cell]
+        if convention is not None:
+            text = convention.text()
+            explained, of = _explained(convention, claims, checked.layers)
+        elif checked_cells:
+            text = FOLLOWS.get(key[0], "share of its column in percent")
+            explained, of = sum(checked_cells), len(checked_cells)
+        else:
+            text, explained, of = "no convention found", 0, len(filled)
+        heading = claims[0].heading.text if key[1] else key[0]
+        found.append(AuditedColumn(heading, text, explained, of))
     return tuple(found)
 
 

@@ -19,6 +19,7 @@ from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
 
 LOOSE = 2
+MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
 SAMPLE = 120  # rows by which a convention is chosen
 
@@ -74,16 +75,43 @@ def choose(
         return None
     heading, meaning = claims[0].heading, claims[0].meaning
     batches = (batch, 1) if batch else _batches(layers.values(), given)
+    counted = _counted(meaning, given)
     best: ColumnConvention | None = None
-    options = product(factors(meaning, heading.unit), batches, (1000, 1024), RULES)
-    for factor, images, base, rounding in options:
-        if meaning in ("params", "weights") and images != 1:
-            continue
-        empty = ColumnConvention(heading, meaning, {}, factor, images, base, rounding)
-        found = _with_rules(empty, given)
-        if best is None or _rank(found) > _rank(best):
-            best = found
+    for base, rounding in product((1000, 1024), RULES):
+        bounds = [_bounds(figure, base, rounding) for _, figure in given]
+        for factor, images in product(factors(meaning, heading.unit), batches):
+            if meaning in ("params", "weights") and images != 1:
+                continue
+            scale = Fraction(factor * images, heading.scale)
+            empty = ColumnConvention(heading, meaning, {}, factor, images, base, rounding)
+            found = _with_rules(
+                empty, counted, [(low / scale, high / scale) for low, high in bounds]
+            )
+            if best is None or _rank(found) > _rank(best):
+                best = found
     return best
+
+
+# kind -> its rows in the sample, and the counts of these rows by each rule
+Counted = dict[Kind, tuple[list[int], list[tuple[Rule, list[int | Fraction | None]]]]]
+
+
+def _counted(meaning: Meaning, given: Sequence[tuple[RowLayer, Figure]]) -> Counted:
+    found: Counted = {}
+    for kind in dict.fromkeys(layer.kind for layer, _ in given):
+        rows = [n for n, (layer, _) in enumerate(given) if layer.kind == kind]
+        ways = rules(meaning, kind)
+        found[kind] = (rows, [(rule, [rule.count(given[n][0]) for n in rows]) for rule in ways])
+    return found
+
+
+def _bounds(figure: Figure, base: int, rounding: Rounding) -> tuple[Fraction, Fraction]:
+    """What a figure may stand for, both ends included."""
+    low, high = figure.interval(base, rounding)
+    step = high - low
+    if figure.about:
+        return low - step, high + step
+    return low, high if rounding.startswith("round") else high - step / MANY_PARTS
 
 
 def _rank(convention: ColumnConvention) -> int:
@@ -108,33 +136,26 @@ def _batches(
 
 
 def _with_rules(
-    convention: ColumnConvention, given: Sequence[tuple[RowLayer, Figure]]
+    convention: ColumnConvention, counted: Counted, bounds: Sequence[tuple[Fraction, Fraction]]
 ) -> ColumnConvention:
     """The convention with the best rule for each kind of layer."""
     by_kind: dict[Kind, Rule] = {}
     explained = of = 0
-    for kind in dict.fromkeys(layer.kind for layer, _ in given):
-        rows = [(layer, figure) for layer, figure in given if layer.kind == kind]
-        scores = [
-            (sum(_fits(convention, rule, layer, figure) for layer, figure in rows), -order, rule)
-            for order, rule in enumerate(rules(convention.meaning, kind))
-        ]
-        if scores:
-            score, _, rule = max(scores, key=lambda s: s[:2])
-            if kind == "unknown" and score * 10 < max(len(rows), MANY) * 9:
-                continue  # rows of other kinds, whose shapes are no parameters
-            by_kind[kind] = rule
-            explained += score
-            of += sum(rule.count(layer) is not None for layer, _ in rows)
+    for kind, (rows, ways) in counted.items():
+        best, score = None, -1
+        for rule, counts in ways:
+            right = sum(
+                count is not None and bounds[n][0] <= count <= bounds[n][1]
+                for n, count in zip(rows, counts, strict=True)
+            )
+            if right > score:
+                best, score = (rule, counts), right
+        if best is None or (kind == "unknown" and score * 10 < max(len(rows), MANY) * 9):
+            continue  # rows of several kinds, whose shapes are no parameters
+        by_kind[kind] = best[0]
+        explained += score
+        of += sum(count is not None for count in best[1])
     return ColumnConvention(
         convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
         convention.base, convention.rounding, explained, of,
     )  # fmt: skip
-
-
-def _fits(convention: ColumnConvention, rule: Rule, layer: RowLayer, figure: Figure) -> bool:
-    found = rule.count(layer)
-    if found is None:
-        return False
-    number = Fraction(found) * convention.factor * convention.batch / convention.heading.scale
-    return convention.explains(figure, number)
