@@ -18,7 +18,6 @@ from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
 
-LOOSE = 2
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed
 SAMPLE = 120  # rows by which a convention is chosen
@@ -87,7 +86,7 @@ def choose(
             found = _with_rules(
                 empty, counted, [(low / scale, high / scale) for low, high in bounds]
             )
-            if best is None or _rank(found) > _rank(best):
+            if best is None or found.explained > best.explained:
                 best = found
     return best
 
@@ -112,11 +111,6 @@ def _bounds(figure: Figure, base: int, rounding: Rounding) -> tuple[Fraction, Fr
     if figure.about:
         return low - step, high + step
     return low, high if rounding.startswith("round") else high - step / MANY_PARTS
-
-
-def _rank(convention: ColumnConvention) -> int:
-    """Figures explained; a loose rule must explain more than a strict one."""
-    return convention.explained - (LOOSE if convention.rounding.endswith("figures") else 0)
 
 
 def _batches(

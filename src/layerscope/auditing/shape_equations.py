@@ -97,7 +97,12 @@ def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> 
         return
     shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
     branch = shape is not None and shape in outputs
-    flat = shape is not None and above is not None and shape == (prod(above), 1, 1)
+    flat = (
+        shape is not None
+        and above is not None
+        and (1, 1) in (shape[1:], above[1:])
+        and prod(shape) == prod(above)
+    )
     for axis, fact in printed.items():
         given = before.sizes.get(f"{axis}out")
         if given is None or not given.cells:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -20,6 +21,7 @@ LABELLED = re.compile(
     r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL
 )
 LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
+LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
 BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 FIGURES = (
     "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
@@ -90,7 +92,7 @@ def sheet_of(table: Table) -> Sheet | None:
     rows: list[SheetRow] = []
     layout: list[RaggedRow] = []
     for row in table.rows:
-        cells = _rejoined(row)
+        cells = _rejoined(row, headings)
         if not any(cell.text for cell in cells):
             continue
         label = next(cell.text for cell in cells if cell.text)
@@ -117,13 +119,15 @@ def sheet_of(table: Table) -> Sheet | None:
     return Sheet(table, headings, tuple(rows), tuple(layout))
 
 
-def _rejoined(row: Row) -> list[Cell]:
+def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
     """Cells of a row; a label and its figure that a bar separates are one cell."""
     cells: list[Cell] = []
     for cell in row.cells:
         before = cells[-1] if cells else None
+        heading = headings[len(cells) - 1] if 0 < len(cells) <= len(headings) else None
         if (
             before is not None
+            and (heading is None or heading.meaning in LABELLED_UNDER)
             and LABELLED.match(plain(before.text))
             and _bare(before.text)
             and read(cell.text)
@@ -147,10 +151,7 @@ def _claims(
     found: list[tuple[Meaning, Heading, Cell, Figure | None, bool]] = []
     for part in parts:
         match = LABELLED.match(part.strip().replace("\t", " "))
-        if match and (
-            heading is None
-            or heading.meaning in ("ops", "flops", "memory", "activations", "params")
-        ):
+        if match and (heading is None or heading.meaning in LABELLED_UNDER):
             meaning = LABELS[match[1].lower()]
             text = heading.text if heading else match[1]
             found.append(

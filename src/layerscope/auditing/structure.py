@@ -23,6 +23,7 @@ NOWHERE: Cells = frozenset()
 
 # each axis of a shape is a part of its cell, so that what speaks for one does not speak for all
 AXIS_PARTS = {"c": 101, "h": 102, "w": 103, "b": 104}
+WINDOW_PARTS = {"kh": 111, "kw": 112, "sh": 113, "sw": 114, "ph": 115, "pw": 116}
 
 
 class SizeFact(Struct, frozen=True):
@@ -129,14 +130,18 @@ def _printed(
         if plain(text) in EMPTY:
             continue
         for name, value in _sizes(heading.meaning, text, reading).items():
-            at: Cells = frozenset(
-                {(row.at, column, AXIS_PARTS.get(name[0], 0) if name[1:] in ("in", "out") else 0)}
-            )
+            at: Cells = frozenset({(row.at, column, _part(name))})
             if name in found:
                 again.append((name, SizeFact(value, at)))
             else:
                 found[name] = SizeFact(value, at)
     return found, again
+
+
+def _part(name: str) -> int:
+    """The part of its cell that a size is: an axis of a shape, or of a window."""
+    of_shape = name[1:] in ("in", "out", "atch")
+    return AXIS_PARTS[name[0]] if of_shape else WINDOW_PARTS.get(name, 0)
 
 
 def _sizes(meaning: Meaning, text: str, reading: _Reading) -> Mapping[str, int]:

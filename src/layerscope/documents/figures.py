@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from layerscope.documents.formulas import LENGTH, FormulaError, has_sign, value
 
-# `figures`: zeros at the end of a whole number are not significant, 800K may be 802,816
+# `figures`: zeros before a prefix are not significant, 800K may be 802,816
 Rule = Literal["round", "cut", "round figures", "cut figures"]
 RULES: tuple[Rule, ...] = ("round", "cut", "round figures", "cut figures")
 
@@ -96,7 +96,7 @@ class Figure(Struct, frozen=True):
     def interval(self, base: int = 1000, rule: Rule = "round") -> tuple[Fraction, Fraction]:
         """What the figure may stand for, from the first to before the second."""
         step = self.step_of(base) / 10**self.decimals
-        if rule.endswith("figures") and not self.decimals and self.mantissa:
+        if rule.endswith("figures") and self.power and not self.decimals and self.mantissa:
             digits = str(self.mantissa.numerator)
             step *= 10 ** (len(digits) - len(digits.rstrip("0")))
         low = self.value(base) - (step / 2 if rule.startswith("round") else 0)
