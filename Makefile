@@ -100,7 +100,7 @@ $(VENV)/peers: $(VENV)/torch
 	@touch $@
 
 test-peers: $(VENV)/peers
-	$(BIN)/pytest tests/conventions/test_peers*.py -m peers $(ARGS)
+	$(BIN)/pytest tests/conventions/test_peers*.py tests/notations/test_peers*.py -m peers $(ARGS)
 
 # An environment of its own, so that these packages change no other test.
 WILD := .venv-wild

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from layerscope.version import __version__
 
 if TYPE_CHECKING:
+    from layerscope.api.auditing import audit
     from layerscope.api.comparing import compare
     from layerscope.api.fitting import fit
     from layerscope.api.networks import analyze, load
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Imported on first use: `layerscope --help` needs none of them.
 PUBLIC = {
     "analyze": "layerscope.api.networks",
+    "audit": "layerscope.api.auditing",
     "compare": "layerscope.api.comparing",
     "explain": "layerscope.api.explaining",
     "fit": "layerscope.api.fitting",
@@ -59,6 +61,7 @@ __all__ = [
     "Tensor",
     "__version__",
     "analyze",
+    "audit",
     "compare",
     "explain",
     "fit",

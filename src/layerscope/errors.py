@@ -6,6 +6,7 @@ LayerscopeError                 3
 │   └── OutputError             2   the result cannot be written to its file
 ├── InputError                  3   a file or network that cannot be read
 │   ├── FormatError             3   a file is invalid; the message has the position
+│   │   └── NoTable             3   a document without a table of layers
 │   ├── GraphError              3   an invalid graph: names, order, missing tensors
 │   ├── ShapeError              3   shapes do not agree, or a window does not fit
 │   ├── ModelError              3   a live model that raises when it runs; names module and shapes
@@ -14,7 +15,8 @@ LayerscopeError                 3
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
 ├── MissingOperator             4   a package is built without an operator that a model calls
 ├── StrictError                 1   --strict, and something is unknown
-└── OverBudget                  1   a figure is above its limit, or is unknown
+├── OverBudget                  1   a figure is above its limit, or is unknown
+└── WrongCells                  1   an audit has findings
 """
 
 from __future__ import annotations
@@ -62,6 +64,10 @@ class InputError(LayerscopeError):
 
 class FormatError(InputError):
     """An invalid file: `file:line:column: found, expected`."""
+
+
+class NoTable(FormatError):
+    """A document in which no table of layers is recognised."""
 
 
 class GraphError(InputError):
@@ -128,5 +134,11 @@ class StrictError(LayerscopeError):
 
 class OverBudget(LayerscopeError):
     """A figure of a network is above its budget, or is unknown."""
+
+    exit_code = 1
+
+
+class WrongCells(LayerscopeError):
+    """An audit of a document has findings."""
 
     exit_code = 1

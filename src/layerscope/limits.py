@@ -76,6 +76,9 @@ TIMES_BYTES = Limit(
     "TIMES_BYTES", 1 << 24, "bytes of times", "a network of ten thousand layers has 1 MB"
 )
 TIMES_ROWS = Limit("TIMES_ROWS", 100_000, "times in a file", "each is a row of the table")
+DOCUMENT_BYTES = Limit(
+    "DOCUMENT_BYTES", 1 << 25, "bytes of a document", "a table of 100,000 rows has 10 MB"
+)
 CALL_NODES = Limit(
     "CALL_NODES",
     32,

@@ -19,7 +19,14 @@ import pytest
 from layerscope import interrupts
 from layerscope.cli import run
 from layerscope.cli.guard import LONGEST, message_and_code
-from layerscope.errors import InputError, MissingExtra, OverBudget, UsageError
+from layerscope.errors import (
+    InputError,
+    MissingExtra,
+    NoTable,
+    OverBudget,
+    UsageError,
+    WrongCells,
+)
 from tests.cli.signals import attempt
 
 Captured = pytest.CaptureFixture[str]
@@ -50,6 +57,8 @@ RAISED: list[tuple[BaseException, int, str]] = [
     (UsageError("wrong"), 2, "wrong"),
     (InputError("broken"), 3, "broken"),
     (OverBudget("over"), 1, "over"),
+    (WrongCells("wrong"), 1, "wrong"),
+    (NoTable("none"), 3, "none"),
     (MissingExtra("a PNG", "plot"), 4, "pip install"),
     (click.UsageError("No such option"), 2, "No such option"),
     (ValueError("9" * 10_000), 3, " … "),

@@ -22,7 +22,8 @@ from tests.syntax import latex_rows
 
 Captured = pytest.CaptureFixture[str]
 
-# Every command that writes a result, as short as it can be called; {run} is a run of `measure`.
+# Every command that writes a result, as short as it can be called; {run} is a run of `measure`,
+# {document} a table without findings.
 WRITERS = {
     "show": ["show", "lenet5"],
     "show run": ["show", "{run}"],
@@ -30,6 +31,7 @@ WRITERS = {
     "compare runs": ["compare", "{run}", "{run}"],
     "explain": ["explain", "lenet5"],
     "check": ["check", "lenet5", "--max-params", "1G"],
+    "audit": ["audit", "{document}"],
     "measure": ["measure", "lenet5", "--runs", "10"],
     "predict": ["predict", "lenet5", "--on", "a100"],
     "machine": ["machine", "--on", "a100"],
@@ -40,21 +42,23 @@ PLOTS = {"plot": ["plot", "lenet5"], "plot run": ["plot", "{run}"]}
 RESULTS = (".txt", ".md", ".csv", ".json", ".tex", ".html")
 KINDS = {
     "show": "report", "show run": "run", "compare": "comparison", "compare runs": "comparison",
-    "explain": "explanation", "check": "budget", "measure": "run", "predict": "prediction",
-    "machine": "machine", "machine list": "machine", "zoo": "zoo",
+    "explain": "explanation", "check": "budget", "audit": "audit", "measure": "run",
+    "predict": "prediction", "machine": "machine", "machine list": "machine", "zoo": "zoo",
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def kept_run(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A run of lenet5 in a file."""
+    """A run of lenet5 in a file, and its table beside it."""
     path = tmp_path_factory.mktemp("runs") / "run.json"
+    assert run(["show", "lenet5", "--as", "netscope", "-o", str(path.with_name("table.txt"))]) == 0
     assert run(["measure", "lenet5", "-o", str(path)]) == 0
     return str(path)
 
 
 def arguments(command: list[str], kept_run: str) -> list[str]:
-    return [word.replace("{run}", kept_run) for word in command]
+    table = os.path.join(os.path.dirname(kept_run), "table.txt")
+    return [word.replace("{run}", kept_run).replace("{document}", table) for word in command]
 
 
 class Page(HTMLParser):
@@ -139,9 +143,10 @@ def test_an_unknown_suffix_is_refused(
     assert not path.exists()
 
 
-def test_checks_are_written_as_junit(tmp_path: Path) -> None:
-    path = tmp_path / "budgets.xml"
-    assert run([*WRITERS["check"], "-o", str(path)]) == 0
+@pytest.mark.parametrize("name", ["check", "audit"])
+def test_checks_are_written_as_junit(name: str, kept_run: str, tmp_path: Path) -> None:
+    path = tmp_path / "checked.xml"
+    assert run([*arguments(WRITERS[name], kept_run), "-o", str(path)]) == 0
     assert ElementTree.parse(path).getroot().tag == "testsuites"
 
 
@@ -262,7 +267,8 @@ NARROW = [
     ["compare", "vgg16", "vgg19"], ["compare", "vgg16", "resnet50", "mobilenet_v2", "--layers"],
     ["compare", "{run}", "{run}"], ["explain", "resnet18"],
     ["explain", "resnet18", "--figure", "1.8G"],
-    ["check", "vgg16", "--max-params", "1M"], ["predict", "resnet18", "--on", "a100"],
+    ["check", "vgg16", "--max-params", "1M"], ["audit", "{document}"],
+    ["audit", "{document}", "--against", "alexnet"], ["predict", "resnet18", "--on", "a100"],
     ["predict", "vgg16", "--on", "rtx4090", "--sort", "--top", "3"], ["machine", "--on", "a100"],
     ["machine", "--list"], ["zoo"], ["--help"], *([name, "--help"] for name in COMMANDS),
 ]  # fmt: skip
@@ -342,6 +348,9 @@ COMPLETED = {
     "explain vgg16 --like tho": "thop",
     "check vgg16 --on a1": "a100",
     "check vgg16 --as ju": "junit",
+    "audit README.md --as git": "github",
+    "audit README.md --against vgg1": "vgg16",
+    "audit README.md --like nets": "netscope",
     "measure vgg16 --engine onn": "onnxruntime",
     "measure vgg16 --fusion b": "both",
     "plot vgg16 --of r": "roofline",
@@ -350,7 +359,8 @@ COMPLETED = {
 }
 FILES = (
     "show some", "show vgg16 -o some", "show vgg16 --weights some", "show vgg16 --times some",
-    "check --config some", "measure vgg16 -o some", "export vgg16 -o some", "zoo -o some",
+    "audit some", "audit some -o some", "check --config some", "measure vgg16 -o some",
+    "export vgg16 -o some", "zoo -o some",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ torch: Any = pytest.importorskip("torch", reason="torch is not installed")
 
 import layerscope  # noqa: E402
 from layerscope.conventions import CONVENTIONS, convention  # noqa: E402
-from layerscope.dropins.module_rows import ModuleRow  # noqa: E402
+from layerscope.notations.module_rows import ModuleRow  # noqa: E402
 
 WITH_FIGURE = tuple(n for n in CONVENTIONS if n != "exact" and convention(n).figure)
 

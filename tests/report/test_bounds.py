@@ -110,7 +110,7 @@ def test_notations_mark_their_totals(form: str) -> None:
         return
     last = {
         "cs231n": "TOTAL params", "boda": "AI=", "matconvnet.dag": " total|",
-        "matconvnet.dag.csv": '"total"', "matconvnet.dag.latex": " total&",
+        "matconvnet.dag.csv": '"total"', "matconvnet.dag.latex": " total&", "fvcore": "| model",
     }  # fmt: skip
     word = last.get(form, "parameter memory" if form.startswith("matconvnet") else "otal")
     lines = [line for line in text.splitlines() if word.lower() in line.lower()]

@@ -15,9 +15,11 @@ import pytest
 
 import layerscope
 import layerscope.errors
+from layerscope.api.auditing import audit
 from layerscope.api.checking import check
 from layerscope.report.budgets import Budget, BudgetResults
 from layerscope.report.results import Result, TableResult
+from tests.auditing.documents import WRONG
 from tests.syntax import latex_rows
 
 
@@ -35,6 +37,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "Measurement": measured,
     "Prediction": cache(lambda: layerscope.predict("resnet18", on="a100")),
     "Fit": cache(lambda: layerscope.fit("resnet18", 8 * 10**9)),
+    "Audit": cache(lambda: audit(text=WRONG)),
     "BudgetResults": cache(
         lambda: BudgetResults((check(Budget("resnet18", "resnet18", {"params": 10**6})),))
     ),

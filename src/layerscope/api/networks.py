@@ -180,7 +180,7 @@ def analyze_with(network: Analyzable, given: Mapping[str, Any], *, agrees: bool 
         options.pop(name, None) for name in ("input", "batch", "tokens", "decode", "dtype")
     )
     like, in_place = options.pop("like", "exact"), options.pop("in_place", False)
-    _check_numbers({"batch": batch, "tokens": tokens, "decode": decode,
+    check_numbers({"batch": batch, "tokens": tokens, "decode": decode,
                     "proposals": options.get("proposals")},
                    (sizes, options.get("input_size"), options.get("dims")))  # fmt: skip
     if isinstance(network, (str, Graph)):
@@ -270,7 +270,7 @@ def shapes_of(input: Input | None) -> dict[str, Shape]:
     return {"": shape_of(input, "input")}
 
 
-def _check_numbers(counts: Mapping[str, object], sizes: object) -> None:
+def check_numbers(counts: Mapping[str, object], sizes: object) -> None:
     """Raise for a number above 2^63 - 1, in any nesting of input sizes."""
     for name, value in counts.items():
         if value is not None:

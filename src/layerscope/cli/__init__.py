@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": "Compare networks: totals side by side, layers that changed.",
     "explain": "Print what other counters report for a network, and why.",
     "check": "Fail when a network exceeds its budget.",
+    "audit": "Check published tables of layers: find cells that contradict the others.",
     "measure": "Time every layer on an engine, beside the roofline of the machine.",
     "predict": "Predict the time of every layer on this machine or another one.",
     "plot": "Draw a roofline, the time per layer, or memory over the execution order.",
@@ -36,6 +37,7 @@ Examples:
   layerscope compare resnet50 resnet101
   layerscope explain resnet50 --figure 4.11G
   layerscope check resnet18 --max-params 12M --max-macs 2G
+  layerscope audit README.md
   layerscope measure resnet50 -o run.json
   layerscope export resnet18 --to dot -o resnet18.dot
   layerscope show model.onnx

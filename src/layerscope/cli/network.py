@@ -53,6 +53,17 @@ class AnalyzeOptions(ReaderOptions):
     decode: int | None
 
 
+def standard_input(ctx: click.Context, suffix: str | None = None) -> str:
+    """The path of a copy of standard input, which a command may take once."""
+    from layerscope.formats import sources
+
+    if sources.STANDARD_INPUT[0] in ctx.meta:
+        raise UsageError("standard input is given twice")
+    path = ctx.with_resource(sources.standard_input(suffix))
+    ctx.meta[sources.STANDARD_INPUT[0]] = path
+    return path
+
+
 class NetworkParam(click.ParamType):  # type: ignore[type-arg]
     """A zoo name, a file, or the name of a PyTorch model."""
 
@@ -65,14 +76,10 @@ class NetworkParam(click.ParamType):  # type: ignore[type-arg]
         from layerscope.formats import sources
 
         text = str(value)
-        if text not in sources.STANDARD_INPUT or ctx is None:
-            sources.check_file(text.removeprefix("hf:"))
-            return text
-        if sources.STANDARD_INPUT[0] in ctx.meta:
-            raise UsageError("standard input is given twice")
-        path = ctx.with_resource(sources.standard_input())
-        ctx.meta[sources.STANDARD_INPUT[0]] = path
-        return path
+        if text in sources.STANDARD_INPUT and ctx is not None:
+            return standard_input(ctx)
+        sources.check_file(text.removeprefix("hf:"))
+        return text
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from layerscope.api.networks import analyze
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import visible
-from layerscope.report.types import Layer, Report
+from layerscope.report.modules import figure_of_layer, paths_of
+from layerscope.report.types import Report
 
 if TYPE_CHECKING:
     import torch  # noqa: TID251
@@ -49,11 +50,6 @@ def figure_of(report: Report) -> int:
     """Multiply-adds, or the figure of the report's convention if it is not exact and has one."""
     counted = report.totals.convention_ops
     return report.total_macs if report.convention.name == "exact" or counted is None else counted
-
-
-def _figure_of_layer(layer: Layer) -> int:
-    counted = layer.convention_ops
-    return layer.ops.mac if layer.convention.name == "exact" or counted is None else counted
 
 
 class FlopCountAnalysis:
@@ -96,16 +92,15 @@ class FlopCountAnalysis:
         report = self._counted()
         found: Counter[str] = Counter(dict.fromkeys(report.graph.modules, 0))
         for layer in report.layers:
-            parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
-            for end in range(len(parts) + 1):
-                found[".".join(parts[:end])] += _figure_of_layer(layer)
+            for path in paths_of(layer):
+                found[path] += figure_of_layer(layer)
         return found
 
     def by_operator(self) -> Counter[str]:
         """Multiply-adds by op; ops without any are left out."""
         found: Counter[str] = Counter()
         for layer in self._counted().layers:
-            count = _figure_of_layer(layer)
+            count = figure_of_layer(layer)
             if count:
                 found[layer.op] += count
         return found
@@ -115,10 +110,9 @@ class FlopCountAnalysis:
         report = self._counted()
         found: dict[str, Counter[str]] = {path: Counter() for path in report.graph.modules}
         for layer in report.layers:
-            parts = layer.node.module.split(".") if layer.node.module else list(layer.scope)
-            for end in range(len(parts) + 1):
-                counts = found.setdefault(".".join(parts[:end]), Counter())
-                if count := _figure_of_layer(layer):
+            for path in paths_of(layer):
+                counts = found.setdefault(path, Counter())
+                if count := figure_of_layer(layer):
                     counts[layer.op] += count
         return found
 

@@ -13,12 +13,12 @@ from msgspec import Struct, field
 from layerscope.api.networks import analyze
 from layerscope.dropins import summary_table
 from layerscope.dropins.counters import figure_of
-from layerscope.dropins.module_rows import ModuleRow, module_rows
-from layerscope.dropins.summary_table import TITLES, SummaryOptions
 from layerscope.errors import UsageError
 from layerscope.escaping import html
 from layerscope.formats.torch.inputs import map_tensors
 from layerscope.formats.torch.module_log import ModuleLog, declared_graph
+from layerscope.notations.module_rows import ModuleRow, module_rows
+from layerscope.notations.module_table import TITLES, SummaryOptions
 from layerscope.report.columns import COLUMNS, OF_ARRAYS
 from layerscope.report.quantities import count_of
 from layerscope.report.types import Report

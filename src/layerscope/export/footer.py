@@ -24,7 +24,15 @@ COMMENTS = {
     "zigzag": "# ",
 }
 WITH_FINDINGS = ("text", "markdown", "html")
-MARKDOWN = ("markdown", "netscope", "netscope.folded", "backbone", "cs231n.md", "layersheet")
+MARKDOWN = (
+    "markdown",
+    "netscope",
+    "netscope.folded",
+    "backbone",
+    "cs231n.md",
+    "layersheet",
+    "fvcore",
+)
 
 
 def escape_for(form: str) -> Callable[[str], str]:

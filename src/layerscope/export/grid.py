@@ -17,6 +17,7 @@ from layerscope.export.text import Style, plain
 GAP = "  "
 INDENT = " " * 5
 LEAST = 4  # characters that a shortened column keeps
+LEAST_WRAPPED = 14  # characters of a column whose texts are wrapped
 
 
 class Cell(Struct, frozen=True):
@@ -27,6 +28,7 @@ class Cell(Struct, frozen=True):
     short: str = ""  # "": the text
     value: int | float | str | None = None  # None: the text
     drop: int = 0  # of a title: a narrow terminal leaves out the highest first, never 0
+    wraps: bool = False  # of a title: a narrow terminal breaks the texts of the column into lines
 
 
 def named(text: str, drop: int = 0) -> Cell:
@@ -64,10 +66,12 @@ def lay_out(
 ) -> str:
     """The rows under a header and a rule, with the texts of `below` under their rows."""
     chosen = fitting([[_visible(cell) for cell in row] for row in rows], width)
-    widths = _fitted(_widths(chosen), width)
+    wraps = [n for n, cell in enumerate(chosen[0]) if cell.wraps]
+    widths = _fitted(_widths(chosen), width, wraps)
     lines = []
     for n, row in enumerate(chosen):
-        lines.append(style(_line(row, widths), "layer" if n else "head"))
+        role = "layer" if n else "head"
+        lines += [style(_line(part, widths), role) for part in _wrapped(row, widths, wraps)]
         if n == 0:
             lines.append(style("─" * _sum(widths), "rule"))
         elif n < len(below) and below[n]:
@@ -79,9 +83,10 @@ def fitting(rows: Rows, width: int | None) -> Rows:
     """The rows, if they do not fit with short texts, and if that does not do, fewer columns."""
     if width is None or _sum(_widths(rows)) <= width:
         return rows
-    rows = [[Cell(cell.short or cell.text, cell.left, drop=cell.drop) for cell in row]
-            for row in rows]  # fmt: skip
-    while _sum(_widths(rows)) > width:
+    rows = [[Cell(cell.short or cell.text, cell.left, drop=cell.drop, wraps=cell.wraps)
+             for cell in row] for row in rows]  # fmt: skip
+    wrapped = sum(_wrappable(rows))
+    while _sum(_widths(rows)) - wrapped > width:
         ranks = [cell.drop for cell in rows[0]]
         if not any(ranks):
             break
@@ -93,7 +98,8 @@ def fitting(rows: Rows, width: int | None) -> Rows:
 def _visible(cell: Cell) -> Cell:
     if cell.text.isprintable() and cell.short.isprintable():
         return cell
-    return Cell(visible(cell.text), cell.left, visible(cell.short), cell.value, cell.drop)
+    short = visible(cell.short)
+    return Cell(visible(cell.text), cell.left, short, cell.value, cell.drop, cell.wraps)
 
 
 def _widths(rows: Rows) -> list[int]:
@@ -104,9 +110,38 @@ def _sum(widths: list[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def _fitted(widths: list[int], width: int | None) -> list[int]:
-    """Column widths that fit; the widest column is shortened first."""
+def _wrappable(rows: Rows) -> list[int]:
+    """By how much each column becomes narrower if its texts are wrapped."""
+    return [max(width - LEAST_WRAPPED, 0) if cell.wraps else 0
+            for cell, width in zip(rows[0], _widths(rows), strict=True)]  # fmt: skip
+
+
+def _wrapped(row: Sequence[Cell], widths: list[int], wraps: Sequence[int]) -> list[Sequence[Cell]]:
+    """The row, and more rows below it for texts that are wrapped."""
+    from textwrap import wrap
+
+    broken = {n: wrap(row[n].text, widths[n]) for n in wraps if len(row[n].text) > widths[n]}
+    if not broken:
+        return [row]
+    found: list[Sequence[Cell]] = []
+    for at in range(max(map(len, broken.values()))):
+        texts = [
+            (broken[n][at] if at < len(broken[n]) else "") if n in broken
+            else "" if at else cell.text
+            for n, cell in enumerate(row)
+        ]  # fmt: skip
+        found.append([Cell(text, cell.left) for text, cell in zip(texts, row, strict=True)])
+    return found
+
+
+def _fitted(widths: list[int], width: int | None, wraps: Sequence[int] = ()) -> list[int]:
+    """Column widths that fit; columns whose texts wrap first, then the widest one."""
     widths = list(widths)
+    while width is not None and _sum(widths) > width and wraps:
+        widest = max(wraps, key=lambda n: widths[n])
+        if widths[widest] <= LEAST_WRAPPED:
+            break
+        widths[widest] -= 1
     while width is not None and _sum(widths) > width and max(widths) > LEAST:
         widths[widths.index(max(widths))] -= 1
     return widths

@@ -87,8 +87,11 @@ def file_inside(path: str, name: str) -> str:
 
 
 @contextmanager
-def standard_input() -> Iterator[str]:
-    """A copy of standard input as a file, with the suffix of the format of its first bytes."""
+def standard_input(suffix: str | None = None) -> Iterator[str]:
+    """A copy of standard input as a file, with the suffix of the format of its first bytes.
+
+    With a `suffix` it is no network, and no format is looked for.
+    """
     from layerscope.formats import suffix_of
     from layerscope.interrupts import scratch_folder
 
@@ -101,7 +104,8 @@ def standard_input() -> Iterator[str]:
     while len(head) < HEAD_BYTES and (more := stream.read(HEAD_BYTES - len(head))):
         head += more
     with scratch_folder() as folder:
-        path = os.path.join(folder, f"stdin{suffix_of(LABEL, head)}")
+        ending = suffix_of(LABEL, head) if suffix is None else suffix
+        path = os.path.join(folder, f"stdin{ending}")
         with open(path, "wb") as file:
             file.write(head)
             while more := stream.read(CHUNK):

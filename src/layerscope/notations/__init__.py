@@ -68,6 +68,14 @@ NOTATIONS = {
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
     "module": Notation("module", "write", "exact", "what PyTorch prints for a model"),
     "torchsummary": Notation("torchsummary", "write", "exact", "what torchsummary prints"),
+    "keras": Notation("keras", "write", "exact", "what `model.summary()` of Keras 2 prints"),
+    "keras.box": Notation("keras", "write_box", "exact", "what that of Keras 3 prints"),
+    "darknet": Notation("darknet", "write", "exact", "Darknet's log when it loads a network"),
+    "darknet.2019": Notation("darknet", "write_2019", "exact", "the same as of 2019"),
+    "darknet.2018": Notation("darknet", "write_2018", "exact", "the same as of 2018"),
+    "fvcore": Notation("fvcore", "write", "fvcore", "what fvcore's `flop_count_table` prints"),
+    "torchinfo": Notation("torchinfo", "write", "torchinfo", "what torchinfo's `summary` prints"),
+    "torchstat": Notation("torchstat", "write", "exact", "what torchstat's `stat` prints"),
     "boda": Notation("boda", "write", "boda", "Boda's per-layer profile", ("parts",)),
 }
 

@@ -127,10 +127,7 @@ def _rows(report: Report) -> Iterator[SummaryRow]:
     if not graph.kinds:  # a network that is not captured from PyTorch
         classes = {path: kind.partition("(")[0] for path, kind in graph.modules.items()}
     arrays = _arrays(report)
-    readers: dict[str, list[Layer]] = {}
-    for layer in report.layers:
-        for name in layer.node.inputs:
-            readers.setdefault(name, []).append(layer)
+    readers = readers_by_tensor(report)
     for call in _calls(report):
         kind = classes.get(call.path) or leaf_text(call.layers[0])[0]
         if call.path in graph.containers if graph.autograd else kind in CONTAINERS:
@@ -144,7 +141,7 @@ def _rows(report: Report) -> Iterator[SummaryRow]:
         } or {name: arrays[path] for name in ARRAYS if (path := f"{call.path}.{name}") in arrays}
         count = sum(param.elements for param, _ in own.values())
         frozen = "weight" not in own or own["weight"][1] in graph.frozen
-        outputs = _outputs(call, readers, set(graph.outputs))
+        outputs = output_shapes(call.layers, readers, set(graph.outputs))
         owned = [layer for layer in call.layers if layer.node.module == call.path]
         complete = all(report.params_known(layer.node) for layer in owned or call.layers[-1:])
         yield SummaryRow(kind, outputs, count, 0 if frozen else count, complete)
@@ -189,20 +186,27 @@ def _returned(running: list[tuple[str, list[Layer]]], kept: int) -> Iterator[Cal
         yield CalledModule(path, tuple(inside))
 
 
-def _outputs(
-    call: CalledModule, readers: dict[str, list[Layer]], results: Iterable[str]
+def readers_by_tensor(report: Report) -> dict[str, list[Layer]]:
+    """The layers that read each tensor."""
+    readers: dict[str, list[Layer]] = {}
+    for layer in report.layers:
+        for name in layer.node.inputs:
+            readers.setdefault(name, []).append(layer)
+    return readers
+
+
+def output_shapes(
+    layers: tuple[Layer, ...], readers: dict[str, list[Layer]], results: Iterable[str]
 ) -> tuple[Shape | None, ...]:
     """Shapes of a call's outputs: of all its tensors that are used outside, or of its last one."""
-    last = call.layers[-1]
-    if len(call.layers) == 1:
+    last = layers[-1]
+    if len(layers) == 1:
         return tuple([tensor.shape for tensor in last.outputs])
-    inside = {layer.name for layer in call.layers}
+    inside = {layer.name for layer in layers}
 
     def is_used(name: str) -> bool:
         outside = any(layer.name not in inside for layer in readers.get(name, ()))
         return outside or name in results
 
-    used = [
-        tensor.shape for layer in call.layers for tensor in layer.outputs if is_used(tensor.name)
-    ]
+    used = [tensor.shape for layer in layers for tensor in layer.outputs if is_used(tensor.name)]
     return tuple(used) or (last.outputs[0].shape,)

@@ -62,6 +62,7 @@ def display_name(op: str, system: str) -> str | None:
     - `torch`, `torch_function`: class in torch.nn and function, {} for the number of spatial axes
     - `caffe`: type of a layer
     - `matconvnet`, `dagnn`: type in the table of a SimpleNN, class of a layer of a DagNN
+    - `keras`: class of a layer, {} for the number of spatial axes
     - `sheet`: kind of line in layer sheets
     - `plural`: in sentences of explanations
 

@@ -102,11 +102,12 @@ SAVES: dict[str, SavedRule] = {
 
 # Names of these ops in other systems; see `OpSpec.names`.
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "add": {"caffe": "Eltwise", "matconvnet": "sum", "dagnn": "Sum"},
-    "sub": {"caffe": "Eltwise"},
-    "mul": {"caffe": "Eltwise"},
+    "add": {"caffe": "Eltwise", "matconvnet": "sum", "dagnn": "Sum", "keras": "Add"},
+    "sub": {"caffe": "Eltwise", "keras": "Subtract"},
+    "mul": {"caffe": "Eltwise", "keras": "Multiply"},
     "pow": {"caffe": "Power"},
-    "max": {"caffe": "Eltwise"},
+    "max": {"caffe": "Eltwise", "keras": "Maximum"},
+    "min": {"keras": "Minimum"},
 }
 
 
@@ -137,6 +138,7 @@ def _rule(op: str, unit: Ops) -> OpSpec:
 SPECS = {op: _rule(op, unit) for op, unit in KINDS.items()} | {
     "mean": OpSpec(
         family="elementwise",
+        names={"keras": "Average"},
         shape=_shape,
         ops=lambda call: Ops(add=len(call.inputs) - 1, div=1) * call.out_elements,
         backward=lambda call: (Ops(div=call.out_elements), FREE),

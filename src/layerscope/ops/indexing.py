@@ -268,7 +268,11 @@ SPECS = {
         OpSpec(
             family="indexing",
             attributes=Embedding,
-            names={"torch": "Embedding", "torch_function": "embedding"},
+            names={
+                "torch": "Embedding",
+                "torch_function": "embedding",
+                "keras": "Embedding",
+            },
             shape=_embedding_shape,
             ops=free,
             params=_embedding_params,

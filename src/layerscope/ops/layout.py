@@ -262,13 +262,16 @@ SPECS = {
     ),
     "reshape": replace(
         _view(_reshape_shape, _same_elements_access, Reshape),
-        names={"caffe": "Reshape", "dagnn": "Reshape"},
+        names={"caffe": "Reshape", "dagnn": "Reshape", "keras": "Reshape"},
     ),
     "flatten": replace(
         _view(_flatten_shape, _same_elements_access, Flatten),
-        names={"caffe": "Flatten", "dagnn": "Flatten"},
+        names={"caffe": "Flatten", "dagnn": "Flatten", "keras": "Flatten"},
     ),
-    "identity": _view(same, lambda call: pointwise(call.inputs, call.y)),
+    "identity": replace(
+        _view(same, lambda call: pointwise(call.inputs, call.y)),
+        names={"keras": "Identity"},
+    ),
     "dropout": replace(
         _view(same, lambda call: pointwise(call.inputs, call.y), Dropout),
         names={
@@ -276,13 +279,14 @@ SPECS = {
             "torch_function": "dropout",
             "caffe": "Dropout",
             "dagnn": "DropOut",
+            "keras": "Dropout",
         },
         saved_for_backward=_dropout_saves,
     ),
     "permute": OpSpec(
         family="shaping",
         attributes=Permute,
-        names={"caffe": "Permute", "dagnn": "Permute"},
+        names={"caffe": "Permute", "dagnn": "Permute", "keras": "Permute"},
         shape=_permute_shape,
         ops=free,
         access_map=_permute_access,
@@ -355,6 +359,7 @@ SPECS = {
     "pad": OpSpec(
         family="shaping",
         attributes=Pad,
+        names={"keras": "ZeroPadding{}D"},
         shape=_pad_shape,
         ops=free,
         access_map=_pad_access,

@@ -330,6 +330,7 @@ SPECS = {
                 "caffe": "InnerProduct",
                 "matconvnet": "conv",
                 "dagnn": "Conv",
+                "keras": "Dense",
                 "sheet": "fc",
                 "plural": "linear layers",
             },

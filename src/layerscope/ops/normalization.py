@@ -296,6 +296,7 @@ SPECS = {
                 "caffe": "BatchNorm",
                 "matconvnet": "bnorm",
                 "dagnn": "BatchNorm",
+                "keras": "BatchNormalization",
             },
             shape=_batch_shape,
             ops=_batch_ops,
@@ -311,7 +312,11 @@ SPECS = {
         OpSpec(
             family="normalization",
             attributes=LayerNorm,
-            names={"torch": "LayerNorm", "torch_function": "layer_norm"},
+            names={
+                "torch": "LayerNorm",
+                "torch_function": "layer_norm",
+                "keras": "LayerNormalization",
+            },
             shape=_layer_shape,
             ops=_layer_ops,
             params=_layer_params,
@@ -325,7 +330,11 @@ SPECS = {
         OpSpec(
             family="normalization",
             attributes=GroupNorm,
-            names={"torch": "GroupNorm", "torch_function": "group_norm"},
+            names={
+                "torch": "GroupNorm",
+                "torch_function": "group_norm",
+                "keras": "GroupNormalization",
+            },
             shape=_group_shape,
             ops=_group_ops,
             params=lambda call: _affine((call.x[1],)) if call.attributes.affine else (),
@@ -355,7 +364,11 @@ SPECS = {
         OpSpec(
             family="normalization",
             attributes=RMSNorm,
-            names={"torch": "RMSNorm", "torch_function": "rms_norm"},
+            names={
+                "torch": "RMSNorm",
+                "torch_function": "rms_norm",
+                "keras": "RMSNormalization",
+            },
             shape=_rms_shape,
             ops=_rms_ops,
             params=_rms_params,

@@ -187,6 +187,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "caffe": "Pooling",
         "matconvnet": "mpool",
         "dagnn": "Pooling",
+        "keras": "MaxPooling{}D",
     },
     "global_max_pool": {
         "torch": "AdaptiveMaxPool{}d",
@@ -194,6 +195,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "caffe": "Pooling",
         "matconvnet": "mpool",
         "dagnn": "GlobalPooling",
+        "keras": "GlobalMaxPooling{}D",
     },
     "avg_pool": {
         "torch": "AvgPool{}d",
@@ -201,6 +203,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "caffe": "Pooling",
         "matconvnet": "apool",
         "dagnn": "Pooling",
+        "keras": "AveragePooling{}D",
     },
     "global_avg_pool": {
         "torch": "AdaptiveAvgPool{}d",
@@ -208,6 +211,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "caffe": "Pooling",
         "matconvnet": "apool",
         "dagnn": "GlobalPooling",
+        "keras": "GlobalAveragePooling{}D",
     },
     "adaptive_max_pool": {
         "torch": "AdaptiveMaxPool{}d",

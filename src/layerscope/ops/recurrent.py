@@ -167,9 +167,9 @@ def _access(call: Call) -> tuple[AccessMap, ...]:
 
 # Names of these ops in other systems; see `OpSpec.names`.
 NAMES: Mapping[str, Mapping[str, str]] = {
-    "rnn": {"torch": "RNN", "torch_function": "rnn_tanh"},
-    "lstm": {"torch": "LSTM", "torch_function": "lstm"},
-    "gru": {"torch": "GRU", "torch_function": "gru"},
+    "rnn": {"torch": "RNN", "torch_function": "rnn_tanh", "keras": "SimpleRNN"},
+    "lstm": {"torch": "LSTM", "torch_function": "lstm", "keras": "LSTM"},
+    "gru": {"torch": "GRU", "torch_function": "gru", "keras": "GRU"},
 }
 
 SPECS = {

@@ -204,7 +204,11 @@ SPECS = {
     "resize": OpSpec(
         family="resizing",
         attributes=Resize,
-        names={"torch": "Upsample", "torch_function": "upsample_nearest{}d"},
+        names={
+            "torch": "Upsample",
+            "torch_function": "upsample_nearest{}d",
+            "keras": "UpSampling{}D",
+        },
         shape=_resize_shape,
         saved_for_backward=nothing,
         ops=_resize_ops,

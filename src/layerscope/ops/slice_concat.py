@@ -166,7 +166,7 @@ SPECS = {
     "concat": OpSpec(
         family="shaping",
         attributes=Concat,
-        names={"caffe": "Concat", "dagnn": "Concat"},
+        names={"caffe": "Concat", "dagnn": "Concat", "keras": "Concatenate"},
         shape=_concat_shape,
         ops=free,
         access_map=_concat_access,

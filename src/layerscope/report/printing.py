@@ -35,6 +35,7 @@ PRINTERS = {
     "measured": "layerscope.export.measured",
     "predicted": "layerscope.export.predicted",
     "budgets": "layerscope.export.budget_results",
+    "audit": "layerscope.export.audit",
     "machine": "layerscope.export.machine",
     "fit": "layerscope.export.fit_lines",
     "notations": "layerscope.notations",

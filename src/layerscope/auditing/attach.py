@@ -1,0 +1,103 @@
+"""Which earlier row a layer takes as its input, in tables of networks that are no chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from layerscope.auditing.kinds import POOLS, SAME_SHAPE
+from layerscope.auditing.rules import WEIGHTS, rules
+from layerscope.auditing.shape_equations import any_window
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import RowLayer, refill
+from layerscope.documents.figures import RULES
+
+SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
+LEAST = 3
+WEIGHTED = ("conv", "depthwise", "deconv", "fc")
+FOUND = 70  # of a hundred strange rows that must fit an earlier row
+SHAPES = 24  # of earlier rows that are tried
+
+
+def attach(layers: Sequence[RowLayer]) -> bool:
+    """Find the inputs of the rows that the row above does not explain; False if it is a chain.
+
+    A chain with a few wrong cells has no branches: most strange rows must find an input.
+    """
+    strange = [layer for layer in layers if layer.kind in WEIGHTED and not _fits(layer)]
+    joined = any(layer.kind in ("add", "concat", "unknown") for layer in layers)
+    if not joined and len(strange) < max(LEAST, SHARE * len(layers) // 100):
+        return False
+    before = [(layer, layer.before, layer.sizes) for layer in layers]
+    found = sum(_attach_all(layers, joined))
+    if joined or found * 100 >= FOUND * len(strange):
+        return True
+    for layer, was, sizes in before:
+        layer.before, layer.sizes = was, sizes
+    return False
+
+
+def _attach_all(layers: Sequence[RowLayer], joined: bool) -> Iterator[bool]:
+    """Attach each row that does not fit the row above; whether an earlier row fits."""
+    seen: dict[tuple[int, ...], RowLayer] = {}
+    for layer in layers:
+        printed = all(f"{axis}in" in layer.printed for axis in "chw")
+        if layer.before is not None and not printed and (joined or layer.kind in WEIGHTED):
+            refill(layer)
+            if not _fits(layer):
+                yield _find(layer, list(seen.values())[::-1][:SHAPES])
+        shape = layer.get("cout", "hout", "wout")
+        if shape is not None:
+            seen.pop(shape, None)
+            seen[shape] = layer
+
+
+def _find(layer: RowLayer, earlier: Sequence[RowLayer]) -> bool:
+    """Take the last row whose output fits; without one the input of the layer is left open."""
+    for candidate in earlier:
+        layer.before = candidate
+        refill(layer)
+        if _fits(layer):
+            return True
+    layer.before = None
+    refill(layer)
+    return False
+
+
+def _fits(layer: RowLayer) -> bool:
+    """Whether the sizes and parameters of a row fit its input."""
+    if layer.before is None or layer.kind in ("input", "unknown", "concat", "add"):
+        return True
+    for axis in "chw":
+        given, fact = layer.before.sizes.get(f"{axis}out"), layer.printed.get(f"{axis}in")
+        if given is not None and fact is not None and given.value != fact.value:
+            return False
+    if layer.kind in SAME_SHAPE and layer.get("cin", "hin", "win") != layer.get(
+        "cout", "hout", "wout"
+    ):
+        return False
+    if layer.kind in POOLS and layer.get("cin") != layer.get("cout"):
+        return False
+    if layer.kind in ("conv", *POOLS) and not any_window(layer):
+        return False
+    claims = [
+        c for c in layer.row.claims if c.figure is not None and c.meaning in ("params", "weights")
+    ]
+    return all(_explained(layer, claim) for claim in claims)
+
+
+def _explained(layer: RowLayer, claim: Claim) -> bool:
+    figure = claim.figure
+    if figure is None or figure.unit == "%" or layer.kind not in WEIGHTS:
+        return True
+    counts = [
+        count for rule in rules("params", layer.kind) if (count := rule.count(layer)) is not None
+    ]
+    if not counts:
+        return True
+    return any(
+        figure.stands_for(Fraction(count) / claim.heading.scale, base, how)
+        for count in counts
+        for base in (1000, 1024)
+        for how in RULES[:2]
+    )

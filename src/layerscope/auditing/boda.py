@@ -1,0 +1,251 @@
+"""The audit of Boda's per-layer profile: every figure of a line, the totals, and the profile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from math import prod
+
+from msgspec import Struct
+
+from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
+from layerscope.documents.figures import Figure, read
+
+BYTES = 4  # of an element
+DIMS = r"\d+(?:\*\d+){3}"
+SIZES = re.compile(
+    rf"^(?P<name>\S+) input (?P<input>{DIMS})=(?P<input_bytes>\S+) "
+    rf"filts (?P<filts>{DIMS})=(?P<filts_bytes>\S+) out (?P<out>{DIMS})=(?P<out_bytes>\S+)"
+)
+WORK = re.compile(
+    r"^(?P<name>\S+) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+"
+    r"MxNxK=(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)(?:\s+---\s+(?P<time>\S+) (?P<rate>\S+))?"
+)
+RUNTIME = re.compile(r"RUNTIME=(?P<seconds>[\d.e-]+)")
+POWER = re.compile(r"POWER=(?P<watts>[\d.]+)W")
+SUMS = re.compile(
+    r"fwd_input_bytes=(?P<input>\S+) fwd_filt_bytes=(?P<filts>\S+) fwd_output_bytes=(?P<out>\S+)"
+)
+TOTAL = re.compile(r"^(?P<flops>[\d.]+[KMGTP]?F) (?P<rate>[\d.]+[KMGTP]?F/s)\s*$")
+MOVED = re.compile(r"^(?P<moved>\S+B) (?P<rate>\S+B/s) AI=(?P<intensity>\S+)\s*$")
+ENERGY = re.compile(r"^(?P<energy>\S+J) (?P<rate>\S+F/s)/W\s*$")
+PROFILE = re.compile(
+    r"^(?P<time>\S+s)\s+(?P<share>[\d.]+%)\s+(?P<sum>\S+s)\s+(?P<sum_share>[\d.]+%)\s+(?P<name>\S+)\s*$"
+)
+WIDEST = 1_000
+
+
+class _BodaLayer(Struct):
+    """A layer of the profile: elements, and its line."""
+
+    input: int
+    filts: int
+    out: int
+    filters: int
+    line: int
+
+    @property
+    def flops(self) -> int:
+        """Two for each multiply-add; the additions of biases are not counted."""
+        return 2 * self.out * (self.filts // self.filters)
+
+    @property
+    def moved(self) -> int:
+        """Bytes of input, filters, biases and output."""
+        return BYTES * (self.input + self.filts + self.out + self.filters)
+
+
+class _Audit:
+    """Findings and counts of one profile."""
+
+    def __init__(self, table: int) -> None:
+        self.table = table
+        self.findings: list[Finding] = []
+        self.counts: dict[str, list[int]] = {}
+        self.layers: dict[str, _BodaLayer] = {}
+        self.runtime: Fraction | None = None
+        self.watts: Fraction | None = None
+        self.elapsed = (Fraction(), Fraction())  # of the profile, at least and at most
+
+    def check(
+        self, at: tuple[int, str, str], printed: str, low: Fraction, high: Fraction, why: str
+    ) -> None:
+        """Compare a printed figure with what it must be from `low` to `high`."""
+        line, row, column = at
+        figure = read(printed)
+        count = self.counts.setdefault(column, [0, 0])
+        if figure is None:
+            return
+        count[1] += 1
+        least, most = figure.interval()
+        if least <= high and low <= most:
+            count[0] += 1
+            return
+        expected = f"{float(low):.6g}" if low == high else f"{float(low):.4g} to {float(high):.4g}"
+        self.findings.append(
+            Finding(self.table, line, row, column, "figure", printed, expected, why)
+        )
+
+
+def audit_boda(lines: Sequence[str], table: int) -> tuple[AuditedTable, list[Finding]] | None:
+    """The audit of the profile in a text; None if there is none."""
+    audit = _Audit(table)
+    first = 0
+    for number, line in enumerate(lines, 1):
+        if len(line) > WIDEST:
+            continue
+        for pattern, step in STEPS:
+            match = pattern.search(line)
+            if match is not None:
+                step(audit, match, number)
+                first = first or (number if audit.layers else 0)
+                break
+    if not audit.layers:
+        return None
+    columns = tuple(
+        AuditedColumn(name, "by Boda's rules, of RUNTIME and POWER", right, of)
+        for name, (right, of) in audit.counts.items()
+    )
+    return AuditedTable(first, f"{len(audit.layers)} convolutions", columns), audit.findings
+
+
+def _sizes(audit: _Audit, match: re.Match[str], line: int) -> None:
+    dims = {name: [*map(int, match[name].split("*"))] for name in ("input", "filts", "out")}
+    counts = {name: prod(sizes) for name, sizes in dims.items()}
+    name = match["name"]
+    for part, count in counts.items():
+        exact = Fraction(BYTES * count)
+        why = f"{match[part]} elements of {BYTES} bytes"
+        audit.check((line, name, part), match[f"{part}_bytes"], exact, exact, why)
+    if dims["filts"][0] != dims["out"][1]:
+        _differs(audit, line, name, ("out", match["out"]), f"{dims['filts'][0]} filters")
+    if dims["filts"][1] and dims["input"][1] % dims["filts"][1]:
+        _differs(audit, line, name, ("filts", match["filts"]), f"{dims['input'][1]} channels")
+    audit.layers[name] = _BodaLayer(
+        counts["input"], counts["filts"], counts["out"], max(dims["filts"][0], 1), line
+    )
+
+
+def _differs(audit: _Audit, line: int, row: str, cell: tuple[str, str], why: str) -> None:
+    audit.findings.append(
+        Finding(audit.table, line, row, cell[0], "figure", cell[1], "", f"the row has {why}")
+    )
+
+
+def _work(audit: _Audit, match: re.Match[str], line: int) -> None:
+    name = match["name"]
+    layer = audit.layers.get(name)
+    if layer is None:
+        return
+    flops, moved = Fraction(layer.flops), Fraction(layer.moved)
+    audit.check((line, name, "FWD"), match["flops"], flops, flops, "2 x multiply-adds")
+    audit.check(
+        (line, name, "bytes"), match["moved"], moved, moved, "input, filters, biases, output"
+    )
+    ratio = flops / moved
+    audit.check((line, name, "FWD_AI"), match["intensity"], ratio, ratio, "FLOPs by bytes")
+    m, n, k = (int(match[size]) for size in "mnk")
+    if 2 * m * n * k != layer.flops or n != layer.filters:
+        text = f"{m}x{n}x{k}"
+        _differs(audit, line, name, ("MxNxK", text), f"{layer.flops // 2:,} multiply-adds")
+    if match["time"]:
+        low, high = _rates(flops, read(match["time"]))
+        audit.check(
+            (line, name, "F/s"), match["rate"], low, high, f"{match['flops']} in {match['time']}"
+        )
+
+
+def _rates(amount: Fraction, time: Figure | None) -> tuple[Fraction, Fraction]:
+    """The rates that a rounded time gives."""
+    if time is None:
+        return Fraction(0), Fraction(10**30)
+    least, most = time.interval()
+    return amount / most, amount / least if least else Fraction(10**30)
+
+
+def _runtime(audit: _Audit, match: re.Match[str], line: int) -> None:
+    found = re.search(r"RUNTIME=([\d.]+(?:e-?\d+)?)", match[0])
+    if found is not None:
+        audit.runtime = Fraction(found[1])
+
+
+def _power(audit: _Audit, match: re.Match[str], line: int) -> None:
+    audit.watts = Fraction(match["watts"])
+
+
+def _sums(audit: _Audit, match: re.Match[str], line: int) -> None:
+    for part in ("input", "filts", "out"):
+        total = Fraction(BYTES * sum(getattr(layer, part) for layer in audit.layers.values()))
+        audit.check(
+            (line, "SUM-OVER-FWD-LAYERS-TOTALS", part),
+            match[part],
+            total,
+            total,
+            "sum of the layers",
+        )
+
+
+def _total(audit: _Audit, match: re.Match[str], line: int) -> None:
+    flops = Fraction(sum(layer.flops for layer in audit.layers.values()))
+    audit.check((line, "FWD TOTALS", "FLOPs"), match["flops"], flops, flops, "sum of the layers")
+    if audit.runtime:
+        rate = flops / audit.runtime
+        audit.check((line, "FWD TOTALS", "F/s"), match["rate"], rate, rate, "FLOPs by RUNTIME")
+
+
+def _moved(audit: _Audit, match: re.Match[str], line: int) -> None:
+    moved = Fraction(sum(layer.moved for layer in audit.layers.values()))
+    flops = Fraction(sum(layer.flops for layer in audit.layers.values()))
+    audit.check((line, "FWD TOTALS", "bytes"), match["moved"], moved, moved, "sum of the layers")
+    audit.check(
+        (line, "FWD TOTALS", "AI"),
+        match["intensity"],
+        flops / moved,
+        flops / moved,
+        "FLOPs by bytes",
+    )
+    if audit.runtime:
+        rate = moved / audit.runtime
+        audit.check((line, "FWD TOTALS", "B/s"), match["rate"], rate, rate, "bytes by RUNTIME")
+
+
+def _energy(audit: _Audit, match: re.Match[str], line: int) -> None:
+    if audit.watts is None or not audit.runtime:
+        return
+    joules = audit.watts * audit.runtime
+    audit.check((line, "FWD TOTALS", "J"), match["energy"], joules, joules, "POWER x RUNTIME")
+    flops = Fraction(sum(layer.flops for layer in audit.layers.values()))
+    rate = flops / audit.runtime / audit.watts
+    audit.check(
+        (line, "FWD TOTALS", "F/s/W"), match["rate"], rate, rate, "FLOPs by RUNTIME and POWER"
+    )
+
+
+def _profile(audit: _Audit, match: re.Match[str], line: int) -> None:
+    time, name = read(match["time"]), match["name"]
+    if time is None or not audit.runtime:
+        return
+    least, most = time.interval()
+    low, high = audit.elapsed
+    audit.elapsed = low + least, high + most
+    whole = audit.runtime / 100
+    audit.check(
+        (line, name, "time%"), match["share"], least / whole, most / whole, "time by RUNTIME"
+    )
+    audit.check((line, name, "cum_time"), match["sum"], *audit.elapsed, "sum of the rows so far")
+    audit.check((line, name, "cum_time%"), match["sum_share"], audit.elapsed[0] / whole,
+                audit.elapsed[1] / whole, "sum of the rows so far by RUNTIME")  # fmt: skip
+
+
+STEPS: tuple[tuple[re.Pattern[str], Callable[[_Audit, re.Match[str], int], None]], ...] = (
+    (SIZES, _sizes), (WORK, _work), (SUMS, _sums), (RUNTIME, _runtime), (POWER, _power),
+    (TOTAL, _total), (MOVED, _moved), (ENERGY, _energy), (PROFILE, _profile),
+)  # fmt: skip
+
+
+def lines_of(lines: Sequence[str]) -> Iterator[int]:
+    """Numbers of the lines that belong to a profile."""
+    for number, line in enumerate(lines, 1):
+        if len(line) <= WIDEST and any(pattern.search(line) for pattern, _ in STEPS):
+            yield number

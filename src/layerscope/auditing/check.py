@@ -1,0 +1,399 @@
+"""The audit of one table: its conventions, its equations, and the findings among its cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+
+from layerscope.auditing.attach import attach
+from layerscope.auditing.conventions import ColumnConvention, choose
+from layerscope.auditing.corrections import Renamed, correct_kinds
+from layerscope.auditing.equations import Equation, Suspect, suspects
+from layerscope.auditing.field_equations import field_equations
+from layerscope.auditing.figure_equations import figure_equations, share_equations, text_of
+from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
+from layerscope.auditing.kernels import infer
+from layerscope.auditing.kinds import plain
+from layerscope.auditing.shape_equations import shape_equations
+from layerscope.auditing.sheet import EMPTY, Claim, Sheet
+from layerscope.auditing.structure import AXIS_PARTS, CellPart, RowLayer, layers_of, without
+from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
+from layerscope.documents.figures import RULES
+from layerscope.documents.headings import Meaning
+
+Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
+COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")
+SUMMED = (*COUNTED, "read", "written", "traffic", "time")  # a total is a sum
+TRUSTED = 2  # a convention is stated if it explains at least one figure in so many
+FOOTNOTE = re.compile(
+    r"\d\s*\$?\s*\^?\s*\{?\\?[*†‡]\}?\s*\$?\s*$"
+)  # the document states an exception
+USUALLY_FILLED = 60  # per cent of the rows of a kind, for a blank to be missing
+
+
+class _Checked(Struct):
+    """A sheet on the way: its layers, columns and conventions."""
+
+    sheet: Sheet
+    number: int
+    layers: dict[int, RowLayer]
+    columns: dict[Key, list[Claim]]
+    conventions: dict[Key, ColumnConvention]
+    renamed: list[Renamed]
+
+
+def audit_sheet(sheet: Sheet, number: int) -> tuple[AuditedTable, list[Finding]]:
+    """The conventions and findings of a table; `number` counts the tables of the document."""
+    rows = layers_of(sheet)
+    renamed = list(correct_kinds(rows))
+    layers = {layer.row.at: layer for layer in rows}
+    columns = _columns(sheet)
+    batch = _batch(columns, layers)
+    infer(rows, batch, branched=attach(rows))
+    conventions = {
+        key: found
+        for key, claims in columns.items()
+        if (found := choose(_counts(claims), layers, batch)) is not None and _trusted(found)
+    }
+    checked = _Checked(sheet, number, layers, columns, conventions, renamed)
+    equations = list(_equations(checked, rows))
+    broken = list(suspects(equations))
+    findings = [
+        *_layout(checked), *_headings(checked), *_names(checked), *_figures(checked, broken),
+        *_formats(checked), *_missing(checked),
+    ]  # fmt: skip
+    totals, notes = _totals(checked)
+    listed = sorted([*findings, *totals], key=lambda f: (f.line, f.column))
+    network = f"{len(rows)} {'layer' if len(rows) == 1 else 'layers'}" if rows else ""
+    audited = _audited(checked, equations)
+    return AuditedTable(sheet.table.line, network, audited, tuple(notes)), listed
+
+
+def _trusted(convention: ColumnConvention) -> bool:
+    return convention.explained > 0 and convention.explained * TRUSTED >= convention.of
+
+
+def _columns(sheet: Sheet) -> dict[Key, list[Claim]]:
+    found: dict[Key, list[Claim]] = {}
+    for row in sheet.rows:
+        for claim in row.claims:
+            key = (claim.meaning, "" if claim.labelled else claim.heading.text)
+            found.setdefault(key, []).append(claim)
+    return found
+
+
+def _counts(claims: Sequence[Claim]) -> list[Claim]:
+    return [c for c in claims if c.figure is None or c.figure.unit != "%"]
+
+
+def _batch(columns: dict[Key, list[Claim]], layers: dict[int, RowLayer]) -> int:
+    """The batch that the activations of a table count."""
+    for (meaning, _), claims in columns.items():
+        if meaning in ("activations", "memory"):
+            found = choose(claims, layers)
+            if found is not None and _trusted(found):
+                return found.batch
+    return 1
+
+
+def _equations(checked: _Checked, rows: Sequence[RowLayer]) -> Iterator[Equation]:
+    yield from shape_equations(rows)
+    fields = field_equations(checked.columns, rows)
+    if sum(e.holds for e in fields) * 10 >= len(fields) * 5:
+        yield from fields
+    for key, claims in checked.columns.items():
+        convention = checked.conventions.get(key)
+        if convention is not None:
+            yield from figure_equations(_counts(claims), checked.layers, convention)
+        shares = [
+            c
+            for c in claims
+            if c.figure is not None and (c.figure.unit == "%" or key[0] == "share")
+        ]
+        if shares:
+            yield from _shares(checked, key, shares)
+
+
+def _shares(checked: _Checked, key: Key, claims: list[Claim]) -> Iterator[Equation]:
+    """Equations of percentages, of the column that explains most of them."""
+    best: list[Equation] = []
+    for other, convention in checked.conventions.items():
+        if other[0] not in COUNTED or (key[0] != "share" and other[0] != key[0]):
+            continue
+        figures = _counts(checked.columns[other])
+        total = _total_of(checked, figures, convention)
+        found = list(share_equations(claims, figures, total, convention))
+        if sum(e.holds for e in found) > sum(e.holds for e in best):
+            best = found
+    if sum(e.holds for e in best) * TRUSTED >= len(best):
+        yield from best
+
+
+def _total_of(
+    checked: _Checked, figures: Sequence[Claim], convention: ColumnConvention
+) -> Fraction:
+    """The printed total of a column, else the sum of its figures."""
+    printed = [c.figure for c in figures if checked.sheet.rows[c.row].kind == "total" and c.figure]
+    if printed:
+        return printed[0].value(convention.base)
+    rows = [c.figure for c in figures if c.row in checked.layers and c.figure]
+    return sum((figure.value(convention.base) for figure in rows), Fraction())
+
+
+def _label(checked: _Checked, row: int) -> str:
+    return checked.sheet.rows[row].label
+
+
+def _heading(checked: _Checked, column: int) -> str:
+    cells = checked.sheet.table.heading.cells
+    return cells[column].text if column < len(cells) else ""
+
+
+def _layout(checked: _Checked) -> Iterator[Finding]:
+    for row in checked.sheet.layout:
+        few = "too few" if row.cells < row.expected else "too many"
+        yield Finding(
+            checked.number, row.line, row.label, "", "layout", f"{row.cells} cells",
+            f"{row.expected} cells", f"{few} cells: the heading has {row.expected}",
+        )  # fmt: skip
+
+
+def _headings(checked: _Checked) -> Iterator[Finding]:
+    for (_, text), convention in checked.conventions.items():
+        heading = convention.heading
+        if (
+            text
+            and heading.unit == "byte"
+            and convention.factor == 1
+            and convention.meaning in ("memory", "activations")
+        ):
+            cells = checked.sheet.table.heading.cells
+            yield Finding(
+                checked.number, checked.sheet.table.line, cells[0].text, text, "heading", text,
+                "elements",
+                f"{convention.explained} of {convention.of} cells count elements, not bytes",
+            )  # fmt: skip
+
+
+def _names(checked: _Checked) -> Iterator[Finding]:
+    for renamed in checked.renamed:
+        row = checked.sheet.rows[renamed.row]
+        column = next(n for n, cell in enumerate(row.cells) if cell.text == row.named)
+        says, is_ = renamed.says.replace("_", " "), renamed.is_.replace("_", " ")
+        yield Finding(
+            checked.number, row.line, row.label, _heading(checked, column), "name", row.named,
+            is_, f"called a {says}, and its figures are those of a {is_}",
+        )  # fmt: skip
+
+
+def _figures(checked: _Checked, broken: Sequence[Suspect]) -> Iterator[Finding]:
+    for suspect in broken:
+        row, column, _ = suspect.parts[0]
+        cell = checked.sheet.rows[row].cells[column]
+        claim = _claim_at(checked, suspect.parts[0])
+        equation = suspect.equation
+        own = equation.target == suspect.parts[0]
+        kind, reason = _kind(checked, claim, equation) if own else ("figure", equation.reason)
+        also = tuple(
+            f"{_heading(checked, c)} in line {checked.sheet.rows[r].line}"
+            for r, c, _ in suspect.parts[1:]
+        )
+        expected = _expected(checked, suspect, claim) or (equation.expected if own else "")
+        printed = claim.cell.text if claim else cell.text
+        if FOOTNOTE.search(printed):
+            continue
+        yield Finding(
+            checked.number, cell.line, _label(checked, row), _heading(checked, column), kind,
+            printed, "" if expected == printed else expected, reason, also,
+        )  # fmt: skip
+
+
+def _claim_at(checked: _Checked, cell_part: CellPart) -> Claim | None:
+    """The figure of a cell, of one label if it has several."""
+    row, column, part = cell_part
+    found = [c for c in checked.sheet.rows[row].claims if c.column == column]
+    return next((c for c in found if part in (c.part, *AXIS_PARTS.values())), None)
+
+
+def _expected(checked: _Checked, suspect: Suspect, claim: Claim | None) -> str:
+    """What a cell that says sizes would be by the other cells of its row and the row above."""
+    cell_part = suspect.parts[0]
+    layer = checked.layers.get(cell_part[0])
+    names = [n for n, fact in layer.printed.items() if cell_part in fact.cells] if layer else []
+    if layer is None or not names:
+        return ""
+    found = without(layer, cell_part)
+    if claim is not None and claim.figure is not None and claim.figure.formula is not None:
+        key = (claim.meaning, "" if claim.labelled else claim.heading.text)
+        convention = checked.conventions.get(key)
+        number = convention.count(found) if convention else None
+        sizes = found.get("hout", "wout", "cout")
+        if number is None or sizes is None or claim.meaning not in ("memory", "activations"):
+            return ""
+        return f"{'*'.join(map(str, sizes))}={text_of(number)}"
+    sizes = found.get(*names)
+    return (
+        ""
+        if sizes is None
+        else "x".join(map(str, dict.fromkeys(sizes) if len(names) == 2 else sizes))
+    )
+
+
+def _kind(checked: _Checked, claim: Claim | None, equation: Equation) -> tuple[FindingKind, str]:
+    """Whether a wrong figure is only in another unit."""
+    if claim is None or claim.figure is None or equation.number is None:
+        return "figure", equation.reason
+    figure, number = claim.figure, equation.number
+    formula_right = figure.formula is None or figure.formula == number * claim.heading.scale
+    for base in (1024, 1000):
+        if (
+            formula_right
+            and figure.power
+            and any(figure.stands_for(number, base, how) for how in RULES[:2])
+        ):
+            return "unit", f"K counts {base:,} here and not in the other cells; {equation.reason}"
+    return "figure", equation.reason
+
+
+def _formats(checked: _Checked) -> Iterator[Finding]:
+    for claims in checked.columns.values():
+        given = [c for c in claims if c.figure is not None]
+        commas = [c for c in given if c.figure is not None and c.figure.decimal_comma]
+        points = sum(1 for c in given if "." in c.cell.text)
+        if commas and points >= 1:
+            for claim in commas:
+                yield _format(
+                    checked,
+                    claim,
+                    claim.cell.text.replace(",", "."),
+                    "a decimal comma among points",
+                )
+        for claim in given:
+            if "==" in claim.cell.text:
+                yield _format(
+                    checked, claim, claim.cell.text.replace("==", "="), "two equals signs"
+                )
+
+
+def _where(checked: _Checked, claim: Claim) -> tuple[int, int, str, str]:
+    """Table, line, row and column of a figure, as a finding names them."""
+    label, heading = _label(checked, claim.row), _heading(checked, claim.column)
+    return checked.number, claim.cell.line, label, heading
+
+
+def _format(checked: _Checked, claim: Claim, expected: str, reason: str) -> Finding:
+    return Finding(
+        *_where(checked, claim),
+        "format", claim.cell.text, expected, reason,
+    )  # fmt: skip
+
+
+def _missing(checked: _Checked) -> Iterator[Finding]:
+    """Cells that are empty where those of their kind are filled."""
+    for (meaning, heading), claims in checked.columns.items():
+        if not heading or (meaning, heading) not in checked.conventions:
+            continue
+        for kind in dict.fromkeys(layer.kind for layer in checked.layers.values()):
+            rows = [row for row, layer in checked.layers.items() if layer.kind == kind]
+            by_row = {c.row: c for c in claims}
+            filled = [row for row in rows if row in by_row and by_row[row].figure is not None]
+            blank = [row for row in rows if row in by_row and plain(by_row[row].cell.text) in EMPTY]
+            if len(filled) * 100 < USUALLY_FILLED * len(rows) or len(filled) < 2:
+                continue
+            for row in blank:
+                yield _blank(checked, by_row[row])
+
+
+def _blank(checked: _Checked, claim: Claim) -> Finding:
+    key = (claim.meaning, claim.heading.text)
+    convention, layer = checked.conventions.get(key), checked.layers[claim.row]
+    number: Fraction | None = convention.count(layer) if convention else None
+    expected = text_of(number * claim.heading.scale) if number is not None else ""
+    return Finding(
+        *_where(checked, claim),
+        "missing", "", expected,
+        f"other rows of kind {layer.kind.replace('_', ' ')} have a figure here",
+    )  # fmt: skip
+
+
+def _totals(checked: _Checked) -> tuple[list[Finding], list[str]]:
+    """Findings and notes about the rows of totals."""
+    findings, notes = [], []
+    for key, claims in checked.columns.items():
+        for claim in claims:
+            if checked.sheet.rows[claim.row].kind != "total" or claim.figure is None:
+                continue
+            name = claim.heading.text
+            if checked.sheet.table.left_out:
+                notes.append(f"rows are left out: the total of {name} cannot be checked")
+                continue
+            found = _total(checked, key, claim)
+            if found.verdict == "wrong":
+                number = found.expected
+                expected = "" if number is None else text_of(number * claim.heading.scale)
+                reason = "the column does not add up to it"
+                where = _where(checked, claim)
+                findings.append(Finding(*where, "total", claim.cell.text, expected, reason))
+            elif found.verdict == "follows":
+                notes.append(f"the total of {name} follows from cells that are listed")
+            elif found.verdict == "right for the network":
+                notes.append(
+                    f"the total of {name} is right for the network, and the cells above do not "
+                    "add up to it"
+                )
+    return findings, notes
+
+
+def _total(checked: _Checked, key: Key, claim: Claim) -> TotalCheck:
+    convention, column = checked.conventions.get(key), _counts(checked.columns[key])
+    if convention is not None:
+        return check_total(claim, column, checked.layers, convention)
+    if key[0] in SUMMED:
+        return check_plain_total(claim, column, checked.layers)
+    return TotalCheck(claim, "open", None)
+
+
+# what is said of columns whose figures follow from other cells of the table
+FOLLOWS = {
+    "share": "share of a column in percent", "field": "from the kernel and the row above",
+    "jump": "from the stride and the row above", "offset": "from the window and the row above",
+}  # fmt: skip
+
+
+def _audited(checked: _Checked, equations: Sequence[Equation]) -> tuple[AuditedColumn, ...]:
+    found = []
+    of_cell = {equation.target: equation.holds for equation in equations}
+    for key, claims in checked.columns.items():
+        filled = [c for c in claims if c.figure is not None]
+        if not filled:
+            continue
+        convention = checked.conventions.get(key)
+        checked_cells = [of_cell[c.cell_part] for c in filled if c.cell_part in of_cell]
+        if convention is not None:
+            text = convention.text()
+            explained, of = _explained(convention, claims, checked.layers)
+        elif checked_cells:
+            text = FOLLOWS.get(key[0], "share of its column in percent")
+            explained, of = sum(checked_cells), len(checked_cells)
+        else:
+            text, explained, of = "no convention found", 0, len(filled)
+        heading = claims[0].heading.text if key[1] else key[0]
+        found.append(AuditedColumn(heading, text, explained, of))
+    return tuple(found)
+
+
+def _explained(
+    convention: ColumnConvention, claims: Sequence[Claim], layers: dict[int, RowLayer]
+) -> tuple[int, int]:
+    """How many figures of layers a convention explains, and of how many it says something."""
+    explained = of = 0
+    for claim in claims:
+        layer, figure = layers.get(claim.row), claim.figure
+        number = convention.count(layer) if layer is not None else None
+        if figure is not None and number is not None:
+            of += 1
+            explained += convention.explains(figure, number)
+    return explained, of

@@ -1,0 +1,155 @@
+"""The convention of a column: the rules, unit and rounding that explain most of its cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+from msgspec import Struct
+
+from layerscope.auditing.kinds import Kind
+from layerscope.auditing.rules import Rule, factors, rules
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import RowLayer
+from layerscope.documents.figures import RULES, Figure
+from layerscope.documents.figures import Rule as Rounding
+from layerscope.documents.headings import Heading, Meaning
+
+MANY_PARTS = 10**9  # of a step: what is cut off is less than one
+MANY = 5  # rows from which on one rule for a kind that is not named is believed
+SAMPLE = 120  # rows by which a convention is chosen
+
+
+class ColumnConvention(Struct, frozen=True):
+    """How the figures of a column are counted and written."""
+
+    heading: Heading
+    meaning: Meaning
+    by_kind: dict[Kind, Rule]
+    factor: int = 1
+    batch: int = 1
+    base: int = 1000
+    rounding: Rounding = "round"
+    explained: int = 0
+    of: int = 0
+
+    def count(self, layer: RowLayer) -> Fraction | None:
+        """The figure of a layer by this convention, in the unit of the heading."""
+        rule = self.by_kind.get(layer.kind)
+        found = rule.count(layer) if rule else None
+        if found is None:
+            return None
+        return Fraction(found) * self.factor * self.batch / self.heading.scale
+
+    def explains(self, figure: Figure, number: Fraction) -> bool:
+        """Whether a figure is how this convention prints a number."""
+        return figure.stands_for(number, self.base, self.rounding)
+
+    def text(self) -> str:
+        """The convention in words."""
+        kinds: dict[str, list[str]] = {}
+        for kind, rule in self.by_kind.items():
+            kinds.setdefault(rule.says, []).append(kind.replace("_", " "))
+        parts = [f"{says} ({', '.join(names)})" for says, names in kinds.items() if says != "none"]
+        times = f" x {self.factor}" if self.factor != 1 else ""
+        batch = f" x batch {self.batch}" if self.batch != 1 else ""
+        unit = f", K by {self.base}" if self.base != 1000 else ""
+        cut = {"round": "", "cut": ", cut", "round figures": ", to significant figures"}.get(
+            self.rounding, ", cut to significant figures"
+        )
+        return "; ".join(parts or ["no figure"]) + times + batch + unit + cut
+
+
+def choose(
+    claims: Sequence[Claim], layers: dict[int, RowLayer], batch: int | None = None
+) -> ColumnConvention | None:
+    """The convention that explains most figures of a column; `batch` if it is given already."""
+    given = [(layers[c.row], c.figure) for c in claims if c.row in layers and c.figure is not None][
+        :SAMPLE
+    ]
+    if not given:
+        return None
+    heading, meaning = claims[0].heading, claims[0].meaning
+    batches = (batch, 1) if batch else _batches(layers.values(), given)
+    counted = _counted(meaning, given)
+    best: ColumnConvention | None = None
+    for base, rounding in product((1000, 1024), RULES):
+        bounds = [_bounds(figure, base, rounding) for _, figure in given]
+        for factor, images in product(factors(meaning, heading.unit), batches):
+            if meaning in ("params", "weights") and images != 1:
+                continue
+            scale = Fraction(factor * images, heading.scale)
+            empty = ColumnConvention(heading, meaning, {}, factor, images, base, rounding)
+            found = _with_rules(
+                empty, counted, [(low / scale, high / scale) for low, high in bounds]
+            )
+            if best is None or found.explained > best.explained:
+                best = found
+    return best
+
+
+# kind -> its rows in the sample, and the counts of these rows by each rule
+Counted = dict[Kind, tuple[list[int], list[tuple[Rule, list[int | Fraction | None]]]]]
+
+
+def _counted(meaning: Meaning, given: Sequence[tuple[RowLayer, Figure]]) -> Counted:
+    found: Counted = {}
+    for kind in dict.fromkeys(layer.kind for layer, _ in given):
+        rows = [n for n, (layer, _) in enumerate(given) if layer.kind == kind]
+        ways = rules(meaning, kind)
+        found[kind] = (rows, [(rule, [rule.count(given[n][0]) for n in rows]) for rule in ways])
+    return found
+
+
+def _bounds(figure: Figure, base: int, rounding: Rounding) -> tuple[Fraction, Fraction]:
+    """What a figure may stand for, both ends included."""
+    low, high = figure.interval(base, rounding)
+    step = high - low
+    if figure.about:
+        return low - step, high + step
+    return low, high if rounding.startswith("round") else high - step / MANY_PARTS
+
+
+def _batches(
+    layers: Iterable[RowLayer], given: Sequence[tuple[RowLayer, Figure]]
+) -> tuple[int, ...]:
+    """Batch sizes that a column may count: of its shapes, or a factor of all its figures."""
+    found = Counter(layer.sizes["batch"].value for layer in layers if "batch" in layer.sizes)
+    shared = Counter(
+        round(figure.value() / prod(size))
+        for layer, figure in given
+        if (size := layer.get("cout", "hout", "wout")) and all(size)
+    )
+    if found:
+        return (found.most_common(1)[0][0], 1)
+    likely = [size for size, _ in shared.most_common(1) if 1 < size <= 4096]
+    return (1, *likely)
+
+
+def _with_rules(
+    convention: ColumnConvention, counted: Counted, bounds: Sequence[tuple[Fraction, Fraction]]
+) -> ColumnConvention:
+    """The convention with the best rule for each kind of layer."""
+    by_kind: dict[Kind, Rule] = {}
+    explained = of = 0
+    for kind, (rows, ways) in counted.items():
+        best, score = None, -1
+        for rule, counts in ways:
+            right = sum(
+                count is not None and bounds[n][0] <= count <= bounds[n][1]
+                for n, count in zip(rows, counts, strict=True)
+            )
+            if right > score:
+                best, score = (rule, counts), right
+        if best is None or (kind == "unknown" and score * 10 < max(len(rows), MANY) * 9):
+            continue  # rows of several kinds, whose shapes are no parameters
+        by_kind[kind] = best[0]
+        explained += score
+        of += sum(count is not None for count in best[1])
+    return ColumnConvention(
+        convention.heading, convention.meaning, by_kind, convention.factor, convention.batch,
+        convention.base, convention.rounding, explained, of,
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+"""The audit of a document: every table in it, in the order of the document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.auditing.boda import audit_boda, lines_of
+from layerscope.auditing.check import audit_sheet
+from layerscope.auditing.findings import Audit, AuditedTable, Finding
+from layerscope.auditing.sheet import Sheet, SheetRow, sheet_of
+from layerscope.documents import reader
+from layerscope.documents.types import Cell, Table
+from layerscope.errors import NoTable, UsageError
+
+# notations whose text is no table with a heading; each has `read(lines)`
+READERS = ("matconvnet", "darknet_log")
+SheetAudit = Callable[[Sheet, int], tuple[AuditedTable, list[Finding]]]
+
+
+def tables_of(text: str) -> tuple[Table, ...]:
+    """All tables of a document; lines that a notation reads are not read again as a table."""
+    lines = reader.BREAK.split(text)  # as the reader counts lines, and editors do
+    found: list[Table] = []
+    for name in READERS:
+        read: Callable[[Sequence[str]], tuple[Table, ...]] = import_module(
+            f"layerscope.notations.{name}"
+        ).read
+        for table in read(lines):
+            found.append(table)
+            for number in _lines(table):
+                lines[number - 1] = ""
+    found += reader.read("\n".join(lines))
+    return tuple(sorted(found, key=lambda table: table.line))
+
+
+def _lines(table: Table) -> Iterator[int]:
+    yield from {cell.line for row in (table.heading, *table.rows) for cell in row.cells}
+
+
+def sheets_of(text: str) -> tuple[Sheet, ...]:
+    """The tables of layers in a document."""
+    return tuple(s for s in map(sheet_of, tables_of(text)) if s is not None)
+
+
+def audit_text(
+    text: str, name: str, table: int | None = None, check: SheetAudit = audit_sheet
+) -> Audit:
+    """The findings in a text; of one table if its number is given. `check` audits one sheet."""
+    lines = reader.BREAK.split(text)
+    profile = audit_boda(lines, 1)
+    left = list(lines)
+    if profile is not None:
+        for number in lines_of(lines):
+            left[number - 1] = ""
+    sheets = sheets_of("\n".join(left))
+    count = len(sheets) + (profile is not None)
+    if not count:
+        raise NoTable(f"{name}: no table of layers: no table has two headings that are fact")
+    if table is not None and not 1 <= table <= count:
+        raise UsageError(f"{name}: table {table}, and the document has {count}")
+    tables: list[AuditedTable] = []
+    findings: list[Finding] = []
+    if profile is not None and table in (None, 1):
+        tables.append(replace(profile[0], number=1, title="Boda's profile", document=name))
+        findings += [replace(finding, document=name) for finding in profile[1]]
+    for number, sheet in enumerate(sheets, 1 + (profile is not None)):
+        if table is None or number == table:
+            audited, found = check(sheet, number)
+            tables.append(replace(audited, number=number, title=sheet.table.title, document=name))
+            spots = Spots(sheet, lines if found else ())
+            findings += [
+                replace(finding, position=spots.position(finding), document=name)
+                for finding in found
+            ]
+    return Audit(name, tuple(tables), tuple(findings))
+
+
+class Spot(Struct, frozen=True):
+    """The cell that a finding is about, and the number of its row; -1 for a heading."""
+
+    cell: Cell
+    row: int
+
+
+class Spots:
+    """Finds the cells of findings in a sheet."""
+
+    def __init__(self, sheet: Sheet, lines: Sequence[str]) -> None:
+        self.sheet = sheet
+        self.lines = lines
+        self.rows: dict[int, list[SheetRow]] = {}  # by line
+        for row in sheet.rows:
+            for line in {cell.line for cell in row.cells}:
+                self.rows.setdefault(line, []).append(row)
+
+    def find(self, finding: Finding) -> Spot | None:
+        """The cell of a finding; the first of its row if it is about the row."""
+        heading = self.sheet.table.heading.cells
+        if finding.kind == "heading":
+            return next((Spot(cell, -1) for cell in heading if cell.text == finding.column), None)
+        columns = [n for n, cell in enumerate(heading) if cell.text == finding.column]
+        if not finding.column:
+            columns = [0]
+        found = [
+            Spot(row.cells[n], row.at)
+            for row in self.rows.get(finding.line, ())
+            for n in columns
+            if n < len(row.cells) and row.cells[n].line == finding.line and row.label == finding.row
+        ]
+        exact = [spot for spot in found if spot.cell.text == finding.printed]
+        within = [spot for spot in found if finding.printed in spot.cell.text]
+        return next(iter([*exact, *within, *found]), None)
+
+    def position(self, finding: Finding) -> int:
+        """Where the printed text of a finding begins in its line; 0 if its cell is not found."""
+        spot = self.find(finding)
+        if finding.position or spot is None:
+            return finding.position
+        cell = spot.cell
+        line = self.lines[cell.line - 1] if cell.line <= len(self.lines) else ""
+        at = line.find(finding.printed, cell.column - 1) if finding.printed else -1
+        return at + 1 if 0 <= at < cell.column - 1 + len(cell.text) else cell.column

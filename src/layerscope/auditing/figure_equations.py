@@ -1,0 +1,73 @@
+"""Equations between a figure and the sizes of its layer, and between a share and its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+
+from layerscope.auditing.conventions import ColumnConvention
+from layerscope.auditing.equations import Equation
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import RowLayer
+from layerscope.documents.figures import RULES
+from layerscope.documents.figures import Rule as Rounding
+
+
+def figure_equations(
+    claims: Iterable[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
+) -> Iterator[Equation]:
+    """One equation for each figure of a column."""
+    for claim in claims:
+        layer, figure = layers.get(claim.row), claim.figure
+        if layer is None or figure is None or figure.unit == "%":
+            continue
+        number = convention.count(layer)
+        rule = convention.by_kind.get(layer.kind)
+        if number is None or rule is None:
+            continue
+        cells = layer.cells(*rule.uses) | {claim.cell_part}
+        holds = convention.explains(figure, number)
+        exact = number * convention.heading.scale
+        if figure.formula is not None and rule.uses:
+            holds = holds and figure.formula in (exact, exact / convention.factor)
+        if holds and len({cell[:2] for cell in cells}) == 1:
+            continue  # the sizes come from this very cell
+        reason = f"{rule.says}: {_sizes(layer, rule.uses)}" if rule.uses else "it has none"
+        yield Equation(cells, holds, claim.cell_part, text_of(exact), reason, number)
+
+
+def share_equations(
+    shares: Sequence[Claim], figures: Sequence[Claim], total: Fraction, convention: ColumnConvention
+) -> Iterator[Equation]:
+    """One equation for each percentage that stands beside a figure of its row."""
+    by_row = {claim.row: claim for claim in figures if claim.figure is not None}
+    for share in shares:
+        claim = by_row.get(share.row)
+        if claim is None or claim.figure is None or share.figure is None or not total:
+            continue
+        low, high = claim.figure.interval(convention.base, convention.rounding)
+        exact = claim.figure.value(convention.base)
+        if not claim.figure.power and not claim.figure.decimals:
+            low = high = exact
+        least, most = 100 * low / total, 100 * high / total
+        holds = any(_meets(share, least, most, how) for how in RULES[:2])
+        percent = 100 * exact / total
+        reason = f"{text_of(exact)} of {text_of(total)}"
+        cells = frozenset({share.cell_part, claim.cell_part})
+        yield Equation(cells, holds, share.cell_part, f"{float(percent):.2f}%", reason, percent)
+
+
+def _meets(share: Claim, least: Fraction, most: Fraction, how: Rounding) -> bool:
+    if share.figure is None:
+        return False
+    low, high = share.figure.interval(1000, how)
+    return low <= most and least <= high
+
+
+def text_of(number: Fraction) -> str:
+    """An expected figure in full."""
+    return f"{int(number):,}" if number.denominator == 1 else f"{float(number):.6g}"
+
+
+def _sizes(layer: RowLayer, uses: Sequence[str]) -> str:
+    return " x ".join(str(layer.sizes[name].value) for name in uses if name in layer.sizes)

@@ -1,0 +1,196 @@
+"""Kernels that a table does not print, from the parameters and operations of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import log
+
+from layerscope.auditing.kinds import POOLS
+from layerscope.auditing.shape_equations import any_window
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import Cells, RowLayer, SizeFact, refill
+from layerscope.documents.figures import RULES
+
+LARGEST = 15  # kernel that is looked for
+USUAL = (1, 3, 5, 7, 11)
+SHAPES = 24  # of earlier rows that are tried
+FIRST_CHANNELS = (3, 1, 4, 2)  # of an input that the table does not have
+WITH_KERNEL = ("conv", "deconv", "depthwise")
+
+
+def infer(layers: Iterable[RowLayer], batch: int = 1, *, branched: bool = False) -> None:
+    """Add kernels, and the channels of the first input, where one size explains the row's figures.
+
+    In a network with branches a row may take an earlier row's output instead of the last one.
+    """
+    seen: dict[tuple[int, ...], RowLayer] = {}
+    for layer in layers:
+        if "kh" not in layer.sizes and layer.kind in WITH_KERNEL and "cout" in layer.sizes:
+            if branched and "cin" not in layer.printed:
+                _branch(layer, batch, list(seen.values())[::-1][:SHAPES])
+            elif not _convolution(layer, batch, range(1, LARGEST + 1)):
+                _nearest(layer, batch)
+        elif "groups" not in layer.sizes and layer.kind == "conv":
+            _groups(layer)
+        elif "kh" not in layer.sizes and layer.kind in POOLS:
+            _pool(layer, batch)
+        shape = layer.get("cout", "hout", "wout")
+        if shape is not None:
+            seen.pop(shape, None)
+            seen[shape] = layer
+
+
+def _nearest(layer: RowLayer, batch: int) -> None:
+    """Where no kernel explains all figures of a row: the one that explains most, or is nearest."""
+    claims = [
+        c
+        for c in layer.row.claims
+        if c.figure and c.meaning in ("params", "weights", "macs", "flops")
+    ]
+    got = layer.get("cin", "cout")
+    if not claims or got is None or not got[0] * got[1]:
+        return
+    best = max(
+        range(1, LARGEST + 1),
+        key=lambda k: (
+            sum(_explained(layer, c, (got[0], k, 1), batch) for c in claims),
+            any_output(layer, k),
+            -_distance(claims[0], k * k * got[0] * got[1]),
+        ),
+    )
+    _set_kernel(layer, SizeFact(best))
+
+
+def _is_line(layer: RowLayer) -> bool:
+    """Whether a row has one spatial axis, so that its kernel is k x 1."""
+    return layer.get("win", "wout") == (1, 1) and (layer.get("hin") or (1,)) != (1,)
+
+
+def _set_kernel(layer: RowLayer, fact: SizeFact) -> None:
+    layer.sizes["kh"] = fact
+    layer.sizes["kw"] = SizeFact(1, fact.cells) if _is_line(layer) else fact
+
+
+def _distance(claim: Claim, weights: int) -> float:
+    """How far the parameters of a row are from some weights, as a factor."""
+    figure = claim.figure
+    if figure is None or claim.meaning not in ("params", "weights") or not figure.value():
+        return 0.0
+    return abs(log(float(figure.value() * claim.heading.scale) / weights))
+
+
+def any_output(layer: RowLayer, kernel: int) -> bool:
+    """Whether a kernel can give the output size of a row."""
+    before = layer.sizes
+    layer.sizes = {**before, "kh": SizeFact(kernel), "kw": SizeFact(kernel)}
+    fits = any_window(layer)
+    layer.sizes = before
+    return fits
+
+
+def _branch(layer: RowLayer, batch: int, earlier: Sequence[RowLayer]) -> None:
+    """Take the last row whose output gives a usual kernel; without one the input is left open."""
+    for candidate in earlier:
+        layer.before = candidate
+        refill(layer)
+        if _convolution(layer, batch, USUAL) and any_window(layer):
+            return
+    layer.before = None
+    refill(layer)
+
+
+def _convolution(layer: RowLayer, batch: int, kernels: Iterable[int]) -> bool:
+    claims = [
+        c
+        for c in layer.row.claims
+        if c.figure and c.meaning in ("params", "weights", "macs", "flops")
+    ]
+    if not claims:
+        return False
+    fact = layer.sizes.get("cin")
+    for channels in (fact.value,) if fact else FIRST_CHANNELS:
+        for kernel, groups in _candidates(layer, channels, kernels):
+            if all(_explained(layer, claim, (channels, kernel, groups), batch) for claim in claims):
+                at: Cells = frozenset({claims[0].cell_part})
+                _set_kernel(layer, SizeFact(kernel, at))
+                layer.sizes.setdefault("cin", SizeFact(channels, at))
+                if groups > 1:
+                    layer.sizes["groups"] = SizeFact(groups, at)
+                return True
+    return False
+
+
+def _groups(layer: RowLayer) -> None:
+    """Groups that are not printed, where they and nothing else explain the parameters."""
+    got = layer.get("kh", "kw", "cin", "cout")
+    claim = next(
+        (c for c in layer.row.claims if c.figure and c.meaning in ("params", "weights")), None
+    )
+    if got is None or claim is None or claim.figure is None or claim.figure.unit == "%":
+        return
+    weights, out = got[0] * got[1] * got[2] * got[3], got[3]
+    for groups in dict.fromkeys((1, got[2], 2, 4, 8, 16, 32, 64)):
+        if not groups or got[2] % groups or out % groups:
+            continue
+        counts = (weights // groups, weights // groups + out)
+        if any(
+            claim.figure.stands_for(n, base, how)
+            for n in counts
+            for base in (1000, 1024)
+            for how in RULES[:2]
+        ):
+            if groups > 1:
+                layer.sizes["groups"] = SizeFact(groups, frozenset({claim.cell_part}))
+            return
+
+
+def _candidates(
+    layer: RowLayer, channels: int, kernels: Iterable[int]
+) -> Iterator[tuple[int, int]]:
+    """Kernels and groups, plain ones first."""
+    out = layer.sizes["cout"].value
+    for groups in dict.fromkeys((1, channels, 2, 4, 8, 16, 32)):
+        if groups and channels % groups == 0 and out % groups == 0:
+            for kernel in kernels:
+                yield kernel, groups
+
+
+def _explained(layer: RowLayer, claim: Claim, sizes: tuple[int, int, int], batch: int) -> bool:
+    """Whether a figure can be that of a convolution of this kernel, with biases or without."""
+    channels, kernel, groups = sizes
+    out = layer.sizes["cout"].value
+    wide = 1 if _is_line(layer) else kernel
+    weights = kernel * wide * channels // groups * out
+    times: tuple[int, ...] = (1,)
+    if claim.meaning in ("macs", "flops"):
+        area = layer.get("hout", "wout")
+        if area is None:
+            return True
+        plain = area[0] * area[1]
+        twice = (2 * plain, plain) if claim.meaning == "flops" else (plain,)
+        times = tuple(n * images for n in twice for images in dict.fromkeys((1, batch)))
+    figure = claim.figure
+    return figure is not None and any(
+        figure.stands_for(count * n // claim.heading.scale, base, rounding)
+        for n in times
+        for count in (weights, weights + out)
+        for base in (1000, 1024)
+        for rounding in RULES[:2]
+    )
+
+
+def _pool(layer: RowLayer, batch: int) -> None:
+    """The kernel of a pool that halves its input, or from its comparisons."""
+    counted = [
+        c for c in layer.row.claims if c.figure and c.meaning in ("comparisons", "additions")
+    ]
+    out, size = layer.get("cout", "hout", "wout"), layer.get("hin")
+    if out is None or size is None or not all(out):
+        return
+    for claim in counted:
+        for kernel in range(1, LARGEST + 1):
+            figure = claim.figure
+            if figure and figure.stands_for(batch * kernel * kernel * out[0] * out[1] * out[2]):
+                at: Cells = frozenset({claim.cell_part})
+                layer.sizes["kh"] = layer.sizes["kw"] = SizeFact(kernel, at)
+                return

@@ -1,0 +1,239 @@
+"""What a figure of a layer can be, by the meaning of its column and the kind of the layer.
+
+Each rule has a text, the sizes it uses and its value. A column takes, for each kind, the rule that
+explains most of its cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import prod
+
+from msgspec import Struct
+
+from layerscope.auditing.kinds import POOLS, Kind
+from layerscope.auditing.structure import RowLayer
+from layerscope.documents.headings import Meaning
+
+OUT = ("cout", "hout", "wout")
+IN = ("cin", "hin", "win")
+MAP = ("kh", "kw", "cin", "cout")
+
+
+class Rule(Struct, frozen=True):
+    """A way to count a figure of a layer."""
+
+    says: str
+    uses: tuple[str, ...]
+    count: Callable[[RowLayer], int | Fraction | None]
+
+
+def _product(*names: str, times: int = 1) -> Callable[[RowLayer], int | None]:
+    def count(layer: RowLayer) -> int | None:
+        got = layer.get(*names)
+        return None if got is None else times * prod(got)
+
+    return count
+
+
+def _weights(layer: RowLayer) -> int | None:
+    got = layer.get(*MAP)
+    if got is None:
+        return None
+    groups = layer.sizes.get("groups")
+    return prod(got) // (groups.value if groups and groups.value else 1)
+
+
+def _inner(layer: RowLayer) -> int | None:
+    """Weights of a fully connected layer, which takes every element of its input."""
+    got = layer.get("cin", "hin", "win", "cout")
+    if got is None:
+        return layer_product(layer, "cin", "cout")
+    area = layer.get("hout", "wout")
+    if area and area != (1, 1) and area == got[1:3]:  # applied at every position
+        return got[0] * got[3]
+    return prod(got)
+
+
+def layer_product(layer: RowLayer, *names: str) -> int | None:
+    """The product of some sizes of a layer."""
+    return _product(*names)(layer)
+
+
+def _biased(weights: Callable[[RowLayer], int | None]) -> Callable[[RowLayer], int | None]:
+    def count(layer: RowLayer) -> int | None:
+        found, out = weights(layer), layer.get("cout")
+        return None if found is None or out is None else found + out[0]
+
+    return count
+
+
+def _unless_normed(weights: Callable[[RowLayer], int | None]) -> Callable[[RowLayer], int | None]:
+    return lambda layer: weights(layer) if layer.normed else _biased(weights)(layer)
+
+
+def _scaled(
+    count: Callable[[RowLayer], int | None], *names: str, times: int = 1
+) -> Callable[[RowLayer], int | None]:
+    """A count times some sizes of the layer."""
+
+    def scaled(layer: RowLayer) -> int | None:
+        found, got = count(layer), layer.get(*names)
+        return None if found is None or got is None else times * found * prod(got)
+
+    return scaled
+
+
+def _recurrent(gates: int, biases: int) -> Callable[[RowLayer], int | None]:
+    def count(layer: RowLayer) -> int | None:
+        got = layer.get("cin", "cout")
+        return None if got is None else gates * (got[1] * (got[0] + got[1]) + biases * got[1])
+
+    return count
+
+
+NONE = Rule("none", (), lambda _: 0)
+WEIGHTS: Mapping[Kind, tuple[Rule, ...]] = {
+    "conv": (
+        Rule("weights", MAP, _weights),
+        Rule("weights and biases", MAP, _biased(_weights)),
+        Rule("weights, and biases unless a norm follows", MAP, _unless_normed(_weights)),
+    ),
+    "deconv": (Rule("weights", MAP, _weights), Rule("weights and biases", MAP, _biased(_weights))),
+    "depthwise": (
+        Rule("weights", ("kh", "kw", "cout"), _product("kh", "kw", "cout")),
+        Rule("weights and biases", ("kh", "kw", "cout"), _biased(_product("kh", "kw", "cout"))),
+    ),
+    "fc": (
+        Rule("weights", (*IN, "cout"), _inner),
+        Rule("weights and biases", (*IN, "cout"), _biased(_inner)),
+    ),
+    "batch_norm": (
+        Rule("scale and shift", ("cin",), _product("cin", times=2)),
+        Rule("scale, shift, mean and variance", ("cin",), _product("cin", times=4)),
+        NONE,
+    ),
+    "norm": (Rule("scale and shift", ("cin",), _product("cin", times=2)), NONE),
+    "prelu": (
+        NONE,
+        Rule("a slope per channel", ("cin",), _product("cin")),
+        Rule("one slope", (), lambda _: 1),
+    ),
+    "lrn": (NONE, Rule("Netscope's two", (), lambda _: 2)),
+    "scale": (NONE, Rule("scale and shift", ("cin",), _product("cin", times=2))),
+    "avg_pool": (
+        NONE,
+        Rule("a coefficient and a bias per map", ("cout",), _product("cout", times=2)),
+    ),
+    "lstm": (
+        Rule("four gates, a bias each", ("cin", "cout"), _recurrent(4, 1)),
+        Rule("four gates, two biases each", ("cin", "cout"), _recurrent(4, 2)),
+    ),
+    "gru": (
+        Rule("three gates, a bias each", ("cin", "cout"), _recurrent(3, 1)),
+        Rule("three gates, two biases each", ("cin", "cout"), _recurrent(3, 2)),
+    ),
+}
+_MAP_OUT = (*MAP, "hout", "wout")
+MACS: Mapping[Kind, tuple[Rule, ...]] = {
+    "conv": (
+        Rule("weights x positions", _MAP_OUT, _scaled(_weights, "hout", "wout")),
+        Rule(
+            "weights and biases x positions", _MAP_OUT, _scaled(_biased(_weights), "hout", "wout")
+        ),
+        Rule(
+            "weights, and biases unless a norm follows, x positions",
+            _MAP_OUT,
+            _scaled(_unless_normed(_weights), "hout", "wout"),
+        ),
+    ),
+    "depthwise": (
+        Rule("weights x positions", ("kh", "kw", *OUT), _product("kh", "kw", *OUT)),
+        Rule(
+            "weights and biases x positions",
+            ("kh", "kw", *OUT),
+            _scaled(_biased(_product("kh", "kw", "cout")), "hout", "wout"),
+        ),
+    ),
+    "deconv": (
+        Rule("weights x input positions", (*MAP, "hin", "win"), _scaled(_weights, "hin", "win")),
+    ),
+    "fc": (
+        Rule("weights", (*IN, "cout"), _inner),
+        Rule("weights and biases", (*IN, "cout"), _biased(_inner)),
+    ),
+    "batch_norm": (
+        NONE,
+        *(Rule(f"{n} per element", OUT, _product(*OUT, times=n)) for n in (2, 4, 1)),
+    ),
+    "lrn": (NONE, Rule("5 per element", OUT, _product(*OUT, times=5))),
+    "scale": (NONE, Rule("1 per element", OUT, _product(*OUT))),
+}
+_POOLED = (
+    NONE,
+    Rule("kernel positions x outputs", ("kh", "kw", *OUT), _product("kh", "kw", *OUT)),
+    Rule("1 per output", OUT, _product(*OUT)),
+    Rule("1 per input", IN, _product(*IN)),
+    Rule("2 per output", OUT, _product(*OUT, times=2)),
+)
+_EACH = (
+    NONE,
+    Rule("1 per element", OUT, _product(*OUT)),
+    Rule("2 per element", OUT, _product(*OUT, times=2)),
+)
+ELEMENTS = (Rule("output elements", OUT, _product(*OUT)),)
+
+
+def _products_and_sums(layer: RowLayer) -> Fraction | None:
+    """Half of the products and additions of all outputs: one addition fewer than products."""
+    weights, out = _inner(layer), layer.get("cout")
+    return None if weights is None or out is None else Fraction(2 * weights - out[0], 2)
+
+
+MADDS = (
+    Rule("weights", (*IN, "cout"), _inner),
+    Rule("products and their sums", (*IN, "cout"), _products_and_sums),
+)
+
+
+# rows that are parameters: transformer.wte.weight (50257, 768)
+OF_SHAPE = (Rule("product of the shape", ("elements",), _product("elements")),)
+
+
+def rules(meaning: Meaning, kind: Kind) -> tuple[Rule, ...]:
+    """The rules for figures of that meaning in rows of that kind, the usual ones first."""
+    if kind in ("unknown", "embedding"):
+        return OF_SHAPE if meaning == "params" and kind == "unknown" else ()
+    if meaning in ("params", "weights", "param_memory"):
+        return WEIGHTS.get(kind, (NONE,))
+    if meaning == "madds" and kind == "fc":
+        return MADDS
+    if meaning in ("macs", "flops", "madds"):
+        if kind in POOLS or kind == "global_pool":
+            return _POOLED
+        return MACS.get(kind, _EACH)
+    if meaning in ("memory", "activations"):
+        return (*ELEMENTS, NONE)
+    if meaning == "comparisons":
+        return (
+            _POOLED[1:]
+            if kind in POOLS
+            else (_POOLED[3], NONE)
+            if kind == "global_pool"
+            else _EACH[1:]
+        )
+    if meaning in ("additions", "divisions", "exponentials"):
+        return (*_EACH[1:], *_POOLED[1:2]) if kind in POOLS else _EACH[1:]
+    return ()
+
+
+def factors(meaning: Meaning, unit: str) -> tuple[int, ...]:
+    """What one element may count: bytes of a dtype, two operations of a multiply-add."""
+    if meaning in ("flops", "madds"):
+        return (2, 1)
+    if meaning in ("memory", "param_memory") or unit == "byte":
+        return (1, 4, 2, 8)
+    if meaning == "macs":
+        return (1, 2)
+    return (1,)

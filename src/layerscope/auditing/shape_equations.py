@@ -1,0 +1,236 @@
+"""Equations between the sizes of a row, and between a row and the rows above it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Literal
+
+from layerscope.auditing.equations import Equation
+from layerscope.auditing.kinds import POOLS, SAME_SHAPE
+from layerscope.auditing.structure import RowLayer, output_sizes, steps
+
+Habit = Literal["same", "valid", ""]
+SQUARES = 5  # rows from which on equal heights and widths are a habit
+STRIDES = 4  # the largest stride that a row may leave out
+
+
+def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """The equations of all rows."""
+    habit, by_kernel = padding_habit(layers), pools_by_kernel(layers)
+    chained = list(_chains(layers))
+    # a table of modules leaves out what the forward does between them
+    if sum(e.holds for e in chained) * 10 >= len(chained) * 8:
+        yield from chained
+    yield from _squares(layers)
+    yield from _batches(layers)
+    for layer in layers:
+        yield from _said_twice(layer)
+        if layer.kind in ("conv", "depthwise", *POOLS):
+            yield from _windows(layer, habit, by_kernel)
+        if layer.kind in SAME_SHAPE:
+            yield from _unchanged(layer, "chw")
+        elif layer.kind in POOLS:
+            yield from _unchanged(layer, "c")
+        elif layer.kind == "flatten":
+            yield from _flattened(layer)
+
+
+def _chains(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    outputs: set[tuple[int, ...]] = set()
+    for layer in layers:
+        if layer.before is not None:
+            yield from _chain(layer, layer.before, outputs)
+        outputs.add(layer.get("cout", "hout", "wout") or ())
+
+
+def _squares(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """Heights and widths that the table prints apart and that are equal in nearly every row."""
+    for high, wide in (("kh", "kw"), ("sh", "sw"), ("hout", "wout"), ("hin", "win"), ("ph", "pw")):
+        found = []
+        for layer in layers:
+            one, two = layer.printed.get(high), layer.printed.get(wide)
+            if one is None or two is None or not one.cells or one.cells == two.cells:
+                continue
+            if layer.kind in ("flatten", "unknown", "fc"):
+                continue
+            (target,) = two.cells
+            reason = f"height {one.value} and width {two.value}, equal in the other rows"
+            equal = one.value == two.value
+            found.append(
+                Equation(one.cells | two.cells, equal, target, str(one.value), reason, copied=True)
+            )
+        if len(found) >= SQUARES and sum(e.holds for e in found) * 10 >= len(found) * 9:
+            yield from found
+
+
+def _batches(layers: Sequence[RowLayer]) -> Iterator[Equation]:
+    """The batch is the same in every row."""
+    printed = [fact for layer in layers if (fact := layer.printed.get("batch")) and fact.cells]
+    counts = Counter(fact.value for fact in printed)
+    if len(printed) < SQUARES or counts.most_common(1)[0][1] * 10 < len(printed) * 9:
+        return
+    usual = counts.most_common(1)[0][0]
+    for fact in printed:
+        if fact.value != usual:
+            (target,) = fact.cells
+            yield Equation(fact.cells, False, target, str(usual), f"other rows have {usual}")
+
+
+def _said_twice(layer: RowLayer) -> Iterator[Equation]:
+    for name, fact in layer.said_again:
+        first = layer.printed[name]
+        if not fact.cells or not first.cells:
+            continue
+        (target,) = fact.cells
+        reason = f"another cell of the row says {first.value}"
+        yield Equation(
+            first.cells | fact.cells, first.value == fact.value, target, str(first.value), reason
+        )
+
+
+def _chain(layer: RowLayer, before: RowLayer, outputs: set[tuple[int, ...]]) -> Iterator[Equation]:
+    """A printed input is the output of the row above, or of an earlier one."""
+    printed = {axis: layer.printed[f"{axis}in"] for axis in "chw" if f"{axis}in" in layer.printed}
+    if not printed or layer.kind in ("concat", "add"):
+        return
+    shape, above = layer.get("cin", "hin", "win"), before.get("cout", "hout", "wout")
+    branch = shape is not None and shape in outputs
+    flat = (
+        shape is not None
+        and above is not None
+        and (1, 1) in (shape[1:], above[1:])
+        and prod(shape) == prod(above)
+    )
+    for axis, fact in printed.items():
+        given = before.sizes.get(f"{axis}out")
+        if given is None or not given.cells:
+            continue
+        holds = given.value == fact.value
+        if holds or not (branch or flat):
+            (target,) = fact.cells
+            reason = f"the row above gives {given.value}"
+            yield Equation(
+                given.cells | fact.cells, holds, target, str(given.value), reason, copied=True
+            )
+
+
+def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[Equation]:
+    for axis in "hw":
+        out = layer.printed.get(f"{axis}out")
+        if out is None or not out.cells:
+            continue
+        found = window_sizes(layer, axis, habit, pools_by_kernel)
+        if not found:
+            continue
+        (target,) = out.cells
+        size, kernel = layer.sizes[f"{axis}in"], layer.sizes[f"k{axis}"]
+        stride = layer.sizes.get(f"s{axis}")
+        step = stride.value if stride else kernel.value if layer.kind in POOLS else 1
+        text = f"a kernel of {kernel.value} with stride {step} on {size.value} gives {found[0]}"
+        cells = layer.cells(f"{axis}in", f"s{axis}", f"p{axis}") | out.cells
+        if f"p{axis}" in layer.sizes or layer.kind in POOLS:
+            cells |= kernel.cells  # else the padding was chosen to fit the kernel
+        weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
+        holds = out.value in found or (weak and out.value in _sizes_left_open(layer, axis))
+        yield Equation(
+            cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}"
+        )
+
+
+def window_sizes(
+    layer: RowLayer, axis: str, habit: Habit, pools_by_kernel: bool = False
+) -> tuple[int, ...]:
+    """Output sizes that are right for a window, the usual one first; () if too much is left open.
+
+    A stride or padding that is not printed follows the table's habit, and without one any will do.
+    """
+    got = layer.get(f"{axis}in", f"k{axis}")
+    if got is None:
+        return ()
+    size, kernel = got
+    stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
+    pool = layer.kind in POOLS
+    if stride and (pad or pool):
+        return output_sizes(layer, axis)
+    if not stride and (not pools_by_kernel if pool else not habit):
+        return ()
+    step = stride.value if stride else kernel if pool else 1
+    if pool:
+        return steps(size - kernel, step)
+    usual = {"same": (kernel - 1) // 2, "valid": 0}
+    pads = [pad.value] if pad else [usual[habit]] if habit else [*range(kernel // 2 + 1)]
+    return tuple(dict.fromkeys(n for p in pads for n in steps(size + 2 * p - kernel, step)))
+
+
+def _sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
+    """Output sizes of a window with any stride and padding that the row does not print."""
+    size, kernel = layer.sizes[f"{axis}in"].value, layer.sizes[f"k{axis}"].value
+    stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
+    for step in [stride.value] if stride else range(1, STRIDES + 1):
+        for each in [pad.value] if pad else range(kernel // 2 + 1):
+            yield from steps(size + 2 * each - kernel, step)
+
+
+def any_window(layer: RowLayer) -> bool:
+    """Whether some stride and padding that the row does not print give its output size."""
+    for axis in "hw":
+        got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
+        if got is not None and got[2] not in _sizes_left_open(layer, axis):
+            return False
+    return True
+
+
+def padding_habit(layers: Sequence[RowLayer]) -> Habit:
+    """How convolutions without a printed padding keep their size: of three in four at least."""
+    counts: Counter[str] = Counter()
+    for layer in layers:
+        got = layer.get("hin", "kh", "hout")
+        if (
+            layer.kind != "conv"
+            or "ph" in layer.sizes
+            or got is None
+            or "hout" not in layer.printed
+        ):
+            continue
+        step = layer.sizes["sh"].value if "sh" in layer.sizes else 1
+        counts["same"] += got[2] in steps(got[0] + 2 * ((got[1] - 1) // 2) - got[1], step)
+        counts["valid"] += got[2] in steps(got[0] - got[1], step)
+        counts["all"] += 1
+    best: Habit = "same" if counts["same"] >= counts["valid"] else "valid"
+    return best if counts["all"] and counts[best] * 4 >= counts["all"] * 3 else ""
+
+
+def pools_by_kernel(layers: Sequence[RowLayer]) -> bool:
+    """Whether pools without a printed stride move by their kernel: of half of them at least."""
+    pools = [layer for layer in layers if layer.kind in POOLS and "sh" not in layer.sizes]
+    fact = [got for layer in pools if (got := layer.get("hin", "kh", "hout")) is not None]
+    right = sum(out in steps(size - kernel, kernel) for size, kernel, out in fact)
+    return right > 1 and right * 2 >= len(fact)
+
+
+def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:
+    shape, flat = layer.get("cin", "hin", "win"), layer.get("cout", "hout", "wout")
+    if shape is not None and flat == (prod(shape), 1, 1):
+        return  # flattened on the way
+    for axis in axes:
+        out, size = layer.printed.get(f"{axis}out"), layer.sizes.get(f"{axis}in")
+        if out is None or size is None or not out.cells or out.cells == size.cells:
+            continue
+        (target,) = out.cells
+        reason = f"a {layer.kind.replace('_', ' ')} keeps the {size.value} of its input"
+        yield Equation(
+            out.cells | size.cells, out.value == size.value, target, str(size.value), reason,
+            group=f"keeps {layer.row.at}",
+        )  # fmt: skip
+
+
+def _flattened(layer: RowLayer) -> Iterator[Equation]:
+    got, out = layer.get("cin", "hin", "win"), layer.printed.get("cout")
+    if got is None or out is None or not out.cells or layer.get("hout", "wout") != (1, 1):
+        return
+    (target,) = out.cells
+    reason = f"{got[0]} x {got[1]} x {got[2]} elements"
+    cells = layer.cells("cin", "hin", "win") | out.cells
+    yield Equation(cells, prod(got) == out.value, target, str(prod(got)), reason)

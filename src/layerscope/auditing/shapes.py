@@ -1,0 +1,121 @@
+"""Sizes in cells: 224x224x64, [-1, 64, 112, 112], (None, 28, 28, 1), 3x3/2, 7,0,2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from layerscope.auditing.kinds import plain
+
+NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
+AXES = re.compile(r"([bnchw])\s*:\s*(\d+)")
+UNKNOWN = re.compile(r"none|-1|\?|\bn\b|\bbatch(?:_size)?\b")
+TIMES = re.compile(r"\s*(?:times|cdot|[x×*·✕])\s*")
+PRODUCT = re.compile(r"(?<=\d)\s*\\?\*\s*(?=\d)")  # other asterisks are emphasis
+NUMBERS = re.compile(r"\d+")
+KERNEL = re.compile(
+    r"\(?\s*(?P<kernel>\d+(?:\s*[x×*,]\s*\d+)*)\s*\)?(?:\s*[x×*,]\s*(?P<many>\d+))?"
+    r"(?:\s*(?:/|s\s*=?|stride)\s*(?P<stride>\d+))?(?:\s*,\s*(?P<filters>\d+))?"
+)
+
+
+class Size(Struct, frozen=True):
+    """Channels and spatial size; None where the document does not say."""
+
+    c: int | None = None
+    h: int | None = None
+    w: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return None not in (self.c, self.h, self.w)
+
+
+def axes(text: str) -> tuple[int | None, ...]:
+    """The sizes of a shape as it is printed, without a batch that is left open."""
+    words = plain(PRODUCT.sub("x", text))
+    named = dict(AXES.findall(words))
+    if named:
+        return tuple(int(named[axis]) for axis in "chw" if axis in named)
+    bracket = re.fullmatch(r"[\[(]+([^\])]*)[\])]+", words)
+    if bracket:
+        parts = [part.strip() for part in bracket[1].split(",") if part.strip()]
+        if len(parts) == 1:
+            parts = TIMES.split(parts[0])
+    else:
+        parts = TIMES.split(words)
+        if len(parts) == 1:
+            parts = words.split()
+    sizes = [_size(part) for part in parts]
+    if any(size is NotImplemented for size in sizes):
+        return ()
+    if sizes and sizes[0] is None:
+        sizes = sizes[1:]
+    return tuple(size if isinstance(size, int) else None for size in sizes)
+
+
+def _size(text: str) -> int | object | None:
+    if UNKNOWN.fullmatch(text):
+        return None
+    return int(text.replace(",", "")) if re.fullmatch(NUMBER, text) else NotImplemented
+
+
+def channels_last(shapes: Iterable[Sequence[int | None]]) -> bool:
+    """Whether shapes of three axes are height, width, channels: which two axes are equal."""
+    first = last = 0
+    for whole_shape in shapes:
+        shape = whole_shape[1:] if len(whole_shape) == 4 else whole_shape
+        if len(shape) == 3 and None not in shape:
+            last += shape[0] == shape[1] != shape[2]
+            first += shape[1] == shape[2] != shape[0]
+    return last >= first
+
+
+def sized(shape: Sequence[int | None], last: bool) -> Size:
+    """Channels, height and width of a shape."""
+    if len(shape) == 3:
+        return Size(shape[2], shape[0], shape[1]) if last else Size(*shape)
+    if len(shape) == 1:
+        return Size(shape[0], 1, 1)
+    return Size()
+
+
+def spatial(text: str) -> tuple[int, int] | None:
+    """Height and width of a cell that has no channels: 55x55, or 55 for both."""
+    found = axes(text)
+    if len(found) == 1 and found[0] is not None:
+        return found[0], found[0]
+    if len(found) == 2 and found[0] is not None and found[1] is not None:
+        return found[0], found[1]
+    return None
+
+
+class KernelCell(Struct, frozen=True):
+    """Kernel, stride and filters of one cell."""
+
+    kernel: tuple[int, ...] = ()
+    stride: int | None = None
+    filters: int | None = None
+
+
+def window(text: str) -> KernelCell | None:
+    """A kernel cell: 3, 3x3, 3 x 3 / 2, 5x5x1/1,6."""
+    words = re.sub(r"times|cdot", "x", plain(PRODUCT.sub("x", text)))
+    match = KERNEL.fullmatch(words.strip())
+    if match is None:
+        return None
+    kernel = tuple(int(n) for n in NUMBERS.findall(match["kernel"]))
+    return KernelCell(
+        kernel,
+        int(match["stride"]) if match["stride"] else None,
+        int(match["filters"] or match["many"]) if match["filters"] or match["many"] else None,
+    )
+
+
+def whole(text: str) -> int | None:
+    """A cell that is one whole number, with commas or not."""
+    words = plain(text)
+    return int(words.replace(",", "")) if re.fullmatch(NUMBER, words) else None

@@ -1,0 +1,198 @@
+"""A table as rows of layers: what each cell claims, under which heading, and the rows' layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from layerscope.auditing.kinds import Kind, is_total, kind_of, plain
+from layerscope.documents.figures import Figure, read
+from layerscope.documents.headings import Heading, Meaning, meaning_of
+from layerscope.documents.types import Cell, Row, Table
+
+# words before a figure in the cells of Netscope's table
+LABELS: dict[str, Meaning] = {
+    "macc": "macs", "mac": "macs", "comp": "comparisons", "add": "additions", "div": "divisions",
+    "exp": "exponentials", "activation": "activations", "param": "params",
+}  # fmt: skip
+LABELLED = re.compile(
+    r"^(macc?|comp|add|div|exp|activation|param)s?\b\s*(.*)$", re.IGNORECASE | re.DOTALL
+)
+LEADING = re.compile(r"\s*[~≈]?\s*\d[\d,.]*\s?(?:[KMGT](?![A-Za-z]))?")
+LABELLED_UNDER = ("ops", "flops", "memory", "activations", "params")
+BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+FIGURES = (
+    "params", "weights", "param_memory", "memory", "activations", "macs", "flops", "madds", "share",
+    "time", "comparisons", "additions", "divisions", "exponentials", "read", "written", "traffic",
+)  # fmt: skip
+EMPTY = ("", "-", "–", "—", "n/a", "none", "/", "--", "nan")
+
+
+class Claim(Struct, frozen=True):
+    """A figure of a cell, and the meaning that its heading or label gives it."""
+
+    row: int
+    column: int
+    part: int  # 0, or the number of the label in a cell with several
+    meaning: Meaning
+    heading: Heading
+    cell: Cell
+    figure: Figure | None  # None: a cell without a figure
+    labelled: bool = False  # a word in the cell says the meaning
+
+    @property
+    def cell_part(self) -> tuple[int, int, int]:
+        """Row, column and part."""
+        return self.row, self.column, self.part
+
+
+class SheetRow(Struct, frozen=True):
+    """A row, its label, its kind, and its claims by meaning."""
+
+    at: int
+    line: int
+    label: str  # the first cell that is not empty
+    kind: Kind
+    cells: tuple[Cell, ...]
+    claims: tuple[Claim, ...]
+    named: str = ""  # the cell that says the kind
+
+
+class RaggedRow(Struct, frozen=True):
+    """A row with too few or too many cells."""
+
+    line: int
+    label: str
+    cells: int
+    expected: int
+
+
+class Sheet(Struct, frozen=True):
+    """A table whose headings are recognised."""
+
+    table: Table
+    headings: tuple[Heading | None, ...]
+    rows: tuple[SheetRow, ...]
+    layout: tuple[RaggedRow, ...]
+
+    def column(self, meaning: Meaning) -> int | None:
+        """The first column with that meaning."""
+        return next((n for n, h in enumerate(self.headings) if h and h.meaning == meaning), None)
+
+
+def sheet_of(table: Table) -> Sheet | None:
+    """The sheet of a table; None if fewer than two headings are recognised."""
+    headings = tuple(meaning_of(cell.text) for cell in table.heading.cells)
+    fact = [heading for heading in headings if heading is not None]
+    if len(fact) < 2:
+        return None
+    width = len(headings)
+    rows: list[SheetRow] = []
+    layout: list[RaggedRow] = []
+    for row in table.rows:
+        cells = _rejoined(row, headings)
+        if not any(cell.text for cell in cells):
+            continue
+        label = next(cell.text for cell in cells if cell.text)
+        if len(row) != width:
+            layout.append(RaggedRow(row.line, label, len(row), width))
+        claims: list[Claim] = []
+        for column, cell in enumerate(cells):
+            heading = headings[column] if column < width else None
+            found = _claims(cell, heading, total=is_total(label))
+            for part, claim in enumerate(found, 1):
+                claims.append(Claim(len(rows), column, part if len(found) > 1 else 0, *claim))
+        named = _naming(cells, headings)
+        rows.append(
+            SheetRow(
+                len(rows),
+                row.line,
+                label,
+                _kind(cells, named, label),
+                tuple(cells),
+                tuple(claims),
+                named,
+            )
+        )
+    return Sheet(table, headings, tuple(rows), tuple(layout))
+
+
+def _rejoined(row: Row, headings: Sequence[Heading | None]) -> list[Cell]:
+    """Cells of a row; a label and its figure that a bar separates are one cell."""
+    cells: list[Cell] = []
+    for cell in row.cells:
+        before = cells[-1] if cells else None
+        heading = headings[len(cells) - 1] if 0 < len(cells) <= len(headings) else None
+        if (
+            before is not None
+            and (heading is None or heading.meaning in LABELLED_UNDER)
+            and LABELLED.match(plain(before.text))
+            and _bare(before.text)
+            and read(cell.text)
+        ):
+            cells[-1] = Cell(f"{before.text} {cell.text}", before.line, before.column)
+        else:
+            cells.append(cell)
+    return cells
+
+
+def _bare(text: str) -> bool:
+    match = LABELLED.match(plain(text))
+    return match is not None and not match[2].strip()
+
+
+def _claims(
+    cell: Cell, heading: Heading | None, *, total: bool
+) -> list[tuple[Meaning, Heading, Cell, Figure | None, bool]]:
+    """What a cell claims: one figure, or one for each label in it."""
+    parts = [part for part in BREAK.split(cell.text) if part.strip()]
+    found: list[tuple[Meaning, Heading, Cell, Figure | None, bool]] = []
+    for part in parts:
+        match = LABELLED.match(part.strip().replace("\t", " "))
+        if match and (heading is None or heading.meaning in LABELLED_UNDER):
+            meaning = LABELS[match[1].lower()]
+            text = heading.text if heading else match[1]
+            found.append(
+                (
+                    meaning,
+                    Heading(text, meaning),
+                    Cell(part.strip(), cell.line, cell.column),
+                    read(match[2]),
+                    True,
+                )
+            )
+    if found or heading is None:
+        return found
+    if heading.meaning in FIGURES or heading.meaning in ("field", "jump", "offset"):
+        figure = read(cell.text)
+        if figure is None and total and (first := LEADING.match(cell.text)):
+            figure = read(first[0])  # `138M parameters`, `24M * 4 bytes ~= 93MB / image`
+        found.append((heading.meaning, heading, cell, figure, False))
+    return found
+
+
+def _naming(cells: list[Cell], headings: tuple[Heading | None, ...]) -> str:
+    """The cell that says the kind of a layer: its type, else its name."""
+    for meaning in ("type", "name", "description"):
+        for cell, heading in zip(cells, headings, strict=False):
+            if heading is not None and heading.meaning == meaning and cell.text:
+                return cell.text
+    return ""
+
+
+def _kind(cells: list[Cell], named: str, label: str) -> Kind:
+    if is_total(label):
+        return "total"
+    found = kind_of(named)
+    if found != "unknown":
+        return found
+    return next(
+        (
+            k
+            for k in (kind_of(cell.text) for cell in cells if not read(cell.text))
+            if k != "unknown"
+        ),
+        "unknown",
+    )

@@ -1,0 +1,126 @@
+"""Totals: the sum of a column, or what the network gives where cells above it are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Literal
+
+from msgspec import Struct
+
+from layerscope.auditing.conventions import ColumnConvention
+from layerscope.auditing.sheet import Claim
+from layerscope.auditing.structure import RowLayer
+from layerscope.documents.figures import RULES, Figure
+
+Verdict = Literal["right", "follows", "right for the network", "wrong", "open"]
+
+
+class TotalCheck(Struct, frozen=True):
+    """What is said of a total; `expected` is the sum for the network."""
+
+    claim: Claim
+    verdict: Verdict
+    expected: Fraction | None
+
+
+def check_total(
+    claim: Claim, column: Sequence[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
+) -> TotalCheck:
+    """Compare a total with the sums of its column, as printed and as the network has them."""
+    figure = claim.figure
+    if figure is None:
+        return TotalCheck(claim, "open", None)
+    # a kind of layer that is blank throughout adds nothing
+    counts = [
+        (layer, convention.count(layer) if layer.kind in convention.by_kind else Fraction())
+        for layer in layers.values()
+    ]
+    full = _sum(counts, without_input=False)
+    sums = [s for s in (full, _sum(counts, without_input=True)) if s is not None]
+    printed = _printed_sum(column, layers, convention)
+    by_network = any(_stands(figure, s, convention) for s in sums)
+    by_cells = printed is not None and _overlaps(figure, printed, convention)
+    if by_network:
+        return TotalCheck(
+            claim, "right" if by_cells or printed is None else "right for the network", full
+        )
+    if by_cells:
+        return TotalCheck(claim, "follows" if full is not None else "right", full)
+    filled = {c.row for c in column if c.figure is not None}
+    if not sums and (printed is None or any(row not in filled for row in layers)):
+        return TotalCheck(claim, "open", None)
+    return TotalCheck(
+        claim, "wrong", full if full is not None else None if printed is None else printed[0]
+    )
+
+
+def check_plain_total(
+    claim: Claim, column: Sequence[Claim], layers: dict[int, RowLayer]
+) -> TotalCheck:
+    """Compare a total with the printed figures of a column that no convention explains."""
+    figures = [c.figure for c in column if c.row in layers]
+    if claim.figure is None or len(figures) < len(layers) or None in figures:
+        return TotalCheck(claim, "open", None)
+    low = high = Fraction()
+    for figure in figures:
+        if figure is not None:
+            least, most = figure.interval()
+            exact = not figure.power and figure.value().denominator == 1
+            low += figure.value() if exact else least
+            high += figure.value() if exact else most
+    least, most = claim.figure.interval()
+    right = low <= most and least <= high
+    return TotalCheck(claim, "right" if right else "wrong", low if low == high else None)
+
+
+def _sum(
+    counts: Sequence[tuple[RowLayer, Fraction | None]], without_input: bool
+) -> Fraction | None:
+    """The sum over all rows; None if one has no figure."""
+    total = Fraction()
+    for layer, count in counts:
+        if without_input and layer.kind == "input":
+            continue
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _printed_sum(
+    column: Sequence[Claim], layers: dict[int, RowLayer], convention: ColumnConvention
+) -> tuple[Fraction, Fraction] | None:
+    """What the printed figures can add up to."""
+    low = high = Fraction()
+    for claim in column:
+        if claim.row not in layers or claim.figure is None:
+            continue
+        if claim.figure.unit == "%":
+            return None
+        least, most = claim.figure.interval(convention.base, convention.rounding)
+        exact = claim.figure.decimals == 0 and not claim.figure.power
+        low, high = (
+            low + (claim.figure.value() if exact else least),
+            high + (claim.figure.value() if exact else most),
+        )
+    return low, high
+
+
+def _stands(figure: Figure, number: Fraction, convention: ColumnConvention) -> bool:
+    return any(
+        figure.stands_for(number, base, how)
+        for base in {convention.base, 1000, 1024}
+        for how in RULES
+    )
+
+
+def _overlaps(
+    figure: Figure, sums: tuple[Fraction, Fraction], convention: ColumnConvention
+) -> bool:
+    low, high = figure.interval(convention.base, convention.rounding)
+    if figure.about:
+        low, high = low - (high - low), high + (high - low)
+    if sums[0] == sums[1]:
+        return _stands(figure, sums[0], convention)
+    return low < sums[1] and sums[0] < high

@@ -1,0 +1,120 @@
+"""Documents: the text of a file, and all tables in it whose headings are recognised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from layerscope.documents import csv, html, latex, lines, pipes, text
+from layerscope.documents.edited import in_document
+from layerscope.documents.headings import meaning_of
+from layerscope.documents.types import Table
+from layerscope.errors import FormatError
+from layerscope.limits import DOCUMENT_BYTES
+
+# after html, in this order: lines of a table that is found are not read by the next form
+FORMS: tuple[Callable[[Sequence[str]], Iterator[Table]], ...] = (
+    latex.tables, pipes.tables, csv.tables, lines.tables, text.tables,
+)  # fmt: skip
+BREAK = re.compile(r"\r\n|\r|\n")
+QUOTE = re.compile(r"(?:[ ]{0,3}>[ ]?){1,9}(?=[^>]|$)")
+TITLE_LENGTH = 200
+FENCE_LENGTH = 3
+SKIPPED = re.compile(
+    r"\s*(?:<[^<>]*>\s*)*|\s*[-=_*~─━═#\s]*|\s*\([^()]*\): .*"
+)  # tags alone, rules, modules
+NAMED = re.compile(r"\s*(?:model|network|net|table)\b.*", re.IGNORECASE)
+MARKS = re.compile(r"^\s*(?:#+|[*+-]\s|\d+[.)]\s|>)\s*|\s*#+\s*$|\*{2,3}|`{1,3}|<[^<>]{0,200}>")
+
+
+def load(path: str | Path) -> str:
+    """The text of a file in UTF-8, or in UTF-16 with a byte order mark."""
+    with Path(path).open("rb") as file:
+        data = file.read(DOCUMENT_BYTES.most + 1)
+        if len(data) > DOCUMENT_BYTES.most:
+            size = max(len(data), Path(path).stat().st_size)
+            raise FormatError(f"{path}: {DOCUMENT_BYTES.refusal(size)}")
+    coding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        return data.decode(coding)
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line = before.count(b"\n") + 1
+        column = error.start - before.rfind(b"\n")
+        raise FormatError(
+            f"{path}:{line}:{column}: byte 0x{data[error.start]:02x} is no {coding[:6].upper()}, "
+            "expected a document in UTF-8; convert it first: iconv -f latin1 -t utf-8"
+        ) from error
+
+
+def read(document: str) -> tuple[Table, ...]:
+    """All tables of a document in which a heading is recognised, in its order, with titles."""
+    source = BREAK.split(document)
+    edited = html.preformatted(source)
+    shown = [edited[n].text if n in edited else _unquoted(line) for n, line in enumerate(source)]
+    found = _kept(html.tables(source), shown)
+    for form in FORMS:
+        found += [in_document(table, edited) for table in _kept(form(shown), shown)]
+    found.sort(key=lambda table: table.line)
+    return tuple(_titled(found, shown))
+
+
+def _kept(tables: Iterable[Table], shown: list[str]) -> list[Table]:
+    """The tables with a heading that is recognised; no other form reads their lines."""
+    kept = [table for table in tables if is_account(table)]
+    for table in kept:
+        for number in range(table.line - 1, table.last):
+            shown[number] = ""
+    return kept
+
+
+def is_account(table: Table) -> bool:
+    """Whether a heading has a meaning, and the headings are not the first cells of the rows."""
+    texts = [cell.text for cell in table.heading.cells]
+    count = sum(meaning_of(text) is not None for text in texts)
+    if count > 1 or not count:
+        return count > 1
+    firsts = [row.cells[0].text for row in table.rows[:100] if row.cells]
+    transposed = 2 * sum(meaning_of(first) is not None for first in firsts) > len(firsts)
+    return not transposed
+
+
+def _unquoted(line: str) -> str:
+    """A line without the > of a quotation, which becomes spaces."""
+    match = QUOTE.match(line) if ">" in line[:4] else None
+    return line if match is None else " " * match.end() + line[match.end() :]
+
+
+def _titled(tables: Sequence[Table], shown: Sequence[str]) -> Iterator[Table]:
+    """The tables, each with its caption or the last text before it."""
+    title, fenced, at = "", _starts_fenced(shown), 0
+    for table in tables:
+        while at < table.line - 1:
+            line = shown[at]
+            if pipes.FENCE.match(line):
+                fenced = not fenced
+            elif _is_title(line) and (not fenced or NAMED.match(line)):
+                title = line
+            at += 1
+        yield replace(
+            table, title=table.title or " ".join(MARKS.sub("", title).split())[:TITLE_LENGTH]
+        )
+
+
+def _starts_fenced(shown: Sequence[str]) -> bool:
+    """Whether an excerpt begins inside a fence: a fence with a language never closes one."""
+    fences = [line.strip() for line in shown if pipes.FENCE.match(line)]
+    opening = [n % 2 for n, fence in enumerate(fences) if len(fence) > FENCE_LENGTH]
+    if opening:
+        return 2 * sum(opening) > len(opening)
+    return len(fences) % 2 == 1
+
+
+def _is_title(line: str) -> bool:
+    """Whether a line has words, and is no part of a table."""
+    if len(line) > 10 * TITLE_LENGTH or not any(sign.isalnum() for sign in line):
+        return False
+    return SKIPPED.fullmatch(line) is None and not any(bar in line for bar in pipes.BARS)

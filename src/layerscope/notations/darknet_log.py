@@ -1,0 +1,61 @@
+"""Darknet's log of a network, read back: one line per layer, with BF = 2 x multiply-adds / 10^9."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from layerscope.documents.types import Cell, Row, Table
+
+HEADING = re.compile(r"^\s*layer\s+filters\s+size.*input\s+output", re.IGNORECASE)
+SHAPE = r"\d+(?:\s*x\s*\d+){0,2}"
+LAYER = re.compile(
+    r"^\s*(?P<layer>\d+)\s+(?P<type>[A-Za-z_]+)(?:[ \t]+(?P<filters>\d+)(?=\s+\d+\s*x\s*\d+\s*/))?"
+    r"(?:\s+(?P<size>\d+\s*x\s*\d+\s*/\s*\d+)(?:\s*\([^)]*\))?)?"
+    r"(?:\s+\d+x|\s+/\s*\d+|\s+p = [\d.]+)?"
+    rf"(?:\s+(?P<input>{SHAPE})\s*->)?\s+(?P<output>{SHAPE})(?:\s+(?P<bf>[\d.]+\s*BF))?\s*$"
+)
+JOIN = re.compile(
+    r"^\s*(?P<layer>\d+)\s+(?P<type>route|shortcut|res|detection|yolo|region)\b.*$", re.IGNORECASE
+)
+TOTAL = re.compile(r"^\s*(?P<layer>Total\s+BFLOPS)\s+(?P<bf>[\d.]+)")
+GROUPS = ("layer", "type", "filters", "size", "input", "output", "bf")
+TITLES = {"layer": "layer", "type": "type", "filters": "filters", "size": "size/strd",
+          "input": "input", "output": "output", "bf": "BF"}  # fmt: skip
+WIDEST = 300  # characters of a line
+
+
+def read(lines: Sequence[str]) -> tuple[Table, ...]:
+    """The logs in a text, one table each."""
+    found: list[Table] = []
+    number = 0
+    while number < len(lines):
+        if len(lines[number]) > WIDEST or not HEADING.match(lines[number]):
+            number += 1
+            continue
+        start, rows = number, []
+        number += 1
+        while number < len(lines) and (row := _row(lines[number], number + 1)) is not None:
+            rows.append(row)
+            number += 1
+        if rows:
+            cells = tuple(Cell(TITLES[name], start + 1, 1) for name in GROUPS)
+            found.append(Table("text", start + 1, Row(start + 1, cells), tuple(rows), last=number))
+    return tuple(found)
+
+
+def _row(line: str, number: int) -> Row | None:
+    if len(line) > WIDEST:
+        return None
+    match = LAYER.match(line) or JOIN.match(line) or TOTAL.match(line)
+    if match is None:
+        return None
+    groups = match.groupdict()
+    cells = []
+    for name in GROUPS:
+        text = groups.get(name) or ""
+        if name == "bf":
+            text = text.replace("BF", "").strip()
+        column = match.start(name) + 1 if groups.get(name) else 1
+        cells.append(Cell(text, number, column))
+    return Row(number, tuple(cells))
