@@ -413,6 +413,7 @@ def test_notations_never_print_zero_for_unknown_parameters(form: str) -> None:
         return
     words = {"boda": "filt_bytes", "matconvnet.dag": " params|", "cs231n": "TOTAL params"}
     words |= {"matconvnet.dag.csv": '"params"', "matconvnet.dag.latex": " params&"}
+    words["fvcore"] = "model"
     default = "parameter memory" if form.startswith("matconvnet") else "total"
     word = words.get(form, default).lower()
     lines = [line for line in text.splitlines() if word in line.lower()]

@@ -182,7 +182,9 @@ def boxes() -> Graph:
     return b.build()
 
 
-@pytest.mark.parametrize("form", [name for name in NOTATIONS if name not in ("module", "boda")])
+@pytest.mark.parametrize(
+    "form", [name for name in NOTATIONS if name not in ("module", "boda", "fvcore")]
+)
 def test_notations_mark_sizes_that_data_decides(form: str) -> None:
     report = layerscope.analyze(boxes(), like=notation(form).like)
     text = signs(write_notation(report, form))

@@ -27,6 +27,7 @@ from layerscope.escaping import visible
 from layerscope.graph.types import Shape
 from layerscope.ops import FREE, SPECS
 from layerscope.report import Layer, Report
+from layerscope.report.numbers import ABOUT, UNKNOWN, plus_unknown
 
 JOINED = ("conv", "connected", "shortcut")  # rows that batch norms and activations join
 PLAIN, NORMALIZED, ACTIVATED = range(3)  # what a row of these has computed so far
@@ -139,9 +140,12 @@ def _log(report: Report, style: DarknetStyle) -> str:
     lines = [style.header]
     lines += [f"{n:4} {_row_text(row, style)}" for n, row in enumerate(rows)]
     counted = [row for row in rows if row.kind != "shortcut" or style.counts_sums]
-    total = _billions(sum([row.operations or 0 for row in counted]))
-    more = "" if all(row.operations is not None for row in rows) else " + ?"
-    lines.append(style.total.format(bf=f"{total}{more}"))
+    count = sum([row.operations or 0 for row in counted])
+    total = _billions(count)
+    unknown = any(row.operations is None for row in rows)
+    sign = ABOUT if "activation_bytes" in report.estimates else ""
+    text = plus_unknown(f"{sign}{total}", count, unknown)
+    lines.append(style.total.format(bf=text if not sign or text != UNKNOWN else f"{sign}{text}"))
     return "\n".join(lines) + "\n"
 
 

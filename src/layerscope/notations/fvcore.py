@@ -19,6 +19,7 @@ from msgspec import Struct
 from layerscope.escaping import markdown
 from layerscope.report import Report
 from layerscope.report.modules import figure_of_layer, parameters_by_path, paths_of
+from layerscope.report.numbers import plus_unknown
 
 HEADER = ("module", "#parameters or shape", "#flops")
 MOST_DEPTH = 3
@@ -137,7 +138,7 @@ def _size(count: int, incomplete: bool) -> str:
         if count > least:
             text = f"{count / 10.0**power:.3f}".rstrip("0").rstrip(".") + unit
             break
-    return f"{text} + ?" if incomplete else text
+    return plus_unknown(text, count, incomplete)
 
 
 # -- text

@@ -17,6 +17,7 @@ from unicodedata import combining, east_asian_width
 from layerscope.escaping import visible
 from layerscope.notations.keras_rows import KerasModel, KerasRow, keras_model
 from layerscope.report import Report
+from layerscope.report.numbers import plus_unknown
 
 HEADER = ("Layer (type)", "Output Shape", "Param #", "Connected to")
 CHAIN_ENDS, GRAPH_ENDS = (29, 55, 65), (29, 58, 68, 98)  # of the columns of Keras 2
@@ -55,9 +56,10 @@ def _totals(model: KerasModel, separator: str, byte: str) -> Iterator[str]:
         "Trainable params": (found.trainable, found.trainable_bytes),
         "Non-trainable params": (found.other, found.other_bytes),
     }
-    more = "" if found.complete else " + ?"
     for title, (count, size) in sums.items():
-        yield f"{title}: {count:{separator}}{more} ({_size_text(size, byte)}{more})"
+        number = plus_unknown(f"{count:{separator}}", count, not found.complete)
+        stored = plus_unknown(_size_text(size, byte), size, not found.complete)
+        yield f"{title}: {number} ({stored})"
 
 
 def _size_text(count: int, byte: str) -> str:

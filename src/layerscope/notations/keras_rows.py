@@ -22,6 +22,7 @@ from layerscope.escaping import visible
 from layerscope.graph.types import Param, Shape, Tensor, is_floating
 from layerscope.ops import SPECS, display_name
 from layerscope.report import Layer, Report
+from layerscope.report.numbers import ABOUT
 
 # Families of ops whose first input and output have their channels on axis 1, or on the last axis.
 SPATIAL = ("convolution", "pooling", "resizing")
@@ -73,8 +74,8 @@ def keras_model(report: Report) -> KerasModel:
     used = {name for layer in report.layers for name in layer.node.inputs}
     used |= set(report.graph.outputs)
 
-    def shapes(tensors: Iterable[Tensor]) -> tuple[str, ...]:
-        return tuple([_shape_text(t.shape, axes[t.name], report.batch) for t in tensors])
+    def shapes(tensors: Iterable[Tensor], sign: str = "") -> tuple[str, ...]:
+        return tuple([sign + _shape_text(t.shape, axes[t.name], report.batch) for t in tensors])
 
     names = [tensor.name for tensor in inputs] + [layer.name for layer in report.layers]
     rows = [KerasRow(t.name, "InputLayer", shapes((t,)), 0, ()) for t in inputs]
@@ -87,7 +88,7 @@ def keras_model(report: Report) -> KerasModel:
             KerasRow(
                 layer.name,
                 class_name(layer),
-                shapes(outputs),
+                shapes(outputs, ABOUT if layer.has_estimated_sizes else ""),
                 _count(layer) if report.params_known(layer.node) else None,
                 tuple([f"{visible(names[row])}[0][{n}]" for row, n in found]),
             )

@@ -30,6 +30,7 @@ from layerscope.notations.module_table import SummaryOptions, table_lines
 from layerscope.notations.torchsummary import output_shapes, readers_by_tensor
 from layerscope.report import Layer, Report
 from layerscope.report.modules import figure_of_layer
+from layerscope.report.numbers import ABOUT, plus_unknown
 
 OPTIONS = SummaryOptions(("output_size", "num_params"), row_settings=frozenset(("depth",)))
 LISTS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")  # never called
@@ -153,26 +154,33 @@ def _totals(report: Report, rows: tuple[ModuleRow, ...], rule: str) -> list[str]
     inputs = sum([tensor.bytes for tensor in report.inputs])
     outputs = 2 * sum([_output_bytes(row) for row in rows if row.is_leaf_layer and row.num_params])
     stored = sum([_param_bytes(row) for row in rows if row.is_leaf_layer and not row.is_recursive])
-    more = " + ?" if report.coverage.unknown else ""
+    unknown = bool(report.coverage.unknown)
+    about = ABOUT if "activation_bytes" in report.estimates else ""
+    unit, number = _in_units(mult_adds)
+
+    def megabytes(size: int, sign: str = "") -> str:
+        return plus_unknown(f"{sign}{size / 1e6:0.2f}", size, unknown)
+
     return [
-        f"Total params: {params:,}{more}",
-        f"Trainable params: {params - fixed:,}{more}",
-        f"Non-trainable params: {fixed:,}{more}",
-        f"Total mult-adds {_in_units(mult_adds)}{more}",
+        f"Total params: {plus_unknown(f'{params:,}', params, unknown)}",
+        f"Trainable params: {plus_unknown(f'{params - fixed:,}', params - fixed, unknown)}",
+        f"Non-trainable params: {plus_unknown(f'{fixed:,}', fixed, unknown)}",
+        f"Total mult-adds ({unit}): {plus_unknown(number, mult_adds, unknown)}",
         rule,
         f"Input size (MB): {inputs / 1e6:0.2f}",
-        f"Forward/backward pass size (MB): {outputs / 1e6:0.2f}{more}",
-        f"Params size (MB): {stored / 1e6:0.2f}{more}",
-        f"Estimated Total Size (MB): {(inputs + outputs + stored) / 1e6:0.2f}{more}",
+        f"Forward/backward pass size (MB): {megabytes(outputs, about)}",
+        f"Params size (MB): {megabytes(stored)}",
+        f"Estimated Total Size (MB): {megabytes(inputs + outputs + stored, about)}",
     ]
 
 
-def _in_units(count: int) -> str:
+def _in_units(count: int) -> tuple[str, str]:
+    """A unit, and the count in it."""
     for size, unit in (*UNITS, (10**6, "M")):
         if count >= size or unit == "M":
             break
     text = f"{count // size:,}" if count % size == 0 else f"{count / size:,.2f}"
-    return f"({unit}): {text}"
+    return unit, text
 
 
 def _output_bytes(row: ModuleRow) -> int:

@@ -15,7 +15,7 @@ multiplications and additions, Flops one per multiply-add, both with torchstat's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from math import prod
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from layerscope.escaping import visible
 from layerscope.graph.types import Shape, storage_bytes
 from layerscope.ops import FREE, SPECS, Call
 from layerscope.report import Layer, Report
+from layerscope.report.numbers import ABOUT, plus_unknown
 
 TITLES = (
     "module name", "input shape", "output shape", "params", "memory(MB)", "MAdd", "Flops",
@@ -60,37 +61,46 @@ class StatRow(Struct, frozen=True):
 def write(report: Report) -> str:
     """The table and the totals below it."""
     rows = stat_rows(report)
-    params, params_more = _sum([row.params for row in rows])
-    madd, madd_more = _sum([row.madd for row in rows])
-    flops, flops_more = _sum([row.flops for row in rows])
-    read, read_more = _sum([row.read for row in rows])
-    written, written_more = _sum([row.written for row in rows])
-    moved, moved_more = _sum([row.moved for row in rows])
+    params, madd, flops, read, written, moved = [
+        _Sum([getattr(row, name) for row in rows])
+        for name in ("params", "madd", "flops", "read", "written", "moved")
+    ]
     memory = sum([row.memory or 0.0 for row in rows])
-    memory_more = " + ?" if any(row.memory is None for row in rows) else ""
+    about = ABOUT if "activation_bytes" in report.estimates else ""
+    lacks_memory = any(row.memory is None for row in rows)
+    megabytes = plus_unknown(f"{about}{memory:.2f}", int(memory > 0), lacks_memory)
     table = [(str(n), *_cells(row)) for n, row in enumerate(rows)]
     table.append(
-        ("total", " ", " ", " ", f"{params}.0{params_more}", f"{memory:.2f}{memory_more}",
-         f"{madd:,}.0{madd_more}", f"{flops:,}.0{flops_more}", f"{read}.0{read_more}",
-         f"{written}.0{written_more}", "?", f"{moved}.0{moved_more}")
+        ("total", " ", " ", " ", params.text(".0"), megabytes, madd.text(".0", ","),
+         flops.text(".0", ","), read.text(".0"), written.text(".0"), "?", moved.text(".0"))
     )  # fmt: skip
     lines = _table(table)
     lines += [
         "=" * len(lines[0]),
-        f"Total params: {params:,}{params_more}",
+        f"Total params: {params.text('', ',')}",
         "-" * len(lines[0]),
-        f"Total memory: {memory:.2f}MB{memory_more}",
-        f"Total MAdd: {_in_units(madd, 1000)}MAdd{madd_more}",
-        f"Total Flops: {_in_units(flops, 1000)}Flops{flops_more}",
-        f"Total MemR+W: {_in_units(moved, 1024)}B{moved_more}",
+        f"Total memory: {plus_unknown(f'{about}{memory:.2f}MB', int(memory > 0), lacks_memory)}",
+        f"Total MAdd: {madd.shown(f'{_in_units(madd.total, 1000)}MAdd')}",
+        f"Total Flops: {flops.shown(f'{_in_units(flops.total, 1000)}Flops')}",
+        f"Total MemR+W: {moved.shown(f'{_in_units(moved.total, 1024)}B')}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _sum(values: Iterable[int | None]) -> tuple[int, str]:
-    """The sum of what is known, and a mark if something is not."""
-    found = list(values)
-    return sum([value or 0 for value in found]), " + ?" if None in found else ""
+class _Sum:
+    """A sum, of which a part may be unknown."""
+
+    def __init__(self, values: Sequence[int | None]) -> None:
+        self.total = sum([value or 0 for value in values])
+        self.unknown = None in values
+
+    def shown(self, text: str) -> str:
+        """A text of the sum, marked if it lacks a part."""
+        return plus_unknown(text, self.total, self.unknown)
+
+    def text(self, end: str, separator: str = "") -> str:
+        """The sum as a number."""
+        return self.shown(f"{self.total:{separator}}{end}")
 
 
 def _cells(row: StatRow) -> tuple[str, ...]:
