@@ -12,7 +12,7 @@ from layerscope.graph.types import Graph, Node, Tensor
 from layerscope.ops import SPECS, display_name
 from tests.brute import CASES
 
-SYSTEMS = {"torch", "torch_function", "caffe", "matconvnet", "dagnn", "sheet", "plural"}
+SYSTEMS = {"torch", "torch_function", "caffe", "matconvnet", "dagnn", "keras", "sheet", "plural"}
 NO_OP = {at.Opaque, at.Window}  # of nodes without a rule; part of other attributes
 NETWORKS = ("alexnet", "vit_b_16", "bert_base", "llama-3-8b", "swin_t", "t5-small", "googlenet")
 
