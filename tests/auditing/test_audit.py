@@ -66,7 +66,7 @@ def test_a_document_is_a_path_or_a_text(tmp_path: Path) -> None:
         audit(WRONG)
     with pytest.raises(FormatError, match="No such file"):
         audit(tmp_path / "none.md")
-    with pytest.raises(NoTable, match="no table of layers"):
+    with pytest.raises(NoTable, match="no table has two headings that are recognised"):
         audit(text="Nothing here.\n")
 
 

@@ -59,7 +59,7 @@ def audit_text(
     sheets = sheets_of("\n".join(left))
     count = len(sheets) + (profile is not None)
     if not count:
-        raise NoTable(f"{name}: no table of layers: no table has two headings that are fact")
+        raise NoTable(f"{name}: no table of layers: no table has two headings that are recognised")
     if table is not None and not 1 <= table <= count:
         raise UsageError(f"{name}: table {table}, and the document has {count}")
     tables: list[AuditedTable] = []
