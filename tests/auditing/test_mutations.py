@@ -20,10 +20,10 @@ from msgspec import Struct
 from layerscope import analyze
 from layerscope.auditing.document import audit_text, sheets_of
 from layerscope.auditing.findings import Finding
-from layerscope.auditing.sheet import SheetRow
 from layerscope.documents.headings import Meaning
 from layerscope.documents.types import Cell
 from layerscope.notations import NOTATIONS, write
+from layerscope.sheets.sheet import SheetRow
 
 CHAINS = ("lenet5", "vgg11")
 BRANCHED = ("resnet18", "squeezenet1_1", "mobilenet_v2", "densenet121")

@@ -17,14 +17,14 @@ from layerscope.auditing.corrections import correct_kinds
 from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.auditing.network import NetworkLayer, aligned, layers_of_network
-from layerscope.auditing.rules import factors
-from layerscope.auditing.sheet import Claim, Sheet
-from layerscope.auditing.structure import RowLayer, layers_of
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Meaning
 from layerscope.report import Report
 from layerscope.report.layer import Layer
+from layerscope.sheets.rules import factors
+from layerscope.sheets.sheet import Claim, Sheet
+from layerscope.sheets.structure import RowLayer, layers_of
 
 LISTED = 5  # names in a note
 # their totals are those of the network, whatever rows the table leaves out

@@ -8,21 +8,21 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.auditing.attach import attach
 from layerscope.auditing.conventions import ColumnConvention, choose
 from layerscope.auditing.corrections import Renamed, correct_kinds
 from layerscope.auditing.equations import Equation, Suspect, suspects
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import figure_equations, share_equations, text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding, FindingKind
-from layerscope.auditing.kernels import infer
-from layerscope.auditing.kinds import plain
 from layerscope.auditing.shape_equations import shape_equations
-from layerscope.auditing.sheet import EMPTY, Claim, Sheet
-from layerscope.auditing.structure import AXIS_PARTS, CellPart, RowLayer, layers_of, without
 from layerscope.auditing.totals import TotalCheck, check_plain_total, check_total
 from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
+from layerscope.sheets.attach import attach
+from layerscope.sheets.kernels import infer
+from layerscope.sheets.kinds import plain
+from layerscope.sheets.sheet import EMPTY, Claim, Sheet
+from layerscope.sheets.structure import AXIS_PARTS, CellPart, RowLayer, layers_of, without
 
 Key = tuple[Meaning, str]  # of a column: its meaning, and its heading unless labels say the meaning
 COUNTED = ("params", "weights", "macs", "flops", "madds", "memory", "activations")

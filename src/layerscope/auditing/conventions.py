@@ -10,13 +10,13 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.auditing.kinds import Kind
-from layerscope.auditing.rules import Rule, factors, rules
-from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import RowLayer
 from layerscope.documents.figures import RULES, Figure
 from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Heading, Meaning
+from layerscope.sheets.kinds import Kind
+from layerscope.sheets.rules import Rule, factors, rules
+from layerscope.sheets.sheet import Claim
+from layerscope.sheets.structure import RowLayer
 
 MANY_PARTS = 10**9  # of a step: what is cut off is less than one
 MANY = 5  # rows from which on one rule for a kind that is not named is believed

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from layerscope.auditing.kinds import POOLS, Kind
-from layerscope.auditing.rules import WEIGHTS, Rule
-from layerscope.auditing.structure import RowLayer, refill
 from layerscope.documents.figures import RULES, Figure
+from layerscope.sheets.kinds import POOLS, Kind
+from layerscope.sheets.rules import WEIGHTS, Rule
+from layerscope.sheets.structure import RowLayer, refill
 
 
 class Renamed(Struct, frozen=True):

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from layerscope.auditing.boda import audit_boda, lines_of
 from layerscope.auditing.check import audit_sheet
 from layerscope.auditing.findings import Audit, AuditedTable, Finding
-from layerscope.auditing.sheet import Sheet, SheetRow, sheet_of
 from layerscope.documents import reader
 from layerscope.documents.types import Cell, Table
 from layerscope.errors import NoTable, UsageError
+from layerscope.sheets.sheet import Sheet, SheetRow, sheet_of
 
 # notations whose text is no table with a heading; each has `read(lines)`
 READERS = ("matconvnet", "darknet_log")

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.auditing.structure import CellPart, Cells
+from layerscope.sheets.structure import CellPart, Cells
 
 
 class Equation(Struct, frozen=True):

@@ -8,9 +8,9 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.auditing.equations import Equation
-from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Cells, RowLayer
 from layerscope.documents.headings import Meaning
+from layerscope.sheets.sheet import Claim
+from layerscope.sheets.structure import Cells, RowLayer
 
 Columns = Mapping[tuple[Meaning, str], Sequence[Claim]]
 

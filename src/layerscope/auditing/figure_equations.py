@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from layerscope.auditing.conventions import ColumnConvention
 from layerscope.auditing.equations import Equation
-from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import RowLayer
 from layerscope.documents.figures import RULES
 from layerscope.documents.figures import Rule as Rounding
+from layerscope.sheets.sheet import Claim
+from layerscope.sheets.structure import RowLayer
 
 
 def figure_equations(

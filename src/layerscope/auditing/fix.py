@@ -15,9 +15,9 @@ from msgspec import Struct
 from layerscope.auditing.check import audit_sheet
 from layerscope.auditing.document import SheetAudit, Spots, audit_text, sheets_of
 from layerscope.auditing.findings import Audit, Finding
-from layerscope.auditing.sheet import LABELLED, Sheet
 from layerscope.auditing.written import rewritten, texts
 from layerscope.documents.headings import meaning_of
+from layerscope.sheets.sheet import LABELLED, Sheet
 
 ROUNDS = 16  # audits of the corrected document
 NEAR = 50  # rows whose cells show how a column writes figures

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from layerscope.auditing.kinds import Kind, kind_of, plain
-from layerscope.auditing.sheet import Sheet
-from layerscope.auditing.structure import RowLayer
 from layerscope.graph.attributes.window import Window
 from layerscope.graph.types import Shape
 from layerscope.report import Report
 from layerscope.report.align import Item, align
 from layerscope.report.layer import Layer
+from layerscope.sheets.kinds import Kind, kind_of, plain
+from layerscope.sheets.sheet import Sheet
+from layerscope.sheets.structure import RowLayer
 
 # kinds that rows and layers are aligned by; others are aligned by themselves
 COARSE: Mapping[str, str] = {

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import Literal
 
 from layerscope.auditing.equations import Equation
-from layerscope.auditing.kinds import POOLS, SAME_SHAPE
-from layerscope.auditing.structure import RowLayer, output_sizes, steps
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE
+from layerscope.sheets.structure import RowLayer
+from layerscope.sheets.windows import (
+    Habit,
+    padding_habit,
+    pools_by_kernel,
+    sizes_left_open,
+    window_sizes,
+)
 
-Habit = Literal["same", "valid", ""]
 SQUARES = 5  # rows from which on equal heights and widths are a habit
-STRIDES = 4  # the largest stride that a row may leave out
 
 
 def shape_equations(layers: Sequence[RowLayer]) -> Iterator[Equation]:
@@ -133,81 +137,10 @@ def _windows(layer: RowLayer, habit: Habit, pools_by_kernel: bool) -> Iterator[E
         if f"p{axis}" in layer.sizes or layer.kind in POOLS:
             cells |= kernel.cells  # else the padding was chosen to fit the kernel
         weak = out.value not in found and (not stride or f"p{axis}" not in layer.sizes)
-        holds = out.value in found or (weak and out.value in _sizes_left_open(layer, axis))
+        holds = out.value in found or (weak and out.value in sizes_left_open(layer, axis))
         yield Equation(
             cells, holds, target, str(found[0]), text, copied=weak, group=f"window {layer.row.at}"
         )
-
-
-def window_sizes(
-    layer: RowLayer, axis: str, habit: Habit, pools_by_kernel: bool = False
-) -> tuple[int, ...]:
-    """Output sizes that are right for a window, the usual one first; () if too much is left open.
-
-    A stride or padding that is not printed follows the table's habit, and without one any will do.
-    """
-    got = layer.get(f"{axis}in", f"k{axis}")
-    if got is None:
-        return ()
-    size, kernel = got
-    stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
-    pool = layer.kind in POOLS
-    if stride and (pad or pool):
-        return output_sizes(layer, axis)
-    if not stride and (not pools_by_kernel if pool else not habit):
-        return ()
-    step = stride.value if stride else kernel if pool else 1
-    if pool:
-        return steps(size - kernel, step)
-    usual = {"same": (kernel - 1) // 2, "valid": 0}
-    pads = [pad.value] if pad else [usual[habit]] if habit else [*range(kernel // 2 + 1)]
-    return tuple(dict.fromkeys(n for p in pads for n in steps(size + 2 * p - kernel, step)))
-
-
-def _sizes_left_open(layer: RowLayer, axis: str) -> Iterator[int]:
-    """Output sizes of a window with any stride and padding that the row does not print."""
-    size, kernel = layer.sizes[f"{axis}in"].value, layer.sizes[f"k{axis}"].value
-    stride, pad = layer.sizes.get(f"s{axis}"), layer.sizes.get(f"p{axis}")
-    for step in [stride.value] if stride else range(1, STRIDES + 1):
-        for each in [pad.value] if pad else range(kernel // 2 + 1):
-            yield from steps(size + 2 * each - kernel, step)
-
-
-def any_window(layer: RowLayer) -> bool:
-    """Whether some stride and padding that the row does not print give its output size."""
-    for axis in "hw":
-        got = layer.get(f"{axis}in", f"k{axis}", f"{axis}out")
-        if got is not None and got[2] not in _sizes_left_open(layer, axis):
-            return False
-    return True
-
-
-def padding_habit(layers: Sequence[RowLayer]) -> Habit:
-    """How convolutions without a printed padding keep their size: of three in four at least."""
-    counts: Counter[str] = Counter()
-    for layer in layers:
-        got = layer.get("hin", "kh", "hout")
-        if (
-            layer.kind != "conv"
-            or "ph" in layer.sizes
-            or got is None
-            or "hout" not in layer.printed
-        ):
-            continue
-        step = layer.sizes["sh"].value if "sh" in layer.sizes else 1
-        counts["same"] += got[2] in steps(got[0] + 2 * ((got[1] - 1) // 2) - got[1], step)
-        counts["valid"] += got[2] in steps(got[0] - got[1], step)
-        counts["all"] += 1
-    best: Habit = "same" if counts["same"] >= counts["valid"] else "valid"
-    return best if counts["all"] and counts[best] * 4 >= counts["all"] * 3 else ""
-
-
-def pools_by_kernel(layers: Sequence[RowLayer]) -> bool:
-    """Whether pools without a printed stride move by their kernel: of half of them at least."""
-    pools = [layer for layer in layers if layer.kind in POOLS and "sh" not in layer.sizes]
-    fact = [got for layer in pools if (got := layer.get("hin", "kh", "hout")) is not None]
-    right = sum(out in steps(size - kernel, kernel) for size, kernel, out in fact)
-    return right > 1 and right * 2 >= len(fact)
 
 
 def _unchanged(layer: RowLayer, axes: str) -> Iterator[Equation]:

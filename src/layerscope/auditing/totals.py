@@ -9,9 +9,9 @@ from typing import Literal
 from msgspec import Struct
 
 from layerscope.auditing.conventions import ColumnConvention
-from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import RowLayer
 from layerscope.documents.figures import RULES, Figure
+from layerscope.sheets.sheet import Claim
+from layerscope.sheets.structure import RowLayer
 
 Verdict = Literal["right", "follows", "right for the network", "wrong", "open"]
 

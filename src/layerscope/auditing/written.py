@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.auditing.shapes import axes, window
 from layerscope.documents import figures
 from layerscope.documents.formulas import FormulaError, has_sign, value
+from layerscope.sheets.shapes import axes, window
 
 NUMBER = re.compile(
     r"(?P<whole>\d{1,3}(?:(?P<sign>\{,\}|[,_' ])\d{3})(?:(?P=sign)\d{3})*(?!\d)|\d+)"

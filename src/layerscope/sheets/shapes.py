@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from layerscope.auditing.kinds import plain
+from layerscope.sheets.kinds import plain
 
 NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
 AXES = re.compile(r"([bnchw])\s*:\s*(\d+)")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from layerscope.auditing.kinds import POOLS, SAME_SHAPE
-from layerscope.auditing.rules import WEIGHTS, rules
-from layerscope.auditing.shape_equations import any_window
-from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import RowLayer, refill
 from layerscope.documents.figures import RULES
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE
+from layerscope.sheets.rules import WEIGHTS, rules
+from layerscope.sheets.sheet import Claim
+from layerscope.sheets.structure import RowLayer, refill
+from layerscope.sheets.windows import any_window
 
 SHARE = 10  # of a hundred rows that a chain does not explain, for branches to be looked for
 LEAST = 3

@@ -12,9 +12,9 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.auditing.kinds import POOLS, Kind
-from layerscope.auditing.structure import RowLayer
 from layerscope.documents.headings import Meaning
+from layerscope.sheets.kinds import POOLS, Kind
+from layerscope.sheets.structure import RowLayer
 
 OUT = ("cout", "hout", "wout")
 IN = ("cin", "hin", "win")

@@ -11,10 +11,10 @@ from math import prod
 
 from msgspec import Struct
 
-from layerscope.auditing.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
-from layerscope.auditing.shapes import axes, channels_last, spatial, whole, window
-from layerscope.auditing.sheet import EMPTY, Sheet, SheetRow
 from layerscope.documents.headings import Meaning
+from layerscope.sheets.kinds import POOLS, SAME_SHAPE, Kind, named_sizes, plain
+from layerscope.sheets.shapes import axes, channels_last, spatial, whole, window
+from layerscope.sheets.sheet import EMPTY, Sheet, SheetRow
 
 CellPart = tuple[int, int, int]  # row, column and part of the cell
 Cells = frozenset[CellPart]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import log
 
-from layerscope.auditing.kinds import POOLS
-from layerscope.auditing.shape_equations import any_window
-from layerscope.auditing.sheet import Claim
-from layerscope.auditing.structure import Cells, RowLayer, SizeFact, refill
 from layerscope.documents.figures import RULES
+from layerscope.sheets.kinds import POOLS
+from layerscope.sheets.sheet import Claim
+from layerscope.sheets.structure import Cells, RowLayer, SizeFact, refill
+from layerscope.sheets.windows import any_window
 
 LARGEST = 15  # kernel that is looked for
 USUAL = (1, 3, 5, 7, 11)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from layerscope.auditing.kinds import Kind, is_total, kind_of, plain
 from layerscope.documents.figures import Figure, read
 from layerscope.documents.headings import Heading, Meaning, meaning_of
 from layerscope.documents.types import Cell, Row, Table
+from layerscope.sheets.kinds import Kind, is_total, kind_of, plain
 
 # words before a figure in the cells of Netscope's table
 LABELS: dict[str, Meaning] = {
