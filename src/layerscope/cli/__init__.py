@@ -25,6 +25,8 @@ COMMANDS = {
     "plot": "Draw a roofline, the time per layer, or memory over the execution order.",
     "machine": "Measure peak FLOP/s and bandwidth of this machine, or list accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
+    "sweep": "Analyze thousands of networks in worker processes, into a SQLite file.",
+    "results": "Print, filter, sort and plot the results of a sweep.",
     "zoo": "List the networks that come with layerscope.",
     "completion": "Print the shell completion script.",
 }

@@ -36,6 +36,7 @@ PRINTERS = {
     "predicted": "layerscope.export.predicted",
     "budgets": "layerscope.export.budget_results",
     "audit": "layerscope.export.audit",
+    "sweep": "layerscope.export.sweep_results",
     "machine": "layerscope.export.machine",
     "fit": "layerscope.export.fit_lines",
     "notations": "layerscope.notations",

@@ -37,18 +37,25 @@ PREFIXES = ("torchvision", "timm", "hf")
 
 def python_model(spec: str) -> tuple[Module, UserCode]:
     """Return the module that a spec names, or the one that its function or class makes."""
-    where, _, name = spec.rpartition(":")
+    where = spec.rpartition(":")[0]
     if not where.endswith(".py") and importlib.util.find_spec(where.partition(".")[0]) is None:
         _package(where, spec)  # a wrong name raises this error with or without PyTorch
     torch = the_torch()
+    with python_object(spec) as (found, code):
+        if isinstance(found, torch.nn.Module):
+            return found.eval(), code
+        return build(partial(_make, found, code)), code
+
+
+@contextmanager
+def python_object(spec: str) -> Iterator[tuple[Any, UserCode]]:
+    """The object that a spec names; within the block its own modules can be imported."""
+    where, _, name = spec.rpartition(":")
     is_file = where.endswith(".py")
     found: Any = _file(where, spec) if is_file else _package(where, spec)
     code = UserCode(spec, _home(where))
     with code.errors(), _on_path(code.home if is_file else ""):
-        found = _attribute(found, name, where)
-        if isinstance(found, torch.nn.Module):
-            return found.eval(), code
-        return build(partial(_make, found, code)), code
+        yield _attribute(found, name, where), code
 
 
 def _attribute(found: Any, name: str, where: str) -> Any:

@@ -51,6 +51,14 @@ def torchvision_models(torch: ModuleType) -> ModuleType:
 _LIBRARIES: list[Library] = []  # a schema exists as long as the library that declared it
 
 
+def names_of(package: str) -> list[str]:
+    """The names of all models of torchvision or timm, sorted."""
+    models = torchvision_models(the_torch())
+    if package == "torchvision":
+        return sorted(models.list_models())
+    return sorted(timm_package().list_models())
+
+
 def torchvision_model(name: str) -> tuple[Module, Mapping[str, Shape], bool]:
     """The model, the shapes of its inputs, and whether it is a detector."""
     models = torchvision_models(the_torch())
@@ -103,13 +111,18 @@ def _default_image(models: ModuleType, name: str, model: Module) -> Shape:
     return (1, 3, *sides)
 
 
+def timm_package() -> ModuleType:
+    """The package timm."""
+    try:
+        return importlib.import_module("timm")
+    except ImportError:
+        raise MissingExtra("a timm model", "timm") from None
+
+
 def timm_model(name: str) -> tuple[Module, Mapping[str, Shape]]:
     """The model and the shape of its input."""
     torchvision_models(the_torch())
-    try:
-        timm = importlib.import_module("timm")
-    except ImportError:
-        raise MissingExtra("a timm model", "timm") from None
+    timm = timm_package()
     names = timm.list_models()
     if name.partition(".")[0] not in names:
         raise UnknownName("timm model", name, names)

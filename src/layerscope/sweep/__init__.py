@@ -1,0 +1,1 @@
+"""Many networks: sources as tasks, worker processes with limits, results in SQLite."""
