@@ -111,10 +111,15 @@ class WorkerProcess:
         self._read += more
 
     @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
     def resident(self) -> int:
         """Resident bytes of the process; 0 where the system does not say."""
         try:
-            with open(f"/proc/{self._process.pid}/statm", encoding="ascii") as file:
+            with open(f"/proc/{self.pid}/statm", encoding="ascii") as file:
                 return int(file.read().split()[1]) * PAGE
         except (OSError, IndexError, ValueError):
             return 0

@@ -40,16 +40,22 @@ def _expanded(source: str, nested: bool = False) -> Iterator[str]:
     elif os.path.isdir(source):
         yield from _folder(source)
     elif has_magic(source) and not is_file(source):
-        if (found := sorted(glob(source, recursive=True))) or os.sep in source:
-            yield from found or _files(source, source)
-        else:
-            from layerscope.zoo import NAMES
-
-            yield from _matching(source, NAMES, source, "")
+        yield from _pattern(source)
     elif source.lower().endswith(LIST_SUFFIXES) and is_file(source) and not nested:
         yield from _listed(source)
     else:
         yield source
+
+
+def _pattern(source: str) -> list[str]:
+    """Zoo names that match a pattern; files if it has a folder or suffix, or no name matches."""
+    from layerscope.zoo import NAMES
+
+    is_path = os.sep in source or "." in source
+    found = [] if is_path else [name for name in NAMES if fnmatchcase(name, source)]
+    if found or is_path:
+        return found or _files(source, source)
+    return sorted(filter(is_file, glob(source))) or _matching(source, NAMES, source, "")
 
 
 def _library(package: str) -> list[str]:

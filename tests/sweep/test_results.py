@@ -1,0 +1,90 @@
+"""Rows of a file of results: conditions, order, columns and forms."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from layerscope.errors import LayerscopeError, UsageError
+from layerscope.sweep.isolation import WorkerLimits
+from layerscope.sweep.results import results
+from layerscope.sweep.run import SweepRequest, sweep_into
+from layerscope.sweep.tasks import SweepOptions
+
+NETWORKS = ("lenet5", "alexnet", "vgg11", "resnet18", "nosuch")
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("results") / "r.sqlite")
+    sweep_into(path, SweepRequest(NETWORKS, (SweepOptions(),), WorkerLimits(), 2))
+    return path
+
+
+def test_all_rows_by_name(file: str) -> None:
+    assert results(file).column("name") == sorted(NETWORKS)
+
+
+def test_a_condition_an_order_and_columns(file: str) -> None:
+    found = results(file, where="macs < 2e9", sort="-macs", columns=("name", "macs"))
+    assert found.column("name") == ["resnet18", "alexnet", "lenet5"]
+    assert results(file, where="status = 'error'").column("name") == ["nosuch"]
+    assert results(file, sort="-params", top=1).column("name") == ["vgg11"]
+
+
+def test_unknown_figures_come_last_and_are_shown_as_unknown(file: str) -> None:
+    found = results(file, sort="macs", columns=("name", "macs"))
+    assert found.rows[-1] == ("nosuch", None)
+    assert found.to_text().splitlines()[-3].split() == ["nosuch", "?"]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "macs <", "nosuch < 1", "1; DROP TABLE results", "1) UNION SELECT 1 --",
+        "load_extension('x')", "writefile('a', 'b')",
+        "1) OR (SELECT 1 FROM (DELETE FROM results",
+    ],
+)  # fmt: skip
+def test_one_expression_and_no_more(file: str, where: str) -> None:
+    with pytest.raises(UsageError, match="--where"):
+        results(file, where=where)
+    assert len(results(file).rows) == len(NETWORKS)
+
+
+def test_a_condition_that_never_ends(file: str) -> None:
+    endless = (
+        "(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c)"
+    )
+    with pytest.raises(UsageError, match="it takes too long"):
+        results(file, where=endless)
+
+
+def test_forms(file: str) -> None:
+    found = results(file, where="status = 'ok'", columns=("name", "params", "peak"))
+    table = list(csv.reader(io.StringIO(found.to_csv())))
+    assert table[0] == ["name", "params", "peak"]
+    assert table[1] == ["alexnet", "61100840", "1548800"]
+    assert json.loads(found.to_json())["rows"][0] == {
+        "name": "alexnet", "params": 61100840, "peak": 1548800, "lower_bounds": [],
+    }  # fmt: skip
+    assert "61,100,840" in found.to_markdown()
+    assert list(found.to_pandas()["name"]) == ["alexnet", "lenet5", "resnet18", "vgg11"]
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    with pytest.raises(LayerscopeError, match="no such file"):
+        results(path)
+    path.write_text("text")
+    with pytest.raises(LayerscopeError, match="expected a file of `layerscope sweep`"):
+        results(path)
+
+
+def test_unknown_columns_are_refused(file: str) -> None:
+    with pytest.raises(UsageError, match="did you mean macs"):
+        results(file, columns=("mac",))

@@ -1,0 +1,239 @@
+"""A sweep: rows of every network, whatever happens to workers and to the sweep itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from layerscope import analyze
+from layerscope.errors import UsageError
+from layerscope.sweep.isolation import PROCESSES, WorkerLimits
+from layerscope.sweep.run import SweepRequest, SweepSummary, sweep_into
+from layerscope.sweep.store import opened
+from layerscope.sweep.tasks import SweepOptions
+
+NETWORKS = ("lenet5", "alexnet", "vgg11", "squeezenet1_1")
+TIMED = ("seconds",)
+GENERATOR = """
+import random
+from layerscope import Builder
+
+def candidates(count=60):
+    chance = random.Random(1)
+    for n in range(count):
+        b = Builder(f"c{n}")
+        x = b.input("data", (1, 3, 16, 16))
+        for _ in range(chance.randint(1, 9)):
+            x = b.relu(b.conv(x, chance.choice([8, 16, 32]), 3, padding=1))
+        yield f"c{n}", b.build(b.linear(b.flatten(x), 10))
+
+def breaks():
+    yield from candidates(3)
+    raise ValueError("no more layers")
+
+def ends():
+    yield from candidates(3)
+    import os
+    os._exit(5)
+
+def strange():
+    yield 12
+    yield "lenet5"
+
+listed = ["lenet5", ("mine", "alexnet")]
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    yield
+    assert not PROCESSES
+
+
+def request(
+    *sources: str, batches: tuple[int | None, ...] = (None,), jobs: int = 2
+) -> SweepRequest:
+    options = tuple(SweepOptions(batch=batch) for batch in batches)
+    return SweepRequest(sources, options, WorkerLimits(seconds=60), jobs)
+
+
+def rows(path: Path, *columns: str) -> list[tuple[object, ...]]:
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(
+            f"SELECT {', '.join(columns)} FROM results ORDER BY key"
+        ).fetchall()
+    finally:
+        connection.close()
+
+
+def all_but_times(path: Path) -> list[tuple[object, ...]]:
+    names = [name for name in columns_of(path) if name not in TIMED]
+    return rows(path, *names)
+
+
+def columns_of(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    try:
+        return [row[1] for row in connection.execute("PRAGMA table_info(results)")]
+    finally:
+        connection.close()
+
+
+def test_rows_have_the_figures_of_the_reports(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    found = sweep_into(str(path), request(*NETWORKS, batches=(1, 8)))
+    assert (found.done, found.skipped, found.failures) == (2 * len(NETWORKS), 0, 0)
+    stored = rows(path, "name", "options", "params", "macs", "flops", "activations", "peak",
+                  "weights", "json", "status", "bounds")  # fmt: skip
+    assert len(stored) == 2 * len(NETWORKS)
+    for name, options, *figures, text, status, bounds in stored:
+        report = analyze(str(name), batch=json.loads(str(options))["batch"])
+        totals = report.totals
+        assert figures == [
+            totals.params, totals.macs, totals.flops, totals.activations,
+            totals.peak_activation_bytes, totals.param_bytes,
+        ]  # fmt: skip
+        assert json.loads(str(text)) == json.loads(report.to_json())
+        assert (status, bounds) == ("ok", "")
+
+
+def test_nothing_is_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    sweep_into(str(path), request("lenet5", "alexnet"))
+    before = rows(path, "key", "seconds")
+    found = sweep_into(str(path), request("lenet5", "alexnet", "vgg11"))
+    assert (found.done, found.skipped) == (1, 2)
+    assert set(before) < set(rows(path, "key", "seconds"))
+    again = SweepRequest(("lenet5",), (SweepOptions(),), WorkerLimits(), 1, again=True)
+    assert sweep_into(str(path), again).done == 1
+
+
+def test_a_changed_file_is_another_network(tmp_path: Path) -> None:
+    path, file = tmp_path / "r.sqlite", tmp_path / "net.prototxt"
+    text = (
+        "input: 'x' input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8 "
+        "layer { name: 'a' type: 'ReLU' bottom: 'x' top: 'y' }"
+    )
+    file.write_text(text)
+    sweep_into(str(path), request(str(file)))
+    file.write_text(text.replace("input_dim: 8", "input_dim: 9"))
+    assert sweep_into(str(path), request(str(file))).done == 1
+
+
+def test_a_network_that_fails_is_a_row(tmp_path: Path) -> None:
+    path, broken = tmp_path / "r.sqlite", tmp_path / "broken.onnx"
+    broken.write_bytes(b"\x08\x07\x12\xff")
+    found = sweep_into(str(path), request("nosuch", str(broken), "lenet5"))
+    assert (found.done, found.failures) == (3, 2)
+    stored = {Path(str(name)).name: (status, error) for name, status, error in
+              rows(path, "name", "status", "error")}  # fmt: skip
+    assert stored["lenet5"] == ("ok", "")
+    assert "unknown network 'nosuch'" in str(stored["nosuch"][1])
+    assert "broken.onnx" in str(stored["broken.onnx"][1])
+
+
+def test_a_generator_of_networks(tmp_path: Path) -> None:
+    path, file = tmp_path / "r.sqlite", tmp_path / "search.py"
+    file.write_text(GENERATOR)
+    found = sweep_into(str(path), request(f"{file}:candidates"))
+    assert (found.done, found.failures) == (60, 0)
+    assert sweep_into(str(path), request(f"{file}:candidates")).skipped == 60
+    assert {name for (name,) in rows(path, "name")} == {f"c{n}" for n in range(60)}
+    assert all(macs for (macs,) in rows(path, "macs"))
+
+
+@pytest.mark.parametrize(
+    ("function", "done", "error"),
+    [
+        ("breaks", 4, "search.py:16: ValueError: no more layers"),
+        ("ends", 4, "the network ended its process with exit code 5"),
+        ("strange", 2, "a int, expected a Graph, a torch.nn.Module, or the name of a network"),
+        ("nosuch", 1, "unknown attribute"),
+    ],
+)
+def test_a_generator_that_fails(tmp_path: Path, function: str, done: int, error: str) -> None:
+    path, file = tmp_path / "r.sqlite", tmp_path / "search.py"
+    file.write_text(GENERATOR)
+    found = sweep_into(str(path), request(f"{file}:{function}"))
+    assert (found.done, found.failures) == (done, 1)
+    (message,) = [row[0] for row in rows(path, "error") if row[0]]
+    assert error in str(message)
+
+
+def test_a_list_of_names_in_python(tmp_path: Path) -> None:
+    path, file = tmp_path / "r.sqlite", tmp_path / "search.py"
+    file.write_text(GENERATOR)
+    sweep_into(str(path), request(f"{file}:listed"))
+    assert {(name, source) for name, source in rows(path, "name", "source")} == {
+        (f"{file}:listed[1]", "lenet5"), ("mine", "alexnet"),
+    }  # fmt: skip
+
+
+def test_workers_that_are_killed_are_replaced(tmp_path: Path) -> None:
+    calm, path, file = tmp_path / "calm.sqlite", tmp_path / "r.sqlite", tmp_path / "search.py"
+    file.write_text(GENERATOR)
+    sweep_into(str(calm), request(f"{file}:candidates"))
+    chance = random.Random(4)
+    killed = 0
+
+    def kill(so_far: SweepSummary, total: int | None, name: str) -> None:
+        nonlocal killed
+        if PROCESSES and chance.random() < 0.2 and killed < 6:
+            os.kill(chance.choice(sorted(each.pid for each in PROCESSES)), signal.SIGKILL)
+            killed += 1
+
+    found = sweep_into(str(path), request(f"{file}:candidates"), kill)
+    assert killed
+    assert found.failures == 0
+    assert all_but_times(path) == all_but_times(calm)
+
+
+def test_a_sweep_that_is_killed_goes_on(tmp_path: Path) -> None:
+    calm, path, file = tmp_path / "calm.sqlite", tmp_path / "r.sqlite", tmp_path / "search.py"
+    file.write_text(GENERATOR)
+    sweep_into(str(calm), request(f"{file}:candidates"))
+    command = [sys.executable, "-m", "layerscope", "sweep", f"{file}:candidates", "-o", str(path)]
+    chance = random.Random(2)
+    for _ in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.3 + chance.random())
+        process.kill()
+        process.wait()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "60" in done.stdout or "were there already" in done.stdout
+    assert all_but_times(path) == all_but_times(calm)
+    assert sorted(each.name for each in tmp_path.glob("r.sqlite*")) == ["r.sqlite"]
+
+
+def test_a_network_has_a_time_limit(tmp_path: Path) -> None:
+    path, file = tmp_path / "r.sqlite", tmp_path / "search.py"
+    file.write_text("def slow():\n    while True: pass\n    yield 'lenet5'\n")
+    limits = WorkerLimits(seconds=2)
+    found = sweep_into(str(path), SweepRequest((f"{file}:slow",), (SweepOptions(),), limits))
+    assert found.failures == 1
+    assert rows(path, "error") == [("no result within 2 s (--seconds)",)]
+
+
+def test_two_sweeps_cannot_write_to_one_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.sqlite")
+    with opened(path), pytest.raises(UsageError, match="another sweep is writing to it"):
+        sweep_into(path, request("lenet5"))
+    assert sweep_into(path, request("lenet5")).done == 1
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    path.write_text("no database, but some text that is long enough to be read as a header " * 3)
+    with pytest.raises(UsageError, match="not a database"):
+        sweep_into(str(path), request("lenet5"))
