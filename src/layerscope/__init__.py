@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from layerscope.graph import Graph, Node, Param, Tensor
     from layerscope.report import Report
     from layerscope.report.compare import Comparison
+    from layerscope.sweeping.functions import sweep
+    from layerscope.sweeping.results import results
+    from layerscope.sweeping.tasks import SweepOptions
 
 # Imported on first use: `layerscope --help` needs none of them.
 PUBLIC = {
@@ -33,6 +36,8 @@ PUBLIC = {
     "fit": "layerscope.api.fitting",
     "load": "layerscope.api.networks",
     "measure": "layerscope.api.timing",
+    "results": "layerscope.sweeping.results",
+    "sweep": "layerscope.sweeping.functions",
     "predict": "layerscope.api.timing",
     "Builder": "layerscope.builder",
     "profile": "layerscope.dropins",
@@ -45,6 +50,7 @@ PUBLIC = {
     "Node": "layerscope.graph",
     "Param": "layerscope.graph",
     "Report": "layerscope.report",
+    "SweepOptions": "layerscope.sweeping.tasks",
     "Tensor": "layerscope.graph",
 }
 
@@ -58,6 +64,7 @@ __all__ = [
     "Node",
     "Param",
     "Report",
+    "SweepOptions",
     "Tensor",
     "__version__",
     "analyze",
@@ -69,7 +76,9 @@ __all__ = [
     "measure",
     "predict",
     "profile",
+    "results",
     "summary",
+    "sweep",
 ]
 
 

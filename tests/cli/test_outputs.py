@@ -23,7 +23,7 @@ from tests.syntax import latex_rows
 Captured = pytest.CaptureFixture[str]
 
 # Every command that writes a result, as short as it can be called; {run} is a run of `measure`,
-# {document} a table without findings.
+# {document} a table without findings, {results} a file of `sweep`.
 WRITERS = {
     "show": ["show", "lenet5"],
     "show run": ["show", "{run}"],
@@ -37,6 +37,7 @@ WRITERS = {
     "machine": ["machine", "--on", "a100"],
     "machine list": ["machine", "--list"],
     "zoo": ["zoo", "lenet"],
+    "results": ["results", "{results}"],
 }
 PLOTS = {"plot": ["plot", "lenet5"], "plot run": ["plot", "{run}"]}
 RESULTS = (".txt", ".md", ".csv", ".json", ".tex", ".html")
@@ -44,21 +45,25 @@ KINDS = {
     "show": "report", "show run": "run", "compare": "comparison", "compare runs": "comparison",
     "explain": "explanation", "check": "budget", "audit": "audit", "measure": "run",
     "predict": "prediction", "machine": "machine", "machine list": "machine", "zoo": "zoo",
+    "results": "results",
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def kept_run(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A run of lenet5 in a file, and its table beside it."""
+    """A run of lenet5 in a file; its table and the results of a sweep are beside it."""
     path = tmp_path_factory.mktemp("runs") / "run.json"
     assert run(["show", "lenet5", "--as", "netscope", "-o", str(path.with_name("table.txt"))]) == 0
     assert run(["measure", "lenet5", "-o", str(path)]) == 0
+    assert run(["sweep", "lenet5", "-o", str(path.with_name("results.sqlite"))]) == 0
     return str(path)
 
 
 def arguments(command: list[str], kept_run: str) -> list[str]:
-    table = os.path.join(os.path.dirname(kept_run), "table.txt")
-    return [word.replace("{run}", kept_run).replace("{document}", table) for word in command]
+    folder = os.path.dirname(kept_run)
+    files = {"{run}": kept_run, "{document}": os.path.join(folder, "table.txt"),
+             "{results}": os.path.join(folder, "results.sqlite")}  # fmt: skip
+    return [files.get(word, word) for word in command]
 
 
 class Page(HTMLParser):
@@ -236,7 +241,7 @@ def test_all_commands_write_alike() -> None:
             continue
         options = options_of(name)
         assert "--output" in options, name
-        if name not in ("export", "plot"):
+        if name not in ("export", "plot", "sweep"):  # a sweep writes a database
             assert {"--as", "--json"} <= options.keys(), name
 
 
@@ -270,7 +275,8 @@ NARROW = [
     ["check", "vgg16", "--max-params", "1M"], ["audit", "{document}"],
     ["audit", "{document}", "--against", "alexnet"], ["predict", "resnet18", "--on", "a100"],
     ["predict", "vgg16", "--on", "rtx4090", "--sort", "--top", "3"], ["machine", "--on", "a100"],
-    ["machine", "--list"], ["zoo"], ["--help"], *([name, "--help"] for name in COMMANDS),
+    ["machine", "--list"], ["zoo"], ["results", "{results}"], ["--help"],
+    *([name, "--help"] for name in COMMANDS),
 ]  # fmt: skip
 
 

@@ -18,10 +18,10 @@ FORMS = (*RESULT_FORMS, "parquet")
 EXAMPLES = """\b
 Examples:
   layerscope results results.sqlite
-  layerscope results results.sqlite --where 'macs < 1e9 and params < 5e6' --sort -macs
-  layerscope results results.sqlite --where "status = 'error'" --columns name,error
+  layerscope results results.sqlite --where 'macs < 1e9' --sort -params
+  layerscope results r.sqlite --where "status = 'error'" --columns name,error
   layerscope results results.sqlite --columns name,params,macs -o table.tex
-  layerscope results results.sqlite -o results.parquet     # needs the extra parquet
+  layerscope results results.sqlite -o all.parquet    # needs the extra parquet
 """
 
 
@@ -60,7 +60,7 @@ def command(
     output: str | None,
 ) -> None:  # fmt: skip
     """Print the rows of a FILE that `layerscope sweep` wrote, which is opened read-only."""
-    from layerscope.sweep.results import results
+    from layerscope.sweeping.results import results
 
     form = chosen_form(form, output, FORMS)
     names = tuple(name.strip() for name in columns.split(",") if name.strip())

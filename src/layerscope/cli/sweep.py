@@ -14,18 +14,18 @@ from layerscope.conventions import CONVENTIONS
 from layerscope.errors import StrictError, UsageError
 
 if TYPE_CHECKING:
-    from layerscope.sweep.run import SweepSummary
-    from layerscope.sweep.tasks import SweepOptions
+    from layerscope.sweeping.run import SweepSummary
+    from layerscope.sweeping.tasks import SweepOptions
 
 DEFAULT_FILE = "results.sqlite"
 EXAMPLES = """\b
 Examples:
-  layerscope sweep 'resnet*' vgg16                     # zoo networks by pattern
-  layerscope sweep models/ -o models.sqlite            # every network in a folder
+  layerscope sweep 'resnet*' vgg16              # zoo networks by pattern
+  layerscope sweep models/ -o models.sqlite     # every network in a folder
   layerscope sweep 'torchvision:*' 'timm:resnet*' -j 8
   layerscope sweep 'hf:configs/*.json' --tokens 2048 --dtype bf16
-  layerscope sweep list.txt --batch 1,8,32             # a row per network and batch
-  layerscope sweep my_search.py:candidates             # networks that a generator yields
+  layerscope sweep list.txt --batch 1,8,32      # a row per network and batch
+  layerscope sweep my_search.py:candidates      # what a generator yields
   layerscope sweep 'torchvision:*' --dask tcp://scheduler:8786
   layerscope results results.sqlite --where 'macs < 1e9' --sort params
 
@@ -146,20 +146,16 @@ def command(
     `my_search.py:candidates`. A network that fails, hangs or needs too much memory is a row with
     its error. Results that FILE has are not computed again.
     """
-    import os
-
-    from layerscope.report.quantities import quantity
-    from layerscope.sweep.isolation import WorkerLimits
-    from layerscope.sweep.run import SweepRequest, default_jobs, sweep_into
+    from layerscope.sweeping.functions import sweep
 
     if options["measure"] and options["on"] is not None:
         raise UsageError("--measure cannot be combined with --on")
     if jobs is not None and jobs < 1:
         raise UsageError(f"-j {jobs}: expected at least 1")
-    workers = 1 if options["measure"] else jobs or default_jobs()
-    limits = WorkerLimits(float(seconds), quantity(memory, "bytes", "--memory"), os.getcwd())
-    request = SweepRequest(tuple(sources), _option_sets(options), limits, workers, dask, again)
-    found = sweep_into(output, request, _progress())
+    found = sweep(
+        *sources, output=output, options=_option_sets(options), jobs=jobs, dask=dask,
+        seconds=seconds, memory=memory, again=again, progress=_progress(),
+    )  # fmt: skip
     click.echo(str(found))
     if found.failures:
         hint = f"layerscope results {output} --where \"status = 'error'\" --columns name,error"
@@ -172,7 +168,7 @@ def _option_sets(options: SweepArguments) -> tuple[SweepOptions, ...]:
     """One set of options per batch size."""
     from layerscope.conventions import convention
     from layerscope.report.quantities import named_sizes, whole
-    from layerscope.sweep.tasks import SweepOptions
+    from layerscope.sweeping.tasks import SweepOptions
 
     convention(options["like"])  # a misspelt name is an error before the sweep starts
     named_sizes(options["inputs"], "--input")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from layerscope.errors import UsageError
-from layerscope.sweep.tasks import ResultRow
+from layerscope.sweeping.tasks import ResultRow
 
 TYPES = {"int | None": "INTEGER", "float | None": "REAL", "int": "INTEGER", "float": "REAL"}
 COLUMNS = ResultRow.__struct_fields__

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layerscope.errors import LayerscopeError
-from layerscope.sweep.sources import content_of, networks_of
+from layerscope.sweeping.sources import content_of, networks_of
 from layerscope.zoo import NAMES
 
 

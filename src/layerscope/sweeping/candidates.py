@@ -11,7 +11,7 @@ import msgspec
 
 from layerscope.errors import FormatError, LayerscopeError
 from layerscope.graph import Graph
-from layerscope.sweep.tasks import SweepOptions, Task
+from layerscope.sweeping.tasks import SweepOptions, Task
 
 EXPECTED = "expected a Graph, a torch.nn.Module, or the name of a network"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from layerscope.errors import LayerscopeError, UsageError
-from layerscope.sweep.isolation import WorkerLimits
-from layerscope.sweep.results import results
-from layerscope.sweep.run import SweepRequest, sweep_into
-from layerscope.sweep.tasks import SweepOptions
+from layerscope.sweeping.isolation import WorkerLimits
+from layerscope.sweeping.results import results
+from layerscope.sweeping.run import SweepRequest, sweep_into
+from layerscope.sweeping.tasks import SweepOptions
 
 NETWORKS = ("lenet5", "alexnet", "vgg11", "resnet18", "nosuch")
 

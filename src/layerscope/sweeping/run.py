@@ -10,17 +10,17 @@ from time import monotonic
 
 from msgspec import Struct
 
-from layerscope.sweep.isolation import (
+from layerscope.sweeping.isolation import (
     STOPPED,
     WorkerLimits,
     candidate_tasks,
     end_all,
     isolated,
 )
-from layerscope.sweep.sources import content_of, networks_of
-from layerscope.sweep.store import Store, opened
-from layerscope.sweep.tasks import ResultRow, SweepOptions, Task, failed
-from layerscope.sweep.worker import Candidates
+from layerscope.sweeping.sources import content_of, networks_of
+from layerscope.sweeping.store import Store, opened
+from layerscope.sweeping.tasks import ResultRow, SweepOptions, Task, failed
+from layerscope.sweeping.worker import Candidates
 
 AHEAD = 3  # tasks waiting for each worker
 POLL_S = 0.5
@@ -151,7 +151,7 @@ def _tasks(networks: list[str], request: SweepRequest) -> Iterator[Task]:
 def _executor(request: SweepRequest) -> Iterator[Executor]:
     """Threads with a worker process each, or the workers of a Dask cluster."""
     if request.dask is not None:
-        from layerscope.sweep.dask import cluster
+        from layerscope.sweeping.dask import cluster
 
         with cluster(request.dask) as found:
             yield found

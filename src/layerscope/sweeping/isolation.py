@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from layerscope.report.numbers import bytes_text
-from layerscope.sweep.tasks import ResultRow, Task, failed
-from layerscope.sweep.worker import LENGTH_BYTES, Candidates, Request, write_message
+from layerscope.sweeping.tasks import ResultRow, Task, failed
+from layerscope.sweeping.worker import LENGTH_BYTES, Candidates, Request, write_message
 
 CHUNK = 1 << 20
 MOST_MESSAGE = 1 << 30  # bytes of a reply
@@ -66,7 +66,7 @@ class WorkerProcess:
     def __init__(self, limits: WorkerLimits) -> None:
         self.limits, self.tasks = limits, 0
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "layerscope.sweep.worker", str(limits.memory)],
+            [sys.executable, "-m", "layerscope.sweeping.worker", str(limits.memory)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             cwd=limits.folder or None, env={**os.environ, **_one_thread()},
         )  # fmt: skip

@@ -11,7 +11,7 @@ from layerscope.errors import LayerscopeError
 from layerscope.graph import Graph
 from layerscope.report import Report
 from layerscope.report.quantities import named_sizes
-from layerscope.sweep.tasks import ResultRow, Task, failed
+from layerscope.sweeping.tasks import ResultRow, Task, failed
 
 if TYPE_CHECKING:
     from layerscope.report.compare import NetworkTime

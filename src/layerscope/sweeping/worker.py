@@ -1,6 +1,6 @@
 """A worker process: reads requests from its standard input, writes replies to its standard output.
 
-    python -m layerscope.sweep.worker MEMORY_BYTES
+    python -m layerscope.sweeping.worker MEMORY_BYTES
 
 A message is its length in eight bytes, then JSON. A request is a Task, which gives one ResultRow,
 or a Candidates, which gives one Task after the other and then an empty message. What a network
@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from layerscope.sweep.tasks import SweepOptions, Task
+from layerscope.sweeping.tasks import SweepOptions, Task
 
 LENGTH_BYTES = 8
 PR_SET_PDEATHSIG = 1
@@ -85,12 +85,12 @@ def main() -> None:
     end_with_parent()
     limit_memory(int(sys.argv[1]))
     source, target = take_pipes()
-    from layerscope.sweep.evaluation import evaluate
+    from layerscope.sweeping.evaluation import evaluate
 
     while (data := read_message(source)) is not None:
         request = msgspec.json.decode(data, type=Request)
         if request.candidates is not None:
-            from layerscope.sweep.candidates import candidates
+            from layerscope.sweeping.candidates import candidates
 
             asked = request.candidates
             for task in candidates(asked.spec, asked.content, asked.options):

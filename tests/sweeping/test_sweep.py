@@ -17,10 +17,10 @@ import pytest
 
 from layerscope import analyze
 from layerscope.errors import UsageError
-from layerscope.sweep.isolation import PROCESSES, WorkerLimits
-from layerscope.sweep.run import SweepRequest, SweepSummary, sweep_into
-from layerscope.sweep.store import opened
-from layerscope.sweep.tasks import SweepOptions
+from layerscope.sweeping.isolation import PROCESSES, WorkerLimits
+from layerscope.sweeping.run import SweepRequest, SweepSummary, sweep_into
+from layerscope.sweeping.store import opened
+from layerscope.sweeping.tasks import SweepOptions
 
 NETWORKS = ("lenet5", "alexnet", "vgg11", "squeezenet1_1")
 TIMED = ("seconds",)
