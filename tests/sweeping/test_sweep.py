@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from layerscope import analyze
@@ -20,7 +21,7 @@ from layerscope.errors import UsageError
 from layerscope.sweeping.isolation import PROCESSES, WorkerLimits
 from layerscope.sweeping.run import SweepRequest, SweepSummary, sweep_into
 from layerscope.sweeping.store import opened
-from layerscope.sweeping.tasks import SweepOptions
+from layerscope.sweeping.tasks import SweepOptions, Task
 
 NETWORKS = ("lenet5", "alexnet", "vgg11", "squeezenet1_1")
 TIMED = ("seconds",)
@@ -237,3 +238,13 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path.write_text("no database, but some text that is long enough to be read as a header " * 3)
     with pytest.raises(UsageError, match="not a database"):
         sweep_into(str(path), request("lenet5"))
+
+
+@pytest.mark.parametrize(
+    "options", [SweepOptions(), SweepOptions(batch=8, input=("3x8x8",), dtype="fp16", on="a100")]
+)
+def test_the_key_of_a_task_is_the_same_in_a_worker(options: SweepOptions) -> None:
+    task = Task("vgg16", "vgg16", options, "vgg16")
+    there = msgspec.json.decode(msgspec.json.encode(task), type=Task)
+    assert (there.key, there.options.text) == (task.key, task.options.text)
+    assert json.loads(task.options.text).get("like") is None

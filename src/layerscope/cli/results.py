@@ -21,7 +21,7 @@ Examples:
   layerscope results results.sqlite --where 'macs < 1e9' --sort -params
   layerscope results r.sqlite --where "status = 'error'" --columns name,error
   layerscope results results.sqlite --columns name,params,macs -o table.tex
-  layerscope results results.sqlite -o all.parquet    # needs the extra parquet
+  layerscope results results.sqlite -o all.parquet   # needs the extra parquet
 """
 
 

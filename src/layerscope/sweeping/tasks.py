@@ -13,7 +13,7 @@ from layerscope.version import __version__
 Status = Literal["ok", "error"]
 
 
-class SweepOptions(Struct, frozen=True, omit_defaults=True):
+class SweepOptions(Struct, frozen=True):
     """Options of `analyze` for one row; `measure` and `on` add its time."""
 
     batch: int | None = None
@@ -27,8 +27,11 @@ class SweepOptions(Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """The options as JSON with sorted keys, as the table of results has them."""
-        return msgspec.json.encode(self, order="sorted").decode()
+        """The options that are no defaults, as JSON with sorted keys."""
+        defaults = SweepOptions()
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        given = {n: value for n, value in values.items() if value != getattr(defaults, n)}
+        return msgspec.json.encode(given, order="sorted").decode()
 
 
 class Task(Struct, frozen=True):
