@@ -62,7 +62,7 @@ class FieldAxis(Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """The largest range, padding included."""
-        return max((s[1] - s[0] + 1 for s in self.stretches if s), default=0)
+        return max([s[1] - s[0] + 1 for s in self.stretches if s], default=0)
 
     @property
     def stride(self) -> Number | None:
@@ -87,7 +87,7 @@ class Field(Struct, frozen=True, gc=False):
     @property
     def size(self) -> tuple[int | str, ...]:
         """Input positions per axis, or "everything"."""
-        return tuple("everything" if axis.everything else axis.size for axis in self.axes)
+        return tuple(["everything" if axis.everything else axis.size for axis in self.axes])
 
     @property
     def stride(self) -> tuple[Number | None, ...]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from layerscope.escaping import visible
 from layerscope.export.table import ReportTable, TableView, table, usual
-from layerscope.report.columns import Column, cell, titled
+from layerscope.report.columns import OF_FIGURES, Column, cell, figures_key, titled
 from layerscope.report.numbers import bytes_text, cell_text, exact_text, marked
 from layerscope.report.types import Report
 
@@ -46,11 +46,12 @@ def write(
     layouts = [usual(view, names, report) for names in LAYOUTS]
     if view.columns:
         layouts = [tuple(view.columns)]
-    grid = table(report, view, layouts[0], tree=True)
+    grid = _Printed(table(report, view, layouts[0], tree=True))
     exact: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
     if width is None:
-        return _lay_out(grid, [_texts(grid, column, False) for column in grid.columns], style)
+        columns = grid.table.columns
+        return _lay_out(grid.table, [grid.texts(column, False) for column in columns], style)
     if len(layouts) > 1 and width >= NARROW:
         layouts = layouts[:-1]
     for digits, texts, choices in ((False, exact, layouts[:ENOUGH]), (True, short, layouts)):
@@ -58,22 +59,45 @@ def write(
             columns = titled(names, report)
             for column in columns:
                 if column.name not in texts:
-                    texts[column.name] = _texts(grid, column, digits)
+                    texts[column.name] = grid.texts(column, digits)
             chosen = [texts[column.name] for column in columns]
             if sum(map(_width, chosen)) + len(GAP) * (len(chosen) - 1) <= width:
-                return _lay_out(replace(grid, columns=columns), chosen, style)
+                return _lay_out(replace(grid.table, columns=columns), chosen, style)
     columns = titled(layouts[-1], report)
-    squeezed = [_texts(grid, column, True, indent=" ") for column in columns]
-    return _lay_out(replace(grid, columns=columns), _squeezed(columns, squeezed, width), style)
+    squeezed = [grid.texts(column, True, indent=" ") for column in columns]
+    narrow = _squeezed(columns, squeezed, width)
+    return _lay_out(replace(grid.table, columns=columns), narrow, style)
 
 
-def _texts(grid: ReportTable, column: Column, short: bool, indent: str = "  ") -> list[str]:
-    """The cells of one column: title, rows, total."""
-    texts = [column.title]
-    for row in [*grid.rows, grid.total]:
-        text = visible(cell_text(cell(column, row, grid.report), column.kind, short=short))
-        texts.append(indent * row.depth + text if column.name == "name" else text)
-    return texts
+class _Printed:
+    """A table, and the texts of its columns; layers with equal figures are printed once."""
+
+    def __init__(self, table: ReportTable) -> None:
+        self.table = table
+        self.rows = [*table.rows, table.total]
+        self.keys = [figures_key(row) for row in self.rows] if table.report.all_exact else []
+
+    def texts(self, column: Column, short: bool, indent: str = "  ") -> list[str]:
+        """The cells of one column: title, rows, total."""
+        report, kind = self.table.report, column.kind
+        texts = [column.title]
+        if self.keys and column.name in OF_FIGURES:
+            printed: dict[tuple[int, ...], str] = {}
+            for row, key in zip(self.rows, self.keys, strict=True):
+                text = printed.get(key) if key else None
+                if text is None:
+                    text = cell_text(cell(column, row, report), kind, short=short)
+                    if key:
+                        printed[key] = text
+                texts.append(text)
+            return texts
+        for row in self.rows:
+            text = cell_text(cell(column, row, report), kind, short=short)
+            texts.append(text if text.isprintable() else visible(text))
+        if column.name == "name":
+            depths = (0, *(row.depth for row in self.rows))
+            texts = [indent * depth + text for depth, text in zip(depths, texts, strict=True)]
+        return texts
 
 
 def _width(texts: list[str]) -> int:

@@ -92,8 +92,10 @@ def _share(
 
 def field_text(field: Field, which: str = "size") -> str:
     """Size, stride or offset of a receptive field; one number if all axes have the same."""
-    parts = ["-" if part is None else str(decimal(part)) for part in getattr(field, which)]
-    text = parts[0] if len(set(parts)) == 1 else "x".join(parts)
+    sizes = getattr(field, which)
+    if sizes.count(sizes[0]) == len(sizes):
+        sizes = sizes[:1]
+    text = "x".join(["-" if part is None else str(decimal(part)) for part in sizes])
     return text if field.aligned or which != "size" else f"{text} misaligned"
 
 
@@ -282,6 +284,25 @@ def choose(names: Iterable[str]) -> tuple[Column, ...]:
     if not chosen:
         raise UsageError(f"no columns chosen; known: {', '.join(choices)}")
     return tuple(chosen.values())
+
+
+# Columns whose figure follows from `figures_key` of a layer: not from its name or its neighbours.
+OF_FIGURES = frozenset({
+    "params", "params%", "buffers", "weights", "macs", "macs%", "flops", "convention_ops",
+    "convention_ops%", "add", "mul", "comp", "div", "exp", "activations", "activations%",
+    "convention_activations", "memory", "read", "write", "intensity",
+})  # fmt: skip
+
+
+def figures_key(row: TableRow) -> tuple[int, ...]:
+    """Equal for layers with equal figures, whose costs are one object; () for other rows."""
+    if row.kind != "layer":
+        return ()
+    layer = row.members[0]
+    return (
+        id(layer.cost), id(layer.convention_kinds), layer.params, layer.activations,
+        layer.activation_bytes, layer.convention_activations,
+    )  # fmt: skip
 
 
 def of_convention(names: Iterable[str], report: Report) -> tuple[str, ...]:

@@ -118,21 +118,29 @@ def exact_text(value: int | Fraction) -> str:
 
 def short_text(value: int | Fraction) -> str:
     """Three significant figures with an SI prefix; whole numbers below 1000 in full."""
-    if value < 1000 and (isinstance(value, int) or value.denominator == 1):
-        return f"{int(value)}"
+    part, whole = value.numerator, value.denominator
+    if whole == 1 and part < 1000:
+        return str(part)
     power = 0
-    scaled = Fraction(value)
-    while scaled >= 1000 and power < len(PREFIXES) - 1:
-        scaled /= 1000
+    while part >= 1000 * whole and power < len(PREFIXES) - 1:
+        whole *= 1000
         power += 1
     for decimals in (2, 1, 0):
-        limit = 1000 if decimals == 0 else 10 ** (3 - decimals)
-        rounded = Fraction(round(scaled * 10**decimals), 10**decimals)
-        if rounded < limit:
-            return f"{float(rounded):.{decimals}f}{PREFIXES[power]}"
+        digits = rounded(part * 10**decimals, whole)
+        if digits < 1000:
+            text = str(digits).rjust(decimals + 1, "0")
+            point = len(text) - decimals
+            shown = f"{text[:point]}.{text[point:]}" if decimals else text
+            return f"{shown}{PREFIXES[power]}"
     if power + 1 < len(PREFIXES):
         return f"1.00{PREFIXES[power + 1]}"
-    return f"{float(scaled):.0f}{PREFIXES[power]}"
+    return f"{rounded(part, whole)}{PREFIXES[power]}"
+
+
+def rounded(part: int, whole: int) -> int:
+    """The quotient as a whole number, halves to even as `round` does."""
+    digits, rest = divmod(part, whole)
+    return digits + (2 * rest > whole or (2 * rest == whole and digits % 2 == 1))
 
 
 def bytes_text(value: int | Fraction) -> str:

@@ -243,8 +243,9 @@ def _full_path(layer: Layer, depth: int) -> str:
 
 def _layer_row(layer: Layer, name: str, level: int) -> TableRow:
     label = name
-    for separator in ".", "/":  # the rows above show the path
-        path = separator.join(layer.scope) + separator
-        if level and name.startswith(path):
-            label = name[len(path) :]
+    if level:
+        for separator in ".", "/":  # the rows above show the path
+            path = separator.join(layer.scope) + separator
+            if name.startswith(path):
+                label = name[len(path) :]
     return TableRow(name, label, level, "layer", (layer,))
