@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import get_args, get_origin
 
 from msgspec import Struct
@@ -18,16 +19,20 @@ def check_shape(where: str, shape: Iterable[int]) -> tuple[int, ...]:
     if len(found) > ARRAY_RANK.most:
         raise ShapeError(f"{where}: {ARRAY_RANK.refusal(len(found))}")
     for size in found:
-        _check(where, size, whole=True)
+        _check(where, "", size, True)
     return found
 
 
 def check_attributes(where: str, attributes: Struct) -> None:
     """Raise for a number beyond 2^63 - 1, or one that is not whole where a whole one is meant."""
-    for field in fields(attributes):
-        _check(
-            f"{where}: {field.name}", getattr(attributes, field.name), whole=_is_whole(field.type)
-        )
+    for name, whole in _wholes(type(attributes)):
+        _check(where, name, getattr(attributes, name), whole)
+
+
+@cache
+def _wholes(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
+    """The fields of attributes, and whether each is of integers; at most one entry per class."""
+    return tuple((field.name, _is_whole(field.type)) for field in fields(kind))
 
 
 def _is_whole(kind: object) -> bool:
@@ -37,14 +42,18 @@ def _is_whole(kind: object) -> bool:
     return kind is int
 
 
-def _check(where: str, value: object, *, whole: bool) -> None:
+def _check(where: str, name: str, value: object, whole: bool) -> None:
     if isinstance(value, int):
         if not -MOST_SIZE <= value <= MOST_SIZE:
-            raise ShapeError(f"{where} {plain(value)}, expected at most 2^63 - 1")
+            raise ShapeError(f"{_at(where, name)} {plain(value)}, expected at most 2^63 - 1")
     elif isinstance(value, (tuple, list)):
         for part in value:
-            _check(where, part, whole=whole)
+            _check(where, name, part, whole)
     elif isinstance(value, Struct):
-        check_attributes(where, value)
+        check_attributes(_at(where, name), value)
     elif whole:
-        raise ShapeError(f"{where} {value!r:.80}, expected a whole number")
+        raise ShapeError(f"{_at(where, name)} {value!r:.80}, expected a whole number")
+
+
+def _at(where: str, name: str) -> str:
+    return f"{where}: {name}" if name else where
