@@ -13,6 +13,7 @@ LayerscopeError                 3
 │   ├── CannotLower             3   a network that cannot be written as ONNX; names op and node
 │   └── EngineError             3   an engine refuses a network, or fails in a layer
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
+├── MissingPage                 4   the page is not built; the message has the make command
 ├── MissingOperator             4   a package is built without an operator that a model calls
 ├── StrictError                 1   --strict, and something is unknown
 ├── OverBudget                  1   a figure is above its limit, or is unknown
@@ -111,6 +112,15 @@ class MissingExtra(LayerscopeError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra: pip install 'layerscope[{extra}]'")
+
+
+class MissingPage(LayerscopeError):
+    """The built page, which wheels contain, is missing in a checkout of the sources."""
+
+    exit_code = 4
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} needs the built page, which this checkout lacks: make page")
 
 
 class MissingOperator(LayerscopeError):
