@@ -13,7 +13,7 @@ LayerscopeError                 3
 │   ├── CannotLower             3   a network that cannot be written as ONNX; names op and node
 │   └── EngineError             3   an engine refuses a network, or fails in a layer
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
-├── MissingPage                 4   the page is not built; the message has the make command
+├── MissingPage                 4   the report page is not built
 ├── MissingOperator             4   a package is built without an operator that a model calls
 ├── StrictError                 1   --strict, and something is unknown
 ├── OverBudget                  1   a figure is above its limit, or is unknown
@@ -115,12 +115,9 @@ class MissingExtra(LayerscopeError):
 
 
 class MissingPage(LayerscopeError):
-    """The built page, which wheels contain, is missing in a checkout of the sources."""
+    """The report page, which `report` fills with data, is not built."""
 
     exit_code = 4
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} needs the built page, which this checkout lacks: make page")
 
 
 class MissingOperator(LayerscopeError):

@@ -17,7 +17,10 @@ def page(spec: Spec, theme: str | None = None) -> str:
     try:
         script = BUNDLE.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise MissingPage("an HTML chart") from None
+        raise MissingPage(
+            "a chart as HTML needs the built page, which is not in this checkout: `make page` "
+            "builds it (needs Node 20)"
+        ) from None
     meta = spec["usermeta"]
     assert isinstance(meta, dict)
     title = html(str(meta["title"]))
