@@ -18,10 +18,10 @@ def costs(report: Report) -> Spec:
     (name,) = of_convention(("macs" if totals.macs or not totals.flops else "flops",), report)
     (column,) = titled((name,), report)
     total = {"macs": totals.macs, "flops": totals.flops}.get(name, totals.convention_ops or 0)
-    found, notes = bars_of(report, column, total)
-    if not found:
+    found = bars_of(report, column, total)
+    if not found.bars:
         raise UsageError(f"{report.name}: no layer has {column.title}, so there is nothing to draw")
     whole = marked(exact_text(total), report.sign(name))
-    title = f"{report.name}, batch {report.batch}: {column.title} by part, {whole} in all"
+    title = f"{report.name}, batch {report.batch}: {column.title} by {found.what}, {whole} in all"
     measure = Measure(column.title, f"share of all {column.title}")
-    return specification(Caption(title, notes), [bars(found, measure)])
+    return specification(Caption(title, found.notes), [bars(found.bars, measure)])

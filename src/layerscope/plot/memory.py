@@ -31,7 +31,7 @@ LEFT = 62  # pixels of the labels and the title of the vertical axis
 MOST_STEPS = 1000
 MOST_NAME = 240  # pixels of the names of tensors under the timeline
 MOST_ALIVE = 8  # bars of tensors alive at the peak
-MOST_MODULES = 40  # brackets under the axis
+LEAST_MODULES, MOST_MODULES, MOST_DEPTH = 3, 40, 6  # of brackets under the axis
 MOST_MODULE = 160  # pixels of the name of a module
 TEXT_WIDTH = 0.55  # of the axes, that the text at the peak takes at most
 X, Y = number("n"), number("bytes")
@@ -186,19 +186,31 @@ def _peak(report: Report, steps: list[MemoryStep]) -> list[Spec]:
     ]
 
 
-def _modules(report: Report) -> list[Spec]:
-    """Brackets under the axis: the outermost modules that run without a break."""
+def _module_runs(report: Report, depth: int) -> list[tuple[str, int, int]]:
+    """Name, first and last layer of the modules at a depth, one for each run without a break."""
     runs: list[tuple[str, int, int]] = []
+    before: tuple[str, ...] = ()
     for n, each in enumerate(report.layers):
-        name = each.scope[0] if each.scope else ""
-        if runs and runs[-1][0] == name:
-            runs[-1] = (name, runs[-1][1], n + 1)
-        else:
-            runs.append((name, n, n + 1))
-    longest = sorted([run for run in runs if run[0]], key=lambda run: run[1] - run[2])
-    found = sorted(longest[:MOST_MODULES], key=lambda run: run[1])
-    if len(found) < 2:
+        path = each.scope[:depth]
+        if len(path) == depth and path == before:
+            runs[-1] = (*runs[-1][:2], n + 1)
+        elif len(path) == depth:
+            runs.append((path[-1], n, n + 1))
+        before = path
+    return runs
+
+
+def _modules(report: Report) -> list[Spec]:
+    """Brackets under the axis: modules at the least depth that has three of several layers."""
+    deepest = max((len(each.scope) for each in report.layers), default=0)
+    for depth in range(1, min(deepest, MOST_DEPTH) + 1):
+        runs = _module_runs(report, depth)
+        if sum(1 for _, start, end in runs if end - start > 1) >= LEAST_MODULES:
+            break
+    else:
         return []
+    longest = sorted(runs, key=lambda run: run[1] - run[2])[:MOST_MODULES]
+    found = sorted(longest, key=lambda run: run[1])
     values = []
     for path, start, end in found:
         name = shortened(path, MOST_MODULE, LABEL)

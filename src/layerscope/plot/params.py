@@ -15,11 +15,11 @@ from layerscope.report.numbers import bytes_text, exact_text, marked
 def params(report: Report) -> Spec:
     """Parameters of each part, tied ones where they are used first."""
     total = report.totals.params
-    found, notes = bars_of(report, COLUMNS["params"], total)
-    if not found:
+    found = bars_of(report, COLUMNS["params"], total)
+    if not found.bars:
         raise UsageError(f"{report.name}: no layer has parameters, so there is nothing to draw")
     whole = marked(exact_text(total), report.sign("params"))
     size = marked(bytes_text(report.totals.param_bytes), report.sign("param_bytes"))
-    title = f"{report.name}: parameters by part, {whole} in all"
-    caption = Caption(title, (*notes, f"Weights and buffers take {size}."))
-    return specification(caption, [bars(found, Measure("params", "share of all params"))])
+    title = f"{report.name}: parameters by {found.what}, {whole} in all"
+    caption = Caption(title, (*found.notes, f"Weights and buffers take {size}."))
+    return specification(caption, [bars(found.bars, Measure("params", "share of all params"))])

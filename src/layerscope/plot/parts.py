@@ -20,11 +20,20 @@ class NetworkParts(Struct, frozen=True):
     """Rows that make up the whole network, in execution order, and what they are."""
 
     rows: tuple[TableRow, ...]
+    what: str  # module, layer or run of layers
     says: str
 
 
-def bars_of(report: Report, column: Column, total: int) -> tuple[list[Bar], tuple[str, ...]]:
-    """Bars of a summable column whose rows add up to the total, and notes on them."""
+class PartBars(Struct, frozen=True):
+    """Bars that add up to a total, what each is, and notes on them."""
+
+    bars: list[Bar]
+    what: str
+    notes: tuple[str, ...]
+
+
+def bars_of(report: Report, column: Column, total: int) -> PartBars:
+    """Bars of a column that can be summed, in execution order."""
     parts = _parts(report, column)
     numbers = {layer.name: n for n, layer in enumerate(report.layers)}
     found = [_bar(row, column, report, total, numbers) for row in parts.rows]
@@ -37,7 +46,7 @@ def bars_of(report: Report, column: Column, total: int) -> tuple[list[Bar], tupl
     unknown = sum(1 for bar in shown if bar.value is None)
     if unknown:
         notes.append(f"{counted(unknown, 'bar')} marked ?: {column.title} unknown.")
-    return shown, tuple(notes)
+    return PartBars(shown, parts.what, tuple(notes))
 
 
 def _parts(report: Report, column: Column) -> NetworkParts:
@@ -51,7 +60,7 @@ def _parts(report: Report, column: Column) -> NetworkParts:
             break
         scopes = any(row.kind == "scope" for row in level)
         says = f"Modules and layers at depth {depth}" if scopes else "Layers"
-        chosen = NetworkParts((*level, *unused), says)
+        chosen = NetworkParts((*level, *unused), "module" if scopes else "layer", says)
         if not scopes:
             break
     return chosen or _runs(report, unused)
@@ -77,7 +86,7 @@ def _runs(report: Report, unused: tuple[TableRow, ...]) -> NetworkParts:
         for run in runs
     ]
     says = f"Runs of {size:,} consecutive layers, since there are {len(rows):,}"
-    return NetworkParts((*merged, *unused), says)
+    return NetworkParts((*merged, *unused), "run of layers", says)
 
 
 def _bar(row: TableRow, column: Column, report: Report, total: int, numbers: dict[str, int]) -> Bar:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from math import floor, fsum, log10
+from math import floor, fsum, log10, pi, sqrt
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,8 +33,10 @@ from layerscope.report.timed import timed
 HEIGHT, LEFT = 400, 62
 DASHES = {"L2": [2, 3], "L3": [8, 3, 2, 3], "DRAM": [6, 4]}
 MOST_DOTS = 1000
+MOST_LAYERS = 100  # indices in the data of a dot
 LEAST_AREA, WHOLE_AREA = 14, 2400  # square pixels of a dot without a share, and of all the time
 SHAPES = ["circle", "diamond"]
+SHORTEST = 1e-8  # seconds that are printed as microseconds
 TICKS = 7  # at most, on an axis
 
 
@@ -73,7 +75,7 @@ def attainable_roofline(report: Report, roofs: DrawnRoofs) -> Spec:
     dots = [
         Dot(
             layer.name, layer.op, float(layer.intensity or 0), roofs.attainable(layer),
-            seconds / whole, (n,), bool(layer.ops.mac), (f"≥{time_text(seconds)}", ""),
+            seconds / whole, (n,), bool(layer.ops.mac), (f"≥{_least_text(seconds)}", ""),
         )
         for (n, layer), seconds in zip(layers, least, strict=True)
     ]  # fmt: skip
@@ -82,7 +84,7 @@ def attainable_roofline(report: Report, roofs: DrawnRoofs) -> Spec:
     notes = [
         "Bounds, not measurements: each layer is at min(peak, FLOP/B × bandwidth of DRAM), as if "
         f"all its bytes came from DRAM. Area: share of the sum of these times, "
-        f"{time_text(whole)}.",
+        f"{_least_text(whole)}.",
         f"{source_of(roofs)}.{_left_out(idle, unknown)}",
     ]
     title = f"{report.name}, batch {report.batch}, {roofs.dtype}: roofline without a run"
@@ -129,6 +131,11 @@ def measured_roofline(report: Report, found: Measurement, roofs: DrawnRoofs | No
     used = () if roofs is None else used_dtypes(report, roofs)
     caption = Caption(f"{run_title(report, run)}, {took}", tuple(notes))
     return _specification(caption, _scene("performance (FLOP/s)", dots, roofs, used))
+
+
+def _least_text(seconds: float) -> str:
+    """A time; nanoseconds where microseconds would print as 0."""
+    return time_text(seconds) if seconds >= SHORTEST else f"{seconds * 1e9:.2g} ns"
 
 
 def _left_out(idle: int, unknown: int) -> str:
@@ -191,18 +198,19 @@ def _view(scene: Scene) -> ChartView:
     ridges = [2 * top / level.rate.best for level in scene.levels]
     dense = [dot.intensity for dot in scene.dots]
     across = (min(dense) / 1.6, max(max(dense) * 1.6, *ridges, 64))
-    up = (min(rates) / 2, max(rates) * 2)
+    up = (min(rates) / 2, max(rates) * 2.5)
     x_axis = {"title": "arithmetic intensity (FLOP/B)", "labelExpr": "format(datum.value, '~r')"}
     y_axis = {
         "title": scene.y_title, "labelExpr": "format(datum.value, '~s')", "titleAngle": 0,
         "titleAlign": "left", "titleAnchor": "end", "titleX": 14 - LEFT, "titleY": -12,
     }  # fmt: skip
+    lines = _roof_layers(scene, across, up)
     body: Spec = {
         "width": WIDTH - LEFT,
         "height": HEIGHT,
         "data": {"name": "dots", "values": [_datum(dot) for dot in scene.dots]},
         "encoding": {"x": _axis("x", across, x_axis), "y": _axis("y", up, y_axis)},
-        "layer": [*_roof_layers(scene, across, up), *_dot_layers()],
+        "layer": [*lines[:-1], *_dot_layers(), *lines[-1:]],
     }
     return ChartView(body)
 
@@ -230,9 +238,13 @@ def _datum(dot: Dot) -> Spec:
         "share": dot.share, "share_text": share_of_time(dot.share),
         "rate": rate_text(dot.flops_s, "FLOP/s"),
         "intensity": f"{ratio_text(Fraction(dot.intensity))} FLOP/B", "time": seconds, "roof": roof,
-        "area": LEAST_AREA + WHOLE_AREA * dot.share, "kind": KINDS[not dot.has_macs],
-        "layer": dot.layers[0], "layers": list(dot.layers), "count": dot.count,
+        "area": _area(dot.share), "kind": KINDS[not dot.has_macs],
+        "layer": dot.layers[0], "layers": list(dot.layers[:MOST_LAYERS]), "count": dot.count,
     }  # fmt: skip
+
+
+def _area(share: float) -> float:
+    return LEAST_AREA + WHOLE_AREA * share
 
 
 def _dot_layers() -> list[Spec]:
@@ -281,34 +293,36 @@ def _roof_layers(scene: Scene, across: tuple[float, float], up: tuple[float, flo
                 "side": "above" if rate == fastest else "below",
             }
         )  # fmt: skip
-    return _lines(lines, across, up)
-
-
-def _lines(lines: list[Spec], across: tuple[float, float], up: tuple[float, float]) -> list[Spec]:
-    data = {"name": "roofs", "values": lines}
     rise = log10(across[1] / across[0]) / log10(up[1] / up[0])
+    near = [dot.share for dot in scene.dots if dot.flops_s > top / 2]
+    return _lines(lines, rise, sqrt(_area(max(near, default=0.0)) / pi))
+
+
+def _lines(lines: list[Spec], rise: float, radius: float) -> list[Spec]:
+    """Layers of lines, of halos of their texts, and last of the texts, over the dots."""
+    data = {"name": "roofs", "values": lines}
     angle = {"expr": f"-atan(height / width * {rise:.6f}) * 180 / PI"}  # a slope of 1
     dashes = {"domain": ["peak", *DASHES], "range": [[1, 0], *DASHES.values()]}
     dash = text("name", legend=None, scale=dashes)
     ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "strokeDash": dash}
     marks: dict[str, Spec] = {  # by where the text stands
-        "right": {"align": "right", "dy": -17},
+        "right": {"align": "right", "dy": -9 - round(radius)},
         "above": {"align": "center", "dy": -9, "angle": angle},
         "below": {"align": "center", "dy": 10, "angle": angle},
     }
     label = {"x": number("tx"), "y": number("ty"), "text": text("text")}
+
+    def texts(style: str) -> Spec:
+        parts = [
+            layer({"type": "text", "style": style, **mark}, label, test=f"datum.side === '{side}'")
+            for side, mark in marks.items()
+        ]
+        return {"data": data, "layer": parts}
+
     return [
         layer({"type": "rule", "style": "roof"}, ends, data=data),
-        *(
-            layer(
-                {"type": "text", "style": style, **mark},
-                label,
-                test=f"datum.side === '{side}'",
-                data=data,
-            )
-            for style in ("halo", "value")
-            for side, mark in marks.items()
-        ),
+        texts("halo"),
+        texts("value"),
     ]
 
 

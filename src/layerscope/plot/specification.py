@@ -16,6 +16,7 @@ from layerscope.plot.theme import NOTE, TITLE, Spec, config
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH = 860  # pixels of title, notes, and of axes with their labels
+WRAPPED = 1.2  # lines of notes end earlier than their estimated width
 CHOSEN = "indexof(chosen, datum.layer) >= 0"  # `chosen`: indices of selected layers
 
 
@@ -38,7 +39,7 @@ def specification(caption: Caption, views: Sequence[ChartView]) -> Spec:
     """The specification of one view, or of several below each other."""
     variables = {"chosen": []} | {name: v for view in views for name, v in view.variables.items()}
     bodies = [_headed(view) if len(views) > 1 else view.body for view in views]
-    lines = wrapped(" ".join(caption.notes), WIDTH, NOTE)
+    lines = wrapped(" ".join(caption.notes), WIDTH * WRAPPED, NOTE)
     return {
         "$schema": SCHEMA,
         "description": visible(caption.title),
