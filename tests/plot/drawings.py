@@ -25,6 +25,7 @@ from layerscope.report.measurement import (
 )
 
 Spec = dict[str, Any]
+NARROWER = 0.8  # texts in the font that vl-convert measures by, beside `text_width`
 
 
 def rate(best: float) -> Rate:
@@ -99,7 +100,10 @@ class Scene(NamedTuple):
 
     @property
     def texts(self) -> list[Drawn]:
-        return [each for each in self.items if each.kind == "text" and each.item.get("text")]
+        return [
+            each for each in self.items
+            if each.kind == "text" and each.item.get("text") and each.item.get("opacity", 1)
+        ]  # fmt: skip
 
     def of(self, kind: str) -> list[Drawn]:
         """Marks of the data of a kind, no parts of axes."""
@@ -141,9 +145,6 @@ def boxes(scene: Scene) -> list[tuple[float, float, float, float, str]]:
             top = each.y + item.get("dy", 0.0) - rise * size + n * item.get("lineHeight", size)
             found.append((left, left + wide, top, top + size, str(line)))
     return found
-
-
-NARROWER = 0.8
 
 
 def said(spec: Spec) -> str:

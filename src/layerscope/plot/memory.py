@@ -129,7 +129,7 @@ def _timeline(report: Report, left: float) -> ChartView:
     scale, unit = unit_of(most, BYTES)
     x_axis = {
         "title": "layers in execution order", "grid": False, "labels": not modules, "format": ",d",
-        "tickMinStep": 1, "titlePadding": 30 if modules else 6,
+        "tickMinStep": 1, "tickCount": 10, "titlePadding": 30 if modules else 6,
     }  # fmt: skip
     y_axis = {
         "title": f"alive ({unit})", "titleAngle": 0, "titleAlign": "right", "titleAnchor": "end",
