@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from layerscope.cli.network import FILE, WHOLE_NUMBER, names_in
 from layerscope.cli.output import (
     RESULT_FORMS,
     chosen_form,
+    deliver,
     deliver_bytes,
     deliver_result,
     form_options,
@@ -15,12 +19,14 @@ from layerscope.cli.output import (
 from layerscope.errors import UsageError
 
 FORMS = (*RESULT_FORMS, "parquet")
+CHARTS = ("json", "html", "svg", "png", "pdf")
 EXAMPLES = """\b
 Examples:
   layerscope results results.sqlite
   layerscope results results.sqlite --where 'macs < 1e9' --sort -params
   layerscope results r.sqlite --where "status = 'error'" --columns name,error
   layerscope results results.sqlite --columns name,params,macs -o table.tex
+  layerscope results results.sqlite --plot params,macs -o pareto.html
   layerscope results results.sqlite -o all.parquet   # needs the extra parquet
 """
 
@@ -49,19 +55,29 @@ Examples:
     help="Columns, separated by commas.",
 )
 @click.option("--top", type=WHOLE_NUMBER, metavar="N", help="Print the first N rows only.")
-@form_options(FORMS)
+@click.option(
+    "--plot",
+    metavar="X,Y",
+    default="",
+    help="Draw the networks over two figures, with the Pareto front: params,macs.",
+)
+@form_options(tuple(dict.fromkeys((*FORMS, *CHARTS))))
 def command(
     file: str,
     where: str,
     sort: str,
     columns: str,
     top: int | None,
+    plot: str,
     form: str | None,
     output: str | None,
 ) -> None:  # fmt: skip
     """Print the rows of a FILE that `layerscope sweep` wrote, which is opened read-only."""
     from layerscope.sweeping.results import results
 
+    if plot:
+        _plot(file, plot, {"where": where, "sort": sort, "top": top}, (form, output))
+        return
     form = chosen_form(form, output, FORMS)
     names = tuple(name.strip() for name in columns.split(",") if name.strip())
     found = results(file, where=where, sort=sort, columns=names, top=top)
@@ -73,3 +89,26 @@ def command(
     from layerscope.export.parquet import to_parquet
 
     deliver_bytes(to_parquet(found.blocks("frame")), output)
+
+
+def _plot(
+    file: str, axes: str, view: Mapping[str, Any], target: tuple[str | None, str | None]
+) -> None:
+    """Write the chart of two figures."""
+    from layerscope.plot.chart import themed
+    from layerscope.plot.networks import networks
+    from layerscope.sweeping.results import results
+
+    asked, output = target
+    form = chosen_form(asked, output, CHARTS)
+    names = [name.strip() for name in axes.split(",")]
+    if len(names) != 2 or names[0] == names[1]:
+        raise UsageError(f"--plot {axes}: expected two figures, such as params,macs")
+    found = results(file, columns=("name", *names), **view)
+    chart = themed(networks(found, names[0], names[1]), None)
+    if output is None or output == "-":
+        if form in ("png", "pdf"):
+            raise UsageError(f"--as {form} needs a file: -o chart.{form}")
+        deliver(chart.contents(form).decode(), output, form)
+        return
+    deliver_bytes(chart.contents(form), output)

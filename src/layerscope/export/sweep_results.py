@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.export.run_lines import time_text
-from layerscope.report.numbers import AT_LEAST, bytes_text, exact_text, marked, short_text
+from layerscope.report.numbers import (
+    AT_LEAST,
+    bytes_text,
+    exact_text,
+    marked,
+    short_text,
+    time_text,
+)
 from layerscope.report.sweep_results import COLUMNS, SweepResults, Value
 
 SCHEMA = 1
