@@ -145,7 +145,7 @@ def _empty_results(run: Capture, call: OpCall) -> Result:
     plan = run.plans.get(key)
     if plan is not None:
         return run.empty(plan.outs[0])
-    meta = integer_result(run, call) or _inferred_float(run, call)
+    meta = integer_result(run, call) or _inferred_by_converter(run, call)
     if meta is not None:
         out = run.empty(meta)
     else:
@@ -159,7 +159,7 @@ def _empty_results(run: Capture, call: OpCall) -> Result:
     return out
 
 
-def _inferred_float(run: Capture, call: OpCall) -> TensorMeta | None:
+def _inferred_by_converter(run: Capture, call: OpCall) -> TensorMeta | None:
     """The one result of a call, by its converter."""
     converted = convert_call(run, call)
     inferred = infer_outputs(run, call, converted) if converted.form is None else None

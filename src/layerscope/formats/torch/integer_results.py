@@ -1,8 +1,8 @@
 """Results of operators on integers and masks, inferred without running PyTorch.
 
-PyTorch's kernels for them on the meta device are written in Python: one takes as long as ten calls
-whose results are inferred, and a mask of attention takes a dozen. Each rule is for tensors of one
-dtype, which no scalar promotes, and returns None where only PyTorch can say.
+PyTorch's kernels for them on the meta device are written in Python and take longer than the rest
+of a call; a mask of attention needs a dozen of them. Each rule is for tensors of one dtype, which
+no scalar promotes, and returns None where only PyTorch can say.
 """
 
 from __future__ import annotations
