@@ -15,6 +15,7 @@ from layerscope.dropins import summary_table
 from layerscope.dropins.counters import figure_of
 from layerscope.errors import UsageError
 from layerscope.escaping import html
+from layerscope.formats.torch.frontend import InMode
 from layerscope.formats.torch.inputs import map_tensors
 from layerscope.formats.torch.module_log import ModuleLog, declared_graph
 from layerscope.notations.module_rows import ModuleRow, module_rows
@@ -236,8 +237,6 @@ def _with_batch(sizes: Sizes | None, axis: int | None, data: object) -> Sizes | 
 
 def _analyzed(request: Request) -> Report:
     """The report of a module."""
-    from layerscope.formats.torch.frontend import InMode
-
     model = request.model if request.mode is None else InMode(request.model, request.mode)
     return analyze(model, **request.options, module_log=request.log)
 

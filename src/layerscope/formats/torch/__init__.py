@@ -9,7 +9,8 @@ A live model, in the order that data passes through:
 - dispatch: calls of operators, each to its handler: compute_calls, view_calls, write_calls,
   constant_calls, computed_values (reads), higher_order. capture_state: what handlers share.
 - op_calls: schema and cache key of a call. plans: its nodes and results. lowering and aten/:
-  converters. strides: inferred strides. meta_runs: runs on the meta device. custom_ops: user rules.
+  converters. strides, integer_results: inferred results. meta_runs: runs on the meta device.
+  custom_ops: user rules.
 - tensors: tensors of the forward. tracking, inplace_writes: names, nodes and writes.
   caches: what outlives a capture.
 - autocast, flex, grads, lazy, literals, packed, attention_windows: features of PyTorch models.

@@ -12,6 +12,7 @@ from layerscope.formats.torch.aten import RANDOM
 from layerscope.formats.torch.capture_state import MOST_COMPUTED, Capture
 from layerscope.formats.torch.computed_values import can_follow_write, follow_write
 from layerscope.formats.torch.foreach_calls import open_foreach
+from layerscope.formats.torch.integer_results import filled_result, integer_result
 from layerscope.formats.torch.lowering import CallPlan
 from layerscope.formats.torch.meta_runs import run_on_meta
 from layerscope.formats.torch.op_calls import OpCall
@@ -38,6 +39,9 @@ def on_constant(run: Capture, call: OpCall) -> Result:
     if on_meta and info.kind == "constant" and run.shortcuts and not run.real:
         key = ("constant", call.key)
         plan = run.plans.get(key)
+    filled = filled_result(run, call) if likes and key is not None and plan is None else None
+    if filled is not None and key is not None:
+        plan = run.plans[key] = CallPlan((), (), (filled,))
     if plan is not None:
         [meta] = plan.outs
         out = run.empty(meta)
@@ -141,11 +145,8 @@ def _empty_results(run: Capture, call: OpCall) -> Result:
     plan = run.plans.get(key)
     if plan is not None:
         return run.empty(plan.outs[0])
-    meta: TensorMeta | None = None
-    converted = convert_call(run, call)
-    inferred = infer_outputs(run, call, converted) if converted.form is None else None
-    if inferred is not None:
-        [meta] = inferred
+    meta = integer_result(run, call) or _inferred_by_converter(run, call)
+    if meta is not None:
         out = run.empty(meta)
     else:
         out = run_on_meta(run, call)
@@ -156,6 +157,13 @@ def _empty_results(run: Capture, call: OpCall) -> Result:
     if meta is not None:
         run.plans[key] = CallPlan((), (), (meta,))
     return out
+
+
+def _inferred_by_converter(run: Capture, call: OpCall) -> TensorMeta | None:
+    """The one result of a call, by its converter."""
+    converted = convert_call(run, call)
+    inferred = infer_outputs(run, call, converted) if converted.form is None else None
+    return None if inferred is None else inferred[0]
 
 
 # Views of constants

@@ -95,7 +95,7 @@ def _read_schema(func: OpOverload) -> OpInfo:
         convert = QUANTIZED.get(name)
     others = len(schema.returns) - 1
     outs = tuple([
-        arg.name for arg in schema.arguments
+        arg.name for arg in (schema.arguments if writes else ())
         if arg.alias_info is not None and arg.alias_info.is_write
     ])  # fmt: skip
     source = Source(op=full)

@@ -12,6 +12,7 @@ from layerscope.formats.torch.aten.declared_outputs import BY_PRODUCTS, declared
 from layerscope.formats.torch.aten.quantized_operators import ATEN_ON_QUANTIZED
 from layerscope.formats.torch.capture_state import Capture
 from layerscope.formats.torch.dtypes import INEXACT
+from layerscope.formats.torch.integer_results import integer_dtype
 from layerscope.formats.torch.lowering import (
     CallPlan,
     Lowering,
@@ -122,7 +123,9 @@ def infer_outputs(run: Capture, call: OpCall, converted: Converted) -> list[Tens
         return None
     metas = [traced.meta for traced in call.given]
     if not has_one_float_dtype(run, name, metas):
-        return None
+        dtype = integer_dtype(run, call) if metas else None
+        if dtype is None or [run.dtypes.get(ref.dtype) for ref in results] != [dtype]:
+            return None
     if has_contiguous_result(name, call.given) or False not in [m.contiguous for m in metas]:
         return contiguous_metas(run, results, metas)
     if all(sum(size > 1 for size in ref.shape) < 2 for ref in results):

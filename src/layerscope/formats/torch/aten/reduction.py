@@ -7,14 +7,16 @@ from layerscope.formats.torch.aten.signatures import Converter, Dims, DType, One
 from layerscope.formats.torch.dtypes import INEXACT, name_of
 from layerscope.formats.torch.lowering import Lowering, TensorRef
 from layerscope.graph import attributes as at
+from layerscope.ops.reduction import OUT_DTYPES
 
 INFINITIES = (float("inf"), float("-inf"))
 
 
 def reduce_axes(d: Lowering, op: str, x: TensorRef, dim: Dims, keepdim: bool) -> TensorRef:
-    """A reduction of the axes, or of all; nothing to do for a tensor of rank 0."""
+    """A reduction of the axes, or of all; for a tensor of rank 0 at most a cast."""
     if not x.rank:
-        return d.add("identity", x)
+        dtype = str(OUT_DTYPES.get(op, x.dtype))
+        return d.add("identity", x) if dtype == x.dtype else d.cast(x, dtype)
     if dim is None or dim == []:
         axes: tuple[int, ...] = ()
     else:
