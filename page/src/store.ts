@@ -1,0 +1,300 @@
+// One observable state for the whole page. Panes read it, change it with `set`, and hear of changes
+// with `on`; they never call each other.
+//
+//   const store: Store
+//   store.state            the State below; never change it in place, sets are replaced
+//   store.set({...})       changes keys; listeners run once, after all of them are changed
+//   store.on(keys, fn)     runs fn after a change of one of the keys; returns a function that ends it
+//   store.model            Model of the chosen report (model.ts): root, items, byId, layerIds
+//   store.toggle(id)       opens or closes a module, in graph and table alike
+//   store.reveal(id)       opens the modules around an item and selects it
+//   store.value(item, column)  number behind a figure, in the chosen convention; null where unknown
+//   store.text(item, column)   its text as Python prints it; "" where the table has none
+//   store.short(item, column)  its short text ("4.09 G"), else the text
+//   store.share(item, column)  its share of the total, 0..1, or null
+//   store.title(column)        title of a column in the chosen convention
+//   store.heat(item)           heat class 0..7 in the heat column (CSS: --h0..--h7, text --t0..--t7)
+//   store.matches              ids that match the search, or null without a search
+//   store.sign(item)           "+", "-" or "~" of the chosen comparison, or ""
+//
+// Ids are those of Item.id: "g" + path of a module, "l" + index of a layer.
+//
+// The graph pane, in graph/index.ts, is `graphPane(host, store): Pane`. The host is an empty
+// <section class="panel gpane" aria-label="graph">: the pane draws its own bar (class "bar": heat
+// select, zoom, direction) and canvas (class "canvas") in it. It sets hover {id, x, y} (client
+// coordinates; the hover card is drawn by the app), selection, open, heat and direction.
+
+import type { Column, Comparison, Convention, ConventionFigure, PageData, Report } from "./data";
+import { isReport } from "./data";
+import { Heat } from "./heat";
+import { ancestors, buildModel, type Item, type Model } from "./model";
+import { search } from "./search";
+
+export interface Hover {
+  id: string;
+  /** Client coordinates of the pointer; null where the keyboard or a chart sets the hover. */
+  x: number | null;
+  y: number | null;
+}
+
+export interface Sort {
+  column: string;
+  descending: boolean;
+}
+
+export interface State {
+  /** Index of the chosen report. */
+  report: number;
+  /** Index of the chosen comparison, or null. */
+  comparison: number | null;
+  selection: string | null;
+  hover: Hover | null;
+  open: ReadonlySet<string>;
+  /** Name of the column that colours the graph. */
+  heat: string;
+  convention: string;
+  query: string;
+  sort: Sort | null;
+  /** Table as a flat list of layers. */
+  flat: boolean;
+  /** Names of the columns that the table shows. */
+  columns: readonly string[];
+  theme: "light" | "dark";
+  direction: "down" | "right";
+  /** Step of the execution that the memory chart points at, or null. */
+  step: number | null;
+}
+
+export type Key = keyof State;
+
+export interface Pane {
+  destroy(): void;
+  /** The picture of the graph for "Save as", where the pane has one. */
+  svg?(): Promise<string>;
+  png?(): Promise<Blob>;
+}
+
+export const EXACT = "exact";
+
+interface Listener {
+  keys: readonly Key[];
+  run: (changed: ReadonlySet<Key>) => void;
+}
+
+export class Store {
+  state: State;
+  model: Model;
+  matches: ReadonlySet<string> | null = null;
+  private readonly listeners: Listener[] = [];
+  private readonly models = new Map<number, Model>();
+  private heatScale: Heat | null = null;
+  private signs: Map<string, string> | null = null;
+
+  constructor(readonly data: PageData, theme: State["theme"]) {
+    const first = Math.max(0, data.reports.findIndex(isReport));
+    this.model = this.modelOf(first);
+    this.state = {
+      report: first, comparison: null, selection: null, hover: null, open: new Set(),
+      heat: this.opsColumn(), convention: this.ownConvention(), query: "", sort: null, flat: false,
+      columns: this.firstColumns(), theme, direction: "down", step: null,
+    };
+  }
+
+  get report(): Report {
+    return this.model.report;
+  }
+
+  set(patch: Partial<State>): void {
+    const changed = new Set<Key>();
+    for (const key of Object.keys(patch) as Key[]) {
+      if (!sameValue(this.state[key], patch[key])) changed.add(key);
+    }
+    if (changed.size === 0) return;
+    this.state = { ...this.state, ...patch };
+    this.derive(changed);
+    for (const listener of [...this.listeners]) {
+      if (listener.keys.some((key) => changed.has(key))) listener.run(changed);
+    }
+  }
+
+  on(keys: readonly Key[], run: Listener["run"]): () => void {
+    const listener = { keys, run };
+    this.listeners.push(listener);
+    return () => {
+      const at = this.listeners.indexOf(listener);
+      if (at >= 0) this.listeners.splice(at, 1);
+    };
+  }
+
+  item(id: string | null | undefined): Item | undefined {
+    return id ? this.model.byId.get(id) : undefined;
+  }
+
+  toggle(id: string, open = !this.state.open.has(id)): void {
+    const next = new Set(this.state.open);
+    if (open) next.add(id);
+    else next.delete(id);
+    this.set({ open: next });
+  }
+
+  reveal(id: string): void {
+    const item = this.item(id);
+    if (item === undefined) return;
+    const next = new Set(this.state.open);
+    for (const group of ancestors(item)) next.add(group.id);
+    this.set({ open: next, selection: id });
+  }
+
+  column(name: string): Column | undefined {
+    return this.report.columns.find((column) => column.name === name);
+  }
+
+  title(name: string): string {
+    const told = this.conventionOf(name);
+    if (told !== null) return told.title;
+    return this.column(name)?.title ?? name;
+  }
+
+  value(item: Item, column: string): number | null {
+    const told = this.conventionFigure(item, column);
+    if (told !== undefined) return told.value;
+    if (item.group !== null) return item.group.sums[column] ?? null;
+    return this.report.layers[item.layer ?? -1]?.values?.[column] ?? null;
+  }
+
+  text(item: Item, column: string): string {
+    const told = this.conventionFigure(item, column);
+    if (told !== undefined) return told.text;
+    const shared = this.shareColumn(column);
+    if (shared !== undefined) {
+      const figure = this.conventionFigure(item, shared);
+      if (figure?.share_text !== undefined) return figure.share_text;
+    }
+    const texts = item.group?.texts ?? this.report.layers[item.layer ?? -1]?.texts;
+    return texts?.[column] ?? "";
+  }
+
+  short(item: Item, column: string): string {
+    const told = this.conventionFigure(item, column);
+    if (told !== undefined) return told.short ?? told.text;
+    const source = item.group ?? this.report.layers[item.layer ?? -1];
+    return source?.short?.[column] ?? this.text(item, column);
+  }
+
+  share(item: Item, column: string): number | null {
+    const of = this.shareColumn(column) ?? column;
+    const told = this.conventionFigure(item, of);
+    if (told !== undefined) return told.share;
+    const shares = item.group?.shares ?? this.report.layers[item.layer ?? -1]?.shares;
+    return shares?.[of] ?? null;
+  }
+
+  heat(item: Item): number {
+    this.heatScale ??= new Heat(this, this.state.heat);
+    return this.heatScale.classOf(item);
+  }
+
+  /** Bounds of the heat classes as the legend shows them. */
+  get heatBounds(): string[] {
+    this.heatScale ??= new Heat(this, this.state.heat);
+    return this.heatScale.bounds;
+  }
+
+  sign(item: Item): string {
+    if (this.signs === null) this.signs = this.comparedSigns();
+    return this.signs.get(item.id) ?? "";
+  }
+
+  get comparison(): Comparison | null {
+    const at = this.state.comparison;
+    return at === null ? null : (this.data.comparisons?.[at] ?? null);
+  }
+
+  /** The column that a convention recounts. */
+  opsColumn(): string {
+    for (const told of Object.values(this.report.conventions ?? {})) {
+      if (told.column !== undefined) return told.column;
+    }
+    const names = this.report.columns.map((column) => column.name);
+    return names.find((name) => name === "macs" || name === "ops") ?? names[0] ?? "";
+  }
+
+  /** The convention whose figures the report itself has. */
+  ownConvention(): string {
+    return this.report.stamp.convention ?? EXACT;
+  }
+
+  firstColumns(): string[] {
+    return this.report.columns.filter((column) => column.shown !== false).map((column) => column.name);
+  }
+
+  private shareColumn(column: string): string | undefined {
+    return this.column(column)?.share_of ?? undefined;
+  }
+
+  private conventionOf(column: string): Convention | null {
+    if (this.state.convention === this.ownConvention()) return null;
+    const told = this.report.conventions?.[this.state.convention];
+    return told !== undefined && column === (told.column ?? this.opsColumn()) ? told : null;
+  }
+
+  private conventionFigure(item: Item, column: string): ConventionFigure | undefined {
+    const told = this.conventionOf(column);
+    if (told === null) return undefined;
+    if (item.layer !== null) return told.layers[item.layer];
+    return told.groups[item.group?.path ?? ""];
+  }
+
+  private modelOf(index: number): Model {
+    let model = this.models.get(index);
+    const report = this.data.reports[index];
+    if (model === undefined) {
+      if (!isReport(report)) throw new Error("there is no report to show");
+      model = buildModel(report);
+      this.models.set(index, model);
+    }
+    return model;
+  }
+
+  private derive(changed: Set<Key>): void {
+    if (changed.has("report")) {
+      this.model = this.modelOf(this.state.report);
+      this.state = { ...this.state, selection: null, hover: null, open: new Set(), step: null };
+      if (!(this.state.convention in (this.report.conventions ?? {}))) {
+        this.state.convention = this.ownConvention();
+      }
+      if (this.column(this.state.heat) === undefined) this.state.heat = this.opsColumn();
+      for (const key of ["selection", "hover", "open", "step", "convention", "heat"] as const) changed.add(key);
+    }
+    if (changed.has("report") || changed.has("convention") || changed.has("heat")) this.heatScale = null;
+    if (changed.has("report") || changed.has("comparison")) this.signs = null;
+    if (changed.has("report") || changed.has("query")) this.matches = search(this.model, this.state.query);
+  }
+
+  // A module has the sign of its layers where they agree, else "~".
+  private comparedSigns(): Map<string, string> {
+    const signs = new Map<string, string>();
+    const comparison = this.comparison;
+    if (comparison === null) return signs;
+    const side = comparison.first === this.state.report ? "first" : "second";
+    for (const layer of comparison.layers) {
+      const index = layer[side];
+      const id = index === null ? undefined : this.model.layerIds[index];
+      if (id) signs.set(id, layer.sign === "=" ? "" : layer.sign);
+    }
+    for (const item of [...this.model.items].reverse()) {
+      if (item.kind !== "group") continue;
+      const inside = new Set(item.children.map((child) => signs.get(child.id) ?? ""));
+      signs.set(item.id, inside.size === 1 ? [...inside][0] ?? "" : "~");
+    }
+    return signs;
+  }
+}
+
+function sameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (a instanceof Set && b instanceof Set) return a.size === b.size && [...a].every((x) => b.has(x));
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (a instanceof Set || b instanceof Set) return false;
+  return JSON.stringify(a) === JSON.stringify(b);
+}
