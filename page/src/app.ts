@@ -1,6 +1,8 @@
 // The grid of the page: header, graph at the left, everything else at the right.
 
 import { cards } from "./cards";
+import { chart } from "./charts";
+import { compare } from "./compare";
 import { h } from "./dom";
 import { receptiveField } from "./field";
 import { findings } from "./findings";
@@ -20,17 +22,21 @@ export function app(root: HTMLElement, store: Store): Pane {
   const graph = h("section", { class: "panel gpane", "aria-label": "graph" });
   const summary = h("section", { class: "cards", "aria-label": "summary" });
   const table = h("section", { class: "panel table", "aria-label": "table" });
+  const differences = h("section", { class: "panel table", "aria-label": "differences" });
   const memories = h("section", { class: "panel ch", "aria-label": "memory" });
   const found = h("section", { class: "panel ch", "aria-label": "findings" });
   const field = h("section", { class: "panel ch", "aria-label": "receptive field" });
+  const roofline = h("section", { class: "panel ch", "aria-label": "roofline" });
+  const costs = h("section", { class: "panel ch", "aria-label": "costs" });
+  const params = h("section", { class: "panel ch", "aria-label": "parameters" });
   const foot = h("footer", { class: "foot" });
   const card = h("div", { class: "hc", role: "tooltip" });
-  const main = h("div", { class: "main" }, summary, table, h("div", { class: "row" }, memories, found), h("div", { class: "row" }, field), foot);
+  const main = h("div", { class: "main" }, summary, differences, table, h("div", { class: "row" }, memories, found), h("div", { class: "row" }, roofline, field), h("div", { class: "row even" }, costs, params), foot);
   root.replaceChildren(top, h("main", { class: "page" }, graph, main), card);
   let drawn: Pane | null = null;
-  const panes: Pane[] = [header(top, store, () => drawn), cards(summary, store), tools(table, store), new Table(table, store)];
+  const panes: Pane[] = [header(top, store, () => drawn), cards(summary, store), compare(differences, store), tools(table, store), new Table(table, store)];
   drawn = graphPane(graph, store);
-  panes.push(drawn, memory(memories, store), findings(found, store), receptiveField(field, store), footer(foot, store), hoverCard(card, store));
+  panes.push(drawn, memory(memories, store), findings(found, store), receptiveField(field, store), chart(roofline, store, "roofline"), chart(costs, store, "costs"), chart(params, store, "params"), footer(foot, store), hoverCard(card, store));
   const end = pageKeys(store);
   return {
     destroy: () => {
