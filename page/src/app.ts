@@ -16,6 +16,10 @@ import type { Pane, Store } from "./store";
 import { Table } from "./table";
 import { tools } from "./table/tools";
 
+const NO_ROOFLINE =
+  "No run and no machine. `layerscope report NET --on MACHINE` draws the roofs of a machine; " +
+  "`layerscope measure NET` keeps a run, and `layerscope report RUN` shows it.";
+
 /** Builds the page of a report in `root`. */
 export function app(root: HTMLElement, store: Store): Pane {
   const top = h("header", { class: "top-bar" });
@@ -29,14 +33,21 @@ export function app(root: HTMLElement, store: Store): Pane {
   const roofline = h("section", { class: "panel ch", "aria-label": "roofline" });
   const costs = h("section", { class: "panel ch", "aria-label": "costs" });
   const params = h("section", { class: "panel ch", "aria-label": "parameters" });
+  const times = h("section", { class: "panel ch", "aria-label": "time" });
   const foot = h("footer", { class: "foot" });
   const card = h("div", { class: "hc", role: "tooltip" });
-  const main = h("div", { class: "main" }, summary, differences, table, h("div", { class: "row" }, memories, found), h("div", { class: "row" }, roofline, field), h("div", { class: "row even" }, costs, params), foot);
+  const main = h("div", { class: "main" }, summary, differences, table, h("div", { class: "row" }, memories, found), h("div", { class: "row" }, roofline, field), h("div", { class: "row even" }, costs, params), times, foot);
   root.replaceChildren(top, h("main", { class: "page" }, graph, main), card);
   let drawn: Pane | null = null;
   const panes: Pane[] = [header(top, store, () => drawn), cards(summary, store), compare(differences, store), tools(table, store), new Table(table, store)];
   drawn = graphPane(graph, store);
-  panes.push(drawn, memory(memories, store), findings(found, store), receptiveField(field, store), chart(roofline, store, "roofline"), chart(costs, store, "costs"), chart(params, store, "params"), footer(foot, store), hoverCard(card, store));
+  const charts = [
+    chart(roofline, store, "roofline", { heading: "Roofline", absent: NO_ROOFLINE }),
+    chart(costs, store, "costs", { heading: "Costs" }),
+    chart(params, store, "params", { heading: "Parameters by layer" }),
+    chart(times, store, "time", { heading: "Time" }),
+  ];
+  panes.push(drawn, memory(memories, store), findings(found, store), receptiveField(field, store), ...charts, footer(foot, store), hoverCard(card, store));
   const end = pageKeys(store);
   return {
     destroy: () => {

@@ -225,6 +225,8 @@ export interface PageData {
   comparisons?: Comparison[];
   runs?: (Run | null)[];
   charts?: Record<string, object>[];
+  /** Vega-Lite configs of the themes. */
+  chart_themes?: Record<string, object>;
 }
 
 /** The data of the page, or null for a page without any. */

@@ -43,22 +43,3 @@ export function chooseTheme(store: Store, theme: State["theme"]): void {
   keep(theme);
   store.set({ theme });
 }
-
-const NAMES = ["surface", "line", "line-2", "edge", "ink", "ink-2", "ink-3", "accent", "warn", "bar", "area", "area-line", "h1", "h2", "h3", "h4", "h5", "h6", "h7"];
-
-/** Colours of a theme by the name of their token. */
-export function tokens(theme: State["theme"]): Map<string, string> {
-  const probe = document.createElement("div");
-  probe.dataset["theme"] = theme;
-  document.body.append(probe);
-  const style = getComputedStyle(probe);
-  const found = new Map(NAMES.map((name) => [name, longHex(style.getPropertyValue(`--${name}`).trim().toLowerCase())]));
-  probe.remove();
-  return found;
-}
-
-// The build shortens #ffffff to #fff.
-function longHex(colour: string): string {
-  const short = /^#(.)(.)(.)$/.exec(colour);
-  return short === null ? colour : `#${short[1]}${short[1]}${short[2]}${short[2]}${short[3]}${short[3]}`;
-}
