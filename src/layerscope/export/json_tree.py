@@ -1,0 +1,128 @@
+"""Parts of the JSON of a report that are on several layers: columns, tree, tensors, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from layerscope.analysis.memory import lifetimes
+from layerscope.export.json_types import ColumnJson, FindingJson, LiveTensorJson, TreeJson
+from layerscope.export.text import LAYOUTS
+from layerscope.report.columns import COLUMNS, cell, titled
+from layerscope.report.findings import table_findings
+from layerscope.report.numbers import cell_text
+from layerscope.report.outline import Group, Outline
+from layerscope.report.types import Report
+
+UNITS = {"bytes": "B", "percent": "%", "ratio": "FLOP/B"}
+SUMMABLE = tuple(column for column in COLUMNS.values() if column.summable)
+
+
+def columns(report: Report) -> list[ColumnJson]:
+    """All columns, the convention's figure titled as its system calls it."""
+    return [
+        ColumnJson(
+            column.name,
+            column.title,
+            column.kind,
+            UNITS.get(column.kind, ""),
+            column.summable,
+            column.name in LAYOUTS[0],
+            column.says,
+        )
+        for column in titled(COLUMNS, report)
+    ]
+
+
+def findings(report: Report) -> list[FindingJson]:
+    """All findings, with the numbers of their layers."""
+    numbers = {layer.name: n for n, layer in enumerate(report.layers)}
+    return [
+        FindingJson(
+            found.kind, found.text, [numbers[name] for name in found.layers], found.saves_bytes
+        )
+        for found in table_findings(report)
+    ]
+
+
+def tree(report: Report, outlined: Outline, *, sums: bool = True) -> list[TreeJson | int]:
+    """The module tree as `show` prints it; with `sums`, of every summable column."""
+    figures = [
+        [column.value(row, report) or 0 for column in SUMMABLE] if sums else []
+        for row in outlined.layers
+    ]
+    return _TreeWriter(report, outlined, figures).children(outlined.children)
+
+
+class _TreeWriter:
+    """Groups by number; `figures` has the summable figures of every layer."""
+
+    def __init__(self, report: Report, outlined: Outline, figures: list[list[int]]) -> None:
+        self.report, self.figures = report, figures
+        self.number = len(outlined.layers) - 1
+
+    def children(self, many: Iterable[Group | int]) -> list[TreeJson | int]:
+        """Groups in preorder, and numbers of layers."""
+        return [child if isinstance(child, int) else self.group(child) for child in many]
+
+    def group(self, group: Group) -> TreeJson:
+        """One group with those in it."""
+        row, report = group.row, self.report
+        self.number += 1
+        unused = row.kind == "unused"
+        return TreeJson(
+            self.number,
+            row.label,
+            "unused" if unused else cell_text(cell(COLUMNS["type"], row, report), "text"),
+            "" if unused else row.name,
+            row.status,
+            group.layers,
+            self.children(group.children),
+            row.times,
+            group.instances,
+            self.sums(group),
+        )
+
+    def sums(self, group: Group) -> dict[str, int | None]:
+        """Sums of the layers of a group by column."""
+        if not self.figures[:1]:
+            return {}
+        if group.row.kind == "unused":
+            found = [column.value(group.row, self.report) for column in SUMMABLE]
+        else:
+            found = map(sum, zip(*[self.figures[n] for n in group.layers], strict=True))
+        return {column.name: value for column, value in zip(SUMMABLE, found, strict=False)}
+
+
+def live_tensors(report: Report) -> list[LiveTensorJson]:
+    """Inputs of the network and outputs of its layers, and when each is alive."""
+    graph = report.graph
+    lives = lifetimes(graph, report.shapes, in_place=report.memory.in_place)
+    names = [tensor.name for tensor in graph.inputs]
+    producers: dict[str, int | None] = dict.fromkeys(names)
+    for n, node in enumerate(graph.nodes):
+        producers.update(dict.fromkeys(node.outputs, n))
+    consumers: dict[str, list[int]] = {name: [] for name in producers}
+    for n, node in enumerate(graph.nodes):
+        for name in dict.fromkeys(node.inputs):
+            if name in consumers:
+                consumers[name].append(n)
+    numbers = {name: n for n, name in enumerate(producers)}
+    found = []
+    for name, producer in producers.items():
+        tensor, storage = report.tensors[name], lives.owner[name]
+        owner = lives.names[storage]
+        found.append(
+            LiveTensorJson(
+                name,
+                tensor.shape,
+                tensor.dtype,
+                tensor.bytes if tensor.shape is not None else None,
+                producer,
+                consumers[name],
+                lives.first[storage],
+                lives.last[storage],
+                numbers.get(owner, numbers[name]),  # a view of a parameter has its own
+                lives.bytes[storage] if owner == name else 0,
+            )
+        )
+    return found
