@@ -234,6 +234,7 @@ def _layer(layer: Layer, report: Report, plain: dict[str, Any]) -> LayerJson:
     sized = layer.name not in report.memory.bounded
     own = _has_own_activations(report)
     source = layer.node.source
+    fields = [_field(field) for field in report.fields.get(layer.node.outputs[0], ())]
     return LayerJson(
         name=layer.name,
         type=layer.op,
@@ -261,8 +262,8 @@ def _layer(layer: Layer, report: Report, plain: dict[str, Any]) -> LayerJson:
         write_bytes=layer.cost.write_bytes if has_ops else None,
         intensity=_float(layer.intensity) if has_ops else None,
         gemm=layer.gemm,
-        field=_field(layer.field) if layer.field else None,
-        fields=[_field(field) for field in report.fields.get(layer.node.outputs[0], ())],
+        field=fields[0] if fields else None,
+        fields=fields,
         backward_ops=_ops(report.backward[layer.name]) if has_ops else None,
         status=layer.status,
         note=layer.cost.note,

@@ -11,6 +11,7 @@ from layerscope.report.columns import COLUMNS, cell, titled
 from layerscope.report.findings import table_findings
 from layerscope.report.numbers import cell_text
 from layerscope.report.outline import Group, Outline
+from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
 UNITS = {"bytes": "B", "percent": "%", "ratio": "FLOP/B"}
@@ -46,11 +47,14 @@ def findings(report: Report) -> list[FindingJson]:
 
 def tree(report: Report, outlined: Outline, *, sums: bool = True) -> list[TreeJson | int]:
     """The module tree as `show` prints it; with `sums`, of every summable column."""
-    figures = [
-        [column.value(row, report) or 0 for column in SUMMABLE] if sums else []
-        for row in outlined.layers
-    ]
+    figures = [_figures(row, report) if sums else [] for row in outlined.layers]
     return _TreeWriter(report, outlined, figures).children(outlined.children)
+
+
+def _figures(row: TableRow, report: Report) -> list[int]:
+    """The summable figures of a row; 0 where there is none."""
+    found = [column.value(row, report) for column in SUMMABLE]
+    return [value if isinstance(value, int) else 0 for value in found]
 
 
 class _TreeWriter:
@@ -82,14 +86,12 @@ class _TreeWriter:
             self.sums(group),
         )
 
-    def sums(self, group: Group) -> dict[str, int | None]:
+    def sums(self, group: Group) -> dict[str, int]:
         """Sums of the layers of a group by column."""
-        if not self.figures[:1]:
-            return {}
         if group.row.kind == "unused":
-            found = [column.value(group.row, self.report) for column in SUMMABLE]
+            found = _figures(group.row, self.report)
         else:
-            found = map(sum, zip(*[self.figures[n] for n in group.layers], strict=True))
+            found = list(map(sum, zip(*[self.figures[n] for n in group.layers], strict=True)))
         return {column.name: value for column, value in zip(SUMMABLE, found, strict=False)}
 
 

@@ -153,7 +153,7 @@ class TreeJson(Struct, omit_defaults=True):
     children: list[TreeJson | int]  # of the first neighbour: groups, and numbers of layers
     repeat: int = 1  # how many neighbours; left out if 1
     instances: list[list[int]] = []  # layers of each neighbour; left out if it is a single one
-    sums: dict[str, int | None] = {}  # by name of a summable column
+    sums: dict[str, int] = {}  # by name of a summable column
 
 
 class ColumnJson(Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layerscope.conventions import CONVENTIONS
 from layerscope.export.json import document
 from layerscope.export.json_types import LayerJson, LiveTensorJson, TreeJson
 from layerscope.export.page_types import (
@@ -14,7 +15,6 @@ from layerscope.export.page_types import (
 from layerscope.graph.names import shape_text
 from layerscope.report.numbers import bytes_text
 from layerscope.report.types import Report
-from layerscope.conventions import CONVENTIONS
 
 
 def page_report(report: Report) -> PageReport:
@@ -24,9 +24,8 @@ def page_report(report: Report) -> PageReport:
     numbers = {tensor.name: n for n, tensor in enumerate(full.tensors)}
     coverage = full.coverage
     count = len(full.layers)
-    root = TreeJson(
-        _last_row(full.cells), full.network, "", "", "exact", list(range(count)), full.tree
-    )
+    total = count + _groups(full.tree)
+    root = TreeJson(total, full.network, "", "", "exact", list(range(count)), full.tree)
     return PageReport(
         network=full.network,
         columns=full.columns,
@@ -51,8 +50,9 @@ def page_report(report: Report) -> PageReport:
     )  # fmt: skip
 
 
-def _last_row(cells: dict) -> int:
-    return len(cells["name"].texts) - 1
+def _groups(tree: list[TreeJson | int]) -> int:
+    """Number of groups in a tree."""
+    return sum(1 + _groups(child.children) for child in tree if not isinstance(child, int))
 
 
 def _without_sums(tree: TreeJson) -> TreeJson:

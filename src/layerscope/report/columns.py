@@ -71,7 +71,7 @@ def _window(row: TableRow, report: Report) -> str | None:
 
 
 def window_text(layer: Layer) -> str | None:
-    """Kernel and stride of a layer, dilation and groups where it has them; None without a window."""
+    """Kernel and stride of a layer, dilation and groups unless 1; None without a window."""
     window = getattr(layer.node.attributes, "window", None)
     if not isinstance(window, Window):
         return None

@@ -162,8 +162,8 @@ def sentence(
 ) -> tuple[str, list[Holder]]:
     """A few rows with more than half of it, else a scope, else a few parts, else the largest.
 
-    `figure_is` is the figure and its verb, `sign` that of the total if it is not exact. Also returns
-    what the sentence names.
+    `figure_is` is the figure and its verb, `sign` that of the total if it is not exact. Returned
+    with what the sentence names.
     """
     figure = figure_is.rpartition(" ")[0]
     total = sum(holder.count for holder in holders)
