@@ -12,7 +12,6 @@ from msgspec import Struct
 from layerscope.analysis.costs import Status
 from layerscope.graph.types import Role
 from layerscope.ops import Gemm
-from layerscope.report.columns import Kind
 from layerscope.report.training import Fit
 
 SCHEMA = 2
@@ -161,7 +160,7 @@ class ColumnJson(Struct):
 
     name: str
     title: str
-    kind: Kind
+    kind: str  # text, count, bytes, percent or ratio
     unit: str  # B, %, FLOP/B, or "" for texts and counts
     summable: bool  # a group has the sum of its layers
     shown: bool  # in the widest table of `show`

@@ -84,6 +84,86 @@ class PageCoverage(CoverageJson):
     text: str
 
 
+class PageRoof(Struct):
+    """The bandwidth of one memory level."""
+
+    name: str
+    bytes_s: float
+    text: str
+    size_bytes: int
+
+
+class PageMachine(Struct):
+    """Roofs of a machine; flops is null if it has no peak in that dtype."""
+
+    name: str
+    source: str
+    dtype: str
+    threads: int
+    flops: float | None
+    flops_text: str
+    levels: list[PageRoof]
+
+
+class PageTime(Struct):
+    """Layers that run as one, and their time."""
+
+    name: str
+    kind: str
+    layers: list[int]
+    time_s: float | None
+    time: str
+
+
+class PageRun(Struct):
+    """Times of a network: measured, or predicted."""
+
+    kind: Literal["run", "prediction"]
+    title: str
+    stamp: str
+    lines: list[str]
+    total_s: float
+    total: str
+    contention: float | None
+    machine: str
+    error: float | None
+    columns: list[ColumnJson]
+    cells: dict[str, CellsJson]  # by the rows of the report
+    fused: list[tuple[int, int]]  # a layer, and the layer whose time includes its
+    rows: list[PageTime]
+
+
+class PageTotal(Struct):
+    """One total of two networks as texts, and their ratio."""
+
+    name: str
+    title: str
+    first: str
+    second: str
+    ratio: str
+
+
+class PageMatch(Struct, omit_defaults=True):
+    """A layer of one network and its counterpart in the other, by number."""
+
+    sign: str  # = equal, ~ changed, - only in the first, + only in the second
+    first: int | None
+    second: int | None
+    changes: list[str] = []
+    ratios: dict[str, str] = {}  # by column
+
+
+class PageComparison(Struct):
+    """Two networks of the page, by number, in execution order."""
+
+    first: int
+    second: int
+    text: str
+    counts: dict[str, int]
+    totals: list[PageTotal]
+    matches: list[PageMatch]
+
+
 class PageReport(Struct):
     """One network of the page."""
 
@@ -104,6 +184,7 @@ class PageReport(Struct):
     notes: list[str]
     stored: dict[str, dict[str, int]]
     language: LanguageJson | None
+    machine: PageMachine | None = None
 
 
 class PageData(Struct):
@@ -113,6 +194,6 @@ class PageData(Struct):
     schema: int
     version: str
     reports: list[PageReport]
-    comparisons: list[dict[str, Any]]
-    runs: list[dict[str, Any] | None]
+    comparisons: list[PageComparison]
+    runs: list[PageRun | None]
     charts: list[dict[str, Any]]

@@ -1,0 +1,202 @@
+"""Times of a network on a report page: those of a kept run, or predicted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import fsum
+
+from msgspec import Struct
+
+from layerscope.export.json_types import CellsJson, ColumnJson
+from layerscope.export.page_types import PageMachine, PageRoof, PageRun, PageTime
+from layerscope.export.predicted import headline as predicted_headline
+from layerscope.export.predicted import lines_of as predicted_lines
+from layerscope.export.run_lines import lines_of, rate_text, stamp_of, time_text
+from layerscope.report.compare import NetworkTime
+from layerscope.report.measurement import Machine, Measurement
+from layerscope.report.numbers import at_least, short_text
+from layerscope.report.outline import Outline
+from layerscope.report.prediction import Prediction
+from layerscope.report.timed import TimedRow, timed
+from layerscope.report.types import Report
+
+UNKNOWN = "?"
+DIGITS = 6  # of a share or a rate, whose texts have fewer
+COLUMNS = (
+    ColumnJson("time", "time", "time", "s", True, True, "seconds, with the layers fused into it"),
+    ColumnJson("time%", "%", "percent", "%", True, True, "share of the whole time"),
+    ColumnJson("gflops_s", "GFLOP/s", "ratio", "GFLOP/s", False, False, "FLOPs per second"),
+    ColumnJson("gb_s", "GB/s", "ratio", "GB/s", False, False, "bytes moved per second"),
+    ColumnJson("roof", "roof", "text", "", False, False, "what bounds it on this machine"),
+    ColumnJson("roof%", "of roof", "percent", "%", False, False, "share of that bound it attains"),
+)
+
+
+class RowTime(Struct, frozen=True):
+    """The time of layers that run as one."""
+
+    name: str
+    kind: str
+    layers: tuple[int, ...]
+    main: int | None  # the layer that the time stands at
+    time_s: float | None
+    rates: TimedRow | None = None  # of a measured row
+
+
+def run_of(found: Measurement, report: Report, outlined: Outline) -> PageRun:
+    """The times of the first run of a measurement."""
+    run = found.runs[0]
+    rows = timed(report, run, found.machine)
+    numbers = {layer.name: n for n, layer in enumerate(report.layers)}
+    times = [
+        RowTime(
+            each.row.name,
+            each.row.kind,
+            tuple([numbers[name] for name in each.row.layers if name in numbers]),
+            numbers.get(each.main) if each.row.kind == "layer" else None,
+            each.row.time_s,
+            each,
+        )
+        for each in rows
+    ]
+    whole = NetworkTime.of_measurement(found)
+    return PageRun(
+        kind="run",
+        title=whole.source,
+        stamp=stamp_of(found),
+        lines=[*lines_of(run, rows, report, found.machine), *found.failures],
+        total_s=whole.total_s,
+        total=at_least(time_text(whole.total_s), whole.is_lower_bound),
+        contention=run.timing.contention,
+        machine=found.machine.cpu if found.machine else "",
+        error=None,
+        columns=list(COLUMNS),
+        cells=_cells(times, outlined, run.timing.end_to_end_s, whole),
+        fused=_fused(times),
+        rows=_rows(times),
+    )
+
+
+def prediction_of(found: Prediction, report: Report, outlined: Outline) -> PageRun:
+    """Predicted times."""
+    numbers = {layer.name: n for n, layer in enumerate(report.layers)}
+    times = []
+    for row in found.rows:
+        layers = tuple([numbers[name] for name in row.layers if name in numbers])
+        times.append(RowTime(row.name, "layer", layers, next(iter(layers), None), row.time_s))
+    whole = NetworkTime.of_prediction(found)
+    return PageRun(
+        kind="prediction",
+        title=whole.source,
+        stamp=f"Prediction {predicted_headline(found)}",
+        lines=predicted_lines(found),
+        total_s=found.total_s,
+        total=at_least(time_text(found.total_s), found.is_lower_bound),
+        contention=None,
+        machine=found.machine,
+        error=found.error,
+        columns=list(COLUMNS[:2]),
+        cells=_cells(times, outlined, found.total_s, whole),
+        fused=_fused(times),
+        rows=_rows(times),
+    )
+
+
+def _fused(times: Sequence[RowTime]) -> list[tuple[int, int]]:
+    """Layers without a time of their own, and the layer whose time includes theirs."""
+    return [
+        (layer, each.main)
+        for each in times
+        if each.main is not None
+        for layer in each.layers
+        if layer != each.main
+    ]
+
+
+def _rows(times: Sequence[RowTime]) -> list[PageTime]:
+    return [
+        PageTime(each.name, each.kind, list(each.layers), each.time_s, time_text(each.time_s))
+        for each in times
+    ]
+
+
+def _cells(
+    times: Sequence[RowTime], outlined: Outline, whole: float | None, total: NetworkTime
+) -> dict[str, CellsJson]:
+    """Columns by the numbers of rows: a layer has the time of what it runs with, a group sums."""
+    at = {each.main: each for each in times if each.main is not None}
+    found = [[at[n]] if n in at else [] for n in range(len(outlined.layers))]
+    found += [[at[n] for n in group.layers if n in at] for group in outlined.groups]
+    sums = [fsum(each.time_s or 0.0 for each in many) if many else None for many in found]
+    bounds = [any(each.time_s is None for each in many) for many in found]
+    texts = [_time(value, bound) for value, bound in zip(sums, bounds, strict=True)]
+    shares = [value / whole if whole and value is not None else None for value in sums]
+    share_texts = [_share(share, bound) for share, bound in zip(shares, bounds, strict=True)]
+    cells = {
+        "time": CellsJson(
+            [*map(_rounded, sums), _rounded(total.total_s)],
+            [*texts, at_least(time_text(total.total_s), total.is_lower_bound)],
+        ),
+        "time%": CellsJson(
+            [*map(_rounded, shares), 1.0 if whole else None],
+            [*share_texts, "100.0" if whole else UNKNOWN],
+        ),
+    }
+    if any(each.rates is not None for each in times):
+        single = [many[0].rates if n < len(outlined.layers) and many else None
+                  for n, many in enumerate(found)]  # fmt: skip
+        for name, (value, text) in RATES.items():
+            has_values = name != "roof"
+            cells[name] = CellsJson(
+                [*(None if each is None else _rounded(value(each)) for each in single), None]
+                if has_values
+                else None,
+                [*("" if each is None else text(each) for each in single), ""],
+            )
+    return cells
+
+
+# column -> its value and its text
+RATES: dict[str, tuple[Callable[[TimedRow], float | None], Callable[[TimedRow], str]]] = {
+    "gflops_s": (lambda each: each.flops_s, lambda each: rate_text(each.flops_s)),
+    "gb_s": (lambda each: each.bytes_s, lambda each: rate_text(each.bytes_s)),
+    "roof": (
+        lambda each: None,
+        lambda each: each.roof.name if each.roof else UNKNOWN * each.lacks_roof,
+    ),
+    "roof%": (
+        lambda each: each.roof.share if each.roof else None,
+        lambda each: f"{each.roof.share:.0%}" if each.roof else UNKNOWN * each.lacks_roof,
+    ),
+}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")
+
+
+def _time(seconds: float | None, bound: bool) -> str:
+    return "" if seconds is None else at_least(time_text(seconds), bound) if seconds else UNKNOWN
+
+
+def _share(share: float | None, bound: bool) -> str:
+    return "" if share is None else at_least(f"{share * 100:.1f}", bound)
+
+
+def machine_roofs(machine: Machine, dtype: str, threads: int) -> PageMachine:
+    """The peak of a machine in a dtype and the bandwidths of its memory levels."""
+    peak = machine.peak(dtype, threads)
+    names = dict.fromkeys(level.name for level in machine.levels)
+    levels = [level for name in names if (level := machine.level(name, threads)) is not None]
+    return PageMachine(
+        machine.cpu,
+        machine.source,
+        dtype,
+        threads,
+        peak.flops.best if peak else None,
+        f"{short_text(int(peak.flops.best))}FLOP/s" if peak else UNKNOWN,
+        [
+            PageRoof(x.name, x.rate.best, f"{short_text(int(x.rate.best))}B/s", x.size_bytes)
+            for x in levels
+        ],
+    )
