@@ -14,17 +14,18 @@ from layerscope.export.page_types import (
 )
 from layerscope.graph.names import shape_text
 from layerscope.report.numbers import bytes_text
+from layerscope.report.outline import Outline
 from layerscope.report.types import Report
 
 
-def page_report(report: Report) -> PageReport:
+def page_report(report: Report, outlined: Outline) -> PageReport:
     """One network of a page, with the figures of every convention."""
     full = document(report, conventions=CONVENTIONS)
     assert full.stamp is not None
     numbers = {tensor.name: n for n, tensor in enumerate(full.tensors)}
     coverage = full.coverage
     count = len(full.layers)
-    total = count + _groups(full.tree)
+    total = count + len(outlined.groups)
     root = TreeJson(total, full.network, "", "", "exact", list(range(count)), full.tree)
     return PageReport(
         network=full.network,
@@ -48,11 +49,6 @@ def page_report(report: Report) -> PageReport:
         stored=full.stored,
         language=full.language,
     )  # fmt: skip
-
-
-def _groups(tree: list[TreeJson | int]) -> int:
-    """Number of groups in a tree."""
-    return sum(1 + _groups(child.children) for child in tree if not isinstance(child, int))
 
 
 def _without_sums(tree: TreeJson) -> TreeJson:

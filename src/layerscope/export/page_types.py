@@ -126,7 +126,8 @@ class PageRun(Struct):
     total: str
     contention: float | None
     machine: str
-    error: float | None
+    dtype: str  # of its products
+    error: float | None  # of a prediction, relative
     columns: list[ColumnJson]
     cells: dict[str, CellsJson]  # by the rows of the report
     fused: list[tuple[int, int]]  # a layer, and the layer whose time includes its

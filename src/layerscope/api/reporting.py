@@ -1,0 +1,113 @@
+"""Networks, saved reports and runs on one HTML page: `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from layerscope.api.comparing import Network, subjects
+from layerscope.api.timing import predict
+from layerscope.conventions import convention
+from layerscope.errors import UsageError
+from layerscope.version import __version__
+
+if TYPE_CHECKING:
+    from layerscope.engines import Progress
+    from layerscope.export.page_types import PageData, PageMachine, PageRun
+    from layerscope.report import Report
+    from layerscope.report.measurement import Machine, Measurement
+    from layerscope.report.outline import Outline
+
+
+def report_page(
+    *networks: Network, on: str | None = None, progress: Progress | None = None, **options: Any
+) -> str:
+    """One HTML document with the graph and the table of every network, which needs no other file.
+
+    With `on`, times are predicted for that machine. Other options are those of `analyze`; a Report
+    or a Measurement is shown as it is.
+    """
+    from layerscope.export.page_file import built_page, write
+
+    built_page()  # raises before a network is read
+    return write(page_data(networks, on=on, progress=progress, **options))
+
+
+def page_data(
+    networks: Sequence[Network],
+    *,
+    on: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> PageData:
+    """The data inside the page of these networks; options are those of `report_page`."""
+    from layerscope.export.json_types import SCHEMA
+    from layerscope.export.page_comparisons import comparisons
+    from layerscope.export.page_data import page_report
+    from layerscope.export.page_types import PageData
+    from layerscope.report.compare import compare
+    from layerscope.report.outline import outline
+
+    if not networks:
+        raise UsageError("no network to report, expected at least 1")
+    step = progress or (lambda what, done, of: None)
+    names = [fspath(each) if isinstance(each, PathLike) else each for each in networks]
+    machine = None if on is None else machine_named(on)
+    data = PageData("page", SCHEMA, __version__, [], [], [], [])
+    found = []
+    for n, (given, run) in enumerate(subjects(names, options)):
+        step(given.name, n, len(names))
+        report = replace(given, convention=convention("exact"))
+        outlined = outline(report)
+        times = _times(report, run, on, outlined)
+        data.reports.append(
+            replace(page_report(report, outlined), machine=_roofs(report, run, machine, times))
+        )
+        data.runs.append(times)
+        data.charts.append({})
+        found.append(report)
+    if len(found) > 1:
+        data.comparisons.extend(comparisons(compare(found)))
+    return data
+
+
+def machine_named(name: str) -> Machine:
+    """The limits of a data sheet, or those measured on this machine (`this`)."""
+    from layerscope.engines.accelerators import machine_of
+    from layerscope.engines.machine import cached_machine
+
+    if name != "this":
+        return machine_of(name)
+    found = cached_machine()
+    if found is None:
+        raise UsageError("--on this needs the limits of this machine: run `layerscope machine`")
+    return found
+
+
+def _times(
+    report: Report, run: Measurement | None, on: str | None, outlined: Outline
+) -> PageRun | None:
+    """The times of a kept run, else those predicted for a machine."""
+    from layerscope.export.page_runs import prediction_of, run_of
+
+    if run is not None:
+        return run_of(run, report, outlined)
+    return None if on is None else prediction_of(predict(report, on=on), report, outlined)
+
+
+def _roofs(
+    report: Report, run: Measurement | None, machine: Machine | None, times: PageRun | None
+) -> PageMachine | None:
+    """The roofs of the chosen machine, else of that of the run."""
+    from layerscope.export.page_runs import machine_roofs
+    from layerscope.report.timed import threads_of
+
+    found = machine or (run.machine if run is not None else None)
+    if found is None:
+        return None
+    threads = found.cores if run is None else threads_of(run.runs[0], found)
+    dtype = times.dtype if times is not None and machine is not None else report.float_dtype
+    return machine_roofs(found, dtype, threads)
