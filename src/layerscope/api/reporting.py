@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from layerscope.engines import Progress
     from layerscope.export.page_types import PageData, PageMachine, PageRun
     from layerscope.report import Report
+    from layerscope.report.compare import NetworkTime
     from layerscope.report.measurement import Machine, Measurement
-    from layerscope.report.outline import Outline
+    from layerscope.report.prediction import Prediction
 
 
 def report_page(
@@ -47,6 +48,7 @@ def page_data(
     from layerscope.export.json_types import SCHEMA
     from layerscope.export.page_comparisons import comparisons
     from layerscope.export.page_data import page_report
+    from layerscope.export.page_runs import times_of
     from layerscope.export.page_types import PageData
     from layerscope.report.compare import compare
     from layerscope.report.outline import outline
@@ -57,20 +59,22 @@ def page_data(
     names = [fspath(each) if isinstance(each, PathLike) else each for each in networks]
     machine = None if on is None else machine_named(on)
     data = PageData("page", SCHEMA, __version__, [], [], [], [])
-    found = []
+    found, whole = [], []
     for n, (given, run) in enumerate(subjects(names, options)):
         step(given.name, n, len(names))
         report = replace(given, convention=convention("exact"))
         outlined = outline(report)
-        times = _times(report, run, on, outlined)
+        timed = run or _prediction(report, on)
+        times = None if timed is None else times_of(timed, report, outlined)
         data.reports.append(
             replace(page_report(report, outlined), machine=_roofs(report, run, machine, times))
         )
         data.runs.append(times)
         data.charts.append({})
         found.append(report)
+        whole.append(None if timed is None else _whole(timed))
     if len(found) > 1:
-        data.comparisons.extend(comparisons(compare(found)))
+        data.comparisons.extend(comparisons(compare(found, whole if any(whole) else ())))
     return data
 
 
@@ -87,15 +91,27 @@ def machine_named(name: str) -> Machine:
     return found
 
 
-def _times(
-    report: Report, run: Measurement | None, on: str | None, outlined: Outline
-) -> PageRun | None:
-    """The times of a kept run, else those predicted for a machine."""
-    from layerscope.export.page_runs import prediction_of, run_of
+def _prediction(report: Report, on: str | None) -> Prediction | None:
+    """Times predicted for a machine; None for this one, if it is not calibrated."""
+    if on is None:
+        return None
+    if on == "this":
+        from layerscope.engines.machine import threads_of
+        from layerscope.prediction.calibration import cached_calibration
 
-    if run is not None:
-        return run_of(run, report, outlined)
-    return None if on is None else prediction_of(predict(report, on=on), report, outlined)
+        if cached_calibration("onnxruntime", threads_of(None)) is None:
+            return None
+    return predict(report, on=on)
+
+
+def _whole(found: Measurement | Prediction) -> NetworkTime:
+    """The time of a whole network."""
+    from layerscope.report.compare import NetworkTime
+    from layerscope.report.prediction import Prediction
+
+    if isinstance(found, Prediction):
+        return NetworkTime.of_prediction(found)
+    return NetworkTime.of_measurement(found)
 
 
 def _roofs(

@@ -7,10 +7,11 @@ from fractions import Fraction
 from layerscope.export.comparison import MARKS, change_text, factor_text, head, total_texts
 from layerscope.export.page_types import PageComparison, PageMatch, PageTotal
 from layerscope.report.columns import COLUMNS, cell
-from layerscope.report.compare import Comparison, LayerMatch, Pair
+from layerscope.report.compare import Comparison, LayerMatch, NetworkTime, Pair
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Layer, Report
 
+Times = tuple[NetworkTime | None, NetworkTime | None]
 # columns of layers that have a ratio
 COMPARED = ("params", "macs", "flops", "activations", "memory", "read", "write", "weights")
 
@@ -23,6 +24,7 @@ def comparisons(compared: Comparison) -> list[PageComparison]:
             {layer.name: k for k, layer in enumerate(report.layers)}
             for report in (pair.first, pair.second)
         ]
+        times = (compared.times[0], compared.times[n]) if compared.times else (None, None)
         found.append(
             PageComparison(
                 0,
@@ -30,20 +32,23 @@ def comparisons(compared: Comparison) -> list[PageComparison]:
                 head(pair),
                 {kind: pair.count(kind) for kind in MARKS},
                 [PageTotal(*texts) for texts in total_texts(compared, n)],
-                [_match(match, pair, numbers) for match in pair.matches],
+                [_match(match, pair, numbers, times) for match in pair.matches],
             )
         )
     return found
 
 
-def _match(match: LayerMatch, pair: Pair, numbers: list[dict[str, int]]) -> PageMatch:
+def _match(match: LayerMatch, pair: Pair, numbers: list[dict[str, int]], times: Times) -> PageMatch:
     first, second = match.first, match.second
+    ratios: dict[str, str] = {}
+    if first is not None and second is not None:
+        ratios = {**_ratios(first, second, pair), **_time_ratio(first, second, times)}
     return PageMatch(
         MARKS[match.kind].strip() or "=",
         None if first is None else numbers[0][first.name],
         None if second is None else numbers[1][second.name],
         [change_text(change) for change in match.changes],
-        _ratios(first, second, pair) if first is not None and second is not None else {},
+        ratios,
     )
 
 
@@ -55,6 +60,16 @@ def _ratios(first: Layer, second: Layer, pair: Pair) -> dict[str, str]:
         if was != now:
             found[name] = factor_text(Fraction(now, was)) if was and now is not None else "?"
     return found
+
+
+def _time_ratio(first: Layer, second: Layer, times: Times) -> dict[str, str]:
+    """The time of the second layer divided by that of the first, if both have one."""
+    both = [
+        None if time is None else time.layers.get(layer.name)
+        for layer, time in zip((first, second), times, strict=True)
+    ]
+    was, now = both
+    return {"time": factor_text(now / was)} if was and now else {}
 
 
 def _figure(name: str, layer: Layer, report: Report) -> int | None:

@@ -27,9 +27,7 @@ def built_page() -> str:
             "`make page` builds it (needs Node 20)"
         ) from None
     if DATA not in found or TITLE not in found:
-        raise MissingPage(
-            "the report page has no element for its data: build it again, `make page`"
-        )
+        raise MissingPage("the report page has no element for data: `make page` builds it again")
     return found
 
 

@@ -11,10 +11,12 @@ from layerscope.export.json_types import CellsJson, ColumnJson
 from layerscope.export.page_types import PageMachine, PageRoof, PageRun, PageTime
 from layerscope.export.predicted import headline as predicted_headline
 from layerscope.export.predicted import lines_of as predicted_lines
+from layerscope.export.run_json import giga
 from layerscope.export.run_lines import lines_of, rate_text, stamp_of, time_text
 from layerscope.report.compare import NetworkTime
 from layerscope.report.measurement import Machine, Measurement
-from layerscope.report.numbers import at_least, short_text
+from layerscope.report.numbers import at_least
+from layerscope.report.numbers import rate_text as per_second
 from layerscope.report.outline import Outline
 from layerscope.report.prediction import Prediction
 from layerscope.report.timed import TimedRow, timed
@@ -43,7 +45,14 @@ class RowTime(Struct, frozen=True):
     rates: TimedRow | None = None  # of a measured row
 
 
-def run_of(found: Measurement, report: Report, outlined: Outline) -> PageRun:
+def times_of(found: Measurement | Prediction, report: Report, outlined: Outline) -> PageRun:
+    """Times that were measured or predicted."""
+    if isinstance(found, Prediction):
+        return _prediction(found, report, outlined)
+    return _run(found, report, outlined)
+
+
+def _run(found: Measurement, report: Report, outlined: Outline) -> PageRun:
     """The times of the first run of a measurement."""
     run = found.runs[0]
     rows = timed(report, run, found.machine)
@@ -78,7 +87,7 @@ def run_of(found: Measurement, report: Report, outlined: Outline) -> PageRun:
     )
 
 
-def prediction_of(found: Prediction, report: Report, outlined: Outline) -> PageRun:
+def _prediction(found: Prediction, report: Report, outlined: Outline) -> PageRun:
     """Predicted times."""
     numbers = {layer.name: n for n, layer in enumerate(report.layers)}
     times = []
@@ -160,8 +169,8 @@ def _cells(
 
 # column -> its value and its text
 RATES: dict[str, tuple[Callable[[TimedRow], float | None], Callable[[TimedRow], str]]] = {
-    "gflops_s": (lambda each: each.flops_s, lambda each: rate_text(each.flops_s)),
-    "gb_s": (lambda each: each.bytes_s, lambda each: rate_text(each.bytes_s)),
+    "gflops_s": (lambda each: giga(each.flops_s), lambda each: rate_text(each.flops_s)),
+    "gb_s": (lambda each: giga(each.bytes_s), lambda each: rate_text(each.bytes_s)),
     "roof": (
         lambda each: None,
         lambda each: each.roof.name if each.roof else UNKNOWN * each.lacks_roof,
@@ -196,9 +205,9 @@ def machine_roofs(machine: Machine, dtype: str, threads: int) -> PageMachine:
         dtype,
         threads,
         peak.flops.best if peak else None,
-        f"{short_text(int(peak.flops.best))}FLOP/s" if peak else UNKNOWN,
+        per_second(peak.flops.best, "FLOP/s") if peak else UNKNOWN,
         [
-            PageRoof(x.name, x.rate.best, f"{short_text(int(x.rate.best))}B/s", x.size_bytes)
+            PageRoof(x.name, x.rate.best, per_second(x.rate.best, "B/s"), x.size_bytes)
             for x in levels
         ],
     )
