@@ -102,7 +102,7 @@ def document(
         ],
         stamp=_stamp(report) if stamp else None,
         coverage=_coverage(report),
-        findings=findings(report),
+        findings=findings(report, advised=bool(conventions)),
         columns=columns(report),
         tree=tree(report, outlined),
         tensors=live_tensors(report),

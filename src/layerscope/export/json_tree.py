@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from layerscope.analysis.memory import lifetimes
 from layerscope.export.json_types import ColumnJson, FindingJson, LiveTensorJson, TreeJson
 from layerscope.export.text import LAYOUTS
+from layerscope.report.advice import advice
 from layerscope.report.columns import COLUMNS, cell, titled
-from layerscope.report.findings import table_findings
-from layerscope.report.numbers import cell_text
+from layerscope.report.findings import NetworkFinding, table_findings
+from layerscope.report.language import lines as language
+from layerscope.report.numbers import bytes_text, cell_text
 from layerscope.report.outline import Group, Outline
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
@@ -34,14 +36,23 @@ def columns(report: Report) -> list[ColumnJson]:
     ]
 
 
-def findings(report: Report) -> list[FindingJson]:
-    """All findings, with the numbers of their layers."""
+def findings(report: Report, *, advised: bool) -> list[FindingJson]:
+    """Findings with the numbers of their layers; with `advised` those that take longer, too."""
+    found = [
+        *table_findings(report),
+        *(NetworkFinding("language", line) for line in language(report)),
+        *(advice(report) if advised else ()),
+    ]
     numbers = {layer.name: n for n, layer in enumerate(report.layers)}
     return [
         FindingJson(
-            found.kind, found.text, [numbers[name] for name in found.layers], found.saves_bytes
+            each.kind,
+            each.text,
+            [numbers[name] for name in each.layers],
+            each.saves_bytes,
+            "" if each.saves_bytes is None else f"−{bytes_text(each.saves_bytes)}",
         )
-        for found in table_findings(report)
+        for each in found
     ]
 
 

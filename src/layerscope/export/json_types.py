@@ -188,13 +188,17 @@ class ConventionJson(Struct):
     cells: dict[str, CellsJson]
 
 
-class FindingJson(Struct):
-    """A sentence on the network, and the numbers of the layers that it is on."""
+class FindingJson(Struct, omit_defaults=True):
+    """A sentence on the network, and the numbers of the layers that it is on.
+
+    What would lower the peak, and fields that exceed the input, are there with --conventions only.
+    """
 
     kind: str
     text: str
     layers: list[int]
     saves_bytes: int | None = None  # of the peak, for what would lower it
+    saves_text: str = ""
 
 
 class TotalsJson(Struct, omit_defaults=True):
