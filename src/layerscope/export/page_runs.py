@@ -136,34 +136,61 @@ def _cells(
 ) -> dict[str, CellsJson]:
     """Columns by the numbers of rows: a layer has the time of what it runs with, a group sums."""
     at = {each.main: each for each in times if each.main is not None}
-    found = [[at[n]] if n in at else [] for n in range(len(outlined.layers))]
-    found += [[at[n] for n in group.layers if n in at] for group in outlined.groups]
-    sums = [fsum(each.time_s or 0.0 for each in many) if many else None for many in found]
-    bounds = [any(each.time_s is None for each in many) for many in found]
-    texts = [_time(value, bound) for value, bound in zip(sums, bounds, strict=True)]
-    shares = [value / whole if whole and value is not None else None for value in sums]
-    share_texts = [_share(share, bound) for share, bound in zip(shares, bounds, strict=True)]
+    layers = [at.get(n) for n in range(len(outlined.layers))]
+    spent = [_Spent.of([] if each is None else [each]) for each in layers]
+    spent += [_Spent.of([at[n] for n in g.layers if n in at]) for g in outlined.groups]
+    spent.append(_Spent(total.total_s, total.is_lower_bound))
+    shares = [each.share(whole) for each in spent[:-1]] + [1.0 if whole else None]
     cells = {
-        "time": CellsJson(
-            [*map(_rounded, sums), _rounded(total.total_s)],
-            [*texts, at_least(time_text(total.total_s), total.is_lower_bound)],
-        ),
+        "time": CellsJson([_rounded(each.time_s) for each in spent], [each.text for each in spent]),
         "time%": CellsJson(
-            [*map(_rounded, shares), 1.0 if whole else None],
-            [*share_texts, "100.0" if whole else UNKNOWN],
+            [_rounded(share) for share in shares],
+            [_share(share, each.bound) for share, each in zip(shares, spent, strict=True)],
         ),
     }
     if any(each.rates is not None for each in times):
-        single = [many[0].rates if n < len(outlined.layers) and many else None
-                  for n, many in enumerate(found)]  # fmt: skip
-        for name, (value, text) in RATES.items():
-            has_values = name != "roof"
-            cells[name] = CellsJson(
-                [*(None if each is None else _rounded(value(each)) for each in single), None]
-                if has_values
-                else None,
-                [*("" if each is None else text(each) for each in single), ""],
-            )
+        cells |= _rates(layers, len(spent) - len(layers))
+    return cells
+
+
+class _Spent(Struct, frozen=True):
+    """The time of some rows; None if they have none, a lower bound if one is unknown."""
+
+    time_s: float | None
+    bound: bool = False
+
+    @classmethod
+    def of(cls, rows: Sequence[RowTime]) -> _Spent:
+        """The sum of the times of rows."""
+        if not rows:
+            return cls(None)
+        found = [each.time_s for each in rows if each.time_s is not None]
+        return cls(fsum(found), len(found) < len(rows))
+
+    @property
+    def text(self) -> str:
+        """As the table prints it; blank without a time."""
+        if self.time_s is None:
+            return ""
+        if self.bound and not self.time_s:
+            return UNKNOWN
+        return at_least(time_text(self.time_s), self.bound)
+
+    def share(self, whole: float | None) -> float | None:
+        """The share of the whole time."""
+        return self.time_s / whole if whole and self.time_s is not None else None
+
+
+def _rates(layers: Sequence[RowTime | None], others: int) -> dict[str, CellsJson]:
+    """Rates and roofs of layers; blank in the `others` rows after them."""
+    rates = [None if each is None else each.rates for each in layers]
+    cells = {}
+    for name, (value, text) in RATES.items():
+        values = [None if each is None else _rounded(value(each)) for each in rates]
+        texts = ["" if each is None else text(each) for each in rates]
+        cells[name] = CellsJson(
+            None if name == "roof" else values + [None] * others, texts + [""] * others
+        )
     return cells
 
 
@@ -184,10 +211,6 @@ RATES: dict[str, tuple[Callable[[TimedRow], float | None], Callable[[TimedRow], 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{DIGITS}g}")
-
-
-def _time(seconds: float | None, bound: bool) -> str:
-    return "" if seconds is None else at_least(time_text(seconds), bound) if seconds else UNKNOWN
 
 
 def _share(share: float | None, bound: bool) -> str:
