@@ -23,7 +23,7 @@ COMMANDS = {
     "audit": "Check published tables of layers: find cells that contradict the others.",
     "measure": "Time every layer on an engine, beside the roofline of the machine.",
     "predict": "Predict the time of every layer on this machine or another one.",
-    "plot": "Draw a roofline, the time per layer, or memory over the execution order.",
+    "plot": "Draw memory, costs, parameters, a roofline or times as a chart.",
     "machine": "Measure peak FLOP/s and bandwidth of this machine, or list accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",

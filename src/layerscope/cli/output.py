@@ -27,7 +27,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 # The form of a file by its suffix, in every command.
 SUFFIXES = {
     ".txt": "text", ".md": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex",
-    ".html": "html", ".xml": "junit", ".svg": "svg", ".png": "png",
+    ".html": "html", ".xml": "junit", ".svg": "svg", ".png": "png", ".pdf": "pdf",
 }  # fmt: skip
 RESULT_FORMS = ("text", "markdown", "csv", "json", "latex", "html")
 COLOURS = {

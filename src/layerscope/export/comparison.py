@@ -10,7 +10,6 @@ from msgspec import Struct
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.export.run_lines import time_text
 from layerscope.graph.names import shape_text
 from layerscope.report.columns import field_area, field_text
 from layerscope.report.compare import Change, ComparedTotal, Comparison, Kind, NetworkTime, Pair
@@ -25,6 +24,7 @@ from layerscope.report.numbers import (
     marked,
     ratio_text,
     short_text,
+    time_text,
 )
 from layerscope.report.types import Layer, Report
 
