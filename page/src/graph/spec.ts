@@ -6,6 +6,8 @@ export interface SpecNode {
   h: number;
   /** What is inside, for a frame; its size follows from that. */
   inner: Spec | null;
+  /** Where edges meet the box of a graph that runs to the right, from its top. */
+  anchor: number;
   /** How much the node should stay on the main axis. */
   weight: number;
 }
@@ -46,6 +48,8 @@ export interface Placed {
   axis: number;
   x: number[];
   y: number[];
+  /** Width and height of each node. */
+  frames: [number, number][];
   inner: (Placed | null)[];
   routes: Route[];
   labels: Label[];
