@@ -2,20 +2,27 @@
 // text of Python. Fields that older files lack are optional.
 
 export type Figure = number | null;
-export type Texts = Record<string, string>;
-export type Shares = Record<string, Figure>;
 
 export interface Column {
   name: string;
   title: string;
-  unit?: string;
+  kind: "text" | "count" | "bytes" | "percent" | "ratio";
   summable: boolean;
-  numeric: boolean;
-  /** The column that this one is the share of. */
-  share_of?: string | null;
-  /** Whether the column is shown at first. */
-  shown?: boolean;
+  /** Whether the widest table of `show` has the column. */
+  shown: boolean;
+  /** What the column says, in words. */
+  says?: string;
 }
+
+/** One column: an entry per row. Rows are the layers, then the groups of the tree, then the total. */
+export interface Cells {
+  /** Absent in columns of text. Shares are 0..1. */
+  values?: Figure[];
+  /** Absent where the text is the number with its digits grouped by commas. */
+  texts?: string[];
+}
+
+export type CellTable = Record<string, Cells>;
 
 export interface TensorRef {
   name: string;
@@ -45,96 +52,75 @@ export interface SourceLine {
   column?: number | null;
 }
 
+/** Fields that are empty are absent. */
 export interface Layer {
   name: string;
-  label?: string;
   type: string;
-  scope: string[];
-  module: string;
-  inputs: TensorRef[];
-  outputs: TensorRef[];
-  weights: Weight[];
-  params: Figure;
-  flops: Figure;
-  activations: Figure;
-  alive_bytes?: Figure;
-  read_bytes?: Figure;
-  write_bytes?: Figure;
-  gemm?: { m: number; n: number; k: number; count: number } | null;
-  field?: Field | null;
-  status: string;
-  note: string;
-  source_op?: string;
-  times: number;
+  scope?: string[];
+  module?: string;
+  /** Numbers of tensors. */
+  inputs?: number[];
+  outputs?: number[];
+  weights?: Weight[];
   attributes?: Record<string, unknown>;
   window?: string;
-  source?: SourceLine | string | null;
-  texts: Texts;
-  short?: Texts;
-  values?: Record<string, Figure>;
-  shares?: Shares;
+  gemm?: { m: number; n: number; k: number; count: number } | null;
+  field?: Field | null;
+  status?: string;
+  note?: string;
+  source?: SourceLine | null;
+  source_op?: string;
+  times?: number;
 }
 
 export interface Tree {
+  row: number;
+  /** As the table prints it, with its repeats: "0…2 × 3". */
   name: string;
   type: string;
   path: string;
   layers: number[];
-  repeat: number;
+  repeat?: number;
+  /** The layers of each repetition. */
   instances?: number[][];
-  sums: Record<string, Figure>;
-  texts: Texts;
-  short?: Texts;
-  shares?: Shares;
   children: (Tree | number)[];
 }
 
-export interface ConventionFigure {
-  value: Figure;
-  text: string;
-  short?: string;
-  share: Figure;
-  /** The share as the table prints it. */
-  share_text?: string;
-}
-
 export interface Convention {
+  /** What the convention calls its figure; "" if it has none. */
   title: string;
-  rule: string;
-  /** The column that the convention recounts. */
-  column?: string;
-  total: Record<string, { value: Figure; text: string; short?: string } | Figure>;
+  says: string;
+  notes?: string[];
   difference: string;
-  layers: ConventionFigure[];
-  groups: Record<string, ConventionFigure>;
+  /** The columns that differ from the report's own. */
+  cells: CellTable;
 }
 
 export interface Tensor {
   name: string;
   shape: (number | string)[] | null;
+  /** The shape as the table prints it. */
+  text?: string;
   dtype: string | null;
   bytes: Figure;
-  text?: string;
+  /** Its bytes as the table prints them. */
+  size?: string;
   producer: number | null;
   consumers: number[];
   first: number;
   last: number;
-}
-
-export interface Step {
-  layer: number;
-  bytes: Figure;
-  text?: string;
-  alive: number[];
+  /** Bytes that count for memory: 0 for a view. */
+  counted?: number;
 }
 
 export interface Finding {
   kind: string;
   text: string;
   layers: number[];
-  saves?: Figure;
+  /** Bytes by which it would lower the peak. */
+  saves_bytes?: Figure;
   saves_text?: string;
-  links?: { text: string; layer: number }[];
+  links?: { text: string; layer?: number; path?: string }[];
 }
 
 export interface Card {
@@ -148,10 +134,8 @@ export interface Card {
 }
 
 export interface Report {
-  kind: "report";
-  schema: number;
+  kind?: "report";
   network: string;
-  title?: string;
   facts?: [string, string][];
   inputs: TensorRef[];
   outputs: TensorRef[];
@@ -159,15 +143,17 @@ export interface Report {
   memory: {
     layer: string | null;
     bytes: Figure;
-    text?: string;
     in_place?: boolean;
-    timeline?: Step[];
+    /** Bytes alive at each step; a step is a layer. */
+    timeline?: number[];
   };
   columns: Column[];
+  cells: CellTable;
   layers: Layer[];
   tree: Tree;
   tensors: Tensor[];
-  findings: (Finding | string)[];
+  findings: Finding[];
+  notes?: string[];
   conventions: Record<string, Convention>;
   machine?: Record<string, unknown> | null;
   cards?: Card[];
@@ -176,7 +162,10 @@ export interface Report {
   coverage: {
     known: number;
     total: number;
-    unknown: { op: string; layers: number[] }[] | Record<string, unknown>;
+    /** Number of layers by op. */
+    unknown: Record<string, number>;
+    estimated?: number;
+    text?: string;
   };
 }
 

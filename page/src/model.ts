@@ -6,7 +6,9 @@ import type { Layer, Report, Tree } from "./data";
 export interface Item {
   id: string;
   kind: "group" | "layer";
-  /** The name as the table prints it. */
+  /** Row of its cells. */
+  row: number;
+  /** The name as the table prints it, without repeats. */
   name: string;
   /** The full name. */
   full: string;
@@ -35,16 +37,21 @@ export function layerId(index: number): string {
   return `l${index}`;
 }
 
-function labelOf(layer: Layer, parent: Item): string {
-  if (layer.label !== undefined) return layer.label;
+function labelOf(layer: Layer, printed: string | undefined, parent: Item): string {
+  if (printed) return printed;
   const prefix = parent.group && parent.group.path !== "" ? `${parent.group.path}.` : "";
   return prefix !== "" && layer.name.startsWith(prefix) ? layer.name.slice(prefix.length) : layer.name;
+}
+
+function groupName(group: Tree): string {
+  const repeats = ` × ${group.repeat ?? 1}`;
+  return group.name.endsWith(repeats) ? group.name.slice(0, -repeats.length) : group.name;
 }
 
 export function buildModel(report: Report): Model {
   const tree = report.tree;
   const root: Item = {
-    id: "root", kind: "group", name: "total", full: report.network, type: "", depth: -1, parent: null,
+    id: "root", kind: "group", row: tree.row, name: "total", full: report.network, type: "", depth: -1, parent: null,
     children: [], layers: tree.layers, repeat: 1, group: tree, layer: null,
   };
   const items: Item[] = [];
@@ -57,6 +64,7 @@ export function buildModel(report: Report): Model {
     parent.children.push(item);
     return item;
   };
+  const names = report.cells["name"]?.texts ?? [];
   const visit = (children: (Tree | number)[], parent: Item): void => {
     for (const child of children) {
       const depth = parent.depth + 1;
@@ -64,7 +72,7 @@ export function buildModel(report: Report): Model {
         const layer = report.layers[child];
         if (layer === undefined) continue;
         const item = add({
-          id: layerId(child), kind: "layer", name: labelOf(layer, parent), full: layer.name,
+          id: layerId(child), kind: "layer", row: child, name: labelOf(layer, names[child], parent), full: layer.name,
           type: layer.type, depth, parent, children: [], layers: [child], repeat: layer.times ?? 1,
           group: null, layer: child,
         }, parent);
@@ -72,8 +80,8 @@ export function buildModel(report: Report): Model {
         continue;
       }
       const item = add({
-        id: `g${child.path}`, kind: "group", name: child.name, full: child.path, type: child.type,
-        depth, parent, children: [], layers: child.layers, repeat: child.repeat, group: child, layer: null,
+        id: `g${child.path}`, kind: "group", row: child.row, name: groupName(child), full: child.path, type: child.type,
+        depth, parent, children: [], layers: child.layers, repeat: child.repeat ?? 1, group: child, layer: null,
       }, parent);
       visit(child.children, item);
       mapInstances(child, layerIds);

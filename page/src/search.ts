@@ -4,7 +4,7 @@ import type { Item, Model } from "./model";
 
 function haystack(item: Item, model: Model): string {
   const layer = item.layer === null ? undefined : model.report.layers[item.layer];
-  const output = item.group?.texts["output"] ?? layer?.texts["output"] ?? "";
+  const output = model.report.cells["output"]?.texts?.[item.row] ?? "";
   const words = [item.full, item.name, item.type, layer?.window ?? "", output];
   return words.join("\n").toLowerCase().replaceAll("×", "x");
 }

@@ -9,10 +9,11 @@
 //   store.toggle(id)       opens or closes a module, in graph and table alike
 //   store.reveal(id)       opens the modules around an item and selects it
 //   store.value(item, column)  number behind a figure, in the chosen convention; null where unknown
-//   store.text(item, column)   its text as Python prints it; "" where the table has none
+//   store.text(item, column)   its text as the command line prints it; "" where the table has none
 //   store.short(item, column)  its short text ("4.09 G"), else the text
 //   store.share(item, column)  its share of the total, 0..1, or null
 //   store.title(column)        title of a column in the chosen convention
+//   store.inConvention(column) the column that a convention puts in its stead (macs: convention_ops)
 //   store.heat(item)           heat class 0..7 in the heat column (CSS: --h0..--h7, text --t0..--t7)
 //   store.matches              ids that match the search, or null without a search
 //   store.sign(item)           "+", "-" or "~" of the chosen comparison, or ""
@@ -24,10 +25,11 @@
 // select, zoom, direction) and canvas (class "canvas") in it. It sets hover {id, x, y} (client
 // coordinates; the hover card is drawn by the app), selection, open, heat and direction.
 
-import type { Column, Comparison, Convention, ConventionFigure, PageData, Report } from "./data";
+import type { Cells, Column, Comparison, PageData, Report } from "./data";
 import { isReport } from "./data";
 import { Heat } from "./heat";
 import { ancestors, buildModel, type Item, type Model } from "./model";
+import { exactText, parts } from "./numbers";
 import { search } from "./search";
 
 export interface Hover {
@@ -57,8 +59,8 @@ export interface State {
   sort: Sort | null;
   /** Table as a flat list of layers. */
   flat: boolean;
-  /** Names of the columns that the table shows. */
-  columns: readonly string[];
+  /** Names of the columns that the user chose; null for those that fit. */
+  columns: readonly string[] | null;
   theme: "light" | "dark";
   direction: "down" | "right";
   /** Step of the execution that the memory chart points at, or null. */
@@ -75,6 +77,8 @@ export interface Pane {
 }
 
 export const EXACT = "exact";
+export const OPS = "macs";
+const CONVENTION_OPS = "convention_ops";
 
 interface Listener {
   keys: readonly Key[];
@@ -95,8 +99,8 @@ export class Store {
     this.model = this.modelOf(first);
     this.state = {
       report: first, comparison: null, selection: null, hover: null, open: new Set(),
-      heat: this.opsColumn(), convention: this.ownConvention(), query: "", sort: null, flat: false,
-      columns: this.firstColumns(), theme, direction: "down", step: null,
+      heat: OPS, convention: this.ownConvention(), query: "", sort: null, flat: false,
+      columns: null, theme, direction: "down", step: null,
     };
   }
 
@@ -150,53 +154,57 @@ export class Store {
   }
 
   title(name: string): string {
-    const told = this.conventionOf(name);
-    if (told !== null) return told.title;
+    const convention = this.report.conventions?.[this.state.convention];
+    if (name === CONVENTION_OPS && convention?.title) return convention.title;
     return this.column(name)?.title ?? name;
   }
 
+  inConvention(column: string): string {
+    const convention = this.report.conventions?.[this.state.convention];
+    if (this.state.convention === EXACT || !convention?.title) return column;
+    return column === OPS ? CONVENTION_OPS : column === `${OPS}%` ? `${CONVENTION_OPS}%` : column;
+  }
+
   value(item: Item, column: string): number | null {
-    const told = this.conventionFigure(item, column);
-    if (told !== undefined) return told.value;
-    if (item.group !== null) return item.group.sums[column] ?? null;
-    return this.report.layers[item.layer ?? -1]?.values?.[column] ?? null;
+    return this.cells(column)?.values?.[item.row] ?? null;
   }
 
   text(item: Item, column: string): string {
-    const told = this.conventionFigure(item, column);
-    if (told !== undefined) return told.text;
-    const shared = this.shareColumn(column);
-    if (shared !== undefined) {
-      const figure = this.conventionFigure(item, shared);
-      if (figure?.share_text !== undefined) return figure.share_text;
-    }
-    const texts = item.group?.texts ?? this.report.layers[item.layer ?? -1]?.texts;
-    return texts?.[column] ?? "";
+    const cells = this.cells(column);
+    if (cells?.texts !== undefined) return cells.texts[item.row] ?? "";
+    return exactText(cells?.values?.[item.row] ?? null);
   }
 
   short(item: Item, column: string): string {
-    const told = this.conventionFigure(item, column);
-    if (told !== undefined) return told.short ?? told.text;
-    const source = item.group ?? this.report.layers[item.layer ?? -1];
-    return source?.short?.[column] ?? this.text(item, column);
+    const text = this.text(item, column);
+    const value = this.value(item, column);
+    if (value === null || this.column(column)?.kind !== "count" || !/^[≥~≤]?\d/.test(text)) return text;
+    return (/^[≥~≤]/.exec(text)?.[0] ?? "") + parts(value).join("\u202f").trim();
   }
 
   share(item: Item, column: string): number | null {
-    const of = this.shareColumn(column) ?? column;
-    const told = this.conventionFigure(item, of);
-    if (told !== undefined) return told.share;
-    const shares = item.group?.shares ?? this.report.layers[item.layer ?? -1]?.shares;
-    return shares?.[of] ?? null;
+    if (column.endsWith("%")) return this.value(item, column);
+    const shares = this.cells(`${column}%`)?.values;
+    if (shares !== undefined) return shares[item.row] ?? null;
+    if (!this.column(column)?.summable) return null;
+    const value = this.value(item, column);
+    const total = this.value(this.model.root, column);
+    return value === null || !total ? null : value / total;
+  }
+
+  /** The cells of a column in the chosen convention. */
+  cells(column: string): Cells | undefined {
+    return this.report.conventions?.[this.state.convention]?.cells[column] ?? this.report.cells[column];
   }
 
   heat(item: Item): number {
-    this.heatScale ??= new Heat(this, this.state.heat);
+    this.heatScale ??= new Heat(this, this.inConvention(this.state.heat));
     return this.heatScale.classOf(item);
   }
 
   /** Bounds of the heat classes as the legend shows them. */
   get heatBounds(): string[] {
-    this.heatScale ??= new Heat(this, this.state.heat);
+    this.heatScale ??= new Heat(this, this.inConvention(this.state.heat));
     return this.heatScale.bounds;
   }
 
@@ -210,39 +218,14 @@ export class Store {
     return at === null ? null : (this.data.comparisons?.[at] ?? null);
   }
 
-  /** The column that a convention recounts. */
-  opsColumn(): string {
-    for (const told of Object.values(this.report.conventions ?? {})) {
-      if (told.column !== undefined) return told.column;
-    }
-    const names = this.report.columns.map((column) => column.name);
-    return names.find((name) => name === "macs" || name === "ops") ?? names[0] ?? "";
-  }
-
   /** The convention whose figures the report itself has. */
   ownConvention(): string {
     return this.report.stamp.convention ?? EXACT;
   }
 
-  firstColumns(): string[] {
-    return this.report.columns.filter((column) => column.shown !== false).map((column) => column.name);
-  }
-
-  private shareColumn(column: string): string | undefined {
-    return this.column(column)?.share_of ?? undefined;
-  }
-
-  private conventionOf(column: string): Convention | null {
-    if (this.state.convention === this.ownConvention()) return null;
-    const told = this.report.conventions?.[this.state.convention];
-    return told !== undefined && column === (told.column ?? this.opsColumn()) ? told : null;
-  }
-
-  private conventionFigure(item: Item, column: string): ConventionFigure | undefined {
-    const told = this.conventionOf(column);
-    if (told === null) return undefined;
-    if (item.layer !== null) return told.layers[item.layer];
-    return told.groups[item.group?.path ?? ""];
+  /** Columns that a convention never replaces, in the order of the table. */
+  listed(): Column[] {
+    return this.report.columns.filter((column) => !column.name.startsWith(CONVENTION_OPS));
   }
 
   private modelOf(index: number): Model {
@@ -263,7 +246,7 @@ export class Store {
       if (!(this.state.convention in (this.report.conventions ?? {}))) {
         this.state.convention = this.ownConvention();
       }
-      if (this.column(this.state.heat) === undefined) this.state.heat = this.opsColumn();
+      if (this.column(this.state.heat) === undefined) this.state.heat = OPS;
       for (const key of ["selection", "hover", "open", "step", "convention", "heat"] as const) changed.add(key);
     }
     if (changed.has("report") || changed.has("convention") || changed.has("heat")) this.heatScale = null;
