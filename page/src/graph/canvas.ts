@@ -157,7 +157,7 @@ export class CanvasDrawing implements Drawing {
     if (view.k < NAMES && own.box.kind !== "frame") {
       g.fillStyle = this.colour(own.box.kind === "input" ? "sunk" : `h${this.boxLook.heat(own.box.part)}`);
       g.fillRect(own.x, own.y, own.w, own.h);
-      g.strokeStyle = this.colour("line2");
+      g.strokeStyle = this.colour("line-2");
       g.lineWidth = 0.6 / view.k;
       g.strokeRect(own.x, own.y, own.w, own.h);
       return;

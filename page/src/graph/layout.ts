@@ -6,7 +6,10 @@ import { ordered, type Ordered } from "./order";
 import { packed, type Packed } from "./pack";
 import { FRAME_WIDTH, HEADER, PADDING, type Direction, type Label, type Placed, type Route, type Spec, type SpecNet } from "./spec";
 
-const GAP = 28;
+const GAP = 23;
+/** Gaps of a frame below its header and above its lower border, where shapes need no label. */
+const INTO = 15;
+const OUT_OF = 11;
 const TRACK = 7;
 const LEAD = 9;
 const TALL = 110;
@@ -19,8 +22,8 @@ interface Flat {
   right: number[];
 }
 
-export function layout(spec: Spec, direction: Direction): Placed {
-  const inner = spec.nodes.map((node) => (node.inner === null ? null : layout(node.inner, direction)));
+export function layout(spec: Spec, direction: Direction, nested = false): Placed {
+  const inner = spec.nodes.map((node) => (node.inner === null ? null : layout(node.inner, direction, true)));
   const down = direction === "down";
   const w = spec.nodes.map((node, at) => inner[at] === null ? node.w : Math.max(FRAME_WIDTH, inner[at]!.w));
   const h = spec.nodes.map((node, at) => inner[at]?.h ?? node.h);
@@ -30,7 +33,7 @@ export function layout(spec: Spec, direction: Direction): Placed {
     left: axis,
     right: (down ? w : h).map((across, at) => across - axis[at]!),
   };
-  return new Level(spec, flat, direction).place(w, h, inner);
+  return new Level(spec, flat, direction, nested).place(w, h, inner);
 }
 
 class Level {
@@ -47,7 +50,7 @@ class Level {
   private readonly fork = new Map<number, number>();
   private readonly join = new Map<number, number>();
 
-  constructor(private readonly spec: Spec, private readonly flat: Flat, direction: Direction) {
+  constructor(private readonly spec: Spec, private readonly flat: Flat, direction: Direction, private readonly nested: boolean) {
     this.down = direction === "down";
     let count = spec.nodes.length;
     this.enter = spec.nets.some((net) => net.source < 0) ? count++ : -1;
@@ -82,19 +85,19 @@ class Level {
     const routes = this.routes(across);
     const labels = this.labels(across);
     for (const label of labels) high = Math.max(high, label.across + (this.down ? this.spec.nets[label.net]!.label + 8 : 6));
-    const nested = this.enter >= 0 || this.leave >= 0;
     const long = this.bottom.reduce((most, one) => Math.max(most, one), this.length());
-    return this.turned({ w, h, inner, across, low, high, long, routes, labels, nested, n });
+    return this.turned({ w, h, inner, across, low, high, long, routes, labels, n });
   }
 
   // From along and across to x and y, with the header and padding of a frame around it.
   private turned(flat: {
     w: number[]; h: number[]; inner: (Placed | null)[]; across: number[]; low: number; high: number; long: number;
     routes: { net: number; target: number; points: [number, number][] }[]; labels: { net: number; along: number; across: number }[];
-    nested: boolean; n: number;
+    n: number;
   }): Placed {
-    const before = PADDING + (this.down ? 0 : HEADER) - flat.low;
-    const start = (this.down ? HEADER : 0) + (this.enter >= 0 ? 0 : PADDING);
+    const before = PADDING + (this.down || !this.nested ? 0 : HEADER) - flat.low;
+    const header = this.nested ? HEADER : 0;
+    const start = (this.down ? header : 0) + (this.enter >= 0 ? 0 : PADDING);
     const long = start + flat.long + (this.leave >= 0 ? 0 : PADDING);
     const wide = before + flat.high + PADDING;
     const xy = (along: number, across: number): [number, number] =>
@@ -176,7 +179,9 @@ class Level {
       const up = assign(spans, this.fork);
       const low = assign(joins[gap]!, this.join);
       const bends = TRACK * (Math.max(0, up - 1) + Math.max(0, low - 1)) + (up > 0 ? 8 : 0) + (low > 0 ? 8 : 0);
-      return bends + (this.down ? GAP : Math.max(GAP, labels[gap]! + 22));
+      const room = labels[gap]! > 0 ? (this.down ? GAP : labels[gap]! + 22) : this.down ? 0 : OUT_OF;
+      const least = gap === 1 && this.enter >= 0 ? INTO : gap === graph.rows - 1 && this.leave >= 0 ? OUT_OF : GAP;
+      return bends + Math.max(room, least);
     });
   }
 

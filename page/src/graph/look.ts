@@ -15,7 +15,7 @@ export class Look {
 
   constructor(private readonly store: Store) {
     const { heat } = store.state;
-    this.percent = store.report.columns.find((column) => column.share_of === heat)?.name;
+    this.percent = store.column(`${heat}%`)?.name;
   }
 
   box(own: SceneBox): Shape[] {
@@ -44,8 +44,8 @@ export class Look {
   private input(own: SceneBox): Shape[] {
     const name = fitted(own.box.name, 11.5, false, own.w - 20);
     return [
-      rect(0, 0, own.w, own.h, own.h / 2, "sunk", "line2"),
-      text(own.w / 2, own.h / 2 + 4, name, { anchor: "middle", fill: "ink2", detail: 1, full: name === own.box.name ? null : own.box.name }),
+      rect(0, 0, own.w, own.h, own.h / 2, "sunk", "line-2"),
+      text(own.w / 2, own.h / 2 + 4, name, { anchor: "middle", fill: "ink-2", detail: 1, full: name === own.box.name ? null : own.box.name }),
     ];
   }
 
@@ -53,6 +53,7 @@ export class Look {
     const { part, name } = own.box;
     const heat = this.heat(part);
     const rows = hangRows(own.box);
+    const prefix = name.slice(0, name.length - part.name.length);
     const shapes: Shape[] = [rect(0, 0, own.w, own.h, 5, "surface", null)];
     shapes.push(rows.length === 0 ? rect(0, 0, own.w, ROW, 5, `h${heat}`) : path(topRounded(own.w, ROW, 5), null, 1, `h${heat}`));
     rows.forEach((row, line) => {
@@ -62,16 +63,17 @@ export class Look {
         const warm = this.heat(hung);
         const last = line === rows.length - 1;
         if (warm > 0) shapes.push(cell(at * wide, y, wide, { left: last && at === 0, right: last && at === row.length - 1 }, `h${warm}`));
-        if (at > 0) shapes.push(path(`M${at * wide} ${y}v${HANG}`, "line2"));
+        if (at > 0) shapes.push(path(`M${at * wide} ${y}v${HANG}`, "line-2"));
         const room = wide - PAD - 6;
-        const shown = fitted(hung.name, 11, false, room);
+        const hungName = prefix + hung.name;
+        const shown = fitted(hungName, 11, false, room);
         shapes.push(text(at * wide + PAD, y + 12.5, shown, {
-          size: 11, fill: warm > 0 ? `t${warm}` : this.unknown(hung) ? "warn" : "ink2", full: shown === hung.name ? null : hung.name,
+          size: 11, fill: warm > 0 ? `t${warm}` : this.unknown(hung) ? "warn" : "ink-2", full: shown === hungName ? null : hungName,
         }));
       });
-      shapes.push(path(`M0 ${y}h${own.w}`, "line2"));
+      shapes.push(path(`M0 ${y}h${own.w}`, "line-2"));
     });
-    shapes.push(rect(0, 0, own.w, own.h, 5, null, "line2"));
+    shapes.push(rect(0, 0, own.w, own.h, 5, null, "line-2"));
     const ink: Token = `t${heat}`;
     const unknown = this.unknown(part);
     const right = this.rightText(part, name, own.w);
@@ -101,9 +103,9 @@ export class Look {
     const ink: Token = `t${heat}`;
     const shapes: Shape[] = [];
     if (part.repeat > 1) {
-      for (const step of [2, 1]) shapes.push(rect(4 * step, 3 * step, own.w - 8 * step, own.h, 5, `h${heat}`, "line2"));
+      for (const step of [2, 1]) shapes.push(rect(4 * step, 3 * step, own.w - 8 * step, own.h, 5, `h${heat}`, "line-2"));
     }
-    shapes.push(rect(0, 0, own.w, own.h, 5, `h${heat}`, "line2"), path(chevron(9, 11, false), ink, 1.5));
+    shapes.push(rect(0, 0, own.w, own.h, 5, `h${heat}`, "line-2"), path(chevron(9, 11, false), ink, 1.5));
     const share = this.share(part.item);
     const first = fitted(name, 12.5, true, own.w - 22 - PAD - (share === "" ? 0 : textWidth(share, 12, true) + 8));
     shapes.push(text(23, 16.5, first, { size: 12.5, bold: true, fill: ink, detail: 1, full: first === name ? null : name }));
@@ -120,19 +122,19 @@ export class Look {
     const { part, name } = own.box;
     const shapes: Shape[] = [];
     if (part.repeat > 1) {
-      for (const step of [2, 1]) shapes.push(rect(4 * step, 3 * step, own.w - 8 * step, own.h, 8, "graph-frame", "line2"));
+      for (const step of [2, 1]) shapes.push(rect(4 * step, 3 * step, own.w - 8 * step, own.h, 8, "graph-frame", "line-2"));
     }
     shapes.push(
       rect(0, 0, own.w, own.h, 8, "graph-frame", null),
       path(topRounded(own.w, HEADER, 8), null, 1, "sunk"),
       path(`M0 ${HEADER}h${own.w}`, "line"),
-      rect(0, 0, own.w, own.h, 8, null, "line2"),
-      path(chevron(8, 9, true), "ink3", 1.5),
-      rect(own.w - 19, 7.5, 9, 9, 2, `h${this.heat(part)}`, "line2"),
+      rect(0, 0, own.w, own.h, 8, null, "line-2"),
+      path(chevron(8, 9, true), "ink-3", 1.5),
+      rect(own.w - 19, 7.5, 9, 9, 2, `h${this.heat(part)}`, "line-2"),
     );
     const share = this.share(part.item);
     const used = share === "" ? 0 : textWidth(share, 11.5, false) + 8;
-    if (share !== "") shapes.push(text(own.w - 24, 16, share, { anchor: "end", fill: "ink2" }));
+    if (share !== "") shapes.push(text(own.w - 24, 16, share, { anchor: "end", fill: "ink-2" }));
     const room = own.w - 22 - 24 - used;
     const shown = fitted(name, 12.5, true, room);
     const wide = textWidth(shown, 12.5, true);
@@ -141,7 +143,7 @@ export class Look {
     const left = room - wide - 8;
     if (kind !== "" && left > 36) {
       const second = fitted(kind, 11.5, false, left);
-      shapes.push(text(21 + wide + 7, 16.5, second, { fill: "ink2", full: second === kind ? null : kind }));
+      shapes.push(text(21 + wide + 7, 16.5, second, { fill: "ink-2", full: second === kind ? null : kind }));
     }
     return shapes;
   }
@@ -179,7 +181,7 @@ function cell(x: number, y: number, w: number, round: { left: boolean; right: bo
 }
 
 function signShapes(sign: string): Shape[] {
-  const token = sign === "+" ? "ok" : sign === "-" ? "err" : "accent";
+  const token = sign === "+" ? "good" : sign === "-" ? "error" : "accent";
   const bar = sign === "~" ? "M-3.5 .7q1.75 -2.6 3.5 -.7t3.5 -.7" : sign === "+" ? "M-3.5 0h7M0 -3.5v7" : "M-3.5 0h7";
   return [rect(-7, -7, 14, 14, 7, "surface", token, 1.5), path(bar, token, 1.7)];
 }
@@ -193,6 +195,6 @@ export function edgeShapes(edge: SceneEdge, on: boolean): { line: Shape; arrows:
   return {
     line: path(line, token, width),
     arrows: path(arrows, null, 1, token),
-    label: edge.label === null ? null : text(edge.label.x, edge.label.y, edge.label.text, { anchor: edge.label.anchor, size: 11, fill: on ? "accent" : "ink2" }),
+    label: edge.label === null ? null : text(edge.label.x, edge.label.y, edge.label.text, { anchor: edge.label.anchor, size: 11, fill: on ? "accent" : "ink-2" }),
   };
 }

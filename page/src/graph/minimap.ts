@@ -56,7 +56,7 @@ export class Minimap {
     const py = scene.h / this.size.h;
     for (const own of scene.boxes) {
       const heat = own.box.kind === "frame" ? -1 : own.box.kind === "input" ? 0 : look.heat(own.box.part);
-      g.fillStyle = heat < 0 ? colour("sunk") : heat === 0 ? colour("line2") : colour(`h${Math.max(2, heat)}`);
+      g.fillStyle = heat < 0 ? colour("sunk") : heat === 0 ? colour("line-2") : colour(`h${Math.max(2, heat)}`);
       g.fillRect(own.x, own.y, Math.max(own.w, px), Math.max(own.h, py));
     }
   }

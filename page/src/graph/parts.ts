@@ -100,7 +100,7 @@ function hangLayers(parts: Parts): void {
     const before = tensor.producer === null ? undefined : parts.ofLayer[tensor.producer];
     if (before === undefined || before.parent !== own.parent || before.kind !== "layer") return;
     if (new Set(tensor.consumers).size !== 1 || writes[before.index] !== 1) return;
-    if (!isLight(layer) || size(tensor.shape) === null || size(tensor.shape) !== size(layer.outputs[0]?.shape)) return;
+    if (!isLight(layer) || size(tensor.shape) === null || size(tensor.shape) !== size(report.tensors[layer.outputs?.[0] ?? -1]?.shape)) return;
     const host = before.host ?? before;
     if (report.layers[host.index]?.status === "unknown") return;
     if ((host.hangs.at(-1) ?? host) !== before) return;
@@ -110,7 +110,7 @@ function hangLayers(parts: Parts): void {
 }
 
 function isLight(layer: Layer): boolean {
-  return layer.status !== "unknown" && !layer.window && !layer.gemm && layer.outputs.length === 1 && (layer.times ?? 1) === 1;
+  return layer.status !== "unknown" && !layer.window && !layer.gemm && layer.outputs?.length === 1 && (layer.times ?? 1) === 1;
 }
 
 function size(shape: readonly (number | string)[] | null | undefined): string | null {

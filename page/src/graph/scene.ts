@@ -64,7 +64,8 @@ function boxSize(box: Box): { w: number; h: number; anchor: number } {
 
 /** The layout's view of a level and of the frames in it. */
 export function specOf(level: Level, report: Report): Spec {
-  const cost = (layers: readonly number[]): number => layers.reduce((sum, layer) => sum + (report.layers[layer]?.flops ?? 0), 0);
+  const flops = report.cells["flops"]?.values ?? report.cells["macs"]?.values ?? [];
+  const cost = (layers: readonly number[]): number => layers.reduce((sum, layer) => sum + (flops[layer] ?? 0), 0);
   const total = Math.max(1, cost(level.part.layers));
   const inside = (own: Level): Spec => ({
     nodes: own.boxes.map((box) => ({
@@ -72,7 +73,10 @@ export function specOf(level: Level, report: Report): Spec {
       inner: box.level === null ? null : inside(box.level),
       weight: (cost(box.part.layers) + cost(box.part.hangs.map((hung) => hung.index))) / total + 1e-4,
     })),
-    nets: own.nets.map((net) => ({ source: net.source, targets: net.targets, label: labelLength(net.label) })),
+    // What enters or leaves a frame has its label outside.
+    nets: own.nets.map(({ source, targets, label }) => ({
+      source, targets, label: source === OUTSIDE || targets.every((target) => target === OUTSIDE) ? 0 : labelLength(label),
+    })),
   });
   return inside(level);
 }
