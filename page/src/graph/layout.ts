@@ -6,7 +6,7 @@ import { ordered, type Ordered } from "./order";
 import { packed, type Packed } from "./pack";
 import { FRAME_WIDTH, HEADER, PADDING, type Direction, type Label, type Placed, type Route, type Spec, type SpecNet } from "./spec";
 
-const GAP = 23;
+const GAP = 22;
 /** Gaps of a frame below its header and above its lower border, where shapes need no label. */
 const INTO = 15;
 const OUT_OF = 11;
@@ -228,7 +228,7 @@ class Level {
       if (way === "straight") {
         const high = Math.max(fork ?? start, start);
         const low = Math.min(join ?? stop, stop);
-        found.push({ net: index, along: low - high > 60 ? low - 14 : (high + low) / 2, across: across[source]! });
+        found.push({ net: index, along: this.down && low - high > 60 ? high + 13 : (high + low) / 2, across: across[source]! });
       } else if (way === "direct" || way === "enter") {
         found.push({ net: index, along: ((fork ?? start) + (way === "enter" ? next : Math.min(join ?? stop, stop))) / 2, across: across[target]! });
       } else if (way === "leave") {

@@ -65,7 +65,7 @@ export class Look {
         if (warm > 0) shapes.push(cell(at * wide, y, wide, { left: last && at === 0, right: last && at === row.length - 1 }, `h${warm}`));
         if (at > 0) shapes.push(path(`M${at * wide} ${y}v${HANG}`, "line-2"));
         const room = wide - PAD - 6;
-        const hungName = prefix + hung.name;
+        const hungName = textWidth(prefix + hung.name, 11, false) <= room ? prefix + hung.name : hung.name;
         const shown = fitted(hungName, 11, false, room);
         shapes.push(text(at * wide + PAD, y + 12.5, shown, {
           size: 11, fill: warm > 0 ? `t${warm}` : this.unknown(hung) ? "warn" : "ink-2", full: shown === hungName ? null : hungName,
@@ -141,7 +141,7 @@ export class Look {
     shapes.push(text(21, 16.5, shown, { size: 12.5, bold: true, fill: "ink", detail: 1, full: shown === name ? null : name }));
     const kind = part.repeat > 1 ? `${part.type} × ${part.repeat}`.trim() : part.type;
     const left = room - wide - 8;
-    if (kind !== "" && left > 36) {
+    if (kind !== "" && left > Math.min(70, textWidth(kind, 11.5, false))) {
       const second = fitted(kind, 11.5, false, left);
       shapes.push(text(21 + wide + 7, 16.5, second, { fill: "ink-2", full: second === kind ? null : kind }));
     }

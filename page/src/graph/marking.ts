@@ -76,7 +76,7 @@ export function markRects(scene: Scene, marks: Marks): Rect[] {
 
 /** Edges of tensors that a part writes or reads, and the visible parts that read what it writes. */
 export function touched(parts: Parts, visible: Visible, scene: Scene, part: Part): { edges: Set<string>; users: Set<string> } {
-  const own = new Set(part.kind === "layer" ? [part.index] : part.layers);
+  const own = new Set(part.kind === "layer" ? [part, ...part.hangs].map((layer) => layer.index) : part.layers);
   const tensors = new Set<number>();
   const users = new Set<string>();
   const around = new Set<Part>();

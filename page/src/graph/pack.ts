@@ -20,7 +20,7 @@ export interface Packed {
   lane: (number | null)[];
   /** Way to each target of each net. */
   ways: Way[][];
-  /** Whether nothing stands beyond the lane. */
+  /** Where the last of them ends, across. */
   right: number;
 }
 
@@ -64,9 +64,9 @@ export function packed(graph: Ordered, nets: SpecNet[], sizes: Sizes, ends: (net
       if (row[target]! > row[source]!) {
         const same = chainOf[source] === chainOf[target];
         if (same && position[target] === position[source]! + 1) return "straight";
-        if (row[target] === end[source]! + 1) return "direct";
         if (position[target] === 0 && feeds[chainOf[target]!] === source) return "enter";
         if (chains[chainOf[source]!]!.at(-1) === source && joins[chainOf[source]!] === target) return "leave";
+        if (row[target] === end[source]! + 1) return "direct";
       }
       first = Math.min(first, row[target]! > row[source]! ? low + 1 : row[target]!);
       last = Math.max(last, row[target]! > row[source]! ? high - 1 : end[source]!);
@@ -77,25 +77,26 @@ export function packed(graph: Ordered, nets: SpecNet[], sizes: Sizes, ends: (net
     return own;
   });
 
-  const edge = new Array<number>(graph.rows + 1).fill(-Infinity);
+  const grid = new Grid();
   const axis = new Array<number>(chains.length).fill(0);
+  let right = 0;
   const put = (thing: Thing): void => {
-    let free = -Infinity;
-    for (let at = thing.first; at <= thing.last; at++) free = Math.max(free, edge[at]!);
     if (thing.net >= 0) {
-      const x = free === -Infinity ? LANE : free + LANE;
+      const x = grid.place(thing.first, thing.last, LANE, 0) + LANE;
       lane[thing.net] = x;
-      for (let at = thing.first; at <= thing.last; at++) edge[at] = x;
+      right = Math.max(right, x);
       return;
     }
     const chain = chains[thing.chain]!;
-    const reach = chain.reduce((most, node) => Math.max(most, sizes.left[node]!), 0);
-    const x = thing.chain === 0 || free === -Infinity ? (thing.chain === 0 ? 0 : GUTTER + reach) : free + GUTTER + reach;
-    axis[thing.chain] = x;
-    for (let at = thing.first; at <= thing.last; at++) edge[at] = Math.max(edge[at]!, x);
-    for (const node of chain) {
-      for (let at = row[node]!; at <= end[node]!; at++) edge[at] = Math.max(edge[at]!, x + sizes.right[node]!);
+    if (thing.chain === 0) {
+      grid.take(0, 0, thing.first, thing.last);
+      for (const node of chain) grid.take(0, sizes.right[node]!, row[node]!, end[node]!);
+    } else {
+      const reach = chain.reduce((most, node) => Math.max(most, sizes.left[node]!), 0);
+      const wide = chain.reduce((most, node) => Math.max(most, sizes.right[node]!), 0);
+      axis[thing.chain] = grid.place(thing.first, thing.last, GUTTER + reach, wide) + GUTTER + reach;
     }
+    for (const node of chain) right = Math.max(right, axis[thing.chain]! + sizes.right[node]!);
   };
   const stack: Thing[] = things.length > 0 ? [things[0]!] : [];
   for (let thing = stack.pop(); thing !== undefined; thing = stack.pop()) {
@@ -103,5 +104,60 @@ export function packed(graph: Ordered, nets: SpecNet[], sizes: Sizes, ends: (net
     thing.things.sort((a, b) => b.last - b.first - (a.last - a.first) || b.first - a.first || b.chain - a.chain || b.net - a.net);
     stack.push(...thing.things);
   }
-  return { axis, lane, ways, right: edge.reduce((most, one) => Math.max(most, one), 0) };
+  return { axis, lane, ways, right };
+}
+
+const COLUMN = 6;
+
+// Narrow columns beside the main axis, each with the rows that are taken in it.
+class Grid {
+  /** First and last rows of what is taken, in turn and in order, for each column. */
+  private readonly columns: number[][] = [];
+
+  /** Takes the first place with room for `before` and `after`, and gives where it begins. */
+  place(first: number, last: number, before: number, after: number): number {
+    const needed = Math.max(1, Math.ceil((before + after) / COLUMN));
+    let at = 0;
+    for (let free = 0; free < needed; ) {
+      if (this.free(at + free, first, last)) free++;
+      else [at, free] = [at + free + 1, 0];
+    }
+    for (let column = at; column < at + needed; column++) this.insert(column, first, last);
+    return at * COLUMN;
+  }
+
+  take(from: number, to: number, first: number, last: number): void {
+    for (let column = Math.floor(from / COLUMN); column * COLUMN < Math.max(to, from + 1); column++) this.insert(column, first, last);
+  }
+
+  private free(column: number, first: number, last: number): boolean {
+    const rows = this.columns[column];
+    if (rows === undefined) return true;
+    const at = this.after(rows, first);
+    return at >= rows.length || rows[at]! > last;
+  }
+
+  // Index of the first span that ends at a row or below it.
+  private after(rows: number[], row: number): number {
+    let low = 0;
+    let high = rows.length / 2;
+    while (low < high) {
+      const mid = (low + high) >> 1;
+      if (rows[2 * mid + 1]! < row) low = mid + 1;
+      else high = mid;
+    }
+    return 2 * low;
+  }
+
+  private insert(column: number, first: number, last: number): void {
+    const rows = (this.columns[column] ??= []);
+    const at = this.after(rows, first - 1);
+    let stop = at;
+    while (stop < rows.length && rows[stop]! <= last + 1) {
+      first = Math.min(first, rows[stop]!);
+      last = Math.max(last, rows[stop + 1]!);
+      stop += 2;
+    }
+    rows.splice(at, stop - at, first, last);
+  }
 }

@@ -17,7 +17,7 @@ import { Runner } from "./runner";
 import { sceneOf, specOf, type Scene } from "./scene";
 import { SvgDrawing } from "./svg";
 import { Twin } from "./twin";
-import { Viewport } from "./viewport";
+import { LEAST, Viewport } from "./viewport";
 
 /** Boxes above which the graph is drawn on a canvas. */
 const SVG_BOXES = 1000;
@@ -57,15 +57,15 @@ export class GraphPane implements Pane {
       over: (at) => this.over(at),
       click: (at) => this.click(at),
     });
-    this.bar = new Bar(store, { zoom: (factor) => this.viewport.zoom(factor), fit: () => this.viewport.fit(0.02) });
+    this.bar = new Bar(store, { zoom: (factor) => this.viewport.zoom(factor), fit: () => this.fit(LEAST) });
     this.minimap = new Minimap(this.viewport);
     this.twin = new Twin({
       select: (id) => store.set({ selection: id, hover: null }),
       open: (id, open) => this.open(id, open),
       pin: (id) => store.set({ selection: id, hover: { id, x: null, y: null } }),
     });
-    this.canvas.append(this.drawing.element, this.legend, this.minimap.element, this.twin.element);
-    host.replaceChildren(this.bar.element, this.canvas);
+    this.canvas.append(this.drawing.element, this.minimap.element, this.twin.element);
+    host.replaceChildren(this.bar.element, this.canvas, this.legend);
     this.parts = buildParts(store.model);
     this.visible = visibleLevels(this.parts, store.state.open);
     this.look = new Look(store);
@@ -117,7 +117,7 @@ export class GraphPane implements Pane {
       if (now === size) return;
       const first = size === "" || size.startsWith("0×");
       size = now;
-      if (first) this.viewport.fit(FIRST_ZOOM);
+      if (first) this.fit(FIRST_ZOOM);
       else this.viewport.set({ ...this.viewport.view });
       this.minimap.look(this.viewport.view);
     });
@@ -164,7 +164,7 @@ export class GraphPane implements Pane {
     this.redraw();
     if (this.fresh || before === null) {
       this.fresh = false;
-      viewport.fit(FIRST_ZOOM);
+      this.fit(FIRST_ZOOM);
     } else {
       const { x, y, k } = viewport.view;
       const [dx, dy] = old !== null && now !== null ? [old.x - now.x, old.y - now.y] : [0, 0];
@@ -303,11 +303,15 @@ export class GraphPane implements Pane {
     const { target } = event;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (target instanceof HTMLElement && target.closest("input,select,textarea,[contenteditable]") !== null) return;
-    if (event.key === "f") this.viewport.fit(0.02);
+    if (event.key === "f") this.fit(LEAST);
     else if (event.key === "+" || event.key === "=") this.viewport.zoom(1.25);
     else if (event.key === "-") this.viewport.zoom(1 / 1.25);
     else return;
     event.preventDefault();
+  }
+
+  private fit(least: number): void {
+    this.viewport.fit(least, this.store.state.direction === "down");
   }
 
   private ground(): void {

@@ -60,12 +60,12 @@ export class Viewport {
   }
 
   /** The whole graph, no larger than 110 %; at least `least`, with the beginning in view. */
-  fit(least: number): void {
+  fit(least: number, down = true): void {
     const { w, h } = this.size;
     const k = Math.max(least, Math.min(1.1, (w - 8) / this.content.w, (h - 8) / this.content.h));
     const place = (room: number, long: number): number => Math.max((room - long) / 2, Math.min(4, room - long > 0 ? room - long : 4));
     this.view = { x: 0, y: 0, k: 0 };
-    this.set({ k, x: place(w, this.content.w * k), y: Math.min(place(h, this.content.h * k), 12) });
+    this.set({ k, x: place(w, this.content.w * k), y: Math.min(place(h, this.content.h * k), down ? 8 : h) });
   }
 
   zoom(factor: number, at?: { x: number; y: number }): void {
