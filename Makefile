@@ -44,7 +44,7 @@ $(VENV)/pip:
 
 # pip does not compile an editable install; without this every start would.
 $(VENV)/base: $(VENV)/pip pyproject.toml constraints.txt
-	$(PIP) install --constraint constraints.txt --editable '.[measure]'
+	$(PIP) install --constraint constraints.txt --editable '.[measure,plot]'
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

@@ -6,7 +6,7 @@ export type Figure = number | null;
 export interface Column {
   name: string;
   title: string;
-  kind: "text" | "count" | "bytes" | "percent" | "ratio";
+  kind: "text" | "count" | "bytes" | "percent" | "ratio" | "time";
   summable: boolean;
   /** Whether the widest table of `show` has the column. */
   shown: boolean;
@@ -40,9 +40,10 @@ export interface Weight {
 
 export interface Field {
   input: string;
-  size: Figure[];
-  stride: Figure[];
-  offset: Figure[];
+  /** Pixels of each axis; "everything" for the whole of it. */
+  size: (Figure | string)[];
+  stride: (Figure | string)[];
+  offset: (Figure | string)[];
   aligned?: boolean;
 }
 
@@ -175,14 +176,20 @@ export interface Refused {
   text: string;
 }
 
-export interface ComparedLayer {
+export interface Match {
+  /** "-" only in the first, "+" only in the second. */
   sign: "+" | "-" | "~" | "=";
   first: number | null;
   second: number | null;
-  cells: Record<string, ComparedCell>;
+  /** What differs, in words. */
+  changes?: string[];
+  /** Second over first, by column. */
+  ratios?: Record<string, string>;
 }
 
-export interface ComparedCell {
+export interface ComparedTotal {
+  name: string;
+  title: string;
   first: string;
   second: string;
   ratio: string;
@@ -191,8 +198,23 @@ export interface ComparedCell {
 export interface Comparison {
   first: number;
   second: number;
-  layers: ComparedLayer[];
-  totals: Record<string, ComparedCell>;
+  /** One line that counts the differences. */
+  text: string;
+  counts: Record<string, number>;
+  totals: ComparedTotal[];
+  matches: Match[];
+}
+
+/** A measured run, or a prediction. */
+export interface Run {
+  kind: "run" | "prediction";
+  title: string;
+  stamp?: string;
+  lines?: string[];
+  total: string;
+  columns: Column[];
+  /** Cells by row, like those of the report. */
+  cells: CellTable;
 }
 
 export interface PageData {
@@ -201,8 +223,10 @@ export interface PageData {
   version: string;
   reports: (Report | Refused)[];
   comparisons?: Comparison[];
-  runs?: (Record<string, unknown> | null)[];
+  runs?: (Run | null)[];
   charts?: Record<string, object>[];
+  /** Vega-Lite configs of the themes. */
+  chart_themes?: Record<string, object>;
 }
 
 /** The data of the page, or null for a page without any. */

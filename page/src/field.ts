@@ -25,7 +25,7 @@ export function receptiveField(host: HTMLElement, store: Store): Pane {
     if (input === null) return;
     if (item === undefined || field === null) {
       name.textContent = "";
-      body.replaceChildren(h("p", { class: "none" }, "Choose a layer to see what part of the input it sees."));
+      body.replaceChildren(h("p", { class: "empty" }, "Choose a layer to see what part of the input it sees."));
       return;
     }
     name.textContent = `${item.full}, on the input of ${input.width} × ${input.height}`;
@@ -51,16 +51,21 @@ function shown(store: Store): Item | undefined {
   const layers = store.report.layers;
   for (let index = layers.length - 1; index >= 0; index--) {
     const field = layers[index]?.field;
-    if (field && field.size.every((side) => side !== null)) return store.item(store.model.layerIds[index]);
+    if (field && field.size.every((side) => typeof side === "number")) return store.item(store.model.layerIds[index]);
   }
   return undefined;
+}
+
+function known(side: unknown): boolean {
+  return side !== null && side !== undefined && Number.isFinite(Number(side));
 }
 
 function sides(field: Field, input: Extent): { w: number; h: number; sx: number; sy: number; whole: boolean } {
   const [height, width] = field.size.length > 1 ? field.size.slice(-2) : [field.size[0], field.size[0]];
   const [sy, sx] = field.stride.length > 1 ? field.stride.slice(-2) : [field.stride[0], field.stride[0]];
-  const whole = height == null || width == null;
-  return { w: Number(width ?? input.width), h: Number(height ?? input.height), sx: Number(sx ?? 0), sy: Number(sy ?? 0), whole };
+  const whole = !known(height) || !known(width);
+  const side = (one: unknown, all: number): number => (known(one) ? Number(one) : all);
+  return { w: side(width, input.width), h: side(height, input.height), sx: side(sx, 0), sy: side(sy, 0), whole };
 }
 
 function picture(store: Store, item: Item, field: Field, input: Extent): SVGSVGElement {

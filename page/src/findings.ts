@@ -26,7 +26,7 @@ export function findings(host: HTMLElement, store: Store): Pane {
     const lines = found.map((finding) => line(store, finding, names));
     const said = notes.map((text) => line(store, { kind: "note", text, layers: [] }, names));
     host.replaceChildren(h("div", { class: "top" }, h("h2", {}, "Findings")),
-      lines.length + said.length === 0 ? h("p", { class: "none" }, "Nothing stands out.") : h("ul", { class: "finds" }, ...lines, ...said));
+      lines.length + said.length === 0 ? h("p", { class: "empty" }, "Nothing stands out.") : h("ul", { class: "finds" }, ...lines, ...said));
   };
   draw();
   return { destroy: store.on(["report"], draw) };

@@ -4,6 +4,7 @@ import type { Layer, Tensor } from "./data";
 import { h, times } from "./dom";
 import type { Item } from "./model";
 import { exactText } from "./numbers";
+import { cellText } from "./table/columns";
 import type { Pane, Store } from "./store";
 
 const FIGURES = ["params", "macs", "flops", "memory", "alive", "gemm", "intensity"];
@@ -140,7 +141,7 @@ function figures(store: Store, item: Item): HTMLElement {
   const field = item.layer === null ? null : store.report.layers[item.layer]?.field;
   if (field) {
     const stride = store.text(item, "field_stride");
-    list.append(h("dt", {}, "field"), h("dd", {}, times(store.text(item, "field")) + (stride === "" ? "" : `, stride ${times(stride)}`)), h("dd", {}));
+    list.append(h("dt", {}, "field"), h("dd", {}, cellText(store, item, "field", false) + (stride === "" || stride === "-" ? "" : `, stride ${times(stride)}`)), h("dd", {}));
   }
   return list;
 }

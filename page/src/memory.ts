@@ -5,7 +5,6 @@ import { h, s, times } from "./dom";
 import type { Pane, Store } from "./store";
 import { bytesText, parts } from "./numbers";
 
-const WIDTH = 720;
 const HEIGHT = 262;
 const LEFT = 44;
 const RIGHT = 12;
@@ -15,17 +14,24 @@ const LISTED = 6;
 
 export function memory(host: HTMLElement, store: Store): Pane {
   let chart: Chart | null = null;
+  let width = 0;
   const draw = (): void => {
     const steps = store.report.memory.timeline ?? [];
     host.hidden = steps.length === 0;
     if (steps.length === 0) return;
-    chart = new Chart(store, steps);
+    width = host.clientWidth - 2;
+    chart = new Chart(store, steps, Math.max(260, width));
     host.replaceChildren(
       h("div", { class: "top" }, h("h2", {}, "Memory over execution"), h("span", { class: "s" }, store.report.memory.in_place ? "activations alive at each step, in place where possible" : "activations alive at each step, nothing in place")),
       chart.element, chart.list);
   };
   draw();
+  const observer = new ResizeObserver(() => {
+    if (Math.abs(host.clientWidth - 2 - width) > 1) draw();
+  });
+  observer.observe(host);
   const ends = [
+    () => observer.disconnect(),
     store.on(["report"], draw),
     store.on(["selection", "hover", "step"], () => chart?.mark()),
   ];
@@ -40,11 +46,11 @@ class Chart {
   private readonly most: number;
   private listed = -1;
 
-  constructor(private readonly store: Store, private readonly steps: number[]) {
+  constructor(private readonly store: Store, private readonly steps: number[], private readonly width: number) {
     this.most = Math.max(...steps, 1);
     this.peak = steps.indexOf(this.most);
     const name = store.report.layers[this.peak]?.name ?? "";
-    this.element = s("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `bytes alive at each of ${steps.length} steps; peak ${bytesText(this.most)} at ${name}` },
+    this.element = s("svg", { class: "plot", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `bytes alive at each of ${steps.length} steps; peak ${bytesText(this.most)} at ${name}` },
       ...this.axis(), this.band, s("path", { class: "area", d: this.path(true) }), s("path", { class: "area-line", d: this.path(false) }), ...this.modules(), ...this.peakMark(name));
     this.element.addEventListener("pointermove", (event) => this.point(event));
     this.element.addEventListener("click", () => this.choose());
@@ -68,7 +74,7 @@ class Chart {
   }
 
   private x(step: number): number {
-    return LEFT + (step / this.steps.length) * (WIDTH - LEFT - RIGHT);
+    return LEFT + (step / this.steps.length) * (this.width - LEFT - RIGHT);
   }
 
   private y(bytes: number): number {
@@ -88,11 +94,11 @@ class Chart {
   private axis(): SVGElement[] {
     const [, prefix] = parts(this.most);
     const unit = 1000 ** "kMGTPE".indexOf(prefix === "" ? "k" : prefix) * (prefix === "" ? 1 : 1000);
-    const step = niceStep(this.most / unit / 4);
+    const step = niceStep(this.most / unit / 5);
     const group = s("g", { class: "ax" }, s("text", { x: LEFT - 8, y: TOP - 16, "text-anchor": "end" }, `${prefix}B`));
     for (let tick = 0; tick * unit <= this.most * 1.001; tick += step) {
       const y = this.y(tick * unit);
-      group.append(s("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y }), s("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, String(Number(tick.toPrecision(6)))));
+      group.append(s("line", { x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }), s("text", { x: LEFT - 8, y: y + 4, "text-anchor": "end" }, String(Number(tick.toPrecision(6)))));
     }
     return [group];
   }
@@ -116,9 +122,9 @@ class Chart {
   private peakMark(name: string): SVGElement[] {
     const y = this.y(this.most);
     const x = (this.x(this.peak) + this.x(this.peak + 1)) / 2;
-    const right = x > WIDTH * 0.55;
+    const right = x > this.width * 0.55;
     return [
-      s("line", { class: "peak", x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y }),
+      s("line", { class: "peak", x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }),
       s("circle", { class: "peak-dot", cx: x, cy: y, r: 4.5 }),
       s("text", { class: "note", x: right ? x + 8 : Math.max(LEFT, x - 8), y: y - 12, "text-anchor": right ? "end" : "start" },
         s("tspan", { "font-weight": 600 }, bytesText(this.most)), ` at ${name}, step ${this.peak + 1} of ${this.steps.length}`),
@@ -127,8 +133,8 @@ class Chart {
 
   private point(event: PointerEvent): void {
     const box = this.element.getBoundingClientRect();
-    const x = ((event.clientX - box.left) / box.width) * WIDTH;
-    const step = Math.floor(((x - LEFT) / (WIDTH - LEFT - RIGHT)) * this.steps.length);
+    const x = ((event.clientX - box.left) / box.width) * this.width;
+    const step = Math.floor(((x - LEFT) / (this.width - LEFT - RIGHT)) * this.steps.length);
     if (step < 0 || step >= this.steps.length) return;
     const id = this.store.model.layerIds[step];
     this.store.set({ step, hover: id ? { id, x: null, y: null } : null });

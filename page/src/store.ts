@@ -25,7 +25,7 @@
 // select, zoom, direction) and canvas (class "canvas") in it. It sets hover {id, x, y} (client
 // coordinates; the hover card is drawn by the app), selection, open, heat and direction.
 
-import type { Cells, Column, Comparison, PageData, Report } from "./data";
+import type { Cells, Column, Comparison, PageData, Report, Run } from "./data";
 import { isReport } from "./data";
 import { Heat } from "./heat";
 import { ancestors, buildModel, type Item, type Model } from "./model";
@@ -233,7 +233,7 @@ export class Store {
     const report = this.data.reports[index];
     if (model === undefined) {
       if (!isReport(report)) throw new Error("there is no report to show");
-      model = buildModel(report);
+      model = buildModel(withRun(report, this.data.runs?.[index] ?? null));
       this.models.set(index, model);
     }
     return model;
@@ -250,6 +250,11 @@ export class Store {
       for (const key of ["selection", "hover", "open", "step", "convention", "heat"] as const) changed.add(key);
     }
     if (changed.has("report") || changed.has("convention") || changed.has("heat")) this.heatScale = null;
+    const pair = this.comparison;
+    if (pair !== null && pair.first !== this.state.report && pair.second !== this.state.report) {
+      this.state.comparison = null;
+      changed.add("comparison");
+    }
     if (changed.has("report") || changed.has("comparison")) this.signs = null;
     if (changed.has("report") || changed.has("query")) this.matches = search(this.model, this.state.query);
   }
@@ -260,10 +265,10 @@ export class Store {
     const comparison = this.comparison;
     if (comparison === null) return signs;
     const side = comparison.first === this.state.report ? "first" : "second";
-    for (const layer of comparison.layers) {
-      const index = layer[side];
+    for (const match of comparison.matches) {
+      const index = match[side];
       const id = index === null ? undefined : this.model.layerIds[index];
-      if (id) signs.set(id, layer.sign === "=" ? "" : layer.sign);
+      if (id) signs.set(id, match.sign === "=" ? "" : match.sign);
     }
     for (const item of [...this.model.items].reverse()) {
       if (item.kind !== "group") continue;
@@ -272,6 +277,12 @@ export class Store {
     }
     return signs;
   }
+}
+
+// The columns of a run stand after those of the report.
+function withRun(report: Report, run: Run | null): Report {
+  if (run === null) return report;
+  return { ...report, columns: [...report.columns, ...run.columns], cells: { ...report.cells, ...run.cells } };
 }
 
 function sameValue(a: unknown, b: unknown): boolean {

@@ -13,6 +13,7 @@ LayerscopeError                 3
 │   ├── CannotLower             3   a network that cannot be written as ONNX; names op and node
 │   └── EngineError             3   an engine refuses a network, or fails in a layer
 ├── MissingExtra                4   an optional dependency is needed; the message is the pip command
+├── MissingPage                 4   the report page is not built
 ├── MissingOperator             4   a package is built without an operator that a model calls
 ├── StrictError                 1   --strict, and something is unknown
 ├── OverBudget                  1   a figure is above its limit, or is unknown
@@ -111,6 +112,12 @@ class MissingExtra(LayerscopeError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra: pip install 'layerscope[{extra}]'")
+
+
+class MissingPage(LayerscopeError):
+    """The report page, which `report` fills with data, is not built."""
+
+    exit_code = 4
 
 
 class MissingOperator(LayerscopeError):

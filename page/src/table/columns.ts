@@ -15,6 +15,8 @@ export interface Shown {
   width: number;
 }
 
+/** A field that sees the whole input. */
+export const WHOLE = "all";
 const PADDING = 16;
 const BAR = 58;
 const BAR_GAP = 8;
@@ -55,9 +57,7 @@ export function fitColumns(store: Store, width: number, small: boolean): Fit {
     .filter((column) => column.name === "name" || store.cells(store.inConvention(column.name)) !== undefined)
     .map((column) => column.name);
   if (!names.includes("name")) names.unshift("name");
-  const texts = (item: Item, cells: string): string =>
-    small ? store.short(item, cells) : times(store.text(item, cells));
-  let columns = names.map((name) => measure(store, name, texts, small));
+  let columns = names.map((name) => measure(store, name, small));
   const least = small ? NAME_LEAST_SMALL : NAME_LEAST;
   const sum = (): number => columns.reduce((total, column) => total + column.width, 0);
   if (chosen === null) {
@@ -74,15 +74,15 @@ export function fitColumns(store: Store, width: number, small: boolean): Fit {
   };
 }
 
-function measure(store: Store, name: string, text: (item: Item, cells: string) => string, small: boolean): Shown {
+function measure(store: Store, name: string, small: boolean): Shown {
   const cells = store.inConvention(name);
   const kind = kindOf(store, name);
   const title = titleOf(store, name, cells);
   if (kind === "name") return { name, cells, title, kind, width: small ? NAME_LEAST_SMALL : NAME_LEAST };
   const head = textWidth(title, 500) + 26;
   const { items, root } = store.model;
-  const body = longest(items.map((item) => text(item, cells))).map((one) => textWidth(one));
-  const total = textWidth(text(root, cells), 600);
+  const body = longest(items.map((item) => cellText(store, item, cells, small))).map((one) => textWidth(one));
+  const total = textWidth(cellText(store, root, cells, small), 600);
   let width = Math.max(...body, total, 8);
   if (kind === "percent") width = 34 + BAR_GAP + BAR;
   if (name === "type") width = Math.max(0, ...longest(items.map((item) => typeText(store, item))).map((one) => textWidth(one))) + 5;
@@ -109,6 +109,12 @@ function spread(columns: Shown[], spare: number, least: number): void {
   name.width += wide;
   const each = (spare - wide) / columns.length;
   for (const column of columns) column.width += each;
+}
+
+/** The text of a cell; in a small table the short one. */
+export function cellText(store: Store, item: Item, cells: string, small: boolean): string {
+  const text = small ? store.short(item, cells) : times(store.text(item, cells));
+  return cells.startsWith("field") && text.startsWith("everything") ? text.replace("everything", WHOLE) : text;
 }
 
 /** Type and window of a row: "conv 3×3/2". */

@@ -9,31 +9,29 @@ import { tableKeys } from "./keys";
 import { RowView, type Look } from "./row";
 import { listItems, type Listing } from "./rows";
 import { Stairs } from "./stairs";
+import { isSmall, RowWindow } from "./window";
 
-const AHEAD = 6;
 const HOVER_DELAY = 80;
-const PRINTED = 3000;
 
 export class Table implements Pane {
   readonly scroll = h("div", { class: "scroll grid", role: "treegrid", tabindex: "0" });
   private readonly head = h("div", { class: "thead", role: "rowgroup" });
   private readonly body = h("div", { class: "tbody", role: "rowgroup" });
   private readonly foot = h("div", { class: "tfoot", role: "rowgroup" });
-  private readonly none = h("p", { class: "none" });
+  private readonly none = h("p", { class: "empty" });
   private readonly total = new RowView();
-  private readonly pool: RowView[] = [];
+  private readonly rows: RowWindow<Item, RowView>;
   private listing: Listing = { items: [], flat: false };
   private fit: Fit = { columns: [], template: "", width: 0 };
   private stairs: Stairs;
   private look: Look;
-  private frame = 0;
   private timer = 0;
-  private printing = false;
   private readonly ends: (() => void)[] = [];
 
   constructor(host: HTMLElement, private readonly store: Store) {
     this.stairs = new Stairs(store);
     this.look = this.newLook();
+    this.rows = new RowWindow(this.scroll, this.body, () => new RowView(), () => this.draw());
     this.foot.append(this.total.element);
     this.scroll.append(this.head, this.body, this.foot);
     host.append(this.scroll, this.none);
@@ -47,7 +45,7 @@ export class Table implements Pane {
 
   destroy(): void {
     this.ends.forEach((end) => end());
-    cancelAnimationFrame(this.frame);
+    this.rows.destroy();
   }
 
   /** Scrolls the table's own box just enough to show a row. */
@@ -61,11 +59,11 @@ export class Table implements Pane {
   }
 
   private get rowHeight(): number {
-    return this.small ? 34 : 25;
+    return this.rows.height;
   }
 
   private get small(): boolean {
-    return matchMedia("(max-width: 700px)").matches;
+    return isSmall();
   }
 
   private newLook(): Look {
@@ -93,18 +91,8 @@ export class Table implements Pane {
     const observer = new ResizeObserver(() => this.layout());
     observer.observe(this.scroll);
     this.ends.push(() => observer.disconnect());
-    this.scroll.addEventListener("scroll", () => {
-      if (this.frame === 0) {
-        this.frame = requestAnimationFrame(() => {
-          this.frame = 0;
-          this.draw();
-        });
-      }
-    }, { passive: true });
     this.pointer();
     tableKeys(this, this.store);
-    addEventListener("beforeprint", () => this.print(true));
-    addEventListener("afterprint", () => this.print(false));
   }
 
   private pointer(): void {
@@ -177,39 +165,8 @@ export class Table implements Pane {
 
   private draw(force = false): void {
     const { items } = this.listing;
-    const height = this.rowHeight;
-    const first = this.printing ? 0 : Math.max(0, Math.floor(this.scroll.scrollTop / height) - AHEAD);
-    const shown = this.printing ? PRINTED : Math.ceil(this.scroll.clientHeight / height) + 2 * AHEAD;
-    const last = Math.min(items.length, first + shown);
-    const free: RowView[] = [];
-    const drawn = new Map<number, RowView>();
-    for (const row of this.pool) {
-      const keep = !force && row.index >= first && row.index < last && items[row.index] === row.item;
-      if (keep) drawn.set(row.index, row);
-      else free.push(row);
-    }
-    for (let index = first; index < last; index++) {
-      const item = items[index];
-      if (item === undefined || drawn.has(index)) continue;
-      const row = free.pop() ?? this.newRow();
-      row.bind(item, index, this.look);
-      row.element.style.transform = `translateY(${index * height}px)`;
-      row.element.hidden = false;
-    }
-    for (const row of free) {
-      row.element.hidden = true;
-      row.element.removeAttribute("id");
-      row.index = -1;
-      row.item = null;
-    }
+    this.rows.draw(items, (row, item, index) => row.bind(item, index, this.look), force);
     this.mark();
-  }
-
-  private newRow(): RowView {
-    const row = new RowView();
-    this.pool.push(row);
-    this.body.append(row.element);
-    return row;
   }
 
   private mark(): void {
@@ -221,7 +178,7 @@ export class Table implements Pane {
     const selected = shown(store.state.selection);
     const hovered = shown(store.state.hover?.id);
     let active = "";
-    for (const row of this.pool) {
+    for (const row of this.rows.pool) {
       if (row.item === null) continue;
       row.mark(row.item === selected, row.item === hovered);
       if (row.item === selected) active = row.element.id;
@@ -239,10 +196,5 @@ export class Table implements Pane {
       if (index >= 0) this.show(index);
     }
     this.mark();
-  }
-
-  private print(on: boolean): void {
-    this.printing = on;
-    this.draw(true);
   }
 }

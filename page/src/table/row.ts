@@ -3,7 +3,7 @@
 import { h, icon, times } from "../dom";
 import type { Item } from "../model";
 import type { Store } from "../store";
-import type { Fit, Shown } from "./columns";
+import { cellText, WHOLE, type Fit, type Shown } from "./columns";
 import type { Stairs } from "./stairs";
 
 export const CHEVRON = "M6 3.5 10.5 8 6 12.5";
@@ -36,7 +36,7 @@ class NameCell {
     const opens = !flat && item.children.length > 0;
     const open = store.state.open.has(item.id);
     const sign = store.sign(item);
-    this.element.style.setProperty("--depth", String(flat ? 0 : item.depth));
+    this.element.style.setProperty("--depth", String(flat ? 0 : Math.max(0, item.depth)));
     this.twisty.classList.toggle("none", !opens);
     this.twisty.classList.toggle("open", open);
     this.twisty.setAttribute("aria-label", `${open ? "close" : "open"} ${item.full}`);
@@ -84,9 +84,9 @@ class FigureCell {
       this.text.title = window === "" ? store.text(item, "type") : "";
       return;
     }
-    const text = look.small ? store.short(item, cells) : times(store.text(item, cells));
-    this.text.textContent = name === "field" && text === "-" ? "all" : text;
-    this.text.title = name === "field" && text === "-" ? "the whole input" : "";
+    const text = cellText(store, item, cells, look.small);
+    this.text.textContent = text;
+    this.text.title = name === "field" && text === WHOLE ? "the whole input" : "";
     this.element.classList.toggle("zero", text === "0" || text === "0 B");
     this.element.classList.toggle("unknown", text.startsWith("?"));
     this.drawBar(item, look);

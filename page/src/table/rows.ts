@@ -52,5 +52,5 @@ function sortValue(store: Store, item: Item, column: string): number | null {
   if (column !== "field") return store.value(item, column);
   const field = item.layer === null ? null : store.report.layers[item.layer]?.field;
   if (!field) return null;
-  return field.size.reduce<number>((area, side) => area * (side ?? Infinity), 1);
+  return field.size.reduce<number>((area, side) => area * (typeof side === "number" ? side : 1e9), 1);
 }

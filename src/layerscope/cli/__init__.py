@@ -17,12 +17,13 @@ from layerscope.version import __version__
 COMMANDS = {
     "show": "Print the per-layer table of a network.",
     "compare": "Compare networks: totals side by side, layers that changed.",
+    "report": "Write one HTML page: graph, table and charts of networks.",
     "explain": "Print what other counters report for a network, and why.",
     "check": "Fail when a network exceeds its budget.",
     "audit": "Check published tables of layers: find cells that contradict the others.",
     "measure": "Time every layer on an engine, beside the roofline of the machine.",
     "predict": "Predict the time of every layer on this machine or another one.",
-    "plot": "Draw a roofline, the time per layer, or memory over the execution order.",
+    "plot": "Draw memory, costs, parameters, a roofline or times as a chart.",
     "machine": "Measure peak FLOP/s and bandwidth of this machine, or list accelerators.",
     "export": "Write a network for other programs: graphs, tables, simulators, ONNX.",
     "zoo": "List the networks that come with layerscope.",
@@ -35,6 +36,7 @@ Examples:
   layerscope show resnet50 --batch 32 --dtype fp16 --sort macs --top 10
   layerscope show vgg19 --as cs231n.md
   layerscope compare resnet50 resnet101
+  layerscope report resnet50 -o resnet50.html
   layerscope explain resnet50 --figure 4.11G
   layerscope check resnet18 --max-params 12M --max-macs 2G
   layerscope audit README.md

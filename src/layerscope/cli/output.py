@@ -27,7 +27,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 # The form of a file by its suffix, in every command.
 SUFFIXES = {
     ".txt": "text", ".md": "markdown", ".csv": "csv", ".json": "json", ".tex": "latex",
-    ".html": "html", ".xml": "junit", ".svg": "svg", ".png": "png",
+    ".html": "html", ".xml": "junit", ".svg": "svg", ".png": "png", ".pdf": "pdf",
 }  # fmt: skip
 RESULT_FORMS = ("text", "markdown", "csv", "json", "latex", "html")
 COLOURS = {
@@ -183,6 +183,17 @@ def deliver(text: str, output: str | None, form: str = "text") -> None:
         sys.stdout.flush()
         return
     deliver_bytes(text.encode(), output)
+
+
+def deliver_page(text: str, output: str | None) -> None:
+    """Write text whose escaping is done: a page with scripts, of which nothing may be changed."""
+    if output is not None and output != "-":
+        deliver_bytes(labelled(text).encode(), output)
+        return
+    if sys.stdout is None:
+        raise OutputError("cannot write the output: standard output is closed")
+    sys.stdout.write(labelled(text))
+    sys.stdout.flush()
 
 
 def deliver_bytes(data: bytes, output: str) -> None:

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from layerscope.escaping import html, json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.export.run_lines import time_text
 from layerscope.report.budgets import BudgetResults, Check, Verdict
 from layerscope.report.numbers import (
     ABOUT,
@@ -19,6 +18,7 @@ from layerscope.report.numbers import (
     ratio_text,
     share_text,
     short_text,
+    time_text,
 )
 
 SCHEMA = 1

@@ -14,11 +14,10 @@ from layerscope.export.run_lines import (
     lines_of,
     rate_text,
     stamp_of,
-    time_text,
 )
 from layerscope.export.side_by_side import side_by_side
 from layerscope.report.measurement import Measurement, Run, total_s
-from layerscope.report.numbers import ratio_text
+from layerscope.report.numbers import ratio_text, time_text
 from layerscope.report.timed import TimedRow, timed
 
 # Titles of the printed columns; the numbers say which a narrow terminal leaves out first.

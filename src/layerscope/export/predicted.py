@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from layerscope.escaping import json_text
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
-from layerscope.export.run_lines import AT_LEAST, AT_MOST, UNKNOWN, energy_lines, time_text
+from layerscope.export.run_lines import AT_LEAST, AT_MOST, UNKNOWN, energy_lines
 from layerscope.report.measurement import Energy
-from layerscope.report.numbers import at_least, bytes_text
+from layerscope.report.numbers import at_least, bytes_text, time_text
 from layerscope.report.prediction import LayerGuess, Prediction
 
 SCHEMA = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layerscope.report.measurement import Energy, Machine, Measurement, Run, total_s
-from layerscope.report.numbers import bytes_text, counted, short_text
+from layerscope.report.numbers import bytes_text, counted, short_text, time_text
 from layerscope.report.timed import TimedRow, threads_of
 from layerscope.report.types import Report
 
@@ -57,18 +57,6 @@ def rate_text(value: float | None) -> str:
     return (
         f"{scaled:.0f}" if scaled >= 100 else f"{scaled:.1f}" if scaled >= 10 else f"{scaled:.2f}"
     )
-
-
-def time_text(seconds: float | None) -> str:
-    """A time with three significant digits and a unit."""
-    if seconds is None:
-        return UNKNOWN
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        value = seconds / scale
-        if abs(value) >= 1 or unit == "us":
-            digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-            return f"{value:.{digits}f} {unit}"
-    return ""
 
 
 def lines_of(run: Run, rows: list[TimedRow], report: Report, machine: Machine | None) -> list[str]:

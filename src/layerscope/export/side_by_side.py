@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from layerscope.export.grid import Cell, Grid, Lines, named
-from layerscope.export.run_lines import AT_LEAST, UNKNOWN, time_text
+from layerscope.export.run_lines import AT_LEAST, UNKNOWN
 from layerscope.report.measurement import Measurement, Run, total_s
+from layerscope.report.numbers import time_text
 from layerscope.report.types import Report
 
 

@@ -1,22 +1,12 @@
-"""Plots of reports and runs as SVG; PNG with the extra `plot`."""
+"""Charts of reports and runs as Vega-Lite 6.4 specifications, one file per chart."""
 
 from __future__ import annotations
 
-from layerscope.errors import MissingExtra
-
 PLOTS = {
-    "roofline": "FLOP/s over FLOP/B, one dot per layer, under the limits of a machine",
-    "time": "bars of the slowest layers; needs a run",
-    "memory": "bytes of activations alive while each layer runs, in execution order",
+    "memory": "bytes of activations alive while each layer runs, and what is alive at the peak",
+    "costs": "bars of the multiply-adds of modules or layers, in execution order",
+    "params": "bars of the parameters of modules or layers, in execution order",
     "activations": "bars of the layers that write most",
+    "roofline": "FLOP/s over FLOP/B, one dot per layer, under the limits of a machine",
+    "time": "bars of the slowest layers, of a run or predicted with --on",
 }
-
-
-def png(svg: str) -> bytes:
-    """The plot as PNG at twice the resolution."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtra("a PNG", "plot") from None
-    data: bytes = vl_convert.svg_to_png(svg, scale=2.0)
-    return data

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from layerscope.escaping import visible
 
 # Widths of characters as shares of the font size, at least those of DejaVu Sans, a wide font.
@@ -52,13 +50,3 @@ def wrapped(text: str, room: float, size: float) -> list[str]:
         else:
             lines.append(shortened(word, room, size))
     return lines
-
-
-def flowed(widths: Sequence[float], room: float) -> Iterator[tuple[float, int]]:
-    """Pixels from the left and row of boxes set side by side, in rows of at most `room` pixels."""
-    across, row = 0.0, 0
-    for width in widths:
-        if across and across + width > room:
-            across, row = 0.0, row + 1
-        yield across, row
-        across += width

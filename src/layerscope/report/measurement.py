@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 from msgspec import Struct
 
 from layerscope.graph.serialize import from_plain
-from layerscope.report.results import TableResult
+from layerscope.report.results import PlottedResult, TableResult
 
 if TYPE_CHECKING:
     from layerscope.report.types import Report
@@ -188,10 +188,11 @@ class Run(Struct, frozen=True):
         }
 
 
-class Measurement(TableResult, frozen=True, dict=True):
+class Measurement(TableResult, PlottedResult, frozen=True, dict=True):
     """All measurements of a network, as `-o run.json` stores them."""
 
     printed_by: ClassVar[str] = "measured"
+    plotted_by: ClassVar[str] = "plot_run"
 
     network: str
     graph: dict[str, Any]

@@ -149,6 +149,18 @@ def rate_text(value: float, unit: str) -> str:
     return f"{text[:-1]} {text[-1]}{unit}" if text[-1:].isalpha() else f"{text} {unit}"
 
 
+def time_text(seconds: float | None) -> str:
+    """A time with three significant digits and a unit."""
+    if seconds is None:
+        return UNKNOWN
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        value = seconds / scale
+        if abs(value) >= 1 or unit == "us":
+            digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+            return f"{value:.{digits}f} {unit}"
+    return ""
+
+
 def percent_text(share: int | Fraction | None) -> str:
     """One decimal; blank for nothing, <0.1 for what would print as 0.0."""
     if not share:

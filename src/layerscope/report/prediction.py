@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from layerscope.graph.edits import token_inputs
 from layerscope.report.measurement import Energy
-from layerscope.report.results import TableResult
+from layerscope.report.results import PlottedResult, TableResult
 from layerscope.report.types import Report
 
 Item = Literal["images", "tokens", "inputs"]
@@ -25,10 +25,11 @@ class LayerGuess(Struct, frozen=True):
     error: float | None  # relative, 68 % interval
 
 
-class Prediction(TableResult, frozen=True):
+class Prediction(TableResult, PlottedResult, frozen=True):
     """Rows and their sum. `error` is relative, from networks that the model was not fitted on."""
 
     printed_by: ClassVar[str] = "predicted"
+    plotted_by: ClassVar[str] = "plot_prediction"
 
     network: str
     machine: str

@@ -39,6 +39,7 @@ PRINTERS = {
     "machine": "layerscope.export.machine",
     "fit": "layerscope.export.fit_lines",
     "notations": "layerscope.notations",
+    "plots": "layerscope.api.plotting",
 }
 
 

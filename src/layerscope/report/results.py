@@ -16,6 +16,8 @@ from layerscope.report.view_options import checked
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from layerscope.plot.chart import Chart
+
 
 class Result(Struct, frozen=True):
     """A result of the Python API. Its printer has `headline(result)`, a few words on it."""
@@ -33,6 +35,23 @@ class Result(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.headline}>"
+
+
+class PlottedResult(Result, frozen=True):
+    """A result with charts, which are Vega-Lite specifications."""
+
+    plotted_by: ClassVar[str] = ""  # a function of the printer `plots`
+
+    def plot(
+        self, of: str | None = None, *, on: str | None = None, theme: str | None = None
+    ) -> Chart:
+        """A chart that notebooks draw and `save` writes; `on` is a machine with its roofs.
+
+        `of` is memory, costs, params, activations, roofline or time.
+        """
+        draw = getattr(printer("plots"), self.plotted_by)
+        chart: Chart = draw(self, on=on, theme=theme, **({} if of is None else {"of": of}))
+        return chart
 
 
 class TableResult(Result, frozen=True):

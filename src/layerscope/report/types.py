@@ -19,7 +19,7 @@ from layerscope.ops import FREE, SPECS, Ops
 from layerscope.report.layer import Layer
 from layerscope.report.numbers import ABOUT, AT_LEAST
 from layerscope.report.printing import ViewOptions, printer, table_text, view_of
-from layerscope.report.results import Result
+from layerscope.report.results import PlottedResult
 from layerscope.report.totals import BOUNDED, OF_SIZES, Coverage, Dtypes, Totals, sum_costs, sum_ops
 
 if TYPE_CHECKING:
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["Coverage", "Dtypes", "Layer", "Report", "Totals", "sum_ops"]
 
 
-class Report(Result, frozen=True, dict=True):
+class Report(PlottedResult, frozen=True, dict=True):
     """All figures of a network on given inputs, under one convention."""
 
     printed_by: ClassVar[str] = "report"
+    plotted_by: ClassVar[str] = "plot_report"
 
     graph: Graph
     shapes: Shapes
