@@ -166,11 +166,10 @@ function rowsOf(order: number[], next: number[][], before: number[][], chainOf: 
   const first = new Array<number>(order.length).fill(top >= 0 ? 1 : 0);
   if (top >= 0) first[top] = 0;
   for (const node of order) for (const to of next[node]!) first[to] = Math.max(first[to]!, first[node]! + 1);
-  const most = first.reduce((all, one) => Math.max(all, one), 0);
-  const last = new Array<number>(order.length).fill(most);
+  const last = [...first];
   for (let at = order.length - 1; at >= 0; at--) {
     const node = order[at]!;
-    for (const to of next[node]!) last[node] = Math.min(last[node]!, last[to]! - 1);
+    if (next[node]!.length > 0) last[node] = next[node]!.reduce((least, to) => Math.min(least, last[to]! - 1), Infinity);
   }
   const fed = new Array<boolean>(order.length).fill(false);
   const row = new Array<number>(order.length).fill(0);
@@ -182,7 +181,7 @@ function rowsOf(order: number[], next: number[][], before: number[][], chainOf: 
     }
     const early = first[node]!;
     if (node === top) continue;
-    const late = next[node]!.length > 0 ? last[node]! : early;
+    const late = last[node]!;
     const wanted = chainOf[node] === 0 ? early : fed[node] ? early + ((late - early) >> 1) : late;
     row[node] = Math.max(earliest, wanted);
   }
