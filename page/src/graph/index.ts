@@ -1,11 +1,9 @@
 // The graph pane: boxes and edges of the network beside its table.
 
-import { h } from "../dom";
+import "./graph.css";
 import type { Pane, Store } from "../store";
+import { GraphPane } from "./pane";
 
 export function graphPane(host: HTMLElement, store: Store): Pane {
-  const bar = h("div", { class: "bar" }, h("h2", {}, "Graph"));
-  const canvas = h("div", { class: "canvas", "data-report": store.report.network });
-  host.replaceChildren(bar, canvas);
-  return { destroy: () => host.replaceChildren() };
+  return new GraphPane(host, store);
 }
