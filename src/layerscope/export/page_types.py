@@ -197,4 +197,5 @@ class PageData(Struct):
     reports: list[PageReport]
     comparisons: list[PageComparison]
     runs: list[PageRun | None]
-    charts: list[dict[str, Any]]
+    charts: list[dict[str, Any]]  # Vega-Lite specifications by name, of each report
+    chart_themes: dict[str, Any]  # their config, light and dark
