@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from layerscope.api.comparing import compare
     from layerscope.api.fitting import fit
     from layerscope.api.networks import analyze, load
+    from layerscope.api.reporting import report_page
     from layerscope.api.timing import measure, predict
     from layerscope.builder import Builder
     from layerscope.dropins import FlopCountAnalysis, profile, summary
@@ -34,6 +35,7 @@ PUBLIC = {
     "load": "layerscope.api.networks",
     "measure": "layerscope.api.timing",
     "predict": "layerscope.api.timing",
+    "report_page": "layerscope.api.reporting",
     "Builder": "layerscope.builder",
     "profile": "layerscope.dropins",
     "summary": "layerscope.dropins",
@@ -69,6 +71,7 @@ __all__ = [
     "measure",
     "predict",
     "profile",
+    "report_page",
     "summary",
 ]
 
