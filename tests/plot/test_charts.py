@@ -352,7 +352,7 @@ def test_an_unknown_theme_is_refused() -> None:
 
 def test_charts_of_the_page_are_single_views() -> None:
     report = report_of("resnet50")
-    found = page_charts(report, measured(report, HERE))
+    found: dict[str, Spec] = page_charts(report, measured(report, HERE))
     assert {"memory", "alive", "costs", "params", "activations", "roofline", "time"} == set(found)
     for spec in found.values():
         assert "vconcat" not in spec
@@ -365,7 +365,8 @@ def test_charts_of_the_page_are_single_views() -> None:
 def test_chosen_layers_are_drawn_in_accent() -> None:
     report = report_of("resnet50")
     accent = THEMES["light"].accent
-    for name, spec in page_charts(report, measured(report, HERE)).items():
+    found: dict[str, Spec] = page_charts(report, measured(report, HERE))
+    for name, spec in found.items():
         number = values(spec, {"memory": "steps", "roofline": "dots"}.get(name, "rows"))[0]["layer"]
         for layers, count in (([], 0), ([number], 1)):
             variables = [each for each in spec["params"] if each["name"] != "chosen"]
