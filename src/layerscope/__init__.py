@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from layerscope.api.comparing import compare
     from layerscope.api.fitting import fit
     from layerscope.api.networks import analyze, load
+    from layerscope.api.reporting import report_page
     from layerscope.api.timing import measure, predict
     from layerscope.builder import Builder
     from layerscope.dropins import FlopCountAnalysis, profile, summary
@@ -39,6 +40,7 @@ PUBLIC = {
     "results": "layerscope.sweeping.results",
     "sweep": "layerscope.sweeping.functions",
     "predict": "layerscope.api.timing",
+    "report_page": "layerscope.api.reporting",
     "Builder": "layerscope.builder",
     "profile": "layerscope.dropins",
     "summary": "layerscope.dropins",
@@ -76,6 +78,7 @@ __all__ = [
     "measure",
     "predict",
     "profile",
+    "report_page",
     "results",
     "summary",
     "sweep",

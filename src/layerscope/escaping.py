@@ -123,7 +123,7 @@ def _encodable(value: object) -> object:
 
 def _json_escaped(text: str) -> str:
     """JSON with non-printable characters, which are in strings only, escaped."""
-    if text.isascii() and "\x7f" not in text:
+    if (text.isascii() and "\x7f" not in text) or text.replace("\n", "").isprintable():
         return text
     codes = {ord(c): _json_code(c) for c in set(text) if not c.isprintable() and c != "\n"}
     return text.translate(codes) if codes else text

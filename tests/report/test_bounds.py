@@ -124,7 +124,7 @@ def shown(report: Report, form: str, *, total: bool = False) -> str:
 
     options = show_command.TableOptions(
         columns=None, depth=None, sort=None, top=None, by=None, parts=None, no_stamp=False,
-        total=total, everything=False, max_columns=None,
+        total=total, everything=False, max_columns=None, conventions=None,
     )  # fmt: skip
     return show_command._render(report, form, options, MemoryResults(), to_file=True)
 

@@ -32,9 +32,7 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
     Views share the storage of their input; with `in_place` so do ops that can run in place. They do
     so only if nothing reads the input later and it is not an input of the network.
     """
-    inner = inner_tensors(graph)
-    table = _StorageTable(shapes, inner, _last_readers(graph, bool(inner)))
-    table.add_inputs(graph)
+    table = _empty_table(graph, shapes)
     written, written_bytes = table.add_nodes(graph, shapes, in_place)
     alive = table.alive_bytes(len(graph.nodes))
     peak = alive.index(max(alive)) if alive else 0
@@ -49,6 +47,34 @@ def liveness(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Memory:
         in_place,
         frozenset() if table.complete else table.bounded_nodes(graph),
     )
+
+
+class Lifetimes(Struct, frozen=True, gc=False):
+    """Storages of all tensors, numbered in order of creation."""
+
+    owner: dict[str, int]  # tensor -> number of its storage
+    names: tuple[str, ...]  # of the tensor that each storage was created for
+    bytes: tuple[int, ...]  # 0 if it needs no activation memory
+    first: tuple[int, ...]  # index of the node that creates it
+    last: tuple[int, ...]  # index of the last node that it is alive at
+
+
+def lifetimes(graph: Graph, shapes: Shapes, *, in_place: bool = False) -> Lifetimes:
+    """When each storage is alive: the storages that `liveness` adds up."""
+    table = _empty_table(graph, shapes)
+    table.add_nodes(graph, shapes, in_place)
+    end = max(len(graph.nodes) - 1, 0)
+    last = tuple([min(until, end) for until in table.until])
+    names, sizes, first = tuple(table.names), tuple(table.size), tuple(table.born)
+    return Lifetimes(table.owner, names, sizes, first, last)
+
+
+def _empty_table(graph: Graph, shapes: Shapes) -> _StorageTable:
+    """A table of the storages of the network's inputs."""
+    inner = inner_tensors(graph)
+    table = _StorageTable(shapes, inner, _last_readers(graph, bool(inner)))
+    table.add_inputs(graph)
+    return table
 
 
 def inner_tensors(graph: Graph) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import torch  # noqa: TID251
 
     from layerscope.engines import Progress
-    from layerscope.report.compare import Comparison, NetworkTime
+    from layerscope.report.compare import Comparison
     from layerscope.report.measurement import Measurement
 
 Network: TypeAlias = "str | Graph | torch.nn.Module | Report | Measurement"
 
 
-Subject: TypeAlias = "tuple[Report, NetworkTime | None]"
+Subject: TypeAlias = "tuple[Report, Measurement | None]"
 
 
 def compare(
@@ -47,42 +47,51 @@ def compare(
     one dtype. Options for readers of files apply to the files of their formats only; modules take
     the same `input_size` or `input_data`, or are given as Reports of `analyze`.
     """
+    from layerscope.report.compare import NetworkTime
     from layerscope.report.compare import compare as compared
-    from layerscope.report.measurement import Measurement
 
     if measure and on is not None:
         raise UsageError("--measure cannot be combined with --on")
-    options = {name: value for name, value in options.items() if is_given(value)}
     networks = [fspath(each) if isinstance(each, PathLike) else each for each in (first, *others)]
-    if all(isinstance(each, (Report, Measurement)) for each in networks):
-        check_unused(options, "Reports and Measurements are compared as they are")
-    _check_network_options(options, networks)
-    _check_reader_options(options, networks)
-    subjects = [_subject(each, options) for each in networks]
-    reports = [report for report, _ in subjects]
-    times = [time for _, time in subjects]
-    dtype = _common_dtype(on, options.get("dtype"), networks, subjects)
+    found = list(subjects(networks, options))
+    reports = [report for report, _ in found]
+    times = [None if run is None else NetworkTime.of_measurement(run) for _, run in found]
+    dtype = _common_dtype(on, options.get("dtype"), networks, found)
     for n, report in enumerate(reports):
         if (measure or on is not None) and times[n] is None:
             times[n] = time_of(report, networks[n], on, dtype, progress)
     return compared(reports, times if any(times) else ())
 
 
+def subjects(networks: Sequence[Network], options: dict[str, Any]) -> Iterator[Subject]:
+    """The report of each network, and its run if it was measured; options are those of `analyze`.
+
+    All options are checked before the first network is read.
+    """
+    from layerscope.report.measurement import Measurement
+
+    options = {name: value for name, value in options.items() if is_given(value)}
+    if all(isinstance(each, (Report, Measurement)) for each in networks):
+        check_unused(options, "Reports and Measurements are used as they are")
+    _check_network_options(options, networks)
+    _check_reader_options(options, networks)
+    return (_subject(each, options) for each in networks)
+
+
 def _subject(network: Network, options: dict[str, Any]) -> Subject:
-    """The report of a network to compare, and its time if it was measured."""
-    from layerscope.report.compare import NetworkTime
+    """The report of a network, and its run if it was measured."""
     from layerscope.report.measurement import Measurement
 
     saved = read_result(network) if isinstance(network, str) else None
     if saved is not None:
-        report, time = _subject(saved, {})
+        report, run = _subject(saved, {})
         check_unchanged(str(network), report, options, shapes_of(options.get("input")))
         like = options.get("like", report.convention.name)
-        return replace(report, convention=convention(like)), time
+        return replace(report, convention=convention(like)), run
     if isinstance(network, Report):
         return network, None
     if isinstance(network, Measurement):
-        return network.report, NetworkTime.of_measurement(network)
+        return network.report, network
     if isinstance(network, (str, Graph)):
         check_input_option(network, options)
     options = {name: value for name, value in options.items() if _applies(network, name)}
@@ -93,7 +102,7 @@ def _common_dtype(
     on: str | None,
     asked: str | torch.dtype | None,
     networks: Sequence[Network],
-    subjects: Sequence[Subject],
+    found: Sequence[Subject],
 ) -> str | None:
     """The dtype that all times of a comparison are predicted in; raises if there are several."""
     dtype = None if asked is None else dtype_name(asked)
@@ -101,15 +110,15 @@ def _common_dtype(
         return dtype
     from layerscope.prediction.other_machines import dtype_on
 
-    found: dict[str, str] = {}  # dtype -> a network that is predicted in it
-    for network, (report, time) in zip(networks, subjects, strict=True):
-        if time is None:
+    dtypes: dict[str, str] = {}  # dtype -> a network that is predicted in it
+    for network, (report, run) in zip(networks, found, strict=True):
+        if run is None:
             name = network if isinstance(network, str) else report.name
-            found.setdefault(dtype_on(on, dtype, report.float_dtype), name)
-    if len(found) > 1:
-        listed = " and ".join(f"{each} for {name}" for each, name in found.items())
-        fixed = {report.float_dtype for network, (report, _) in zip(networks, subjects, strict=True)
-                 if _is_result(network)} or {min(found)}  # fmt: skip
+            dtypes.setdefault(dtype_on(on, dtype, report.float_dtype), name)
+    if len(dtypes) > 1:
+        listed = " and ".join(f"{each} for {name}" for each, name in dtypes.items())
+        fixed = {report.float_dtype for network, (report, _) in zip(networks, found, strict=True)
+                 if _is_result(network)} or {min(dtypes)}  # fmt: skip
         works = "write the reports again with one --dtype"
         if len(fixed) == 1:
             works = f"give --dtype {min(fixed)}"
@@ -117,7 +126,7 @@ def _common_dtype(
             f"--on {on}: times would be predicted in {listed}, and a comparison needs one dtype; "
             f"{works}"
         )
-    return next(iter(found), None)
+    return next(iter(dtypes), None)
 
 
 def _applies(network: Network, name: str) -> bool:

@@ -17,6 +17,7 @@ from layerscope.version import __version__
 COMMANDS = {
     "show": "Print the per-layer table of a network.",
     "compare": "Compare networks: totals side by side, layers that changed.",
+    "report": "Write one HTML page: graph, table and charts of networks.",
     "explain": "Print what other counters report for a network, and why.",
     "check": "Fail when a network exceeds its budget.",
     "audit": "Check published tables of layers: find cells that contradict the others.",
@@ -37,6 +38,7 @@ Examples:
   layerscope show resnet50 --batch 32 --dtype fp16 --sort macs --top 10
   layerscope show vgg19 --as cs231n.md
   layerscope compare resnet50 resnet101
+  layerscope report resnet50 -o resnet50.html
   layerscope explain resnet50 --figure 4.11G
   layerscope check resnet18 --max-params 12M --max-macs 2G
   layerscope audit README.md

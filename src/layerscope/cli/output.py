@@ -186,6 +186,17 @@ def deliver(text: str, output: str | None, form: str = "text") -> None:
     deliver_bytes(text.encode(), output)
 
 
+def deliver_page(text: str, output: str | None) -> None:
+    """Write text whose escaping is done: a page with scripts, of which nothing may be changed."""
+    if output is not None and output != "-":
+        deliver_bytes(labelled(text).encode(), output)
+        return
+    if sys.stdout is None:
+        raise OutputError("cannot write the output: standard output is closed")
+    sys.stdout.write(labelled(text))
+    sys.stdout.flush()
+
+
 def deliver_bytes(data: bytes, output: str) -> None:
     """Write a file atomically."""
     try:

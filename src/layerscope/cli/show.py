@@ -41,6 +41,7 @@ Examples:
   layerscope show vgg16 --as netscope --like exact
   layerscope show vgg16 --total
   layerscope show googlenet --as json -o googlenet.json
+  layerscope show vgg16 --as json --conventions all -o vgg16.json
   layerscope show llama-3-8b --decode 4096 --dtype bf16 --depth 1
   layerscope show nin --times seconds.csv --runtime 0.0079 --as boda
 
@@ -86,6 +87,7 @@ class TableOptions(TypedDict):
     total: bool
     parts: str | None
     max_columns: int | None
+    conventions: str | None
     no_stamp: bool
 
 
@@ -194,6 +196,12 @@ FORM_NAMES = tuple(FORMS)
 )
 @click.option(
     "--power", type=REAL_NUMBER, metavar="W", help="Power in watts, for the energy of a run."
+)
+@click.option(
+    "--conventions",
+    metavar="A,B,…",
+    shell_complete=CONVENTION_NAMES,
+    help="json: also the figures of these conventions, or of all, with all printed texts.",
 )
 @click.option("--strict", is_flag=True, help="Exit with code 1 if an operator is unknown.")
 @click.option(
@@ -324,6 +332,10 @@ def _check_options(form: str, options: ShowOptions) -> None:
         raise UsageError(f"--{chosen[0]} cannot be combined with {what}")
     if options["total"] and form not in ("text", "json"):
         raise UsageError(f"--total cannot be combined with --as {form}")
+    if options["conventions"] is not None:
+        if form != "json" or options["total"]:
+            raise UsageError("--conventions needs --as json, without --total")
+        _conventions(options)
     requested = [name for name in ("train", "fit") if values[name] is not None]
     if requested and form not in ("text", "markdown", "json"):
         raise UsageError(f"--{requested[0]} cannot be combined with --as {form}")
@@ -344,7 +356,10 @@ def _render(
     if form == "json":
         from layerscope.export.json import write as write_json
 
-        return write_json(report, stamp=stamp, totals_only=options["total"], requested=requested)
+        return write_json(
+            report, stamp=stamp, totals_only=options["total"], requested=requested,
+            conventions=_conventions(options),
+        )  # fmt: skip
     if options["total"]:
         from layerscope.export.footer import listing
         from layerscope.export.text import total_line
@@ -385,6 +400,20 @@ def _render(
 
         return page(report.name, text)
     return text
+
+
+def _conventions(options: TableOptions) -> tuple[str, ...]:
+    """Names of the conventions whose figures are written beside the report's own."""
+    from layerscope.conventions import convention
+
+    if options["conventions"] is None:
+        return ()
+    names = tuple(_names(options["conventions"]))
+    if not names:
+        raise UsageError("--conventions is empty; give names, or all")
+    if names == ("all",):
+        return CONVENTIONS
+    return tuple(convention(name).name for name in names)
 
 
 def _notation_options(options: TableOptions) -> dict[str, object]:

@@ -12,7 +12,7 @@ from layerscope.escaping import json_text, visible
 from layerscope.export.grid import Blocks, Cell, Grid, Lines, named
 from layerscope.graph.names import shape_text
 from layerscope.report.columns import field_area, field_text
-from layerscope.report.compare import Change, ComparedTotal, Comparison, NetworkTime, Pair
+from layerscope.report.compare import Change, ComparedTotal, Comparison, Kind, NetworkTime, Pair
 from layerscope.report.differences import DifferenceLine, folded, listed
 from layerscope.report.numbers import (
     ABOUT,
@@ -29,7 +29,7 @@ from layerscope.report.numbers import (
 from layerscope.report.types import Layer, Report
 
 SCHEMA = 1
-MARKS = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
+MARKS: dict[Kind, str] = {"equal": " ", "changed": "~", "only_first": "-", "only_second": "+"}
 # Column -> name of the total that it shows.
 TOTALS = {
     "params": "params", "macs": "macs", "flops": "flops", "counted": "convention_ops",
@@ -197,6 +197,18 @@ def _networks(comparison: Comparison, columns: Sequence[str], sort: str) -> Grid
     return Grid(rows, names=keys)
 
 
+def total_texts(comparison: Comparison, n: int) -> list[tuple[str, str, str, str, str]]:
+    """Totals of the first network and of another: name, title, both texts, and their ratio."""
+    figures = {figure.name: figure for figure in comparison.figures}
+    titles = _titles(figures)
+    found = []
+    for name in _chosen(comparison, (), figures):
+        cells = _column(comparison, name, figures)
+        ratio = _ratio_cell(cells[n], n).text
+        found.append((name, titles[name], cells[0].text, cells[n].text, ratio))
+    return found
+
+
 def _chosen(
     comparison: Comparison, columns: Sequence[str], figures: dict[str, ComparedTotal]
 ) -> Sequence[str]:
@@ -288,13 +300,14 @@ def _ratio_cell(shown: Shown, n: int) -> Cell:
     if shown.ratio is None:
         text = "?" if shown.is_bound else ""
         return Cell(text, value=text)
-    text, value = _times_text(shown.ratio), float(shown.ratio)
+    text, value = factor_text(shown.ratio), float(shown.ratio)
     if not shown.ratio_sign:
         return Cell(text, value=value)
     return Cell(shown.ratio_sign + text, value=f"{shown.ratio_sign}{value}")
 
 
-def _times_text(ratio: Fraction | float) -> str:
+def factor_text(ratio: Fraction | float) -> str:
+    """A ratio, with the sign of a product."""
     return f"×{float(ratio):.2g}" if 0 < ratio < 0.1 else f"×{ratio_text(Fraction(ratio))}"
 
 
@@ -305,13 +318,13 @@ def _differences(pair: Pair, everything: bool) -> Grid | Lines:
     """The layers of two networks that differ, with what changed under each."""
     lines = list(listed(pair, pair.matches) if everything else folded(pair))
     if not lines:
-        return Lines([_head(pair)], "head")
+        return Lines([head(pair)], "head")
     below = ["", *(_changes(line) for line in lines)]
     names = ("change", "layer", "type", "output", "params", "macs")
-    return Grid(_rows(lines), below, _head(pair), names, folds=len(lines) > 20, in_csv=False)
+    return Grid(_rows(lines), below, head(pair), names, folds=len(lines) > 20, in_csv=False)
 
 
-def _head(pair: Pair) -> str:
+def head(pair: Pair) -> str:
     """One line that counts equal, changed, removed and added layers."""
     first, second = pair.first.name, pair.second.name
     if first == second:
@@ -370,7 +383,7 @@ def _pair_of_times(before: float | None, after: float | None) -> list[Cell]:
     """Two times and their ratio; blank where a layer runs as part of another one."""
     cells = [Cell("" if t is None else time_text(t), value=t) for t in (before, after)]
     ratio = after / before if before and after else None
-    return [*cells, Cell("" if ratio is None else _times_text(ratio), value=ratio)]
+    return [*cells, Cell("" if ratio is None else factor_text(ratio), value=ratio)]
 
 
 def _bounded(cell: Cell, bound: bool) -> Cell:
@@ -378,7 +391,8 @@ def _bounded(cell: Cell, bound: bool) -> Cell:
     return Cell(at_least(cell.text, bound), value=f"≥{cell.value}") if bound else cell
 
 
-def _change_text(change: Change) -> str:
+def change_text(change: Change) -> str:
+    """What changed, from and to."""
     parts = [
         "?" if side is None else visible(cell_text(side, "count"))
         for side in (change.first, change.second)
@@ -388,7 +402,7 @@ def _change_text(change: Change) -> str:
 
 def _changes(line: DifferenceLine) -> str:
     was = [f"was {visible(line.was)}"] if line.was else []
-    return ", ".join([*was, *(_change_text(change) for change in line.changes)])
+    return ", ".join([*was, *(change_text(change) for change in line.changes)])
 
 
 def _stamps(comparison: Comparison) -> list[str]:

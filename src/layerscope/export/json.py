@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -27,14 +28,16 @@ from layerscope.export.json_types import (
     ParamJson,
     PeakJson,
     ReportJson,
+    SourceJson,
     StampJson,
     TensorJson,
     TotalsJson,
     TrainingJson,
 )
 from layerscope.graph.serialize import to_plain
-from layerscope.graph.types import Graph, Tensor
+from layerscope.graph.types import Graph, Source, Tensor
 from layerscope.ops import Ops
+from layerscope.report.columns import COLUMNS, window_text
 from layerscope.report.language import Language, language
 from layerscope.report.numbers import decimal
 from layerscope.report.types import Layer, Report, sum_ops
@@ -48,11 +51,12 @@ def write(
     stamp: bool = True,
     totals_only: bool = False,
     requested: MemoryResults = NOT_REQUESTED,
+    conventions: Sequence[str] = (),
 ) -> str:
     """The report as indented JSON text."""
     if totals_only:
         return json_text(_totals_only(report, stamp=stamp))
-    return json_text(document(report, stamp=stamp, requested=requested))
+    return json_text(document(report, stamp=stamp, requested=requested, conventions=conventions))
 
 
 def schema() -> str:
@@ -62,12 +66,21 @@ def schema() -> str:
 
 
 def document(
-    report: Report, *, stamp: bool = True, requested: MemoryResults = NOT_REQUESTED
+    report: Report,
+    *,
+    stamp: bool = True,
+    requested: MemoryResults = NOT_REQUESTED,
+    conventions: Sequence[str] = (),
 ) -> ReportJson:
-    """The report as structs that can be encoded as JSON."""
-    from layerscope.report.findings import findings
+    """The report as structs that can be encoded as JSON; cells only with `conventions`."""
+    from layerscope.export.cells import cells, convention_cells
+    from layerscope.export.json_tree import columns, findings, live_tensors, tree
+    from layerscope.report.outline import outline
 
     memory = report.memory
+    plain = _plain_graph(report.graph)
+    outlined = outline(report)
+    own = cells(report, outlined.rows, COLUMNS) if conventions else {}
     return ReportJson(
         kind="report",
         schema=SCHEMA,
@@ -81,18 +94,27 @@ def document(
             [AliveJson(name, size) for name, size in memory.peak_alive],
             memory.in_place,
             "peak_activation_bytes" not in report.lower_bounds,
+            list(memory.alive_bytes),
         ),
-        layers=[_layer(layer, report) for layer in report.layers],
+        layers=[
+            _layer(layer, report, node)
+            for layer, node in zip(report.layers, plain["nodes"], strict=True)
+        ],
         stamp=_stamp(report) if stamp else None,
         coverage=_coverage(report),
-        findings=list(findings(report)),
+        findings=findings(report, advised=bool(conventions)),
+        columns=columns(report),
+        tree=tree(report, outlined),
+        tensors=live_tensors(report),
         notes=list(report.notes),
         stored=report.stored,
         language=_language(language(report)),
         training=_training(requested.training),
         fit=requested.fit,
         options=OptionsJson(report.convention.name, memory.in_place),
-        graph=_plain_graph(report.graph),
+        cells=own,
+        conventions=convention_cells(report, outlined, own, conventions),
+        graph=plain,
     )
 
 
@@ -102,7 +124,7 @@ def _plain_graph(graph: Graph) -> dict[str, Any]:
     for each in (*plain["nodes"], *plain["inputs"]):
         source = each.get("source")
         if source and source.get("file"):
-            source["file"] = os.path.basename(source["file"])
+            source["file"] = file_name(source["file"])
     return plain
 
 
@@ -206,17 +228,20 @@ def _stamp(report: Report) -> StampJson:
     )
 
 
-def _layer(layer: Layer, report: Report) -> LayerJson:
+def _layer(layer: Layer, report: Report, plain: dict[str, Any]) -> LayerJson:
     has_ops = layer.status != "unknown"
     has_params = report.params_known(layer.node)  # true if the file stores weights of an unknown op
     sized = layer.name not in report.memory.bounded
     own = _has_own_activations(report)
     source = layer.node.source
+    fields = [_field(field) for field in report.fields.get(layer.node.outputs[0], ())]
     return LayerJson(
         name=layer.name,
         type=layer.op,
         scope=list(layer.scope),
         module=layer.node.module,
+        attributes=attributes(plain),
+        window=window_text(layer) or "",
         inputs=[_tensor(tensor) for tensor in layer.inputs],
         outputs=[_tensor(tensor) for tensor in layer.outputs],
         params=layer.params if has_params else None,
@@ -228,6 +253,7 @@ def _layer(layer: Layer, report: Report) -> LayerJson:
         ops=_ops(layer.ops) if has_ops else None,
         flops=layer.ops.flops if has_ops else None,
         convention_ops=layer.convention_ops if has_ops else None,
+        convention_params=layer.params if has_params else None,
         activations=layer.activations if has_ops else None,
         activation_bytes=layer.activation_bytes if has_ops else None,
         convention_activations=layer.convention_activations if has_ops and own else None,
@@ -236,15 +262,37 @@ def _layer(layer: Layer, report: Report) -> LayerJson:
         write_bytes=layer.cost.write_bytes if has_ops else None,
         intensity=_float(layer.intensity) if has_ops else None,
         gemm=layer.gemm,
-        field=_field(layer.field) if layer.field else None,
-        fields=[_field(field) for field in report.fields.get(layer.node.outputs[0], ())],
+        field=fields[0] if fields else None,
+        fields=fields,
         backward_ops=_ops(report.backward[layer.name]) if has_ops else None,
         status=layer.status,
         note=layer.cost.note,
-        source=str(source) if source else "",
+        source=_source(source),
         source_op=source.op if source else "",
         times=layer.node.times,
     )
+
+
+def attributes(plain: dict[str, Any]) -> dict[str, Any]:
+    """Attributes of a node by name, from its plain values; those of a window beside the others."""
+    fields: dict[str, Any] = plain["attributes"][1] if plain["attributes"] else {}
+    window = fields.get("window")
+    if not isinstance(window, dict):
+        return fields
+    return {**window, **{name: value for name, value in fields.items() if name != "window"}}
+
+
+def _source(source: Source | None) -> SourceJson | None:
+    if source is None or not source.file:
+        return None
+    return SourceJson(file_name(source.file), source.line)
+
+
+def file_name(path: str) -> str:
+    """The name of a file without its folders, which differ from machine to machine."""
+    from layerscope.formats import sources
+
+    return sources.LABEL if sources.is_copy(path) else os.path.basename(path)
 
 
 def _tensor(tensor: Tensor) -> TensorJson:

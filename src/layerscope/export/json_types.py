@@ -14,7 +14,8 @@ from layerscope.graph.types import Role
 from layerscope.ops import Gemm
 from layerscope.report.training import Fit
 
-SCHEMA = 1
+SCHEMA = 2
+OLDEST = 1  # schema that is still read
 Number = int | float | str  # text for a fraction without a finite decimal, such as "1/3"
 
 
@@ -59,6 +60,14 @@ class ParamJson(Struct):
     storage: str
 
 
+class SourceJson(Struct, omit_defaults=True):
+    """Where a layer is written; the file without the folders above the network's own."""
+
+    file: str
+    line: int = 0  # from 1; left out if it is unknown
+    column: int = 0  # from 1; left out if it is unknown
+
+
 class LayerJson(Struct):
     """One layer. Figures are null where status is unknown."""
 
@@ -66,6 +75,8 @@ class LayerJson(Struct):
     type: str
     scope: list[str]
     module: str
+    attributes: dict[str, Any]  # kernel, stride, pads, groups, heads …, as its op names them
+    window: str  # kernel/stride, as the table prints it; "" without one
     inputs: list[TensorJson]
     outputs: list[TensorJson]
     params: int | None
@@ -74,6 +85,7 @@ class LayerJson(Struct):
     ops: OpsJson | None  # exact, whatever the convention
     flops: int | None
     convention_ops: int | None  # the convention's figure; null if it has none
+    convention_params: int | None  # equal to params, which the convention counts too
     activations: int | None
     activation_bytes: int | None
     convention_activations: int | None  # null unless the convention counts its own
@@ -87,7 +99,7 @@ class LayerJson(Struct):
     backward_ops: OpsJson | None
     status: Status
     note: str
-    source: str
+    source: SourceJson | None
     source_op: str = ""  # operator name in the source file
     times: int = 1  # runs per forward pass
 
@@ -107,6 +119,86 @@ class PeakJson(Struct):
     alive: list[AliveJson]
     in_place: bool
     complete: bool
+    timeline: list[int] = []  # bytes alive while each layer runs; bounds if not complete
+
+
+class LiveTensorJson(Struct):
+    """A tensor and when it is alive: from layer `first` to `last`, by number.
+
+    A view shares the storage of another tensor, and lives as long as that does.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    bytes: int | None
+    producer: int | None  # number of the layer that computes it; null: an input of the network
+    consumers: list[int]  # numbers of the layers that read it
+    first: int
+    last: int
+    storage: int  # number of the tensor whose storage it shares, else its own
+    counted_bytes: int  # of activation memory; 0 for a view
+
+
+class TreeJson(Struct, omit_defaults=True):
+    """A group of the module tree that `show` prints: a module, or several equal neighbours."""
+
+    row: int  # number of its row: layers first, then groups in this order, then the total
+    name: str  # as `show` prints it; of equal neighbours with × N
+    type: str
+    path: str
+    status: str  # exact, estimate, or lower bound: figures of a layer in it are unknown
+    layers: list[int]  # numbers of the layers of all neighbours
+    children: list[TreeJson | int]  # of the first neighbour: groups, and numbers of layers
+    repeat: int = 1  # how many neighbours; left out if 1
+    instances: list[list[int]] = []  # layers of each neighbour; left out if it is a single one
+    sums: dict[str, int] = {}  # by name of a summable column
+
+
+class ColumnJson(Struct):
+    """A column of the table, in the order of `show`."""
+
+    name: str
+    title: str
+    kind: str  # text, count, bytes, percent or ratio
+    unit: str  # B, %, FLOP/B, or "" for texts and counts
+    summable: bool  # a group has the sum of its layers
+    shown: bool  # in the widest table of `show`
+    says: str
+
+
+class CellsJson(Struct, omit_defaults=True):
+    """One column of all rows by number.
+
+    Without `texts` the printed text is the value in digits, grouped by commas; of null it is blank.
+    """
+
+    values: list[int | float | None] | None = None  # left out for texts; shares from 0 to 1
+    texts: list[str] | None = None  # as `show` prints them
+
+
+class ConventionJson(Struct):
+    """Figures of one convention: the columns that differ from the report's own."""
+
+    title: str  # what its figure is called; "" if it has none
+    says: str
+    difference: str  # of its figure from the exact one, as `explain` prints it; "" if not compared
+    reasons: list[str]
+    notes: list[str]
+    cells: dict[str, CellsJson]
+
+
+class FindingJson(Struct, omit_defaults=True):
+    """A sentence on the network, and the numbers of the layers that it is on.
+
+    What would lower the peak, and fields that exceed the input, are there with --conventions only.
+    """
+
+    kind: str
+    text: str
+    layers: list[int]
+    saves_bytes: int | None = None  # of the peak, for what would lower it
+    saves_text: str = ""
 
 
 class TotalsJson(Struct, omit_defaults=True):
@@ -215,11 +307,16 @@ class ReportJson(Struct):
     layers: list[LayerJson]
     stamp: StampJson | None
     coverage: CoverageJson
-    findings: list[str]
+    findings: list[FindingJson]
+    columns: list[ColumnJson]
+    tree: list[TreeJson | int]
+    tensors: list[LiveTensorJson]
     notes: list[str] = []  # remarks of the file reader
     stored: dict[str, dict[str, int]] = {}  # stored elements by role and dtype
     language: LanguageJson | None = None
     training: TrainingJson | None = None
     fit: Fit | None = None
     options: OptionsJson | None = None
+    cells: dict[str, CellsJson] = {}  # by column; only with --conventions
+    conventions: dict[str, ConventionJson] = {}  # only with --conventions
     graph: dict[str, Any] = {}

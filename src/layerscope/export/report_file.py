@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.errors import FormatError
-from layerscope.export.json_types import SCHEMA, OptionsJson
+from layerscope.export.json_types import OLDEST, SCHEMA, OptionsJson
 from layerscope.export.run_json import reading
 from layerscope.graph.serialize import from_plain
 from layerscope.report.quantities import check_stored
@@ -41,9 +41,10 @@ def read_file(path: str) -> Report:
         raise FormatError(f"{path}: not a report of layerscope: {error}") from None
     except RecursionError:
         raise FormatError(f"{path}: JSON that is nested too deeply") from None
-    if found.schema != SCHEMA:
+    if not OLDEST <= found.schema <= SCHEMA:
         raise FormatError(
-            f"{path}: a report in schema {found.schema}, and this version reads schema {SCHEMA}"
+            f"{path}: a report in schema {found.schema}, and this version reads schemas "
+            f"{OLDEST} to {SCHEMA}"
         )
     if not found.graph or found.options is None:
         raise FormatError(

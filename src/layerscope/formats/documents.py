@@ -18,7 +18,8 @@ Kind = Literal["run", "report", "result", "index", "config", "other"]
 WRITTEN: dict[str, Kind] = {
     "run": "run", "layerscope measurement": "run", "report": "report",
     **dict.fromkeys(
-        ("comparison", "explanation", "prediction", "budget", "machine", "fit", "zoo", "audit"),
+        ("comparison", "explanation", "prediction", "budget", "machine", "fit", "zoo", "audit",
+         "page"),
         "result",
     ),
 }  # fmt: skip

@@ -28,7 +28,7 @@ from layerscope.report.numbers import (
     decimal,
 )
 from layerscope.report.tree import TableRow
-from layerscope.report.types import Report
+from layerscope.report.types import Layer, Report
 
 Kind = Literal["text", "count", "bytes", "percent", "ratio"]
 
@@ -41,6 +41,11 @@ class Column(Struct, frozen=True):
     kind: Kind
     says: str
     value: Callable[[TableRow, Report], CellValue]
+
+    @property
+    def summable(self) -> bool:
+        """Whether the figure of several layers is the sum of theirs."""
+        return self.kind in ("count", "bytes") and self.name != "alive"
 
 
 def tensor_text(tensor: Tensor) -> str:
@@ -62,7 +67,12 @@ def _type(row: TableRow, report: Report) -> str:
 
 
 def _window(row: TableRow, report: Report) -> str | None:
-    window = getattr(row.layer.node.attributes, "window", None) if row.layer else None
+    return window_text(row.layer) if row.layer else None
+
+
+def window_text(layer: Layer) -> str | None:
+    """Kernel and stride of a layer, dilation and groups unless 1; None without a window."""
+    window = getattr(layer.node.attributes, "window", None)
     if not isinstance(window, Window):
         return None
     text = _once(window.kernel)
@@ -70,7 +80,7 @@ def _window(row: TableRow, report: Report) -> str | None:
         text += "/" + _once(window.stride, all_if_equal=False)
     if set(window.dilation) != {1}:
         text += " d" + _once(window.dilation, all_if_equal=False)
-    groups = getattr(row.layer.node.attributes, "groups", 1) if row.layer else 1
+    groups = getattr(layer.node.attributes, "groups", 1)
     return text + (f" g{groups}" if groups > 1 else "")
 
 

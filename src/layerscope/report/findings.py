@@ -34,8 +34,22 @@ class Holder(Struct, frozen=True):
         return self.name if self.size == 1 else f"{self.name} ({_layers(self.layers, self.size)})"
 
 
+class NetworkFinding(Struct, frozen=True):
+    """A sentence on the network, and the names of the layers that it is on."""
+
+    kind: str
+    text: str
+    layers: tuple[str, ...] = ()
+    saves_bytes: int | None = None  # of the memory peak, if it says what would lower that
+
+
 def findings(report: Report, *, rows: Sequence[TableRow] = ()) -> tuple[str, ...]:
-    """Sentences on activations, parameters, the cost column and the memory peak.
+    """The sentences that stand under a table."""
+    return tuple(finding.text for finding in table_findings(report, rows=rows))
+
+
+def table_findings(report: Report, *, rows: Sequence[TableRow] = ()) -> tuple[NetworkFinding, ...]:
+    """Findings on activations, parameters, the cost column and the memory peak.
 
     They are on single layers, or on the given rows of a table, each layer in one of them.
     """
@@ -51,16 +65,19 @@ def findings(report: Report, *, rows: Sequence[TableRow] = ()) -> tuple[str, ...
             "convention_ops" if has_figure else "macs",
         ),
     )
-    sentences = []
+    found = []
     for figure, count, name in figures:
         holders = table.holders(count)
         if name == "params" and report.unused_params:
             holders.append(Holder(UNUSED, (), report.unused_params))
         if holders:
-            sentences.append(most(f"{figure} are", holders, table, report.sign(name)))
+            text, named = sentence(f"{figure} are", holders, table, report.sign(name))
+            found.append(NetworkFinding(name, text, table.layers_with(count, named)))
     if len(report.macs_by_dtype) > 1:
-        sentences.append(_precisions(report))
-    return (*sentences, _peak(report, table)) if report.memory.peak_bytes else tuple(sentences)
+        found.append(NetworkFinding("precision", _precisions(report)))
+    if report.memory.peak_bytes:
+        found.append(NetworkFinding("peak", _peak(report, table), (report.memory.peak_node,)))
+    return tuple(found)
 
 
 class _Rows:
@@ -105,6 +122,18 @@ class _Rows:
                 found.append(Holder(name, outer, count, having, len(layers)))
         return found
 
+    def layers_with(
+        self, figure: Callable[[Layer], int], named: Sequence[Holder]
+    ) -> tuple[str, ...]:
+        """Names of the layers of some rows or scopes that have some of a figure."""
+        names = {holder.name for holder in named}
+        return tuple(
+            layer.name
+            for layer in self.layers
+            if figure(layer)
+            and (self.name(layer.name) in names or not names.isdisjoint(scope_paths(layer)))
+        )
+
 
 def row_name(row: TableRow) -> str:
     """The name of a row in a sentence: full, without the number of layers that an op row has."""
@@ -124,9 +153,17 @@ class Table(Protocol):
 
 
 def most(figure_is: str, holders: Sequence[Holder], table: Table, sign: str = "") -> str:
+    """The sentence on the rows that have most of a figure."""
+    return sentence(figure_is, holders, table, sign)[0]
+
+
+def sentence(
+    figure_is: str, holders: Sequence[Holder], table: Table, sign: str = ""
+) -> tuple[str, list[Holder]]:
     """A few rows with more than half of it, else a scope, else a few parts, else the largest.
 
-    `figure_is` is the figure and its verb, `sign` that of the total if it is not exact.
+    `figure_is` is the figure and its verb, `sign` that of the total if it is not exact. Returned
+    with what the sentence names.
     """
     figure = figure_is.rpartition(" ")[0]
     total = sum(holder.count for holder in holders)
@@ -134,18 +171,20 @@ def most(figure_is: str, holders: Sequence[Holder], table: Table, sign: str = ""
     half = half_of(holders)
     if len(half) <= FEW_LAYERS:
         named = listing([holder.label for holder in half])
-        return f"Most {figure_is} in {named}: {share_of(half, total, sign)} of {whole}."
+        return f"Most {figure_is} in {named}: {share_of(half, total, sign)} of {whole}.", half
     parts = _innermost(holders, table.sizes) or _outermost(holders, table.sizes)
     most_parts = half_of(parts)
     if len(most_parts) <= FEW_PARTS and len(most_parts) < len(parts):
         named = listing([part.label for part in most_parts])
-        return f"Most {figure_is} in {named}: {share_of(most_parts, total, sign)} of {whole}."
+        share = share_of(most_parts, total, sign)
+        return f"Most {figure_is} in {named}: {share} of {whole}.", most_parts
     largest = max(holders, key=lambda holder: holder.count)
     share = share_of([largest], total, sign)
-    return (
+    text = (
         f"No part has most {figure}: the {len(half)} largest of {len(holders)} {table.noun} with "
         f"{figure} have half of {whole}, and {largest.label} has {share}."
     )
+    return text, [largest]
 
 
 def _precisions(report: Report) -> str:

@@ -168,7 +168,7 @@ class _TreeRows:
         for run in _runs(branch.children, self.fold):
             child, times = run[0], len(run)
             if isinstance(child, Layer):
-                self.rows.append(_layer_row(child, child.name, level))
+                self.rows.append(layer_row(child, child.name, level))
                 continue
             inside = list(_inside(child))
             name = child.name
@@ -241,7 +241,8 @@ def _full_path(layer: Layer, depth: int) -> str:
     return slashed if layer.name.startswith(slashed + "/") else ".".join(path)
 
 
-def _layer_row(layer: Layer, name: str, level: int) -> TableRow:
+def layer_row(layer: Layer, name: str, level: int) -> TableRow:
+    """The row of a layer at a level of the tree, labelled without the path of its scope."""
     label = name
     if level:
         for separator in ".", "/":  # the rows above show the path

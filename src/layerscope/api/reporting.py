@@ -1,0 +1,121 @@
+"""Networks, saved reports and runs on one HTML page: `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from layerscope.api.comparing import Network, subjects
+from layerscope.api.plotting import chosen_machine, page_charts
+from layerscope.api.timing import predict
+from layerscope.conventions import convention
+from layerscope.errors import UsageError
+from layerscope.version import __version__
+
+if TYPE_CHECKING:
+    from layerscope.engines import Progress
+    from layerscope.export.page_types import PageData, PageMachine, PageRun
+    from layerscope.report import Report
+    from layerscope.report.compare import NetworkTime
+    from layerscope.report.measurement import Machine, Measurement
+    from layerscope.report.prediction import Prediction
+
+
+def report_page(
+    *networks: Network, on: str | None = None, progress: Progress | None = None, **options: Any
+) -> str:
+    """One HTML document with the graph and the table of every network, which needs no other file.
+
+    With `on`, times are predicted for that machine. Other options are those of `analyze`; a Report
+    or a Measurement is shown as it is.
+    """
+    from layerscope.export.page_file import built_page, write
+
+    built_page()  # raises before a network is read
+    return write(page_data(networks, on=on, progress=progress, **options))
+
+
+def page_data(
+    networks: Sequence[Network],
+    *,
+    on: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> PageData:
+    """The data inside the page of these networks; options are those of `report_page`."""
+    from layerscope.export.json_types import SCHEMA
+    from layerscope.export.page_comparisons import comparisons
+    from layerscope.export.page_data import page_report
+    from layerscope.export.page_runs import times_of
+    from layerscope.export.page_types import PageData
+    from layerscope.plot.theme import THEMES, config
+    from layerscope.report.compare import compare
+    from layerscope.report.outline import outline
+
+    if not networks:
+        raise UsageError("no network to report, expected at least 1")
+    step = progress or (lambda what, done, of: None)
+    names = [fspath(each) if isinstance(each, PathLike) else each for each in networks]
+    machine = None if on is None else chosen_machine(on)
+    themes = {name: config(name) for name in THEMES}
+    data = PageData("page", SCHEMA, __version__, [], [], [], [], themes)
+    found, whole = [], []
+    for n, (given, run) in enumerate(subjects(names, options)):
+        step(given.name, n, len(names))
+        report = replace(given, convention=convention("exact"))
+        outlined = outline(report)
+        timed = run or _prediction(report, on)
+        times = None if timed is None else times_of(timed, report, outlined)
+        data.reports.append(
+            replace(page_report(report, outlined), machine=_roofs(report, run, machine, times))
+        )
+        data.runs.append(times)
+        data.charts.append(page_charts(report, run, machine))
+        found.append(report)
+        whole.append(None if timed is None else _whole(timed))
+    if len(found) > 1:
+        data.comparisons.extend(comparisons(compare(found, whole if any(whole) else ())))
+    return data
+
+
+def _prediction(report: Report, on: str | None) -> Prediction | None:
+    """Times predicted for a machine; None for this one, if it is not calibrated."""
+    if on is None:
+        return None
+    if on == "this":
+        from layerscope.engines.machine import threads_of
+        from layerscope.prediction.calibration import cached_calibration
+
+        if cached_calibration("onnxruntime", threads_of(None)) is None:
+            return None
+    return predict(report, on=on)
+
+
+def _whole(found: Measurement | Prediction) -> NetworkTime:
+    """The time of a whole network."""
+    from layerscope.report.compare import NetworkTime
+    from layerscope.report.prediction import Prediction
+
+    if isinstance(found, Prediction):
+        return NetworkTime.of_prediction(found)
+    return NetworkTime.of_measurement(found)
+
+
+def _roofs(
+    report: Report, run: Measurement | None, machine: Machine | None, times: PageRun | None
+) -> PageMachine | None:
+    """The roofs of the chosen machine, else of that of the run."""
+    from layerscope.export.page_runs import machine_roofs
+    from layerscope.report.timed import threads_of
+
+    found = machine or (run.machine if run is not None else None)
+    if found is None:
+        return None
+    threads = found.cores if run is None else threads_of(run.runs[0], found)
+    dtype = report.float_dtype
+    if found.peak(dtype, threads) is None and times is not None:
+        dtype = times.dtype
+    return machine_roofs(found, dtype, threads)

@@ -1,0 +1,46 @@
+"""The report page: one HTML file, which `make page` builds, with the data of a report inside."""
+
+from __future__ import annotations
+
+import os
+
+from layerscope.errors import MissingPage
+from layerscope.escaping import html, json_text
+from layerscope.export.page_types import PageData
+
+PAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "web", "page.html")
+# where the page has its data and its title
+DATA = '<script type="application/json" id="layerscope-data">null</script>'
+TITLE = "<title>layerscope</title>"
+# An HTML parser ends a script at a tag; these characters occur in strings of JSON only.
+IN_SCRIPT = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
+
+
+def built_page() -> str:
+    """The page without data; raises MissingPage if it is not built."""
+    try:
+        with open(PAGE, encoding="utf-8") as file:
+            found = file.read()
+    except OSError:
+        raise MissingPage(
+            "the report page is not built: wheels of layerscope contain it, and in a checkout "
+            "`make page` builds it (needs Node 20)"
+        ) from None
+    if DATA not in found or TITLE not in found:
+        raise MissingPage("the report page has no element for data: `make page` builds it again")
+    return found
+
+
+def data_text(data: PageData) -> str:
+    """The data as JSON, which no HTML parser takes for a tag."""
+    return json_text(data, indent=-1).translate(IN_SCRIPT).strip()
+
+
+def write(data: PageData) -> str:
+    """The page with its data: an HTML document that needs no other file."""
+    page = built_page()
+    names = ", ".join(report.network for report in data.reports)
+    before, after = page.split(DATA, 1)
+    filled = DATA.replace("null", data_text(data))
+    before = before.replace(TITLE, f"<title>{html(names)} · layerscope</title>", 1)
+    return f"{before}{filled}{after}"
