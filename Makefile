@@ -10,6 +10,9 @@
 # make fuzz           feed random bytes to the file readers, SECONDS=600 per reader, two at a time
 # make fuzz-planted   plant three faults in each reader, and see that fuzzing finds them
 # make run            print the layers of vgg16 (NET=resnet50 for another network)
+# make page           build the report page: needs Node 20 and npm
+# make test-page      the report page in Chromium: needs Node 20, npm and /usr/bin/chromium
+# make bench-page     speed of the report page in Chromium
 # make bench          speed and start-up time
 # make bench-torch    speed against the other counters of PyTorch models that are installed
 # make bench-measure  accuracy of measured and predicted times: minutes, on a quiet machine
@@ -31,7 +34,7 @@ ARGS ?=
 # Tests of one file share cached reports, so a file runs in one worker.
 PARALLEL := -n $(WORKERS) --dist loadfile
 
-.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch clean
+.PHONY: setup run test test-lower test-models test-torch check bench bench-measure fuzz fuzz-planted goldens docs test-zoo test-peers test-wild test-threads test-signals bench-torch page test-page bench-page clean
 
 setup: $(VENV)/base
 
@@ -162,5 +165,25 @@ goldens: $(VENV)/dev
 docs: $(VENV)/dev
 	$(BIN)/python docs/generate.py
 
+# The page is one HTML file, which `layerscope report` fills with data.
+PAGE := src/layerscope/web/page.html
+NPM := npm --prefix page
+
+page: $(PAGE)
+
+page/node_modules/done: page/package.json page/package-lock.json
+	$(NPM) ci --no-audit --no-fund
+	@touch $@
+
+$(PAGE): page/node_modules/done page/page.html page/vite.config.ts $(shell find page/src -type f)
+	$(NPM) run build
+
+test-page: $(PAGE) $(VENV)/base
+	PYTHON=$(abspath $(BIN)/python) $(NPM) test
+
+bench-page: $(PAGE) $(VENV)/base
+	PYTHON=$(abspath $(BIN)/python) $(NPM) run bench
+
 clean:
+	rm -rf page/node_modules page/.cache src/layerscope/web
 	rm -rf $(VENV) $(WILD) .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz

@@ -1,0 +1,135 @@
+// Two reports side by side: a row for each pair of layers, signs before names, ratios in cells.
+
+import type { Comparison, Match, Report } from "./data";
+import { isReport } from "./data";
+import { h, times } from "./dom";
+import { exactText } from "./numbers";
+import type { Pane, Store } from "./store";
+import { RowWindow } from "./table/window";
+
+const COLUMNS = ["params", "macs", "memory"];
+const WORDS: Record<string, string> = { "+": "only in the second", "-": "only in the first", "~": "differs", "=": "equal" };
+const CLASSES: Record<string, string> = { "+": "plus", "-": "minus", "~": "tilde", "=": "same" };
+
+class PairRow {
+  readonly element = h("div", { class: "tr", role: "row" });
+  index = -1;
+  item: Match | null = null;
+}
+
+export function compare(host: HTMLElement, store: Store): Pane {
+  let rows: RowWindow<Match, PairRow> | null = null;
+  let all = false;
+  const draw = (): void => {
+    const comparison = store.comparison;
+    rows?.destroy();
+    rows = null;
+    host.hidden = comparison === null;
+    if (comparison === null) {
+      host.replaceChildren();
+      return;
+    }
+    const differing = comparison.matches.filter((match) => match.sign !== "=");
+    const matches = all || differing.length === 0 ? comparison.matches : differing;
+    const scroll = h("div", { class: "scroll pairs", role: "table", tabindex: "0", "aria-label": comparison.text, "aria-rowcount": String(matches.length + 1) });
+    const body = h("div", { class: "tbody", role: "rowgroup" });
+    scroll.append(heads(store, comparison), body);
+    const paint = (force = false): void => rows?.draw(matches, (row, match) => bind(store, comparison, row, match), force);
+    rows = new RowWindow(scroll, body, () => new PairRow(), () => paint());
+    scroll.style.setProperty("--row", `${rows.height}px`);
+    body.addEventListener("click", (event) => choose(store, comparison, rows, event.target as Element));
+    host.replaceChildren(bar(store, comparison, all, (next) => { all = next; draw(); }), totals(comparison, store), scroll);
+    paint(true);
+  };
+  draw();
+  const observer = new ResizeObserver(() => {
+    if (!host.hidden && rows !== null) host.querySelector(".scroll")?.dispatchEvent(new Event("scroll"));
+  });
+  observer.observe(host);
+  const ends = [store.on(["comparison", "report"], draw), () => observer.disconnect(), () => rows?.destroy()];
+  return { destroy: () => ends.forEach((end) => end()) };
+}
+
+function names(store: Store, comparison: Comparison): [string, string] {
+  const name = (index: number): string => store.data.reports[index]?.network ?? "?";
+  return [name(comparison.first), name(comparison.second)];
+}
+
+function bar(store: Store, comparison: Comparison, all: boolean, turn: (all: boolean) => void): HTMLElement {
+  const button = (text: string, pressed: boolean, run: () => void): HTMLElement => {
+    const made = h("button", { type: "button", "aria-pressed": String(pressed) }, text);
+    made.addEventListener("click", run);
+    return made;
+  };
+  const [first, second] = names(store, comparison);
+  const side = (index: number) => (): void => store.set({ report: index });
+  return h("div", { class: "tools" }, h("h2", {}, "Differences"), h("span", { class: "muted count wraps" }, comparison.text), h("div", { class: "grow" }),
+    h("div", { class: "seg", role: "group", "aria-label": "rows" }, button("Differing", !all, () => turn(false)), button("All", all, () => turn(true))),
+    h("div", { class: "seg", role: "group", "aria-label": "report in graph and table" },
+      button(first, store.state.report === comparison.first, side(comparison.first)),
+      button(second, store.state.report === comparison.second, side(comparison.second))));
+}
+
+function totals(comparison: Comparison, store: Store): HTMLElement {
+  const [first, second] = names(store, comparison);
+  return h("dl", { class: "sums" }, ...comparison.totals.map((total) => h("div", {},
+    h("dt", {}, total.title),
+    h("dd", { title: first }, total.first),
+    h("dd", { title: second }, total.second),
+    h("dd", { class: total.ratio === "×1.00" || total.ratio === "" ? "muted" : "ratio" }, total.ratio))));
+}
+
+function heads(store: Store, comparison: Comparison): HTMLElement {
+  const [first, second] = names(store, comparison);
+  const titles = ["layer", "type", "output", ...COLUMNS.flatMap((column) => [store.title(column), ""])];
+  void first;
+  void second;
+  return h("div", { class: "thead", role: "rowgroup" }, h("div", { class: "tr", role: "row" },
+    ...titles.map((title, at) => h("div", { class: `th ${at === 0 ? "name" : at > 2 ? "n" : "text"}`, role: "columnheader" }, title === "" ? h("span", {}, "ratio") : title))));
+}
+
+function bind(store: Store, comparison: Comparison, row: PairRow, match: Match): void {
+  const [first, second] = [store.data.reports[comparison.first], store.data.reports[comparison.second]];
+  const pairs: [Report | undefined, number | null][] = [
+    [isReport(first) ? first : undefined, match.first], [isReport(second) ? second : undefined, match.second],
+  ];
+  const [report, index] = pairs.find(([, layer]) => layer !== null) ?? [undefined, null];
+  const layer = index === null ? undefined : report?.layers[index];
+  const sign = h("span", { class: `sign ${CLASSES[match.sign]}`, title: WORDS[match.sign] ?? "" }, match.sign === "-" ? "−" : match.sign === "=" ? "" : match.sign, h("span", { class: "sr" }, WORDS[match.sign] ?? ""));
+  const label = h("span", { class: "nm", title: [layer?.name, ...(match.changes ?? [])].join("\n") }, layer?.name ?? "");
+  const renamed = match.first !== null && match.second !== null ? pairs[1]?.[0]?.layers[match.second]?.name : undefined;
+  const cells: HTMLElement[] = [
+    h("div", { class: "td name", role: "cell" }, sign, label, renamed !== undefined && renamed !== layer?.name && h("span", { class: "muted" }, `→ ${renamed}`)),
+    h("div", { class: "td text", role: "cell" }, h("span", { class: "ty" }, both(pairs, "type"))),
+    h("div", { class: "td text", role: "cell" }, times(both(pairs, "output"))),
+  ];
+  for (const column of COLUMNS) {
+    const ratio = match.ratios?.[column] ?? "";
+    cells.push(h("div", { class: "td n", role: "cell" }, both(pairs, column)), h("div", { class: `td n ${ratio === "" ? "" : "ratio"}`, role: "cell" }, ratio));
+  }
+  row.element.replaceChildren(...cells);
+  row.element.className = `tr pair ${CLASSES[match.sign]}`;
+}
+
+function text(report: Report | undefined, layer: number | null, column: string): string {
+  if (report === undefined || layer === null) return "";
+  const cells = report.cells[column];
+  return cells?.texts?.[layer] ?? exactText(cells?.values?.[layer] ?? null);
+}
+
+// One text where both have the same, else the first and the second.
+function both(pairs: [Report | undefined, number | null][], column: string): string {
+  const texts = pairs.filter(([, layer]) => layer !== null).map(([report, layer]) => text(report, layer, column));
+  return [...new Set(texts)].join(" → ");
+}
+
+function choose(store: Store, comparison: Comparison, rows: RowWindow<Match, PairRow> | null, target: Element): void {
+  const element = target.closest(".tr");
+  const match = rows?.pool.find((row) => row.element === element)?.item;
+  if (!match) return;
+  const here = store.state.report === comparison.first ? match.first : match.second;
+  if (here === null) store.set({ report: store.state.report === comparison.first ? comparison.second : comparison.first });
+  const layer = store.state.report === comparison.first ? match.first : match.second;
+  const id = layer === null ? undefined : store.model.layerIds[layer];
+  if (id) store.reveal(id);
+}

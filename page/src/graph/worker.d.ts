@@ -1,0 +1,4 @@
+declare module "*?worker&inline" {
+  const LayoutWorker: new () => Worker;
+  export default LayoutWorker;
+}

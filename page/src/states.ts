@@ -1,0 +1,21 @@
+// Pages without figures: no data, or a file that was refused.
+
+import type { PageData, Refused } from "./data";
+import { h } from "./dom";
+
+const EXAMPLES = ["layerscope report resnet50 -o resnet50.html", "layerscope report model.onnx -o model.html", "layerscope report resnet18 resnet50 -o both.html"];
+
+/** One sentence and three examples. */
+export function emptyPage(): HTMLElement {
+  return h("main", { class: "state panel" }, h("h1", {}, "No network"),
+    h("p", {}, "This page shows the layers of a network once the command line has written them into it, for example with"),
+    ...EXAMPLES.map((example) => h("p", {}, h("code", {}, example))));
+}
+
+/** The message of the command line for each file. */
+export function refusedPage(data: PageData): HTMLElement {
+  const refused = data.reports.filter((report): report is Refused => report.kind === "refused");
+  return h("main", { class: "state panel" }, h("h1", {}, refused.map((one) => one.network).join(", ")),
+    h("p", {}, refused.length === 1 ? "This file could not be read." : "These files could not be read."),
+    ...refused.map((one) => h("pre", {}, one.text)));
+}

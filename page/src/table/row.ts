@@ -1,0 +1,146 @@
+// One row of the table. Rows are used again for other items while the table scrolls.
+
+import { h, icon, times } from "../dom";
+import type { Item } from "../model";
+import type { Store } from "../store";
+import { cellText, WHOLE, type Fit, type Shown } from "./columns";
+import type { Stairs } from "./stairs";
+
+export const CHEVRON = "M6 3.5 10.5 8 6 12.5";
+
+export interface Look {
+  store: Store;
+  fit: Fit;
+  stairs: Stairs;
+  flat: boolean;
+  small: boolean;
+  /** Column of the cells that colours the graph. */
+  heat: string;
+}
+
+const SIGNS: Record<string, string> = { "+": "only here", "-": "only in the other", "~": "differs" };
+
+class NameCell {
+  readonly element: HTMLElement;
+  private readonly sign = h("span", { class: "sign" });
+  private readonly twisty = h("button", { class: "twisty", type: "button", tabindex: "-1" }, icon(CHEVRON, 12));
+  private readonly label = h("span", { class: "nm" });
+  private readonly pill = h("span", { class: "pill" });
+
+  constructor() {
+    this.element = h("div", { class: "td name", role: "rowheader" }, this.sign, this.twisty, this.label, this.pill);
+  }
+
+  bind(item: Item, look: Look): void {
+    const { store, flat } = look;
+    const opens = !flat && item.children.length > 0;
+    const open = store.state.open.has(item.id);
+    const sign = store.sign(item);
+    this.element.style.setProperty("--depth", String(flat ? 0 : Math.max(0, item.depth)));
+    this.twisty.classList.toggle("none", !opens);
+    this.twisty.classList.toggle("open", open);
+    this.twisty.setAttribute("aria-label", `${open ? "close" : "open"} ${item.full}`);
+    this.twisty.hidden = flat;
+    this.label.textContent = flat ? item.full : item.name;
+    this.label.title = item.full;
+    this.pill.hidden = repeats(item, flat) === 1;
+    this.pill.textContent = `× ${repeats(item, flat)}`;
+    this.sign.hidden = sign === "";
+    this.sign.textContent = sign === "-" ? "−" : sign;
+    this.sign.className = `sign ${sign === "+" ? "plus" : sign === "-" ? "minus" : "tilde"}`;
+    this.sign.title = SIGNS[sign] ?? "";
+  }
+}
+
+// A layer inside a repeated module says so in a flat list, where the module is not to be seen.
+function repeats(item: Item, flat: boolean): number {
+  if (!flat || item.kind === "group") return item.kind === "group" ? item.repeat : 1;
+  let count = 1;
+  for (let up = item.parent; up !== null; up = up.parent) count *= up.repeat;
+  return count;
+}
+
+class FigureCell {
+  readonly element: HTMLElement;
+  private readonly bar: HTMLElement | null;
+  private readonly track: HTMLElement | null;
+  private readonly text: HTMLElement;
+
+  constructor(private readonly column: Shown) {
+    const percent = column.kind === "percent";
+    this.bar = percent ? h("i") : null;
+    this.track = percent ? h("span", { class: "track", "aria-hidden": "true" }, this.bar) : null;
+    this.text = h("span", { class: column.name === "type" ? "ty" : "tx" });
+    const kind = column.kind === "text" ? "td text" : percent ? "td n pc" : "td n";
+    this.element = h("div", { class: kind, role: "gridcell" }, this.text, this.track);
+  }
+
+  bind(item: Item, look: Look): void {
+    const { store } = look;
+    const { cells, name } = this.column;
+    if (name === "type") {
+      const window = times(store.text(item, "window"));
+      this.text.replaceChildren(store.text(item, "type"), ...(window === "" ? [] : [" ", h("i", {}, window)]));
+      this.text.title = window === "" ? store.text(item, "type") : "";
+      return;
+    }
+    const text = cellText(store, item, cells, look.small);
+    this.text.textContent = text;
+    this.text.title = name === "field" && text === WHOLE ? "the whole input" : "";
+    this.element.classList.toggle("zero", text === "0" || text === "0 B");
+    this.element.classList.toggle("unknown", text.startsWith("?"));
+    this.drawBar(item, look);
+  }
+
+  private drawBar(item: Item, look: Look): void {
+    if (this.bar === null || this.track === null) return;
+    const { store } = look;
+    const { cells } = this.column;
+    const share = store.value(item, cells);
+    this.track.classList.toggle("none", !share);
+    if (!share) return;
+    const start = look.flat ? 0 : look.stairs.start(item, cells);
+    const hot = cells === `${look.heat}%`;
+    this.bar.style.left = `${(Math.min(start, 0.985) * 100).toFixed(2)}%`;
+    this.bar.style.width = `${(Math.min(share, 1) * 100).toFixed(2)}%`;
+    this.bar.style.background = hot ? `var(--h${Math.max(3, store.heat(item))})` : "";
+  }
+}
+
+export class RowView {
+  readonly element = h("div", { class: "tr", role: "row" });
+  item: Item | null = null;
+  index = -1;
+  private cells: (NameCell | FigureCell)[] = [];
+  private fit: Fit | null = null;
+
+  bind(item: Item, index: number, look: Look): void {
+    this.item = item;
+    this.index = index;
+    if (this.fit !== look.fit) this.build(look);
+    this.fit = look.fit;
+    const element = this.element;
+    element.id = `row-${item.row}`;
+    element.dataset["id"] = item.id;
+    element.setAttribute("aria-rowindex", String(index + 2));
+    element.setAttribute("aria-level", String(look.flat ? 1 : item.depth + 1));
+    if (!look.flat && item.children.length > 0) {
+      element.setAttribute("aria-expanded", String(look.store.state.open.has(item.id)));
+    } else {
+      element.removeAttribute("aria-expanded");
+    }
+    element.classList.toggle("mod", item.kind === "group");
+    for (const cell of this.cells) cell.bind(item, look);
+  }
+
+  mark(selected: boolean, hovered: boolean): void {
+    this.element.classList.toggle("sel", selected);
+    this.element.classList.toggle("hov", hovered);
+    this.element.setAttribute("aria-selected", String(selected));
+  }
+
+  private build(look: Look): void {
+    this.cells = look.fit.columns.map((column) => (column.kind === "name" ? new NameCell() : new FigureCell(column)));
+    this.element.replaceChildren(...this.cells.map((cell) => cell.element));
+  }
+}

@@ -1,0 +1,45 @@
+// Light and dark: the user's choice where it can be kept, else the system's.
+
+import type { State, Store } from "./store";
+
+const KEY = "layerscope-theme";
+
+// Storage throws in some browsers when a page is opened from disk.
+function kept(): string | null {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null;
+  }
+}
+
+function keep(theme: string): void {
+  try {
+    localStorage.setItem(KEY, theme);
+  } catch {
+    // The choice lasts as long as the page.
+  }
+}
+
+export function firstTheme(): State["theme"] {
+  const theme = kept();
+  if (theme === "light" || theme === "dark") return theme;
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+/** Follows the system until the user chooses. */
+export function followTheme(store: Store): void {
+  const apply = (): void => {
+    document.documentElement.dataset["theme"] = store.state.theme;
+  };
+  apply();
+  store.on(["theme"], apply);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
+    if (kept() === null) store.set({ theme: event.matches ? "dark" : "light" });
+  });
+}
+
+export function chooseTheme(store: Store, theme: State["theme"]): void {
+  keep(theme);
+  store.set({ theme });
+}
