@@ -152,8 +152,8 @@ def _explore(network: str, output: str | None, options: ExportOptions) -> None:
         deliver_all(files(report, times), output, "json")
     else:
         deliver(write(report, figure or "macs", times), output, "json")
-    if report.coverage.unknown:
-        click.echo(f"layerscope: {one_line(str(report.coverage))}", err=True)
+    for line in _warnings(report, "model-explorer"):
+        click.echo(f"layerscope: {one_line(line)}", err=True)
 
 
 def _warnings(report: Report, target: str) -> list[str]:
@@ -163,7 +163,7 @@ def _warnings(report: Report, target: str) -> list[str]:
 
     if target not in TARGETS or target in PICTURES:
         return []
-    line = left_out(report)
+    line = left_out(report) if target != "model-explorer" else ""
     lines = [line] if line else []
     if target not in COMMENTS and report.coverage.unknown:
         lines.append(str(report.coverage))
