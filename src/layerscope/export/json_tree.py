@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from layerscope.analysis.memory import lifetimes
 from layerscope.export.json_types import ColumnJson, FindingJson, LiveTensorJson, TreeJson
 from layerscope.export.text import LAYOUTS
-from layerscope.report.advice import advice
 from layerscope.report.columns import COLUMNS, cell, titled
 from layerscope.report.findings import NetworkFinding, table_findings
 from layerscope.report.language import lines as language
 from layerscope.report.numbers import bytes_text, cell_text
-from layerscope.report.outline import Group, Outline
+from layerscope.report.outline import Outline, TreeGroup
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
@@ -38,6 +37,8 @@ def columns(report: Report) -> list[ColumnJson]:
 
 def findings(report: Report, *, advised: bool) -> list[FindingJson]:
     """Findings with the numbers of their layers; with `advised` those that take longer, too."""
+    from layerscope.report.advice import advice
+
     found = [
         *table_findings(report),
         *(NetworkFinding("language", line) for line in language(report)),
@@ -75,11 +76,11 @@ class _TreeWriter:
         self.report, self.figures = report, figures
         self.number = len(outlined.layers) - 1
 
-    def children(self, many: Iterable[Group | int]) -> list[TreeJson | int]:
+    def children(self, many: Iterable[TreeGroup | int]) -> list[TreeJson | int]:
         """Groups in preorder, and numbers of layers."""
         return [child if isinstance(child, int) else self.group(child) for child in many]
 
-    def group(self, group: Group) -> TreeJson:
+    def group(self, group: TreeGroup) -> TreeJson:
         """One group with those in it."""
         row, report = group.row, self.report
         self.number += 1
@@ -97,7 +98,7 @@ class _TreeWriter:
             self.sums(group),
         )
 
-    def sums(self, group: Group) -> dict[str, int]:
+    def sums(self, group: TreeGroup) -> dict[str, int]:
         """Sums of the layers of a group by column."""
         if group.row.kind == "unused":
             found = _figures(group.row, self.report)
@@ -123,7 +124,10 @@ def live_tensors(report: Report) -> list[LiveTensorJson]:
     found = []
     for name, producer in producers.items():
         tensor, storage = report.tensors[name], lives.owner[name]
-        owner = lives.names[storage]
+        owner, first, last = lives.names[storage], lives.first[storage], lives.last[storage]
+        if owner not in numbers and producer is not None:  # a view of a stored array
+            end = len(graph.nodes) - 1 if name in graph.outputs else producer
+            owner, first, last = "", producer, max([end, *consumers[name]])
         found.append(
             LiveTensorJson(
                 name,
@@ -132,9 +136,9 @@ def live_tensors(report: Report) -> list[LiveTensorJson]:
                 tensor.bytes if tensor.shape is not None else None,
                 producer,
                 consumers[name],
-                lives.first[storage],
-                lives.last[storage],
-                numbers.get(owner, numbers[name]),  # a view of a parameter has its own
+                first,
+                last,
+                numbers.get(owner, numbers[name]),
                 lives.bytes[storage] if owner == name else 0,
             )
         )
