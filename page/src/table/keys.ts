@@ -38,6 +38,9 @@ function move(table: Table, store: Store, key: string): boolean {
       if (item.children.length > 0 && store.state.open.has(item.id)) store.toggle(item.id, false);
       else if (item.parent !== null && item.parent.parent !== null) store.set({ selection: item.parent.id });
       return true;
+    case "*":
+      store.set({ open: new Set(store.model.items.filter((one) => one.children.length > 0).map((one) => one.id)) });
+      return true;
     case " ":
     case "Enter":
       if (item !== undefined && key === " " && item.children.length > 0) store.toggle(item.id);

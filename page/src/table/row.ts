@@ -80,7 +80,7 @@ class FigureCell {
     const { cells, name } = this.column;
     if (name === "type") {
       const window = times(store.text(item, "window"));
-      this.text.replaceChildren(store.text(item, "type"), window === "" ? "" : h("i", {}, window));
+      this.text.replaceChildren(store.text(item, "type"), ...(window === "" ? [] : [" ", h("i", {}, window)]));
       this.text.title = window === "" ? store.text(item, "type") : "";
       return;
     }
@@ -117,7 +117,7 @@ export class RowView {
   bind(item: Item, index: number, look: Look): void {
     this.item = item;
     this.index = index;
-    if (this.fit?.template !== look.fit.template || this.cells.length !== look.fit.columns.length) this.build(look);
+    if (this.fit !== look.fit) this.build(look);
     this.fit = look.fit;
     const element = this.element;
     element.id = `row-${item.row}`;

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from layerscope.api.comparing import Network, subjects
+from layerscope.api.plotting import chosen_machine, page_charts
 from layerscope.api.timing import predict
 from layerscope.conventions import convention
 from layerscope.errors import UsageError
@@ -50,6 +51,7 @@ def page_data(
     from layerscope.export.page_data import page_report
     from layerscope.export.page_runs import times_of
     from layerscope.export.page_types import PageData
+    from layerscope.plot.theme import THEMES, config
     from layerscope.report.compare import compare
     from layerscope.report.outline import outline
 
@@ -57,8 +59,9 @@ def page_data(
         raise UsageError("no network to report, expected at least 1")
     step = progress or (lambda what, done, of: None)
     names = [fspath(each) if isinstance(each, PathLike) else each for each in networks]
-    machine = None if on is None else machine_named(on)
-    data = PageData("page", SCHEMA, __version__, [], [], [], [])
+    machine = None if on is None else chosen_machine(on)
+    themes = {name: config(name) for name in THEMES}
+    data = PageData("page", SCHEMA, __version__, [], [], [], [], themes)
     found, whole = [], []
     for n, (given, run) in enumerate(subjects(names, options)):
         step(given.name, n, len(names))
@@ -70,25 +73,12 @@ def page_data(
             replace(page_report(report, outlined), machine=_roofs(report, run, machine, times))
         )
         data.runs.append(times)
-        data.charts.append({})
+        data.charts.append(page_charts(report, run, machine))
         found.append(report)
         whole.append(None if timed is None else _whole(timed))
     if len(found) > 1:
         data.comparisons.extend(comparisons(compare(found, whole if any(whole) else ())))
     return data
-
-
-def machine_named(name: str) -> Machine:
-    """The limits of a data sheet, or those measured on this machine (`this`)."""
-    from layerscope.engines.accelerators import machine_of
-    from layerscope.engines.machine import cached_machine
-
-    if name != "this":
-        return machine_of(name)
-    found = cached_machine()
-    if found is None:
-        raise UsageError("--on this needs the limits of this machine: run `layerscope machine`")
-    return found
 
 
 def _prediction(report: Report, on: str | None) -> Prediction | None:
@@ -125,5 +115,7 @@ def _roofs(
     if found is None:
         return None
     threads = found.cores if run is None else threads_of(run.runs[0], found)
-    dtype = times.dtype if times is not None and machine is not None else report.float_dtype
+    dtype = report.float_dtype
+    if found.peak(dtype, threads) is None and times is not None:
+        dtype = times.dtype
     return machine_roofs(found, dtype, threads)

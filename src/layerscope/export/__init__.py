@@ -16,12 +16,22 @@ SUFFIXES = {
     ".html": "html",
 }  # fmt: skip
 
-# other targets of `export --to` -> module, function, description
+# other targets of `export --to` -> module (of this package, or full), function, description
 TARGETS = {
     "dot": (
         "dot",
         "write",
         "a Graphviz digraph, for dot -Tsvg; `--depth N` draws a module as one node",
+    ),
+    "svg": (
+        "layerscope.plot.graph_picture",
+        "write",
+        "a picture of the graph, repeated modules folded; `--depth N` opens N levels of modules",
+    ),
+    "model-explorer": (
+        "model_explorer",
+        "write",
+        "node data for Google's Model Explorer: a figure of every node of an ONNX or PyTorch graph",
     ),
     "scalesim": ("scalesim", "write", "a SCALE-Sim topology of convolutions"),
     "scalesim.gemm": (

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from layerscope.conventions import convention
+from layerscope.conventions import COUNTERS, convention
 from layerscope.escaping import visible
 from layerscope.export.json_types import CellsJson, ConventionJson
 from layerscope.report.columns import COLUMNS, Column, cell
@@ -55,18 +55,30 @@ def convention_cells(
     report: Report, outlined: Outline, own: dict[str, CellsJson], names: Iterable[str]
 ) -> dict[str, ConventionJson]:
     """Figures of other conventions; `own` are the cells of the report's."""
+    others = {name: replace(report, convention=convention(name)) for name in names}
+    compared = _differences(report, [others[name] for name in COUNTERS if name in others])
     found = {}
-    for name in names:
-        other = replace(report, convention=convention(name))
+    for name, other in others.items():
         theirs = cells(other, outlined.rows_of(other), COUNTED)
-        rules = other.convention
+        differing = [each for each in COUNTED if theirs.get(each) != own.get(each)]
+        difference, reasons = compared.get(name, ("", []))
         found[name] = ConventionJson(
-            rules.figure,
-            rules.says,
-            "",
-            [],
+            other.convention.figure,
+            other.convention.says,
+            difference,
+            reasons,
             list(other.notes),
-            {column: theirs.get(column, CellsJson()) for column in COUNTED
-             if theirs.get(column) != own.get(column)},
-        )  # fmt: skip
+            {each: theirs.get(each, CellsJson()) for each in differing},
+        )
     return found
+
+
+def _differences(report: Report, others: list[Report]) -> dict[str, tuple[str, list[str]]]:
+    """How figures of counters differ from the exact ones, and why, as `explain` prints it."""
+    if not others:
+        return {}
+    from layerscope.export.explanation import differences
+    from layerscope.report.explain import explain_counted
+
+    exact = replace(report, convention=convention("exact"))
+    return differences(explain_counted(exact, others))

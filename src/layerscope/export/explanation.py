@@ -111,6 +111,19 @@ def _counters(explained: Explanation) -> Grid:
     return Grid(rows, below, "", ("counter", "params", "figure", "called", "macs", "difference"))
 
 
+def differences(explained: Explanation) -> dict[str, tuple[str, list[str]]]:
+    """By counter, the difference of its figure to the exact one, and the reasons."""
+    sign = explained.report.sign("macs")
+    bound = _is_bound(explained, "macs")
+    return {
+        said.name: (
+            "?" if bound else _percent(_of(said.macs - explained.macs, explained.macs), sign),
+            _reasons(said, sign),
+        )
+        for said in explained.opinions
+    }
+
+
 def _is_bound(explained: Explanation, total: str) -> bool:
     """Whether unknown layers are missing from a total, which makes it a lower bound."""
     return total in explained.report.lower_bounds

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from layerscope.conventions import CONVENTIONS
+from layerscope.escaping import delivered, visible
+from layerscope.export import FORMS
+from layerscope.export.footer import footer
 from layerscope.export.json import document
 from layerscope.export.json_types import LayerJson, LiveTensorJson, TreeJson
 from layerscope.export.page_types import (
@@ -13,9 +18,11 @@ from layerscope.export.page_types import (
     PageWeight,
 )
 from layerscope.graph.names import shape_text
-from layerscope.report.numbers import bytes_text
+from layerscope.report.numbers import bytes_text, counted
 from layerscope.report.outline import Outline
 from layerscope.report.types import Report
+
+MOST_EXPORTED = 1000  # layers of a network whose table the page has as csv, Markdown and LaTeX
 
 
 def page_report(report: Report, outlined: Outline) -> PageReport:
@@ -48,7 +55,33 @@ def page_report(report: Report, outlined: Outline) -> PageReport:
         notes=full.notes,
         stored=full.stored,
         language=full.language,
+        facts=_facts(report),
+        exports=_exports(report),
     )  # fmt: skip
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    """Inputs, batch, dtype and number of layers."""
+    return [
+        *((visible(tensor.name), shape_text(tensor.shape)) for tensor in report.inputs),
+        ("batch", str(report.batch)),
+        ("", str(report.dtypes)),
+        *([("cache", f"{report.past:,} tokens")] if report.past else []),
+        ("", counted(len(report.layers), "layer")),
+    ]
+
+
+def _exports(report: Report) -> dict[str, str]:
+    """The table in the forms of other programs, as `show --as` writes it."""
+    if len(report.layers) > MOST_EXPORTED:
+        return {}
+    return {
+        form: delivered(
+            import_module(f"layerscope.export.{FORMS[form]}").write(report) + footer(report, form),
+            form,
+        )
+        for form in ("csv", "markdown", "latex")
+    }
 
 
 def _without_sums(tree: TreeJson) -> TreeJson:

@@ -12,10 +12,10 @@ from layerscope.export.page_types import PageMachine, PageRoof, PageRun, PageTim
 from layerscope.export.predicted import headline as predicted_headline
 from layerscope.export.predicted import lines_of as predicted_lines
 from layerscope.export.run_json import giga
-from layerscope.export.run_lines import lines_of, rate_text, stamp_of, time_text
+from layerscope.export.run_lines import lines_of, rate_text, stamp_of
 from layerscope.report.compare import NetworkTime
 from layerscope.report.measurement import Machine, Measurement
-from layerscope.report.numbers import at_least
+from layerscope.report.numbers import at_least, time_text
 from layerscope.report.numbers import rate_text as per_second
 from layerscope.report.outline import Outline
 from layerscope.report.prediction import Prediction

@@ -185,6 +185,8 @@ class PageReport(Struct):
     notes: list[str]
     stored: dict[str, dict[str, int]]
     language: LanguageJson | None
+    facts: list[tuple[str, str]]  # for the head of the page: a label or "", and a text
+    exports: dict[str, str]  # the table as csv, markdown and latex; none of a large network
     machine: PageMachine | None = None
 
 
@@ -197,4 +199,5 @@ class PageData(Struct):
     reports: list[PageReport]
     comparisons: list[PageComparison]
     runs: list[PageRun | None]
-    charts: list[dict[str, Any]]
+    charts: list[dict[str, Any]]  # Vega-Lite specifications by name, of each report
+    chart_themes: dict[str, Any]  # their config, light and dark

@@ -75,13 +75,18 @@ class Explanation(TableResult, frozen=True):
 
 def explain(report: Report, names: Sequence[str] = COUNTERS) -> Explanation:
     """Figures of each of the counters for the network of an exact report."""
+    return explain_counted(report, [replace(report, convention=convention(name)) for name in names])
+
+
+def explain_counted(report: Report, others: Sequence[Report]) -> Explanation:
+    """Figures of the same network under other conventions, and why they differ."""
     params = report.total_params
     nodes = {
         node.name: node
         for node in counted_nodes(report.graph, report.shapes, report.costs)
         if node.inferred_call is not None
     }
-    found = [_opinion(report, nodes, params, convention(name)) for name in names]
+    found = [_opinion(report, nodes, params, theirs) for theirs in others]
     return Explanation(report, report.totals.macs, params, tuple(found), _notes(report))
 
 
@@ -97,11 +102,8 @@ def _notes(report: Report) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _opinion(
-    report: Report, nodes: dict[str, CountedNode], params: int, rules: Convention
-) -> Opinion:
-    theirs = replace(report, convention=rules)
-    totals = theirs.totals
+def _opinion(report: Report, nodes: dict[str, CountedNode], params: int, theirs: Report) -> Opinion:
+    rules, totals = theirs.convention, theirs.totals
     value = totals.convention_ops or 0
     reasons: dict[str, list[int]] = {}  # what -> ours, theirs
     param_reasons: dict[str, int] = {}
