@@ -67,7 +67,7 @@ export class GraphPane implements Pane {
     this.canvas.append(this.drawing.element, this.minimap.element, this.twin.element);
     host.replaceChildren(this.bar.element, this.canvas, this.legend);
     this.parts = buildParts(store.model);
-    this.visible = visibleLevels(this.parts, store.state.open);
+    this.visible = { root: { part: this.parts.root, boxes: [], nets: [] }, levels: [], at: new Map() };
     this.look = new Look(store);
     this.listen();
     this.start();
