@@ -1,7 +1,7 @@
 // Vega-Lite specifications drawn by Vega. No text becomes code: expressions run in vega-interpreter.
 // Nothing is loaded, and tooltips are text.
 
-import { parse, View, Warn, type Spec } from "vega";
+import { Error as Errors, logger, parse, View, type Spec } from "vega";
 import { expressionInterpreter } from "vega-interpreter";
 import { compile, type TopLevelSpec } from "vega-lite";
 import { h } from "./dom";
@@ -33,13 +33,13 @@ export function chartTitle(spec: ChartSpec): { title: string; notes: string[] } 
 }
 
 export function drawChart(host: HTMLElement, spec: ChartSpec, handlers: Handlers): Drawn {
-  const compiled = compile(spec as unknown as TopLevelSpec);
+  const compiled = compile(spec as unknown as TopLevelSpec, { logger: logger(Errors) });
   const runtime = parse(compiled.spec as Spec, undefined, { ast: true });
   const tip = tooltip();
   const canvas = h("div", {});
   host.replaceChildren(canvas);
   const view = new View(runtime, {
-    expr: expressionInterpreter, renderer: "svg", container: canvas, hover: true, logLevel: Warn,
+    expr: expressionInterpreter, renderer: "svg", container: canvas, hover: true, logLevel: Errors,
     loader: REFUSES as never, tooltip: (_handler, event, _item, value) => tip.show(event, value),
   });
   view.addEventListener("click", (_event, item) => {

@@ -17,7 +17,7 @@ export function tools(host: HTMLElement, store: Store): Pane {
     h("h2", {}, "Layers"),
     h("div", { class: "find" }, input, h("kbd", { "aria-hidden": "true" }, "/")),
     count, h("div", { class: "grow" }),
-    h("div", { class: "seg hide-s", role: "group", "aria-label": "order of the table" }, modules, flat),
+    h("div", { class: "seg hide-s opt", role: "group", "aria-label": "order of the table" }, modules, flat),
     columns, copy);
   host.append(bar);
   input.addEventListener("input", () => store.set({ query: input.value }));
@@ -50,8 +50,8 @@ export function tools(host: HTMLElement, store: Store): Pane {
 
 function countText(store: Store): string {
   if (store.matches === null) return "";
-  const layers = store.model.items.filter((item) => store.matches?.has(item.id));
-  return layers.length === 0 ? "none found" : `${layers.length} found`;
+  const { size } = store.matches;
+  return size === 0 ? "none found" : `${size} found`;
 }
 
 function columnMenu(store: Store): HTMLElement {
