@@ -6,14 +6,14 @@ import { ordered, type Ordered } from "./order";
 import { packed, type Packed } from "./pack";
 import { FRAME_WIDTH, HEADER, PADDING, type Direction, type Label, type Placed, type Route, type Spec, type SpecNet } from "./spec";
 
-const GAP = 22;
+const GAP = 20;
 /** Gaps of a frame below its header and above its lower border, where shapes need no label. */
 const INTO = 15;
 const OUT_OF = 11;
 const TRACK = 7;
-const LEAD = 9;
+const LEAD = 8;
 const TALL = 110;
-const ARROW = 12;
+const ARROW = 11;
 
 interface Flat {
   along: number[];
@@ -178,7 +178,7 @@ class Level {
     return forks.map((spans, gap) => {
       const up = assign(spans, this.fork);
       const low = assign(joins[gap]!, this.join);
-      const bends = TRACK * (Math.max(0, up - 1) + Math.max(0, low - 1)) + (up > 0 ? 8 : 0) + (low > 0 ? 8 : 0);
+      const bends = TRACK * (Math.max(0, up - 1) + Math.max(0, low - 1)) + (up > 0 ? 8 : 0) + (low > 0 ? 6 : 0);
       const room = labels[gap]! > 0 ? (this.down ? GAP : labels[gap]! + 22) : this.down ? 0 : OUT_OF;
       const least = gap === 1 && this.enter >= 0 ? INTO : gap === graph.rows - 1 && this.leave >= 0 ? OUT_OF : GAP;
       return bends + Math.max(room, least);

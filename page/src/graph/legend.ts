@@ -15,5 +15,5 @@ export function legend(store: Store): HTMLElement {
     step.style.background = `var(--h${heat})`;
     steps.append(step);
   }
-  return h("div", { class: "legend" }, h("span", { class: "what" }, shared ? `share of ${title}, %` : title), h("div", { class: "scale" }, steps, ticks));
+  return h("div", { class: shared ? "legend" : "legend bounds" }, h("span", { class: "what" }, shared ? `share of ${title}, %` : title), h("div", { class: "scale" }, steps, ticks));
 }

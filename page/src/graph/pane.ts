@@ -67,7 +67,7 @@ export class GraphPane implements Pane {
     this.canvas.append(this.drawing.element, this.minimap.element, this.twin.element);
     host.replaceChildren(this.bar.element, this.canvas, this.legend);
     this.parts = buildParts(store.model);
-    this.visible = visibleLevels(this.parts, store.state.open);
+    this.visible = { root: { part: this.parts.root, boxes: [], nets: [] }, levels: [], at: new Map() };
     this.look = new Look(store);
     this.listen();
     this.start();
@@ -156,8 +156,8 @@ export class GraphPane implements Pane {
   private show(scene: Scene, anchor: string | null): void {
     const { viewport } = this;
     const before = this.scene;
-    const old = before === null || anchor === null ? null : spotOf(before, anchor);
-    const now = anchor === null ? null : spotOf(scene, anchor);
+    const old = anchor === null ? undefined : before?.byId.get(anchor)?.anchor;
+    const now = anchor === null ? undefined : scene.byId.get(anchor)?.anchor;
     this.scene = scene;
     viewport.content = { w: scene.w, h: scene.h };
     this.motion.stop();
@@ -167,7 +167,7 @@ export class GraphPane implements Pane {
       this.fit(FIRST_ZOOM);
     } else {
       const { x, y, k } = viewport.view;
-      const [dx, dy] = old !== null && now !== null ? [old.x - now.x, old.y - now.y] : [0, 0];
+      const [dx, dy] = old !== undefined && now !== undefined ? [old[0] - now[0], old[1] - now[1]] : [0, 0];
       viewport.set({ k, x: x + dx * k, y: y + dy * k });
       if (moves() && this.drawing instanceof SvgDrawing) {
         const shifted = dx === 0 && dy === 0 ? before : translated(before, -dx, -dy);

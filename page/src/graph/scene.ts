@@ -19,6 +19,8 @@ export interface SceneBox {
   w: number;
   h: number;
   depth: number;
+  /** Where edges come in: it stays where it is when the box opens. */
+  anchor: [number, number];
 }
 
 export interface SceneEdge {
@@ -94,7 +96,9 @@ export function sceneOf(visible: Visible, placed: Placed, direction: Direction):
   for (const { level, placed: own, x, y, depth } of work) {
     level.boxes.forEach((box, at) => {
       const [w, h] = own.frames[at]!;
-      const put: SceneBox = { id: box.id, box, x: x + own.x[at]!, y: y + own.y[at]!, w, h, depth };
+      const axis = own.inner[at]?.axis ?? (down ? w / 2 : Math.min(h / 2, boxSize(box).anchor));
+      const [left, top] = [x + own.x[at]!, y + own.y[at]!];
+      const put: SceneBox = { id: box.id, box, x: left, y: top, w, h, depth, anchor: down ? [left + axis, top] : [left, top + axis] };
       scene.boxes.push(put);
       scene.byId.set(put.id, put);
       for (const hung of box.part.hangs) scene.cells.set(hung.id, put);
