@@ -84,7 +84,10 @@ class Level {
     }
     const routes = this.routes(across);
     const labels = this.labels(across);
-    for (const label of labels) high = Math.max(high, label.across + (this.down ? this.spec.nets[label.net]!.label + 8 : 6));
+    for (const { net, skip, across: at } of labels) {
+      const { label, skip: beside } = this.spec.nets[net]!;
+      high = Math.max(high, at + (this.down ? (skip ? beside : label) + 8 : 6));
+    }
     const long = this.bottom.reduce((most, one) => Math.max(most, one), this.length());
     return this.turned({ w, h, inner, across, low, high, long, routes, labels, n });
   }
@@ -92,7 +95,7 @@ class Level {
   // From along and across to x and y, with the header and padding of a frame around it.
   private turned(flat: {
     w: number[]; h: number[]; inner: (Placed | null)[]; across: number[]; low: number; high: number; long: number;
-    routes: { net: number; target: number; points: [number, number][] }[]; labels: { net: number; along: number; across: number }[];
+    routes: { net: number; target: number; points: [number, number][] }[]; labels: FlatLabel[];
     n: number;
   }): Placed {
     const before = PADDING + (this.down || !this.nested ? 0 : HEADER) - flat.low;
@@ -108,9 +111,9 @@ class Level {
       [x[node], y[node]] = xy(this.top[this.graph.row[node]!]!, flat.across[node]! - this.flat.left[node]!);
     }
     const routes: Route[] = flat.routes.map(({ net, target, points }) => ({ net, target, points: points.flatMap(([a, b]) => xy(a, b)) }));
-    const labels: Label[] = flat.labels.map(({ net, along, across }) => {
+    const labels: Label[] = flat.labels.map(({ net, skip, along, across }) => {
       const [lx, ly] = xy(along, across);
-      return { net, x: lx, y: ly };
+      return { net, skip, x: lx, y: ly };
     });
     const [w, h] = this.down ? [wide, long] : [long, wide];
     return { w, h, axis: before, x, y, inner: flat.inner, routes, labels, frames: flat.w.map((_, at) => [flat.w[at]!, flat.h[at]!]) };
@@ -209,10 +212,12 @@ class Level {
   }
 
   // One label for each net: where it enters the next box straight, else right below its source.
-  private labels(across: number[]): { net: number; along: number; across: number }[] {
+  private labels(across: number[]): FlatLabel[] {
     const { graph, pack, flat } = this;
-    const found: { net: number; along: number; across: number }[] = [];
+    const found: FlatLabel[] = [];
     this.spec.nets.forEach((net, index) => {
+      const row = pack.skips[index];
+      if (row != null) found.push({ net: index, skip: true, along: (this.top[row]! + this.bottom[row]!) / 2, across: pack.lane[index]! });
       if (net.label <= 0) return;
       const [source, targets] = this.ends(net);
       const ways = pack.ways[index]!;
@@ -228,17 +233,25 @@ class Level {
       if (way === "straight") {
         const high = Math.max(fork ?? start, start);
         const low = Math.min(join ?? stop, stop);
-        found.push({ net: index, along: this.down && low - high > 60 ? high + 13 : (high + low) / 2, across: across[source]! });
+        found.push({ net: index, skip: false, along: this.down && low - high > 60 ? high + 13 : (high + low) / 2, across: across[source]! });
       } else if (way === "direct" || way === "enter") {
-        found.push({ net: index, along: ((fork ?? start) + (way === "enter" ? next : Math.min(join ?? stop, stop))) / 2, across: across[target]! });
+        found.push({ net: index, skip: false, along: ((fork ?? start) + (way === "enter" ? next : Math.min(join ?? stop, stop))) / 2, across: across[target]! });
       } else if (way === "leave") {
-        found.push({ net: index, along: (start + Math.min(join ?? stop, next)) / 2, across: across[source]! });
+        const low = Math.min(join ?? stop, next);
+        found.push({ net: index, skip: false, along: this.down && low - start > 60 ? start + 13 : (start + low) / 2, across: across[source]! });
       } else {
-        found.push({ net: index, along: next + 8, across: pack.lane[index] ?? across[source]! });
+        found.push({ net: index, skip: false, along: next + 8, across: pack.lane[index] ?? across[source]! });
       }
     });
     return found;
   }
+}
+
+interface FlatLabel {
+  net: number;
+  skip: boolean;
+  along: number;
+  across: number;
 }
 
 interface Span {
