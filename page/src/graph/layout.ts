@@ -3,7 +3,7 @@
 // branches and skips beside it, all horizontal parts of edges in the gaps between rows.
 
 import { ordered, type Ordered } from "./order";
-import { packed, type Packed } from "./pack";
+import { packed, type Packed, type Way } from "./pack";
 import { FRAME_WIDTH, HEADER, PADDING, type Direction, type Label, type Placed, type Route, type Spec, type SpecNet } from "./spec";
 
 const GAP = 20;
@@ -14,6 +14,9 @@ const TRACK = 7;
 const LEAD = 8;
 const TALL = 110;
 const ARROW = 11;
+
+/** Ways that an edge has its label on, the first choice first. */
+const LABELLED: Way[] = ["straight", "direct", "enter", "leave"];
 
 interface Flat {
   along: number[];
@@ -217,12 +220,13 @@ class Level {
     const found: FlatLabel[] = [];
     this.spec.nets.forEach((net, index) => {
       const row = pack.skips[index];
-      if (row != null) found.push({ net: index, skip: true, along: (this.top[row]! + this.bottom[row]!) / 2, across: pack.lane[index]! });
-      if (net.label <= 0) return;
+      const alone = pack.ways[index]!.every((way) => way === "lane");
+      if (row != null) found.push({ net: index, skip: !alone, along: (this.top[row]! + this.bottom[row]!) / 2, across: pack.lane[index]! });
+      if (net.label <= 0 || alone) return;
       const [source, targets] = this.ends(net);
       const ways = pack.ways[index]!;
-      const at = Math.max(0, ["straight", "direct", "enter", "leave", "lane"].reduce((best, way) => (best >= 0 ? best : ways.indexOf(way as Packed["ways"][number][number])), -1));
-      const way = ways[at]!;
+      const way = LABELLED.find((one) => ways.includes(one))!;
+      const at = ways.indexOf(way);
       const target = targets[at]!;
       const start = this.top[graph.row[source]!]! + flat.along[source]!;
       const stop = this.top[graph.row[target]!]!;
@@ -239,8 +243,6 @@ class Level {
       } else if (way === "leave") {
         const low = Math.min(join ?? stop, next);
         found.push({ net: index, skip: false, along: this.down && low - start > 60 ? start + 13 : (start + low) / 2, across: across[source]! });
-      } else {
-        found.push({ net: index, skip: false, along: next + 8, across: pack.lane[index] ?? across[source]! });
       }
     });
     return found;

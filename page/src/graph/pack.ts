@@ -20,7 +20,7 @@ export interface Packed {
   lane: (number | null)[];
   /** Way to each target of each net. */
   ways: Way[][];
-  /** Row with room for the text beside the lane, for nets that have one. */
+  /** Row with room for a text beside the lane, for nets that have one. */
   skips: (number | null)[];
   /** Where the last of them ends, across. */
   right: number;
@@ -110,9 +110,11 @@ export function packed(graph: Ordered, nets: SpecNet[], sizes: Sizes, ends: (net
   }
   const skips = nets.map((net, index) => {
     const x = lane[index];
-    if (net.skip <= 0 || x == null) return null;
-    const found = grid.room(x + 4, x + LANE + net.skip, spans[index]![0], spans[index]![1]);
-    if (found !== null) right = Math.max(right, x + LANE + net.skip);
+    // An edge that has nothing but its lane has its shape there.
+    const long = ways[index]!.every((way) => way === "lane") ? net.label : net.skip;
+    if (long <= 0 || x == null) return null;
+    const found = grid.room(x + 4, x + LANE + long, spans[index]![0], spans[index]![1]);
+    if (found !== null) right = Math.max(right, x + LANE + long);
     return found;
   });
   return { axis, lane, ways, skips, right };
