@@ -62,6 +62,8 @@ def test_extras_that_errors_name_exist() -> None:
         ("torch", ["measure", "lenet5", "--engine", "torch"], "measure,torch"),
         ("torch", ["show", "torchvision:resnet18"], "torch"),
         ("vl_convert", ["plot", "lenet5", "-o", "{folder}/memory.png"], "plot"),
+        ("vl_convert", ["plot", "lenet5", "-o", "{folder}/memory.svg"], "plot"),
+        ("vl_convert", ["plot", "lenet5", "--of", "costs", "-o", "{folder}/costs.pdf"], "plot"),
     ],
 )
 def test_a_missing_library_is_named_with_its_extra(
@@ -80,6 +82,8 @@ NO_EXTRA = (
     ["export", "lenet5", "--to", "dot"],
     ["compare", "lenet5", "alexnet"],
     ["explain", "lenet5"],
+    ["plot", "lenet5"],
+    ["plot", "lenet5", "--of", "roofline", "--on", "h100"],
 )
 
 

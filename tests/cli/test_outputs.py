@@ -129,7 +129,7 @@ def test_as_and_json_choose_the_same_forms(
 
 
 @pytest.mark.parametrize("name", [*WRITERS, *PLOTS])
-@pytest.mark.parametrize("suffix", [".pdf", ".docx", ".jsn"])
+@pytest.mark.parametrize("suffix", [".gif", ".docx", ".jsn"])
 def test_an_unknown_suffix_is_refused(
     name: str, suffix: str, kept_run: str, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -138,7 +138,7 @@ def test_an_unknown_suffix_is_refused(
     assert run([*command, "-o", str(path)]) == 2
     message = capsys.readouterr().err
     assert suffix in message
-    expected = (".svg", ".png") if name in PLOTS else RESULTS
+    expected = (".json", ".html", ".svg", ".png", ".pdf") if name in PLOTS else RESULTS
     assert all(each in message for each in expected)
     assert not path.exists()
 
@@ -155,6 +155,8 @@ def test_plots_are_written_by_suffix(name: str, kept_run: str, tmp_path: Path) -
     command = arguments(PLOTS[name], kept_run)
     assert run([*command, "-o", str(tmp_path / "plot.svg")]) == 0
     read_back((tmp_path / "plot.svg").read_text(encoding="utf-8"), ".svg")
+    assert run([*command, "-o", str(tmp_path / "plot.vl.json")]) == 0
+    assert "$schema" in json.loads((tmp_path / "plot.vl.json").read_text(encoding="utf-8"))
 
 
 def test_a_symlink_is_written_through(tmp_path: Path) -> None:

@@ -79,8 +79,10 @@ COMMANDS = [
       for form in ("", ".csv", ".latex", ".dag", ".dag.csv", ".dag.latex")),
     ("show", "--parts", "layers,vars", "--as", "matconvnet.dag.dot"),
     ("show", "--columns", "name,alive", "--as", "csv"),
-    ("plot", "--of", "memory"), ("plot", "--of", "activations"),
-    ("plot", "--of", "roofline", "--on", "a100"),
+    *(("plot", "--of", what, "--as", form)
+      for what in ("memory", "activations", "costs", "params") for form in ("json", "svg")),
+    *(("plot", "--of", what, "--on", "a100", "--as", form)
+      for what in ("roofline", "time") for form in ("json", "svg")),
 ]  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def test_no_command_obeys_a_name(
     assert code == (1 if command[0] == "check" else 0), err
     assert out
     form = command[-1] if len(command) > 1 else "text"
-    harmless(out, "svg" if command[0] == "plot" else form)
+    harmless(out, form)
     harmless(err, "error")
 
 
@@ -146,8 +148,8 @@ def test_measured_runs_obey_no_name(
     harmless(kept.read_text(encoding="utf-8"), "json")
     for args, shown in (
         (["show", str(kept), "--as", form], form),
-        (["plot", str(kept)], "svg"),
-        (["plot", str(kept), "--of", "time"], "svg"),
+        (["plot", str(kept), "--as", "svg"], "svg"),
+        (["plot", str(kept), "--of", "time"], "json"),
     ):
         assert run(args) == 0
         out, err = capsys.readouterr()

@@ -35,7 +35,9 @@ from layerscope.graph.serialize import from_plain, to_plain
 from layerscope.graph.types import storage_bytes
 from layerscope.limits import MOST_SIZE
 from layerscope.notations import boda
-from layerscope.plot import pictures, roofline
+from layerscope.plot.roofline import measured_roofline
+from layerscope.plot.roofs import roofs_of_run
+from layerscope.plot.times import times
 from layerscope.report import budget_file, given_run, quantities, times_file
 from layerscope.report.budgets import judge
 from layerscope.report.measurement import Measurement
@@ -135,8 +137,8 @@ def fuzz_run_json(data: bytes) -> None:
         with run_json.reading(path):
             report = analyze(from_plain(found.graph))
             text = run_json.write_json(found, report)
-            pictures.time_bars(report, found)
-            roofline.measured_roofline(report, found, roofline.roofs_of_run(report, found))
+            times(report, found)
+            measured_roofline(report, found, roofs_of_run(report, found))
         assert run_json.read_json(text.encode()) == found, "written otherwise than read"
 
     _read(data, ".json", read)

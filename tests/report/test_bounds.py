@@ -167,7 +167,10 @@ def test_export_tells_what_is_unknown(target: str) -> None:
     text = plain(export_command._text(report, target))
     if target == "json":
         assert json.loads(text)["notes"] == [NOTE]
-    elif target.startswith("scalesim"):  # its csv has no comments: on stderr
+    elif target == "svg":
+        words = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", export_command._text(report, target)))
+        assert all(plain(line) in plain(words) for line in written(report, target))
+    elif target.startswith(("scalesim", "model")):  # without comments: on stderr
         assert set(facts(report)[1:]) <= set(export_command._warnings(report, target))
     else:
         assert all(line in text for line in written(report, target))

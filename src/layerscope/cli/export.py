@@ -26,15 +26,19 @@ if TYPE_CHECKING:
     from layerscope.report import Report
 
 TABLES = {form: module for form, module in FORMS.items() if form != "text"}
+PICTURES = ("dot", "svg")  # targets that draw every layer
 ALL_TARGETS = (*TARGETS, *BINARY, *TABLES)
 BY_SUFFIX = {suffix: form for suffix, form in SUFFIXES.items() if form in TABLES} | {
-    ".dot": "dot", ".gv": "dot", ".onnx": "onnx",
+    ".dot": "dot", ".gv": "dot", ".onnx": "onnx", ".svg": "svg",
 }  # fmt: skip
 
 EXAMPLES = """\b
 Examples:
   layerscope export resnet18 -o resnet18.dot    # dot -Tsvg resnet18.dot
   layerscope export densenet121 --depth 2 -o modules.dot
+  layerscope export resnet50 -o resnet50.svg             # a picture
+  layerscope export model.onnx --to model-explorer -o figures/
+  layerscope export run.json --to model-explorer --figure time
   layerscope export resnet50 --to scalesim -o resnet50.csv
   layerscope export resnet50 --to timeloop -o problems/  # a file per layer
   layerscope export resnet50 --to zigzag --dtype int8 -o resnet50.yaml
@@ -52,6 +56,7 @@ class ExportOptions(NetworkOptions):
     """Options of the command."""
 
     depth: int | None
+    figure: str | None
     seed: int | None
     zero_weights: bool
 
@@ -71,7 +76,15 @@ class ExportOptions(NetworkOptions):
     "--depth",
     type=WHOLE_NUMBER,
     metavar="N",
-    help="dot: levels of the module tree; a module at the last one is one node.  [default: all]",
+    help="dot, svg: levels of the module tree; a module at the last one is one node.  [default: "
+    "all; svg: as many as give up to 60 boxes]",
+)
+@click.option(
+    "--figure",
+    metavar="NAME",
+    shell_complete=names_in("export.model_explorer:FIGURES"),
+    help="model-explorer: params, macs, flops, activations, memory, or time of a run.  [default: "
+    "macs; in a folder all]",
 )
 @click.option(
     "--seed", type=WHOLE_NUMBER, metavar="N", help="onnx: seed of the random weights.  [default: 0]"
@@ -84,7 +97,8 @@ class ExportOptions(NetworkOptions):
     "-o",
     metavar="FILE",
     type=OUTPUT,
-    help="Write to FILE; its suffix chooses the target. For timeloop also a folder.",
+    help="Write to FILE; its suffix chooses the target. For timeloop and model-explorer also a "
+    "folder.",
 )
 def command(
     network: str, target: str | None, output: str | None, **options: Unpack[ExportOptions]
@@ -96,6 +110,9 @@ def command(
     if target not in ALL_TARGETS:
         raise UnknownName("target", target, ALL_TARGETS, f"; choose from {', '.join(ALL_TARGETS)}")
     _check(target, output, options)
+    if target == "model-explorer":
+        _explore(network, output, options)
+        return
     report = analyze(network, **analyze_options(options))
     if target == "onnx" and output:
         need_operations(report, "--to onnx")
@@ -114,14 +131,39 @@ def command(
         click.echo(f"layerscope: {one_line(line)}", err=True)
 
 
+def _explore(network: str, output: str | None, options: ExportOptions) -> None:
+    """Write node data for Model Explorer, of a network or of a run with its times."""
+    from layerscope.api.networks import analyze
+    from layerscope.export.model_explorer import files, write
+    from layerscope.formats import kind_of_json
+
+    figure, times = options["figure"], None
+    if kind_of_json(network) == "run":
+        from layerscope.cli.measure import refuse_options
+        from layerscope.export.run_json import read_file, reading
+
+        refuse_options(network, options, ("figure",))
+        with reading(network):
+            run = read_file(network)
+            report, times = run.report, run.runs[0].times
+    else:
+        report = analyze(network, **analyze_options(options))
+    if output and _is_folder(output) and figure is None:
+        deliver_all(files(report, times), output, "json")
+    else:
+        deliver(write(report, figure or "macs", times), output, "json")
+    for line in _warnings(report, "model-explorer"):
+        click.echo(f"layerscope: {one_line(line)}", err=True)
+
+
 def _warnings(report: Report, target: str) -> list[str]:
     """Layers that were left out; also coverage and notes if the format has no comments."""
     from layerscope.export.footer import COMMENTS
     from layerscope.export.loop_nests import left_out
 
-    if target not in TARGETS or target == "dot":
+    if target not in TARGETS or target in PICTURES:
         return []
-    line = left_out(report)
+    line = left_out(report) if target != "model-explorer" else ""
     lines = [line] if line else []
     if target not in COMMENTS and report.coverage.unknown:
         lines.append(str(report.coverage))
@@ -130,8 +172,10 @@ def _warnings(report: Report, target: str) -> list[str]:
 
 def _check(target: str, output: str | None, options: ExportOptions) -> None:
     """Raise for options that the target does not have."""
-    if options["depth"] is not None and target != "dot":
-        raise UsageError("--depth needs --to dot")
+    if options["depth"] is not None and target not in PICTURES:
+        raise UsageError("--depth needs --to dot or svg")
+    if options["figure"] is not None and target != "model-explorer":
+        raise UsageError("--figure needs --to model-explorer")
     if target in BINARY:
         if output in (None, "-"):
             raise UsageError(f"--to {target} is a binary format: give a file with -o FILE")
@@ -173,7 +217,8 @@ def _text(report: Report, target: str, depth: int | None = None) -> str:
     if target in TARGETS:
         module, function, _ = TARGETS[target]
         more = {} if depth is None else {"depth": depth}
-        text: str = getattr(import_module(f"layerscope.export.{module}"), function)(report, **more)
+        full = module if "." in module else f"layerscope.export.{module}"
+        text: str = getattr(import_module(full), function)(report, **more)
         return text + (footer(report, target) if target in COMMENTS else "")
     table: str = import_module(f"layerscope.export.{TABLES[target]}").write(report)
     if target == "json":

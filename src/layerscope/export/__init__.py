@@ -23,6 +23,14 @@ TARGETS = {
         "write",
         "a Graphviz digraph, for dot -Tsvg; `--depth N` draws a module as one node",
     ),
+    "scalesim": ("scalesim", "write", "a SCALE-Sim topology of convolutions"),
+    "scalesim.gemm": (
+        "scalesim",
+        "write_gemm",
+        "a SCALE-Sim topology of matrix products M, N, K (-i gemm)",
+    ),
+    "timeloop": ("timeloop", "write", "Timeloop problems, one file per layer in a folder"),
+    "zigzag": ("zigzag", "write", "a ZigZag workload"),
     "svg": (
         "layerscope.plot.graph_picture",
         "write",
@@ -33,14 +41,6 @@ TARGETS = {
         "write",
         "node data for Google's Model Explorer: a figure of every node of an ONNX or PyTorch graph",
     ),
-    "scalesim": ("scalesim", "write", "a SCALE-Sim topology of convolutions"),
-    "scalesim.gemm": (
-        "scalesim",
-        "write_gemm",
-        "a SCALE-Sim topology of matrix products M, N, K (-i gemm)",
-    ),
-    "timeloop": ("timeloop", "write", "Timeloop problems, one file per layer in a folder"),
-    "zigzag": ("zigzag", "write", "a ZigZag workload"),
 }
 # targets that are written to a file only -> description
 BINARY = {"onnx": "an ONNX model with random weights that engines can run; needs -o FILE"}

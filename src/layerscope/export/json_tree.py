@@ -12,7 +12,7 @@ from layerscope.report.columns import COLUMNS, cell, titled
 from layerscope.report.findings import NetworkFinding, table_findings
 from layerscope.report.language import lines as language
 from layerscope.report.numbers import bytes_text, cell_text
-from layerscope.report.outline import Group, Outline
+from layerscope.report.outline import TreeGroup, Outline
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
@@ -75,11 +75,11 @@ class _TreeWriter:
         self.report, self.figures = report, figures
         self.number = len(outlined.layers) - 1
 
-    def children(self, many: Iterable[Group | int]) -> list[TreeJson | int]:
+    def children(self, many: Iterable[TreeGroup | int]) -> list[TreeJson | int]:
         """Groups in preorder, and numbers of layers."""
         return [child if isinstance(child, int) else self.group(child) for child in many]
 
-    def group(self, group: Group) -> TreeJson:
+    def group(self, group: TreeGroup) -> TreeJson:
         """One group with those in it."""
         row, report = group.row, self.report
         self.number += 1
@@ -97,7 +97,7 @@ class _TreeWriter:
             self.sums(group),
         )
 
-    def sums(self, group: Group) -> dict[str, int]:
+    def sums(self, group: TreeGroup) -> dict[str, int]:
         """Sums of the layers of a group by column."""
         if group.row.kind == "unused":
             found = _figures(group.row, self.report)

@@ -71,10 +71,11 @@ def bars(rows: Sequence[Bar], measure: Measure, left: float | None = None) -> Ch
     first = {**x, "axis": _axis(most, measure), "scale": scale}
     tips = tooltips(_used({"name": "layer", "kind": "type", "text": measure.title,
                            "share": measure.whole}, rows))  # fmt: skip
+    said = {"tooltip": tips, "description": text("said")}
     tones = text("tone", legend=None, scale={"domain": list(TONES), "range": "tones"})
     beside_end = {"type": "text", "align": "left", "dx": 6}
     layers = [
-        layer(BAR, {"x": first, "color": tones, "tooltip": tips}),
+        layer({**BAR, "aria": True}, {"x": first, "color": tones, **said}),
         layer({**BAR, "style": "chosen"}, {"x": x}, test=CHOSEN),
         layer(
             {**beside_end, "style": "value"},
@@ -82,8 +83,8 @@ def bars(rows: Sequence[Bar], measure: Measure, left: float | None = None) -> Ch
             test="datum.value !== null",
         ),
         layer(
-            {**beside_end, "style": "unknown", "text": "?"},
-            {"x": {"datum": 0, "type": "quantitative"}, "tooltip": tips},
+            {**beside_end, "style": "unknown", "text": "?", "aria": True},
+            {"x": {"datum": 0, "type": "quantitative"}, **said},
             test="datum.value === null",
         ),
     ]
@@ -111,11 +112,12 @@ def _beside(row: Bar) -> str:
     return " · ".join(filter(None, (row.text, row.share)))
 
 
-def _datum(number: int, row: Bar) -> Spec:
+def _datum(n: int, row: Bar) -> Spec:
     low, high = row.interval or (None, None)
+    name, beside = visible(row.name), _beside(row)
     return {
-        "n": number, "name": visible(row.name), "value": row.value, "text": row.text,
-        "share": row.share, "beside": _beside(row), "tone": row.tone, "kind": visible(row.kind),
+        "n": n, "name": name, "value": row.value, "text": row.text, "share": row.share,
+        "beside": beside, "said": f"{name}: {beside}", "tone": row.tone, "kind": visible(row.kind),
         "layer": row.layer, "low": low, "high": high, "end": high if low else row.value,
     }  # fmt: skip
 
@@ -123,7 +125,9 @@ def _datum(number: int, row: Bar) -> Spec:
 def _rows(count: int, variable: str) -> Spec:
     return {
         "field": "n", "type": "ordinal", "scale": {"domain": list(range(count))},
-        "axis": {"title": None, "grid": False, "labelExpr": f"{variable}[datum.value]"},
+        "axis": {
+            "title": None, "grid": False, "aria": False, "labelExpr": f"{variable}[datum.value]",
+        },
     }  # fmt: skip
 
 

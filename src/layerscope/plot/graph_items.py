@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from layerscope.graph.types import Tensor
-from layerscope.report.outline import Group, Outline
+from layerscope.report.outline import TreeGroup, Outline
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
@@ -15,7 +15,7 @@ FEW_BOXES = 60  # as many levels are open as give at most these
 MOST_CHILDREN = 120  # boxes of one module; more are drawn as runs of neighbours
 
 
-class Item(Struct, eq=False):
+class GraphItem(Struct, eq=False):
     """A box, or a frame if it has children. Ports and inputs have no row."""
 
     label: str
@@ -25,18 +25,18 @@ class Item(Struct, eq=False):
     count: int = 1  # layers in it
     tensor: Tensor | None = None  # of an input or output of the network
     is_output: bool = False  # of the network
-    children: list[Item] = []
+    children: list[GraphItem] = []
     edges: dict[tuple[int, int], Tensor] = {}  # between children, by number; `IN` and `OUT` too
 
 
 IN, OUT = -1, -2  # ends of edges that come from outside a frame, or leave it
 
 
-def picture_items(report: Report, outlined: Outline, depth: int | None) -> Item:
+def picture_items(report: Report, outlined: Outline, depth: int | None) -> GraphItem:
     """The whole network as a frame whose children are boxes, and frames of open modules."""
     levels = _levels(outlined) if depth is None else depth
     tree = _Tree(outlined, levels)
-    root = Item(report.name, outlined.total, len(outlined.rows) - 1, children=tree.top, edges={})
+    root = GraphItem(report.name, outlined.total, len(outlined.rows) - 1, children=tree.top, edges={})
     tree.add_edges(report, root)
     return root
 
@@ -45,10 +45,10 @@ def _levels(outlined: Outline) -> int:
     """The most levels that give few boxes, at least 1."""
     level, many = 1, list(outlined.children)
     while True:
-        opened: list[Group | int] = []
+        opened: list[TreeGroup | int] = []
         for child in many:
-            inside = isinstance(child, Group) and child.children
-            opened += child.children if isinstance(child, Group) and inside else [child]
+            inside = isinstance(child, TreeGroup) and child.children
+            opened += child.children if isinstance(child, TreeGroup) and inside else [child]
         if len(opened) > FEW_BOXES or len(opened) == len(many):
             return level
         level, many = level + 1, opened
@@ -65,11 +65,11 @@ class _Tree:
         self.top = self._items(outlined.children, levels, [(n, 0, n) for n in self.paths])
 
     def _items(
-        self, children: Iterable[Group | int], levels: int, inside: Sequence[tuple[int, int, int]]
-    ) -> list[Item]:
+        self, children: Iterable[TreeGroup | int], levels: int, inside: Sequence[tuple[int, int, int]]
+    ) -> list[GraphItem]:
         """Items of the children; `inside` has layer, instance and the layer of the first one."""
         shown = [child for child in children if isinstance(child, int) or child.layers]
-        items: list[Item] = []
+        items: list[GraphItem] = []
         owner: dict[int, int] = {}  # layer of the first instance -> number of its item
         size = -(-len(shown) // MOST_CHILDREN)
         for start in range(0, len(shown), size or 1):
@@ -83,31 +83,31 @@ class _Tree:
                 self.paths[layer].append((owner[same], instance))
         if size == 1 and levels > 1:
             for item, child in zip(items, shown, strict=True):
-                if isinstance(child, Group) and child.children:
+                if isinstance(child, TreeGroup) and child.children:
                     item.children = self._items(
                         child.children, levels - 1, list(_members(child, inside))
                     )
         return items
 
-    def _item(self, child: Group | int) -> Item:
+    def _item(self, child: TreeGroup | int) -> GraphItem:
         if isinstance(child, int):
             row = self.outlined.layers[child]
-            return Item(row.label, row, child, children=[], edges={})
+            return GraphItem(row.label, row, child, children=[], edges={})
         row = child.row
         count = len(child.layers)
-        return Item(
+        return GraphItem(
             row.label, row, self.numbers[id(child)], row.times, count, children=[], edges={}
         )
 
-    def _run(self, run: Sequence[Group | int]) -> Item:
+    def _run(self, run: Sequence[TreeGroup | int]) -> GraphItem:
         """One box for neighbours of a long sequence."""
         rows = [self.outlined.layers[x] if isinstance(x, int) else x.row for x in run]
         members = tuple(layer for row in rows for layer in row.all_members)
         label = f"{rows[0].label} … {rows[-1].label}"
         row = TableRow(label, label, 0, "op", members)
-        return Item(label, row, count=len(members), children=[], edges={})
+        return GraphItem(label, row, count=len(members), children=[], edges={})
 
-    def add_edges(self, report: Report, root: Item) -> None:
+    def add_edges(self, report: Report, root: GraphItem) -> None:
         """Edges between items, through the frames around their ends, and inputs and outputs."""
         producers = {t: n for n, node in enumerate(report.graph.nodes) for t in node.outputs}
         entries = {tensor.name: tensor for tensor in report.graph.inputs}
@@ -122,7 +122,7 @@ class _Tree:
                     if name not in inputs:
                         inputs[name] = len(root.children)
                         root.children.append(
-                            Item(name, tensor=entries[name], children=[], edges={})
+                            GraphItem(name, tensor=entries[name], children=[], edges={})
                         )
                     self._enter(root, inputs[name], n, entries[name])
         for name in report.graph.outputs:
@@ -130,13 +130,13 @@ class _Tree:
                 tensor = report.tensors[name]
                 end = len(root.children)
                 root.children.append(
-                    Item(name, tensor=tensor, is_output=True, children=[], edges={})
+                    GraphItem(name, tensor=tensor, is_output=True, children=[], edges={})
                 )
                 path = self.paths[producers[name]]
                 root.edges.setdefault((path[0][0], end), tensor)
                 self._leave(root.children[path[0][0]], path[1:], tensor)
 
-    def _connect(self, frame: Item, start: int, end: int, tensor: Tensor) -> None:
+    def _connect(self, frame: GraphItem, start: int, end: int, tensor: Tensor) -> None:
         """An edge from one layer to another."""
         before, after = self.paths[start], self.paths[end]
         for level, (a, b) in enumerate(zip(before, after, strict=False)):
@@ -151,24 +151,24 @@ class _Tree:
                 return
             frame = frame.children[a[0]]
 
-    def _enter(self, root: Item, start: int, end: int, tensor: Tensor) -> None:
+    def _enter(self, root: GraphItem, start: int, end: int, tensor: Tensor) -> None:
         path = self.paths[end]
         root.edges.setdefault((start, path[0][0]), tensor)
         self._arrive(root.children[path[0][0]], path[1:], tensor)
 
-    def _leave(self, frame: Item, path: Sequence[tuple[int, int]], tensor: Tensor) -> None:
+    def _leave(self, frame: GraphItem, path: Sequence[tuple[int, int]], tensor: Tensor) -> None:
         for number, _ in path:
             frame.edges.setdefault((number, OUT), tensor)
             frame = frame.children[number]
 
-    def _arrive(self, frame: Item, path: Sequence[tuple[int, int]], tensor: Tensor) -> None:
+    def _arrive(self, frame: GraphItem, path: Sequence[tuple[int, int]], tensor: Tensor) -> None:
         for number, _ in path:
             frame.edges.setdefault((IN, number), tensor)
             frame = frame.children[number]
 
 
 def _members(
-    group: Group, inside: Sequence[tuple[int, int, int]]
+    group: TreeGroup, inside: Sequence[tuple[int, int, int]]
 ) -> Iterator[tuple[int, int, int]]:
     """Layers of a group with the number of their instance and the layer of the first one."""
     instances = group.instances or [group.layers]

@@ -16,8 +16,8 @@ from layerscope.errors import UsageError
 from layerscope.escaping import html
 from layerscope.graph.names import shape_text
 from layerscope.graph.types import Tensor
-from layerscope.plot.graph_items import IN, OUT, Item, picture_items
-from layerscope.plot.layered import Layout, Size, layered
+from layerscope.plot.graph_items import IN, OUT, GraphItem, picture_items
+from layerscope.plot.layered import BoxLayout, BoxSize, layered
 from layerscope.plot.text_width import shortened, text_width, wrapped
 from layerscope.plot.theme import FONT, HEAT_STEPS, THEMES
 from layerscope.report.columns import COLUMNS, cell
@@ -38,10 +38,10 @@ CORNER, BEND = 5.0, 20.0
 class Placed(Struct):
     """An item with its size and, once its frame is laid out, its top left corner."""
 
-    item: Item
+    item: GraphItem
     width: float
     height: float
-    inner: Layout | None = None
+    inner: BoxLayout | None = None
     children: list[Placed] = []
     order: list[int] = []  # numbers of the children as laid out; ports at the ends
     edges: list[tuple[int, int]] = []  # as in the item
@@ -57,7 +57,7 @@ def write(report: Report, depth: int | None = None) -> str:
         raise UsageError(f"--depth {depth}, expected at least 1")
     root = picture_items(report, outline(report), depth)
     drawing = _Drawing(report, root)
-    placed = drawing.place(root)
+    placed = drawing.arrange(root)
     drawing.move(placed, MARGIN, MARGIN)
     return "\n".join(drawing.svg(placed)) + "\n"
 
@@ -65,12 +65,12 @@ def write(report: Report, depth: int | None = None) -> str:
 class _Drawing:
     """Sizes, colours and texts of the items of one report."""
 
-    def __init__(self, report: Report, root: Item) -> None:
+    def __init__(self, report: Report, root: GraphItem) -> None:
         self.report = report
         self.column = COLUMNS["macs" if report.totals.macs else "params"]
         self.width = max(map(self._needed, _boxes(root)), default=LEAST)
 
-    def share(self, item: Item) -> Fraction:
+    def share(self, item: GraphItem) -> Fraction:
         """The share of the column that the picture is coloured by."""
         whole = report_total(self.report, self.column.name)
         if item.row is None or not whole:
@@ -78,7 +78,7 @@ class _Drawing:
         value = self.column.value(item.row, self.report)
         return Fraction(value, whole) if isinstance(value, int) else Fraction(0)
 
-    def words(self, item: Item) -> tuple[str, str, str, str]:
+    def words(self, item: GraphItem) -> tuple[str, str, str, str]:
         """Name and share, then type and figure."""
         if item.row is None:
             return item.label, "", "", ""
@@ -101,11 +101,11 @@ class _Drawing:
             " · ".join(figures),
         )
 
-    def place(self, item: Item) -> Placed:
+    def arrange(self, item: GraphItem) -> Placed:
         """The size of an item; a frame is laid out inside."""
         if not item.children:
             return self._box(item)
-        children = [self.place(child) for child in item.children]
+        children = [self.arrange(child) for child in item.children]
         order = sorted(range(len(children)), key=lambda n: _turn(item.children[n]))
         has_in = any(start == IN for start, _ in item.edges)
         has_out = any(end == OUT for _, end in item.edges)
@@ -128,27 +128,27 @@ class _Drawing:
         placed.port_out = spare + inner.left[at[OUT]] if has_out else centre
         return placed
 
-    def _size(self, n: int, children: list[Placed]) -> Size:
+    def _size(self, n: int, children: list[Placed]) -> BoxSize:
         if n in (IN, OUT):
-            return Size(0.0, 0.0)
+            return BoxSize(0.0, 0.0)
         child = children[n]
-        return Size(child.width, child.height, 1 + 4 * float(self.share(child.item)), child.port_in)
+        return BoxSize(child.width, child.height, 1 + 4 * float(self.share(child.item)), child.port_in)
 
-    def _box(self, item: Item) -> Placed:
+    def _box(self, item: GraphItem) -> Placed:
         if item.row is None:
             text = self._pill(item)
             width = text_width(text, SMALL) + 2 * PAD
             return Placed(item, width, PILL, port_in=width / 2, port_out=width / 2)
         return Placed(item, self.width, BOX, port_in=self.width / 2, port_out=self.width / 2)
 
-    def _needed(self, item: Item) -> float:
+    def _needed(self, item: GraphItem) -> float:
         """The width that the texts of a box need, at most MOST; all boxes get the same."""
         name, share, kind, figure = self.words(item)
         first = text_width(name, NAME, bold=True) + text_width(f"   {share}", SMALL)
         second = text_width(f"{kind}   {figure}", SMALL)
         return min(max(first, second, LEAST) + 2 * 10, MOST)
 
-    def _pill(self, item: Item) -> str:
+    def _pill(self, item: GraphItem) -> str:
         shape = "" if item.tensor is None else _shape(item.tensor)
         return shortened(f"{item.label}  {shape}".strip(), MOST - 2 * PAD, SMALL)
 
@@ -166,7 +166,9 @@ class _Drawing:
     def svg(self, root: Placed) -> Iterator[str]:
         """The lines of the document."""
         width = root.width + 2 * MARGIN
-        stamp = wrapped(self.report.stamp, max(width - 2 * MARGIN, 200.0), SMALL)
+        room = max(width - 2 * MARGIN, 200.0)
+        facts = (self.report.stamp, str(self.report.coverage), *self.report.notes)
+        stamp = [line for fact in facts for line in wrapped(fact, room, SMALL)]
         height = root.height + 2 * MARGIN + len(stamp) * LINE
         title = html(f"Graph of {self.report.name}")
         yield (
@@ -250,7 +252,7 @@ class _Drawing:
             yield _text(x + 10, y + down, left, INK if bold or step > 3 else SOFT, bold=bold)
             yield _text(x + placed.width - 10, y + down, right, INK if step > 3 else SOFT, "end")
 
-    def _tip(self, item: Item) -> str:
+    def _tip(self, item: GraphItem) -> str:
         """Every figure of a box, for readers that show titles."""
         if item.row is None:
             return item.label
@@ -302,7 +304,7 @@ class _Drawing:
         return first, (box.left + box.port_in, box.top)
 
 
-def _boxes(item: Item) -> Iterator[Item]:
+def _boxes(item: GraphItem) -> Iterator[GraphItem]:
     """The boxes inside an item."""
     for child in item.children:
         if child.children:
@@ -316,7 +318,7 @@ def report_total(report: Report, column: str) -> int:
     return report.totals.macs if column == "macs" else report.totals.params
 
 
-def _turn(item: Item) -> int:
+def _turn(item: GraphItem) -> int:
     """Inputs stand before layers; outputs, which were added after them, stay behind."""
     return 0 if item.row is not None else (1 if item.is_output else -1)
 

@@ -21,7 +21,7 @@ GAP_DOWN, PORT_GAP = 34.0, 12.0  # from one rank to the next, and to one of port
 MAIN, STRAIGHT = 1e9, 8.0
 
 
-class Size(Struct, frozen=True):
+class BoxSize(Struct, frozen=True):
     """Width and height of a box; the path with most weight is drawn as a straight line."""
 
     width: float
@@ -35,7 +35,7 @@ class Size(Struct, frozen=True):
         return self.width / 2 if self.axis is None else self.axis
 
 
-class Layout(Struct, frozen=True):
+class BoxLayout(Struct, frozen=True):
     """Left and top of every box, points that every edge passes, and the size of all."""
 
     left: tuple[float, ...]
@@ -45,10 +45,10 @@ class Layout(Struct, frozen=True):
     height: float
 
 
-def layered(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Layout:
+def layered(sizes: Sequence[BoxSize], edges: Sequence[tuple[int, int]]) -> BoxLayout:
     """The layout of boxes; every edge goes from a smaller to a larger number."""
     if not sizes:
-        return Layout((), (), (), 0.0, 0.0)
+        return BoxLayout((), (), (), 0.0, 0.0)
     grid = _Grid(sizes, edges)
     grid.sort()
     across = grid.positions()
@@ -71,13 +71,13 @@ def layered(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> Layout:
         for points in grid.points
     )
     left = tuple(across[n] - sizes[n].before - least for n in boxes)
-    return Layout(left, tuple(middle), bends, most - least, tops[-1] + heights[-1])
+    return BoxLayout(left, tuple(middle), bends, most - least, tops[-1] + heights[-1])
 
 
 class _Grid:
     """Boxes and the points of edges by rank."""
 
-    def __init__(self, sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, sizes: Sequence[BoxSize], edges: Sequence[tuple[int, int]]) -> None:
         self.rank = [0] * len(sizes)
         for start, end in sorted(edges):
             self.rank[end] = max(self.rank[end], self.rank[start] + 1)
@@ -121,7 +121,7 @@ class _Grid:
             order, sides = list(range(1, len(self.ranks))), self.up
             if sweep % 2:
                 order, sides = list(range(len(self.ranks) - 2, -1, -1)), self.down
-            at = self._places()
+            at = self._indices()
             for n in order:
                 means = {
                     each: sum(at[x] for x in sides[each]) / len(sides[each])
@@ -138,12 +138,12 @@ class _Grid:
                 break
         self.ranks = ranks
 
-    def _places(self) -> dict[int, float]:
+    def _indices(self) -> dict[int, float]:
         return {each: float(k) for rank in self.ranks for k, each in enumerate(rank)}
 
     def _crossings(self) -> int:
         """Number of crossings of lines between neighbouring ranks."""
-        at = self._places()
+        at = self._indices()
         total = 0
         for rank in self.ranks:
             ends = [end for each in rank for end in sorted([at[x] for x in self.down[each]])]
@@ -157,28 +157,28 @@ class _Grid:
         """Position across of every box and point."""
         x = [0.0] * len(self.rank)
         for rank in self.ranks:
-            places = self._apart(rank)
-            for n, offset in zip(rank, places, strict=True):
-                x[n] = offset - places[-1] / 2
+            least = self._apart(rank)
+            for n, offset in zip(rank, least, strict=True):
+                x[n] = offset - least[-1] / 2
         for sweep in range(SWEEPS):
             ranks = self.ranks if sweep % 2 == 0 else self.ranks[::-1]
             for rank in ranks:
                 wanted = [self._wanted(n, x, sweep) for n in rank]
                 weights = [self.weights[n] for n in rank]
-                for n, place in zip(rank, self._fitted(rank, wanted, weights), strict=True):
-                    x[n] = place
+                for n, spot in zip(rank, self._fitted(rank, wanted, weights), strict=True):
+                    x[n] = spot
         self._straighten(x)
         return x
 
     def _straighten(self, x: list[float]) -> None:
         """Move the points of a long line outward to one position, where there is room."""
-        place = {n: (rank, k) for rank in self.ranks for k, n in enumerate(rank)}
+        spot = {n: (rank, k) for rank in self.ranks for k, n in enumerate(rank)}
         chains = [points for points in self.points if len(points) > 1]
         for points in sorted(chains, key=lambda points: -max(abs(x[n]) for n in points)):
             side = 1 if sum(x[n] for n in points) > 0 else -1
             target = max(x[n] * side for n in points) * side
             for n in points:
-                rank, k = place[n]
+                rank, k = spot[n]
                 outer = k + side
                 if not 0 <= outer < len(rank):
                     x[n] = target
@@ -201,21 +201,21 @@ class _Grid:
 
     def _apart(self, rank: Sequence[int]) -> list[float]:
         """Least position of each in a rank, the first at 0."""
-        places = [0.0]
+        least = [0.0]
         for before, after in pairwise(rank):
             boxes = before < self.boxes and after < self.boxes
             gap = GAP_ACROSS if boxes else EDGE_GAP
-            places.append(places[-1] + self.after[before] + self.before[after] + gap)
-        return places
+            least.append(least[-1] + self.after[before] + self.before[after] + gap)
+        return least
 
     def _fitted(
         self, rank: Sequence[int], wanted: list[float], weights: list[float]
     ) -> list[float]:
         """Positions nearest to those wanted, in order and far enough apart: least squares."""
-        places = self._apart(rank)
+        least = self._apart(rank)
         blocks: list[list[float]] = []  # mean, weight, count of neighbours that move together
-        for want, place, weight in zip(wanted, places, weights, strict=True):
-            blocks.append([want - place, weight, 1])
+        for want, spot, weight in zip(wanted, least, weights, strict=True):
+            blocks.append([want - spot, weight, 1])
             while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
                 mean, mass, count = blocks.pop()
                 last = blocks[-1]
@@ -223,10 +223,10 @@ class _Grid:
                 last[1] += mass
                 last[2] += count
         shifts = [block[0] for block in blocks for _ in range(int(block[2]))]
-        return [place + shift for place, shift in zip(places, shifts, strict=True)]
+        return [spot + shift for spot, shift in zip(least, shifts, strict=True)]
 
 
-def _main_path(sizes: Sequence[Size], edges: Sequence[tuple[int, int]]) -> set[int]:
+def _main_path(sizes: Sequence[BoxSize], edges: Sequence[tuple[int, int]]) -> set[int]:
     """The boxes of the path with most weight."""
     most = [size.weight for size in sizes]
     before = [-1] * len(sizes)

@@ -111,13 +111,14 @@ def _steps(report: Report) -> list[MemoryStep]:
 
 
 def _datum(report: Report, step: MemoryStep) -> Spec:
-    shown = report.layers[step.layer]
+    shown, size = report.layers[step.layer], layer_text(report, step.layer, "alive")
     return {
         "n": step.start, "end": step.end, "middle": (step.start + step.end) / 2,
-        "bytes": step.alive_bytes, "text": layer_text(report, step.layer, "alive"),
+        "bytes": step.alive_bytes, "text": size,
         "name": visible(shown.name), "kind": visible(shown.op), "layer": step.layer,
         "bounded": step.bounded,
         "unknown": step.unknown, "step": f"{step.layer + 1:,} of {len(report.layers):,}",
+        "said": f"{visible(shown.name)}: {size} alive",
     }  # fmt: skip
 
 
@@ -128,7 +129,7 @@ def _timeline(report: Report, left: float) -> ChartView:
     scale, unit = unit_of(most, BYTES)
     x_axis = {
         "title": "layers in execution order", "grid": False, "labels": not modules, "format": ",d",
-        "tickMinStep": 1, "titlePadding": 30 if modules else 6,
+        "tickMinStep": 1, "tickCount": 10, "titlePadding": 30 if modules else 6,
     }  # fmt: skip
     y_axis = {
         "title": f"alive ({unit})", "titleAngle": 0, "titleAlign": "right", "titleAnchor": "end",
@@ -140,6 +141,7 @@ def _timeline(report: Report, left: float) -> ChartView:
     area = {"type": "area", "style": "area", "interpolate": "step-after"}
     line = {"type": "line", "style": "outline", "interpolate": "step-after"}
     tips = tooltips({"name": "layer", "kind": "type", "text": "alive", "step": "step"})
+    said = {"tooltip": tips, "description": text("said")}
     foot = {"datum": 0, "type": "quantitative"}
     layers = [
         layer(area, {"x": first, "y": second}),
@@ -155,7 +157,7 @@ def _timeline(report: Report, left: float) -> ChartView:
             test=f"datum.unknown > 0 && {STEP}",
         ),
         *modules,
-        layer({"type": "rect", "opacity": 0}, {**SPAN, "tooltip": tips}, test=STEP),
+        layer({"type": "rect", "opacity": 0, "aria": True}, {**SPAN, **said}, test=STEP),
     ]
     values = [_datum(report, step) for step in steps]
     last = {**values[-1], "n": count}  # where the outline ends; no step

@@ -233,11 +233,13 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _datum(dot: Dot) -> Spec:
     seconds, roof = dot.facts
+    rate = rate_text(dot.flops_s, "FLOP/s")
+    intensity = f"{ratio_text(Fraction(dot.intensity))} FLOP/B"
     return {
         "x": dot.intensity, "y": dot.flops_s, "name": visible(dot.name), "op": visible(dot.op),
         "share": dot.share, "share_text": share_of_time(dot.share),
-        "rate": rate_text(dot.flops_s, "FLOP/s"),
-        "intensity": f"{ratio_text(Fraction(dot.intensity))} FLOP/B", "time": seconds, "roof": roof,
+        "rate": rate, "intensity": intensity,
+        "said": f"{visible(dot.name)}: {rate} at {intensity}", "time": seconds, "roof": roof,
         "area": _area(dot.share), "kind": KINDS[not dot.has_macs],
         "layer": dot.layers[0], "layers": list(dot.layers[:MOST_LAYERS]), "count": dot.count,
     }  # fmt: skip
@@ -256,9 +258,10 @@ def _dot_layers() -> list[Spec]:
     shapes = text("kind", legend=None, scale={"domain": list(KINDS), "range": SHAPES})
     area = number("area", scale=None, legend=None)
     mark = {"type": "point", "style": "dot", "filled": True}
+    said = {"tooltip": tooltips(tips), "description": text("said")}
     dots = {"fill": colours, "stroke": colours, "shape": shapes, "size": area}
     return [
-        layer(mark, {**dots, "tooltip": tooltips(tips)}),
+        layer({**mark, "aria": True}, {**dots, **said}),
         layer({**mark, "style": "chosen", "opacity": 1}, {"size": area}, test=CHOSEN),
     ]
 

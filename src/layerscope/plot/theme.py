@@ -78,6 +78,7 @@ def config(name: str = "light") -> Spec:
             "subtitleLineHeight": LINE, "subtitlePadding": 5, "dx": 0,
         },
         "view": {"stroke": None},
+        "mark": {"aria": False},  # marks with a description turn it on
         "concat": {"spacing": 34},
         "axis": {
             "domain": False, "ticks": False, "gridColor": theme.line, "labelColor": faint,

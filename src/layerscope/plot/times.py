@@ -24,7 +24,7 @@ def times(report: Report, found: Measurement) -> Spec:
     run = found.runs[0]
     numbers = {layer.name: n for n, layer in enumerate(report.layers)}
     rows = sorted(timed(report, run, None), key=lambda each: longest_first(each.row))
-    known = [each for each in rows if each.row.time_s is not None]
+    with_times = [each for each in rows if each.row.time_s is not None]
     whole = run.timing.end_to_end_s
     shown = [
         Bar(
@@ -33,9 +33,11 @@ def times(report: Report, found: Measurement) -> Spec:
             TONES.get(each.row.kind) or tone(each.share or 0.0),
             KINDS.get(each.row.kind, each.op), numbers.get(each.main),
         )
-        for each in known[:MOST]
+        for each in with_times[:MOST]
     ]  # fmt: skip
-    left_out = _left_out([each.row for each in known[MOST:]], whole, len(rows) - len(known))
+    left_out = _left_out(
+        [each.row for each in with_times[MOST:]], whole, len(rows) - len(with_times)
+    )
     took = "end to end unknown" if whole is None else time_text(whole)
     notes = [*run_notes(found), *left_out]
     if any(bar.tone in ("plain", "quiet") for bar in shown):

@@ -10,21 +10,21 @@ from layerscope.report.tree import TableRow, layer_row, total_row, tree_rows, un
 from layerscope.report.types import Layer, Report
 
 
-class Group(Struct):
+class TreeGroup(Struct):
     """A row of the tree with the numbers of its layers; of equal neighbours, those of all."""
 
     row: TableRow
     layers: list[int]
     instances: list[list[int]]  # layers of each of the equal neighbours; [] if it is a single one
-    children: list[Group | int]  # of the first of them: groups, and numbers of layers
+    children: list[TreeGroup | int]  # of the first of them: groups, and numbers of layers
 
 
 class Outline(Struct, frozen=True):
     """The module tree as `show` prints it, and all rows by number."""
 
     layers: tuple[TableRow, ...]
-    groups: tuple[Group, ...]  # in preorder
-    children: tuple[Group | int, ...]  # of the whole network
+    groups: tuple[TreeGroup, ...]  # in preorder
+    children: tuple[TreeGroup | int, ...]  # of the whole network
     total: TableRow
 
     @property
@@ -50,15 +50,15 @@ def outline(report: Report) -> Outline:
     """Number the rows of a report."""
     numbers = {layer.name: n for n, layer in enumerate(report.layers)}
     rows = [layer_row(layer, layer.name, len(layer.scope)) for layer in report.layers]
-    groups: list[Group] = []
-    top: list[Group | int] = []
+    groups: list[TreeGroup] = []
+    top: list[TreeGroup | int] = []
     around = [top]  # children of the groups around a row
     for row in (*tree_rows(report, idle=False), *unused_rows(report)):
         del around[row.depth + 1 :]
         if row.kind == "layer":
             around[-1].append(numbers[row.name])
             continue
-        group = Group(row, [numbers[layer.name] for layer in row.all_members], [], [])
+        group = TreeGroup(row, [numbers[layer.name] for layer in row.all_members], [], [])
         if row.times > 1:
             group.instances = list(_split(group.layers, len(row.members)))
         around[-1].append(group)

@@ -212,7 +212,7 @@ class ProgramReader:
             name=packet[:-1] if in_place else packet,
             namespace=space,
             in_place=in_place,
-            source=Source(op=f"{space}.{packet}" if packet else full),
+            source=Source(op=f"{space}.{packet}" if packet else full, name=outs[0] if outs else ""),
             given=[],
             outs=outs,
             tensors=[self.sizes.tensor(out, graph.tensor_values) for out in outs],
