@@ -104,6 +104,21 @@ function crossings(points, own, ends) {
   return count;
 }
 
+// Labels lie on no box, header or other label; a figure is about 6 px wide.
+function checkLabels({ scene }) {
+  const spots = scene.boxes.map((own) => ({ what: own.id, x: own.x, y: own.y, w: own.w, h: own.box.kind === "frame" ? HEADER : own.h }));
+  const labels = scene.edges.flatMap((edge) => edge.labels.map((label) => {
+    const w = 6 * label.text.length;
+    return { what: label.text, x: label.anchor === "start" ? label.x : label.x - w / 2, y: label.y - 9, w, h: 10 };
+  }));
+  labels.forEach((label, at) => {
+    for (const other of [...spots, ...labels.slice(at + 1)]) {
+      const apart = label.x + label.w <= other.x || other.x + other.w <= label.x || label.y + label.h <= other.y || other.y + other.h <= label.y;
+      assert.ok(apart, `${label.what} lies on ${other.what}`);
+    }
+  });
+}
+
 function checkTensors({ parts, visible }) {
   const nets = new Map();
   for (const level of visible.levels) for (const net of level.nets) for (const tensor of net.tensors) nets.set(`${level.part.id} ${tensor} ${net.source}`, net);
@@ -130,6 +145,7 @@ describe("the graph of a network", () => {
           checkBoxes(graph);
           assert.equal(checkEdges(graph, direction), 0, "no edge passes through a box");
           checkTensors(graph);
+          checkLabels(graph);
           if (modular && open !== everything) assert.ok(graph.scene.boxes.length <= FIRST_BOXES);
         }
       }

@@ -115,6 +115,31 @@ describe("the view", () => {
   });
 });
 
+describe("fingers", () => {
+  it("pan, zoom and choose", async () => {
+    const page = await open(browser, report("resnet50"), { width: 400, height: 800, phone: true });
+    await page.evaluate(() => document.querySelector(".canvas").scrollIntoView({ block: "center" }));
+    const was = await corner(page, "l0");
+    const touch = await page.context().newCDPSession(page);
+    const send = (type, ...points) => touch.send("Input.dispatchTouchEvent", { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
+    await send("touchStart", [300, 400]);
+    for (const step of [10, 20, 30]) await send("touchMove", [300 + step, 400 + step]);
+    await send("touchEnd");
+    assert.deepEqual(await corner(page, "l0"), [was[0] + 30, was[1] + 30]);
+    const before = parseInt(await zoom(page), 10);
+    await send("touchStart", [180, 400], [220, 400]);
+    for (const step of [10, 20, 40]) await send("touchMove", [180 - step, 400], [220 + step, 400]);
+    await send("touchEnd");
+    assert.ok(parseInt(await zoom(page), 10) > 1.5 * before);
+    await page.evaluate(() => document.querySelector('.gpane .zoom button:nth-child(2)').click());
+    const [x, y] = await corner(page, "l3");
+    await page.touchscreen.tap(x + 10, y + 4);
+    await still(page);
+    assert.ok((await page.$$(".gx > g > g:last-child rect")).length >= 1);
+    await page.done();
+  });
+});
+
 describe("what is lit", () => {
   it("edges of the selected box, and boxes that read its result", async () => {
     const page = await open(browser, report("resnet50"));
@@ -123,6 +148,20 @@ describe("what is lit", () => {
     await click(page, "l3"); // maxpool, which conv1 and the downsample of the first block read
     assert.ok(await lit() >= 3);
     assert.ok((await page.$$(".gx > g > g:last-child rect")).length >= 3);
+    await page.done();
+  });
+
+  it("the edge under the pointer, in every frame it crosses", async () => {
+    const page = await open(browser, report("resnet50"));
+    const spot = await page.evaluate(() => {
+      const { x, bottom } = document.querySelector('.canvas svg.gx g[data-id="l3"]').getBoundingClientRect();
+      const { width } = document.querySelector('.canvas svg.gx g[data-id="l3"]').getBoundingClientRect();
+      return [x + width / 2 + 2, bottom + 8];
+    });
+    await page.mouse.move(...spot);
+    await still(page);
+    const lit = await page.evaluate(() => [...document.querySelectorAll(".gx .edge")].filter((edge) => edge.style.stroke.includes("accent")).length);
+    assert.ok(lit >= 3);
     await page.done();
   });
 

@@ -100,10 +100,11 @@ export class CanvasDrawing implements Drawing {
     }
     const sorted = marks.edges.size === 0 ? edges : [...edges].sort((a, b) => Number(marks.edges.has(a.key)) - Number(marks.edges.has(b.key)));
     for (const edge of sorted) {
-      const { line, arrows, label } = edgeShapes(edge, marks.edges.has(edge.key));
+      const { line, arrows, labels } = edgeShapes(edge, marks.edges.has(edge.key));
       this.shape(line);
       this.shape(arrows);
-      if (label !== null && label.kind === "text" && view.k >= DETAIL) {
+      for (const label of labels) {
+        if (label.kind !== "text" || view.k < DETAIL) continue;
         g.font = `${label.size}px ${FONT}`;
         g.textAlign = label.anchor === "middle" ? "center" : "left";
         g.strokeStyle = this.colour("surface");

@@ -135,16 +135,16 @@ export class Look {
     const share = this.share(part.item);
     const used = share === "" ? 0 : textWidth(share, 11.5, false) + 8;
     if (share !== "") shapes.push(text(own.w - 24, 16, share, { anchor: "end", fill: "ink-2" }));
-    const room = own.w - 22 - 24 - used;
+    const repeats = part.repeat > 1 ? `× ${part.repeat}` : "";
+    const kept = repeats === "" ? 0 : textWidth(repeats, 11.5, false) + 7;
+    const room = own.w - 22 - 24 - used - kept;
     const shown = fitted(name, 12.5, true, room);
     const wide = textWidth(shown, 12.5, true);
     shapes.push(text(21, 16.5, shown, { size: 12.5, bold: true, fill: "ink", detail: 1, full: shown === name ? null : name }));
-    const kind = part.repeat > 1 ? `${part.type} × ${part.repeat}`.trim() : part.type;
     const left = room - wide - 8;
-    if (kind !== "" && left > Math.min(70, textWidth(kind, 11.5, false))) {
-      const second = fitted(kind, 11.5, false, left);
-      shapes.push(text(21 + wide + 7, 16.5, second, { fill: "ink-2", full: second === kind ? null : kind }));
-    }
+    const type = part.type !== "" && left > Math.min(70, textWidth(part.type, 11.5, false)) ? fitted(part.type, 11.5, false, left) : "";
+    const second = `${type} ${repeats}`.trim();
+    if (second !== "") shapes.push(text(21 + wide + 7, 16.5, second, { fill: "ink-2", full: type === part.type ? null : `${part.type} ${repeats}`.trim() }));
     return shapes;
   }
 
@@ -187,7 +187,7 @@ function signShapes(sign: string): Shape[] {
 }
 
 /** The line, the arrows and the label of an edge, in the coordinates of the graph. */
-export function edgeShapes(edge: SceneEdge, on: boolean): { line: Shape; arrows: Shape; label: Shape | null } {
+export function edgeShapes(edge: SceneEdge, on: boolean): { line: Shape; arrows: Shape; labels: Shape[] } {
   const width = on ? Math.max(1.6, edge.width) : edge.width;
   const line = edge.routes.map((points, at) => roundedPath(points, edge.arrows[at] ? arrowLength(width) : 0)).join("");
   const arrows = edge.routes.map((points, at) => (edge.arrows[at] ? arrowPath(points, width) : "")).join("");
@@ -195,6 +195,6 @@ export function edgeShapes(edge: SceneEdge, on: boolean): { line: Shape; arrows:
   return {
     line: path(line, token, width),
     arrows: path(arrows, null, 1, token),
-    label: edge.label === null ? null : text(edge.label.x, edge.label.y, edge.label.text, { anchor: edge.label.anchor, size: 11, fill: on ? "accent" : "ink-2" }),
+    labels: edge.labels.map(({ x, y, text: value, anchor }) => text(x, y, value, { anchor, size: 11, fill: on ? "accent" : "ink-2" })),
   };
 }

@@ -327,7 +327,7 @@ function translated(scene: Scene, dx: number, dy: number): Scene {
   const edges = scene.edges.map((edge) => ({
     ...edge,
     routes: edge.routes.map((points) => points.map((value, at) => value + (at % 2 === 0 ? dx : dy))),
-    label: edge.label && { ...edge.label, x: edge.label.x + dx, y: edge.label.y + dy },
+    labels: edge.labels.map((label) => ({ ...label, x: label.x + dx, y: label.y + dy })),
   }));
   return { ...scene, boxes, edges, byId: new Map(boxes.map((own) => [own.id, own])) };
 }
