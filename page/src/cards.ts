@@ -81,7 +81,7 @@ function time(store: Store): CardData[] {
   const run = store.data.runs?.[store.state.report];
   if (!run) return [];
   const [figure = "", unit = ""] = run.total.split(" ");
-  return [{ label: run.kind === "run" ? "time" : "predicted time", figure, unit, note: run.title, title: run.title, column: "time" }];
+  return [{ label: run.kind === "run" ? "time" : "predicted time", figure, unit, note: run.title.replace(/^predicted for /, ""), title: run.title, column: "time" }];
 }
 
 /** Bars of one column over the order of execution; the chosen layers in the accent. */
