@@ -143,6 +143,22 @@ def test_an_unknown_suffix_is_refused(
     assert not path.exists()
 
 
+@pytest.mark.parametrize("network", ["lenet5", "{run}"])
+def test_the_data_of_a_page_are_written(
+    network: str, kept_run: str, tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / "data.json"
+    command = arguments(["report", network], kept_run)
+    assert run([*command, "-o", str(path)]) == 0
+    assert capsys.readouterr().out == ""
+    read_back(path.read_text(encoding="utf-8"), ".json")
+    assert run([*command, "--json"]) == 0
+    assert capsys.readouterr().out == path.read_text(encoding="utf-8")
+    assert run([*command, "-o", str(tmp_path / "x.docx")]) == 2
+    message = capsys.readouterr().err
+    assert all(each in message for each in (".docx", ".html", ".json"))
+
+
 @pytest.mark.parametrize("name", ["check", "audit"])
 def test_checks_are_written_as_junit(name: str, kept_run: str, tmp_path: Path) -> None:
     path = tmp_path / "checked.xml"
@@ -213,7 +229,9 @@ def test_results_that_cannot_be_read_say_so(tmp_path: Path, capsys: Captured) ->
 
 # Options
 
-TAKE_A_NETWORK = ("show", "compare", "explain", "check", "measure", "predict", "plot", "export")
+TAKE_A_NETWORK = (
+    "show", "compare", "report", "explain", "check", "measure", "predict", "plot", "export",
+)  # fmt: skip
 OF_NETWORKS = {
     "--input", "--batch", "--dtype", "--tokens", "--decode", "--dim", "--phase", "--proposals",
     "--weights", "--keep-going",
@@ -249,10 +267,12 @@ def test_the_same_option_has_the_same_help() -> None:
         assert len(texts) == 1, option
 
 
-@pytest.mark.parametrize("name", ["explain", "compare", "measure", "predict", "export", "plot"])
+@pytest.mark.parametrize(
+    "name", ["explain", "compare", "report", "measure", "predict", "export", "plot"]
+)
 def test_tokens_reach_every_command(name: str, tmp_path: Path, capsys: Captured) -> None:
     more = {"compare": ["gpt2"], "predict": ["--on", "a100"], "export": ["--to", "csv"],
-            "measure": ["--engine", "nobody"]}  # fmt: skip
+            "measure": ["--engine", "nobody"], "report": ["--as", "json"]}  # fmt: skip
     code = run([name, "gpt2", *more.get(name, []), "--tokens", "7", "--decode", "5"])
     assert code == 2
     assert "tokens cannot be combined with decode" in capsys.readouterr().err

@@ -79,6 +79,8 @@ COMMANDS = [
       for form in ("", ".csv", ".latex", ".dag", ".dag.csv", ".dag.latex")),
     ("show", "--parts", "layers,vars", "--as", "matconvnet.dag.dot"),
     ("show", "--columns", "name,alive", "--as", "csv"),
+    ("show", "--conventions", "all", "--as", "json"), ("report", "--as", "json"),
+    ("report", "--on", "rtx4090", "--as", "json"),
     *(("plot", "--of", what, "--as", form)
       for what in ("memory", "activations", "costs", "params") for form in ("json", "svg")),
     *(("plot", "--of", what, "--on", "a100", "--as", form)

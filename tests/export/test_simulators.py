@@ -26,6 +26,7 @@ WRITERS: dict[str, Callable[[Any], str]] = {
     "dot": dot.write, "scalesim": scalesim.write, "scalesim.gemm": scalesim.write_gemm,
     "timeloop": timeloop.write, "zigzag": zigzag.write,
 }  # fmt: skip
+SIMULATORS = tuple(name for name in WRITERS if name != "dot")
 
 
 def every_product() -> Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,9 @@ def test_export_tells_what_is_unknown(target: str) -> None:
     if target == "json":
         assert json.loads(text)["notes"] == [NOTE]
     elif target == "svg":
-        words = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", export_command._text(report, target)))
+        words = " ".join(
+            re.findall(r"<text[^>]*>([^<]*)</text>", export_command._text(report, target))
+        )
         assert all(plain(line) in plain(words) for line in written(report, target))
     elif target.startswith(("scalesim", "model")):  # without comments: on stderr
         assert set(facts(report)[1:]) <= set(export_command._warnings(report, target))

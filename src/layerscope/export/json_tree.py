@@ -12,7 +12,7 @@ from layerscope.report.columns import COLUMNS, cell, titled
 from layerscope.report.findings import NetworkFinding, table_findings
 from layerscope.report.language import lines as language
 from layerscope.report.numbers import bytes_text, cell_text
-from layerscope.report.outline import TreeGroup, Outline
+from layerscope.report.outline import Outline, TreeGroup
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
@@ -123,7 +123,10 @@ def live_tensors(report: Report) -> list[LiveTensorJson]:
     found = []
     for name, producer in producers.items():
         tensor, storage = report.tensors[name], lives.owner[name]
-        owner = lives.names[storage]
+        owner, first, last = lives.names[storage], lives.first[storage], lives.last[storage]
+        if owner not in numbers and producer is not None:  # a view of a stored array
+            end = len(graph.nodes) - 1 if name in graph.outputs else producer
+            owner, first, last = "", producer, max([end, *consumers[name]])
         found.append(
             LiveTensorJson(
                 name,
@@ -132,9 +135,9 @@ def live_tensors(report: Report) -> list[LiveTensorJson]:
                 tensor.bytes if tensor.shape is not None else None,
                 producer,
                 consumers[name],
-                lives.first[storage],
-                lives.last[storage],
-                numbers.get(owner, numbers[name]),  # a view of a parameter has its own
+                first,
+                last,
+                numbers.get(owner, numbers[name]),
                 lives.bytes[storage] if owner == name else 0,
             )
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from layerscope.graph.types import Tensor
-from layerscope.report.outline import TreeGroup, Outline
+from layerscope.report.outline import Outline, TreeGroup
 from layerscope.report.tree import TableRow
 from layerscope.report.types import Report
 
@@ -29,6 +29,7 @@ class GraphItem(Struct, eq=False):
     edges: dict[tuple[int, int], Tensor] = {}  # between children, by number; `IN` and `OUT` too
 
 
+Member = tuple[int, int, int]  # a layer, the instance of a frame it is in, the same of the first
 IN, OUT = -1, -2  # ends of edges that come from outside a frame, or leave it
 
 
@@ -36,7 +37,9 @@ def picture_items(report: Report, outlined: Outline, depth: int | None) -> Graph
     """The whole network as a frame whose children are boxes, and frames of open modules."""
     levels = _levels(outlined) if depth is None else depth
     tree = _Tree(outlined, levels)
-    root = GraphItem(report.name, outlined.total, len(outlined.rows) - 1, children=tree.top, edges={})
+    root = GraphItem(
+        report.name, outlined.total, len(outlined.rows) - 1, children=tree.top, edges={}
+    )
     tree.add_edges(report, root)
     return root
 
@@ -65,7 +68,10 @@ class _Tree:
         self.top = self._items(outlined.children, levels, [(n, 0, n) for n in self.paths])
 
     def _items(
-        self, children: Iterable[TreeGroup | int], levels: int, inside: Sequence[tuple[int, int, int]]
+        self,
+        children: Iterable[TreeGroup | int],
+        levels: int,
+        inside: Sequence[tuple[int, int, int]],
     ) -> list[GraphItem]:
         """Items of the children; `inside` has layer, instance and the layer of the first one."""
         shown = [child for child in children if isinstance(child, int) or child.layers]
@@ -167,9 +173,7 @@ class _Tree:
             frame = frame.children[number]
 
 
-def _members(
-    group: TreeGroup, inside: Sequence[tuple[int, int, int]]
-) -> Iterator[tuple[int, int, int]]:
+def _members(group: TreeGroup, inside: Sequence[Member]) -> Iterator[Member]:
     """Layers of a group with the number of their instance and the layer of the first one."""
     instances = group.instances or [group.layers]
     at = {n: (k, instances[0][p]) for k, many in enumerate(instances) for p, n in enumerate(many)}

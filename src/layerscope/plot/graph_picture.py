@@ -132,7 +132,9 @@ class _Drawing:
         if n in (IN, OUT):
             return BoxSize(0.0, 0.0)
         child = children[n]
-        return BoxSize(child.width, child.height, 1 + 4 * float(self.share(child.item)), child.port_in)
+        return BoxSize(
+            child.width, child.height, 1 + 4 * float(self.share(child.item)), child.port_in
+        )
 
     def _box(self, item: GraphItem) -> Placed:
         if item.row is None:
