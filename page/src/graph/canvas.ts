@@ -5,7 +5,7 @@ import { DETAIL, DIM, NAMES, NO_MARKS, type Drawing, type Marks, type View } fro
 import { edgeShapes, type Look } from "./look";
 import { markRects } from "./marking";
 import type { Scene, SceneBox, SceneEdge } from "./scene";
-import { FONT, type Shape, type Token } from "./shapes";
+import { FONT, LARGE, type Shape, type Token } from "./shapes";
 
 export class CanvasDrawing implements Drawing {
   readonly element = h("canvas", { class: "gx", "aria-hidden": "true" });
@@ -177,7 +177,8 @@ export class CanvasDrawing implements Drawing {
     const g = this.context;
     if (g === null) return;
     if (shape.kind === "text") {
-      g.font = `${shape.bold ? 600 : 400} ${shape.size}px ${FONT}`;
+      const size = shape.grows && this.view.k < DETAIL ? LARGE : shape.size;
+      g.font = `${shape.bold ? 600 : 400} ${size}px ${FONT}`;
       g.textAlign = shape.anchor === "middle" ? "center" : shape.anchor;
       g.fillStyle = this.colour(shape.fill);
       g.fillText(shape.text, shape.x, shape.y);

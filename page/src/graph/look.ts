@@ -5,7 +5,7 @@ import type { Item } from "../model";
 import type { Store } from "../store";
 import type { Part } from "./parts";
 import { HANG, HEADER, hangRows, ROW, type SceneBox, type SceneEdge } from "./scene";
-import { arrowLength, arrowPath, fitted, path, rect, roundedPath, text, textWidth, type Shape, type Token } from "./shapes";
+import { arrowLength, arrowPath, fitted, LARGE, path, rect, roundedPath, text, textWidth, type Shape, type Token } from "./shapes";
 
 const PAD = 9;
 
@@ -79,7 +79,7 @@ export class Look {
     const right = this.rightText(part, name, own.w);
     const room = own.w - 2 * PAD - (right === "" ? 0 : textWidth(right, 11.5, false) + 8);
     const shown = fitted(name, 12.5, true, room);
-    shapes.push(text(PAD, 17.5, shown, { size: 12.5, bold: true, fill: ink, detail: 1, full: shown === name ? null : name }));
+    shapes.push(text(PAD, 17.5, shown, { size: 12.5, bold: true, fill: ink, detail: 1, grows: textWidth(shown, LARGE, true) <= own.w - 2 * PAD, full: shown === name ? null : name }));
     if (right !== "") shapes.push(text(own.w - PAD, 17.5, right, { anchor: "end", fill: unknown ? "warn" : ink }));
     return shapes;
   }
@@ -108,7 +108,7 @@ export class Look {
     shapes.push(rect(0, 0, own.w, own.h, 5, `h${heat}`, "line-2"), path(chevron(9, 11, false), ink, 1.5));
     const share = this.share(part.item);
     const first = fitted(name, 12.5, true, own.w - 22 - PAD - (share === "" ? 0 : textWidth(share, 12, true) + 8));
-    shapes.push(text(23, 16.5, first, { size: 12.5, bold: true, fill: ink, detail: 1, full: first === name ? null : name }));
+    shapes.push(text(23, 16.5, first, { size: 12.5, bold: true, fill: ink, detail: 1, grows: textWidth(first, LARGE, true) <= own.w - 23 - PAD, full: first === name ? null : name }));
     if (share !== "") shapes.push(text(own.w - PAD, 16.5, share, { size: 12, bold: true, anchor: "end", fill: ink }));
     const figure = part.item === null ? "" : this.store.short(part.item, this.store.state.heat);
     const kind = typeText(part);
@@ -140,7 +140,7 @@ export class Look {
     const room = own.w - 22 - 24 - used - kept;
     const shown = fitted(name, 12.5, true, room);
     const wide = textWidth(shown, 12.5, true);
-    shapes.push(text(21, 16.5, shown, { size: 12.5, bold: true, fill: "ink", detail: 1, full: shown === name ? null : name }));
+    shapes.push(text(21, 16.5, shown, { size: 12.5, bold: true, fill: "ink", detail: 1, grows: textWidth(shown, LARGE, true) <= own.w - 46, full: shown === name ? null : name }));
     const left = room - wide - 8;
     const type = part.type !== "" && left > Math.min(70, textWidth(part.type, 11.5, false)) ? fitted(part.type, 11.5, false, left) : "";
     const second = `${type} ${repeats}`.trim();

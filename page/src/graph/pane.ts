@@ -194,8 +194,12 @@ export class GraphPane implements Pane {
       next.look(this.viewport.view);
     }
     this.drawing.draw(scene, this.look);
-    this.minimap.draw(scene, this.look);
-    this.minimap.look(this.viewport.view);
+    const { look } = this;
+    requestAnimationFrame(() => { // after the page has its new colours
+      if (this.scene !== scene || this.look !== look) return;
+      this.minimap.draw(scene, look);
+      this.minimap.look(this.viewport.view);
+    });
     const key = legend(store);
     this.legend.replaceWith(key);
     this.legend = key;
@@ -316,7 +320,7 @@ export class GraphPane implements Pane {
 
   private ground(): void {
     const { x, y, k } = this.viewport.view;
-    const step = 16 * k * (k < 0.5 ? Math.ceil(0.5 / k) : 1);
+    const step = 16 * k * Math.max(1, Math.ceil(0.8 / k));
     this.canvas.style.backgroundPosition = `${x}px ${y}px`;
     this.canvas.style.backgroundSize = `${step}px ${step}px`;
   }

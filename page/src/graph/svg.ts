@@ -22,7 +22,7 @@ export function element(shape: Shape, colours: (token: Token | null) => string =
   }
   const own = s("text", {
     x: shape.x, y: shape.y, "font-size": shape.size, "font-weight": shape.bold ? 600 : null,
-    "text-anchor": shape.anchor === "start" ? null : shape.anchor, class: `d${shape.detail}`,
+    "text-anchor": shape.anchor === "start" ? null : shape.anchor, class: shape.grows ? "d1 grows" : `d${shape.detail}`,
   }, shape.text);
   own.style.fill = colours(shape.fill);
   if (shape.full !== null) own.append(s("title", {}, shape.full));
