@@ -175,7 +175,7 @@ page/node_modules/done: page/package.json page/package-lock.json
 	$(NPM) ci --no-audit --no-fund
 	@touch $@
 
-$(PAGE): page/node_modules/done page/page.html page/vite.config.ts $(shell find page/src -type f)
+$(PAGE): page/node_modules/done page/page.html $(wildcard page/*.ts) $(shell find page/src -type f)
 	$(NPM) run build
 
 test-page: $(PAGE) $(VENV)/base

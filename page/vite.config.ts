@@ -1,4 +1,6 @@
+import { writeFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";
+import { bundled, licencePage, licenceTexts } from "./licences";
 
 // Puts the one script and the one style sheet into page.html. The script is a classic one, because
 // a browser refuses modules in a page that is opened from disk.
@@ -10,6 +12,12 @@ function inline(): Plugin {
       const page = bundle["page.html"];
       if (page?.type !== "asset") throw new Error("page.html is not part of the bundle");
       let html = String(page.source);
+      const files = Object.values(bundle).flatMap((file) => (file.type === "chunk" ? Object.keys(file.modules) : []));
+      const packages = bundled(files);
+      if (packages.length === 0 || packages.some((one) => one.text === "")) throw new Error("a bundled package has no licence text");
+      writeFileSync(new URL("../docs/licences.md", import.meta.url), licencePage(packages));
+      const texts = licenceTexts(packages).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+      html = html.replace("<!-- licences -->", () => `<template id="licences">${texts}</template>`);
       for (const [name, file] of Object.entries(bundle)) {
         if (name === "page.html") continue;
         const text = file.type === "chunk" ? file.code : String(file.source);

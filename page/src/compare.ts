@@ -33,7 +33,7 @@ export function compare(host: HTMLElement, store: Store): Pane {
     const matches = all || differing.length === 0 ? comparison.matches : differing;
     const scroll = h("div", { class: "scroll pairs", role: "table", tabindex: "0", "aria-label": comparison.text, "aria-rowcount": String(matches.length + 1) });
     const body = h("div", { class: "tbody", role: "rowgroup" });
-    scroll.append(heads(store, comparison), body);
+    scroll.append(heads(store), body);
     const paint = (force = false): void => rows?.draw(matches, (row, match) => bind(store, comparison, row, match), force);
     rows = new RowWindow(scroll, body, () => new PairRow(), () => paint());
     scroll.style.setProperty("--row", `${rows.height}px`);
@@ -72,18 +72,19 @@ function bar(store: Store, comparison: Comparison, all: boolean, turn: (all: boo
 
 function totals(comparison: Comparison, store: Store): HTMLElement {
   const [first, second] = names(store, comparison);
-  return h("dl", { class: "sums" }, ...comparison.totals.map((total) => h("div", {},
-    h("dt", {}, total.title),
-    h("dd", { title: first }, total.first),
-    h("dd", { title: second }, total.second),
-    h("dd", { class: total.ratio === "×1.00" || total.ratio === "" ? "muted" : "ratio" }, total.ratio))));
+  const line = (name: string, texts: string[], kind: (text: string) => string): HTMLElement =>
+    h("tr", {}, h("th", { scope: "row" }, name), ...texts.map((text) => h("td", { class: kind(text) }, text)));
+  const { totals: all } = comparison;
+  return h("div", { class: "sums", tabindex: "0", role: "region", "aria-label": "totals" }, h("table", {},
+    h("thead", {}, h("tr", {}, h("td", {}), ...all.map((total) => h("th", { scope: "col" }, total.title)))),
+    h("tbody", {},
+      line(first, all.map((total) => total.first), () => ""),
+      line(second, all.map((total) => total.second), () => ""),
+      line("ratio", all.map((total) => total.ratio), (text) => (text === "×1.00" || text === "" ? "muted" : "ratio")))));
 }
 
-function heads(store: Store, comparison: Comparison): HTMLElement {
-  const [first, second] = names(store, comparison);
+function heads(store: Store): HTMLElement {
   const titles = ["layer", "type", "output", ...COLUMNS.flatMap((column) => [store.title(column), ""])];
-  void first;
-  void second;
   return h("div", { class: "thead", role: "rowgroup" }, h("div", { class: "tr", role: "row" },
     ...titles.map((title, at) => h("div", { class: `th ${at === 0 ? "name" : at > 2 ? "n" : "text"}`, role: "columnheader" }, title === "" ? h("span", {}, "ratio") : title))));
 }

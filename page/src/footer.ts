@@ -19,10 +19,24 @@ export function footer(host: HTMLElement, store: Store): Pane {
     });
     host.replaceChildren(
       h("span", { class: `cov${known < total ? " part" : ""}` }, h("span", { class: "cov-bar", "aria-hidden": "true" }, fill), known < total ? button : line),
-      h("code", {}, stamp.text), list);
+      h("code", {}, stamp.text), list, ...licences());
   };
   draw();
   return { destroy: store.on(["report"], draw) };
+}
+
+// The licences of what the page is built with.
+function licences(): HTMLElement[] {
+  const source = document.querySelector<HTMLTemplateElement>("#licences");
+  if (source === null) return [];
+  const text = h("pre", { class: "licences", hidden: true, tabindex: "0", "aria-label": "licences" });
+  const button = h("button", { class: "link", type: "button", "aria-expanded": "false" }, "Licences");
+  button.addEventListener("click", () => {
+    text.textContent ||= source.content.textContent;
+    text.hidden = !text.hidden;
+    button.setAttribute("aria-expanded", String(!text.hidden));
+  });
+  return [button, text];
 }
 
 // Each unknown op with the layers that have it.

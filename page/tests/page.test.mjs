@@ -142,7 +142,7 @@ describe("several reports", () => {
     const signs = await page.locator(".pairs .pair .sign").allTextContents();
     assert.ok(signs.length > 0 && signs.every((sign) => /^[+−~]/.test(sign)), signs.join());
     const printed = layerscope("compare", "resnet18", "resnet34");
-    for (const ratio of await page.locator(".sums .ratio").allTextContents()) assert.ok(printed.includes(ratio), `${ratio} in ${printed.slice(-1200)}`);
+    for (const ratio of await page.locator(".sums td.ratio").allTextContents()) assert.ok(printed.includes(ratio), `${ratio} in ${printed.slice(-1200)}`);
     await page.click(".seg button:text-is('resnet34')");
     assert.equal(await page.textContent("h1"), "resnet34");
     await openAll(page);

@@ -5,7 +5,7 @@ import { DETAIL, DIM, NAMES, NO_MARKS, type Drawing, type Marks, type View } fro
 import { edgeShapes, type Look } from "./look";
 import { markRects } from "./marking";
 import type { Scene, SceneBox, SceneEdge } from "./scene";
-import { FONT, type Shape, type Token } from "./shapes";
+import { FONT, LARGE, type Shape, type Token } from "./shapes";
 
 export class CanvasDrawing implements Drawing {
   readonly element = h("canvas", { class: "gx", "aria-hidden": "true" });
@@ -100,10 +100,11 @@ export class CanvasDrawing implements Drawing {
     }
     const sorted = marks.edges.size === 0 ? edges : [...edges].sort((a, b) => Number(marks.edges.has(a.key)) - Number(marks.edges.has(b.key)));
     for (const edge of sorted) {
-      const { line, arrows, label } = edgeShapes(edge, marks.edges.has(edge.key));
+      const { line, arrows, labels } = edgeShapes(edge, marks.edges.has(edge.key));
       this.shape(line);
       this.shape(arrows);
-      if (label !== null && label.kind === "text" && view.k >= DETAIL) {
+      for (const label of labels) {
+        if (label.kind !== "text" || view.k < DETAIL) continue;
         g.font = `${label.size}px ${FONT}`;
         g.textAlign = label.anchor === "middle" ? "center" : "left";
         g.strokeStyle = this.colour("surface");
@@ -176,7 +177,8 @@ export class CanvasDrawing implements Drawing {
     const g = this.context;
     if (g === null) return;
     if (shape.kind === "text") {
-      g.font = `${shape.bold ? 600 : 400} ${shape.size}px ${FONT}`;
+      const size = shape.grows && this.view.k < DETAIL ? LARGE : shape.size;
+      g.font = `${shape.bold ? 600 : 400} ${size}px ${FONT}`;
       g.textAlign = shape.anchor === "middle" ? "center" : shape.anchor;
       g.fillStyle = this.colour(shape.fill);
       g.fillText(shape.text, shape.x, shape.y);

@@ -3,17 +3,20 @@
 // branches and skips beside it, all horizontal parts of edges in the gaps between rows.
 
 import { ordered, type Ordered } from "./order";
-import { packed, type Packed } from "./pack";
+import { packed, type Packed, type Way } from "./pack";
 import { FRAME_WIDTH, HEADER, PADDING, type Direction, type Label, type Placed, type Route, type Spec, type SpecNet } from "./spec";
 
-const GAP = 22;
+const GAP = 20;
 /** Gaps of a frame below its header and above its lower border, where shapes need no label. */
 const INTO = 15;
 const OUT_OF = 11;
 const TRACK = 7;
-const LEAD = 9;
+const LEAD = 8;
 const TALL = 110;
-const ARROW = 12;
+const ARROW = 11;
+
+/** Ways that an edge has its label on, the first choice first. */
+const LABELLED: Way[] = ["straight", "direct", "enter", "leave"];
 
 interface Flat {
   along: number[];
@@ -84,7 +87,10 @@ class Level {
     }
     const routes = this.routes(across);
     const labels = this.labels(across);
-    for (const label of labels) high = Math.max(high, label.across + (this.down ? this.spec.nets[label.net]!.label + 8 : 6));
+    for (const { net, skip, across: at } of labels) {
+      const { label, skip: beside } = this.spec.nets[net]!;
+      high = Math.max(high, at + (this.down ? (skip ? beside : label) + 8 : 6));
+    }
     const long = this.bottom.reduce((most, one) => Math.max(most, one), this.length());
     return this.turned({ w, h, inner, across, low, high, long, routes, labels, n });
   }
@@ -92,7 +98,7 @@ class Level {
   // From along and across to x and y, with the header and padding of a frame around it.
   private turned(flat: {
     w: number[]; h: number[]; inner: (Placed | null)[]; across: number[]; low: number; high: number; long: number;
-    routes: { net: number; target: number; points: [number, number][] }[]; labels: { net: number; along: number; across: number }[];
+    routes: { net: number; target: number; points: [number, number][] }[]; labels: FlatLabel[];
     n: number;
   }): Placed {
     const before = PADDING + (this.down || !this.nested ? 0 : HEADER) - flat.low;
@@ -108,9 +114,9 @@ class Level {
       [x[node], y[node]] = xy(this.top[this.graph.row[node]!]!, flat.across[node]! - this.flat.left[node]!);
     }
     const routes: Route[] = flat.routes.map(({ net, target, points }) => ({ net, target, points: points.flatMap(([a, b]) => xy(a, b)) }));
-    const labels: Label[] = flat.labels.map(({ net, along, across }) => {
+    const labels: Label[] = flat.labels.map(({ net, skip, along, across }) => {
       const [lx, ly] = xy(along, across);
-      return { net, x: lx, y: ly };
+      return { net, skip, x: lx, y: ly };
     });
     const [w, h] = this.down ? [wide, long] : [long, wide];
     return { w, h, axis: before, x, y, inner: flat.inner, routes, labels, frames: flat.w.map((_, at) => [flat.w[at]!, flat.h[at]!]) };
@@ -178,7 +184,7 @@ class Level {
     return forks.map((spans, gap) => {
       const up = assign(spans, this.fork);
       const low = assign(joins[gap]!, this.join);
-      const bends = TRACK * (Math.max(0, up - 1) + Math.max(0, low - 1)) + (up > 0 ? 8 : 0) + (low > 0 ? 8 : 0);
+      const bends = TRACK * (Math.max(0, up - 1) + Math.max(0, low - 1)) + (up > 0 ? 8 : 0) + (low > 0 ? 6 : 0);
       const room = labels[gap]! > 0 ? (this.down ? GAP : labels[gap]! + 22) : this.down ? 0 : OUT_OF;
       const least = gap === 1 && this.enter >= 0 ? INTO : gap === graph.rows - 1 && this.leave >= 0 ? OUT_OF : GAP;
       return bends + Math.max(room, least);
@@ -209,15 +215,18 @@ class Level {
   }
 
   // One label for each net: where it enters the next box straight, else right below its source.
-  private labels(across: number[]): { net: number; along: number; across: number }[] {
+  private labels(across: number[]): FlatLabel[] {
     const { graph, pack, flat } = this;
-    const found: { net: number; along: number; across: number }[] = [];
+    const found: FlatLabel[] = [];
     this.spec.nets.forEach((net, index) => {
-      if (net.label <= 0) return;
+      const row = pack.skips[index];
+      const alone = pack.ways[index]!.every((way) => way === "lane");
+      if (row != null) found.push({ net: index, skip: !alone, along: (this.top[row]! + this.bottom[row]!) / 2, across: pack.lane[index]! });
+      if (net.label <= 0 || alone) return;
       const [source, targets] = this.ends(net);
       const ways = pack.ways[index]!;
-      const at = Math.max(0, ["straight", "direct", "enter", "leave", "lane"].reduce((best, way) => (best >= 0 ? best : ways.indexOf(way as Packed["ways"][number][number])), -1));
-      const way = ways[at]!;
+      const way = LABELLED.find((one) => ways.includes(one))!;
+      const at = ways.indexOf(way);
       const target = targets[at]!;
       const start = this.top[graph.row[source]!]! + flat.along[source]!;
       const stop = this.top[graph.row[target]!]!;
@@ -228,17 +237,23 @@ class Level {
       if (way === "straight") {
         const high = Math.max(fork ?? start, start);
         const low = Math.min(join ?? stop, stop);
-        found.push({ net: index, along: this.down && low - high > 60 ? high + 13 : (high + low) / 2, across: across[source]! });
+        found.push({ net: index, skip: false, along: this.down && low - high > 60 ? high + 13 : (high + low) / 2, across: across[source]! });
       } else if (way === "direct" || way === "enter") {
-        found.push({ net: index, along: ((fork ?? start) + (way === "enter" ? next : Math.min(join ?? stop, stop))) / 2, across: across[target]! });
+        found.push({ net: index, skip: false, along: ((fork ?? start) + (way === "enter" ? next : Math.min(join ?? stop, stop))) / 2, across: across[target]! });
       } else if (way === "leave") {
-        found.push({ net: index, along: (start + Math.min(join ?? stop, next)) / 2, across: across[source]! });
-      } else {
-        found.push({ net: index, along: next + 8, across: pack.lane[index] ?? across[source]! });
+        const low = Math.min(join ?? stop, next);
+        found.push({ net: index, skip: false, along: this.down && low - start > 60 ? start + 13 : (start + low) / 2, across: across[source]! });
       }
     });
     return found;
   }
+}
+
+interface FlatLabel {
+  net: number;
+  skip: boolean;
+  along: number;
+  across: number;
 }
 
 interface Span {

@@ -5,7 +5,7 @@ import type { Store } from "../store";
 
 export function legend(store: Store): HTMLElement {
   const bounds = store.heatBounds;
-  const title = store.title(store.state.heat);
+  const title = store.title(store.inConvention(store.state.heat));
   const shared = bounds.join() === "0,1,2,4,8,16,32";
   const steps = h("div", { class: "steps" });
   const ticks = h("div", { class: "ticks" });
@@ -15,5 +15,5 @@ export function legend(store: Store): HTMLElement {
     step.style.background = `var(--h${heat})`;
     steps.append(step);
   }
-  return h("div", { class: "legend" }, h("span", { class: "what" }, shared ? `share of ${title}, %` : title), h("div", { class: "scale" }, steps, ticks));
+  return h("div", { class: shared ? "legend" : "legend bounds" }, h("span", { class: "what" }, shared ? `share of ${title}, %` : title), h("div", { class: "scale" }, steps, ticks));
 }

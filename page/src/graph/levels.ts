@@ -24,8 +24,8 @@ export interface Net {
   tensors: number[];
   label: string;
   bytes: number | null;
-  /** Whether a target adds what no layer changed since the source. */
-  identity: boolean;
+  /** Whether a target adds it to something else: beside a branch, it is the identity. */
+  added: boolean;
 }
 
 export interface Level {
@@ -141,7 +141,7 @@ class Nets {
       nets.set(key, {
         key: `${level.part.id}|${this.endId(level, source)}>${targets.map((to) => this.endId(level, to)).join()}`,
         source, targets, tensors: [tensor], label: this.label([tensor]),
-        bytes: this.parts.tensors[tensor]?.bytes ?? null, identity: false,
+        bytes: this.parts.tensors[tensor]?.bytes ?? null, added: targets.some((to) => level.boxes[to]?.part.type === "add"),
       });
       return;
     }

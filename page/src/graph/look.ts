@@ -5,7 +5,7 @@ import type { Item } from "../model";
 import type { Store } from "../store";
 import type { Part } from "./parts";
 import { HANG, HEADER, hangRows, ROW, type SceneBox, type SceneEdge } from "./scene";
-import { arrowLength, arrowPath, fitted, path, rect, roundedPath, text, textWidth, type Shape, type Token } from "./shapes";
+import { arrowLength, arrowPath, fitted, LARGE, path, rect, roundedPath, text, textWidth, type Shape, type Token } from "./shapes";
 
 const PAD = 9;
 
@@ -79,7 +79,7 @@ export class Look {
     const right = this.rightText(part, name, own.w);
     const room = own.w - 2 * PAD - (right === "" ? 0 : textWidth(right, 11.5, false) + 8);
     const shown = fitted(name, 12.5, true, room);
-    shapes.push(text(PAD, 17.5, shown, { size: 12.5, bold: true, fill: ink, detail: 1, full: shown === name ? null : name }));
+    shapes.push(text(PAD, 17.5, shown, { size: 12.5, bold: true, fill: ink, detail: 1, grows: textWidth(shown, LARGE, true) <= own.w - 2 * PAD, full: shown === name ? null : name }));
     if (right !== "") shapes.push(text(own.w - PAD, 17.5, right, { anchor: "end", fill: unknown ? "warn" : ink }));
     return shapes;
   }
@@ -108,7 +108,7 @@ export class Look {
     shapes.push(rect(0, 0, own.w, own.h, 5, `h${heat}`, "line-2"), path(chevron(9, 11, false), ink, 1.5));
     const share = this.share(part.item);
     const first = fitted(name, 12.5, true, own.w - 22 - PAD - (share === "" ? 0 : textWidth(share, 12, true) + 8));
-    shapes.push(text(23, 16.5, first, { size: 12.5, bold: true, fill: ink, detail: 1, full: first === name ? null : name }));
+    shapes.push(text(23, 16.5, first, { size: 12.5, bold: true, fill: ink, detail: 1, grows: textWidth(first, LARGE, true) <= own.w - 23 - PAD, full: first === name ? null : name }));
     if (share !== "") shapes.push(text(own.w - PAD, 16.5, share, { size: 12, bold: true, anchor: "end", fill: ink }));
     const figure = part.item === null ? "" : this.store.short(part.item, this.store.state.heat);
     const kind = typeText(part);
@@ -135,16 +135,16 @@ export class Look {
     const share = this.share(part.item);
     const used = share === "" ? 0 : textWidth(share, 11.5, false) + 8;
     if (share !== "") shapes.push(text(own.w - 24, 16, share, { anchor: "end", fill: "ink-2" }));
-    const room = own.w - 22 - 24 - used;
+    const repeats = part.repeat > 1 ? `× ${part.repeat}` : "";
+    const kept = repeats === "" ? 0 : textWidth(repeats, 11.5, false) + 7;
+    const room = own.w - 22 - 24 - used - kept;
     const shown = fitted(name, 12.5, true, room);
     const wide = textWidth(shown, 12.5, true);
-    shapes.push(text(21, 16.5, shown, { size: 12.5, bold: true, fill: "ink", detail: 1, full: shown === name ? null : name }));
-    const kind = part.repeat > 1 ? `${part.type} × ${part.repeat}`.trim() : part.type;
+    shapes.push(text(21, 16.5, shown, { size: 12.5, bold: true, fill: "ink", detail: 1, grows: textWidth(shown, LARGE, true) <= own.w - 46, full: shown === name ? null : name }));
     const left = room - wide - 8;
-    if (kind !== "" && left > Math.min(70, textWidth(kind, 11.5, false))) {
-      const second = fitted(kind, 11.5, false, left);
-      shapes.push(text(21 + wide + 7, 16.5, second, { fill: "ink-2", full: second === kind ? null : kind }));
-    }
+    const type = part.type !== "" && left > Math.min(70, textWidth(part.type, 11.5, false)) ? fitted(part.type, 11.5, false, left) : "";
+    const second = `${type} ${repeats}`.trim();
+    if (second !== "") shapes.push(text(21 + wide + 7, 16.5, second, { fill: "ink-2", full: type === part.type ? null : `${part.type} ${repeats}`.trim() }));
     return shapes;
   }
 
@@ -187,7 +187,7 @@ function signShapes(sign: string): Shape[] {
 }
 
 /** The line, the arrows and the label of an edge, in the coordinates of the graph. */
-export function edgeShapes(edge: SceneEdge, on: boolean): { line: Shape; arrows: Shape; label: Shape | null } {
+export function edgeShapes(edge: SceneEdge, on: boolean): { line: Shape; arrows: Shape; labels: Shape[] } {
   const width = on ? Math.max(1.6, edge.width) : edge.width;
   const line = edge.routes.map((points, at) => roundedPath(points, edge.arrows[at] ? arrowLength(width) : 0)).join("");
   const arrows = edge.routes.map((points, at) => (edge.arrows[at] ? arrowPath(points, width) : "")).join("");
@@ -195,6 +195,6 @@ export function edgeShapes(edge: SceneEdge, on: boolean): { line: Shape; arrows:
   return {
     line: path(line, token, width),
     arrows: path(arrows, null, 1, token),
-    label: edge.label === null ? null : text(edge.label.x, edge.label.y, edge.label.text, { anchor: edge.label.anchor, size: 11, fill: on ? "accent" : "ink-2" }),
+    labels: edge.labels.map(({ x, y, text: value, anchor }) => text(x, y, value, { anchor, size: 11, fill: on ? "accent" : "ink-2" })),
   };
 }

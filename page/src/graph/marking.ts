@@ -60,15 +60,15 @@ export function hitEdge(scene: Scene, x: number, y: number, reach: number): stri
 
 export function markRects(scene: Scene, marks: Marks): Rect[] {
   const rects: Rect[] = [];
-  const ring = (id: string | null, width: number, out: number): void => {
+  const ring = (id: string | null, width: number, out: number, box = false): void => {
     const spot = id === null ? null : spotOf(scene, id);
     if (spot === null) return;
-    const whole = spot.own.box.kind === "frame" || (spot.own.id === id && spot.own.box.kind !== "layer");
+    const whole = box || spot.own.box.kind === "frame" || (spot.own.id === id && spot.own.box.kind !== "layer");
     const h = whole ? spot.own.h : spot.h;
     const r = spot.own.box.kind === "frame" ? 8 : spot.own.box.kind === "input" ? spot.h / 2 : spot.own.id === id ? 5 : 2;
     rects.push(rect(spot.x - out, spot.y - out, spot.w + 2 * out, h + 2 * out, r + out, null, "accent", width));
   };
-  for (const id of marks.users) ring(id, 1.25, 2.5);
+  for (const id of marks.users) ring(id, 1.25, 2.5, true);
   if (marks.hovered !== marks.selected) ring(marks.hovered, 1.25, 0.6);
   ring(marks.selected, 2.25, 0.6);
   return rects;

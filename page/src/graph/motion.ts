@@ -25,7 +25,10 @@ export function between(from: Scene, to: Scene, share: number): Scene {
         const before = old.routes[at]!;
         return before.length === points.length ? points.map((value, i) => part(before[i]!, value)) : points;
       }),
-      label: edge.label && old.label ? { ...edge.label, x: part(old.label.x, edge.label.x), y: part(old.label.y, edge.label.y) } : edge.label,
+      labels: edge.labels.map((label, at) => {
+        const before = old.labels[at];
+        return before === undefined ? label : { ...label, x: part(before.x, label.x), y: part(before.y, label.y) };
+      }),
     };
   });
   return { ...to, boxes, edges, byId: new Map(boxes.map((own) => [own.id, own])), cells: to.cells };

@@ -20,6 +20,8 @@ export interface Packed {
   lane: (number | null)[];
   /** Way to each target of each net. */
   ways: Way[][];
+  /** Row with room for a text beside the lane, for nets that have one. */
+  skips: (number | null)[];
   /** Where the last of them ends, across. */
   right: number;
 }
@@ -54,6 +56,7 @@ export function packed(graph: Ordered, nets: SpecNet[], sizes: Sizes, ends: (net
     things[parent === index ? 0 : parent]!.things.push(things[index]!);
   }
 
+  const spans: [number, number][] = nets.map(() => [0, -1]);
   const ways = nets.map((net, index) => {
     const [source, targets] = ends(net);
     let last = -1;
@@ -72,6 +75,7 @@ export function packed(graph: Ordered, nets: SpecNet[], sizes: Sizes, ends: (net
       last = Math.max(last, row[target]! > row[source]! ? high - 1 : end[source]!);
       return "lane";
     });
+    spans[index] = [first, last];
     if (last >= first) things[chainOf[source]!]!.things.push({ chain: -1, net: index, first, last, things: [] });
     else own.forEach((way, at) => { if (way === "lane") own[at] = "direct"; });
     return own;
@@ -104,7 +108,16 @@ export function packed(graph: Ordered, nets: SpecNet[], sizes: Sizes, ends: (net
     thing.things.sort((a, b) => b.last - b.first - (a.last - a.first) || b.first - a.first || b.chain - a.chain || b.net - a.net);
     stack.push(...thing.things);
   }
-  return { axis, lane, ways, right };
+  const skips = nets.map((net, index) => {
+    const x = lane[index];
+    // An edge that has nothing but its lane has its shape there.
+    const long = ways[index]!.every((way) => way === "lane") ? net.label : net.skip;
+    if (long <= 0 || x == null) return null;
+    const found = grid.room(x + 4, x + LANE + long, spans[index]![0], spans[index]![1]);
+    if (found !== null) right = Math.max(right, x + LANE + long);
+    return found;
+  });
+  return { axis, lane, ways, skips, right };
 }
 
 const COLUMN = 6;
@@ -128,6 +141,22 @@ class Grid {
 
   take(from: number, to: number, first: number, last: number): void {
     for (let column = Math.floor(from / COLUMN); column * COLUMN < Math.max(to, from + 1); column++) this.insert(column, first, last);
+  }
+
+  /** Takes the middlemost row in which a strip is free, or gives null. */
+  room(from: number, to: number, first: number, last: number): number | null {
+    const middle = (first + last) >> 1;
+    for (let off = 0; off <= last - first; off++) {
+      for (const row of off === 0 ? [middle] : [middle - off, middle + off]) {
+        if (row < first || row > last) continue;
+        let free = true;
+        for (let column = Math.ceil(from / COLUMN); column * COLUMN < to; column++) free &&= this.free(column, row, row);
+        if (!free) continue;
+        this.take(from, to, row, row);
+        return row;
+      }
+    }
+    return null;
   }
 
   private free(column: number, first: number, last: number): boolean {

@@ -67,7 +67,7 @@ export class GraphPane implements Pane {
     this.canvas.append(this.drawing.element, this.minimap.element, this.twin.element);
     host.replaceChildren(this.bar.element, this.canvas, this.legend);
     this.parts = buildParts(store.model);
-    this.visible = visibleLevels(this.parts, store.state.open);
+    this.visible = { root: { part: this.parts.root, boxes: [], nets: [] }, levels: [], at: new Map() };
     this.look = new Look(store);
     this.listen();
     this.start();
@@ -156,8 +156,8 @@ export class GraphPane implements Pane {
   private show(scene: Scene, anchor: string | null): void {
     const { viewport } = this;
     const before = this.scene;
-    const old = before === null || anchor === null ? null : spotOf(before, anchor);
-    const now = anchor === null ? null : spotOf(scene, anchor);
+    const old = anchor === null ? undefined : before?.byId.get(anchor)?.anchor;
+    const now = anchor === null ? undefined : scene.byId.get(anchor)?.anchor;
     this.scene = scene;
     viewport.content = { w: scene.w, h: scene.h };
     this.motion.stop();
@@ -167,7 +167,7 @@ export class GraphPane implements Pane {
       this.fit(FIRST_ZOOM);
     } else {
       const { x, y, k } = viewport.view;
-      const [dx, dy] = old !== null && now !== null ? [old.x - now.x, old.y - now.y] : [0, 0];
+      const [dx, dy] = old !== undefined && now !== undefined ? [old[0] - now[0], old[1] - now[1]] : [0, 0];
       viewport.set({ k, x: x + dx * k, y: y + dy * k });
       if (moves() && this.drawing instanceof SvgDrawing) {
         const shifted = dx === 0 && dy === 0 ? before : translated(before, -dx, -dy);
@@ -194,8 +194,12 @@ export class GraphPane implements Pane {
       next.look(this.viewport.view);
     }
     this.drawing.draw(scene, this.look);
-    this.minimap.draw(scene, this.look);
-    this.minimap.look(this.viewport.view);
+    const { look } = this;
+    requestAnimationFrame(() => { // after the page has its new colours
+      if (this.scene !== scene || this.look !== look) return;
+      this.minimap.draw(scene, look);
+      this.minimap.look(this.viewport.view);
+    });
     const key = legend(store);
     this.legend.replaceWith(key);
     this.legend = key;
@@ -316,7 +320,7 @@ export class GraphPane implements Pane {
 
   private ground(): void {
     const { x, y, k } = this.viewport.view;
-    const step = 16 * k * (k < 0.5 ? Math.ceil(0.5 / k) : 1);
+    const step = 16 * k * Math.max(1, Math.ceil(0.8 / k));
     this.canvas.style.backgroundPosition = `${x}px ${y}px`;
     this.canvas.style.backgroundSize = `${step}px ${step}px`;
   }
@@ -327,7 +331,7 @@ function translated(scene: Scene, dx: number, dy: number): Scene {
   const edges = scene.edges.map((edge) => ({
     ...edge,
     routes: edge.routes.map((points) => points.map((value, at) => value + (at % 2 === 0 ? dx : dy))),
-    label: edge.label && { ...edge.label, x: edge.label.x + dx, y: edge.label.y + dy },
+    labels: edge.labels.map((label) => ({ ...label, x: label.x + dx, y: label.y + dy })),
   }));
   return { ...scene, boxes, edges, byId: new Map(boxes.map((own) => [own.id, own])) };
 }

@@ -182,7 +182,7 @@ export function firstOpen(parts: Parts, share: (item: Item) => number | null): S
     const most = Math.max(0, ...shares);
     own = modules[shares.findIndex((one) => one >= most / 4)];
     if (own === undefined) break;
-    boxes += boxCount(own) - 1;
+    boxes += boxCount(own);
     if (boxes > FIRST_BOXES) break;
     open.add(own.id);
   }

@@ -28,12 +28,13 @@ export function svgText(scene: Scene, look: Look, host: Element): string {
   }
   const labels: SVGElement[] = [];
   for (const edge of scene.edges) {
-    const { line, arrows, label } = edgeShapes(edge, false);
-    svg.append(element(line, colour), element(arrows, colour));
-    if (label === null) continue;
-    const own = element(label, colour);
-    own.setAttribute("style", `${own.getAttribute("style") ?? ""};paint-order:stroke;stroke:${colour("surface")};stroke-width:4px;stroke-linejoin:round`);
-    labels.push(own);
+    const shapes = edgeShapes(edge, false);
+    svg.append(element(shapes.line, colour), element(shapes.arrows, colour));
+    for (const label of shapes.labels) {
+      const own = element(label, colour);
+      own.setAttribute("style", `${own.getAttribute("style") ?? ""};paint-order:stroke;stroke:${colour("surface")};stroke-width:4px;stroke-linejoin:round`);
+      labels.push(own);
+    }
   }
   svg.append(...boxes, ...labels);
   return new XMLSerializer().serializeToString(svg);

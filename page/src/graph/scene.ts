@@ -10,6 +10,8 @@ export const ROW = 26;
 export const HANG = 18;
 export const MODULE = 39;
 const PILL = 20;
+/** What a skip without a layer says. */
+const IDENTITY = "identity";
 
 export interface SceneBox {
   id: string;
@@ -19,6 +21,8 @@ export interface SceneBox {
   w: number;
   h: number;
   depth: number;
+  /** Where edges come in: it stays where it is when the box opens. */
+  anchor: [number, number];
 }
 
 export interface SceneEdge {
@@ -27,7 +31,7 @@ export interface SceneEdge {
   routes: number[][];
   /** Whether a route ends with an arrow: those that end at a box. */
   arrows: boolean[];
-  label: { x: number; y: number; text: string; anchor: "start" | "middle" } | null;
+  labels: { x: number; y: number; text: string; anchor: "start" | "middle" }[];
   width: number;
   /** Ids of the boxes at its ends; of the frame where it crosses its border. */
   ends: string[];
@@ -74,8 +78,8 @@ export function specOf(level: Level, report: Report): Spec {
       weight: (cost(box.part.layers) + cost(box.part.hangs.map((hung) => hung.index))) / total + 1e-4,
     })),
     // What enters or leaves a frame has its label outside.
-    nets: own.nets.map(({ source, targets, label }) => ({
-      source, targets, label: source === OUTSIDE || targets.every((target) => target === OUTSIDE) ? 0 : labelLength(label),
+    nets: own.nets.map(({ source, targets, label, added }) => ({
+      source, targets, skip: added ? labelLength(IDENTITY) : 0, label: source === OUTSIDE || targets.every((target) => target === OUTSIDE) ? 0 : labelLength(label),
     })),
   });
   return inside(level);
@@ -94,7 +98,9 @@ export function sceneOf(visible: Visible, placed: Placed, direction: Direction):
   for (const { level, placed: own, x, y, depth } of work) {
     level.boxes.forEach((box, at) => {
       const [w, h] = own.frames[at]!;
-      const put: SceneBox = { id: box.id, box, x: x + own.x[at]!, y: y + own.y[at]!, w, h, depth };
+      const axis = own.inner[at]?.axis ?? (down ? w / 2 : Math.min(h / 2, boxSize(box).anchor));
+      const [left, top] = [x + own.x[at]!, y + own.y[at]!];
+      const put: SceneBox = { id: box.id, box, x: left, y: top, w, h, depth, anchor: down ? [left + axis, top] : [left, top + axis] };
       scene.boxes.push(put);
       scene.byId.set(put.id, put);
       for (const hung of box.part.hangs) scene.cells.set(hung.id, put);
@@ -102,7 +108,7 @@ export function sceneOf(visible: Visible, placed: Placed, direction: Direction):
       if (box.level !== null && inner) work.push({ level: box.level, placed: inner, x: put.x, y: put.y, depth: depth + 1 });
     });
     const edges: SceneEdge[] = level.nets.map((net) => ({
-      key: net.key, net, routes: [], arrows: [], label: null, width: edgeWidth(net.bytes),
+      key: net.key, net, routes: [], arrows: [], labels: [], width: edgeWidth(net.bytes),
       ends: [net.source, ...net.targets].map((end) => (end === OUTSIDE ? level.part.id : (level.boxes[end]?.id ?? ""))),
     }));
     for (const route of own.routes) {
@@ -112,9 +118,10 @@ export function sceneOf(visible: Visible, placed: Placed, direction: Direction):
     }
     for (const label of own.labels) {
       const edge = edges[label.net]!;
-      edge.label = {
-        x: label.x + x + (down ? 7 : 0), y: label.y + y + (down ? 4 : -6), text: edge.net.label, anchor: down ? "start" : "middle",
-      };
+      edge.labels.push({
+        x: label.x + x + (down ? 7 : 0), y: label.y + y + (down ? 4 : label.skip ? 13 : -6), text: label.skip ? IDENTITY : edge.net.label,
+        anchor: down ? "start" : "middle",
+      });
     }
     scene.edges.push(...edges);
   }

@@ -37,11 +37,15 @@ export interface Text {
   detail: 1 | 2;
   /** The whole text, where `text` is cut. */
   full: string | null;
+  /** Whether there is room to write it larger where the graph is small. */
+  grows: boolean;
 }
 
 export type Shape = Rect | Line | Text;
 
 export const FONT = '"SF Pro Text",-apple-system,BlinkMacSystemFont,"Segoe UI Variable Text","Segoe UI",Roboto,"Helvetica Neue",Arial,"Liberation Sans",sans-serif';
+/** Size of names that grow where details are left out. */
+export const LARGE = 18;
 const CORNER = 8;
 
 export function rect(x: number, y: number, w: number, h: number, r: number, fill: Token | null, line: Token | null = null, width = 1): Rect {
@@ -49,7 +53,7 @@ export function rect(x: number, y: number, w: number, h: number, r: number, fill
 }
 
 export function text(x: number, y: number, value: string, style: Partial<Text> = {}): Text {
-  return { kind: "text", x, y, text: value, size: 11.5, bold: false, fill: "ink", anchor: "start", detail: 2, full: null, ...style };
+  return { kind: "text", x, y, text: value, size: 11.5, bold: false, fill: "ink", anchor: "start", detail: 2, full: null, grows: false, ...style };
 }
 
 export function path(d: string, line: Token | null, width = 1, fill: Token | null = null): Line {

@@ -18,6 +18,8 @@ export interface SpecNet {
   targets: number[];
   /** Length of its label in pixels. */
   label: number;
+  /** Length of the text beside its lane, 0 for none. */
+  skip: number;
 }
 
 export interface Spec {
@@ -37,6 +39,8 @@ export interface Route {
 
 export interface Label {
   net: number;
+  /** Whether it is the text beside the lane. */
+  skip: boolean;
   x: number;
   y: number;
 }

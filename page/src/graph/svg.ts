@@ -22,7 +22,7 @@ export function element(shape: Shape, colours: (token: Token | null) => string =
   }
   const own = s("text", {
     x: shape.x, y: shape.y, "font-size": shape.size, "font-weight": shape.bold ? 600 : null,
-    "text-anchor": shape.anchor === "start" ? null : shape.anchor, class: `d${shape.detail}`,
+    "text-anchor": shape.anchor === "start" ? null : shape.anchor, class: shape.grows ? "d1 grows" : `d${shape.detail}`,
   }, shape.text);
   own.style.fill = colours(shape.fill);
   if (shape.full !== null) own.append(s("title", {}, shape.full));
@@ -41,7 +41,7 @@ function painted(own: SVGElement, fill: string, line: string | null, width: numb
 interface EdgeElements {
   line: SVGElement;
   arrows: SVGElement;
-  label: SVGElement | null;
+  labels: SVGElement[];
 }
 
 export class SvgDrawing implements Drawing {
@@ -82,13 +82,11 @@ export class SvgDrawing implements Drawing {
       const line = element(shapes.line);
       line.classList.add("edge");
       const arrows = element(shapes.arrows);
-      const label = shapes.label === null ? null : element(shapes.label);
+      const own = shapes.labels.map((label) => element(label));
+      for (const label of own) label.classList.add("lab");
       lines.push(line, arrows);
-      if (label !== null) {
-        label.classList.add("lab");
-        labels.push(label);
-      }
-      this.edgeElements.set(edge.key, { line, arrows, label });
+      labels.push(...own);
+      this.edgeElements.set(edge.key, { line, arrows, labels: own });
     }
     this.frames.replaceChildren(...frames);
     this.lines.replaceChildren(...lines);
@@ -135,9 +133,10 @@ export class SvgDrawing implements Drawing {
   private placeEdge(edge: SceneEdge, on: boolean): void {
     const own = this.edgeElements.get(edge.key);
     if (own === undefined) return;
-    const { line, arrows, label } = edgeShapes(edge, on);
-    for (const [at, shape] of [[own.line, line], [own.arrows, arrows], [own.label, label]] as const) {
-      if (at === null || shape === null) continue;
+    const { line, arrows, labels } = edgeShapes(edge, on);
+    const pairs = labels.map((label, at) => [own.labels[at], label] as const);
+    for (const [at, shape] of [[own.line, line] as const, [own.arrows, arrows] as const, ...pairs]) {
+      if (at === undefined) continue;
       if (shape.kind === "path") {
         at.setAttribute("d", shape.d);
         if (shape.line !== null) {

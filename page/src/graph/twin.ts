@@ -77,7 +77,7 @@ export class Twin {
       const own = h("div", {
         role: "treeitem", tabindex: -1, "data-id": row.id, "aria-level": row.level, "aria-setsize": row.size, "aria-posinset": row.place,
         "aria-expanded": row.open === null ? null : String(row.open), "aria-selected": String(row.id === this.current),
-      }, `${row.name} ${describe(row.part)}`.trim());
+      }, [row.name, describe(row.part)].filter((word) => word !== "").join(", "));
       own.style.paddingLeft = `${8 + 14 * (row.level - 1)}px`;
       this.elements.set(row.id, own);
       return own;

@@ -74,7 +74,8 @@ export class Viewport {
     const px = at === undefined ? this.size.w / 2 : at.x - box.left;
     const py = at === undefined ? this.size.h / 2 : at.y - box.top;
     const next = Math.min(MOST, Math.max(LEAST, k * factor));
-    this.set({ k: next, x: px - ((px - x) * next) / k, y: py - ((py - y) * next) / k });
+    const view = { k: next, x: px - ((px - x) * next) / k, y: py - ((py - y) * next) / k };
+    this.set(at === undefined ? this.filled(view) : view);
   }
 
   /** Pans just enough to have a rectangle of the graph in view. */
@@ -86,6 +87,13 @@ export class Viewport {
       return low + long > room - MARGIN ? Math.max(MARGIN - low, room - MARGIN - low - long) : 0;
     };
     this.set({ k, x: x + shift(box.x * k + x, box.w * k, w), y: y + shift(box.y * k + y, box.h * k, h) });
+  }
+
+  // No empty room beside a graph that is larger than the view.
+  private filled(view: View): View {
+    const { w, h } = this.size;
+    const fill = (at: number, long: number, room: number): number => (long <= room ? (room - long) / 2 : Math.min(8, Math.max(room - long - 8, at)));
+    return { k: view.k, x: fill(view.x, this.content.w * view.k, w), y: fill(view.y, this.content.h * view.k, h) };
   }
 
   // Some of the graph stays in view, whatever one pans.

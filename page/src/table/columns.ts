@@ -24,8 +24,9 @@ const NAME_LEAST = 190;
 const NAME_LEAST_SMALL = 132;
 const NAME_MOST = 330;
 // The first to go when the table is narrow.
-const DROPPED = [
-  "window", "roof%", "roof", "gb_s", "gflops_s", "field", "intensity", "type", "output", "time%", "memory", "params%", "time", "macs%", "params",
+const DROPPED = ["window", "field", "intensity", "type", "output", "memory", "params%", "macs%", "params"];
+const DROPPED_TIMED = [
+  "window", "roof%", "roof", "gb_s", "gflops_s", "field", "intensity", "params%", "memory", "output", "type", "time%", "time", "macs%", "params",
 ];
 
 let context: CanvasRenderingContext2D | null = null;
@@ -63,7 +64,8 @@ export function fitColumns(store: Store, width: number, small: boolean): Fit {
   const least = small ? NAME_LEAST_SMALL : NAME_LEAST;
   const sum = (): number => columns.reduce((total, column) => total + column.width, 0);
   if (chosen === null) {
-    for (const name of DROPPED) {
+    const timed = names.includes("time");
+    for (const name of timed ? DROPPED_TIMED : DROPPED) {
       if (sum() <= width) break;
       columns = columns.filter((column) => column.name !== name);
     }

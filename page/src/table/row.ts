@@ -123,7 +123,7 @@ export class RowView {
     element.id = `row-${item.row}`;
     element.dataset["id"] = item.id;
     element.setAttribute("aria-rowindex", String(index + 2));
-    element.setAttribute("aria-level", String(look.flat ? 1 : item.depth + 1));
+    element.setAttribute("aria-level", String(look.flat ? 1 : Math.max(1, item.depth + 1)));
     if (!look.flat && item.children.length > 0) {
       element.setAttribute("aria-expanded", String(look.store.state.open.has(item.id)));
     } else {

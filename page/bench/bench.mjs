@@ -1,0 +1,107 @@
+// Speed of the page in Chromium: medians of five. `node bench/bench.mjs`, or `make bench-page`.
+
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { CACHE, launch, python, report } from "../tests/helpers.mjs";
+
+const RUNS = Number(process.env.RUNS ?? 5);
+const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** A page of a chain, which has branches if asked for. */
+function flat(count, branched) {
+  const path = join(CACHE, `flat-${count}${branched ? "-branched" : ""}.html`);
+  python("-c", `
+from layerscope import analyze
+from layerscope.graph import Graph, Node, Tensor
+from layerscope.api.reporting import report_page
+nodes, last, before = [], "x", "x"
+for n in range(${count}):
+    two = ${branched ? "True" : "False"} and n % 5 == 4
+    inputs = (last, before) if two else (last,)
+    if two: before = f"t{n}"
+    nodes.append(Node(f"l{n}", "add" if two else "relu", inputs, (f"t{n}",)))
+    last = f"t{n}"
+graph = Graph("flat${count}", (Tensor("x", (1, 8, 4, 4)),), tuple(nodes), (last,))
+open(${JSON.stringify(path)}, "w", encoding="utf-8").write(report_page(analyze(graph)))
+`);
+  return path;
+}
+
+/** Milliseconds from the start of loading to boxes and rows on the screen. */
+async function drawn(browser, path) {
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await page.goto(pathToFileURL(path).href, { waitUntil: "commit" });
+  const took = await page.evaluate(() => new Promise((done) => {
+    const painted = (canvas) => canvas !== null && canvas.width > 0
+      && canvas.getContext("2d").getImageData(0, 0, canvas.width, Math.min(canvas.height, 400)).data.some((value) => value > 0);
+    const look = () => {
+      const canvas = document.querySelector(".gpane canvas.gx");
+      const boxes = document.querySelector(".gpane .canvas svg g[data-id]") !== null || painted(canvas);
+      const rows = document.querySelector(".tbody .tr") !== null;
+      if (boxes && rows) requestAnimationFrame(() => done(performance.now()));
+      else requestAnimationFrame(look);
+    };
+    look();
+  }));
+  await page.close();
+  return took;
+}
+
+/** Share of the frames of a scripted scroll that take less than 33 ms, and the 95th percentile. */
+async function scrolled(browser, path) {
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await page.goto(pathToFileURL(path).href);
+  await page.waitForSelector(".tbody .tr");
+  await page.waitForTimeout(2500);
+  const frames = await page.evaluate(() => new Promise((done) => {
+    const grid = document.querySelector(".grid");
+    const end = grid.scrollHeight - grid.clientHeight;
+    const times = [];
+    let last = performance.now();
+    let at = 0;
+    const step = () => {
+      const now = performance.now();
+      times.push(now - last);
+      last = now;
+      at += end / 300;
+      grid.scrollTop = at;
+      if (at < end) requestAnimationFrame(step);
+      else done(times.slice(1));
+    };
+    requestAnimationFrame(step);
+  }));
+  await page.close();
+  const sorted = frames.sort((a, b) => a - b);
+  return { good: frames.filter((time) => time < 33).length / frames.length, p95: sorted[Math.floor(sorted.length * 0.95)] };
+}
+
+async function many(run) {
+  const found = [];
+  for (let time = 0; time < RUNS; time++) found.push(await run());
+  return found;
+}
+
+let failed = false;
+function line(what, value, limit, holds) {
+  failed ||= !holds;
+  console.log(`${what.padEnd(58)} ${value.padStart(12)}   ${limit.padEnd(16)} ${holds ? "holds" : "MISSED"}`);
+}
+
+const browser = await launch();
+const size = statSync(report("resnet50")).size;
+line("file of resnet50", `${(size / 1e6).toFixed(2)} MB`, "below 2.5 MB", size < 2.5e6);
+const resnet152 = report("resnet152");
+const folded = median(await many(() => drawn(browser, resnet152)));
+line("resnet152 folded on screen after load", `${folded.toFixed(0)} ms`, "below 1000 ms", folded < 1000);
+const wide = flat(5000, true);
+const whole = median(await many(() => drawn(browser, wide)));
+line("flat graph of 5,000 nodes on screen after load", `${whole.toFixed(0)} ms`, "below 3000 ms", whole < 3000);
+const long = flat(10000, false);
+const scrolls = await many(() => scrolled(browser, long));
+const good = median(scrolls.map((scroll) => scroll.good));
+const p95 = median(scrolls.map((scroll) => scroll.p95));
+line("frames below 33 ms while 10,000 rows scroll", `${(good * 100).toFixed(1)} %`, "at least 95 %", good >= 0.95);
+line("95th percentile of these frames", `${p95.toFixed(1)} ms`, "below 33 ms", p95 < 33);
+await browser.close();
+process.exitCode = failed ? 1 : 0;
