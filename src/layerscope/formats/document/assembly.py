@@ -24,7 +24,7 @@ from layerscope.formats.document.inputs import first_input
 from layerscope.formats.document.notes import Opened, notes_of
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
 from layerscope.graph.attributes import Opaque
-from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
+from layerscope.graph.types import Claims, Graph, Node, Shape, Source, Tensor
 
 NEAR = 24  # earlier outputs of different shapes that are tried as the input of a row
 JOINABLE = 64  # earlier rows that a join is looked for in
@@ -73,6 +73,7 @@ class _Assembly:
         self.names: set[str] = set()
         self.counts: Counter[str] = Counter()
         self.votes: Counter[tuple[bool, bool]] = Counter()
+        self.claimed: dict[str, tuple[str, ...]] = {}
         self.opened = Opened()
 
     def add_all(self) -> None:
@@ -92,8 +93,9 @@ class _Assembly:
     def _input(self, row: LayerRow) -> None:
         shape = row.output or row.given
         name = self._fresh(row.name or "input")
-        source = Source(self.file, row.line, "", "" if name == row.name else row.name)
-        self.inputs.append(Tensor(name, shape, source=source, declared=shape is not None))
+        kind = "" if row.type in ("", "data") else row.type
+        source = Source(self.file, row.line, kind, "" if name == row.name else row.name)
+        self.inputs.append(Tensor(name, shape, source=source))
         self._keep(row, Made(name, shape))
 
     def _keep(self, row: LayerRow, made: Made) -> None:
@@ -122,6 +124,8 @@ class _Assembly:
         self.read.update(each.tensor for each in reads)
         if choice is None:
             self.opened.unknown.append(name)
+            if row.cells:
+                self.claimed[name] = row.cells
             opaque = Opaque((row.output,), declared=(row.output is not None,), why=WHY)
             op = f"document.{row.type or row.op or row.kind}"
             made = Made(name, row.output)
@@ -175,7 +179,7 @@ class _Assembly:
                 return [made], choice
             if best is None or choice.explained > best[1].explained:
                 best = [made], choice
-        if best is not None and (best[1].explained * 2 >= best[1].of or not self.found.branched):
+        if best is not None and (_is_near(best[1]) or not self.found.branched):
             self.opened.contradicted.append(row)
             return best
         return self.made[-1:], None
@@ -219,8 +223,24 @@ class _Assembly:
             tuple(self.nodes),
             tuple(outputs or [made.tensor for made in self.made[-1:]]),
             modules=self.found.modules,
-            notes=(*self.found.notes, *notes_of(self.found, self.opened, self.nodes)),
+            notes=(*self.found.notes, *self._notes()),
+            claims=self._claims(),
         )
+
+    def _notes(self) -> Iterator[str]:
+        return notes_of(self.found, self.opened, self.nodes, self.claimed)
+
+    def _claims(self) -> Claims | None:
+        """Cells of the rows that the text does not determine, as their notation prints them."""
+        notation = self.found.notation
+        if not notation:
+            return None
+        return Claims(notation, self.claimed, self.found.totals if self.claimed else ())
+
+
+def _is_near(choice: Choice) -> bool:
+    """Whether a choice explains all that is printed but one figure, and more than that one."""
+    return choice.explained > 1 and choice.explained + 1 >= choice.of
 
 
 def _fits(shape: Shape | None, printed: Shape) -> bool:
