@@ -153,6 +153,10 @@ def _groups(row: LayerRow, channels: int, filters: int) -> Iterator[int]:
     if row.groups is not None:
         yield row.groups
         return
+    if row.group_channels is not None:
+        if row.group_channels and channels % row.group_channels == 0:
+            yield channels // row.group_channels
+        return
     if row.kind == "depthwise":
         yield channels
     for groups in dict.fromkeys((1, channels, *GROUPS)):

@@ -25,3 +25,17 @@ def bare(text: str) -> str:
     while len(words) > 1 and words[0] == words[-1] and words[0] in "`*":
         words = words[1:-1].strip()
     return unescaped(words)
+
+
+LATEX = (
+    (r"\char`_", "_"), (r"\textbackslash{}", "\\"), (r"\textasciitilde{}", "~"),
+    (r"\textasciicircum{}", "^"), (r"$\times$", "×"), ("$<$", "<"), ("$>$", ">"),
+    (r"$\geq$", "≥"), (r"$\leq$", "≤"),
+)  # fmt: skip
+
+
+def from_latex(text: str) -> str:
+    """A cell of a LaTeX table as plain text."""
+    for escape, sign in LATEX:
+        text = text.replace(escape, sign)
+    return re.sub(r"\\([&%$#_{}])", r"\1", text).strip()[:LONGEST]

@@ -37,7 +37,8 @@ class Opened:
                 if getattr(row, part) is None or part in row.inferred:
                     self.left[part, op] += 1
         groups = getattr(choice.attributes, "groups", 1)
-        if groups > 1 and (row.groups is None or "groups" in row.inferred):
+        printed = row.groups is not None or row.group_channels is not None
+        if groups > 1 and (not printed or "groups" in row.inferred):
             self.left["groups", op] += 1
         if op == "lrn":
             self.left["size", op] += 1
