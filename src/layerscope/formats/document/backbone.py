@@ -1,0 +1,43 @@
+"""The Markdown sheet of backbone notes: window, channels and size of each layer, figures cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from layerscope.formats.document.rows import LayerRow, PrintedNetwork
+from layerscope.formats.document.sheet import SheetForm, pool_op, sheets
+from layerscope.sheets.sheet import SheetRow
+
+SIZES = r"(?:\d+(?:x\d+)*|\?)?"
+
+
+def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
+    """A network for each sheet."""
+    return sheets(lines, FORM)
+
+
+def _refine(row: LayerRow, own: SheetRow) -> LayerRow:
+    """A pool by its name, and its padding, which is blank where there is none."""
+    op = pool_op(row.name)
+    if not op:
+        return row
+    rank = len(row.kernel or ())
+    pads = row.pads if row.pads is not None else ((0, 0),) * rank if rank else None
+    return replace(row, op=op, pads=pads)
+
+
+FORM = SheetForm(
+    "backbone",
+    ("name", "ksize", "stride", "padding", "**channel**", "size", "params", "memory(B)"),
+    {
+        "name": r"(?:`[^`|]{1,200}`)?",
+        "ksize": SIZES,
+        "stride": SIZES,
+        "padding": r"(?:[\dx:]+|same|\?)?",
+        "size": r"(?:\$\d+(?: \\times \d+)*\$|\?)?",
+    },
+    ("name",),
+    _refine,
+)
