@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
@@ -10,12 +11,27 @@ from layerscope.formats.document.rows import LayerRow, PrintedNetwork
 from layerscope.formats.document.sheet import SheetForm, pool_op, sheets
 from layerscope.sheets.sheet import SheetRow
 
+NUMBERS = re.compile(r"\d{1,19}")
 SIZES = r"(?:\d+(?:x\d+)*|\?)?"
 
 
 def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
-    """A network for each sheet."""
-    return sheets(lines, FORM)
+    """A network for each sheet; a blank channel or size is that of the row above."""
+    for network in sheets(lines, FORM):
+        channels: int | None = None
+        sizes: tuple[int, ...] = ()
+        rows = []
+        for row in network.rows:
+            cells = dict(cell.split("\t", 1) for cell in row.cells)
+            if not cells:
+                rows.append(row)
+                continue
+            printed, size = cells["**channel**"], cells["size"]
+            channels = int(printed) if printed.isdecimal() else None if printed else channels
+            sizes = tuple(map(int, NUMBERS.findall(size))) if size else sizes
+            whole = channels is not None and "?" not in size
+            rows.append(replace(row, output=(1, channels or 0, *sizes) if whole else None))
+        yield replace(network, rows=tuple(rows))
 
 
 def _refine(row: LayerRow, own: SheetRow) -> LayerRow:
@@ -39,5 +55,6 @@ FORM = SheetForm(
         "size": r"(?:\$\d+(?: \\times \d+)*\$|\?)?",
     },
     ("name",),
+    (),
     _refine,
 )

@@ -100,12 +100,14 @@ FORM = SheetForm(
         "Parameters (Compute)": PRODUCT,
     },
     (),
+    (),
     _refine,
 )
 TEXT = SheetForm(
     "cs231n",
     TITLES,
     {"label": r"[^|]{1,200}", "shape": r"[\dx?]+|scalar", "memory": PRODUCT, "weights": PRODUCT},
+    (),
     (),
     _refine,
 )

@@ -37,6 +37,7 @@ FORMS = tuple(
         _titles(axes),
         {"Layer ID": r"\d{1,6}|Total", "Type": r"[^|]{0,200}"},
         ("Type",),
+        ("Ratio",),
         _refine,
     )
     for axes in AXES

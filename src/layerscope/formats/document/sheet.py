@@ -28,6 +28,7 @@ class SheetForm(Struct, frozen=True):
     titles: tuple[str, ...]
     grammar: Mapping[str, str]  # patterns of cells by title; others are figures
     traced: tuple[str, ...]  # titles of cells that depend on all rows before
+    summed: tuple[str, ...]  # titles of cells that depend on all rows
     refine: Callable[[LayerRow, SheetRow], LayerRow]
 
 
@@ -52,7 +53,8 @@ def with_cells(network: PrintedNetwork, sheet: Sheet, form: SheetForm) -> Printe
         own = by_line[row.line]
         cells = claimed(form, [cell.text for cell in own.cells])
         traced = tuple(cell for cell in cells if cell.partition("\t")[0] in form.traced)
-        rows.append(form.refine(replace(row, cells=cells, traced=traced), own))
+        summed = tuple(cell for cell in cells if cell.partition("\t")[0] in form.summed)
+        rows.append(form.refine(replace(row, cells=cells, traced=traced, summed=summed), own))
     total = next((row for row in reversed(sheet.rows) if is_total(row.label)), None)
     totals = () if total is None else claimed(form, [cell.text for cell in total.cells])
     return replace(network, rows=tuple(rows), notation=form.stem, totals=totals, branched=True)
