@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from math import prod
 
 from msgspec import Struct
@@ -31,7 +32,7 @@ INFO = re.compile(
 )
 UNKNOWN = re.compile(r"(?P<name>\S.*?) input \? filts \? out \?\s*")
 WORK = re.compile(
-    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI \S+\s+MxNxK=\S+(?: x\d+)?"
+    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+MxNxK=\d+x(?P<n>\d+)x\d+(?: x(?P<groups>\d+))?"
     r"(?:\s+---\s+(?P<time>\S+)(?: \S+)?)?\s*"
 )
 INPUT = re.compile(rf'-- "(?P<name>.*)" node dims:\s+(?P<dims>{DIMS})=(?P<bytes>\S+)\s*')
@@ -39,13 +40,17 @@ RUNTIME = re.compile(r"-- INPUT: RUNTIME=(?P<seconds>\d+(?:\.\d+)?(?:e-?\d{1,3})
 POWER = re.compile(r"-- INPUT: POWER=(?P<watts>\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?)W --\s*")
 SUMS = re.compile(r"- SUM-OVER-FWD-LAYERS-TOTALS: [\w=.+? ]+")
 FLOPS = re.compile(r"[\d.?+]+[KMGTP]?F(?:\+\?)?(?: [≥\d.?]+[KMGTP]?F/s)?\s*")
-MOVED = re.compile(r"[\d.?+]+[KMGTP]?B(?:\+\?)?(?: [≥\d.?]+[KMGTP]?B/s)? AI=[\d.?]+[KMGTPmunp]?F/B\s*")
+MOVED = re.compile(
+    r"[\d.?+]+[KMGTP]?B(?:\+\?)?(?: [≥\d.?]+[KMGTP]?B/s)? AI=[\d.?]+[KMGTPmunp]?F/B\s*"
+)
 PROFILE = re.compile(
     r"(?P<time>[\d.]+[munp]?s)\s+[\d.?]+%\s+[\d.]+[munp]?s\s+[\d.?]+%\s+(?P<name>\S.*?)\s*"
 )
 TIMER = re.compile(
     r"\s+(?P<count>\d{1,12})\s+(?P<total>[\d.]{1,20})(?P<unit>m?s)\s+[\d.]{1,20}m?s\s+(?P<tag>\S.*?)\s*"
 )
+INTENSITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<prefix>[pnumKMGTP]?)F/B")
+PREFIXES = {"p": -4, "n": -3, "u": -2, "m": -1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 LAYOUT = "_inxp"
 NUMBERS = re.compile(r"\d+")
 
@@ -85,7 +90,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
             continue
         known = INFO.fullmatch(line)
         blank = None if known else UNKNOWN.fullmatch(line)
-        if (known or blank) and found is None:
+        if found is None and (known or blank or INPUT.fullmatch(line)):
             found = _Profile(number, number)
         if found is None:
             continue
@@ -100,13 +105,13 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         else:
             continue
         found.last = number
-    if found is not None and found.rows:
+    if found is not None and (found.rows or (found.inputs and found.totals)):
         yield _network(found, times_in(lines))
 
 
 def _network(found: _Profile, times: PrintedTimes | None) -> PrintedNetwork:
     rows = _with_biases(found.rows)
-    inputs = found.inputs or [replace(rows[0], name="data", kind="input", output=rows[0].given)]
+    inputs = found.inputs or [LayerRow("data", "input", output=rows[0].given, line=rows[0].line)]
     names = [] if times is None else _others(times, rows)
     filled = [*inputs, *_with_gaps(inputs, rows, names)]
     return PrintedNetwork(
@@ -128,9 +133,6 @@ def _row(match: re.Match[str] | None, number: int) -> LayerRow:
     )
     if len(given) == 2:
         return replace(row, kind="fc")
-    up = any(b > a for a, b in zip(given[2:], out[2:], strict=False))
-    if up:
-        return replace(row, kind="deconv", kernel=filters[2:])
     return replace(row, kernel=filters[2:], group_channels=filters[1] if len(filters) > 1 else None)
 
 
@@ -162,11 +164,46 @@ def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
     if row.given is None or row.output is None or row.filters is None:
         return
     counted = Amount(figure, 1, (1000,), ("round",))
+    groups = int(match["groups"] or 1)
+    if row.kernel and row.group_channels and int(match["n"]) == row.filters * prod(row.kernel):
+        deconv = groups > 1 or prod(row.kernel) > 1 or row.group_channels == row.given[1]
+        if deconv and row.output[1] == row.filters * groups and not _is_conv(row, groups):
+            filters = row.filters * groups
+            changed = replace(row, kind="deconv", filters=filters, groups=groups)
+            row = rows[-1] = replace(changed, group_channels=None)
     filters = row.filters * prod(row.kernel or ()) * (row.group_channels or row.given[1])
     plain = BYTES * (elements(row.given) + elements(row.output) + filters)
-    fits = [has for has in (True, False) if counted.stands_for(plain + BYTES * row.filters * has)]
+    products = 2 * elements(row.output) * (filters // max(row.filters, 1))
+    if row.kind == "deconv":
+        products = 2 * elements(row.given) * (filters // max(row.given[1], 1))
+    fits = []
+    for has in (True, False):
+        moved = plain + BYTES * row.filters * has
+        near = _is_near(match["intensity"], Fraction(products, max(moved, 1)))
+        if counted.stands_for(moved) and near:
+            fits.append(has)
     if len(fits) == 1:
         rows[-1] = replace(row, bias=fits[0])
+
+
+def _is_conv(row: LayerRow, groups: int) -> bool:
+    """Whether filters and output of a row are those of a convolution of so many groups."""
+    assert row.output is not None
+    assert row.given is not None
+    depth = row.group_channels or 0
+    plain = row.filters == row.output[1] and depth * groups == row.given[1]
+    return plain and prod(row.kernel or ()) == 1
+
+
+def _is_near(text: str, ratio: Fraction) -> bool:
+    """Whether an intensity is printed like this."""
+    match = INTENSITY.fullmatch(text)
+    if match is None:
+        return True
+    value = Fraction(match["number"]) * Fraction(1000) ** PREFIXES.get(match["prefix"], 0)
+    step = Fraction(1000) ** PREFIXES.get(match["prefix"], 0)
+    step /= 10 ** len(match["number"].partition(".")[2])
+    return abs(value - ratio) <= step / 2
 
 
 def _with_biases(rows: Sequence[LayerRow]) -> list[LayerRow]:
@@ -216,7 +253,11 @@ def _gap(name: str, above: Shape | None, row: LayerRow) -> LayerRow:
     )
     kind = "pool" if is_pool else ""
     return LayerRow(
-        name, "pool" if is_pool else "unknown", type=kind or "not printed", output=given, line=row.line
+        name,
+        "pool" if is_pool else "unknown",
+        type=kind or "not printed",
+        output=given,
+        line=row.line,
     )
 
 
