@@ -50,7 +50,8 @@ def _refined(row: LayerRow) -> LayerRow:
     cells = dict(cell.split("\t", 1) for cell in row.cells)
     if not cells or row.output is None:
         return row
-    row, rank = as_said(row, row.name), len(row.output) - 2
+    rank = len(row.output) - 2
+    row = as_said(row, row.name)
     kernel, stride = (_sizes(cells[title], rank) for title in ("ksize", "stride"))
     op = pool_op(row.name)
     pads = _pads(cells["padding"], rank) if kernel is not None else None

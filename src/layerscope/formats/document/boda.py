@@ -1,8 +1,8 @@
 """Boda's profile: sizes, filters and bytes of the convolutions, inputs, times, RUNTIME and POWER.
 
-The text has no strides and paddings, and no layers but convolutions and products. Where the input of
-a line is no earlier output, a layer is missing between: a pool where it can be one, else an unknown
-layer with that output. Biases follow from the bytes of a line.
+The text has no strides and paddings, and no layers but convolutions and products. Where the input
+of a line is no earlier output, a layer is missing between: a pool where it can be one, else an
+unknown layer with that output. Biases follow from the bytes of a line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from layerscope.graph.types import Shape, elements
 
 STEM = "boda"
 BYTES = 4  # of an element of fp32
-LONGEST = 2_000  # characters of a line
+LONGEST = 600  # characters of a line
 DIMS = r"\d{1,19}(?:\*\d{1,19}){0,7}"
 INFO = re.compile(
     rf"(?P<name>\S.*?) input (?P<input>{DIMS})=\S+ filts (?P<filts>{DIMS})=\S+ "
@@ -32,7 +32,8 @@ INFO = re.compile(
 )
 UNKNOWN = re.compile(r"(?P<name>\S.*?) input \? filts \? out \?\s*")
 WORK = re.compile(
-    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+MxNxK=\d+x(?P<n>\d+)x\d+(?: x(?P<groups>\d+))?"
+    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI (?P<intensity>\S+)\s+"
+    r"MxNxK=\d{1,19}x(?P<n>\d{1,19})x\d{1,19}(?: x(?P<groups>\d{1,19}))?"
     r"(?:\s+---\s+(?P<time>\S+)(?: \S+)?)?\s*"
 )
 INPUT = re.compile(rf'-- "(?P<name>.*)" node dims:\s+(?P<dims>{DIMS})=(?P<bytes>\S+)\s*')
@@ -156,29 +157,24 @@ def _input(match: re.Match[str], number: int) -> LayerRow:
 
 
 def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
-    """Add the bias of the last row, where its bytes show one."""
-    row = rows[-1] if rows else None
-    figure = read_figure(match["moved"].lstrip("~"))
-    if row is None or row.name != match["name"] or figure is None:
+    """Add what the product and the bytes of a line show: a transposed convolution, and biases."""
+    if not rows or rows[-1].name != match["name"]:
         return
-    if row.given is None or row.output is None or row.filters is None:
+    rows[-1] = row = _transposed(rows[-1], int(match["n"]), int(match["groups"] or 1))
+    given, output, filters = row.given, row.output, row.filters
+    figure = read_figure(match["moved"].lstrip("~"))
+    if figure is None or given is None or output is None or not filters:
         return
     counted = Amount(figure, 1, (1000,), ("round",))
-    groups = int(match["groups"] or 1)
-    if row.kernel and row.group_channels and int(match["n"]) == row.filters * prod(row.kernel):
-        deconv = groups > 1 or prod(row.kernel) > 1 or row.group_channels == row.given[1]
-        if deconv and row.output[1] == row.filters * groups and not _is_conv(row, groups):
-            filters = row.filters * groups
-            changed = replace(row, kind="deconv", filters=filters, groups=groups)
-            row = rows[-1] = replace(changed, group_channels=None)
-    filters = row.filters * prod(row.kernel or ()) * (row.group_channels or row.given[1])
-    plain = BYTES * (elements(row.given) + elements(row.output) + filters)
-    products = 2 * elements(row.output) * (filters // max(row.filters, 1))
+    depth = row.group_channels or given[1] // (row.groups or 1)
+    weights = filters * prod(row.kernel or ()) * depth
+    plain = BYTES * (elements(given) + elements(output) + weights)
+    products = 2 * elements(output) * (weights // filters)
     if row.kind == "deconv":
-        products = 2 * elements(row.given) * (filters // max(row.given[1], 1))
+        products = 2 * elements(given) * (weights // max(given[1], 1))
     fits = []
     for has in (True, False):
-        moved = plain + BYTES * row.filters * has
+        moved = plain + BYTES * filters * has
         near = _is_near(match["intensity"], Fraction(products, max(moved, 1)))
         if counted.stands_for(moved) and near:
             fits.append(has)
@@ -186,10 +182,23 @@ def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
         rows[-1] = replace(row, bias=fits[0])
 
 
+def _transposed(row: LayerRow, columns: int, groups: int) -> LayerRow:
+    """The row as a transposed convolution, if the columns of its product are those of one."""
+    if row.kernel is None or row.group_channels is None or not row.filters:
+        return row
+    if row.output is None or row.given is None or columns != row.filters * prod(row.kernel):
+        return row
+    is_whole = groups > 1 or prod(row.kernel) > 1 or row.group_channels == row.given[1]
+    if not is_whole or row.output[1] != row.filters * groups or _is_conv(row, groups):
+        return row
+    found = replace(row, kind="deconv", filters=row.filters * groups, groups=groups)
+    return replace(found, group_channels=None)
+
+
 def _is_conv(row: LayerRow, groups: int) -> bool:
     """Whether filters and output of a row are those of a convolution of so many groups."""
-    assert row.output is not None
-    assert row.given is not None
+    if row.output is None or row.given is None:
+        return False
     depth = row.group_channels or 0
     plain = row.filters == row.output[1] and depth * groups == row.given[1]
     return plain and prod(row.kernel or ()) == 1
@@ -200,10 +209,10 @@ def _is_near(text: str, ratio: Fraction) -> bool:
     match = INTENSITY.fullmatch(text)
     if match is None:
         return True
-    value = Fraction(match["number"]) * Fraction(1000) ** PREFIXES.get(match["prefix"], 0)
-    step = Fraction(1000) ** PREFIXES.get(match["prefix"], 0)
-    step /= 10 ** len(match["number"].partition(".")[2])
-    return abs(value - ratio) <= step / 2
+    power = PREFIXES.get(match["prefix"], 0)
+    unit = Fraction(1000**power) if power >= 0 else Fraction(1, 1000**-power)
+    step = unit / 10 ** len(match["number"].partition(".")[2])
+    return bool(abs(Fraction(match["number"]) * unit - ratio) <= step / 2)
 
 
 def _with_biases(rows: Sequence[LayerRow]) -> list[LayerRow]:

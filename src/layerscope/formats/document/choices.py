@@ -112,6 +112,8 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
         if meaning in row.amounts and op == pool:
             under = call.attributes.window.positions * elements(call.y)
             yield row.amounts[meaning].stands_for(under)
+    if row.kernel is not None and op.startswith("global_"):
+        yield row.kernel == call.x[2:]
     if "activations" in row.amounts and SPECS[op].family != "loss":
         yield row.amounts["activations"].stands_for(elements(call.y))
     if row.filters is not None and op in COUNTED:

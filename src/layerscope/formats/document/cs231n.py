@@ -50,23 +50,23 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         yield replace(network, rows=tuple(map(_refined, rows)))
     for table in line_tables(lines):
         sheet = sheet_of(table)
-        network = None if sheet is None else network_of_sheet(sheet, notation=True)
-        if sheet is None or network is None:
+        block = None if sheet is None else network_of_sheet(sheet, notation=True)
+        if block is None:
             continue
         rows = []
-        for row in network.rows:
+        for row in block.rows:
             match = LINE.fullmatch(lines[row.line - 1].strip())
             texts = [match[title] for title in TITLES] if match else []
             rows.append(replace(row, cells=claimed(TEXT, texts)))
         totals, last = _ends(lines, rows[-1].line if rows else table.last)
         yield replace(
-            network,
+            block,
             rows=tuple(map(_refined, unpadded([*_with_outputs(rows, "shape")]))),
             notation="cs231n",
             totals=totals,
             branched=None,
             biased=False,
-            last=max(network.last, last),
+            last=max(block.last, last),
         )
 
 

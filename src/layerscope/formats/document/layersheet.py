@@ -35,8 +35,8 @@ def _refined(row: LayerRow) -> LayerRow:
     cells = dict(cell.split("\t", 1) for cell in row.cells)
     if not cells or row.output is None:
         return row
-    row = as_said(row, unescaped(cells["Type"]))
     rank = len(row.output) - 2
+    row = as_said(row, unescaped(cells["Type"]))
     kernel, stride = (_sizes(cells, what, rank) for what in ("Patch Size", "Stride"))
     row = replace(row, kernel=kernel, stride=stride, inferred=())
     op = pool_op(row.type or row.name) if row.kind in ("pool", "avg_pool", "max_pool") else ""

@@ -1,8 +1,8 @@
 """Netscope's Markdown table, ragged or not, folded or not, as the rows of a network.
 
-The text has names, Caffe's types, sizes without the batch, operations and parameters. Kernels follow
-from parameters, batches from activations; pools round up, as Netscope's do. Operations and memory of
-a row that its network does not determine are kept as they are printed.
+The text has names, Caffe's types, sizes without the batch, operations and parameters. Kernels
+follow from parameters, batches from activations; pools round up, as Netscope's do. Operations and
+memory of a row that its network does not determine are kept as they are printed.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _row(row: SheetRow, batch: int) -> LayerRow:
         size = round(amounts["macs"].figure.value() / max(elements(output), 1))
         return replace(found, op="lrn", attributes=LocalResponseNorm(max(size, 1)))
     if op == "conv_transpose":  # Netscope approximates its operations, without bias and groups
-        counted = {m: a for m, a in amounts.items() if m == "params"}
-        return replace(found, amounts=counted, groups=1, bias=False)
+        params = {m: a for m, a in amounts.items() if m == "params"}
+        return replace(found, amounts=params, groups=1, bias=False)
     return _pooled(found) if op in ("max_pool", "avg_pool") else found
 
 

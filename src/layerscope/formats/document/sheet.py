@@ -1,4 +1,4 @@
-"""Shared by the readers of backbone, cs231n and layersheet: a recognised sheet, and its own cells."""
+"""Shared by the readers of backbone, cs231n and layersheet: sheets with the cells of their rows."""
 
 from __future__ import annotations
 
