@@ -163,3 +163,9 @@ def test_every_row_has_a_node() -> None:
     graph = network(*rows, replace(rows[0], name="n0"))
     assert [node.source.line for node in graph.nodes if node.source] == [0] * 5
     assert len(graph.nodes) == 5
+
+
+def test_an_input_below_other_rows() -> None:
+    rows = (LayerRow("r", "activation"), INPUT, LayerRow("s", "softmax"))
+    graph = network_of(PrintedNetwork(rows), "notes.md")
+    assert [node.inputs for node in graph.nodes] == [("data",), ("r",)]

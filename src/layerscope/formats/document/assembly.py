@@ -98,10 +98,13 @@ class _Assembly:
     def add_all(self) -> None:
         """Add every row."""
         rows = self.found.rows
-        if not any(row.kind == "input" for row in rows):
+        first = next((n for n, row in enumerate(rows) if row.kind == "input"), None)
+        if first is None:
             row = first_input(rows)
             self.opened.input = row
             self._input(row)
+        else:  # what a table has above its input takes it too
+            rows = (rows[first], *rows[:first], *rows[first + 1 :])
         for number, row in enumerate(rows):
             if row.kind == "input":
                 self._input(row)
