@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -250,8 +251,8 @@ class _Assembly:
         scope = row.name.rpartition(".")[0] or row.name.rpartition("/")[0]
         outside = [m for m in near if m is above or (scope and not m.tensor.startswith(scope))]
         begins = [m for m in near if m is above or m.tensor not in self.normalized]
-        for group in (unread, outside, begins, near):
-            reads = _parts(group, row.output) if is_concat else _pair(group, row)
+        for equal, group in product((True, False), (unread, outside, begins, near)):
+            reads = _parts(group, row.output) if is_concat else _pair(group, row, equal)
             choice = self._op(row, reads, bias) if len(reads) > 1 else None
             if choice is not None and choice.is_full:
                 return reads, choice
@@ -293,8 +294,11 @@ def _fits(shape: Shape | None, printed: Shape) -> bool:
     return shape is not None and same_shape(shape, printed)
 
 
-def _pair(near: Sequence[RowOutput], row: LayerRow) -> list[RowOutput]:
-    """The row above and the last output that goes with it, in the order that the row prints."""
+def _pair(near: Sequence[RowOutput], row: LayerRow, equal: bool) -> list[RowOutput]:
+    """The row above and the last output that goes with it, in the order that the row prints.
+
+    Both are of one shape if `equal`, else one may be broadcast.
+    """
     if not near:
         return []
     above, output = near[0], row.output
@@ -303,6 +307,8 @@ def _pair(near: Sequence[RowOutput], row: LayerRow) -> list[RowOutput]:
     if output is None:
         output = above.shape
     found = [m for m in near[1:] if m.shape is not None and _broadcasts(m.shape, above, output)]
+    if equal:
+        found = [m for m in found if m.shape is not None and same_shape(m.shape, above.shape)]
     if row.given is not None and not _fits(above.shape, row.given):
         found = [m for m in found if _fits(m.shape, row.given)]
     if not found:

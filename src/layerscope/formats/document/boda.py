@@ -111,7 +111,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
 
 
 def _network(found: _Profile, times: PrintedTimes | None) -> PrintedNetwork:
-    rows = _with_biases(found.rows)
+    rows = _with_biases(found.rows, found.totals[2] if len(found.totals) == 3 else "")
     inputs = found.inputs or [LayerRow("data", "input", output=rows[0].given, line=rows[0].line)]
     names = [] if times is None else _others(times, rows)
     filled = [*inputs, *_with_gaps(inputs, rows, names)]
@@ -166,9 +166,8 @@ def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
     if figure is None or given is None or output is None or not filters:
         return
     counted = Amount(figure, 1, (1000,), ("round",))
-    depth = row.group_channels or given[1] // (row.groups or 1)
-    weights = filters * prod(row.kernel or ()) * depth
-    plain = BYTES * (elements(given) + elements(output) + weights)
+    weights = filters * prod(row.kernel or ()) * _depth(row)
+    plain = _moved(replace(row, bias=False))
     products = 2 * elements(output) * (weights // filters)
     if row.kind == "deconv":
         products = 2 * elements(given) * (weights // max(given[1], 1))
@@ -215,11 +214,34 @@ def _is_near(text: str, ratio: Fraction) -> bool:
     return bool(abs(Fraction(match["number"]) * unit - ratio) <= step / 2)
 
 
-def _with_biases(rows: Sequence[LayerRow]) -> list[LayerRow]:
-    """The rows, those whose bytes show no bias as most of the others."""
+def _with_biases(rows: Sequence[LayerRow], total: str) -> list[LayerRow]:
+    """The rows, those whose bytes show no bias as most of the others, or as the total has them."""
     counts = Counter(row.bias for row in rows if row.bias is not None)
     usual = counts[True] >= counts[False]
-    return [replace(row, bias=usual) if row.bias is None else row for row in rows]
+    filled = [
+        [replace(row, bias=has) if row.bias is None else row for row in rows]
+        for has in (usual, not usual)
+    ]
+    figure = read_figure(total.split(" ")[0])
+    if figure is None:
+        return filled[0]
+    counted = Amount(figure, 1, (1000,), ("round",))
+    return next((each for each in filled if counted.stands_for(sum(map(_moved, each)))), filled[0])
+
+
+def _moved(row: LayerRow) -> int:
+    """Bytes of the input, output, filters and biases of a row."""
+    if row.given is None or row.output is None or not row.filters:
+        return 0
+    weights = row.filters * prod(row.kernel or ()) * _depth(row)
+    count = elements(row.given) + elements(row.output) + weights + row.filters * bool(row.bias)
+    return BYTES * count
+
+
+def _depth(row: LayerRow) -> int:
+    """Input channels of a filter."""
+    channels = row.given[1] if row.given is not None and len(row.given) > 1 else 0
+    return row.group_channels or channels // (row.groups or 1)
 
 
 def _others(times: PrintedTimes, rows: Sequence[LayerRow]) -> list[str]:

@@ -29,7 +29,8 @@ def windows(row: LayerRow, kernel: Sequence[int], sizes: Shape, *, pool: bool) -
     out = row.output[2:] if row.output is not None else None
     if out is not None and len(out) != rank:
         out = (*out, *(1,) * (rank - len(out))) if len(out) < rank else None
-    roundings = ROUNDINGS[:1] if not pool else (row.rounding,) if row.rounding else ROUNDINGS
+    first = (row.rounding,) if row.rounding else ()
+    roundings = dict.fromkeys((*first, *ROUNDINGS)) if pool else ROUNDINGS[:1]
     for rounding in roundings:
         axes = []
         for n in range(rank):
