@@ -258,18 +258,29 @@ def _with_gaps(
     seen = {row.output for row in inputs}
     above = inputs[-1].output
     left = list(names)
+    flat = False  # after a map was flattened, products of vectors follow
     for row in rows:
         if row.given is not None and row.given not in seen:
-            name = left.pop(0) if left else f"before {row.name}"
+            flat = _is_flattened(above, row.given)
+            name = left.pop(0) if left and not flat else f"before {row.name}"
             yield _gap(name, above, row)
             seen.add(row.given)
-        yield row
+        vector = row.given is not None and elements(row.given[2:]) == 1
+        flat = flat and vector
+        yield replace(row, kind="fc", kernel=None, group_channels=None) if flat else row
         above = row.output
         seen.add(row.output)
     if left and above is not None and len(above) > 2 and elements(above[2:]) > 1:
         line = rows[-1].line if rows else 0
         output = (*above[:2], *(1 for _ in above[2:]))
         yield LayerRow(left[0], "global_pool", type="pool", output=output, line=line)
+
+
+def _is_flattened(above: Shape | None, given: Shape) -> bool:
+    """Whether a map and a vector have the same elements."""
+    if above is None or len(above) < 3 or above == given:
+        return False
+    return above[0] == given[0] and elements(given[2:]) == 1 and elements(above) == elements(given)
 
 
 def _gap(name: str, above: Shape | None, row: LayerRow) -> LayerRow:
@@ -282,6 +293,8 @@ def _gap(name: str, above: Shape | None, row: LayerRow) -> LayerRow:
         and above[:2] == given[:2]
         and all(a >= b for a, b in zip(above, given, strict=True))
     )
+    if given is not None and _is_flattened(above, given):
+        return LayerRow(name, "flatten", type="flatten", output=given, line=row.line)
     kind = "pool" if is_pool else ""
     return LayerRow(
         name,

@@ -57,7 +57,10 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
         for row in block.rows:
             match = LINE.fullmatch(lines[row.line - 1].strip())
             texts = [match[title] for title in TITLES] if match else []
-            rows.append(replace(row, cells=claimed(TEXT, texts)))
+            cells = claimed(TEXT, texts)
+            # the product of a matrix is written with the map that was flattened before
+            traced = cells[3:] if row.kind == "fc" else ()
+            rows.append(replace(row, cells=cells, traced=traced))
         totals, last = _ends(lines, rows[-1].line if rows else table.last)
         yield replace(
             block,

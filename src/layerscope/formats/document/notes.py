@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from layerscope.formats.document.choices import Choice
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
+from layerscope.graph.attributes.window import Window
 from layerscope.graph.types import Node
 from layerscope.ops import SPECS
 
@@ -36,6 +37,9 @@ class Opened:
             for part in ("kernel", "stride", "pads"):
                 if getattr(row, part) is None or part in row.inferred:
                     self.left[part, op] += 1
+        window = getattr(choice.attributes, "window", None)
+        if isinstance(window, Window) and row.dilation is None and max(window.dilation) > 1:
+            self.left["dilation", op] += 1
         groups = getattr(choice.attributes, "groups", 1)
         printed = row.groups is not None or row.group_channels is not None
         if groups > 1 and (not printed or "groups" in row.inferred):
@@ -50,6 +54,7 @@ SENTENCES = {
     "stride": "the strides of {rows}: those that give the printed sizes",
     "pads": "the padding of {rows}: what gives the printed sizes, half a kernel where that does "
     "for convolutions, none for pools",
+    "dilation": "the dilation of {rows}: what gives the printed sizes",
     "groups": "the groups of {rows}: those that give the printed parameters",
     "size": "the neighbours of {rows}: 5",
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from layerscope.formats.document.rows import LayerRow
 from layerscope.graph.attributes.window import Rounding, Window
 from layerscope.graph.types import Shape
 
+DILATIONS = (1, 2, 3, 4)  # that a row may leave out
 STRIDES = 32  # the largest stride that a row may leave out
 ROUNDINGS: tuple[Rounding, ...] = ("floor", "ceil", "torch")
 KERNEL = 64  # the largest kernel whose paddings are tried one by one
@@ -17,6 +19,15 @@ KERNEL = 64  # the largest kernel whose paddings are tried one by one
 
 def windows(row: LayerRow, kernel: Sequence[int], sizes: Shape, *, pool: bool) -> Iterator[Window]:
     """Windows of this kernel over `sizes` that agree with the row, the usual one first."""
+    if row.dilation is not None or pool or row.output is None:
+        yield from _windows(row, kernel, sizes, pool=pool)
+        return
+    for step in DILATIONS:
+        dilated = replace(row, dilation=(step,) * len(sizes))
+        yield from _windows(dilated, kernel, sizes, pool=False)
+
+
+def _windows(row: LayerRow, kernel: Sequence[int], sizes: Shape, *, pool: bool) -> Iterator[Window]:
     rank = len(sizes)
     dilation = row.dilation or (1,) * rank
     fixed = (row.stride, row.pads, dilation, kernel)
