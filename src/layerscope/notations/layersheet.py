@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from layerscope.escaping import markdown
-from layerscope.notations.sheet import SheetLine, SheetTotals, lines, pool_kind, table
+from layerscope.graph.types import claims_of
+from layerscope.notations.sheet import (
+    SheetLine,
+    SheetTotals,
+    lines,
+    pool_kind,
+    table,
+    total_cells,
+    with_claims,
+)
 from layerscope.report import Report
 from layerscope.report.numbers import AT_MOST
 
@@ -28,11 +39,15 @@ def write(report: Report) -> str:
     total = report.totals.params
     sign = AT_MOST if any(line.weights is None for line in listed) else ""
     ratios = [_ratio(line.weights, total, sign) if line.weights else "" for line in listed]
-    rows += [(*_row(n, line, rank), ratios[n]) for n, line in enumerate(listed)]
+    claims = claims_of(report.graph, "layersheet")
+    rows += [
+        with_claims(line, rows[0], (*_row(n, line, rank), ratios[n]), claims)
+        for n, line in enumerate(listed)
+    ]
     totals = SheetTotals(listed, report)
     memory = f"{totals.sign}{report.totals.convention_activations:,}"
     figures = (totals.memory(memory), totals.params(f"{total:,}"), "")
-    rows.append(("Total", *("",) * (3 * rank + 2), *figures))
+    rows.append(total_cells(claims, rows[0], ("Total", *("",) * (3 * rank + 2), *figures)))
     return table(rows)
 
 
@@ -43,13 +58,18 @@ def _row(index: int, line: SheetLine, rank: int) -> tuple[str, ...]:
     return (
         str(index),
         markdown(_type(line)),
-        *(blank if window is None else map(str, window.kernel)),
-        *(blank if window is None else map(str, window.stride)),
+        *(blank if window is None else _padded(window.kernel, rank)),
+        *(blank if window is None else _padded(window.stride, rank)),
         *sizes,
         "?" if line.channels is None else str(line.channels),
         "?" if line.elements is None else f"{line.sign}{line.elements:,}",
         "?" if line.weights is None else f"{line.weights:,}" if line.weights else "",
     )
+
+
+def _padded(sizes: Sequence[int], rank: int) -> tuple[str, ...]:
+    """Sizes of all axes; a window of fewer is 1 along the first."""
+    return (*("1" for _ in range(rank - len(sizes))), *map(str, sizes))
 
 
 def _type(line: SheetLine) -> str:
