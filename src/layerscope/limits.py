@@ -79,6 +79,12 @@ TIMES_ROWS = Limit("TIMES_ROWS", 100_000, "times in a file", "each is a row of t
 DOCUMENT_BYTES = Limit(
     "DOCUMENT_BYTES", 1 << 25, "bytes of a document", "a table of 100,000 rows has 10 MB"
 )
+PRINT_DEPTH = Limit(
+    "PRINT_DEPTH", 200, "modules in each other in a print", "models have some ten"
+)
+PRINTED_MODULES = Limit(
+    "PRINTED_MODULES", 100_000, "modules in a print", "five seconds; a large model has ten thousand"
+)
 CALL_NODES = Limit(
     "CALL_NODES",
     32,
