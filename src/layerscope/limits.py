@@ -79,6 +79,8 @@ TIMES_ROWS = Limit("TIMES_ROWS", 100_000, "times in a file", "each is a row of t
 DOCUMENT_BYTES = Limit(
     "DOCUMENT_BYTES", 1 << 25, "bytes of a document", "a table of 100,000 rows has 10 MB"
 )
+DOCUMENT_ROWS = Limit(
+    "DOCUMENT_ROWS", 100_000, "rows of a network in a document", "each is a layer of the network"
 PRINT_DEPTH = Limit(
     "PRINT_DEPTH", 200, "modules in each other in a print", "models have some ten"
 )

@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.auditing.check import FOOTNOTE, TRUSTED, USUALLY_FILLED, audit_sheet
-from layerscope.auditing.corrections import correct_kinds
 from layerscope.auditing.figure_equations import text_of
 from layerscope.auditing.findings import AuditedColumn, AuditedTable, Finding
 from layerscope.auditing.network import NetworkLayer, aligned, layers_of_network
@@ -22,6 +21,7 @@ from layerscope.documents.figures import Rule as Rounding
 from layerscope.documents.headings import Meaning
 from layerscope.report import Report
 from layerscope.report.layer import Layer
+from layerscope.sheets.corrections import correct_kinds
 from layerscope.sheets.rules import factors
 from layerscope.sheets.sheet import Claim, Sheet
 from layerscope.sheets.structure import RowLayer, layers_of

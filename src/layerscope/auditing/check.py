@@ -9,7 +9,6 @@ from fractions import Fraction
 from msgspec import Struct
 
 from layerscope.auditing.conventions import ColumnConvention, choose
-from layerscope.auditing.corrections import Renamed, correct_kinds
 from layerscope.auditing.equations import Equation, Suspect, suspects
 from layerscope.auditing.field_equations import field_equations
 from layerscope.auditing.figure_equations import figure_equations, share_equations, text_of
@@ -19,6 +18,7 @@ from layerscope.auditing.totals import TotalCheck, check_plain_total, check_tota
 from layerscope.documents.figures import RULES
 from layerscope.documents.headings import Meaning
 from layerscope.sheets.attach import attach
+from layerscope.sheets.corrections import Renamed, correct_kinds
 from layerscope.sheets.kernels import infer
 from layerscope.sheets.kinds import plain
 from layerscope.sheets.sheet import EMPTY, Claim, Sheet

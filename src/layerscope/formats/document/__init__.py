@@ -1,0 +1,125 @@
+"""Documents as networks: texts with per-layer tables, or with what programs print of a network.
+
+To add a notation, write `formats/document/<stem>.py`, with the stem of `notations/<stem>.py`, and
+name it in READERS. The file has one function:
+
+    def read(lines: Sequence[str]) -> Iterable[PrintedNetwork]
+
+It looks for its notation anywhere in the lines and yields a `PrintedNetwork` (rows.py) for each
+network: a `LayerRow` for every row, also for those that it cannot tell, with the line and column
+that it stands at, and `line` and `last` of the whole. Readers run in the order of READERS; lines
+that one has read are empty for the next, and `tables`, which reads any table with headings that are
+recognised, is the last. A text that is not the notation's yields nothing; no reader raises.
+
+What a row may say is in the fields of `LayerRow`: the kind at least (`sheets.kinds.kind_of` of a
+type), or the op by its name in SPECS. With `attributes` the op is as the text has it. Otherwise
+`assembly.network_of` tries what the text leaves open (choices.py) and takes what explains the
+printed output and figures (`amounts`). `takes` names the rows that a row reads, by their keys;
+with None it takes the row above, or the last earlier row that explains it. Whatever was left open
+is in the notes of the Graph.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from layerscope.documents.reader import BREAK, load
+from layerscope.errors import FormatError, NoTable, UsageError
+from layerscope.formats.document.assembly import network_of
+from layerscope.formats.document.rows import PrintedNetwork
+from layerscope.formats.sources import HEAD_BYTES, labelled
+from layerscope.graph.types import Graph
+from layerscope.limits import DOCUMENT_ROWS
+
+if TYPE_CHECKING:
+    from layerscope.formats import ReadOptions
+
+READERS = ("tables",)
+NUMBERED = re.compile(r"(?P<path>.+)#(?P<number>[1-9]\d{0,5})", re.DOTALL)
+LOOKED_FOR = (
+    "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
+    "headings that are recognised, such as layer, type, kernel, output or params, and for what "
+    "MatConvNet, Netscope, Boda, PyTorch, Keras and Darknet print"
+)
+
+
+class DocumentReader(Protocol):
+    """The module of a notation."""
+
+    def read(self, lines: Sequence[str]) -> Iterable[PrintedNetwork]:
+        """The networks that some lines print in its notation."""
+
+
+def recognise(head: bytes) -> bool:
+    """Whether a file begins as text: in UTF-8, or in UTF-16 with a byte order mark."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    if not head.strip() or b"\0" in head:
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:  # the last character may be cut
+        return len(head) >= HEAD_BYTES and error.start > len(head) - 4
+    return True
+
+
+def split_number(path: str) -> tuple[str, int | None]:
+    """Path and number of `DOC#2`, if DOC is a file and no file has the whole name."""
+    match = NUMBERED.fullmatch(path)
+    if match is None or os.path.exists(path) or not os.path.isfile(match["path"]):
+        return path, None
+    return match["path"], int(match["number"])
+
+
+def read(path: str, options: ReadOptions) -> Graph:
+    """The network that a document describes; of several the first, or the one that `#N` names."""
+    file, number = split_number(path)
+    try:
+        found = networks_of(load(file))
+    except OSError as error:
+        raise FormatError(f"{file}: {error.strerror}") from None
+    if not found:
+        raise NoTable(f"{file}: {LOOKED_FOR}")
+    if number is not None and number > len(found):
+        count = "1 network" if len(found) == 1 else f"{len(found)} networks"
+        raise UsageError(f"{file}: network #{number}, and the document has {count}")
+    chosen = found[(number or 1) - 1]
+    stem = os.path.splitext(os.path.basename(labelled(file)))[0]
+    suffix = "" if number is None else f"#{number}"
+    graph = network_of(chosen, file, chosen.name or f"{stem}{suffix}")
+    return _with_others(graph, found, number or 1)
+
+
+def _with_others(graph: Graph, found: Sequence[PrintedNetwork], number: int) -> Graph:
+    """The graph with a note of the other networks of its document."""
+    from msgspec.structs import replace
+
+    others = [f"#{n} from line {each.line}" for n, each in enumerate(found, 1) if n != number]
+    if not others:
+        return graph
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    what = f"the document prints {len(found)} networks, or one several times: this is #{number}"
+    return replace(graph, notes=(*graph.notes, f"{what}; {', '.join(others[:5])}{more}"))
+
+
+def networks_of(text: str) -> tuple[PrintedNetwork, ...]:
+    """All networks of a text, in its order."""
+    lines = BREAK.split(text)
+    found = list(_networks(lines))
+    found.sort(key=lambda network: network.line)
+    for network in found:
+        DOCUMENT_ROWS.check(len(network.rows), f"line {network.line}")
+    return tuple(found)
+
+
+def _networks(lines: list[str]) -> Iterator[PrintedNetwork]:
+    for stem in READERS:
+        reader = cast("DocumentReader", import_module(f"layerscope.formats.document.{stem}"))
+        for network in reader.read(lines):
+            yield network
+            for number in range(network.line - 1, network.last):
+                lines[number] = ""

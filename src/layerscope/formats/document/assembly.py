@@ -1,0 +1,251 @@
+"""The rows of a document as a Graph: an op and its inputs for every row, and notes of the rest.
+
+A row takes the row above if that explains what the row prints, else the last earlier row that does.
+A row that nothing explains is an unknown op with the output that is printed, never left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.formats.document.choices import (
+    JOINED,
+    KINDS,
+    Choice,
+    choose,
+    explains,
+    same_shape,
+)
+from layerscope.formats.document.inputs import first_input
+from layerscope.formats.document.notes import Opened, notes_of
+from layerscope.formats.document.rows import LayerRow, PrintedNetwork
+from layerscope.graph.attributes import Opaque
+from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
+
+NEAR = 24  # earlier outputs of different shapes that are tried as the input of a row
+JOINABLE = 64  # earlier rows that a join is looked for in
+WHY = "the document does not say what it computes"
+NORMS = ("batch_norm", "norm")
+
+
+def network_of(found: PrintedNetwork, file: str, name: str = "") -> Graph:
+    """The network that some rows describe; what the text leaves open is in its notes."""
+    wanted: dict[bool, bool] = {False: True, True: False}  # bias, by whether a norm follows
+    first = _Assembly(found, file, wanted)
+    first.add_all()
+    again = {
+        normed: first.votes[normed, True] >= first.votes[normed, False]
+        if first.votes[normed, True] or first.votes[normed, False]
+        else wanted[normed]
+        for normed in wanted
+    }
+    made = first
+    if again != wanted:
+        made = _Assembly(found, file, again)
+        made.add_all()
+    return made.graph(name or found.name)
+
+
+class Made(Struct, frozen=True):
+    """An output of a row: its tensor and shape."""
+
+    tensor: str
+    shape: Shape | None
+
+
+class _Assembly:
+    """A graph on the way, row by row."""
+
+    def __init__(self, found: PrintedNetwork, file: str, bias: dict[bool, bool]) -> None:
+        self.found = found
+        self.file = file
+        self.bias = bias
+        self.inputs: list[Tensor] = []
+        self.nodes: list[Node] = []
+        self.made: list[Made] = []
+        self.by_key: dict[str, Made] = {}
+        self.shapes: dict[Shape, Made] = {}  # last output of each shape, the latest last
+        self.read: set[str] = set()
+        self.names: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        self.votes: Counter[tuple[bool, bool]] = Counter()
+        self.opened = Opened()
+
+    def add_all(self) -> None:
+        """Add every row."""
+        rows = self.found.rows
+        if not any(row.kind == "input" for row in rows):
+            row = first_input(rows)
+            self.opened.input = row
+            self._input(row)
+        for number, row in enumerate(rows):
+            if row.kind == "input":
+                self._input(row)
+                continue
+            following = rows[number + 1].kind if number + 1 < len(rows) else "unknown"
+            self._add(row, normed=following in NORMS)
+
+    def _input(self, row: LayerRow) -> None:
+        shape = row.output or row.given
+        name = self._fresh(row.name or "input")
+        source = Source(self.file, row.line, "", "" if name == row.name else row.name)
+        self.inputs.append(Tensor(name, shape, source=source, declared=shape is not None))
+        self._keep(row, Made(name, shape))
+
+    def _keep(self, row: LayerRow, made: Made) -> None:
+        self.made.append(made)
+        self.by_key[row.key or row.name] = made
+        if made.shape is not None:
+            self.shapes.pop(made.shape, None)
+            self.shapes[made.shape] = made
+
+    def _fresh(self, name: str) -> str:
+        found, count = name, self.counts[name]
+        while found in self.names:
+            count += 1
+            found = f"{name}_{count + 1}"
+        self.counts[name] = count
+        self.names.add(found)
+        return found
+
+    # -- one row
+
+    def _add(self, row: LayerRow, *, normed: bool) -> None:
+        reads, choice = self._chosen(row, self.bias[normed])
+        name = self._fresh(row.name or row.type or row.kind)
+        own = "" if name == row.name else row.name
+        source = Source(self.file, row.line, row.type, own)
+        self.read.update(each.tensor for each in reads)
+        if choice is None:
+            self.opened.unknown.append(name)
+            opaque = Opaque((row.output,), declared=(row.output is not None,), why=WHY)
+            op = f"document.{row.type or row.op or row.kind}"
+            made = Made(name, row.output)
+            node = self._node(row, (name, op), reads, source)
+            self.nodes.append(replace(node, attributes=opaque))
+        else:
+            self.opened.add(row, choice)
+            self._vote(row, choice, reads, normed)
+            made = Made(name, choice.output)
+            node = self._node(row, (name, choice.op), reads, source)
+            self.nodes.append(replace(node, attributes=choice.attributes))
+        above = self.made[-1].tensor
+        if row.takes is None and [each.tensor for each in reads] != [above]:
+            self.opened.attached.append((name, tuple(each.tensor for each in reads)))
+        self._keep(row, made)
+
+    def _node(
+        self, row: LayerRow, named: tuple[str, str], reads: Sequence[Made], source: Source
+    ) -> Node:
+        name, op = named
+        scope = tuple(row.module.split(".")[:-1]) if row.module else ()
+        inputs = tuple(each.tensor for each in reads)
+        return Node(name, op, inputs, (name,), scope=scope, module=row.module, source=source)
+
+    def _vote(self, row: LayerRow, choice: Choice, reads: Sequence[Made], normed: bool) -> None:
+        """Count the rows whose figures show whether they have a bias."""
+        has = getattr(choice.attributes, "bias", None)
+        if row.bias is not None or not isinstance(has, bool) or not choice.is_full:
+            return
+        shapes = tuple(each.shape for each in reads if each.shape is not None)
+        if not explains(row, choice, shapes, bias=not has):
+            self.votes[normed, has] += 1
+        else:
+            self.opened.biases.append(has)
+
+    # -- which rows it takes
+
+    def _chosen(self, row: LayerRow, bias: bool) -> tuple[list[Made], Choice | None]:
+        """The rows that a row takes, and its op; None if nothing explains it."""
+        if row.takes is not None:
+            reads = [self.by_key[key] for key in row.takes if key in self.by_key]
+            return reads, self._op(row, reads, bias) if len(reads) == len(row.takes) else None
+        if (row.op or KINDS.get(row.kind, "")) in JOINED:
+            return self._joined(row, bias)
+        best: tuple[list[Made], Choice] | None = None
+        for made in self._earlier(row):
+            choice = self._op(row, [made], bias)
+            if choice is None:
+                continue
+            if choice.is_full:
+                return [made], choice
+            if best is None or choice.explained > best[1].explained:
+                best = [made], choice
+        if best is not None and (best[1].explained * 2 >= best[1].of or not self.found.branched):
+            self.opened.contradicted.append(row)
+            return best
+        return self.made[-1:], None
+
+    def _earlier(self, row: LayerRow) -> Iterator[Made]:
+        """The row above, then the last earlier outputs; only those of the printed input."""
+        above = self.made[-1]
+        candidates = [above]
+        looks = row.given is not None or self.found.branched
+        for made in reversed(self.shapes.values()) if looks else ():
+            if len(candidates) > NEAR:
+                break
+            if made is not above:
+                candidates.append(made)
+        fits = [m for m in candidates if row.given is None or _fits(m.shape, row.given)]
+        yield from fits or candidates[:1]
+
+    def _op(self, row: LayerRow, reads: Sequence[Made], bias: bool) -> Choice | None:
+        shapes = tuple(each.shape for each in reads if each.shape is not None)
+        return choose(row, shapes, bias=bias) if len(shapes) == len(reads) else None
+
+    def _joined(self, row: LayerRow, bias: bool) -> tuple[list[Made], Choice | None]:
+        """Rows that a sum or a concatenation takes: those that nothing reads yet come first."""
+        is_concat = (row.op or KINDS.get(row.kind, "")) == "concat"
+        near = self.made[: -JOINABLE - 1 : -1]
+        unread = [made for made in near if made.tensor not in self.read]
+        for group in (unread, near):
+            reads = _parts(group, row.output) if is_concat else _equal(group, row.output)
+            choice = self._op(row, reads, bias) if len(reads) > 1 else None
+            if choice is not None and choice.is_full:
+                return reads, choice
+        return self.made[-1:], None
+
+    def graph(self, name: str) -> Graph:
+        """The finished graph; what no row reads is an output."""
+        outputs = [node.name for node in self.nodes if node.name not in self.read]
+        network = name or "network"
+        return Graph(
+            network,
+            tuple(self.inputs),
+            tuple(self.nodes),
+            tuple(outputs or [made.tensor for made in self.made[-1:]]),
+            modules=self.found.modules,
+            notes=(*self.found.notes, *notes_of(self.found, self.opened, self.nodes)),
+        )
+
+
+def _fits(shape: Shape | None, printed: Shape) -> bool:
+    return shape is not None and same_shape(shape, printed)
+
+
+def _equal(near: Sequence[Made], output: Shape | None) -> list[Made]:
+    """The last two outputs of the printed shape, the earlier one first."""
+    found = [m for m in near if m.shape is not None and (output is None or _fits(m.shape, output))]
+    if found and output is None:
+        found = [made for made in found if made.shape == found[0].shape]
+    return found[:2][::-1]
+
+
+def _parts(near: Sequence[Made], output: Shape | None) -> list[Made]:
+    """The last outputs of the printed size whose channels add up to those of the output."""
+    if output is None or len(output) < 2:
+        return []
+    found: list[Made] = []
+    left = output[1]
+    for made in near:
+        shape = made.shape
+        if shape is None or len(shape) < 2 or not left:
+            continue
+        if same_shape((*shape[:1], *shape[2:]), (*output[:1], *output[2:])) and shape[1] <= left:
+            found.append(made)
+            left -= shape[1]
+    return found[::-1] if not left else []

@@ -1,0 +1,333 @@
+"""The op and attributes of a row for an input: of all that its text allows, what explains most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from math import isqrt, prod
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.documents.headings import Meaning
+from layerscope.errors import LayerscopeError
+from layerscope.formats.document.rows import LayerRow
+from layerscope.formats.document.windows import windows
+from layerscope.graph import attributes as at
+from layerscope.graph.types import Shape, elements
+from layerscope.ops import SPECS, Call, Ops
+from layerscope.ops.calls import infer_call, params_of
+from layerscope.sheets.kinds import Kind
+
+LARGEST = 15  # kernel that is looked for
+LRN_SIZE = 5
+TRIED = 2_000  # candidates of a row
+GROUPS = (2, 3, 4, 8, 16, 32, 64)
+Candidates = Iterator[tuple[str, Struct | None]]
+PARAMS: tuple[Meaning, ...] = ("params", "weights")
+COUNTS: Mapping[Meaning, Callable[[Ops], int]] = {
+    "macs": lambda ops: ops.mac,
+    "flops": lambda ops: 2 * ops.mac,
+}
+
+
+class Choice(Struct, frozen=True):
+    """An op for a row: its attributes and output, and how many printed facts it explains."""
+
+    op: str
+    attributes: Struct | None
+    output: Shape
+    explained: int
+    of: int
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it explains all that is printed."""
+        return self.explained == self.of
+
+
+def choose(row: LayerRow, shapes: tuple[Shape, ...], *, bias: bool = True) -> Choice | None:
+    """The first op that explains all that the row prints, else the one that explains most.
+
+    `bias` is tried first where the row does not say whether it has biases.
+    """
+    found = _best(row, _candidates(row, shapes, bias), shapes)
+    if row.output is None or (found is not None and same_shape(found.output, row.output)):
+        return found
+    without = _candidates(replace(row, output=None), shapes, bias)  # a printed size may be wrong
+    return _best(row, without, shapes) or found
+
+
+def _best(row: LayerRow, candidates: Candidates, shapes: tuple[Shape, ...]) -> Choice | None:
+    best: Choice | None = None
+    for op, attributes in islice(candidates, TRIED):
+        found = _judged(row, op, attributes, shapes)
+        if found is not None and (best is None or found.explained > best.explained):
+            best = found
+            if best.is_full:
+                break
+    return best
+
+
+def explains(row: LayerRow, choice: Choice, shapes: tuple[Shape, ...], *, bias: bool) -> bool:
+    """Whether a choice with a bias, or without, also explains all that the row prints."""
+    attributes = cast("at.Conv", choice.attributes)
+    found = _judged(row, choice.op, replace(attributes, bias=bias), shapes)
+    return found is not None and found.is_full
+
+
+def same_shape(shape: Shape, printed: Shape) -> bool:
+    """Whether two shapes are equal, where a vector is a map of one position."""
+    rank = max(len(shape), len(printed))
+    return (*shape, *(1,) * (rank - len(shape))) == (*printed, *(1,) * (rank - len(printed)))
+
+
+def _judged(
+    row: LayerRow, op: str, attributes: Struct | None, shapes: tuple[Shape, ...]
+) -> Choice | None:
+    try:
+        call = infer_call(op, attributes, shapes)
+        if len(call.outputs) != 1:
+            return None
+        facts = list(_facts(row, op, call))
+    except LayerscopeError:
+        return None
+    return Choice(op, attributes, call.y, sum(facts), len(facts))
+
+
+def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
+    """Whether the call has each figure that the row prints."""
+    if row.output is not None:
+        yield same_shape(call.y, row.output)
+    for meaning in PARAMS:
+        if meaning in row.amounts and op in COUNTED:
+            params = sum(p.elements for p in params_of(op, call) if p.learnable)
+            yield row.amounts[meaning].stands_for(params)
+    for meaning, count in COUNTS.items():
+        if meaning in row.amounts and op in COUNTED:
+            yield row.amounts[meaning].stands_for(count(SPECS[op].ops(call)))
+    for meaning, pool in POOLED.items():
+        if meaning in row.amounts and op == pool:
+            under = call.attributes.window.positions * elements(call.y)
+            yield row.amounts[meaning].stands_for(under)
+    if row.filters is not None and op in COUNTED:
+        yield row.filters == call.y[1]
+
+
+POOLED: Mapping[Meaning, str] = {"comparisons": "max_pool", "additions": "avg_pool"}
+COUNTED = ("conv", "conv_transpose", "linear")  # ops whose figures every document counts alike
+
+
+# -- candidates
+
+
+def _candidates(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+    """Ops and attributes that the text allows, the likeliest first."""
+    if row.attributes is not None or (row.op and row.op in SPECS and _bare(row.op)):
+        yield row.op, row.attributes
+        return
+    op = row.op or KINDS.get(row.kind, "")
+    maker = MAKERS.get(op)
+    if maker is None or not shapes:
+        return
+    yield from maker(row, shapes, bias)
+
+
+def _bare(op: str) -> bool:
+    """Whether an op has no attributes."""
+    return SPECS[op].attributes is None
+
+
+def _filters(row: LayerRow) -> list[int]:
+    found = [row.filters, row.output[1] if row.output is not None and len(row.output) > 1 else None]
+    return list(dict.fromkeys(size for size in found if size))
+
+
+def _biases(row: LayerRow, first: bool) -> tuple[bool, ...]:
+    return (first, not first) if row.bias is None else (row.bias,)
+
+
+def _groups(row: LayerRow, channels: int, filters: int) -> Iterator[int]:
+    if row.groups is not None:
+        yield row.groups
+        return
+    if row.kind == "depthwise":
+        yield channels
+    for groups in dict.fromkeys((1, channels, *GROUPS)):
+        if groups and channels % groups == 0 and filters % groups == 0:
+            yield groups
+
+
+def _kernels(row: LayerRow, rank: int) -> Iterator[tuple[int, ...]]:
+    """Kernels that fit: as printed, else square ones, then lines."""
+    if row.kernel is not None:
+        if len(row.kernel) == rank:
+            yield row.kernel
+        elif len(row.kernel) == 1:
+            yield row.kernel * rank
+        return
+    for size in range(1, LARGEST + 1):
+        yield (size,) * rank
+    if rank == 2:
+        for size in range(2, LARGEST + 1):
+            yield 1, size
+            yield size, 1
+
+
+def _conv(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+    x = shapes[0]
+    if len(x) < 3:
+        x = (*x, *(1,) * (4 - len(x)))
+    for filters in _filters(row):
+        for groups in _groups(row, x[1], filters):
+            for has_bias in _biases(row, bias):
+                for kernel in _kernels(row, len(x) - 2):
+                    if row.kernel is None and not _has_weights(
+                        row, prod(kernel) * x[1] // max(groups, 1) * filters, filters * has_bias
+                    ):
+                        continue
+                    for window in windows(row, kernel, x[2:], pool=False):
+                        yield "conv", at.Conv(window, filters, groups, has_bias)
+
+
+def _has_weights(row: LayerRow, weights: int, biases: int) -> bool:
+    """Whether the parameters, or the products of each position, can be these."""
+    params = [row.amounts[meaning] for meaning in PARAMS if meaning in row.amounts]
+    if params:
+        return any(each.stands_for(weights + biases) for each in params)
+    area = elements(row.output[2:]) * row.output[0] if row.output is not None else 0
+    for meaning, times in (("macs", 1), ("flops", 2)):
+        each = row.amounts.get(cast("Meaning", meaning))
+        if each is not None and area:
+            return each.stands_for(times * weights * area)
+    return True
+
+
+def _conv_transpose(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+    x = shapes[0]
+    out = row.output
+    if len(x) < 3 or out is None or len(out) != len(x):
+        return
+    for filters in _filters(row):
+        for has_bias in _biases(row, bias):
+            for kernel in _kernels(row, len(x) - 2):
+                stride = row.stride or tuple(
+                    max(1, round(b / a)) if a else 1 for a, b in zip(x[2:], out[2:], strict=True)
+                )
+                if len(stride) != len(kernel):
+                    return
+                rest = [
+                    (size - 1) * step + k - to
+                    for size, step, k, to in zip(x[2:], stride, kernel, out[2:], strict=True)
+                ]
+                extra = tuple(-r if r < 0 else r % 2 for r in rest)
+                pads = row.pads or tuple(
+                    ((r + e) // 2, (r + e) // 2) for r, e in zip(rest, extra, strict=True)
+                )
+                if any(low < 0 or high < 0 for low, high in pads) or min(stride) < 1:
+                    continue
+                window = at.Window(kernel, stride, pads, (1,) * len(kernel))
+                groups = row.groups or 1
+                yield "conv_transpose", at.TransposedConv(window, filters, groups, has_bias, extra)
+
+
+def _linear(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+    for filters in _filters(row):
+        for has_bias in _biases(row, bias):
+            yield "linear", at.Linear(filters, has_bias, len(shapes[0]) > 2)
+
+
+def _pool(op: str) -> Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]:
+    def candidates(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+        x = shapes[0]
+        if len(x) < 3:
+            return
+        for kernel in _pool_kernels(row, x):
+            for window in windows(row, kernel, x[2:], pool=True):
+                yield op, at.Pool(window)
+
+    return candidates
+
+
+def _pool_kernels(row: LayerRow, x: Shape) -> Iterator[tuple[int, ...]]:
+    """The kernel of a pool: as printed, from what it counts, else as large as its stride."""
+    rank = len(x) - 2
+    if row.kernel is not None:
+        yield from _kernels(row, rank)
+        return
+    out = row.output
+    counted = row.amounts.get("comparisons") or row.amounts.get("additions")
+    if counted is not None and out is not None and elements(out):
+        near = counted.figure.value() * counted.scale / elements(out)
+        side = isqrt(max(round(near), 0)) if rank == 2 else round(near)
+        for size in (side, side + 1, side - 1):
+            if size > 0:
+                yield (size,) * rank
+    if out is not None and len(out) == len(x) and all(out[2:]):
+        yield tuple(max(1, round(a / b)) for a, b in zip(x[2:], out[2:], strict=True))
+    for size in (2, 3, *range(4, LARGEST + 1)):
+        yield (size,) * rank
+
+
+def _global(op: str) -> Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]:
+    def candidates(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+        yield op, at.GlobalPool()
+        out = row.output
+        if out is not None and len(out) == len(shapes[0]):
+            yield op.replace("global", "adaptive"), at.AdaptivePool(out[2:])
+
+    return candidates
+
+
+def _plain(
+    op: str, *attributes: Struct | None
+) -> Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]:
+    def candidates(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+        for each in attributes:
+            yield op, each
+
+    return candidates
+
+
+def _resize(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
+    out, x = row.output, shapes[0]
+    if out is None or len(out) != len(x):
+        return
+    factors = {b // a for a, b in zip(x[2:], out[2:], strict=True) if a and b % a == 0}
+    if len(factors) == 1:
+        yield "resize", at.Resize("nearest", scale=((factors.pop(), 1),))
+
+
+JOINED = ("add", "sub", "mul", "div", "max", "min", "concat")  # ops of several inputs
+ACTIVATIONS = tuple(op for op, spec in SPECS.items() if spec.attributes is at.Activation)
+MAKERS: Mapping[str, Callable[[LayerRow, tuple[Shape, ...], bool], Candidates]] = {
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "linear": _linear,
+    **{op: _pool(op) for op in ("max_pool", "avg_pool", "lp_pool")},
+    **{op: _global(op) for op in ("global_avg_pool", "global_max_pool")},
+    **{op: _plain(op, at.Activation()) for op in ACTIVATIONS},
+    "prelu": _plain("prelu", at.PReLU(), at.PReLU(shared=True)),
+    "batch_norm": _plain("batch_norm", at.BatchNorm(), at.BatchNorm(affine=False)),
+    "layer_norm": _plain("layer_norm", at.LayerNorm()),
+    "lrn": _plain("lrn", at.LocalResponseNorm(LRN_SIZE)),
+    "scale": _plain("scale", at.Scale(bias=True), at.Scale()),
+    "dropout": _plain("dropout", at.Dropout()),
+    "softmax": _plain("softmax", at.Softmax()),
+    "log_softmax": _plain("log_softmax", at.Softmax()),
+    "softmax_loss": _plain("softmax_loss", at.Softmax()),
+    "flatten": _plain("flatten", at.Flatten()),
+    "concat": _plain("concat", at.Concat(1)),
+    **{op: _plain(op, None) for op in JOINED if op != "concat"},
+    "resize": _resize,
+}
+# the op of a kind, where the text says no more; a kind that may be several ops is left out
+KINDS: Mapping[Kind, str] = {
+    "conv": "conv", "depthwise": "conv", "deconv": "conv_transpose", "max_pool": "max_pool",
+    "avg_pool": "avg_pool", "pool": "max_pool", "global_pool": "global_avg_pool", "fc": "linear",
+    "activation": "relu", "prelu": "prelu", "batch_norm": "batch_norm", "norm": "layer_norm",
+    "lrn": "lrn", "scale": "scale", "dropout": "dropout", "softmax": "softmax",
+    "flatten": "flatten", "concat": "concat", "add": "add", "upsample": "resize",
+    "loss": "softmax_loss",
+}  # fmt: skip

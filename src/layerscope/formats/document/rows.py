@@ -1,0 +1,81 @@
+"""Layers as a document prints them, before they are a network: rows, and what a row leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from msgspec import Struct
+
+from layerscope.documents.figures import RULES, Figure, read
+from layerscope.documents.headings import Meaning
+from layerscope.graph.attributes.window import Pads, Rounding
+from layerscope.graph.types import Shape
+from layerscope.sheets.kinds import Kind
+
+
+class Amount(Struct, frozen=True):
+    """A printed count: its figure, and what one of it stands for under its heading."""
+
+    figure: Figure
+    scale: int = 1
+
+    def stands_for(self, count: int) -> bool:
+        """Whether the count is printed like this, rounded or cut, by 1000 or by 1024."""
+        number = Fraction(count, self.scale)
+        return any(
+            self.figure.stands_for(number, base, rule)
+            for base in (1000, 1024)
+            for rule in RULES[:2]
+        )
+
+
+def amount(text: str, scale: int = 1) -> Amount | None:
+    """The count that a cell prints; None if it is no figure."""
+    figure = read(text)
+    return None if figure is None else Amount(figure, scale)
+
+
+class LayerRow(Struct, frozen=True):
+    """One layer as a document prints it; None and empty fields are left open by the text.
+
+    Shapes are N x C x sizes, and a vector may be printed as a map of one position.
+    """
+
+    name: str  # need not be unique
+    kind: Kind = "unknown"
+    op: str = ""  # name in SPECS, where the text says more than the kind
+    type: str = ""  # as it is printed
+    takes: tuple[str, ...] | None = None  # keys of the rows that it reads; None: left open
+    key: str = ""  # by which other rows refer to it; default: its name
+    given: Shape | None = None  # shape of its input
+    output: Shape | None = None
+    filters: int | None = None  # output channels or features
+    kernel: tuple[int, ...] | None = None
+    stride: tuple[int, ...] | None = None
+    pads: Pads | None = None
+    dilation: tuple[int, ...] | None = None
+    rounding: Rounding | None = None  # of a pool
+    groups: int | None = None
+    bias: bool | None = None
+    amounts: Mapping[Meaning, Amount] = {}  # params, macs, flops, comparisons, additions ...
+    attributes: Struct | None = None  # of `op`, where the text prints all of them
+    inferred: tuple[str, ...] = ()  # fields that the reader took from figures of the row
+    module: str = ""  # path of the module that it is
+    line: int = 0
+    column: int = 0
+    cells: tuple[str, ...] = ()  # as its notation prints them, for what a network does not tell
+
+
+class PrintedNetwork(Struct, frozen=True):
+    """The rows of one network in the order of a document."""
+
+    rows: tuple[LayerRow, ...]
+    notation: str = ""  # that the document uses; "": a table in words of its own
+    name: str = ""
+    line: int = 0  # of its first row or heading
+    last: int = 0  # line
+    modules: Mapping[str, str] = {}  # module path -> class name
+    notes: tuple[str, ...] = ()  # remarks of the reader
+    branched: bool = True  # a row that the row above does not explain may take an earlier one
+    totals: tuple[str, ...] = ()  # as printed

@@ -1,0 +1,90 @@
+"""Windows that a row leaves open: strides, paddings and rounding that give its output size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from layerscope.formats.document.rows import LayerRow
+from layerscope.graph.attributes.window import Rounding, Window
+from layerscope.graph.types import Shape
+
+STRIDES = 32  # the largest stride that a row may leave out
+ROUNDINGS: tuple[Rounding, ...] = ("floor", "ceil", "torch")
+KERNEL = 64  # the largest kernel whose paddings are tried one by one
+
+
+def windows(row: LayerRow, kernel: Sequence[int], sizes: Shape, *, pool: bool) -> Iterator[Window]:
+    """Windows of this kernel over `sizes` that agree with the row, the usual one first."""
+    rank = len(sizes)
+    dilation = row.dilation or (1,) * rank
+    fixed = (row.stride, row.pads, dilation, kernel)
+    if any(part is not None and len(part) != rank for part in fixed):
+        return
+    out = row.output[2:] if row.output is not None else None
+    if out is not None and len(out) != rank:
+        out = (*out, *(1,) * (rank - len(out))) if len(out) < rank else None
+    roundings = ROUNDINGS[:1] if not pool else (row.rounding,) if row.rounding else ROUNDINGS
+    for rounding in roundings:
+        axes = []
+        for n in range(rank):
+            extent = (kernel[n] - 1) * dilation[n] + 1
+            stride = None if row.stride is None else row.stride[n]
+            pads = None if row.pads is None else row.pads[n]
+            axis = _Axis(sizes[n], extent, None if out is None else out[n], pool, rounding)
+            found = axis.first(stride, pads)
+            if found is None:
+                break
+            axes.append(found)
+        else:
+            strides, paddings = zip(*axes, strict=True) if axes else ((), ())
+            if strides and min(strides) > 0:
+                yield Window(tuple(kernel), strides, paddings, tuple(dilation), rounding)
+
+
+class _Axis(Struct, frozen=True):
+    """One axis of a window: the input, the extent of the kernel, and the printed output."""
+
+    size: int
+    extent: int
+    out: int | None
+    pool: bool
+    rounding: Rounding
+
+    def first(
+        self, stride: int | None, pads: tuple[int, int] | None
+    ) -> tuple[int, tuple[int, int]] | None:
+        """The first stride and padding that give the output; what is given stays as it is."""
+        if self.out is None:
+            step = stride if stride is not None else self.extent if self.pool else 1
+            return step, pads if pads is not None else (0, 0)
+        half = (self.extent - 1) // 2
+        usual = [(0, 0), (half, half)] if self.pool else [(half, half), (0, 0)]
+        for paddings in (usual, [*self._unusual()]):
+            for step in self._strides() if stride is None else (stride,):
+                for pad in paddings if pads is None else (pads,):
+                    if self._positions(step, sum(pad)) == self.out:
+                        return step, pad
+        return None
+
+    def _positions(self, step: int, padding: int) -> int:
+        room = self.size + padding - self.extent
+        if room < 0 or step < 1:
+            return 0
+        return (room if self.rounding == "floor" else room + step - 1) // step + 1
+
+    def _strides(self) -> Iterator[int]:
+        """Strides from the likeliest on: of a pool its kernel, else from 1."""
+        near = max(1, round(self.size / max(self.out or 1, 1)))
+        first = [self.extent, near] if self.pool and (self.out or 0) < self.size else []
+        yield from dict.fromkeys(first)
+        yield from (step for step in (*range(1, STRIDES + 1), near) if step not in first)
+
+    def _unusual(self) -> Iterator[tuple[int, int]]:
+        """Other paddings: any up to half a kernel, then uneven ones."""
+        most = min(self.extent // 2, KERNEL)
+        yield from ((pad, pad) for pad in range(1, most + 1))
+        for pad in range(most + 1):
+            yield pad, pad + 1
+            yield pad + 1, pad
