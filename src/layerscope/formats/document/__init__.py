@@ -32,13 +32,14 @@ from layerscope.errors import FormatError, NoTable, UsageError
 from layerscope.formats.document.assembly import network_of
 from layerscope.formats.document.rows import PrintedNetwork
 from layerscope.formats.sources import HEAD_BYTES, labelled
+from layerscope.graph.edits import bind
 from layerscope.graph.types import Graph
 from layerscope.limits import DOCUMENT_ROWS
 
 if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
-READERS = ("tables",)
+READERS = ("module", "tables")
 NUMBERED = re.compile(r"(?P<path>.+)#(?P<number>[1-9]\d{0,5})", re.DOTALL)
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
@@ -90,7 +91,11 @@ def read(path: str, options: ReadOptions) -> Graph:
     chosen = found[(number or 1) - 1]
     stem = os.path.splitext(os.path.basename(labelled(file)))[0]
     suffix = "" if number is None else f"#{number}"
-    graph = network_of(chosen, file, chosen.name or f"{stem}{suffix}")
+    if chosen.build is not None:
+        graph = bind(chosen.build(file, options.inputs), batch=options.batch)
+    else:
+        graph = network_of(chosen, file, chosen.name or f"{stem}{suffix}")
+        graph = bind(graph, options.inputs, options.batch)
     return _with_others(graph, found, number or 1)
 
 

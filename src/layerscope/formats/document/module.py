@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from layerscope.formats.document.module_order import UNDETERMINED, Walk, inputs_of
 from layerscope.formats.document.module_print import parse, starts
+from layerscope.formats.document.rows import PrintedNetwork
 from layerscope.graph.types import Graph, Shape, Tensor
 
 NAMED = 8  # classes or layers that a note names
 
 
-def graphs(lines: Sequence[str]) -> list[int]:
-    """The lines at which prints of modules begin."""
-    return starts(lines)
+def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
+    """A network for each printed module."""
+    for first, last in starts(lines):
+        text = tuple(lines[first : last + 1])
+        build = partial(graph_of, text, first)
+        yield PrintedNetwork((), "module", line=first + 1, last=last + 1, build=build)
 
 
 def graph_of(lines: Sequence[str], first: int, file: str, shapes: Mapping[str, Shape]) -> Graph:
-    """The network whose print begins at a line; `shapes` are those of its inputs, if given."""
+    """The network of some printed lines; `shapes` are those of its inputs, if given."""
     root = parse(lines, first, file)
     given = inputs_of(shapes)
     walk = Walk(file, given)

@@ -52,8 +52,8 @@ class PrintedModule(Struct):
         yield from map(str, range(first, first + self.count))
 
 
-def starts(lines: Sequence[str]) -> list[int]:
-    """Indices of the lines at which the print of a model begins."""
+def starts(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """Indices of the first and the last line of each print of a model."""
     found = []
     after = 0
     for index, line in enumerate(lines):
@@ -62,8 +62,9 @@ def starts(lines: Sequence[str]) -> list[int]:
         match = ROOT.match(line)
         if match is None or not _goes_on(lines, index, match.end()):
             continue
-        found.append(index)
-        after = _end(lines, index) + 1
+        end = _end(lines, index)
+        found.append((index, end))
+        after = end + 1
     return found
 
 
@@ -84,17 +85,17 @@ def _end(lines: Sequence[str], index: int) -> int:
         line = lines[at]
         if line.strip() == ")" and len(line) - len(line.lstrip()) <= indent:
             return at
-    return len(lines)
+    return len(lines) - 1
 
 
 def parse(lines: Sequence[str], first: int, where: str) -> PrintedModule:
-    """The module whose print begins at a line; `where` is the document, for messages."""
-    match = ROOT.match(lines[first])
+    """The module in some lines, the first of which is the line `first` of the document `where`."""
+    match = ROOT.match(lines[0])
     if match is None:
         raise FormatError(f"{where}:{first + 1}:1: expected the class of a module and `(`")
     root = PrintedModule("", match[1], first + 1, match.start(1) + 1)
-    stack = _open([], root, lines[first], match.end(), where)
-    at = first
+    stack = _open([], root, lines[0], match.end(), where)
+    at = 0
     while stack:
         at += 1
         if at == len(lines):
@@ -110,7 +111,7 @@ def parse(lines: Sequence[str], first: int, where: str) -> PrintedModule:
         if text == ")":
             stack.pop()
             continue
-        stack = _line(stack, line, at + 1, where)
+        stack = _line(stack, line, first + at + 1, where)
     _check_size(root, where)
     return root
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from layerscope.documents.figures import RULES, Figure, read
 from layerscope.documents.headings import Meaning
 from layerscope.graph.attributes.window import Pads, Rounding
-from layerscope.graph.types import Shape
+from layerscope.graph.types import Graph, Shape
 from layerscope.sheets.kinds import Kind
 
 
@@ -79,3 +79,5 @@ class PrintedNetwork(Struct, frozen=True):
     notes: tuple[str, ...] = ()  # remarks of the reader
     branched: bool = True  # a row that the row above does not explain may take an earlier one
     totals: tuple[str, ...] = ()  # as printed
+    # builds the network for a file and shapes of inputs, where its text is no list of rows
+    build: Callable[[str, Mapping[str, Shape]], Graph] | None = None
