@@ -110,7 +110,28 @@ def _repeats(shown: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def leaf_text(layer: Layer) -> Text:
     """The PyTorch class of an op, and its arguments as PyTorch prints them."""
     printer = PRINTERS.get(layer.op)
-    return (layer.op, "") if printer is None else printer(layer.node.attributes, layer.call)
+    if printer is None:
+        return layer.op, ""
+    return printer(layer.node.attributes, layer.call or _stored_call(layer))
+
+
+def _stored_call(layer: Layer) -> Call | None:
+    """A call as the stored arrays of a layer of unknown shapes imply it; None if they do not."""
+    node = layer.node
+    source = "" if node.source is None else node.source.op
+    axes = (1,) * int(source[-2]) if source[-2:] in ("1d", "2d", "3d") else (1, 1)
+    arrays = [param.shape for param in node.params or ()]
+    if not arrays:
+        shape: tuple[int, ...] | None = (1, 1, *axes) if layer.op.startswith("global_") else None
+    elif layer.op == "conv":
+        shape = (1, arrays[0][1] * node.attributes.groups, *axes)
+    elif layer.op == "linear":
+        shape = (1, arrays[0][1])
+    elif layer.op == "layer_norm":
+        shape = (1, *arrays[0])
+    else:
+        shape = (1, arrays[0][0], *axes)
+    return None if shape is None else Call(node.attributes, (shape,))
 
 
 def _once(sizes: Sequence[object]) -> object:

@@ -14,12 +14,8 @@ from msgspec import Struct
 
 from layerscope.errors import LayerscopeError
 from layerscope.formats.document.module_arguments import Arguments
-from layerscope.formats.document.module_layers import (
-    TextLayer,
-    attention_params,
-    layer_of,
-    like_layer,
-)
+from layerscope.formats.document.module_layer import TextLayer
+from layerscope.formats.document.module_layers import attention_params, layer_of, like_layer
 from layerscope.formats.document.module_print import PrintedModule
 from layerscope.graph import attributes as at
 from layerscope.graph.types import Node, Param, Shape, Source, elements
@@ -75,9 +71,7 @@ class Walk:
         """The tensor of unknown shape."""
         return Flow(UNDETERMINED, certain=False)
 
-    def run(
-        self, module: PrintedModule, path: str, x: Flow, others: tuple[Flow, ...] = ()
-    ) -> Flow:
+    def run(self, module: PrintedModule, path: str, x: Flow, others: tuple[Flow, ...] = ()) -> Flow:
         """The output of a module for `x`, or for one of `others` if `x` does not fit."""
         if module.kind in PARAMETERS:
             self._arrays(module, path)
@@ -99,7 +93,7 @@ class Walk:
             self.unknown[module.kind] = self.unknown.get(module.kind, 0) + 1
             self.modules[path] = text
             return self._unknown(module, path, x)
-        self.modules[path] = text if layer.keeps_text else ""
+        self.modules[path] = text if layer.keeps_text or layer.why else ""
         return self._add(layer, module, path, (x, *others))
 
     def _layer(self, module: PrintedModule) -> tuple[TextLayer | None, str]:
@@ -120,9 +114,7 @@ class Walk:
             self.opened[module.kind] = layer.left_open
         return layer, text
 
-    def _inside(
-        self, module: PrintedModule, path: str, x: Flow, others: tuple[Flow, ...]
-    ) -> Flow:
+    def _inside(self, module: PrintedModule, path: str, x: Flow, others: tuple[Flow, ...]) -> Flow:
         """Run the modules of a module one after the other."""
         start, first = x, True
         ordered = module.kind == SEQUENTIAL

@@ -24,7 +24,7 @@ from layerscope.escaping import visible
 from layerscope.formats.document.module_arguments import Argument, arguments, closing
 from layerscope.limits import PRINT_DEPTH, PRINTED_MODULES
 
-NAME = r"[^\W\d][\w.]*"
+NAME = r"[^\s()=,:]{1,200}"  # a class, or the name of a network
 ROOT = re.compile(rf"[ \t]*({NAME})\(")
 START = re.compile(rf"[ \t]*\((?P<name>[^\n]*?)\): (?:(?P<count>\d{{1,9}}) x )?(?P<kind>{NAME})\(")
 OTHER = re.compile(r"[ \t]*\((?P<name>[^\n]*?)\): (?P<text>.*)")
@@ -72,19 +72,20 @@ def _goes_on(lines: Sequence[str], index: int, column: int) -> bool:
     """Whether modules or arguments follow the line that may start a print."""
     if lines[index][column:].strip():
         return False
-    for line in lines[index + 1 : index + 4]:
-        if START.match(line) or OTHER.match(line):
-            return True
-    return False
+    return any(OTHER.match(line) for line in lines[index + 1 : index + 4])
 
 
 def _end(lines: Sequence[str], index: int) -> int:
     """The last line of the print that begins at a line: one that closes what that opened."""
-    indent = len(lines[index]) - len(lines[index].lstrip())
+    depth = 1
     for at in range(index + 1, len(lines)):
-        line = lines[at]
-        if line.strip() == ")" and len(line) - len(line.lstrip()) <= indent:
-            return at
+        text = lines[at].strip()
+        if text == ")":
+            depth -= 1
+            if not depth:
+                return at
+        elif text.endswith("("):
+            depth += 1
     return len(lines) - 1
 
 
