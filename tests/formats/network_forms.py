@@ -126,6 +126,16 @@ def folder_of_config(folder: Path) -> str:
     return f"{Path(text('config.json', CONFIG)(folder)).parent}/"
 
 
+TABLE = """
+# Notes
+
+| layer | type | kernel | output shape | params |
+| --- | --- | --- | --- | --- |
+| data | input | | 1x28x28 | |
+| conv1 | conv | 5x5 | 6x24x24 | 156 |
+| pool1 | max pool | 2x2 | 6x12x12 | 0 |
+| fc | fully connected | | 10 | 8,650 |
+"""
 FORMS = {
     "zoo name": Form(lambda folder: "lenet5"),
     "zoo name, other spelling": Form(lambda folder: "LeNet_5"),
@@ -134,6 +144,8 @@ FORMS = {
     "mat": Form(lambda folder: matfiles.write(folder / "net.mat", {"net": patch32()})),
     "onnx": Form(onnx_file),
     "pt2": Form(lambda folder: saved(folder, tiny())),
+    "document": Form(text("notes.md", TABLE)),
+    "document#1": Form(lambda folder: f"{text('notes.txt', TABLE)(folder)}#1"),
     "safetensors": Form(arrays, arrays_only=True),
     "safetensors index": Form(index, arrays_only=True),
     "state dict": Form(state_dict, torch=True, arrays_only=True),
@@ -174,7 +186,7 @@ MISTAKES: dict[str, tuple[Make, int, str]] = {
     "JSON of others": (text("other.json", '{"a": 1}'), 3, "JSON that is no network"),
     "broken JSON": (text("other.json", '{"a": '), 3, "expected JSON"),
     "an empty file": (data("net.onnx", b""), 3, "net.onnx"),
-    "text of others": (text("notes.txt", "hello"), 3, "not a supported model file"),
+    "text of others": (text("notes.txt", "hello"), 3, "no network in it"),
     **{
         f"no such file {suffix}": (
             lambda folder, suffix=suffix: str(folder / f"none{suffix}"),  # type: ignore[misc]

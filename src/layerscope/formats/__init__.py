@@ -13,7 +13,7 @@ from msgspec import Struct
 from layerscope.errors import FormatError, UnknownName, UsageError
 from layerscope.formats import documents, foreign
 from layerscope.formats.sources import HEAD_BYTES as HEAD_BYTES
-from layerscope.formats.sources import head_of
+from layerscope.formats.sources import head_of, split_number
 from layerscope.graph.types import Graph, Shape
 
 
@@ -60,10 +60,11 @@ FORMATS = (
         (".pt", ".pth", ".bin", ".ckpt"),
         "what torch.save wrote",
     ),
+    Format("document", "document", foreign.DOCUMENTS, "tables of layers in a text", binds=True),
 )
-WEAK = [
-    kind for kind in FORMATS if kind.name == "caffemodel"
-]  # other files can begin with the same bytes
+DOCUMENT = FORMATS[-1]
+# other files can begin with the same bytes
+WEAK = [DOCUMENT, *(kind for kind in FORMATS if kind.name == "caffemodel")]
 INDEXED = next(
     kind for kind in FORMATS if kind.name == "safetensors"
 )  # also reads the files of a weight index
@@ -90,6 +91,7 @@ def options_of(**values: Any) -> ReadOptions:
 def looks_like_a_file(name: str) -> bool:
     """Whether a string is a path, or names a model in Python, rather than a network of the zoo."""
     suffixes = tuple(suffix for kind in FORMATS for suffix in kind.suffixes)
+    name = split_number(name)[0]
     if names_a_model(name) or os.path.sep in name or is_file(name) or foreign.has_suffix(name):
         return True
     if name.lower().endswith((*suffixes, ".json")):
@@ -130,12 +132,15 @@ class Recognised(Struct, frozen=True):
 
 def recognise_file(path: str) -> Recognised:
     """Open a file and recognise its format, which `read` then need not do again."""
-    if names_a_model(path):
+    file, number = split_number(path)
+    if names_a_model(file):
         return Recognised(path, binds=True)
-    head = _head(path)
-    if documents.is_json(head):  # `read` finds out which kind
+    head = _head(file)
+    if number is None and documents.is_json(head):  # `read` finds out which kind
         return Recognised(path, head)
-    kind = recognise(path, head)
+    kind = recognise(file, head)
+    if number is not None and kind is not DOCUMENT:
+        raise UsageError(f"{path}: # gives the number of a network in a document; {kind.says}")
     return Recognised(path, head, kind, kind.binds)
 
 
@@ -212,7 +217,8 @@ def recognise(path: str, head: bytes) -> Format:
     if line is not None:
         raise FormatError(line)
     named = [kind for kind in FORMATS if path.lower().endswith(kind.suffixes)]
-    for kind in (*named, *(kind for kind in FORMATS if kind not in WEAK)):
+    first = [kind for kind in named if kind is not DOCUMENT]
+    for kind in (*first, *(kind for kind in FORMATS if kind not in WEAK)):
         if _module(kind).recognise(head):
             return kind
     if not head and not named:

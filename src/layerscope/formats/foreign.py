@@ -136,6 +136,10 @@ MEAN = UnsupportedFormat(
 )
 NOT_A_MODEL = UnsupportedFormat("no model", "give the model's own file")
 
+# Suffixes of documents, which may have tables of layers; HTML and UTF-16 are read in these.
+DOCUMENTS = (
+    ".md", ".txt", ".csv", ".tsv", ".tex", ".html", ".htm", ".log", ".rst", ".markdown", ".text",
+)  # fmt: skip
 # Offset and magic bytes of a file.
 MAGIC: tuple[tuple[int, bytes, UnsupportedFormat], ...] = (
     (4, b"TFL3", TFLITE), (0, b"GGUF", GGUF), (0, b"lmgg", GGML), (0, b"tjgg", GGML),
@@ -160,7 +164,7 @@ SUFFIXES: dict[str, UnsupportedFormat] = {
     ".msgpack": FLAX, ".t7": TORCH7, ".npy": NUMPY, ".npz": NUMPY, ".joblib": SKLEARN,
     ".pkl": SKLEARN, ".py": PYTHON, ".ipynb": NOTEBOOK, ".mindir": MINDSPORE, ".ms": MINDSPORE,
     ".dlc": DLC, ".hef": DLC, ".om": DLC, ".blob": DLC, ".nnef": NNEF, ".binaryproto": MEAN,
-    ".html": HTML, ".zip": ARCHIVE, ".tar": ARCHIVE, ".gz": ARCHIVE, ".tgz": ARCHIVE,
+    ".zip": ARCHIVE, ".tar": ARCHIVE, ".gz": ARCHIVE, ".tgz": ARCHIVE,
 }  # fmt: skip
 # Keys of a JSON object.
 JSON: tuple[tuple[frozenset[str], UnsupportedFormat], ...] = (
@@ -194,9 +198,17 @@ def refusal(path: str, head: bytes) -> str | None:
         if line is not None:
             return line
     found = next((kind for at, magic, kind in MAGIC if head[at:].startswith(magic)), None)
+    if found is UTF16 and may_be_document(path):
+        return None
     for judge in (_hdf5, _zip, _text, _protobuf):
         found = found or judge(path, head)
     return None if found is None else line_of(path, found)
+
+
+def may_be_document(path: str) -> bool:
+    """Whether a file has the suffix of a document, or none."""
+    suffix = os.path.splitext(path.lower())[1]
+    return not suffix or suffix in DOCUMENTS
 
 
 def by_suffix(path: str) -> str | None:
@@ -277,10 +289,12 @@ def _text(path: str, head: bytes) -> UnsupportedFormat | None:
         return None
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     lower = start[:512].lower()
-    if lower.startswith((b"<!doctype html", b"<html")):
-        return HTML
     if start.startswith(b"<"):
-        return OPENVINO if re.search(rb"<net\s[^>]*>", start) else XML
+        if re.search(rb"<net\s[^>]*>", start):
+            return OPENVINO
+        if may_be_document(path) and not lower.startswith(b"<?xml"):
+            return None
+        return HTML if lower.startswith((b"<!doctype html", b"<html")) else XML
     if re.match(rb"(#[^\n]*\n\s*)*\[(net|network)\]\s", lower):
         return DARKNET
     if re.search(rb"^\s*ir_version\s*:", start, re.M) and b"graph" in start:

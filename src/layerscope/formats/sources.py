@@ -6,6 +6,7 @@ Pipes and devices are refused before they are opened, as reading one may never e
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ LABEL = "standard input"
 STDIN_BYTES = 1 << 30  # of standard input
 HEAD_BYTES = 4096  # of a file, by which its format is recognised
 CHUNK = 1 << 20
+NUMBERED = re.compile(r"(?P<path>.+)#(?P<number>[1-9]\d{0,5})", re.DOTALL)
 KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISCHR, "a device"),
@@ -56,6 +58,14 @@ def check_file(path: str) -> None:
     what = special(path)
     if what is not None:
         raise FormatError(f"{path}: {what}, expected a file; - reads standard input")
+
+
+def split_number(path: str) -> tuple[str, int | None]:
+    """File and number of `DOC#2`, a network of a document; the number is None for another path."""
+    match = NUMBERED.fullmatch(path)
+    if match is None or os.path.exists(path) or not os.path.isfile(match["path"]):
+        return path, None
+    return match["path"], int(match["number"])
 
 
 def head_of(path: str) -> bytes:

@@ -22,7 +22,6 @@ is in the notes of the Graph.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
@@ -31,7 +30,7 @@ from layerscope.documents.reader import BREAK, load
 from layerscope.errors import FormatError, NoTable, UsageError
 from layerscope.formats.document.assembly import network_of
 from layerscope.formats.document.rows import PrintedNetwork
-from layerscope.formats.sources import HEAD_BYTES, labelled
+from layerscope.formats.sources import HEAD_BYTES, labelled, split_number
 from layerscope.graph.edits import bind
 from layerscope.graph.types import Graph
 from layerscope.limits import DOCUMENT_ROWS
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
 READERS = ("module", "tables")
-NUMBERED = re.compile(r"(?P<path>.+)#(?P<number>[1-9]\d{0,5})", re.DOTALL)
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
     "headings that are recognised, such as layer, type, kernel, output or params, and for what "
@@ -66,14 +64,6 @@ def recognise(head: bytes) -> bool:
     except UnicodeDecodeError as error:  # the last character may be cut
         return len(head) >= HEAD_BYTES and error.start > len(head) - 4
     return True
-
-
-def split_number(path: str) -> tuple[str, int | None]:
-    """Path and number of `DOC#2`, if DOC is a file and no file has the whole name."""
-    match = NUMBERED.fullmatch(path)
-    if match is None or os.path.exists(path) or not os.path.isfile(match["path"]):
-        return path, None
-    return match["path"], int(match["number"])
 
 
 def read(path: str, options: ReadOptions) -> Graph:
