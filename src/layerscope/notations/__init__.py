@@ -67,6 +67,7 @@ NOTATIONS = {
     "cs231n.md": Notation("cs231n", "write_markdown", "cs231n", "the course notes' Markdown table"),
     "layersheet": Notation("layersheet", "write", "cs231n", "patch, stride, size, memory, ratio"),
     "module": Notation("module", "write", "exact", "what PyTorch prints for a model"),
+    "ptflops": Notation("ptflops", "write", "ptflops", "what ptflops prints for a model"),
     "torchsummary": Notation("torchsummary", "write", "exact", "what torchsummary prints"),
     "keras": Notation("keras", "write", "exact", "what `model.summary()` of Keras 2 prints"),
     "keras.box": Notation("keras", "write_box", "exact", "what that of Keras 3 prints"),

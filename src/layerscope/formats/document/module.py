@@ -24,7 +24,7 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
 def graph_of(lines: Sequence[str], first: int, file: str, shapes: Mapping[str, Shape]) -> Graph:
     """The network of some printed lines; `shapes` are those of its inputs, if given."""
     root = parse(lines, first, file)
-    given = inputs_of(shapes)
+    given = inputs_of(shapes, root)
     walk = Walk(file, given)
     end = walk.run(root, "", given)
     dtype = "int64" if walk.nodes and walk.nodes[0].op == "embedding" else "fp32"

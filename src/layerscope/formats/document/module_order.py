@@ -255,20 +255,23 @@ class Walk:
         params: tuple[Param, ...],
         why: str,
         where: tuple[PrintedModule, str, Flow],
-        shape: Shape | None = None,
+        *,
+        keeps_shape: bool = False,
     ) -> Flow:
         """A node whose operations are unknown."""
         module, path, x = where
         name = self._fresh(path or module.kind)
         self.own_layout = self.own_layout or bool(params)
-        opaque = at.Opaque((shape,), why=why)
+        opaque = at.Opaque((), why=why)
+        if keeps_shape:
+            opaque = at.Opaque((), why=why, infer="same", sizes=(0,))
         self.nodes.append(
             Node(
                 name, f"module.{op}", (x.name,), (name,), opaque, params, _scope(path), path,
                 source=self._source(module),
             )
         )  # fmt: skip
-        return Flow(name, shape, certain=False)
+        return Flow(name, x.shape if keeps_shape else None, certain=False)
 
     def _unknown(self, module: PrintedModule, path: str, x: Flow) -> Flow:
         return self._opaque(module.kind, (), WHY, (module, path, x))
@@ -283,7 +286,7 @@ class Walk:
                 params = attention_params(features, bias=bias)
                 self.attention += 1
                 where = (module, path, x)
-                return self._opaque("MultiheadAttention", params, HEADS, where, x.shape)
+                return self._opaque("MultiheadAttention", params, HEADS, where, keeps_shape=True)
         return x
 
     def _arrays(self, module: PrintedModule, path: str) -> None:
@@ -334,8 +337,20 @@ def _is_pointwise(op: str) -> bool:
     return SPECS[op].family == "activation"
 
 
-def inputs_of(shapes: Mapping[str, Shape]) -> Flow:
-    """The tensor that the network takes, of the shape that the user gives."""
-    shape = shapes.get("", next(iter(shapes.values()), None)) if shapes else None
-    name = next((name for name in shapes if name), "input")
-    return Flow(name, shape)
+def inputs_of(shapes: Mapping[str, Shape], root: PrintedModule) -> Flow:
+    """The tensor that the network takes, of the shape that the user gives, with or without N."""
+    if not shapes:
+        return Flow("input")
+    name, shape = next(iter(shapes.items()))
+    rank = _first_rank(root)
+    if rank and len(shape) == rank - 1:
+        shape = (1, *shape)
+    return Flow(name or "input", shape)
+
+
+def _first_rank(module: PrintedModule) -> int:
+    """The rank of what the first layer of a module takes; 0 if it takes any."""
+    while module.children and module.kind:
+        module = module.children[0]
+    layer = layer_of(module.kind, Arguments(module.arguments, ""))
+    return 0 if layer is None else layer.rank
