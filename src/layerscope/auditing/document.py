@@ -16,8 +16,8 @@ from layerscope.documents.types import Cell, Table
 from layerscope.errors import NoTable, UsageError
 from layerscope.sheets.sheet import Sheet, SheetRow, sheet_of
 
-# notations whose text is no table with a heading; each has `read(lines)`
-READERS = ("matconvnet", "darknet_log")
+# notations whose text is no table with a heading: module and function of their tables
+READERS = (("formats.document.matconvnet", "tables"), ("notations.darknet_log", "read"))
 SheetAudit = Callable[[Sheet, int], tuple[AuditedTable, list[Finding]]]
 
 
@@ -25,10 +25,10 @@ def tables_of(text: str) -> tuple[Table, ...]:
     """All tables of a document; lines that a notation reads are not read again as a table."""
     lines = reader.BREAK.split(text)  # as the reader counts lines, and editors do
     found: list[Table] = []
-    for name in READERS:
-        read: Callable[[Sequence[str]], tuple[Table, ...]] = import_module(
-            f"layerscope.notations.{name}"
-        ).read
+    for module, function in READERS:
+        read: Callable[[Sequence[str]], tuple[Table, ...]] = getattr(
+            import_module(f"layerscope.{module}"), function
+        )
         for table in read(lines):
             found.append(table)
             for number in _lines(table):

@@ -47,7 +47,15 @@ def bind(
     old = (graph.inputs, graph.dtype, graph.nodes, graph.params, graph.unused)
     if (inputs, new_dtype, nodes, params, unused) == old:
         return graph
-    return replace(graph, inputs=inputs, dtype=new_dtype, nodes=nodes, params=params, unused=unused)
+    return replace(
+        graph,
+        inputs=inputs,
+        dtype=new_dtype,
+        nodes=nodes,
+        params=params,
+        unused=unused,
+        claims=None,  # a document prints them for its own sizes
+    )
 
 
 def _typed(node: Node, dtype: str) -> Node:

@@ -144,6 +144,14 @@ class Autograd(Struct, frozen=True, gc=False):
     notes: tuple[str, ...] = ()  # why the saved bytes are an estimate
 
 
+class Claims(Struct, frozen=True, gc=False):
+    """Cells that a document prints and its text does not determine, in one notation."""
+
+    notation: str  # stem of its module in `notations`
+    rows: Mapping[str, tuple[str, ...]] = {}  # node or input -> cells as they are printed
+    totals: tuple[str, ...] = ()
+
+
 class KeyWindow(Struct, frozen=True, gc=False):
     """Sliding window of attention: keys before and after the query, or its chunk of tokens."""
 
@@ -180,7 +188,14 @@ class Graph(Struct, frozen=True, gc=False):
     cache: frozenset[str] = frozenset()  # inputs with keys, values or states of past tokens
     past: int = 0  # length of this cache in tokens
     windows: Mapping[str, KeyWindow | None] = {}  # path of an attention module; None: no window
+    claims: Claims | None = None  # only of a document
     batch: int = 0  # batch size, if it is not the first axis of the first input
 
     def __post_init__(self) -> None:
         check(self)
+
+
+def claims_of(graph: Graph, notation: str) -> Claims:
+    """What the document of a graph prints in a notation; none if it is not in that notation."""
+    claims = graph.claims
+    return claims if claims is not None and claims.notation == notation else Claims(notation)

@@ -26,9 +26,8 @@ from msgspec.structs import replace
 
 from layerscope.analysis.fields import FieldAxis, Number
 from layerscope.conventions.matconvnet import NO_LAYER
-from layerscope.documents.pipes import is_rule, split
-from layerscope.documents.types import Cell, Row, Table
-from layerscope.graph.types import Shape, elements, storage_bytes
+from layerscope.graph.names import printed_type
+from layerscope.graph.types import Shape, claims_of, elements, storage_bytes
 from layerscope.notations.matconvnet_styles import (
     MOST_COLUMNS,
     RULE,
@@ -100,6 +99,7 @@ def _join(report: Report, rows: Sequence[str], style: Style, max_columns: int) -
 
 def _columns(report: Report) -> list[dict[str, str]]:
     """One column per input and layer: cells by row name."""
+    claimed = claims_of(report.graph, "matconvnet").rows
     states: dict[str, TensorState] = {}
     columns: list[dict[str, str]] = []
     for tensor in report.inputs:
@@ -119,16 +119,19 @@ def _columns(report: Report) -> list[dict[str, str]]:
         now = _after(layer, window.stride, sources)
         for output in layer.outputs:
             states[output.name] = replace(now, data=_padded(output.shape))
-        states[layer.outputs[0].name] = now
+        if layer.call is not None:
+            states[layer.outputs[0].name] = now
         if layer.op in NO_LAYER:
             continue
-        column = {"type": display_name(layer.op, "matconvnet") or layer.op, "name": layer.name}
+        kind = display_name(layer.op, "matconvnet") or printed_type(layer.op)
+        column = {"type": kind, "name": layer.name}
         column |= {"support": _dims(window.support), "stride": _dims(window.stride)}
         column["pad"] = _dims(window.pads if len(window.pads) != 2 else (*window.pads, 0, 0))
         column |= _filter_cells(layer, given) | _rf_cells(now) | _data_cells(now.data)
         column |= zip(MEMORY, map(memory_text, _bytes(layer, report)), strict=True)
         if layer.has_estimated_sizes:
             column["data mem"] = ABOUT + column["data mem"]
+        column |= dict(cell.split("\t", 1) for cell in claimed.get(layer.name, ()))
         columns.append(column)
     return [{"layer": str(n), RULE: RULE, **column} for n, column in enumerate(columns)]
 
@@ -252,10 +255,9 @@ def _totals(report: Report) -> TextTable:
     for parts, sign in zip((params, data), signs, strict=True):
         total = sum(part or 0 for part in parts)
         texts.append(plus_unknown(sign + memory_text(total), total, None in parts))
-    return [
-        ["parameter memory", f"{texts[0]} ({count} parameters)"],
-        ["data memory", f"{texts[1]} (for batch size {report.batch})"],
-    ]
+    shown = [f"{texts[0]} ({count} parameters)", f"{texts[1]} (for batch size {report.batch})"]
+    claimed = claims_of(report.graph, "matconvnet").totals or shown
+    return [["parameter memory", claimed[0]], ["data memory", claimed[1]]]
 
 
 def _dims(values: Numbers, blank: str = "?") -> str:
@@ -284,46 +286,3 @@ def memory_text(size_bytes: int | None) -> str:
     power = min((max(size_bytes, 1).bit_length() - 1) // 10, 3)
     unit = 1024**power
     return f"{(2 * size_bytes + unit) // (2 * unit)}{('B', 'KB', 'MB', 'GB')[power]}"
-
-
-def read(lines: Sequence[str]) -> tuple[Table, ...]:
-    """The displays in a text: one table each, with a row per layer and a column per printed row."""
-    found: list[Table] = []
-    start = 0
-    while start < len(lines):
-        end = start
-        while end < len(lines) and "|" in lines[end]:
-            end += 1
-        block = [split(lines[n], n + 1) for n in range(start, end) if not is_rule(lines[n])]
-        titles = [row.cells[0] for row in block if len(row) > 1]
-        if {"layer", "type", "data size"} <= {title.text for title in titles}:
-            rows = _turned(block)
-            again = found and start <= _last_line(found[-1]) + 2
-            if again:  # the next block of the same network
-                found[-1] = replace(found[-1], rows=(*found[-1].rows, *rows))
-            else:
-                heading = Row(titles[0].line, _named_first(titles))
-                found.append(Table("text", titles[0].line, heading, rows))
-        start = max(end, start + 1)
-    return tuple(found)
-
-
-def _last_line(table: Table) -> int:
-    return max(cell.line for row in table.rows for cell in row.cells)
-
-
-def _turned(block: Sequence[Row]) -> tuple[Row, ...]:
-    """Columns of a display as rows, the name of the layer first."""
-    full = [row for row in block if len(row) > 1]
-    width = min(map(len, full))
-    turned = [[row.cells[n] for row in full] for n in range(1, width)]
-    named = next((n for n, row in enumerate(full) if row.cells[0].text == "name"), 0)
-    return tuple(
-        Row(cells[named].line, (cells[named], *cells[:named], *cells[named + 1 :]))
-        for cells in turned
-    )
-
-
-def _named_first(titles: Sequence[Cell]) -> tuple[Cell, ...]:
-    named = next((n for n, title in enumerate(titles) if title.text == "name"), 0)
-    return (titles[named], *titles[:named], *titles[named + 1 :])

@@ -26,7 +26,7 @@ from layerscope.conventions.netscope import has_sizes
 from layerscope.escaping import markdown
 from layerscope.formats.caffe.names import NUMBERED, WORDS
 from layerscope.graph.names import shape_text
-from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
+from layerscope.graph.types import Claims, Graph, Node, Shape, Source, Tensor, claims_of
 from layerscope.ops import FREE, Ops, display_name
 from layerscope.report import Report
 from layerscope.report.numbers import ABOUT
@@ -34,6 +34,7 @@ from layerscope.report.types import Layer, sum_ops
 
 HEAD = "| ID | Name | Type | Input CH | Input DIM | Output CH | Output DIM | OPS | Mem |"
 ALIGN = "| -- | :--- | :--- | :--- | :--- | :--- |:--- | :--- | :--- | "
+STEM = "netscope"
 NO_SIZES = ("?", "?x?")
 UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
@@ -55,25 +56,27 @@ class NetscopeRow(Struct, frozen=True):
     no_mem: bool = False  # memory unknown
     estimated: Ops = FREE  # of the operations, those that are estimates
     estimated_activation: int = 0
+    claimed: tuple[str, ...] = ()  # its cells in the document that it was read from
 
 
 def write(report: Report) -> str:
     """The table, one row an input and a layer."""
-    return _table(_rows(report))
+    return _table(_rows(report), claims_of(report.graph, STEM))
 
 
 def write_folded(report: Report) -> str:
     """The table with consecutive layers of one name before `/` folded into a submodule(n) row."""
-    return _table(_fold(_rows(report)))
+    return _table(_fold(_rows(report)), claims_of(report.graph, STEM))
 
 
-def _table(rows: list[NetscopeRow]) -> str:
+def _table(rows: list[NetscopeRow], claims: Claims) -> str:
     lines = [HEAD, ALIGN]
     for number, row in enumerate(rows, 1):
         name, kind = (markdown(text, keep="_") for text in (row.name, row.type))
-        lines.append(_line(str(number), name, kind, *row.before, *row.after, *_costs(row)))
+        cells = row.claimed or (*row.before, *row.after, *_costs(row))
+        lines.append(_line(str(number), name, kind, *cells))
     total = _sum(NetscopeRow("", "", ("", ""), ("", ""), FREE, 0, 0), rows)
-    lines.append(_line("TOTAL", *[""] * 6, *_costs(total)))
+    lines.append(_line("TOTAL", *[""] * 6, *(claims.totals or _costs(total))))
     return "\n".join(lines) + "\n"
 
 
@@ -130,7 +133,13 @@ def _rows(report: Report) -> list[NetscopeRow]:
         row = NetscopeRow(called, kind, sizes, sizes, FREE, tensor.elements, 0)
         rows.append(replace(row, no_mem=tensor.shape is None))
     layers = report.layers
-    return rows + [_row(layers[index]) for index in depth_first(report.graph)]
+    claims = report.graph.claims
+    own = claims is not None and claims.notation == STEM  # a table of Netscope's is in its order
+    order = range(len(layers)) if own else depth_first(report.graph)
+    claimed = claims_of(report.graph, STEM).rows
+    return rows + [
+        replace(_row(layers[index]), claimed=claimed.get(layers[index].name, ())) for index in order
+    ]
 
 
 def _row(layer: Layer) -> NetscopeRow:

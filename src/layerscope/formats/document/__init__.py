@@ -38,7 +38,7 @@ from layerscope.limits import DOCUMENT_ROWS
 if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
-READERS = ("module", "tables")
+READERS = ("module", "matconvnet", "netscope", "tables")
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
     "headings that are recognised, such as layer, type, kernel, output or params, and for what "

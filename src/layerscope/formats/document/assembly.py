@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from layerscope.formats.document.choices import (
+    ACTIVATIONS,
     JOINED,
     KINDS,
     Choice,
@@ -24,12 +25,13 @@ from layerscope.formats.document.inputs import first_input
 from layerscope.formats.document.notes import Opened, notes_of
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
 from layerscope.graph.attributes import Opaque
-from layerscope.graph.types import Graph, Node, Shape, Source, Tensor
+from layerscope.graph.names import document_op
+from layerscope.graph.types import Claims, Graph, Node, Shape, Source, Tensor
 
 NEAR = 24  # earlier outputs of different shapes that are tried as the input of a row
 JOINABLE = 64  # earlier rows that a join is looked for in
 WHY = "the document does not say what it computes"
-NORMS = ("batch_norm", "norm")
+NORMS = ("batch_norm", "layer_norm", "group_norm", "instance_norm")
 
 
 def network_of(found: PrintedNetwork, file: str, name: str = "") -> Graph:
@@ -70,9 +72,11 @@ class _Assembly:
         self.by_key: dict[str, Made] = {}
         self.shapes: dict[Shape, Made] = {}  # last output of each shape, the latest last
         self.read: set[str] = set()
+        self.normalized: set[str] = set()  # tensors that a norm or an activation reads
         self.names: set[str] = set()
         self.counts: Counter[str] = Counter()
         self.votes: Counter[tuple[bool, bool]] = Counter()
+        self.claimed: dict[str, tuple[str, ...]] = {}
         self.opened = Opened()
 
     def add_all(self) -> None:
@@ -86,14 +90,15 @@ class _Assembly:
             if row.kind == "input":
                 self._input(row)
                 continue
-            following = rows[number + 1].kind if number + 1 < len(rows) else "unknown"
-            self._add(row, normed=following in NORMS)
+            following = rows[number + 1] if number + 1 < len(rows) else None
+            self._add(row, normed=following is not None and _op(following) in NORMS)
 
     def _input(self, row: LayerRow) -> None:
         shape = row.output or row.given
         name = self._fresh(row.name or "input")
-        source = Source(self.file, row.line, "", "" if name == row.name else row.name)
-        self.inputs.append(Tensor(name, shape, source=source, declared=shape is not None))
+        kind = "" if row.type in ("", "data") else row.type
+        source = Source(self.file, row.line, kind, "" if name == row.name else row.name)
+        self.inputs.append(Tensor(name, shape, row.dtype, source))
         self._keep(row, Made(name, shape))
 
     def _keep(self, row: LayerRow, made: Made) -> None:
@@ -120,10 +125,14 @@ class _Assembly:
         own = "" if name == row.name else row.name
         source = Source(self.file, row.line, row.type, own)
         self.read.update(each.tensor for each in reads)
+        if _op(row) in NORMS or _op(row) in ACTIVATIONS:
+            self.normalized.update(each.tensor for each in reads)
         if choice is None:
             self.opened.unknown.append(name)
-            opaque = Opaque((row.output,), declared=(row.output is not None,), why=WHY)
-            op = f"document.{row.type or row.op or row.kind}"
+            if row.cells:
+                self.claimed[name] = row.cells
+            opaque = Opaque((row.output,), ("fp32",), (row.output is not None,), WHY)
+            op = document_op(row.type or row.op or row.kind)
             made = Made(name, row.output)
             node = self._node(row, (name, op), reads, source)
             self.nodes.append(replace(node, attributes=opaque))
@@ -136,6 +145,8 @@ class _Assembly:
         above = self.made[-1].tensor
         if row.takes is None and [each.tensor for each in reads] != [above]:
             self.opened.attached.append((name, tuple(each.tensor for each in reads)))
+        if row.traced and (self.opened.attached or self.opened.unknown):
+            self.claimed.setdefault(name, row.traced)
         self._keep(row, made)
 
     def _node(
@@ -164,7 +175,7 @@ class _Assembly:
         if row.takes is not None:
             reads = [self.by_key[key] for key in row.takes if key in self.by_key]
             return reads, self._op(row, reads, bias) if len(reads) == len(row.takes) else None
-        if (row.op or KINDS.get(row.kind, "")) in JOINED:
+        if _op(row) in JOINED:
             return self._joined(row, bias)
         best: tuple[list[Made], Choice] | None = None
         for made in self._earlier(row):
@@ -175,10 +186,15 @@ class _Assembly:
                 return [made], choice
             if best is None or choice.explained > best[1].explained:
                 best = [made], choice
-        if best is not None and (best[1].explained * 2 >= best[1].of or not self.found.branched):
+        if best is not None and (self._is_near(best[1]) or not self.found.branched):
             self.opened.contradicted.append(row)
             return best
         return self.made[-1:], None
+
+    def _is_near(self, choice: Choice) -> bool:
+        """Whether all rows are explained so far, and of this all figures but one."""
+        near = choice.explained > 1 and choice.explained + 1 >= choice.of
+        return near and not self.opened.unknown
 
     def _earlier(self, row: LayerRow) -> Iterator[Made]:
         """The row above, then the last earlier outputs; only those of the printed input."""
@@ -199,10 +215,17 @@ class _Assembly:
 
     def _joined(self, row: LayerRow, bias: bool) -> tuple[list[Made], Choice | None]:
         """Rows that a sum or a concatenation takes: those that nothing reads yet come first."""
-        is_concat = (row.op or KINDS.get(row.kind, "")) == "concat"
+        is_concat = _op(row) == "concat"
+        above = self.made[-1]
+        if is_concat and row.output is not None and _fits(above.shape, row.output):
+            return [above], self._op(row, [above], bias)
         near = self.made[: -JOINABLE - 1 : -1]
         unread = [made for made in near if made.tensor not in self.read]
-        for group in (unread, near):
+        # a shortcut begins before the block that its sum ends, and not at a norm's input
+        scope = row.name.rpartition(".")[0] or row.name.rpartition("/")[0]
+        outside = [m for m in near if m is above or (scope and not m.tensor.startswith(scope))]
+        begins = [m for m in near if m is above or m.tensor not in self.normalized]
+        for group in (unread, outside, begins, near):
             reads = _parts(group, row.output) if is_concat else _equal(group, row.output)
             choice = self._op(row, reads, bias) if len(reads) > 1 else None
             if choice is not None and choice.is_full:
@@ -219,8 +242,23 @@ class _Assembly:
             tuple(self.nodes),
             tuple(outputs or [made.tensor for made in self.made[-1:]]),
             modules=self.found.modules,
-            notes=(*self.found.notes, *notes_of(self.found, self.opened, self.nodes)),
+            notes=(*self.found.notes, *self._notes()),
+            claims=self._claims(),
         )
+
+    def _notes(self) -> Iterator[str]:
+        return notes_of(self.found, self.opened, self.nodes, self.claimed)
+
+    def _claims(self) -> Claims | None:
+        """Cells of the rows that the text does not determine, as their notation prints them."""
+        notation = self.found.notation
+        if not notation:
+            return None
+        return Claims(notation, self.claimed, self.found.totals if self.opened.unknown else ())
+
+
+def _op(row: LayerRow) -> str:
+    return row.op or KINDS.get(row.kind, "")
 
 
 def _fits(shape: Shape | None, printed: Shape) -> bool:

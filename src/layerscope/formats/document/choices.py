@@ -21,6 +21,7 @@ from layerscope.ops.calls import infer_call, params_of
 from layerscope.sheets.kinds import Kind
 
 LARGEST = 15  # kernel that is looked for
+MOST_KERNEL = 4096
 LRN_SIZE = 5
 TRIED = 2_000  # candidates of a row
 GROUPS = (2, 3, 4, 8, 16, 32, 64)
@@ -152,6 +153,10 @@ def _groups(row: LayerRow, channels: int, filters: int) -> Iterator[int]:
     if row.groups is not None:
         yield row.groups
         return
+    if row.group_channels is not None:
+        if row.group_channels and channels % row.group_channels == 0:
+            yield channels // row.group_channels
+        return
     if row.kind == "depthwise":
         yield channels
     for groups in dict.fromkeys((1, channels, *GROUPS)):
@@ -159,8 +164,11 @@ def _groups(row: LayerRow, channels: int, filters: int) -> Iterator[int]:
             yield groups
 
 
-def _kernels(row: LayerRow, rank: int) -> Iterator[tuple[int, ...]]:
-    """Kernels that fit: as printed, else square ones, then lines."""
+def _kernels(row: LayerRow, rank: int, each: int = 0) -> Iterator[tuple[int, ...]]:
+    """Kernels that fit: as printed, else square ones, then lines.
+
+    `each` are the weights of one position, by which a large kernel follows from the parameters.
+    """
     if row.kernel is not None:
         if len(row.kernel) == rank:
             yield row.kernel
@@ -169,6 +177,10 @@ def _kernels(row: LayerRow, rank: int) -> Iterator[tuple[int, ...]]:
         return
     for size in range(1, LARGEST + 1):
         yield (size,) * rank
+    counted = next((row.amounts[m] for m in PARAMS if m in row.amounts), None)
+    if counted is not None and each and rank == 2:
+        side = isqrt(max(int(counted.figure.value() * counted.scale / each), 0))
+        yield from ((size, size) for size in (side, side + 1) if LARGEST < size < MOST_KERNEL)
     if rank == 2:
         for size in range(2, LARGEST + 1):
             yield 1, size
@@ -182,9 +194,10 @@ def _conv(row: LayerRow, shapes: tuple[Shape, ...], bias: bool) -> Candidates:
     for filters in _filters(row):
         for groups in _groups(row, x[1], filters):
             for has_bias in _biases(row, bias):
-                for kernel in _kernels(row, len(x) - 2):
+                each = x[1] // max(groups, 1) * filters
+                for kernel in _kernels(row, len(x) - 2, each):
                     if row.kernel is None and not _has_weights(
-                        row, prod(kernel) * x[1] // max(groups, 1) * filters, filters * has_bias
+                        row, prod(kernel) * each, filters * has_bias
                     ):
                         continue
                     for window in windows(row, kernel, x[2:], pool=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from layerscope.formats.document.choices import Choice
 from layerscope.formats.document.rows import LayerRow, PrintedNetwork
@@ -37,7 +37,8 @@ class Opened:
                 if getattr(row, part) is None or part in row.inferred:
                     self.left[part, op] += 1
         groups = getattr(choice.attributes, "groups", 1)
-        if groups > 1 and (row.groups is None or "groups" in row.inferred):
+        printed = row.groups is not None or row.group_channels is not None
+        if groups > 1 and (not printed or "groups" in row.inferred):
             self.left["groups", op] += 1
         if op == "lrn":
             self.left["size", op] += 1
@@ -54,7 +55,9 @@ SENTENCES = {
 }
 
 
-def notes_of(found: PrintedNetwork, opened: Opened, nodes: Sequence[Node]) -> Iterator[str]:
+def notes_of(
+    found: PrintedNetwork, opened: Opened, nodes: Sequence[Node], claimed: Collection[str]
+) -> Iterator[str]:
     """One sentence for each thing that the text leaves open."""
     for part, sentence in SENTENCES.items():
         for (each, op), count in opened.left.items():
@@ -97,6 +100,12 @@ def notes_of(found: PrintedNetwork, opened: Opened, nodes: Sequence[Node]) -> It
         yield (
             f"unknown: what {', '.join(opened.unknown[:SHOWN])}{_more(len(opened.unknown))} "
             f"compute{'s' if len(opened.unknown) == 1 else ''}"
+        )
+    if claimed:
+        names = ", ".join(list(claimed)[:SHOWN])
+        yield (
+            f"taken from the document, not computed: the cells of {names}{_more(len(claimed))} and "
+            f"totals in the notation {found.notation}"
         )
     if nodes:
         yield "left open: the dtype: fp32"

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from layerscope.documents.figures import RULES, Figure, read
+from layerscope.documents.figures import RULES, Figure, Rule, read
 from layerscope.documents.headings import Meaning
 from layerscope.graph.attributes.window import Pads, Rounding
 from layerscope.graph.types import Graph, Shape
@@ -18,15 +18,16 @@ class Amount(Struct, frozen=True):
     """A printed count: its figure, and what one of it stands for under its heading."""
 
     figure: Figure
-    scale: int = 1
+    scale: int | Fraction = 1
+    bases: tuple[int, ...] = (1000, 1024)  # that its prefix may count by
+    rules: tuple[Rule, ...] = RULES[:2]
+    least: int = 0  # a smaller number has no such prefix
 
     def stands_for(self, count: int) -> bool:
-        """Whether the count is printed like this, rounded or cut, by 1000 or by 1024."""
-        number = Fraction(count, self.scale)
-        return any(
-            self.figure.stands_for(number, base, rule)
-            for base in (1000, 1024)
-            for rule in RULES[:2]
+        """Whether the count is printed like this, rounded or cut."""
+        number = Fraction(count) / self.scale
+        return number >= self.least and any(
+            self.figure.stands_for(number, base, rule) for base in self.bases for rule in self.rules
         )
 
 
@@ -50,6 +51,7 @@ class LayerRow(Struct, frozen=True):
     key: str = ""  # by which other rows refer to it; default: its name
     given: Shape | None = None  # shape of its input
     output: Shape | None = None
+    dtype: str = "fp32"  # of an input
     filters: int | None = None  # output channels or features
     kernel: tuple[int, ...] | None = None
     stride: tuple[int, ...] | None = None
@@ -57,6 +59,7 @@ class LayerRow(Struct, frozen=True):
     dilation: tuple[int, ...] | None = None
     rounding: Rounding | None = None  # of a pool
     groups: int | None = None
+    group_channels: int | None = None  # input channels of one group
     bias: bool | None = None
     amounts: Mapping[Meaning, Amount] = {}  # params, macs, flops, comparisons, additions ...
     attributes: Struct | None = None  # of `op`, where the text prints all of them
@@ -64,7 +67,8 @@ class LayerRow(Struct, frozen=True):
     module: str = ""  # path of the module that it is
     line: int = 0
     column: int = 0
-    cells: tuple[str, ...] = ()  # as its notation prints them, for what a network does not tell
+    cells: tuple[str, ...] = ()  # as its notation prints them, for an op that it does not tell
+    traced: tuple[str, ...] = ()  # of these, those that depend on all rows before it
 
 
 class PrintedNetwork(Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from layerscope.documents.headings import Meaning
 from layerscope.documents.reader import read as read_tables
+from layerscope.formats.document.names import bare
 from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
 from layerscope.graph.types import Shape
 from layerscope.sheets.attach import attach
@@ -78,13 +79,8 @@ def _name(sheet: Sheet, row: SheetRow) -> str:
     """The name of a row: the cell under a heading that means it, else the first that has text."""
     column = sheet.column("name")
     if column is not None and column < len(row.cells) and row.cells[column].text:
-        return plain_name(row.cells[column].text)
-    return plain_name(row.named or row.label)
-
-
-def plain_name(text: str) -> str:
-    """A name without the marks of Markdown and LaTeX."""
-    return text.strip("`* ").replace("\\_", "_").replace("\\char`_", "_")[:200]
+        return bare(row.cells[column].text)
+    return bare(row.named or row.label)
 
 
 def _shape(layer: RowLayer, side: str, batch: int) -> Shape | None:

@@ -1,0 +1,385 @@
+"""MatConvNet's network display as text, csv or LaTeX: a layer is a column, in blocks.
+
+The text has windows, filters and sizes of every layer, and groups as depth by filt dim. Layers
+without a row, such as views, are not in it; a fully connected layer is a convolution. Receptive
+fields of rows after a branch, whose inputs the text does not print, are kept as they are printed.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.documents.figures import read as read_figure
+from layerscope.documents.headings import Meaning
+from layerscope.documents.pipes import is_rule, split
+from layerscope.documents.types import Cell, Row, Table
+from layerscope.formats.document.names import from_latex
+from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
+from layerscope.graph import attributes as at
+from layerscope.graph.attributes.window import Pads
+from layerscope.graph.types import Shape, elements
+
+STEM = "matconvnet"
+TITLES = (
+    "layer", "type", "name", "support", "filt dim", "filt dilat", "num filts", "stride", "pad",
+    "rf size", "rf offset", "rf stride", "data size", "data depth", "data num", "data mem",
+    "param mem",
+)  # fmt: skip
+FIELD = ("rf size", "rf offset", "rf stride")
+TOTALS = ("parameter memory", "data memory")
+LINE = re.compile(rf'\s*"?\s*(?P<title>{"|".join((*TITLES, *TOTALS))})\s*"?\s*[|,&]')
+NONE = "n/a"
+FRACTIONS = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:x\d{1,9}(?:\.\d{1,9})?)?")
+EXACT = 10_000  # printed with all its digits
+FAR = 200  # rows that a branch may be long
+SIZE = re.compile(r"\d{1,19}(?:x\d{1,19}){0,5}")
+CELL = re.compile(r"[~?+\-.\dxeKMGB ]{1,60}|n/a")  # of claims: numbers, sizes, n/a
+TOTAL = re.compile(r"[~?+.\deKMGB ]{1,40}\((?:[?+.\de ]{1,40} parameters|for batch size \d{1,19})\)")
+BYTES = Fraction(1, 4)  # of elements of fp32
+OPS: Mapping[str, str] = {
+    "conv": "conv", "convt": "conv_transpose", "mpool": "max_pool", "apool": "avg_pool",
+    "bnorm": "batch_norm", "norm": "lrn", "softmx": "softmax", "sum": "add",
+    "softmxl": "softmax_loss", "concat": "concat", "dropout": "dropout",
+    **{
+        op: op
+        for op in ("relu", "relu6", "leaky_relu", "prelu", "elu", "sigmoid", "tanh", "silu", "gelu",
+                   "hardswish", "hardsigmoid", "hardtanh", "mish", "selu", "softplus", "scale", "mul")
+    },
+}  # fmt: skip
+
+
+class _Display(Struct):
+    """A display on the way: cells of each row by title, and its lines."""
+
+    line: int
+    last: int
+    blocks: list[dict[str, list[Cell]]] = []
+    totals: dict[str, str] = {}
+
+
+def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
+    """A network for each display."""
+    for display in _displays(lines):
+        columns = [column for block in display.blocks for column in _columns(block)]
+        if not columns:
+            continue
+        rank = _rank(columns[0])
+        rows = [_row(column, rank) for column in columns]
+        rows = [replace(row, key=str(n)) for n, row in enumerate(rows)]
+        rows = list(_with_norms(rows))
+        rows = list(_attached(rows, [_field(column) for column in columns]))
+        totals = tuple(display.totals.get(title, "") for title in TOTALS)
+        yield PrintedNetwork(
+            tuple(rows),
+            STEM,
+            line=display.line,
+            last=display.last,
+            totals=totals if all(map(TOTAL.fullmatch, totals)) else (),
+        )
+
+
+def _displays(lines: Sequence[str]) -> Iterator[_Display]:
+    now: _Display | None = None
+    for number, line in enumerate(lines, 1):
+        match = LINE.match(line)
+        if match is None:
+            continue
+        title, cells = match["title"], _cells(line, number)
+        if title == "layer" and (now is None or not cells or cells[0].text in ("0", "1")):
+            if now is not None:
+                yield now
+            now = _Display(number, number)
+        if now is None:
+            continue
+        now.last = number
+        if title == "layer":
+            now.blocks.append({title: cells})
+        elif title in TOTALS:
+            now.totals[title] = cells[0].text if cells else ""
+        elif now.blocks:
+            now.blocks[-1][title] = cells
+    if now is not None:
+        yield now
+
+
+def _cells(line: str, number: int) -> list[Cell]:
+    """The cells of a line behind its title, in any of the three styles."""
+    words = line.strip()
+    if words.startswith('"'):
+        texts = next(csv.reader([words], skipinitialspace=True), [])
+        parts = [text.removeprefix("'") for text in texts if text or len(texts) < 3]
+    elif words.endswith("\\\\") and "|" not in words:
+        parts = [from_latex(text) for text in re.split(r"(?<!\\)&", words.removesuffix("\\\\"))]
+    else:
+        return [cell for cell in split(line, number).cells[1:]]
+    return [Cell(text.strip(), number, 1) for text in parts[1:]]
+
+
+def _columns(block: Mapping[str, list[Cell]]) -> Iterator[dict[str, Cell]]:
+    """The layers of a block: cells by title."""
+    if not {"layer", "type", "data size"} <= block.keys():
+        return
+    for n in range(min(len(cells) for cells in block.values())):
+        yield {title: cells[n] for title, cells in block.items()}
+
+
+def _rank(first: Mapping[str, Cell]) -> int:
+    """Spatial axes of the network: equal ones are printed once, and the memory counts them all."""
+    for rank in (2, 3, 1):
+        shape, counted = _shape(first, rank), _amount(first, "data mem")
+        if shape is not None and counted is not None and counted.stands_for(elements(shape)):
+            return rank
+    return 2
+
+
+def _row(column: Mapping[str, Cell], rank: int) -> LayerRow:
+    kind, name = column["type"].text, column["name"].text if "name" in column else NONE
+    output = _shape(column, rank)
+    if kind == "input":
+        called = "data" if name in (NONE, "") else name
+        dtype = _dtype(output, _amount(column, "data mem"))
+        return LayerRow(called, "input", output=output, dtype=dtype, line=column["type"].line)
+    params = _amount(column, "param mem")
+    amounts: dict[Meaning, Amount] = {} if params is None else {"params": params}
+    loss = kind.endswith("loss") or kind == "softmxl"
+    filters, depth = (_number(column, title) for title in ("num filts", "filt dim"))
+    dilation = _sizes(column, "filt dilat", rank)
+    support = _sizes(column, "support", rank)
+    found = LayerRow(
+        name,
+        op=OPS.get(kind, ""),
+        type=kind,
+        output=None if loss else output,
+        filters=filters,
+        kernel=support,
+        stride=_sizes(column, "stride", rank),
+        pads=_pads(column, rank),
+        dilation=dilation,
+        group_channels=depth,
+        amounts=amounts,
+        line=column["name"].line if "name" in column else column["type"].line,
+        column=column["name"].column if "name" in column else column["type"].column,
+        cells=_claimed(column, [t for t in TITLES[3:] if t in column]),
+        traced=_claimed(column, FIELD),
+    )
+    return _completed(found, column, params)
+
+
+class _Field(Struct, frozen=True):
+    """Receptive field, window and data of a column, as they are printed; None without numbers."""
+
+    size: tuple[Fraction, ...]
+    stride: tuple[Fraction, ...]
+    support: tuple[Fraction, ...]
+    step: tuple[Fraction, ...]
+
+    def follows(self, before: _Field) -> bool:
+        """Whether the field is that of this window on the output of a column before."""
+        axes = zip(before.size, before.stride, self.support, self.step, strict=True)
+        expected = [(size + (k - 1) * jump, jump * step) for size, jump, k, step in axes]
+        return [*zip(self.size, self.stride, strict=True)] == expected
+
+
+def _field(column: Mapping[str, Cell]) -> _Field | None:
+    if column["type"].text == "input":
+        one = (Fraction(1), Fraction(1))
+        return _Field(one, one, one, one)
+    found = []
+    for title in ("rf size", "rf stride", "support", "stride"):
+        text = column[title].text if title in column else ""
+        if not FRACTIONS.fullmatch(text):
+            return None
+        numbers = tuple(Fraction(part) for part in text.split("x"))
+        found.append(numbers * 2 if len(numbers) == 1 else numbers)
+    return _Field(*found) if all(len(each) == 2 for each in found) else None
+
+
+def _attached(rows: Sequence[LayerRow], fields: Sequence[_Field | None]) -> Iterator[LayerRow]:
+    """The rows, with the earlier row that one takes where its field is not that of the row above.
+
+    Fields are printed with four digits; larger ones say nothing.
+    """
+    for n, row in enumerate(rows):
+        field = fields[n]
+        above = fields[n - 1] if n else None
+        exact = field is not None and max((*field.size, *field.stride)) < EXACT
+        if field is None or above is None or not exact or field.follows(above) or not _one(row):
+            yield row
+            continue
+        fits = [
+            rows[m].key
+            for m in range(n - 2, max(n - FAR, -1), -1)
+            if (before := fields[m]) is not None and field.follows(before) and _reads(row, rows[m])
+        ]
+        yield replace(row, takes=(fits[0],)) if fits else row
+
+
+def _one(row: LayerRow) -> bool:
+    """Whether a row has one input."""
+    return bool(row.op) and row.op not in ("add", "mul", "concat") and row.kind != "input"
+
+
+def _reads(row: LayerRow, before: LayerRow) -> bool:
+    """Whether the depth of an earlier row is that of a row's input."""
+    if before.output is None or row.output is None:
+        return False
+    depth = before.output[1]
+    return depth == row.output[1] if row.group_channels is None else depth == row.group_channels
+
+
+def _dtype(shape: Shape | None, counted: Amount | None) -> str:
+    """The dtype of an input: what its memory says, if it is not fp32."""
+    if shape is None or counted is None or counted.stands_for(elements(shape)):
+        return "fp32"
+    return "int64" if counted.stands_for(2 * elements(shape)) else "fp32"
+
+
+def _completed(row: LayerRow, column: Mapping[str, Cell], params: Amount | None) -> LayerRow:
+    """The row with what the display prints in its own way."""
+    if row.op == "conv" and row.kernel is not None:
+        return replace(row, **_kernel(row, params))
+    if row.op == "conv_transpose":
+        up = re.fullmatch(r"0?\.\d+|1", column["stride"].text)
+        stride = None if up is None else (max(1, round(1 / float(up[0]))),) * len(row.kernel or ())
+        return replace(row, stride=stride, group_channels=None)
+    if row.op in ("max_pool", "avg_pool") and row.output is not None:
+        if row.stride is None:  # bins of an adaptive pool
+            kind = row.op.replace("_pool", "")
+            bins = at.AdaptivePool(row.output[2:])
+            return replace(row, op=f"adaptive_{kind}_pool", attributes=bins)
+        if row.stride == row.kernel and elements(row.output[2:]) == 1:
+            return replace(row, op=f"global_{row.op}", attributes=at.GlobalPool())
+    return row
+
+
+NORMS = {4: at.BatchNorm(), 3: at.BatchNorm(scale=False), 2: at.BatchNorm(affine=False)}
+
+
+def _with_norms(rows: Sequence[LayerRow]) -> Iterator[LayerRow]:
+    """The rows, with a batch norm's arrays by its memory, or as most norms have them."""
+    fits = {n: _arrays(row) for n, row in enumerate(rows) if row.op == "batch_norm"}
+    counts = Counter(each[0] for each in fits.values() if len(each) == 1)
+    usual = counts.most_common(1)[0][0] if counts else max(NORMS)
+    for n, row in enumerate(rows):
+        found = fits.get(n, ())
+        count = usual if usual in found else found[0] if found else usual
+        yield replace(row, attributes=NORMS[count]) if n in fits else row
+
+
+def _arrays(row: LayerRow) -> list[int]:
+    """How many arrays a batch norm may have, moments included."""
+    counted = row.amounts.get("params")
+    if counted is None or row.output is None:
+        return []
+    return [count for count in NORMS if counted.stands_for(count * row.output[1])]
+
+
+def _kernel(row: LayerRow, params: Amount | None) -> dict[str, tuple[int, ...]]:
+    """Kernel and dilation of a support, which includes the dilation."""
+    support = row.kernel or ()
+    if row.dilation is not None:
+        pairs = zip(support, row.dilation, strict=True)
+        return {"kernel": tuple((size - 1) // max(step, 1) + 1 for size, step in pairs)}
+    if params is not None and row.group_channels and row.filters:
+        each = row.group_channels * row.filters
+        for step in range(1, max(support, default=1)):
+            if any((size - 1) % step for size in support):
+                continue
+            kernel = tuple((size - 1) // step + 1 for size in support)
+            if any(params.stands_for(elements(kernel) * each + b) for b in (0, row.filters)):
+                return {"kernel": kernel, "dilation": (step,) * len(kernel)} if step > 1 else {}
+    return {}
+
+
+def _number(column: Mapping[str, Cell], title: str) -> int | None:
+    text = column[title].text if title in column else ""
+    return int(text) if text.isdecimal() and len(text) < 20 else None
+
+
+def _sizes(column: Mapping[str, Cell], title: str, rank: int) -> tuple[int, ...] | None:
+    text = column[title].text if title in column else ""
+    if not SIZE.fullmatch(text):
+        return None
+    sizes = tuple(map(int, text.split("x")))
+    return sizes * rank if len(sizes) == 1 else sizes if len(sizes) == rank else None
+
+
+def _pads(column: Mapping[str, Cell], rank: int) -> Pads | None:
+    text = column["pad"].text if "pad" in column else ""
+    if not SIZE.fullmatch(text):
+        return None
+    sizes = [*map(int, text.split("x"))]
+    sizes = sizes * (2 * rank) if len(sizes) == 1 else sizes
+    if len(sizes) != 2 * rank:
+        return None
+    return tuple((sizes[2 * n], sizes[2 * n + 1]) for n in range(rank))
+
+
+def _shape(column: Mapping[str, Cell], rank: int) -> Shape | None:
+    sizes = _sizes(column, "data size", rank)
+    depth, num = _number(column, "data depth"), _number(column, "data num")
+    return None if sizes is None or depth is None or num is None else (num, depth, *sizes)
+
+
+def _amount(column: Mapping[str, Cell], title: str) -> Amount | None:
+    figure = read_figure(column[title].text) if title in column else None
+    if figure is None:
+        return None
+    return Amount(figure, BYTES, (1024,), ("round",), 1024**figure.power if figure.power else 0)
+
+
+def _claimed(column: Mapping[str, Cell], titles: Sequence[str]) -> tuple[str, ...]:
+    """Titles and cells; () if one is not as MatConvNet writes it."""
+    if any(title not in column or not CELL.fullmatch(column[title].text) for title in titles):
+        return ()
+    return tuple(f"{title}\t{column[title].text}" for title in titles)
+
+
+def tables(lines: Sequence[str]) -> tuple[Table, ...]:
+    """The displays in a text: one table each, with a row per layer and a column per printed row."""
+    found: list[Table] = []
+    start = 0
+    while start < len(lines):
+        end = start
+        while end < len(lines) and "|" in lines[end]:
+            end += 1
+        block = [split(lines[n], n + 1) for n in range(start, end) if not is_rule(lines[n])]
+        titles = [row.cells[0] for row in block if len(row) > 1]
+        if {"layer", "type", "data size"} <= {title.text for title in titles}:
+            rows = _turned(block)
+            again = found and start <= _last_line(found[-1]) + 2
+            if again:  # the next block of the same network
+                found[-1] = replace(found[-1], rows=(*found[-1].rows, *rows))
+            else:
+                heading = Row(titles[0].line, _named_first(titles))
+                found.append(Table("text", titles[0].line, heading, rows))
+        start = max(end, start + 1)
+    return tuple(found)
+
+
+def _last_line(table: Table) -> int:
+    return max(cell.line for row in table.rows for cell in row.cells)
+
+
+def _turned(block: Sequence[Row]) -> tuple[Row, ...]:
+    """Columns of a display as rows, the name of the layer first."""
+    full = [row for row in block if len(row) > 1]
+    width = min(map(len, full))
+    turned = [[row.cells[n] for row in full] for n in range(1, width)]
+    named = next((n for n, row in enumerate(full) if row.cells[0].text == "name"), 0)
+    return tuple(
+        Row(cells[named].line, (cells[named], *cells[:named], *cells[named + 1 :]))
+        for cells in turned
+    )
+
+
+def _named_first(titles: Sequence[Cell]) -> tuple[Cell, ...]:
+    named = next((n for n, title in enumerate(titles) if title.text == "name"), 0)
+    return (titles[named], *titles[:named], *titles[named + 1 :])
