@@ -104,6 +104,10 @@ def write(report: Report, name: str, **options: object) -> str:
         if option not in accepted:
             choices = f"choose from {', '.join(accepted)}" if accepted else "it takes none"
             raise UnknownName(f"option of the notation {name}", option, accepted, f"; {choices}")
+    claims = report.graph.claims
+    if claims is not None and claims.lines and claims.notation == name and not options:
+        if report.convention.name == notation(name).like:
+            return "\n".join(claims.lines) + "\n"
     return writer(name)(report, **options)
 
 

@@ -38,7 +38,9 @@ from layerscope.limits import DOCUMENT_ROWS
 if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
-READERS = ("module", "matconvnet", "netscope", "tables")
+READERS = (
+    "module", "matconvnet", "netscope", "torchsummary", "keras", "darknet", "tables",
+)  # fmt: skip
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "
     "headings that are recognised, such as layer, type, kernel, output or params, and for what "

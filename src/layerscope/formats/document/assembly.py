@@ -254,7 +254,10 @@ class _Assembly:
         notation = self.found.notation
         if not notation:
             return None
-        return Claims(notation, self.claimed, self.found.totals if self.opened.unknown else ())
+        totals = self.found.totals if self.opened.unknown else ()
+        is_open = self.opened.unknown or self.opened.attached or self.found.groups
+        lines = self.found.lines if is_open else ()
+        return Claims(notation, self.claimed, totals, lines)
 
 
 def _op(row: LayerRow) -> str:

@@ -41,7 +41,9 @@ EXACT = 10_000  # printed with all its digits
 FAR = 200  # rows that a branch may be long
 SIZE = re.compile(r"\d{1,19}(?:x\d{1,19}){0,5}")
 CELL = re.compile(r"[~?+\-.\dxeKMGB ]{1,60}|n/a")  # of claims: numbers, sizes, n/a
-TOTAL = re.compile(r"[~?+.\deKMGB ]{1,40}\((?:[?+.\de ]{1,40} parameters|for batch size \d{1,19})\)")
+TOTAL = re.compile(
+    r"[~?+.\deKMGB ]{1,40}\((?:[?+.\de ]{1,40} parameters|for batch size \d{1,19})\)"
+)
 BYTES = Fraction(1, 4)  # of elements of fp32
 OPS: Mapping[str, str] = {
     "conv": "conv", "convt": "conv_transpose", "mpool": "max_pool", "apool": "avg_pool",

@@ -60,6 +60,7 @@ class LayerRow(Struct, frozen=True):
     rounding: Rounding | None = None  # of a pool
     groups: int | None = None
     group_channels: int | None = None  # input channels of one group
+    depthwise: bool | None = None  # whether every channel is a group
     bias: bool | None = None
     amounts: Mapping[Meaning, Amount] = {}  # params, macs, flops, comparisons, additions ...
     attributes: Struct | None = None  # of `op`, where the text prints all of them
@@ -83,5 +84,7 @@ class PrintedNetwork(Struct, frozen=True):
     notes: tuple[str, ...] = ()  # remarks of the reader
     branched: bool = True  # a row that the row above does not explain may take an earlier one
     totals: tuple[str, ...] = ()  # as printed
+    lines: tuple[str, ...] = ()  # as printed, kept where its rows do not determine a network
+    groups: int = 0  # rows of modules that contain other rows
     # builds the network for a file and shapes of inputs, where its text is no list of rows
     build: Callable[[str, Mapping[str, Shape]], Graph] | None = None
