@@ -127,6 +127,6 @@ def test_every_form_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
         r"show vgg16\b", r"show \S+\.prototxt", r"show \S+\.caffemodel", r"show \S+\.mat\b",
         r"show \S+\.onnx", r"show \S+\.pt2", r"show \S+\.safetensors\b", r"\.index\.json",
         r"show \S+\.pt\b", r"show torchvision:\w+", r"show timm:\w+", r"show hf:\S+", r"\.py:\w+",
-        r"show \w+(\.\w+)+:\w+", r"show run\.json",
+        r"show \w+(\.\w+)+:\w+", r"show run\.json", r"show \S+\.md\b", r"show \S+\.md#2",
     ):  # fmt: skip
         assert re.search(form, shown), form

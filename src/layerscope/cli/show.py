@@ -55,6 +55,8 @@ NET is a zoo name, or a file:
   layerscope show model.safetensors                # parameters only
   layerscope show model.safetensors.index.json
   layerscope show state_dict.pt
+  layerscope show notes.md                         # a table of layers
+  layerscope show notes.md#2                       # its second network
   layerscope show run.json                         # a run of `measure`
   layerscope show report.json                      # show NET -o report.json
 
@@ -232,6 +234,12 @@ def command(
         from layerscope.api.networks import analyze
 
         report = analyze(network, **counted, **settings)
+    if not timed and report.graph.claims is not None:
+        from layerscope.cli.times import is_printed_run, show_times
+
+        timed = is_printed_run(report, network, form, options)
+        if timed:
+            options["times"] = (network,)
     if timed:
         show_times(report, form, output, options)
     else:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layerscope.cli.measure import RowOptions
+    from layerscope.formats.document.boda import PrintedTimes
     from layerscope.report import Report
     from layerscope.report.given_run import Given
 
@@ -146,6 +147,9 @@ def _read(path: str, report: Report, given: Given) -> GivenFile:
     from layerscope.report.given_run import check_same_inputs, run_for, run_of
     from layerscope.report.times_file import read
 
+    printed = _printed(path)
+    if printed is not None:
+        return GivenFile((printed_run(printed, path, report, given),))
     if not _is_run(path):
         return GivenFile((run_of(read(path), report, given),))
     if given.runtime_s is not None:
@@ -155,6 +159,42 @@ def _read(path: str, report: Report, given: Given) -> GivenFile:
         check_same_inputs(from_plain(found.graph), report, path)
         runs = tuple(run_for(run, report, path, given) for run in found.runs)
     return GivenFile(runs, found)
+
+
+def _printed(path: str) -> PrintedTimes | None:
+    """The times in a document of Boda's; None for another file."""
+    from layerscope.formats.document.boda import times_of
+
+    try:
+        return times_of(path)
+    except (FormatError, OSError):
+        return None
+
+
+def printed_run(printed: PrintedTimes, path: str, report: Report, given: Given) -> Run:
+    """The run that a document of Boda's prints; what is given on the command line comes first."""
+    from layerscope.report.given_run import Given, run_of
+    from layerscope.report.measurement import Timer
+    from layerscope.report.times_file import TimesFile
+
+    power = printed.power_w if given.power_w is None else given.power_w
+    run = run_of(
+        TimesFile(path, printed.seconds, printed.runtime_s), report, Given(given.runtime_s, power)
+    )
+    if run.energy is not None and given.power_w is None:
+        run = replace(run, energy=replace(run.energy, source="printed in the document"))
+    timers = tuple(Timer(timer.tag, timer.count, timer.total_s) for timer in printed.timers)
+    own = report.graph.notes if report.graph.claims is not None else ()
+    return replace(run, timers=timers, notes=(*run.notes, *own))
+
+
+def is_printed_run(report: Report, path: str, form: str, options: Mapping[str, object]) -> bool:
+    """Whether a network is a document with times, and the options of `show` allow to print them."""
+    claims = report.graph.claims
+    if claims is None or claims.notation != "boda" or form not in FORMS:
+        return False
+    plain = all(options[name] in (None, False) for name in REFUSED)
+    return plain and options["sort"] in (None, "time") and _printed(path) is not None
 
 
 def _is_run(path: str) -> bool:

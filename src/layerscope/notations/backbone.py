@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layerscope.escaping import code_span
 from layerscope.graph.attributes import Window
-from layerscope.graph.types import Shape
+from layerscope.graph.types import Shape, claims_of
 from layerscope.notations.sheet import (
     SheetLine,
     SheetTotals,
@@ -14,7 +14,9 @@ from layerscope.notations.sheet import (
     params_text,
     pool_kind,
     table,
+    total_cells,
     total_text,
+    with_claims,
 )
 from layerscope.notations.sheet_findings import sheet_findings
 from layerscope.report import Report
@@ -27,14 +29,15 @@ def write(report: Report) -> str:
     rows: list[tuple[str, ...]] = [HEADER]
     before: SheetLine | None = None
     listed = lines(report)
+    claims = claims_of(report.graph, "backbone")
     for line in listed:
-        rows.append(_row(line, before))
+        rows.append(with_claims(line, HEADER, _row(line, before), claims))
         before = line
     rows.append(("",) * len(HEADER))
     totals = SheetTotals(listed, report)
     params = totals.params(f"~{total_text(report.totals.params, cut=True)}")
     memory = totals.memory(f"~{total_text(report.totals.convention_activations)}")
-    rows.append(("`total`", "", "", "", "", "", params, memory))
+    rows.append(total_cells(claims, HEADER, ("`total`", *[""] * 5, params, memory)))
     return table(rows, centred=True)
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from layerscope.errors import UnknownName, UsageError
 from layerscope.escaping import visible
-from layerscope.graph.types import Shape
+from layerscope.graph.types import Shape, claims_of
 from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
 from layerscope.report.measurement import LayerTime, Run
@@ -253,7 +253,11 @@ def _timers(run: Run) -> list[str]:
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.3f}s" if seconds >= 1 else f"{seconds * 1000:.3f}ms"
+    """Seconds or milliseconds with three decimals, cut as in Boda."""
+    nanoseconds = round(seconds * 10**9)
+    if nanoseconds >= 10**9:
+        return f"{nanoseconds // 10**9}.{nanoseconds // 10**6 % 1000:03d}s"
+    return f"{nanoseconds // 10**6}.{nanoseconds // 1000 % 1000:03d}ms"
 
 
 def _profile(run: Run, report: Report) -> list[str]:
@@ -309,6 +313,9 @@ def _totals(
         "--- FWD TOTALS ---",
         *_sum(flops, moved, rest, None if both else run),
     ]
+    claimed = claims_of(report.graph, "boda").totals
+    if claimed and run is None and not backward:
+        lines = [*lines[:-4], claimed[0], lines[-3], *claimed[1:]]
     if backward:
         lines.append("--- FWD+BCK TOTALS ---")
         lines += _sum(3 * flops, moved + back, rest, run if both else None)

@@ -7,7 +7,14 @@ from fractions import Fraction
 
 from layerscope.escaping import markdown, visible
 from layerscope.graph.names import shape_text
-from layerscope.graph.types import DTYPE_BITS, Shape, elements, storage_bytes
+from layerscope.graph.types import (
+    DTYPE_BITS,
+    Claims,
+    Shape,
+    claims_of,
+    elements,
+    storage_bytes,
+)
 from layerscope.notations.sheet import (
     SheetLine,
     SheetTotals,
@@ -17,13 +24,16 @@ from layerscope.notations.sheet import (
     pool_kind,
     printed_total,
     table,
+    total_cells,
     total_text,
+    with_claims,
 )
 from layerscope.notations.sheet_findings import sheet_findings
 from layerscope.ops import SPECS
 from layerscope.report import Layer, Report
 
 HEADER = ("Layer", "Number of Activations (Memory)", "Parameters (Compute)")
+TITLES = ("label", "shape", "memory", "weights")  # of a line of the text block
 POOLS = {"max": "POOL", "avg": "AVGPOOL", "lp": "LPPOOL"}
 
 
@@ -31,17 +41,18 @@ def write(report: Report) -> str:
     """The text block with its totals, then the findings."""
     listed = lines(report)
     maps = _maps(report)
-    rows = [_text_line(line, maps) for line in listed]
+    claims = claims_of(report.graph, "cs231n")
+    rows = [_text_line(line, maps, claims) for line in listed]
     totals = SheetTotals(listed, report)
     memory = printed_total(report.totals.convention_activations)
     images = "image" if report.batch == 1 else f"{report.batch} images"
-    rows += [
-        " ",
+    ends = [
         f"TOTAL memory: {_product(report, memory, totals)} / {images} (only forward! ~*2 for bwd)",
         f"TOTAL params: {totals.params(total_text(report.totals.params, cut=True))} parameters",
     ]
-    found = sheet_findings(listed, _label)
-    rows += ["", *(f"- {finding}" for finding in found)] if found else []
+    ends += (f"- {finding}" for finding in sheet_findings(listed, _label))
+    ends = [visible(text) for text in claims.totals if "\t" not in text] or ends
+    rows += [" ", *ends[:2], *([""] if ends[2:] else []), *ends[2:]]
     return "\n".join(rows) + "\n"
 
 
@@ -66,26 +77,29 @@ def _product(report: Report, memory: int, totals: SheetTotals) -> str:
 def write_markdown(report: Report) -> str:
     """The Markdown table, with exact totals."""
     listed = lines(report)
-    rows = [HEADER]
+    rows: list[tuple[str, ...]] = [HEADER]
+    claims = claims_of(report.graph, "cs231n")
     for line in listed:
         memory, weights = _memory(line), _weights(line, {}, equals="=")
         label = "Input" if line.kind == "input" else _label(line)
-        rows.append((_escape(label), _escape(memory), _escape(weights)))
+        cells = (_escape(label), _escape(memory), _escape(weights))
+        rows.append(with_claims(line, HEADER, cells, claims))
     totals = SheetTotals(listed, report)
     memory = totals.memory(f"{totals.sign}{report.totals.convention_activations:,}")
-    rows.append(("TOTAL", memory, totals.params(f"{report.totals.params:,}")))
+    total = ("TOTAL", memory, totals.params(f"{report.totals.params:,}"))
+    rows.append(total_cells(claims, HEADER, total))
     return table(rows)
 
 
-def _text_line(line: SheetLine, maps: Mapping[str, Shape | None]) -> str:
+def _text_line(line: SheetLine, maps: Mapping[str, Shape | None], claims: Claims) -> str:
     sizes = None if line.sizes is None else (*line.sizes, line.channels)
     batch = (line.batch,) if line.batch != 1 else ()
     shape = shape_text(None if sizes is None else (*batch, *sizes))
     gap = " " * (8 if line.kind == "input" else 2)
-    memory = _memory(line)
-    weights = _weights(line, maps, equals=" = ")
+    cells = (_label(line), shape, _memory(line), _weights(line, maps, equals=" = "))
+    label, shape, memory, weights = with_claims(line, TITLES, cells, claims)
     before = " " * (3 if "=" in memory else 2)
-    return f"{_label(line)}: [{shape}]{gap}memory:  {memory}{before}weights: {weights}"
+    return f"{label}: [{shape}]{gap}memory:  {memory}{before}weights: {weights}"
 
 
 def _label(line: SheetLine) -> str:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from layerscope.escaping import markdown
-from layerscope.notations.sheet import SheetLine, SheetTotals, lines, pool_kind, table
+from layerscope.graph.types import claims_of
+from layerscope.notations.sheet import (
+    SheetLine,
+    SheetTotals,
+    lines,
+    pool_kind,
+    table,
+    total_cells,
+    with_claims,
+)
 from layerscope.report import Report
 from layerscope.report.numbers import AT_MOST
 
@@ -28,11 +37,15 @@ def write(report: Report) -> str:
     total = report.totals.params
     sign = AT_MOST if any(line.weights is None for line in listed) else ""
     ratios = [_ratio(line.weights, total, sign) if line.weights else "" for line in listed]
-    rows += [(*_row(n, line, rank), ratios[n]) for n, line in enumerate(listed)]
+    claims = claims_of(report.graph, "layersheet")
+    rows += [
+        with_claims(line, rows[0], (*_row(n, line, rank), ratios[n]), claims)
+        for n, line in enumerate(listed)
+    ]
     totals = SheetTotals(listed, report)
     memory = f"{totals.sign}{report.totals.convention_activations:,}"
     figures = (totals.memory(memory), totals.params(f"{total:,}"), "")
-    rows.append(("Total", *("",) * (3 * rank + 2), *figures))
+    rows.append(total_cells(claims, rows[0], ("Total", *("",) * (3 * rank + 2), *figures)))
     return table(rows)
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from layerscope.conventions.cs231n import has_line
 from layerscope.graph.attributes import Window
-from layerscope.graph.types import Shape, elements
+from layerscope.graph.types import Claims, Shape, elements
 from layerscope.ops import SPECS, display_name
 from layerscope.report import Layer, Report
 from layerscope.report.numbers import ABOUT, plus_unknown
@@ -254,6 +254,21 @@ class SheetTotals(Struct, frozen=True):
         """The parameters of all lines, with `+ ?` if some are unknown."""
         unknown = any(line.weights is None for line in self.listed)
         return plus_unknown(text, self.report.totals.params, unknown)
+
+
+def with_claims(
+    line: SheetLine, titles: Sequence[str], cells: Sequence[str], claims: Claims
+) -> tuple[str, ...]:
+    """The cells of a line, those that a document claims as it prints them."""
+    name = line.layer.name if line.layer is not None else ""
+    claimed = dict(cell.split("\t", 1) for cell in claims.rows.get(name, ()))
+    return tuple(claimed.get(title, cell) for title, cell in zip(titles, cells, strict=True))
+
+
+def total_cells(claims: Claims, titles: Sequence[str], cells: Sequence[str]) -> tuple[str, ...]:
+    """The cells of the total, those that a document claims as it prints them."""
+    claimed = dict(cell.split("\t", 1) for cell in claims.totals if "\t" in cell)
+    return tuple(claimed.get(title, cell) for title, cell in zip(titles, cells, strict=True))
 
 
 def _in_units(count: int) -> str:

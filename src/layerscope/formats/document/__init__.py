@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from layerscope.formats import ReadOptions
 
 READERS = (
-    "module", "matconvnet", "netscope", "torchsummary", "keras", "darknet", "tables",
+    "boda", "matconvnet", "netscope", "ptflops", "module", "torchsummary", "torchinfo", "keras",
+    "darknet", "torchstat", "fvcore", "backbone", "layersheet", "cs231n", "tables",
 )  # fmt: skip
 LOOKED_FOR = (
     "no network in it: looked for a table (Markdown, HTML, LaTeX, csv or columns of text) with two "

@@ -77,6 +77,7 @@ class _Assembly:
         self.counts: Counter[str] = Counter()
         self.votes: Counter[tuple[bool, bool]] = Counter()
         self.claimed: dict[str, tuple[str, ...]] = {}
+        self.summed: dict[str, tuple[str, ...]] = {}  # cells that depend on all rows
         self.opened = Opened()
 
     def add_all(self) -> None:
@@ -145,6 +146,8 @@ class _Assembly:
         above = self.made[-1].tensor
         if row.takes is None and [each.tensor for each in reads] != [above]:
             self.opened.attached.append((name, tuple(each.tensor for each in reads)))
+        if row.summed:
+            self.summed[name] = row.summed
         if row.traced and (self.opened.attached or self.opened.unknown):
             self.claimed.setdefault(name, row.traced)
         self._keep(row, made)
@@ -226,7 +229,7 @@ class _Assembly:
         outside = [m for m in near if m is above or (scope and not m.tensor.startswith(scope))]
         begins = [m for m in near if m is above or m.tensor not in self.normalized]
         for group in (unread, outside, begins, near):
-            reads = _parts(group, row.output) if is_concat else _equal(group, row.output)
+            reads = _parts(group, row.output) if is_concat else _pair(group, row)
             choice = self._op(row, reads, bias) if len(reads) > 1 else None
             if choice is not None and choice.is_full:
                 return reads, choice
@@ -242,8 +245,8 @@ class _Assembly:
             tuple(self.nodes),
             tuple(outputs or [made.tensor for made in self.made[-1:]]),
             modules=self.found.modules,
-            notes=(*self.found.notes, *self._notes()),
             claims=self._claims(),
+            notes=(*self.found.notes, *self._notes()),
         )
 
     def _notes(self) -> Iterator[str]:
@@ -254,6 +257,9 @@ class _Assembly:
         notation = self.found.notation
         if not notation:
             return None
+        for name, cells in self.summed.items() if self.opened.unknown else ():
+            others = self.claimed.get(name, ())
+            self.claimed[name] = (*others, *(cell for cell in cells if cell not in others))
         totals = self.found.totals if self.opened.unknown else ()
         is_open = self.opened.unknown or self.opened.attached or self.found.groups
         lines = self.found.lines if is_open else ()
@@ -268,12 +274,36 @@ def _fits(shape: Shape | None, printed: Shape) -> bool:
     return shape is not None and same_shape(shape, printed)
 
 
-def _equal(near: Sequence[Made], output: Shape | None) -> list[Made]:
-    """The last two outputs of the printed shape, the earlier one first."""
-    found = [m for m in near if m.shape is not None and (output is None or _fits(m.shape, output))]
-    if found and output is None:
-        found = [made for made in found if made.shape == found[0].shape]
-    return found[:2][::-1]
+def _pair(near: Sequence[Made], row: LayerRow) -> list[Made]:
+    """The row above and the last output that goes with it, in the order that the row prints."""
+    if not near:
+        return []
+    above, output = near[0], row.output
+    if above.shape is None:
+        return []
+    if output is None:
+        output = above.shape
+    found = [m for m in near[1:] if m.shape is not None and _broadcasts(m.shape, above, output)]
+    if row.given is not None and not _fits(above.shape, row.given):
+        found = [m for m in found if _fits(m.shape, row.given)]
+    if not found:
+        return []
+    last = row.given is None or not _fits(above.shape, row.given)
+    return [found[0], above] if last else [above, found[0]]
+
+
+def _broadcasts(shape: Shape, above: Made, output: Shape) -> bool:
+    """Whether an output and the row above have a result of the printed shape."""
+    given = (shape, above.shape or ())
+    if any(_fits(each, output) for each in given):
+        other = given[1] if _fits(shape, output) else shape
+        rank = max(len(output), len(other))
+        pairs = zip(
+            (*other, *(1,) * (rank - len(other))), (*output, *(1,) * (rank - len(output))),
+            strict=True,
+        )  # fmt: skip
+        return all(a in (1, b) for a, b in pairs)
+    return False
 
 
 def _parts(near: Sequence[Made], output: Shape | None) -> list[Made]:

@@ -102,7 +102,7 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
     if row.output is not None:
         yield same_shape(call.y, row.output)
     for meaning in PARAMS:
-        if meaning in row.amounts and op in COUNTED:
+        if meaning in row.amounts and op in (*COUNTED, "scale", "prelu"):
             params = sum(p.elements for p in params_of(op, call) if p.learnable)
             yield row.amounts[meaning].stands_for(params)
     for meaning, count in COUNTS.items():
@@ -112,6 +112,8 @@ def _facts(row: LayerRow, op: str, call: Call) -> Iterator[bool]:
         if meaning in row.amounts and op == pool:
             under = call.attributes.window.positions * elements(call.y)
             yield row.amounts[meaning].stands_for(under)
+    if "activations" in row.amounts and SPECS[op].family != "loss":
+        yield row.amounts["activations"].stands_for(elements(call.y))
     if row.filters is not None and op in COUNTED:
         yield row.filters == call.y[1]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from layerscope.formats.document.module_order import UNDETERMINED, Walk, inputs_of
-from layerscope.formats.document.module_print import parse, starts
+from layerscope.formats.document.module_print import PrintedModule, parse, starts
 from layerscope.formats.document.rows import PrintedNetwork
 from layerscope.graph.types import Graph, Shape, Tensor
 
@@ -23,7 +23,11 @@ def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
 
 def graph_of(lines: Sequence[str], first: int, file: str, shapes: Mapping[str, Shape]) -> Graph:
     """The network of some printed lines; `shapes` are those of its inputs, if given."""
-    root = parse(lines, first, file)
+    return network_of_module(parse(lines, first, file), file, shapes)
+
+
+def network_of_module(root: PrintedModule, file: str, shapes: Mapping[str, Shape]) -> Graph:
+    """The network of a printed module."""
     given = inputs_of(shapes, root)
     walk = Walk(file, given)
     end = walk.run(root, "", given)

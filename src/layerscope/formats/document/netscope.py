@@ -85,12 +85,15 @@ def _row(row: SheetRow, batch: int) -> LayerRow:
         (op for count, op in BY_COUNT.get(kind, {}).items() if count in amounts), ""
     )
     output = _sizes(row, 5, batch)
+    counted = amounts.get("activations")
+    if output is not None and counted is not None and not counted.stands_for(elements(output)):
+        output = None  # of another batch, which is not printed
     found = LayerRow(
         name,
         kind_of(kind) if op else "unknown",
         op,
         kind,
-        given=None if op in ("concat", "add", "mul", "max") else _sizes(row, 3, batch),
+        given=None if op == "concat" else _sizes(row, 3, batch),
         output=None if kind == "SoftmaxWithLoss" else output,
         filters=output[1] if output and op in ("conv", "linear", "conv_transpose") else None,
         rounding="ceil" if kind == "Pooling" else None,

@@ -69,6 +69,7 @@ class LayerRow(Struct, frozen=True):
     line: int = 0
     column: int = 0
     cells: tuple[str, ...] = ()  # as its notation prints them, for an op that it does not tell
+    summed: tuple[str, ...] = ()  # of these, those that depend on all rows
     traced: tuple[str, ...] = ()  # of these, those that depend on all rows before it
 
 

@@ -1,0 +1,264 @@
+"""Boda's profile: sizes, filters and bytes of the convolutions, inputs, times, RUNTIME and POWER.
+
+The text has no strides and paddings, and no layers but convolutions and products. Where the input of
+a line is no earlier output, a layer is missing between: a pool where it can be one, else an unknown
+layer with that output. Biases follow from the bytes of a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from layerscope.documents.figures import read as read_figure
+from layerscope.documents.reader import BREAK, load
+from layerscope.formats.document.rows import Amount, LayerRow, PrintedNetwork
+from layerscope.formats.sources import split_number
+from layerscope.graph.types import Shape, elements
+
+STEM = "boda"
+BYTES = 4  # of an element of fp32
+LONGEST = 2_000  # characters of a line
+DIMS = r"\d{1,19}(?:\*\d{1,19}){0,7}"
+INFO = re.compile(
+    rf"(?P<name>\S.*?) input (?P<input>{DIMS})=\S+ filts (?P<filts>{DIMS})=\S+ "
+    rf"out (?P<out>{DIMS})=\S+\s*"
+)
+UNKNOWN = re.compile(r"(?P<name>\S.*?) input \? filts \? out \?\s*")
+WORK = re.compile(
+    r"(?P<name>\S.*?) FWD (?P<flops>\S+) (?P<moved>\S+)\s+FWD_AI \S+\s+MxNxK=\S+(?: x\d+)?"
+    r"(?:\s+---\s+(?P<time>\S+)(?: \S+)?)?\s*"
+)
+INPUT = re.compile(rf'-- "(?P<name>.*)" node dims:\s+(?P<dims>{DIMS})=(?P<bytes>\S+)\s*')
+RUNTIME = re.compile(r"-- INPUT: RUNTIME=(?P<seconds>\d+(?:\.\d+)?(?:e-?\d{1,3})?)s --\s*")
+POWER = re.compile(r"-- INPUT: POWER=(?P<watts>\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?)W --\s*")
+SUMS = re.compile(r"- SUM-OVER-FWD-LAYERS-TOTALS: [\w=.+? ]+")
+FLOPS = re.compile(r"[\d.?+]+[KMGTP]?F(?:\+\?)?(?: [≥\d.?]+[KMGTP]?F/s)?\s*")
+MOVED = re.compile(
+    r"[\d.?+]+[KMGTP]?B(?:\+\?)?(?: [≥\d.?]+[KMGTP]?B/s)? AI=[\d.?]+[KMGTPmunp]?F/B\s*"
+)
+PROFILE = re.compile(
+    r"(?P<time>[\d.]+[munp]?s)\s+[\d.?]+%\s+[\d.]+[munp]?s\s+[\d.?]+%\s+(?P<name>\S.*?)\s*"
+)
+TIMER = re.compile(
+    r"\s+(?P<count>\d{1,12})\s+(?P<total>[\d.]{1,20})(?P<unit>m?s)\s+[\d.]{1,20}m?s\s+(?P<tag>\S.*?)\s*"
+)
+LAYOUT = "_inxp"
+NUMBERS = re.compile(r"\d+")
+
+
+class PrintedTimer(Struct, frozen=True):
+    """A line of TIMERS."""
+
+    tag: str
+    count: int
+    total_s: float
+
+
+class PrintedTimes(Struct, frozen=True):
+    """What a profile says of a run: seconds by name, of the whole, watts, and stages."""
+
+    seconds: dict[str, float]
+    runtime_s: float | None = None
+    power_w: float | None = None
+    timers: tuple[PrintedTimer, ...] = ()
+
+
+class _Profile(Struct):
+    """A profile on the way."""
+
+    line: int
+    last: int
+    rows: list[LayerRow] = []
+    inputs: list[LayerRow] = []
+    totals: list[str] = []
+
+
+def read(lines: Sequence[str]) -> Iterator[PrintedNetwork]:
+    """The network of the profile in a text, if it has one."""
+    found: _Profile | None = None
+    for number, line in enumerate(lines, 1):
+        if len(line) > LONGEST:
+            continue
+        known = INFO.fullmatch(line)
+        blank = None if known else UNKNOWN.fullmatch(line)
+        if (known or blank) and found is None:
+            found = _Profile(number, number)
+        if found is None:
+            continue
+        if known or blank:
+            found.rows.append(_row(known, number) if known else _blank(blank, number))
+        elif match := WORK.fullmatch(line):
+            _add_work(found.rows, match)
+        elif match := INPUT.fullmatch(line):
+            found.inputs.append(_input(match, number))
+        elif any(pattern.fullmatch(line) for pattern in (SUMS, FLOPS, MOVED)):
+            found.totals.append(line)
+        else:
+            continue
+        found.last = number
+    if found is not None and found.rows:
+        yield _network(found, times_in(lines))
+
+
+def _network(found: _Profile, times: PrintedTimes | None) -> PrintedNetwork:
+    rows = _with_biases(found.rows)
+    inputs = found.inputs or [replace(rows[0], name="data", kind="input", output=rows[0].given)]
+    names = [] if times is None else _others(times, rows)
+    filled = [*inputs, *_with_gaps(inputs, rows, names)]
+    return PrintedNetwork(
+        tuple(filled),
+        STEM,
+        line=found.line,
+        last=found.last,
+        totals=tuple(found.totals) if len(found.totals) == 3 else (),
+        notes=("left open: layers that are no convolution, of which the document prints no sizes: "
+               "pools where the sizes of convolutions differ, and no activation",),
+    )  # fmt: skip
+
+
+def _row(match: re.Match[str] | None, number: int) -> LayerRow:
+    assert match is not None
+    given, filters, out = (_shape(match[part]) for part in ("input", "filts", "out"))
+    row = LayerRow(
+        match["name"], "conv", type="conv", given=given, output=out, filters=filters[0], line=number
+    )
+    if len(given) == 2:
+        return replace(row, kind="fc")
+    up = any(b > a for a, b in zip(given[2:], out[2:], strict=False))
+    if up:
+        return replace(row, kind="deconv", kernel=filters[2:])
+    return replace(row, kernel=filters[2:], group_channels=filters[1] if len(filters) > 1 else None)
+
+
+def _blank(match: re.Match[str] | None, number: int) -> LayerRow:
+    assert match is not None
+    return LayerRow(match["name"], type="conv", line=number)
+
+
+def _shape(text: str) -> Shape:
+    return tuple(int(size) for size in text.split("*"))
+
+
+def _input(match: re.Match[str], number: int) -> LayerRow:
+    """An input; its bytes say whether it has floating-point numbers or indices."""
+    shape = _shape(match["dims"])
+    figure = read_figure(match["bytes"])
+    amount = None if figure is None else Amount(figure, 1, (1000,), ("round",))
+    wide = amount is not None and not amount.stands_for(BYTES * elements(shape))
+    dtype = "int64" if wide and amount and amount.stands_for(8 * elements(shape)) else "fp32"
+    return LayerRow(match["name"], "input", output=shape, dtype=dtype, line=number)
+
+
+def _add_work(rows: list[LayerRow], match: re.Match[str]) -> None:
+    """Add the bias of the last row, where its bytes show one."""
+    row = rows[-1] if rows else None
+    figure = read_figure(match["moved"].lstrip("~"))
+    if row is None or row.name != match["name"] or figure is None:
+        return
+    if row.given is None or row.output is None or row.filters is None:
+        return
+    counted = Amount(figure, 1, (1000,), ("round",))
+    filters = row.filters * prod(row.kernel or ()) * (row.group_channels or row.given[1])
+    plain = BYTES * (elements(row.given) + elements(row.output) + filters)
+    fits = [has for has in (True, False) if counted.stands_for(plain + BYTES * row.filters * has)]
+    if len(fits) == 1:
+        rows[-1] = replace(row, bias=fits[0])
+
+
+def _with_biases(rows: Sequence[LayerRow]) -> list[LayerRow]:
+    """The rows, those whose bytes show no bias as most of the others."""
+    counts = Counter(row.bias for row in rows if row.bias is not None)
+    usual = counts[True] >= counts[False]
+    return [replace(row, bias=usual) if row.bias is None else row for row in rows]
+
+
+def _others(times: PrintedTimes, rows: Sequence[LayerRow]) -> list[str]:
+    """Names in the profile that are neither convolutions nor layout changes, in natural order."""
+    known = {row.name for row in rows}
+    names = [n for n in times.seconds if n not in known and not n.endswith((LAYOUT, "_bck"))]
+    return sorted(names, key=lambda n: ([int(d) for d in NUMBERS.findall(n)], n))
+
+
+def _with_gaps(
+    inputs: Sequence[LayerRow], rows: Sequence[LayerRow], names: list[str]
+) -> Iterator[LayerRow]:
+    """The rows, with one for each output that no line prints and a later line reads."""
+    seen = {row.output for row in inputs}
+    above = inputs[-1].output
+    left = list(names)
+    for row in rows:
+        if row.given is not None and row.given not in seen:
+            name = left.pop(0) if left else f"before {row.name}"
+            yield _gap(name, above, row)
+            seen.add(row.given)
+        yield row
+        above = row.output
+        seen.add(row.output)
+    if left and above is not None and len(above) > 2 and elements(above[2:]) > 1:
+        line = rows[-1].line if rows else 0
+        output = (*above[:2], *(1 for _ in above[2:]))
+        yield LayerRow(left[0], "global_pool", type="pool", output=output, line=line)
+
+
+def _gap(name: str, above: Shape | None, row: LayerRow) -> LayerRow:
+    """A layer that is not printed: a pool if it only makes the map smaller."""
+    given = row.given
+    is_pool = (
+        above is not None
+        and given is not None
+        and len(above) == len(given) > 2
+        and above[:2] == given[:2]
+        and all(a >= b for a, b in zip(above, given, strict=True))
+    )
+    kind = "pool" if is_pool else ""
+    return LayerRow(
+        name,
+        "pool" if is_pool else "unknown",
+        type=kind or "not printed",
+        output=given,
+        line=row.line,
+    )
+
+
+# -- times
+
+
+def times_of(path: str) -> PrintedTimes | None:
+    """The times that a document prints; None if it prints none."""
+    return times_in(BREAK.split(load(split_number(path)[0])))
+
+
+def times_in(lines: Sequence[str]) -> PrintedTimes | None:
+    """The times of a profile: of PROFILE, or of the lines of layers without one."""
+    profile: dict[str, float] = {}
+    layers: dict[str, float] = {}
+    timers: list[PrintedTimer] = []
+    runtime = power = None
+    for line in lines:
+        if len(line) > LONGEST:
+            continue
+        if match := PROFILE.fullmatch(line):
+            profile.setdefault(match["name"], _seconds(match["time"]))
+        elif (match := WORK.fullmatch(line)) and match["time"] not in (None, "?"):
+            layers.setdefault(match["name"], _seconds(match["time"]))
+        elif match := RUNTIME.fullmatch(line):
+            runtime = float(match["seconds"])
+        elif match := POWER.fullmatch(line):
+            power = float(match["watts"])
+        elif match := TIMER.fullmatch(line):
+            total = _seconds(match["total"] + match["unit"])
+            timers.append(PrintedTimer(match["tag"], int(match["count"]), total))
+    if not profile and not layers:
+        return None
+    return PrintedTimes(profile or layers, runtime, power, tuple(timers))
+
+
+def _seconds(text: str) -> float:
+    figure = read_figure(text)
+    return 0.0 if figure is None else float(figure.value())
